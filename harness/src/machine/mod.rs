@@ -19,10 +19,9 @@ pub use source::{Modified, Program, Source};
 pub(crate) use source::{NO_LIST, ensure_current};
 
 /// The machine as the operating system describes it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Machine {
-    /// Model of the processor.
     pub processor: String,
     /// Physical cores.
     pub cores: usize,
@@ -31,54 +30,43 @@ pub struct Machine {
     /// Caches, each with its size and the processors that share it.
     pub caches: Vec<String>,
     /// Each online core, with its node, its package and its hardware threads.
-    #[serde(default)]
     pub core_list: Vec<String>,
     /// When programs get huge pages: the setting of transparent huge pages, with the current choice
     /// in brackets.
-    #[serde(default)]
     pub huge_pages: String,
-    /// Memory in GiB.
     pub memory_gib: f64,
     /// Whether the processor reports that it is virtual.
     pub hypervisor: String,
     /// Frequency governor.
     pub governor: String,
-    /// Operating system.
     pub system: String,
-    /// Kernel.
     pub kernel: String,
 }
 
 /// The compiler that built the measuring program.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Compiler {
     /// `rustc --version`.
     pub rustc: String,
-    /// Compilation target.
     pub target: String,
     /// Cargo's profile.
-    #[serde(default)]
     pub profile: String,
-    /// Optimisation level, as in the profile.
     pub opt_level: String,
     /// In older files: link-time optimisation, as in the profile.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub lto: String,
     /// In older files: codegen units per crate, as in the profile.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub codegen_units: String,
     /// Flags from `RUSTFLAGS` or Cargo's configuration.
     pub flags: String,
     /// Whether threads could be stopped at any step, which makes every access to shared memory
     /// slower.
-    #[serde(default)]
     pub steps: bool,
     /// Whether subjects could run on simulated cores, which makes it slower, too.
-    #[serde(default)]
     pub simulation: bool,
     /// Whether the filter asked the system for huge pages.
-    #[serde(default)]
     pub huge_pages: bool,
 }
 
@@ -90,27 +78,26 @@ impl Machine {
         system.refresh_cpu_list(CpuRefreshKind::nothing());
         let processors = system.cpus().len().max(1);
         let cores = System::physical_core_count().map_or(processors, |cores| cores.max(1));
+        let brand = system
+            .cpus()
+            .first()
+            .map(|cpu| cpu.brand().trim().to_owned());
+        let shown =
+            |line: Option<String>| line.unwrap_or_else(|| unknown("the system does not show it"));
         Ok(Self {
-            processor: system
-                .cpus()
-                .first()
-                .map(|cpu| cpu.brand().trim().to_owned())
-                .filter(|brand| !brand.is_empty())
-                .unwrap_or_else(|| unknown("the system does not name it")),
+            processor: shown(brand.filter(|brand| !brand.is_empty())),
             cores,
             threads_per_core: processors.div_ceil(cores),
             caches: caches(Path::new("/sys/devices/system/cpu/cpu0/cache")),
             core_list: topology::cores(),
-            huge_pages: line_of("/sys/kernel/mm/transparent_hugepage/enabled")
-                .unwrap_or_else(|| unknown("the system does not show it")),
+            huge_pages: shown(line_of("/sys/kernel/mm/transparent_hugepage/enabled")),
             memory_gib: (system.total_memory() as f64 / f64::from(1 << 30) * 10.0).round() / 10.0,
             hypervisor: hypervisor(),
-            governor: line_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
-                .unwrap_or_else(|| unknown("the system does not show it")),
-            system: System::long_os_version()
-                .unwrap_or_else(|_| unknown("the system does not name itself")),
-            kernel: System::kernel_version()
-                .unwrap_or_else(|_| unknown("the system does not show it")),
+            governor: shown(line_of(
+                "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+            )),
+            system: shown(System::long_os_version().ok()),
+            kernel: shown(System::kernel_version().ok()),
         })
     }
 }
@@ -123,12 +110,11 @@ impl Compiler {
             target: env!("HARNESS_TARGET").into(),
             profile: env!("HARNESS_PROFILE").into(),
             opt_level: env!("HARNESS_OPT_LEVEL").into(),
-            lto: String::new(),
-            codegen_units: String::new(),
             flags: without_directories(env!("HARNESS_RUSTFLAGS").split_whitespace()),
             steps: cfg!(feature = "steps"),
             simulation: cfg!(feature = "simulation"),
             huge_pages: cfg!(feature = "huge-pages"),
+            ..Self::default()
         }
     }
 
@@ -144,13 +130,15 @@ impl Compiler {
 
     /// Describes how the program was built, if not as for published figures: its flags and profile.
     pub(crate) fn unlike_published(&self) -> String {
+        let profile = self
+            .other_profile()
+            .map(|profile| format!("profile {profile}"));
         let flags = Some(self.flags.clone()).filter(|flags| !flags.is_empty());
-        let profile = (self.other_profile()).map(|profile| format!("profile {profile}"));
         let parts: Vec<_> = flags.into_iter().chain(profile).collect();
-        if parts.is_empty() {
-            return String::new();
+        match &parts[..] {
+            [] => String::new(),
+            parts => format!(" with {}", parts.join(", ")),
         }
-        format!(" with {}", parts.join(", "))
     }
 }
 
@@ -170,9 +158,9 @@ pub fn available_memory() -> Result<u64> {
 
 /// Returns the command line of this process for a description, without directories.
 pub fn command_line() -> String {
-    let arguments: Vec<String> = env::args_os()
-        .skip(1)
-        .map(|argument| argument.to_string_lossy().into_owned())
+    let arguments = env::args_os().skip(1);
+    let arguments: Vec<_> = arguments
+        .map(|of| of.to_string_lossy().into_owned())
         .collect();
     let arguments = without_directories(arguments.iter().map(String::as_str));
     format!("{} {arguments}", executable())
@@ -181,18 +169,14 @@ pub fn command_line() -> String {
 /// Joins words, such as those of a command line, and shortens every path in them to its file name.
 pub fn without_directories<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let shorten = |word: &'a str| {
-        let (option, value) = match word.split_once('=') {
-            Some((option, value)) => (Some(option), value),
-            None => (None, word),
-        };
-        let value = match value.trim_end_matches('/').rsplit_once(['/', '\\']) {
-            Some((_, file)) => file,
-            None => value,
-        };
-        option.map_or(value.to_owned(), |option| format!("{option}={value}"))
+        let (_, value) = word.split_once('=').unwrap_or(("", word));
+        let path = value.trim_end_matches('/');
+        let file = path
+            .rsplit_once(['/', '\\'])
+            .map_or(value, |(_, file)| file);
+        format!("{}{file}", &word[..word.len() - value.len()])
     };
-    let words: Vec<_> = words.into_iter().map(shorten).collect();
-    words.join(" ")
+    words.into_iter().map(shorten).collect::<Vec<_>>().join(" ")
 }
 
 fn unknown(reason: &str) -> String {
@@ -201,11 +185,8 @@ fn unknown(reason: &str) -> String {
 
 fn hypervisor() -> String {
     match std::fs::read_to_string("/proc/cpuinfo") {
-        Ok(text) => {
-            let mut words = text.split_whitespace();
-            let visible = words.any(|word| word == "hypervisor");
-            (if visible { "present" } else { "not visible" }).into()
-        }
+        Ok(text) if text.split_whitespace().any(|word| word == "hypervisor") => "present".into(),
+        Ok(_) => "not visible".into(),
         Err(_) => unknown("the system has no /proc/cpuinfo"),
     }
 }
@@ -227,10 +208,9 @@ fn caches(directory: &Path) -> Vec<String> {
     };
     let found: Vec<_> = (0..).map_while(describe).collect();
     if found.is_empty() {
-        vec![unknown("the system does not show them")]
-    } else {
-        found
+        return vec![unknown("the system does not show them")];
     }
+    found
 }
 
 fn line_of(path: impl AsRef<Path>) -> Option<String> {
@@ -274,15 +254,14 @@ mod tests {
 
     #[test]
     fn directories_are_left_out() {
-        assert_eq!(
-            without_directories([
-                "sweep",
-                "/home/me/a.toml",
-                "--out=/tmp/x/",
-                "--keys",
-                "b/c.txt"
-            ]),
-            "sweep a.toml --out=x --keys c.txt"
-        );
+        let words = [
+            "sweep",
+            "/home/me/a.toml",
+            "--out=/tmp/x/",
+            "--keys",
+            "b/c.txt",
+        ];
+        let expected = "sweep a.toml --out=x --keys c.txt";
+        assert_eq!(without_directories(words), expected);
     }
 }

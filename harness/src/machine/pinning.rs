@@ -7,6 +7,7 @@ use anyhow::{Result, bail, ensure};
 use core_affinity::CoreId;
 
 use crate::machine::topology::{self, HardwareThread, Policy, show_list};
+use crate::wording::counted;
 
 /// The hardware threads to measure on, in the order in which threads are bound to them.
 #[derive(Debug, Clone)]
@@ -112,16 +113,11 @@ impl Cores {
         };
         format!(
             "{} on {} of {}; {bound}",
-            number(self.count, "hardware thread"),
-            number(cores, "physical core"),
-            number(nodes, "NUMA node")
+            counted(self.count, "hardware thread"),
+            counted(cores, "physical core"),
+            counted(nodes, "NUMA node")
         )
     }
-}
-
-fn number(count: usize, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
 }
 
 /// Returns the hardware threads that this process may run on.
@@ -134,34 +130,25 @@ pub fn usable() -> Vec<usize> {
 mod tests {
     use super::*;
 
-    fn complaint(ids: &[usize]) -> String {
-        Cores::chosen_of(&[0, 1, 2, 8], ids)
-            .unwrap_err()
-            .to_string()
-    }
-
     #[test]
-    fn chosen_cores_are_taken_in_their_order() {
-        let cores = Cores::chosen_of(&[0, 1, 2, 8], &[8, 1]).unwrap();
+    fn chosen_cores_are_taken_in_their_order_if_they_are_there() {
+        let chosen = |ids: &[usize]| Cores::chosen_of(&[0, 1, 2, 8], ids);
+        let cores = chosen(&[8, 1]).unwrap();
         assert_eq!(cores.count(), 2);
-        assert_eq!(
-            cores.order.iter().map(|of| of.id).collect::<Vec<_>>(),
-            [8, 1]
-        );
         let description = cores.describe();
         assert!(
             description.contains("in the order 8 1 (as told)"),
             "{description}"
         );
-    }
-
-    #[test]
-    fn cores_that_are_not_there_are_named_with_those_that_are() {
-        let expected =
+        let absent =
             "core 9 is not there, or this process may not run on it; it may on 4, which are 0-2,8";
-        assert_eq!(complaint(&[1, 9]), expected);
-        assert_eq!(complaint(&[1, 1]), "core 1 is named twice");
-        assert_eq!(complaint(&[]), "name at least one core");
+        for (ids, error) in [
+            (&[1, 9][..], absent),
+            (&[1, 1], "core 1 is named twice"),
+            (&[], "name at least one core"),
+        ] {
+            assert_eq!(chosen(ids).unwrap_err().to_string(), error);
+        }
     }
 
     /// Pins in a new thread, so that no other test runs pinned.

@@ -49,12 +49,10 @@ impl Program {
         }
     }
 
-    /// Returns its name.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Returns its version.
     pub fn version(&self) -> &'static str {
         self.version
     }
@@ -80,8 +78,7 @@ pub struct Source {
     pub modified: Modified,
 }
 
-/// Whether files differ from the checked-out commit: tracked ones, or untracked Rust files beside
-/// them.
+/// Whether files differ from the checked-out commit: tracked ones, or untracked Rust files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Modified {
@@ -105,21 +102,18 @@ impl Source {
 
     /// Describes the source of the running program, if it has been set.
     pub fn of_program() -> Self {
-        match PROGRAM.get() {
-            Some(program) => {
-                let directory = Path::new(program.directory);
-                Self::lying_in(directory, program.name.into(), program.version).unless_outdated()
-            }
-            None => {
-                let reason =
-                    "the program is not known; it must call `cli::main` with `harness::program!()`";
-                Self {
-                    name: executable(),
-                    version: unknown(reason),
-                    commit: unknown(reason),
-                    modified: Modified::Unknown(unknown(reason)),
-                }
-            }
+        if let Some(program) = PROGRAM.get() {
+            let (directory, name) = (Path::new(program.directory), program.name.into());
+            return Self::lying_in(directory, name, program.version).unless_outdated();
+        }
+        let reason = unknown(
+            "the program is not known; it must call `cli::main` with `harness::program!()`",
+        );
+        Self {
+            name: executable(),
+            version: reason.clone(),
+            commit: reason.clone(),
+            modified: Modified::Unknown(reason),
         }
     }
 
@@ -131,9 +125,10 @@ impl Source {
         let tracked = git(&["ls-files", "--error-unmatch", "Cargo.toml"]);
         let commit = tracked.and_then(|_| git(&["rev-parse", "--verify", "HEAD"]));
         let modified = commit.clone().and_then(|_| {
-            let changed = git(&["status", "--porcelain", "--untracked-files=no"])?;
-            let new = git(&["ls-files", "--others", "--exclude-standard", "--", "*.rs"])?;
-            Ok(!changed.is_empty() || !new.is_empty())
+            let status = git(&["status", "--porcelain", "--untracked-files=all"])?;
+            // Files that a run writes are no modification.
+            let is_source = |line: &str| !line.starts_with("??") || line.contains(".rs");
+            Ok(status.lines().any(is_source))
         });
         Self {
             name,
@@ -207,8 +202,7 @@ fn ensure_newest(program: &Path) -> Result<(), String> {
     // A space in a name follows a backslash.
     for file in files.replace("\\ ", "\0").split(' ') {
         let file = file.replace('\0', " ");
-        let name = Path::new(&file).file_name().unwrap_or_default();
-        let name = name.to_string_lossy();
+        let name = Path::new(&file).file_name().unwrap_or_default().display();
         match changed(Path::new(&file)) {
             Ok(time) if time <= built => {}
             Ok(_) => return Err(format!("{name} changed after the program was compiled")),
@@ -224,17 +218,14 @@ fn git(directory: &Path, arguments: &[&str]) -> Result<String, String> {
     for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
         command.env_remove(variable);
     }
-    let output = command
-        .arg("-C")
-        .arg(directory)
-        .args(arguments)
-        .output()
-        .map_err(|_| "git is not installed".to_owned())?;
-    if output.status.success() {
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    } else {
-        Err("the source is not in a git checkout that has it committed".to_owned())
+    let output = command.arg("-C").arg(directory).args(arguments).output();
+    let output = output.map_err(|_| "git is not installed")?;
+    if !output.status.success() {
+        return Err("the source is not in a git checkout that has it committed".into());
     }
+    Ok(String::from_utf8_lossy(&output.stdout)
+        .trim_end()
+        .to_owned())
 }
 
 #[cfg(test)]
@@ -258,7 +249,7 @@ mod tests {
         }
 
         fn write(&self, name: &str) {
-            std::fs::write(self.0.path().join(name), name).unwrap();
+            fs::write(self.0.path().join(name), name).unwrap();
         }
 
         fn commit(&self, files: &[&str]) -> String {
@@ -283,30 +274,25 @@ mod tests {
         assert_eq!(source.commit, commit);
         assert_ne!(source.commit, Source::of_harness().commit);
         assert!(source.is_as_committed());
-        // Files that a run writes are no modification.
         package.write("tiny.csv");
         assert!(package.source().is_as_committed());
         package.write("new.rs");
         assert_eq!(package.source().modified, Modified::Known(true));
-        std::fs::remove_file(package.0.path().join("new.rs")).unwrap();
-        std::fs::write(package.0.path().join("main.rs"), "other").unwrap();
+        fs::remove_file(package.0.path().join("new.rs")).unwrap();
+        fs::write(package.0.path().join("main.rs"), "other").unwrap();
         assert_eq!(package.source().modified, Modified::Known(true));
     }
 
     #[test]
     fn what_is_not_committed_has_no_commit() {
         let nowhere = tempfile::tempdir().unwrap();
-        let fresh = Package::new();
-        let around = Package::new();
+        let (fresh, around) = (Package::new(), Package::new());
         // A repository around the package that tracks something else.
         around.commit(&["main.rs"]);
         for directory in [nowhere.path(), fresh.0.path(), around.0.path()] {
             let source = Source::lying_in(directory, "mine".into(), "0.3.0");
             assert!(source.commit.starts_with("unknown: "), "{source:?}");
-            let Modified::Unknown(reason) = &source.modified else {
-                panic!("{source:?}");
-            };
-            assert!(reason.starts_with("unknown: "), "{source:?}");
+            assert!(matches!(source.modified, Modified::Unknown(_)));
             assert_eq!(source.short(), "unknown");
         }
     }
@@ -316,45 +302,33 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         let (program, source) = (path("a program"), path("a source.rs"));
-        let write = |file: &Path, text: &str| std::fs::write(file, text).unwrap();
         let at = |file: &Path, seconds| {
-            let file = std::fs::File::options().append(true).open(file).unwrap();
+            let file = fs::File::create(file).unwrap();
             let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
             file.set_modified(time).unwrap();
         };
-        write(&program, "");
-        write(&source, "");
-        let reason = || ensure_newest(&program).unwrap_err();
-        assert_eq!(reason(), NO_LIST);
-
-        let escaped = |file: &Path| file.display().to_string().replace(' ', "\\ ");
-        let files = [&program, &source, &path("gone.rs")].map(|file| escaped(file));
-        let list = |files: &[String]| {
-            let (program, source) = files.split_first().unwrap();
-            write(
-                &path("a program.d"),
-                &format!("{program}: {}\n", source.join(" ")),
-            );
-        };
-        list(&files[..2]);
         at(&program, 2_000);
+        assert_eq!(ensure_newest(&program), Err(NO_LIST.into()));
+        let escaped = |file: &Path| file.display().to_string().replace(' ', "\\ ");
+        let list = |files: String| {
+            let list = format!("{}: {files}\n", escaped(&program));
+            fs::write(path("a program.d"), list).unwrap();
+        };
+        list(escaped(&source));
         for older in [1_000, 2_000] {
             at(&source, older);
             assert_eq!(ensure_newest(&program), Ok(()));
         }
         at(&source, 2_001);
-        assert_eq!(
-            reason(),
-            "a source.rs changed after the program was compiled"
-        );
-        at(&source, 1_000);
-        list(&files);
-        assert!(reason().starts_with("gone.rs, of the program's source: "));
+        let reason = "a source.rs changed after the program was compiled";
+        assert_eq!(ensure_newest(&program), Err(reason.into()));
+        list(escaped(&path("gone.rs")));
+        let reason = ensure_newest(&program).unwrap_err();
+        assert!(reason.starts_with("gone.rs, of the program's source: "));
 
         // This is what the compiler leaves beside this test.
         let running = env::current_exe().unwrap();
-        let listed = std::fs::read_to_string(running.with_extension("d")).unwrap();
-        let listed = listed.lines().next().unwrap();
+        let listed = fs::read_to_string(running.with_extension("d")).unwrap();
         assert!(listed.contains("source.rs"), "{listed}");
         assert_eq!(ensure_newest(&running), Err(NO_LIST.into()));
     }
@@ -370,21 +344,24 @@ mod tests {
 
     #[test]
     fn a_commit_is_shortened_for_captions() {
-        let source = |commit: &str, modified| Source {
-            name: String::new(),
-            version: String::new(),
-            commit: commit.into(),
-            modified,
-        };
         let full = "0123456789abcdef0123456789abcdef01234567";
-        let known = Modified::Known;
-        assert_eq!(source(full, known(false)).short(), "0123456789");
-        assert_eq!(source(full, known(true)).short(), "0123456789 (modified)");
-        let unknown = Modified::Unknown("unknown: why".into());
-        assert_eq!(
-            source(full, unknown).short(),
-            "0123456789 (perhaps modified)"
-        );
-        assert_eq!(source("unknown: no git", known(false)).short(), "unknown");
+        for (commit, modified, expected) in [
+            (full, Modified::Known(false), "0123456789"),
+            (full, Modified::Known(true), "0123456789 (modified)"),
+            (
+                full,
+                Modified::Unknown("unknown: why".into()),
+                "0123456789 (perhaps modified)",
+            ),
+            ("unknown: no git", Modified::Known(false), "unknown"),
+        ] {
+            let source = Source {
+                name: String::new(),
+                version: String::new(),
+                commit: commit.into(),
+                modified,
+            };
+            assert_eq!(source.short(), expected);
+        }
     }
 }

@@ -225,68 +225,56 @@ mod tests {
         system
     }
 
-    fn order(policy: Policy, ids: &[usize], offline: &[usize]) -> Vec<usize> {
-        let system = server(offline);
-        let threads = policy.order(describe_in(system.path(), ids));
-        threads.iter().map(|thread| thread.id).collect()
-    }
-
-    fn all() -> Vec<usize> {
-        (0..16).collect()
-    }
-
     #[test]
     fn nodes_packages_and_cores_are_read() {
-        let system = server(&[]);
-        let threads = describe_in(system.path(), &[13, 2]);
-        let expected =
-            [(13, 1, 1, 5), (2, 0, 0, 2)].map(|(id, node, package, core)| HardwareThread {
-                id,
-                node,
-                package,
-                core,
-            });
-        assert_eq!(threads, expected);
+        let threads = describe_in(server(&[]).path(), &[13, 2]);
+        let found = threads
+            .iter()
+            .map(|of| (of.id, of.node, of.package, of.core));
+        assert!(found.eq([(13, 1, 1, 5), (2, 0, 0, 2)]));
     }
 
     #[test]
     fn every_policy_has_its_order() {
-        assert_eq!(order(Policy::Cores, &all(), &[]), all());
-        assert_eq!(
-            order(Policy::Compact, &all(), &[]),
-            [0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15]
-        );
-        assert_eq!(
-            order(Policy::Scatter, &all(), &[]),
-            [0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15]
-        );
-    }
-
-    #[test]
-    fn a_sibling_that_may_not_be_used_does_not_count() {
-        // The process may use both threads of core 2, and only the second ones of cores 1 and 5.
-        let allowed = [2, 9, 10, 13];
-        assert_eq!(order(Policy::Cores, &allowed, &[]), [9, 2, 13, 10]);
-        assert_eq!(order(Policy::Compact, &allowed, &[]), [9, 2, 10, 13]);
-        assert_eq!(order(Policy::Scatter, &allowed, &[]), [9, 13, 2, 10]);
-    }
-
-    #[test]
-    fn a_core_that_is_offline_leaves_the_rest_in_order() {
-        // The first threads of cores 0 and 4, and all of core 1.
-        let offline = [0, 4, 1, 9];
-        let online: Vec<_> = all()
-            .into_iter()
-            .filter(|id| !offline.contains(id))
-            .collect();
-        assert_eq!(
-            order(Policy::Cores, &online, &offline),
-            [2, 3, 8, 5, 6, 7, 12, 10, 11, 13, 14, 15]
-        );
-        assert_eq!(
-            order(Policy::Scatter, &online, &offline),
-            [2, 5, 3, 6, 8, 7, 12, 10, 13, 11, 14, 15]
-        );
+        // Which hardware threads may be used, which are offline, and the order.
+        for (policy, ids, offline, expected) in [
+            ("cores", "0-15", "", "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15"),
+            (
+                "compact",
+                "0-15",
+                "",
+                "0 8 1 9 2 10 3 11 4 12 5 13 6 14 7 15",
+            ),
+            (
+                "scatter",
+                "0-15",
+                "",
+                "0 4 1 5 2 6 3 7 8 12 9 13 10 14 11 15",
+            ),
+            // Both threads of core 2, and only the second ones of cores 1 and 5.
+            ("cores", "2,9,10,13", "", "9 2 13 10"),
+            ("compact", "2,9,10,13", "", "9 2 10 13"),
+            ("scatter", "2,9,10,13", "", "9 13 2 10"),
+            // Without the first threads of cores 0 and 4, and all of core 1.
+            (
+                "cores",
+                "2-3,5-8,10-15",
+                "0-1,4,9",
+                "2 3 8 5 6 7 12 10 11 13 14 15",
+            ),
+            (
+                "scatter",
+                "2-3,5-8,10-15",
+                "0-1,4,9",
+                "2 5 3 6 8 7 12 10 13 11 14 15",
+            ),
+        ] {
+            let [ids, offline] = [ids, offline].map(|list| parse_list(list).unwrap());
+            let threads = describe_in(server(&offline).path(), &ids);
+            let order = Policy::named(policy).unwrap().order(threads);
+            let order: Vec<_> = order.iter().map(|of| of.id.to_string()).collect();
+            assert_eq!(order.join(" "), expected, "{policy}");
+        }
     }
 
     #[test]
@@ -307,8 +295,12 @@ mod tests {
     fn without_topology_nothing_is_shared() {
         let nowhere = tempfile::tempdir().unwrap();
         let threads = describe_in(nowhere.path(), &[1, 3]);
-        assert_eq!(threads.iter().map(|of| of.core).collect::<Vec<_>>(), [1, 3]);
-        assert!(threads.iter().all(|of| (of.node, of.package) == (0, 0)));
+        assert!(
+            threads
+                .iter()
+                .all(|of| (of.node, of.package, of.core) == (0, 0, of.id))
+        );
+        assert!(cores_in(nowhere.path()).is_empty());
     }
 
     #[test]
@@ -317,7 +309,6 @@ mod tests {
         assert_eq!(lines.len(), 8);
         assert_eq!(lines[0], "node 0, package 0: hardware threads 0");
         assert_eq!(lines[7], "node 1, package 1: hardware threads 7,15");
-        assert!(cores_in(tempfile::tempdir().unwrap().path()).is_empty());
     }
 
     #[test]

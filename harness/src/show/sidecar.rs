@@ -21,14 +21,10 @@ use crate::wording::counted;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sidecar {
-    /// The run.
     pub run: Run,
-    /// The machine.
     pub machine: Machine,
-    /// The compiler.
     pub compiler: Compiler,
     /// The program that measured; in older descriptions, which lack it, it is the harness itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Source>,
     /// This crate; the program may add subjects of its own.
     #[serde(alias = "source")]
@@ -44,32 +40,25 @@ pub struct Sidecar {
     pub columns: BTreeMap<String, String>,
 }
 
-/// A workload by its name in the CSV and by the name that a reader should see.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// A workload by its values in the CSV and by the name that a reader should see.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Panel {
-    /// Label, as in the CSV.
     pub label: String,
-    /// Load factor, as in the CSV.
     pub load_factor: f64,
-    /// Hit ratio, as in the CSV.
-    #[serde(default)]
     pub hit: u8,
-    /// Skew, as in the CSV.
-    #[serde(default)]
     pub skew: f64,
     /// What the threads do, without those values.
     pub title: String,
 }
 
-/// What was run, and when.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// What was run, and when. What older files lack is empty.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Run {
     /// Title of the experiment.
     pub title: String,
     /// The question that it answers.
-    #[serde(default)]
     pub question: String,
     /// Start of this run, in UTC, as in RFC 3339; in older files, of the command that made it and
     /// others.
@@ -83,33 +72,26 @@ pub struct Run {
     /// How threads were bound to cores.
     pub pinning: String,
     /// Which operations were timed one by one, if any, and what the timing cost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<String>,
     /// What an operation that takes no time would show, in ns, if operations were timed one by one.
-    /// Absent in older files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timing_ns: Option<u64>,
     /// The machines that were simulated, one line each; nothing was measured then.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub simulated: Vec<String>,
     /// Load average of the system at the start, over 1, 5 and 15 minutes: what the machine was
     /// doing before, earlier runs of the same command included. Empty if the system does not report
     /// it.
-    #[serde(default)]
     pub load_average: Vec<f64>,
     /// When the run was resumed after an interruption, each time.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resumed: Vec<String>,
     /// In older files: how many rounds each workload had and why no more, where the experiment left
     /// that open.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<String>,
-    /// Number of rows the run made; while some are missing, the least number it is to make. Absent
-    /// in older files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Number of rows the run made; while some are missing, the least number it is to make.
     pub rows: Option<usize>,
     /// When everything was measured; absent while something is missing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
 }
 
@@ -125,19 +107,11 @@ impl Run {
         let mut run = Self {
             title,
             question,
-            started: String::new(),
             command: command_line(),
             seed,
             keys,
             pinning,
-            latency: None,
-            timing_ns: None,
-            simulated: Vec::new(),
-            load_average: Vec::new(),
-            resumed: Vec::new(),
-            rounds: Vec::new(),
-            rows: None,
-            ended: None,
+            ..Self::default()
         };
         run.start();
         run
@@ -275,64 +249,44 @@ impl Sidecar {
     }
 }
 
-/// A description, for tests.
-#[cfg(test)]
-pub(crate) fn sample() -> Sidecar {
-    Sidecar {
-        run: Run::begin(
-            "A \"quoted\" title".into(),
-            "Are they fast?".into(),
-            u64::from(u32::MAX),
-            "generated".into(),
-            "in order".into(),
-        ),
-        machine: Machine::describe().unwrap(),
-        compiler: Compiler::describe(),
-        program: Some(Source::of_program()),
-        harness: Source::of_harness(),
-        subjects: BTreeMap::new(),
-        workloads: vec![Panel {
-            label: "lookup-hit".into(),
-            load_factor: 0.92,
-            hit: 0,
-            skew: 0.0,
-            title: "Lookups that hit".into(),
-        }],
-        experiment: toml::toml! {
-            rounds = 2
-            [[workload]]
-            kind = "insert"
-        },
-        columns: BTreeMap::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn sample() -> Sidecar {
+        let run = Run {
+            title: "A \"quoted\" title".into(),
+            seed: u64::from(u32::MAX),
+            ..Run::default()
+        };
+        Sidecar {
+            workloads: vec![Panel {
+                label: "lookup-hit".into(),
+                ..Panel::default()
+            }],
+            experiment: toml::toml! {
+                rounds = 2
+                [[workload]]
+                kind = "insert"
+            },
+            ..Sidecar::describe(run, &[("a", "b")]).unwrap()
+        }
+    }
+
     #[test]
     fn older_files_are_read() {
-        let old = toml::to_string(&sample()).unwrap();
-        let later = [
-            "load_average",
-            "core_list",
-            "huge_pages",
-            "rounds = 2",
-            "profile",
-            "name",
-        ];
-        let is_old = |line: &&str| !later.iter().any(|later| line.starts_with(later));
-        let mut old: toml::Table = (old.lines().filter(is_old).collect::<Vec<_>>())
-            .join("\n")
-            .parse()
-            .unwrap();
+        let mut old = toml::Table::try_from(sample()).unwrap();
         old.remove("program");
-        let source = old.remove("harness").unwrap();
+        let mut source = old.remove("harness").unwrap();
+        source.as_table_mut().unwrap().remove("name");
         old.insert("source".into(), source);
-        let read: Sidecar = toml::from_str(&old.to_string()).unwrap();
+        let later = ["load_average", "core_list", "huge_pages", "profile"];
+        for table in ["run", "machine", "compiler"] {
+            let table = old[table].as_table_mut().unwrap();
+            table.retain(|name, _| later.iter().all(|later| *later != name));
+        }
+        let read: Sidecar = old.try_into().unwrap();
         assert_eq!((&read.program, &*read.harness.name), (&None, "harness"));
-        assert_eq!(read.compiler.lto, "");
         assert_eq!(
             (read.run.ended, read.machine.huge_pages),
             (None, String::new())
@@ -343,17 +297,9 @@ mod tests {
     fn a_file_is_read_as_it_was_written() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tiny.machine.toml");
-        sample().write(&path).unwrap();
-        let read = Sidecar::read(&path).unwrap();
-        assert_eq!(read.run.title, "A \"quoted\" title");
-        assert_eq!(read.run.load_average.len(), 3);
+        let written = sample();
+        written.write(&path).unwrap();
+        assert_eq!(Sidecar::read(&path).unwrap(), written);
         assert!(!path.with_extension("toml.new").exists());
-        assert_eq!(
-            read,
-            Sidecar {
-                run: read.run.clone(),
-                ..sample()
-            }
-        );
     }
 }

@@ -5,8 +5,8 @@ use super::svg::{Colour, WHITE};
 /// A mark in points.
 const UNIT: f64 = 0.4;
 
-/// The corners of a mark.
-pub(super) type Mark = &'static [(i32, i32)];
+/// The corners of a polygon around (0, 0), each right and down, in units of [`UNIT`].
+pub(super) type Mark = &'static [i32];
 
 /// The colours of Okabe and Ito, which can be told apart with any colour vision; grey replaces
 /// their yellow, which is too pale for lines.
@@ -21,104 +21,30 @@ pub(crate) const COLOURS: [Colour; 8] = [
     Colour(128, 128, 128),
 ];
 
-/// Seven marks and eight colours make 56 different pairs. Each mark is a polygon around (0, 0), y
-/// growing downwards, in units of [`UNIT`].
+/// Seven marks and eight colours make 56 different pairs.
 pub(super) const MARKS: [Mark; 7] = [
+    &[6, 2, 2, 6, -2, 6, -6, 2, -6, -2, -2, -6, 2, -6, 6, -2],
+    &[-5, -5, 5, -5, 5, 5, -5, 5],
+    &[0, -7, 6, 5, -6, 5],
+    &[0, -7, 7, 0, 0, 7, -7, 0],
+    &[0, 7, 6, -5, -6, -5],
     &[
-        (6, 2),
-        (2, 6),
-        (-2, 6),
-        (-6, 2),
-        (-6, -2),
-        (-2, -6),
-        (2, -6),
-        (6, -2),
+        -2, -6, 2, -6, 2, -2, 6, -2, 6, 2, 2, 2, 2, 6, -2, 6, -2, 2, -6, 2, -6, -2, -2, -2,
     ],
-    &[(-5, -5), (5, -5), (5, 5), (-5, 5)],
-    &[(0, -7), (6, 5), (-6, 5)],
-    &[(0, -7), (7, 0), (0, 7), (-7, 0)],
-    &[(0, 7), (6, -5), (-6, -5)],
-    &[
-        (-2, -6),
-        (2, -6),
-        (2, -2),
-        (6, -2),
-        (6, 2),
-        (2, 2),
-        (2, 6),
-        (-2, 6),
-        (-2, 2),
-        (-6, 2),
-        (-6, -2),
-        (-2, -2),
-    ],
-    &[
-        (-6, -6),
-        (0, -2),
-        (6, -6),
-        (2, 0),
-        (6, 6),
-        (0, 2),
-        (-6, 6),
-        (-2, 0),
-    ],
+    &[-6, -6, 0, -2, 6, -6, 2, 0, 6, 6, 0, 2, -6, 6, -2, 0],
 ];
 
 /// Subjects that have the colour and mark of this number in every figure, unless an earlier one in
 /// the figure has that colour: then the first free one.
-const FIXED_STYLES: [&str; 51] = [
-    "lock-free",
-    "segment-lock",
-    "global-lock",
-    "roofline",
-    "two-phase",
-    "optimistic",
-    "vector-quotient",
-    "rwlock",
-    "atomic-cuckoo-filter",
-    "fastbloom",
-    "blocked-bloom",
-    "exact-set",
-    "cuckoofilter-mutex",
-    "lock-free-batch",
-    "word-lock",
-    "ablation-control",
-    "ablation-two-phase-lookup",
-    "ablation-one-round-lookup",
-    "ablation-hop-by-hop",
-    "ablation-random-walk",
-    "ablation-epoch",
-    "ablation-helping-readers",
-    "ablation-uncounted",
-    "smart-cuckoo",
-    "plain-cuckoo",
-    "count-min",
-    "hyperloglog",
-    "growing",
-    "update-roofline",
-    "bloom",
-    "counting-bloom",
-    "null",
-    "lock-free-fitted",
-    "scalable-bloom",
-    "growing-reader",
-    "batched-roofline",
-    "striped-timestamps",
-    "ablation-dcss",
-    "kcas-2",
-    "kcas-4",
-    "kcas-8",
-    "mutex-2",
-    "mutex-4",
-    "mutex-8",
-    "lock-free-copies",
-    "ours",
-    "ours-by-dcss",
-    "ours, epoch",
-    "crate kcas",
-    "crate mwcas",
-    "mutex",
-];
+const FIXED_STYLES: &str = "lock-free|segment-lock|global-lock|roofline|two-phase|optimistic|vector-quotient|rwlock|\
+    atomic-cuckoo-filter|fastbloom|blocked-bloom|exact-set|cuckoofilter-mutex|\
+    lock-free-batch|word-lock|ablation-control|ablation-two-phase-lookup|\
+    ablation-one-round-lookup|ablation-hop-by-hop|ablation-random-walk|ablation-epoch|\
+    ablation-helping-readers|ablation-uncounted|smart-cuckoo|plain-cuckoo|count-min|\
+    hyperloglog|growing|update-roofline|bloom|counting-bloom|null|lock-free-fitted|\
+    scalable-bloom|growing-reader|batched-roofline|striped-timestamps|ablation-dcss|kcas-2|\
+    kcas-4|kcas-8|mutex-2|mutex-4|mutex-8|lock-free-copies|ours|ours-by-dcss|ours, epoch|\
+    crate kcas|crate mwcas|mutex";
 
 /// How a subject is drawn, in every panel.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -143,20 +69,20 @@ impl Style {
 
 /// Returns the corners of a mark around a place.
 pub(super) fn corners(mark: Mark, (x, y): (f64, f64)) -> impl Iterator<Item = (f64, f64)> {
-    let corners = mark.iter();
-    corners.map(move |&(right, down)| (x + UNIT * f64::from(right), y + UNIT * f64::from(down)))
+    let corners = mark.chunks_exact(2);
+    corners.map(move |of| (x + UNIT * f64::from(of[0]), y + UNIT * f64::from(of[1])))
 }
 
 /// Returns the styles of the subjects of a figure, in their order. No two have both colour and mark
 /// in common; up to eight differ in colour.
 pub(super) fn styles(subjects: &[&str]) -> Vec<Style> {
-    let mut others = FIXED_STYLES.len()..;
-    let mut wanted: Vec<(usize, usize)> = (subjects.iter().enumerate())
-        .map(|(place, subject)| {
-            let fixed = FIXED_STYLES.iter().position(|name| name == subject);
-            (fixed.or_else(|| others.next()).unwrap_or_default(), place)
-        })
-        .collect();
+    let fixed: Vec<_> = FIXED_STYLES.split('|').collect();
+    let mut others = fixed.len()..;
+    let wanted = subjects.iter().enumerate().map(|(place, subject)| {
+        let fixed = fixed.iter().position(|name| name == subject);
+        (fixed.or_else(|| others.next()).unwrap_or_default(), place)
+    });
+    let mut wanted: Vec<(usize, usize)> = wanted.collect();
     wanted.sort_unstable();
     let mut taken: Vec<(usize, Style)> = Vec::new();
     for (index, place) in wanted {
@@ -167,18 +93,14 @@ pub(super) fn styles(subjects: &[&str]) -> Vec<Style> {
             let open = taken.iter().any(|(_, other)| other.colour == colour);
             Style { colour, mark, open }
         });
-        let differs = |style: &Style| {
+        let is_free = |style: &Style| {
             let alike = |other: &Style| (other.colour, other.mark) == (style.colour, style.mark);
             !taken.iter().any(|(_, other)| alike(other))
         };
-        let free: Vec<_> = all.filter(differs).collect();
+        let free: Vec<_> = all.clone().filter(is_free).collect();
         let style = free.iter().find(|style| !style.open).or(free.first());
-        let first = Style {
-            colour: COLOURS[0],
-            mark: MARKS[0],
-            open: true,
-        };
-        taken.push((place, *style.unwrap_or(&first)));
+        let style = style.copied().or(all.clone().next());
+        taken.extend(style.map(|style| (place, style)));
     }
     taken.sort_unstable_by_key(|&(place, _)| place);
     taken.into_iter().map(|(_, style)| style).collect()
@@ -192,48 +114,35 @@ mod tests {
     fn a_subject_keeps_its_style_whatever_else_is_drawn() {
         let alone = styles(&["segment-lock"])[0];
         assert_eq!(styles(&["roofline", "mine", "segment-lock"])[2], alone);
-        assert_eq!(
-            styles(&["lock-free", "segment-lock", "global-lock"])[1],
-            alone
-        );
+        let between = styles(&["lock-free", "segment-lock", "global-lock"]);
+        assert_eq!(between[1], alone);
         // A ninth subject would have the colour of the first.
-        assert_eq!(
-            styles(&["atomic-cuckoo-filter", "lock-free"])[1],
-            styles(&["lock-free"])[0]
-        );
+        let ours = styles(&["lock-free"])[0];
+        assert_eq!(styles(&["atomic-cuckoo-filter", "lock-free"])[1], ours);
     }
 
     /// Marks are small: where there are enough colours, nobody should need them.
     #[test]
     fn subjects_of_an_experiment_differ_in_colour() {
-        let directory =
-            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("experiments");
-        let mut figures = 0;
-        for file in std::fs::read_dir(directory).unwrap() {
-            let file = file.unwrap().path();
-            for experiment in crate::experiment::read(&file).unwrap() {
-                let subjects: Vec<_> = experiment.subjects.iter().map(String::as_str).collect();
-                if subjects.len() > COLOURS.len() {
-                    continue;
-                }
-                let styles = styles(&subjects);
-                for (index, style) in styles.iter().enumerate() {
-                    let alike = styles[..index]
-                        .iter()
-                        .position(|other| other.colour == style.colour);
-                    let alike = alike.map(|other| subjects[other]);
-                    assert_eq!(alike, None, "{} in {}", subjects[index], file.display());
-                }
-                figures += 1;
-            }
+        let harness = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let files = std::fs::read_dir(harness.with_file_name("experiments")).unwrap();
+        let read = |file: std::fs::DirEntry| crate::experiment::read(&file.path()).unwrap();
+        let experiments = files.flat_map(|file| read(file.unwrap()));
+        let has_colours = |of: &crate::experiment::Experiment| of.subjects.len() <= COLOURS.len();
+        let experiments: Vec<_> = experiments.filter(has_colours).collect();
+        assert!(experiments.len() >= 20, "{}", experiments.len());
+        for experiment in experiments {
+            let subjects: Vec<_> = experiment.subjects.iter().map(String::as_str).collect();
+            let colours: Vec<_> = styles(&subjects).iter().map(|of| of.colour.hex()).collect();
+            let different = std::collections::HashSet::<&String>::from_iter(&colours);
+            assert_eq!(different.len(), subjects.len(), "{}", experiment.name);
         }
-        assert!(figures >= 20, "{figures}");
     }
 
     #[test]
     fn every_subject_of_ours_has_a_style_of_its_own() {
         for name in crate::subjects::registry::Registry::standard().names() {
-            assert!(FIXED_STYLES.contains(&name), "{name}");
+            assert!(FIXED_STYLES.split('|').any(|fixed| fixed == name), "{name}");
         }
     }
 }
