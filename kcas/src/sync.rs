@@ -49,7 +49,7 @@ mod observed {
     use crate::steps::Access;
 
     /// A 64-bit atomic with those operations of the standard one that are used here.
-    #[derive(Debug)]
+    #[derive(Debug, Default)]
     pub struct AtomicU64 {
         value: atomic::AtomicU64,
         #[cfg(kcas_loom)]
@@ -106,6 +106,16 @@ mod observed {
             self.before(Access::Exchange).fetch_and(value, order)
         }
 
+        /// Replaces the value by its bitwise or with `value`; returns the old value.
+        pub fn fetch_or(&self, value: u64, order: Ordering) -> u64 {
+            self.before(Access::Exchange).fetch_or(value, order)
+        }
+
+        /// Replaces the value by `value`; returns the old value.
+        pub fn swap(&self, value: u64, order: Ordering) -> u64 {
+            self.before(Access::Exchange).swap(value, order)
+        }
+
         /// Adds `value`, wrapping; returns the old value.
         pub fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
             self.before(Access::Exchange).fetch_add(value, order)
@@ -147,13 +157,13 @@ mod observed {
 /// The memory comes zeroed from the system, which supplies a large piece page by page on first
 /// write: a table that is never filled takes only the pages that were written.
 #[cfg(not(any(kcas_loom, feature = "steps", feature = "simulation")))]
-pub(crate) fn zeros(len: usize) -> Option<Box<[AtomicU64]>> {
+pub fn zeros(len: usize) -> Option<Box<[AtomicU64]>> {
     bytemuck::try_zeroed_slice_box(len).ok()
 }
 
 /// Returns `len` zeros, or `None` when the allocator refuses the memory.
 #[cfg(any(kcas_loom, feature = "steps", feature = "simulation"))]
-pub(crate) fn zeros(len: usize) -> Option<Box<[AtomicU64]>> {
+pub fn zeros(len: usize) -> Option<Box<[AtomicU64]>> {
     let mut zeros = Vec::new();
     zeros.try_reserve_exact(len).ok()?;
     zeros.resize_with(len, || AtomicU64::new(0));

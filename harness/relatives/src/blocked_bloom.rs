@@ -3,15 +3,13 @@
 //! cannot remove keys, and never refuses one.
 //!
 //! The high end of a key's hash chooses a block, and the low end chooses bits in it: three in each
-//! of the block's two words, which share a cache line. A lookup compares each word with a mask; an
-//! insert sets the bits with one atomic *or* per word. (In a table of more than 4 GiB the hash bits
+//! of the block's two words, which share a cache line. (In a table of more than 4 GiB the hash bits
 //! that choose the block begin to overlap those that choose the bits.)
 //!
-//! It takes the same memory as our table, 16 bits per slot. Its parameters make it **as often wrong
-//! about absent keys as ours** when both are as full as ours can be, so the two are compared at
-//! equal memory and equal error. With a block of one word, a full filter finds 0.38 % of absent keys
-//! at best; with two words and three bits in each, 0.23 %; with a cache line of eight words and one
-//! bit in each, 0.09 %, for eight loads.
+//! It takes the same memory as our table, 16 bits per slot, and is **as often wrong about absent
+//! keys as ours** when both are as full as ours can be. A full filter with blocks of one word finds
+//! 0.38 % of absent keys at best; with two words and three bits in each, 0.23 %; with a cache line
+//! of eight words and one bit in each, 0.09 %, for eight loads.
 //!
 //! # How often it is wrong
 //!

@@ -12,32 +12,29 @@
 //! width = ⌈e / ε⌉,  depth = ⌈ln(1 / δ)⌉
 //! ```
 //!
-//! Threads add with atomic increments and never wait. An estimate taken while others add lies
-//! between the estimate before and the one after all overlapping calls. It is not linearizable, but
-//! *intermediate value linearizable* (Rinberg and Keidar 2020), which preserves both bounds. All
-//! accesses are relaxed: no other data is read on the strength of a counter.
+//! Threads add with atomic increments and never wait. An estimate taken while others add is
+//! *intermediate value linearizable* (Rinberg and Keidar 2020): it lies between the estimate before
+//! and the one after all overlapping calls, which preserves both bounds. All accesses are relaxed:
+//! no other data is read on the strength of a counter.
 //!
-//! **As a subject** it is a multiset: a key is present if its estimate is not zero. That is a
-//! counting Bloom filter with 64-bit counters: an absent key is found if other keys share its
-//! counter in every row. With as many keys as there are slots, n, in rows of n / ln 2 counters,
-//! every other counter is zero, and nine rows find one absent key in 2^9 = 512, as our layout of
-//! four slots of twelve bits does when every slot is taken. That takes 831 bits per slot: the price
-//! of counts where only presence is asked for.
+//! **As a subject** it is a multiset: a key is present if its estimate is not zero. With as many
+//! keys as there are slots, n, in rows of n / ln 2 counters, every other counter is zero, and nine
+//! rows find one absent key in 2^9 = 512, as our layout does when every slot is taken. That takes
+//! 831 bits per slot: the price of counts where only presence is asked for.
 
 use std::f64::consts::{E, LN_2};
 use std::hash::{BuildHasher, Hash};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use anyhow::{Result, anyhow};
-use bytemuck::allocation::try_zeroed_slice_box;
+use anyhow::Result;
 use filter::FixedState;
 use filter::hashing::mix;
-use kcas::steps::step;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use statrs::distribution::{Binomial, DiscreteCDF};
 use subject::Subject;
-use subject::layout::slots;
+use subject::layout::{slots, zeroed};
+use subject::sync::AtomicU64;
 
 use crate::theory::{Claim, Theory, Trial};
 
@@ -81,7 +78,6 @@ impl CountMin {
     ///
     /// If there is not enough memory.
     pub fn new(width: usize, depth: usize, seed: u64) -> Result<Self> {
-        let counters = width.saturating_mul(depth);
         let mut random = SmallRng::seed_from_u64(seed);
         let row = |_| Row {
             multiplier: random.random(),
@@ -90,8 +86,7 @@ impl CountMin {
         Ok(Self {
             width,
             rows: (0..depth).map(row).collect(),
-            counters: try_zeroed_slice_box(counters)
-                .map_err(|()| anyhow!("there is no memory for {counters} counters"))?,
+            counters: zeroed(width.saturating_mul(depth))?,
             slots: 0,
         })
     }
@@ -100,10 +95,7 @@ impl CountMin {
     #[inline]
     fn of(&self, hash: u64) -> impl Iterator<Item = &AtomicU64> {
         let rows = self.counters.chunks_exact(self.width).zip(&self.rows);
-        rows.map(move |(counters, row)| {
-            step();
-            &counters[row.index(hash, self.width)]
-        })
+        rows.map(move |(counters, row)| &counters[row.index(hash, self.width)])
     }
 
     /// Adds `count` occurrences of a key.

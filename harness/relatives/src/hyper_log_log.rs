@@ -9,13 +9,10 @@
 //! The estimate is the *improved raw estimator* of Ertl, *New cardinality estimation algorithms for
 //! HyperLogLog sketches* (2017, algorithm 6): a single formula from zero keys to 2^64, and unbiased.
 //!
-//! Threads share the registers. An insert first looks whether it must raise its register, which is
-//! seldom, and does so by an atomic maximum. An estimate taken while others insert lies between the
-//! one before and the one after. All accesses are relaxed: registers only rise, and no other data
-//! is read on the strength of them.
-//!
-//! As a subject it only takes keys: what it costs threads to count distinct keys together, next to
-//! what it costs to store them.
+//! An insert first looks whether it must raise its register, which is seldom, and does so by an
+//! atomic maximum. All accesses are relaxed: registers only rise, and no other data is read on the
+//! strength of them. As a subject it only takes keys: what it costs threads to count distinct keys
+//! together, next to what it costs to store them.
 
 use std::f64::consts::LN_2;
 use std::hash::{BuildHasher, Hash};
@@ -249,7 +246,7 @@ mod tests {
         }
     }
 
-    /// A sketch without keys, one that is full, and some of the series that both functions sum up.
+    /// A sketch without keys, one that is full, and the series that is summed up near that.
     #[test]
     fn estimates_reach_from_nothing_to_everything() {
         let sketch = HyperLogLog::new(4);
@@ -262,8 +259,7 @@ mod tests {
         }
     }
 
-    /// Another thread may store a greater rank between the look at a register and its raise; that
-    /// rank stays.
+    /// Another thread may store a greater rank between the look at a register and its raise.
     #[cfg(feature = "steps")]
     #[test]
     fn a_greater_rank_between_steps_stays() {

@@ -5,7 +5,6 @@
 pub mod blocked_bloom;
 pub mod bloom;
 pub mod count_min;
-pub mod counting_bloom;
 pub mod double_hashing;
 pub mod hyper_log_log;
 pub mod scalable_bloom;
@@ -16,9 +15,8 @@ pub mod theory;
 pub mod vector_quotient;
 
 pub use blocked_bloom::BlockedBloom;
-pub use bloom::Bloom;
+pub use bloom::{Bloom, CountingBloom};
 pub use count_min::CountMin;
-pub use counting_bloom::CountingBloom;
 pub use hyper_log_log::HyperLogLog;
 pub use scalable_bloom::ScalableBloom;
 pub use smart_cuckoo::{PlainCuckooMutex, SmartCuckooMutex};

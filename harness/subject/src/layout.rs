@@ -9,7 +9,7 @@ use filter::hashing::MAX_BUCKETS;
 use filter::internals::Location;
 
 use crate::SLOTS_PER_BUCKET;
-use crate::sync::{AtomicU64, name, zeros};
+use crate::sync::{AtomicU64, name};
 
 pub const FINGERPRINT_BITS: usize = 12;
 
@@ -41,7 +41,8 @@ pub fn slots(buckets: usize) -> Result<usize> {
 /// Allocates zeroed words, which the system provides page by page when they are first written; in
 /// huge pages where our filter's words are in huge pages.
 pub fn zeroed(words: usize) -> Result<Box<[AtomicU64]>> {
-    let zeroed = zeros(words).with_context(|| format!("no memory for {words} words"))?;
+    let zeroed =
+        kcas::sync::zeros(words).with_context(|| format!("no memory for {words} words"))?;
     #[cfg(feature = "huge-pages")]
     huge_pages::advise(&zeroed);
     name("bucket", &zeroed, 0);

@@ -1,11 +1,9 @@
 //! A single-threaded structure under one lock: the simplest way for a program to share it.
 
 use std::hash::Hash;
-use std::sync::PoisonError;
 
 use anyhow::Result;
 use filter::Class;
-use kcas::steps::step;
 
 use crate::Subject;
 use crate::sync::Mutex;
@@ -46,9 +44,8 @@ pub trait Sequential: Send + Sync + Sized + 'static {
     fn memory_bytes(&self) -> usize;
 }
 
-/// A lock with the structure inside. It calls [`step`] before it is taken and
-/// before it is released. Poison is ignored: no operation panics halfway, so a thread that panicked
-/// elsewhere leaves the structure intact.
+/// A lock with the structure inside. It makes a [step](kcas::steps::step) before it is taken, and
+/// one before it is released.
 pub trait Lock: Send + Sync + 'static {
     type Inside: Sequential;
     const NAME: &'static str = Self::Inside::NAME;
@@ -73,17 +70,12 @@ impl<S: Sequential> Lock for Mutex<S> {
 
     #[inline]
     fn look<R>(&self, action: impl FnOnce(&S) -> R) -> R {
-        self.change(|inside| action(inside))
+        self.with(|inside| action(inside))
     }
 
     #[inline]
     fn change<R>(&self, action: impl FnOnce(&mut S) -> R) -> R {
-        step();
-        let mut inside = self.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = action(&mut inside);
-        // Before the mutex is released.
-        step();
-        result
+        self.with(action)
     }
 }
 

@@ -6,9 +6,7 @@
 
 use std::sync::atomic::Ordering;
 
-use kcas::steps::step;
-
-use crate::sync::{AtomicBool, Backoff};
+use crate::sync::{AtomicU64, Backoff};
 
 /// A lock that is taken and released by one access each.
 pub trait Spin {
@@ -31,25 +29,21 @@ impl<'a, S: Spin> Held<'a, S> {
     /// Waits until the lock is free, and takes it.
     #[inline]
     pub fn take(lock: &'a S) -> Self {
-        Self::try_take(lock).unwrap_or_else(|| Self::wait(lock))
-    }
-
-    /// Takes the lock unless it is held.
-    #[inline]
-    pub fn try_take(lock: &'a S) -> Option<Self> {
-        step();
-        lock.try_take().then(|| Self(lock))
+        if !lock.try_take() {
+            Self::wait(lock);
+        }
+        Self(lock)
     }
 
     #[cold]
-    fn wait(lock: &'a S) -> Self {
+    fn wait(lock: &'a S) {
         let backoff = Backoff::new();
         loop {
             while lock.is_held() {
                 backoff.snooze();
             }
-            if let Some(held) = Self::try_take(lock) {
-                return held;
+            if lock.try_take() {
+                return;
             }
         }
     }
@@ -58,29 +52,28 @@ impl<'a, S: Spin> Held<'a, S> {
 impl<S: Spin> Drop for Held<'_, S> {
     #[inline]
     fn drop(&mut self) {
-        step();
         self.0.free();
     }
 }
 
-/// A spinlock: `true` while it is held.
+/// A spinlock: one while it is held.
 #[derive(Debug, Default)]
-pub struct SpinLock(AtomicBool);
+pub struct SpinLock(AtomicU64);
 
 impl Spin for SpinLock {
     #[inline]
     fn try_take(&self) -> bool {
         // Acquire: pairs with the release in `free`, to see what the last holder wrote.
-        !self.0.swap(true, Ordering::Acquire)
+        self.0.swap(1, Ordering::Acquire) == 0
     }
 
     #[inline]
     fn is_held(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.load(Ordering::Relaxed) != 0
     }
 
     #[inline]
     fn free(&self) {
-        self.0.store(false, Ordering::Release);
+        self.0.store(0, Ordering::Release);
     }
 }

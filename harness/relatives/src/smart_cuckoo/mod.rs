@@ -4,7 +4,7 @@
 //! [`PlainCuckoo`], which moves keys until it reaches a limit.
 //!
 //! Both are exact tables of 64-bit hashes for one thread, with two hash functions and one key per
-//! bucket. They share [`Buckets`].
+//! bucket.
 //!
 //! **The graph.** A bucket is a vertex. A key is an edge, from the bucket that holds it to its
 //! other one. So no vertex has more than one outgoing edge, and a connected part of the graph, a
@@ -18,10 +18,10 @@
 //! two trees the smaller.
 //!
 //! **Deletion** removes an edge, which may cut a subgraph in two or open its cycle. The authors'
-//! published code has no deletion. Here the buckets of the subgraph, which are linked in a ring,
-//! each become a subgraph of their own, and the remaining edges join them again. That is exact
-//! after any history, and costs a walk over the whole subgraph: a handful of buckets up to a load
-//! factor of 0.45, but a large part of the table beyond 0.5.
+//! published code has none. Here each bucket of the subgraph becomes a subgraph of its own, and the
+//! remaining edges join them again. That is exact after any history, and costs a walk over the whole
+//! subgraph: a handful of buckets up to a load factor of 0.45, but a large part of the table beyond
+//! 0.5.
 //!
 //! **Where the paper leaves a choice**: both functions range over the whole table, and may name the
 //! same bucket; such a key is a cycle of one vertex (the authors' code has one half of the table for
@@ -29,18 +29,20 @@
 //! third one never has room.
 
 mod buckets;
-mod plain;
-mod shared;
 mod subgraphs;
 #[cfg(test)]
 mod tests;
 mod theory;
 
+use std::hash::{BuildHasher, Hash};
+
 use anyhow::Result;
+use filter::FixedState;
+use subject::SLOTS_PER_BUCKET;
+use subject::one_lock::{OneLock, Sequential};
+use subject::sync::Mutex;
 
 pub use buckets::{Buckets, Key};
-pub use plain::PlainCuckoo;
-pub use shared::{PlainCuckooMutex, SmartCuckooMutex};
 pub use subgraphs::Subgraphs;
 
 use buckets::Hand;
@@ -152,5 +154,139 @@ impl CuckooTable for SmartCuckoo {
 
     fn memory_bytes(&self) -> usize {
         self.buckets.memory_bytes() + self.subgraphs.memory_bytes()
+    }
+}
+
+/// Plain cuckoo hashing (Pagh and Rodler 2004), which knows nothing of its graph. If both candidates are occupied, an insert
+/// kicks the key out of the first one; that key kicks out the one in its other bucket, and so on.
+///
+/// When the kicks reach the limit, the insert is refused and **all of them are undone**, one by
+/// one: no key is lost, and the table is as it was. (The usual remedy, rehashing all keys, is left
+/// out here.) It may refuse a key for which there was room farther away.
+#[derive(Debug)]
+pub struct PlainCuckoo {
+    buckets: Buckets,
+    most_kicks: u64,
+}
+
+impl PlainCuckoo {
+    /// The limit used in SmartCuckoo's evaluation.
+    pub const MOST_KICKS: u64 = 50;
+
+    /// Creates an empty table that gives up after this many kicks.
+    ///
+    /// # Errors
+    ///
+    /// If a table cannot have this number of buckets.
+    pub fn with_limit(buckets: usize, most_kicks: u64) -> Result<Self> {
+        Ok(Self {
+            buckets: Buckets::new(buckets)?,
+            most_kicks,
+        })
+    }
+
+    /// Kicks along a path, at most this many times, until a key lands in an empty bucket. Returns
+    /// the key left in hand and the number of kicks.
+    fn kick_along(&mut self, from: Hand, most: u64) -> (Option<Hand>, u64) {
+        let mut hand = from;
+        for kicks in 0..most {
+            match self.buckets.kick(hand) {
+                Some(next) => hand = next,
+                None => return (None, kicks),
+            }
+        }
+        (Some(hand), most)
+    }
+}
+
+impl CuckooTable for PlainCuckoo {
+    const NAME: &'static str = "plain-cuckoo";
+    const DESCRIPTION: &'static str = "the rival of smart-cuckoo: the same table, which gives up after 50 kicks and undoes them; one mutex";
+
+    fn new(buckets: usize) -> Result<Self> {
+        Self::with_limit(buckets, Self::MOST_KICKS)
+    }
+
+    fn insert(&mut self, key: Key) -> Insertion {
+        let [first, _] = self.buckets.candidates(key);
+        let to = self.buckets.empty(key).unwrap_or(first);
+        let (left, kicks) = self.kick_along(Hand { key, to }, self.most_kicks);
+        // The last key kicked out may still find an empty bucket.
+        let homeless = left.filter(|hand| self.buckets.key_in(hand.to).is_some());
+        if let Some(Hand { key, to }) = homeless {
+            let to = self.buckets.other(key, to);
+            self.kick_along(Hand { key, to }, kicks);
+        } else if let Some(lucky) = left {
+            self.buckets.kick(lucky);
+        }
+        Insertion {
+            placed: homeless.is_none(),
+            kicks,
+        }
+    }
+
+    fn remove(&mut self, key: Key) -> Option<usize> {
+        self.buckets.take(key).map(|_| 0)
+    }
+
+    fn buckets(&self) -> &Buckets {
+        &self.buckets
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.buckets.memory_bytes()
+    }
+}
+
+/// [`SmartCuckoo`] behind a mutex, as it does not support threads. It has twice as many one-key
+/// buckets as other subjects have slots: no such table is filled beyond half.
+pub type SmartCuckooMutex = OneLock<Mutex<ForOne<SmartCuckoo>>>;
+
+/// [`PlainCuckoo`] behind a mutex, with its usual limit of kicks, as large as [`SmartCuckooMutex`].
+pub type PlainCuckooMutex = OneLock<Mutex<ForOne<PlainCuckoo>>>;
+
+/// A single-threaded table in the form that locks wrap.
+#[derive(Debug)]
+pub struct ForOne<T>(T);
+
+impl<T: CuckooTable> Sequential for ForOne<T> {
+    const NAME: &'static str = T::NAME;
+    const DESCRIPTION: &'static str = T::DESCRIPTION;
+    type Locator = ();
+    type Location = Key;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        Ok(Self(T::new(buckets.saturating_mul(2 * SLOTS_PER_BUCKET))?))
+    }
+
+    fn locator(&self) {}
+
+    /// Zero, which stands for an empty bucket, becomes one, so two of the 2^64 hashes count as the
+    /// same.
+    #[inline(always)]
+    fn locate<K: Hash + ?Sized>((): &(), key: &K) -> Key {
+        Key::new(FixedState.hash_one(key)).unwrap_or(Key::MIN)
+    }
+
+    fn insert(&mut self, key: Key) -> bool {
+        self.0.insert(key).placed
+    }
+
+    #[inline]
+    fn contains(&self, key: Key) -> bool {
+        self.0.contains(key)
+    }
+
+    fn remove(&mut self, key: Key) -> bool {
+        self.0.remove(key).is_some()
+    }
+
+    /// Half of the buckets: no more can be filled.
+    fn slots(&self) -> usize {
+        self.0.buckets().number() / 2
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
     }
 }

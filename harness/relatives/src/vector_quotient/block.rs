@@ -15,13 +15,13 @@
 //!   of two threads that each insert a key and then look up the other's, one finds it.
 //! - *The other accesses* are relaxed: those above order them.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::fence;
 
-use kcas::steps::step;
 use subject::spin::{Held, Spin};
+use subject::sync::AtomicU64;
 
 use super::instructions::Instructions;
-use super::line::{self, Line};
 use super::mini_filter::{Run, SLOTS, TAG_WORDS, insert_tag, remove_tag, taken};
 
 /// The lowest bit of the version: set while a block is held.
@@ -29,8 +29,13 @@ const LOCK: u64 = 1 << (SLOTS % 8 * 8);
 
 /// A cache line that threads take and free.
 #[derive(Debug, Default)]
-#[repr(transparent)]
-pub(super) struct Block(pub(super) Line);
+#[repr(C, align(64))]
+pub(super) struct Block {
+    /// The slots, and then the version.
+    pub(super) tags: [AtomicU64; TAG_WORDS],
+    /// The slots of each bucket.
+    runs: [AtomicU64; 2],
+}
 
 /// What a lookup looks for in a block.
 #[derive(Clone, Copy, Debug)]
@@ -43,24 +48,24 @@ impl Spin for Block {
     #[inline]
     fn try_take(&self) -> bool {
         // Acquire: pairs with the store in `free`, to see what the last holder wrote.
-        let taken = self.last().fetch_or(LOCK, Ordering::Acquire) & LOCK == 0;
-        // Pairs with the fence in `changed_since`: a thread that sees a word written from here on
+        let taken = self.last().fetch_or(LOCK, Acquire) & LOCK == 0;
+        // Pairs with the fence in `change_since`: a thread that sees a word written from here on
         // also sees the odd version.
-        fence(Ordering::Release);
+        fence(Release);
         taken
     }
 
     #[inline]
     fn is_held(&self) -> bool {
-        self.last().load(Ordering::Relaxed) & LOCK != 0
+        self.last().load(Relaxed) & LOCK != 0
     }
 
     #[inline]
     fn free(&self) {
         // No other thread writes while the block is held. SeqCst: pairs with the loads in `now` and
-        // `changed_since`, and as a release with the acquire in `try_take`.
-        let held = self.last().load(Ordering::Relaxed);
-        self.last().store(held.wrapping_add(LOCK), Ordering::SeqCst);
+        // `change_since`, and as a release with the acquire in `try_take`.
+        let held = self.last().load(Relaxed);
+        self.last().store(held.wrapping_add(LOCK), SeqCst);
     }
 }
 
@@ -68,15 +73,14 @@ impl Block {
     /// Returns the word with the version.
     #[inline]
     fn last(&self) -> &AtomicU64 {
-        &self.0.tags[TAG_WORDS - 1]
+        &self.tags[TAG_WORDS - 1]
     }
 
     /// Returns a word with the version at this moment.
     #[inline(always)]
     pub(super) fn now(&self) -> u64 {
-        step();
         // SeqCst: pairs with the store in `free`.
-        self.last().load(Ordering::SeqCst)
+        self.last().load(SeqCst)
     }
 
     /// Returns zero if nobody held the block at the moment of `before`, and nobody has taken it
@@ -84,25 +88,32 @@ impl Block {
     #[inline(always)]
     pub(super) fn change_since(&self, before: u64) -> u64 {
         // Pairs with the fence in `try_take`.
-        fence(Ordering::Acquire);
-        step();
+        fence(Acquire);
         // SeqCst: pairs with the store in `free`.
-        (self.last().load(Ordering::SeqCst) ^ before) | (before & LOCK)
+        (self.last().load(SeqCst) ^ before) | (before & LOCK)
+    }
+
+    /// Returns the runs: exact if the caller holds the block, otherwise the halves may be from
+    /// different moments.
+    #[inline(always)]
+    fn runs(&self) -> u128 {
+        let [low, high] = self.runs.each_ref().map(|word| word.load(Relaxed));
+        u128::from(low) | u128::from(high) << 64
     }
 
     /// Counts the slots taken: exactly if the caller holds the block.
     #[inline(always)]
     pub(super) fn taken(&self) -> usize {
-        taken(self.0.runs())
+        taken(self.runs())
     }
 
     /// Finds a slot of the bucket that holds the tag. If somebody changes the block meanwhile, the
     /// answer means nothing.
     #[inline(always)]
     pub(super) fn find(&self, with: impl Instructions, wanted: Wanted) -> Option<Found> {
-        let runs = self.0.runs();
+        let runs = self.runs();
         let run = with.run_of(wanted.bucket, runs);
-        let slot = with.find_tag(&self.0, run, wanted.tag)?;
+        let slot = with.find_tag(self, run, wanted.tag)?;
         Some(Found { runs, run, slot })
     }
 }
@@ -132,26 +143,23 @@ impl<'a> HeldBlock<'a> {
     /// Changes the tags, and then the runs.
     #[inline(always)]
     fn change(&self, runs: u128, change: impl FnOnce([u64; TAG_WORDS]) -> [u64; TAG_WORDS]) {
-        let Line {
-            tags,
-            runs: [low, high],
-        } = &self.block().0;
-        let mut words = tags.each_ref().map(line::read);
+        let Block { tags, runs: halves } = self.block();
+        let mut words = tags.each_ref().map(|word| word.load(Relaxed));
         let version = words[TAG_WORDS - 1] & !(LOCK - 1);
         words[TAG_WORDS - 1] &= LOCK - 1;
         words = change(words);
         words[TAG_WORDS - 1] |= version;
         for (word, value) in tags.iter().zip(words) {
-            line::write(word, value);
+            word.store(value, Relaxed);
         }
-        line::write(low, runs as u64);
-        line::write(high, (runs >> 64) as u64);
+        halves[0].store(runs as u64, Relaxed);
+        halves[1].store((runs >> 64) as u64, Relaxed);
     }
 
     /// Adds a tag; returns `false` if there is no room.
     #[inline(always)]
     pub(super) fn insert(&self, with: impl Instructions, wanted: Wanted) -> bool {
-        let runs = self.block().0.runs();
+        let runs = self.block().runs();
         if taken(runs) == SLOTS {
             return false;
         }

@@ -9,7 +9,9 @@
 //!
 //! Processors of AMD before Zen 3 have `pdep` in microcode: there, the portable code is faster.
 
-use super::line::Line;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::block::Block;
 use super::mini_filter::{self, Run};
 
 /// Instructions for searches. A value is proof that this processor has them.
@@ -22,7 +24,7 @@ pub(super) trait Instructions: Copy {
 
     /// Finds the first slot of the run that holds the tag. Makes something up if the run was not
     /// one of the block's, or the block changes.
-    fn find_tag(self, line: &Line, run: Run, tag: u8) -> Option<usize>;
+    fn find_tag(self, block: &Block, run: Run, tag: u8) -> Option<usize>;
 }
 
 /// The instructions that every processor has.
@@ -41,8 +43,8 @@ impl Instructions for Portable {
     }
 
     #[inline(always)]
-    fn find_tag(self, line: &Line, run: Run, tag: u8) -> Option<usize> {
-        mini_filter::find_tag(run, tag, |word| line.tags(word))
+    fn find_tag(self, block: &Block, run: Run, tag: u8) -> Option<usize> {
+        mini_filter::find_tag(run, tag, |word| block.tags[word].load(Relaxed))
     }
 }
 
@@ -97,7 +99,7 @@ mod x86 {
 
     use kcas::steps::step;
 
-    use super::super::line::Line;
+    use super::super::block::Block;
     use super::super::mini_filter::Run;
     use super::Instructions;
 
@@ -127,8 +129,8 @@ mod x86 {
 
                 #[target_feature(enable = $features)]
                 #[inline]
-                fn find_tag(line: &Line, run: Run, tag: u8) -> Option<usize> {
-                    first($equal(line, tag), run)
+                fn find_tag(block: &Block, run: Run, tag: u8) -> Option<usize> {
+                    first($equal(block, tag), run)
                 }
             }
 
@@ -146,9 +148,9 @@ mod x86 {
                 }
 
                 #[inline(always)]
-                fn find_tag(self, line: &Line, run: Run, tag: u8) -> Option<usize> {
+                fn find_tag(self, block: &Block, run: Run, tag: u8) -> Option<usize> {
                     // SAFETY: as above.
-                    unsafe { Self::find_tag(line, run, tag) }
+                    unsafe { Self::find_tag(block, run, tag) }
                 }
             }
         };
@@ -187,7 +189,7 @@ mod x86 {
         )
     }
 
-    /// Returns the first slot of the run among the bytes of the line with a one.
+    /// Returns the first slot of the run among the bytes of the block with a one.
     #[target_feature(enable = "bmi1,bmi2")]
     #[inline]
     fn first(bytes: u64, run: Run) -> Option<usize> {
@@ -198,15 +200,15 @@ mod x86 {
         (slots != 0).then(|| slot.wrapping_sub(1))
     }
 
-    /// Returns a one for each byte of the line that equals the tag.
+    /// Returns a one for each byte of the block that equals the tag.
     #[target_feature(enable = "avx512bw")]
     #[inline]
-    fn equal_avx512(line: &Line, tag: u8) -> u64 {
+    fn equal_avx512(block: &Block, tag: u8) -> u64 {
         step();
         let tags: __m512i = _mm512_set1_epi8(tag as i8);
         let equal: u64;
-        // SAFETY: this reads 64 bytes, which is what a line has, at an aligned address, and writes
-        // no memory. Other threads may write the line meanwhile, by atomic stores. The number that
+        // SAFETY: this reads 64 bytes, which is what a block has, at an aligned address, and writes
+        // no memory. Other threads may write the block meanwhile, by atomic stores. The number that
         // comes of that is as good as any other, as the caller looks at the version; whatever it
         // is, nothing unsafe depends on it.
         unsafe {
@@ -214,17 +216,17 @@ mod x86 {
                 "vpcmpeqb {equal}, {tags}, zmmword ptr [{line}]",
                 equal = out(kreg) equal,
                 tags = in(zmm_reg) tags,
-                line = in(reg) line,
+                line = in(reg) block,
                 options(readonly, nostack, preserves_flags),
             );
         }
         equal
     }
 
-    /// Returns a one for each byte of the line that equals the tag.
+    /// Returns a one for each byte of the block that equals the tag.
     #[target_feature(enable = "avx2")]
     #[inline]
-    fn equal_avx2(line: &Line, tag: u8) -> u64 {
+    fn equal_avx2(block: &Block, tag: u8) -> u64 {
         step();
         let tags: __m256i = _mm256_set1_epi8(tag as i8);
         let (low, high): (u32, u32);
@@ -237,7 +239,7 @@ mod x86 {
                 "vpmovmskb {high:e}, {half}",
                 half = out(ymm_reg) _,
                 tags = in(ymm_reg) tags,
-                line = in(reg) line,
+                line = in(reg) block,
                 low = out(reg) low,
                 high = lateout(reg) high,
                 options(readonly, nostack, preserves_flags),
@@ -247,7 +249,6 @@ mod x86 {
     }
 }
 
-// They fill blocks. The instructions themselves know lines only; blocks depend on them.
 #[cfg(test)]
 mod tests {
     use proptest::collection::vec;
@@ -290,7 +291,7 @@ mod tests {
                         prop_assert_eq!(run, Portable.run_of(bucket, runs), "{:?}", processor);
                     }
                     // Whatever it finds.
-                    let _ = with_instructions!(processor, with => with.find_tag(&block.0, run, tag));
+                    let _ = with_instructions!(processor, with => with.find_tag(&block, run, tag));
                 }
             }
         }

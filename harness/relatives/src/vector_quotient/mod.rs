@@ -18,9 +18,8 @@
 //! Unlike the paper:
 //!
 //! - **A block has a version** (module `block`), so that lookups are linearizable without a lock:
-//!   they note the versions of both blocks, search both, and start again if a version has changed.
-//!   Where neither has changed, what was read stood there at one moment. The version takes the
-//!   place of two tags: 46 slots and 82 buckets instead of 48 and 80.
+//!   where neither version has changed, what was read stood there at one moment. It takes the place
+//!   of two tags: 46 slots and 82 buckets instead of 48 and 80.
 //! - **A lookup always searches both blocks**, which saves it a branch that the processor could not
 //!   predict.
 //! - **An insert locks one block**, not two, unless that is full: it compares how full they are
@@ -29,23 +28,18 @@
 //!   our own table instead of an *xor*, so there can be any number of blocks. Keys that share one
 //!   block, bucket and tag also share the other block, so a remove never takes another key's copy.
 //!
-//! The filter is linearizable: an update takes effect when it frees its block, a lookup at its last
-//! look at a version before it reads. The limit: a lookup can be fooled if exactly 2^15 updates (or
-//! a multiple) change a block between its two looks, the number that fools our own filter. It is
-//! blocking: lookups, too, wait for whoever holds a block. It does not report the class of a key, as
-//! its classes are not those of a cuckoo filter.
+//! An update takes effect when it frees its block, a lookup at its last look at a version before it
+//! reads. The limit: a lookup can be fooled if exactly 2^15 updates (or a multiple) change a block
+//! between its two looks, the number that fools our own filter. Lookups, too, wait for whoever holds
+//! a block. It does not report the class of a key, as its classes are not those of a cuckoo filter.
 //!
-//! # Memory and false positives
-//!
-//! It takes 11.1 bits per slot, where ours takes 16. A lookup of an absent key compares its tag
-//! with those of two buckets, which have 46 / 82 tags each when all slots are taken. So it finds `2
-//! × load × (46 / 82) / 2^8` of absent keys, 0.44 % when full, where ours finds 0.20 %. An insert is
-//! refused when both blocks are full, first at loads of 0.946 to 0.954; the paper states 0.93 to
-//! 0.95. So experiments that fill tables to 0.95 see some keys refused.
+//! It takes 11.1 bits per slot, where ours takes 16. An absent key's tag is compared with those of
+//! two buckets, so `2 × load × (46 / 82) / 2^8` of them are found, 0.44 % when full, where ours finds
+//! 0.20 %. An insert is refused when both blocks are full, first at loads of 0.946 to 0.954: so
+//! experiments that fill tables to 0.95 see some keys refused.
 
 mod block;
 mod instructions;
-mod line;
 mod mini_filter;
 
 use std::hash::{BuildHasher, Hash};

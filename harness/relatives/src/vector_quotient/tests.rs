@@ -34,18 +34,6 @@ fn the_shortcut_leaves_the_second_block_alone() {
     assert!(!filter.insert(&keys.next().unwrap()));
 }
 
-#[test]
-fn a_version_changes_while_and_when_somebody_takes_the_block() {
-    let filter = filter_of(2, Processor::best());
-    let block = &filter.blocks[0];
-    let before = block.now();
-    assert_eq!(block.change_since(before), 0);
-    let held = filter.hold(0);
-    assert!(block.change_since(before) != 0 && block.change_since(block.now()) != 0);
-    drop(held);
-    assert!(block.change_since(before) != 0 && block.change_since(block.now()) == 0);
-}
-
 /// What another thread does at one step of a call.
 #[cfg(feature = "steps")]
 mod steps {

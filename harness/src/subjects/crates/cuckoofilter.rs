@@ -14,30 +14,17 @@
 //! linearizable, as everything under one mutex is.
 
 use std::hash::Hash;
-use std::sync::{Mutex, PoisonError};
 
 use ::cuckoofilter::CuckooFilter;
 use anyhow::Result;
 use filter::hashing::FixedHasher;
-use kcas::steps::step;
 use subject::Subject;
 use subject::layout::slots;
+use subject::sync::Mutex;
 
 pub struct CuckoofilterMutex {
     filter: Mutex<CuckooFilter<FixedHasher>>,
     slots: usize,
-}
-
-impl CuckoofilterMutex {
-    #[inline]
-    fn with<R>(&self, action: impl FnOnce(&mut CuckooFilter<FixedHasher>) -> R) -> R {
-        step();
-        let mut filter = self.filter.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = action(&mut filter);
-        // Before the mutex is released.
-        step();
-        result
-    }
 }
 
 impl Subject for CuckoofilterMutex {
@@ -56,17 +43,17 @@ impl Subject for CuckoofilterMutex {
 
     #[inline]
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.with(|filter| filter.add(key).is_ok())
+        self.filter.with(|filter| filter.add(key).is_ok())
     }
 
     #[inline(always)]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.with(|filter| filter.contains(key))
+        self.filter.with(|filter| filter.contains(key))
     }
 
     #[inline]
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.with(|filter| filter.delete(key))
+        self.filter.with(|filter| filter.delete(key))
     }
 
     fn slots(&self) -> usize {
@@ -75,7 +62,7 @@ impl Subject for CuckoofilterMutex {
 
     fn memory_bytes(&self) -> usize {
         // `memory_usage` counts the filter's own fields.
-        self.with(|filter| filter.memory_usage()) + size_of::<Self>()
+        self.filter.with(|filter| filter.memory_usage()) + size_of::<Self>()
             - size_of::<CuckooFilter<FixedHasher>>()
     }
 }

@@ -1,6 +1,5 @@
 //! An array under one mutex: the baseline without any of this.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::Result;
@@ -19,7 +18,7 @@ pub(super) const ENGINE: EngineInfo = EngineInfo {
 
 /// Words that one mutex protects. Accesses are relaxed: the mutex orders them.
 pub struct Locked {
-    held: Mutex<()>,
+    mutex: Mutex<()>,
     words: Box<[AtomicU64]>,
 }
 
@@ -27,10 +26,10 @@ impl Words for Locked {
     type Session<'a> = &'a Locked;
 
     fn new(len: usize) -> Result<Self> {
-        let words: Box<[AtomicU64]> = zeroed(len)?;
+        let words = zeroed(len)?;
         words.iter().for_each(|word| word.store(START, Relaxed));
-        let held = Mutex::new(());
-        Ok(Self { held, words })
+        let mutex = Mutex::new(());
+        Ok(Self { mutex, words })
     }
 
     fn session(&self) -> &Locked {
@@ -46,11 +45,12 @@ impl Session for &Locked {
     /// Always succeeds: no other thread can interfere.
     #[inline]
     fn try_change(&mut self, changes: &[Change]) -> bool {
-        let _held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        for &change in changes {
-            let word = &self.words[change.index];
-            word.store(change.of(word.load(Relaxed)), Relaxed);
-        }
+        self.mutex.with(|()| {
+            for &change in changes {
+                let word = &self.words[change.index];
+                word.store(change.of(word.load(Relaxed)), Relaxed);
+            }
+        });
         true
     }
 }

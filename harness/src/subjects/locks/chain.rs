@@ -26,10 +26,7 @@ pub(super) fn counted(length: &Length, change: u64, action: impl FnOnce() -> boo
 /// Runs an action with the id of the current thread.
 #[inline]
 pub(in crate::subjects) fn with_id<R>(action: impl FnOnce(&ThreadId) -> R) -> R {
-    match thread_id::with(action) {
-        Ok(result) => result,
-        Err(error) => panic!("{error}"),
-    }
+    thread_id::with(action).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Returns the shortest eviction path that makes room for a key, reading the words one by one with
@@ -40,25 +37,14 @@ pub(in crate::subjects) fn find_chain(
     read: impl Fn(usize) -> u64,
 ) -> Option<Chain> {
     let roots = [location.first, location.second].map(|bucket| (bucket, read(bucket)));
-    let mut chain = Chain::new();
     let with_room = roots.iter().find_map(|&(bucket, word)| {
         let slot = Layout::find_empty(word)?;
         Some(Step { bucket, slot, word })
     });
-    let found = match with_room {
-        Some(step) => {
-            chain.push(step);
-            true
-        }
-        None => {
-            let different = if location.first == location.second {
-                1
-            } else {
-                2
-            };
-            let read = |buckets: [usize; SLOTS_PER_BUCKET]| buckets.map(&read);
-            path::search(geometry, &roots[..different], MAX_CHAIN, read, &mut chain)
-        }
-    };
+    let mut chain: Chain = with_room.into_iter().collect();
+    let different = 1 + usize::from(location.first != location.second);
+    let read = |buckets: [usize; SLOTS_PER_BUCKET]| buckets.map(&read);
+    let found = !chain.is_empty()
+        || path::search(geometry, &roots[..different], MAX_CHAIN, read, &mut chain);
     found.then_some(chain)
 }

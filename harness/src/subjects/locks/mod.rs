@@ -2,16 +2,14 @@
 //! [`subject::one_lock`] makes a subject of it.
 
 pub(super) mod chain;
-mod optimistic;
+mod lookups;
 mod striped;
-mod striped_timestamps;
 #[cfg(all(test, feature = "steps"))]
 mod tests;
 pub(super) mod victim_cuckoo;
 mod word_lock;
 
-pub use optimistic::Optimistic;
-pub use striped::{SegmentLock, Striped};
-pub use striped_timestamps::StripedTimestamps;
+pub use lookups::{Optimistic, SegmentLock, StripedTimestamps};
+pub use striped::Striped;
 pub use victim_cuckoo::{GlobalLock, RwLock, VictimCuckoo};
 pub use word_lock::WordLock;

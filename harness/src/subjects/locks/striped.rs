@@ -15,8 +15,6 @@
 //!   the search is repeated; fingerprints already moved are in valid places, so nothing needs to be
 //!   undone.
 //!
-//! It counts its keys as our filter does, each thread in a counter of its own.
-//!
 //! Stripes are taken in ascending order, so threads cannot wait in a circle. An insert is refused
 //! when a search finds no path among the words it happened to read, and both buckets are full at
 //! one moment, as in the lock-free filter.
@@ -30,10 +28,9 @@ use filter::Class;
 use filter::internals::Location;
 use filter::internals::length::Length;
 use filter::internals::path::Step;
-use kcas::steps::step;
 use subject::Subject;
 use subject::layout::{Layout, Table};
-use subject::spin::{Held, Spin, SpinLock};
+use subject::spin::{Held, Spin};
 use subject::sync::name;
 
 use super::chain::{CAME, WENT, counted, find_chain};
@@ -58,36 +55,11 @@ pub trait Lookup: Sized + Send + Sync + 'static {
 #[derive(Debug)]
 pub struct Striped<L: Lookup> {
     /// The stripes order all accesses except those made without a lock. Reads that choose where to
-    /// insert are repeated under the stripe. What lookups without a lock rely on is explained where
-    /// they are.
+    /// insert are repeated under the stripe; for lookups see [`lookups`](super::lookups).
     pub(super) table: Table,
     stripes: Box<[CachePadded<L::Lock>]>,
     /// As in our filter.
     length: Length,
-}
-
-/// A cuckoo filter under striped spinlocks: the fine-grained baseline, made as fast as we know how.
-/// A lookup takes the stripe of one bucket and looks there; only if it finds nothing does it also
-/// take the stripe of the other bucket, still holding the first.
-///
-/// It is linearizable, as every operation takes effect while it holds what it read. It is blocking:
-/// a thread that loses its core while it holds a stripe delays every thread that needs that stripe.
-pub type SegmentLock = Striped<ByLock>;
-
-#[derive(Debug)]
-pub struct ByLock;
-
-impl Lookup for ByLock {
-    const NAME: &'static str = "segment-lock";
-    const DESCRIPTION: &'static str =
-        "cuckoo filter under striped spin locks; chains are searched without locks";
-    const GUARANTEES: &'static str = "linearizable; blocking";
-    type Lock = SpinLock;
-
-    #[inline(always)]
-    fn contains(table: &Striped<Self>, location: Location) -> bool {
-        table.find(location, |_, _| ()).is_some()
-    }
 }
 
 impl<L: Lookup> Subject for Striped<L> {
@@ -156,8 +128,7 @@ impl<L: Lookup> Striped<L> {
             first,
             second,
         } = location;
-        let ascending = self.number(first) <= self.number(second);
-        let (lower, higher) = if ascending {
+        let (lower, higher) = if self.number(first) <= self.number(second) {
             (first, second)
         } else {
             (second, first)
@@ -186,20 +157,15 @@ impl<L: Lookup> Striped<L> {
     }
 
     /// Takes the stripes of two buckets in ascending order, or their common stripe once.
-    fn lock_both(
-        &self,
-        one: usize,
-        other: usize,
-    ) -> (Held<'_, L::Lock>, Option<Held<'_, L::Lock>>) {
+    fn lock_both(&self, one: usize, other: usize) -> [Option<Held<'_, L::Lock>>; 2] {
         let (one, other) = (self.number(one), self.number(other));
         let lower = Held::take(&*self.stripes[one.min(other)]);
         let higher = (one != other).then(|| Held::take(&*self.stripes[one.max(other)]));
-        (lower, higher)
+        [Some(lower), higher]
     }
 
     #[inline]
     pub(super) fn read(&self, bucket: usize) -> u64 {
-        step();
         // Acquire: pairs with the release in `write`, for lookups without a lock.
         self.table.words[bucket].load(Ordering::Acquire)
     }
@@ -207,7 +173,6 @@ impl<L: Lookup> Striped<L> {
     /// Writes a bucket's word. The caller holds the bucket's stripe.
     #[inline]
     fn write(&self, bucket: usize, word: u64) {
-        step();
         // Release: pairs with the acquire in `read`. A thread that sees that a move has emptied a
         // slot sees the other bucket filled.
         self.table.words[bucket].store(word, Ordering::Release);

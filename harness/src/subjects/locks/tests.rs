@@ -5,9 +5,8 @@ use std::rc::Rc;
 use kcas::steps::with_hook;
 use subject::Subject;
 
-use super::optimistic::ByVersions;
-use super::striped::{Lookup, SegmentLock, Striped};
-use super::striped_timestamps::ByTimestamps;
+use super::lookups::{ByTimestamps, ByVersions, SegmentLock};
+use super::striped::{Lookup, Striped};
 
 /// Returns the keys whose buckets these are, of two.
 fn keys<L: Lookup>(filter: &Striped<L>, buckets: [usize; 2]) -> impl Iterator<Item = u64> {

@@ -8,6 +8,7 @@
 //! a remove that makes room tries to place the victim again.
 
 use std::hash::Hash;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{self, PoisonError};
 
 use anyhow::Result;
@@ -17,17 +18,17 @@ use kcas::steps::step;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use subject::SLOTS_PER_BUCKET;
-use subject::layout::{Geometry, Layout, geometry, locate};
+use subject::layout::{Geometry, Layout, Table, locate};
 use subject::one_lock::{Lock, OneLock, Sequential};
-use subject::sync::{Access, Mutex, name, touch};
+use subject::sync::Mutex;
 
 /// Fingerprints kicked out in a row before an insert gives up.
 pub(crate) const MAX_KICKS: usize = 500;
 
 #[derive(Debug)]
 pub struct VictimCuckoo {
-    geometry: Geometry,
-    words: Box<[u64]>,
+    /// Accesses are relaxed: the lock orders them.
+    table: Table,
     /// The fingerprint in hand when an insert gave up, with one of its buckets. While there is one,
     /// the filter is full.
     victim: Option<(u64, usize)>,
@@ -85,20 +86,15 @@ impl Sequential for VictimCuckoo {
     type Location = Location;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
-        // Before any memory is asked for.
-        let geometry = geometry(buckets)?;
-        let words: Box<[u64]> = vec![0; buckets].into();
-        name("bucket", &words, 0);
         Ok(Self {
-            geometry,
-            words,
+            table: Table::new(buckets)?,
             victim: None,
             random: SmallRng::seed_from_u64(0),
         })
     }
 
     fn locator(&self) -> Geometry {
-        self.geometry
+        self.table.geometry
     }
 
     #[inline(always)]
@@ -153,11 +149,11 @@ impl Sequential for VictimCuckoo {
     }
 
     fn slots(&self) -> usize {
-        self.geometry.buckets() * SLOTS_PER_BUCKET
+        self.table.slots()
     }
 
     fn memory_bytes(&self) -> usize {
-        size_of_val(&*self.words)
+        self.table.memory_bytes()
     }
 }
 
@@ -174,12 +170,12 @@ impl VictimCuckoo {
             let word = self.read(bucket);
             self.write(bucket, Layout::place(word, slot, fingerprint));
             fingerprint = Layout::fingerprint(word, slot);
-            bucket = self.geometry.other(fingerprint, bucket);
+            bucket = self.table.geometry.other(fingerprint, bucket);
         }
         (!self.place(bucket, fingerprint)).then_some((fingerprint, bucket))
     }
 
-    fn place(&mut self, bucket: usize, fingerprint: u64) -> bool {
+    fn place(&self, bucket: usize, fingerprint: u64) -> bool {
         let word = self.read(bucket);
         let empty = Layout::find_empty(word);
         if let Some(slot) = empty {
@@ -190,16 +186,12 @@ impl VictimCuckoo {
 
     #[inline]
     fn read(&self, bucket: usize) -> u64 {
-        step();
-        touch(&self.words[bucket], Access::Load);
-        self.words[bucket]
+        self.table.words[bucket].load(Relaxed)
     }
 
     #[inline]
-    fn write(&mut self, bucket: usize, word: u64) {
-        step();
-        touch(&self.words[bucket], Access::Store);
-        self.words[bucket] = word;
+    fn write(&self, bucket: usize, word: u64) {
+        self.table.words[bucket].store(word, Relaxed);
     }
 
     fn victim_is(&self, location: Location) -> bool {
@@ -217,17 +209,17 @@ mod tests {
     #[test]
     fn the_victim_itself_can_be_removed() {
         let mut filter = VictimCuckoo::with_buckets(64).unwrap();
-        let geometry = filter.geometry;
-        let mut keys = Vec::new();
+        let geometry = filter.table.geometry;
+        let mut keys = (0_u64..).map(|key| locate(&geometry, &key));
+        let mut inside = Vec::new();
         while filter.victim.is_none() {
-            keys.push(keys.len() as u64);
-            assert!(filter.insert(locate(&geometry, keys.last().unwrap())));
+            inside.push(keys.next().unwrap());
+            assert!(filter.insert(*inside.last().unwrap()));
         }
-        let is_victim = |key: &u64| filter.victim_is(locate(&geometry, key));
-        let victim = keys.swap_remove(keys.iter().position(is_victim).unwrap());
-        let words = filter.words.clone();
-        assert!(filter.remove(locate(&geometry, &victim)));
-        assert_eq!((filter.victim, &filter.words), (None, &words));
-        assert!((keys.iter()).all(|key| filter.remove(locate(&geometry, key))));
+        let is_victim = |&location: &Location| filter.victim_is(location);
+        let victim = inside.swap_remove(inside.iter().position(is_victim).unwrap());
+        assert!(filter.remove(victim) && filter.victim.is_none());
+        assert!(inside.into_iter().all(|location| filter.remove(location)));
+        assert!((0..64).all(|bucket| Layout::slots(filter.read(bucket)) == 0));
     }
 }

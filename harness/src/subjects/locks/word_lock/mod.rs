@@ -1,10 +1,9 @@
 //! Our cuckoo filter with a lock in every bucket's word: the strongest rival that we know how
 //! to make.
 //!
-//! Table, hash and layout are ours: four fingerprints of 12 bits and a timestamp of 15 in the lower
-//! 63 bits of a word. The remaining bit, which K-CAS uses in our filter, is a lock here. It is held
-//! only while an eviction path is carried out. A change to a single word is one compare-and-swap,
-//! as in our filter, and fails on a locked word.
+//! Table, hash and layout are ours. The bit of a word that K-CAS uses in our filter is a lock here,
+//! held only while an eviction path is carried out. A change to a single word is one
+//! compare-and-swap, as in our filter, and fails on a locked word.
 //!
 //! **An eviction path** of `k` buckets takes `k` compare-and-swaps and `k - 1` stores. From the
 //! empty end backwards, each bucket is compared with what the search read and replaced by its new
@@ -17,17 +16,14 @@
 //! # Why it is linearizable
 //!
 //! Let a locked word stand for what it held before until the root of its path is exchanged, and
-//! from then on for what it holds. Then the filter changes only by exchanges of unlocked words: of
-//! one word, or of a root.
+//! from then on for what it holds. Then the filter changes only by exchanges of unlocked words.
 //!
-//! - **What is in an unlocked word is in the filter** at that moment. What is only in a locked word
-//!   may not be: the path may fail, or its root may wait for a thread that removes the very
-//!   fingerprint that is to move on.
+//! - **What is in an unlocked word is in the filter.** What is only in a locked word may not be: the
+//!   path may fail.
 //! - **What is in the filter is in one of its two words at every moment**, locked or not. A
 //!   fingerprint is overwritten only when its other bucket already has it, and is taken out of that
 //!   again only when it is back.
-//! - **Whatever adds a fingerprint to a word advances its timestamp**, even for a path that fails:
-//!   its buckets get their old fingerprints back, but not their old timestamps.
+//! - **Whatever adds a fingerprint to a word advances its timestamp**, even for a path that fails.
 //!
 //! So a lookup loads the first word, the second one, and the first again:
 //!
@@ -37,10 +33,6 @@
 //! | in locked words only | none: it waits for the holder |
 //! | nowhere, and the first word is unchanged | absent, when the second word was read: the first did not have it throughout |
 //! | nowhere, and the first word has changed | none: it looks again |
-//!
-//! A lookup that meets no lock has one branch, whatever the answer is. The filter is blocking: a
-//! thread that loses its core while it carries out an eviction path delays every thread that needs
-//! one of the path's buckets.
 //!
 //! Loads and exchanges are [`SeqCst`](Ordering::SeqCst), as in our filter, and for the same reason:
 //! two threads that each insert a key and then look up the other's must not both miss it. The stores
@@ -55,8 +47,7 @@ use filter::Class;
 use filter::internals::Location;
 use filter::internals::length::Length;
 use filter::internals::path::Step;
-use kcas::steps::step;
-use subject::layout::{FINGERPRINT_BITS, Layout, Table};
+use subject::layout::{Layout, Table};
 use subject::sync::Backoff;
 use subject::{SLOTS_PER_BUCKET, Subject};
 
@@ -81,18 +72,18 @@ impl WordLock {
     #[inline]
     fn choose(&self, location: Location) -> Option<(usize, u64)> {
         let first = self.read(location.first);
-        let of_first = taken(first);
-        if of_first <= SLOTS_PER_BUCKET as u64 / 2 {
+        let in_first = room(first);
+        if in_first * 2 >= SLOTS_PER_BUCKET as u64 {
             return Some((location.first, first));
         }
         let second = self.read(location.second);
-        let of_second = taken(second);
-        let (bucket, word) = if of_second < of_first {
+        let in_second = room(second);
+        let (bucket, word) = if in_second > in_first {
             (location.second, second)
         } else {
             (location.first, first)
         };
-        (of_first.min(of_second) < SLOTS_PER_BUCKET as u64).then_some((bucket, word))
+        (in_first | in_second != 0).then_some((bucket, word))
     }
 
     #[inline]
@@ -239,7 +230,6 @@ impl WordLock {
 
     #[inline]
     fn read(&self, bucket: usize) -> u64 {
-        step();
         // SeqCst: see the module's docs. As an acquire it pairs with the exchange in `replace` and
         // the store in `free`: a thread that sees that a fingerprint has left a bucket sees it in
         // the other one.
@@ -249,7 +239,6 @@ impl WordLock {
     /// Replaces a bucket's word if it still is `current`.
     #[inline]
     fn replace(&self, bucket: usize, current: u64, new: u64) -> bool {
-        step();
         // SeqCst: see the module's docs. As a release it pairs with the load in `read`; as an
         // acquire, with the store in `free`. Relaxed on failure: the value read is not used.
         self.table.words[bucket]
@@ -260,7 +249,6 @@ impl WordLock {
     /// Unlocks a bucket that the caller has locked, with this word.
     #[inline]
     fn free(&self, bucket: usize, word: u64) {
-        step();
         // Release: pairs with the load in `read`, and with the exchange of the next thread that
         // locks the bucket. A thread that sees this store also sees what was written before to
         // other buckets of the path.
@@ -274,26 +262,10 @@ fn is_free(word: u64) -> bool {
     word & LOCK == 0
 }
 
-/// Counts the taken slots of a word; for a locked word, returns at least the number of slots.
+/// Counts the empty slots of a word; none in a locked one.
 #[inline]
-fn taken(word: u64) -> u64 {
-    /// A one in the lowest bit of every slot.
-    const LOWEST: u64 = {
-        let (mut ones, mut slot) = (0, 0);
-        while slot < SLOTS_PER_BUCKET {
-            ones |= 1 << (slot * FINGERPRINT_BITS);
-            slot += 1;
-        }
-        ones
-    };
-    const HIGHEST: u64 = LOWEST << (FINGERPRINT_BITS - 1);
-    // The highest bit of a slot receives the carry from its lower ones.
-    let lower = HIGHEST - LOWEST;
-    let occupied = (((word & lower) + lower) | word) & HIGHEST;
-    // In the product, the highest slot is the sum of all.
-    let sum = (occupied >> (FINGERPRINT_BITS - 1)).wrapping_mul(LOWEST);
-    let count = sum >> ((SLOTS_PER_BUCKET - 1) * FINGERPRINT_BITS) & Layout::MAX_FINGERPRINT;
-    count | ((word >> 63) * SLOTS_PER_BUCKET as u64)
+fn room(word: u64) -> u64 {
+    u64::from(Layout::room(word)) & (word >> 63).wrapping_sub(1)
 }
 
 impl Subject for WordLock {

@@ -1,7 +1,6 @@
 //! Words, locks, and chains that are stopped or fail.
 
-use rand::rngs::SmallRng;
-use rand::{RngExt, SeedableRng};
+use subject::layout::FINGERPRINT_BITS;
 
 use super::*;
 
@@ -11,24 +10,6 @@ fn word(fingerprints: [u64; SLOTS_PER_BUCKET]) -> u64 {
     slots.fold(0, |word, (slot, fingerprint)| {
         word | fingerprint << (slot * FINGERPRINT_BITS)
     })
-}
-
-#[test]
-fn slots_that_are_taken_are_counted() {
-    let mut random = SmallRng::seed_from_u64(1);
-    for _ in 0..100_000 {
-        // Often empty, often with only one bit set.
-        let slot = |_| match random.random_range(0..3) {
-            0 => 0,
-            1 => 1 << random.random_range(0..FINGERPRINT_BITS),
-            _ => random.random_range(0..=Layout::MAX_FINGERPRINT),
-        };
-        let slots = std::array::from_fn(slot);
-        let timestamp = random.random_range(0..1u64 << Layout::TIMESTAMP_BITS);
-        let word = word(slots) | timestamp << (SLOTS_PER_BUCKET * FINGERPRINT_BITS);
-        assert_eq!(taken(word), Layout::occupied(word) as u64, "{word:#x}");
-        assert!(taken(word | LOCK) >= SLOTS_PER_BUCKET as u64, "{word:#x}");
-    }
 }
 
 /// Returns a filter of two buckets with these words, and a key that prefers the first.

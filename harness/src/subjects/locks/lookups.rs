@@ -1,0 +1,194 @@
+//! The lookups of tables under striped locks: under a lock, by timestamps, and by versions.
+//!
+//! Those that take no lock write nothing. A move of a fingerprint writes the bucket that it goes to
+//! before the one that it leaves, with release, and they read with acquire: a thread that sees that
+//! a fingerprint has left a bucket sees it in the other one. If they find a fingerprint, there was a
+//! copy: the second copy that exists for a moment during a move exists only while both stripes are
+//! held, so no other thread can remove the first meanwhile.
+//!
+//! Other threads may see an insert's stores a moment after it has returned, so two threads that each
+//! insert a key and then look up the other's may both miss it. That alone keeps these two from being
+//! linearizable; a store that also excluded it would add an exchange to each insert and remove.
+
+use std::hint::{black_box, select_unpredictable};
+use std::sync::atomic::{Ordering, fence};
+
+use filter::internals::Location;
+use subject::layout::Layout;
+use subject::spin::{Spin, SpinLock};
+use subject::sync::{AtomicU64, Backoff};
+
+use super::striped::{Lookup, Striped};
+
+/// A cuckoo filter under striped spinlocks: the fine-grained baseline, made as fast as we know how.
+/// A lookup takes the stripe of one bucket and looks there; only if it finds nothing does it also
+/// take the stripe of the other bucket, still holding the first. So every operation takes effect
+/// while it holds what it read.
+pub type SegmentLock = Striped<ByLock>;
+
+#[derive(Debug)]
+pub struct ByLock;
+
+impl Lookup for ByLock {
+    const NAME: &'static str = "segment-lock";
+    const DESCRIPTION: &'static str =
+        "cuckoo filter under striped spin locks; chains are searched without locks";
+    const GUARANTEES: &'static str = "linearizable; blocking";
+    type Lock = SpinLock;
+
+    #[inline(always)]
+    fn contains(table: &Striped<Self>, location: Location) -> bool {
+        table.find(location, |_, _| ()).is_some()
+    }
+}
+
+/// [`SegmentLock`] with lookups that never wait: they read the timestamps that the layout has
+/// anyway. Our own lookup relies on nothing more.
+pub type StripedTimestamps = Striped<ByTimestamps>;
+
+#[derive(Debug)]
+pub struct ByTimestamps;
+
+impl Lookup for ByTimestamps {
+    const NAME: &'static str = "striped-timestamps";
+    const DESCRIPTION: &'static str =
+        "segment-lock with lookups that take no lock: three loads, which compare timestamps";
+    const GUARANTEES: &'static str = "linearizable, but that an insert may be seen a moment after its end; blocking inserts and removes; lookups never write";
+    type Lock = SpinLock;
+
+    #[inline(always)]
+    fn contains(table: &Striped<Self>, location: Location) -> bool {
+        let Location {
+            fingerprint,
+            first,
+            second,
+        } = location;
+        let backoff = Backoff::new();
+        loop {
+            let words = [table.read(first), table.read(second)];
+            let change = words[0] ^ table.read(first);
+            let found =
+                Layout::contains(words[0], fingerprint) | Layout::contains(words[1], fingerprint);
+            if is_certain(found, change) {
+                return found;
+            }
+            backoff.spin();
+        }
+    }
+}
+
+/// [`SegmentLock`] with optimistic lookups, after MemC3 (Fan, Andersen, Kaminsky, NSDI 2013) and
+/// libcuckoo (Li, Andersen, Kaminsky, Freedman, EuroSys 2014): the strongest rival with locks for
+/// lookups. The lock of a stripe is a *version*. Three differences from the published schemes let a
+/// lookup do less:
+///
+/// - **A find needs no version**: one load shows that there was a copy. The version is loaded again
+///   all the same, as a branch on the answer would be mispredicted.
+/// - **One version, not two.** If that of the first bucket is even and unchanged, the first word did
+///   not change between the two looks at it, so neither bucket held a copy when the second was read:
+///   a move from one to the other holds the stripes of both.
+/// - **Buckets share 1,024 stripes**, each with cache lines of its own, where MemC3 has 8,192
+///   counters, and libcuckoo 65,536 locks, side by side.
+pub type Optimistic = Striped<ByVersions>;
+
+#[derive(Debug)]
+pub struct ByVersions;
+
+impl Lookup for ByVersions {
+    const NAME: &'static str = "optimistic";
+    const DESCRIPTION: &'static str = "cuckoo filter under striped versions: lookups write nothing, and look again when one has changed";
+    const GUARANTEES: &'static str = "linearizable, but that an insert may be seen a moment after its end; blocking; lookups never write";
+    type Lock = Version;
+
+    #[inline(always)]
+    fn contains(table: &Striped<Self>, location: Location) -> bool {
+        let stripe = table.stripe(location.first);
+        let holds = |bucket| Layout::contains(table.read(bucket), location.fingerprint);
+        let backoff = Backoff::new();
+        loop {
+            let version = stripe.now();
+            let found = holds(location.first) | holds(location.second);
+            if is_certain(found, stripe.change_since(version)) {
+                return found;
+            }
+            backoff.snooze();
+        }
+    }
+}
+
+/// Returns whether an answer holds: if it was found, or nothing has changed. One branch, whatever
+/// the answer is: the compiler must not see through the select, or it would turn it into an `or` and
+/// that into two branches.
+#[inline(always)]
+fn is_certain(found: bool, change: u64) -> bool {
+    black_box(select_unpredictable(found, 0, change)) == 0
+}
+
+/// A lock that counts (a *sequence lock*): odd while it is held, and two more each time.
+#[derive(Debug, Default)]
+pub struct Version(AtomicU64);
+
+impl Spin for Version {
+    #[inline]
+    fn try_take(&self) -> bool {
+        // Acquire: pairs with the release in `free`, to see what the last holder wrote.
+        let taken = self.0.fetch_or(1, Ordering::Acquire) & 1 == 0;
+        // Pairs with the fence in `change_since`: a thread that sees a word written from here on
+        // also sees the odd version.
+        fence(Ordering::Release);
+        taken
+    }
+
+    #[inline]
+    fn is_held(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & 1 == 1
+    }
+
+    #[inline]
+    fn free(&self) {
+        // No other thread writes while the version is odd. Release: pairs with the acquire of the
+        // next holder, and with that in `now`.
+        let odd = self.0.load(Ordering::Relaxed);
+        self.0.store(odd.wrapping_add(1), Ordering::Release);
+    }
+}
+
+impl Version {
+    #[inline]
+    fn now(&self) -> u64 {
+        // Acquire: pairs with the release in `free`, to see what was written under earlier
+        // versions.
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Returns zero if the stripe was free at `version` and was not taken before the words had been
+    /// read.
+    #[inline]
+    fn change_since(&self, version: u64) -> u64 {
+        // Pairs with the fence in `try_take`.
+        fence(Ordering::Acquire);
+        (self.0.load(Ordering::Relaxed) ^ version) | (version & 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_changes_when_the_stripe_is_taken() {
+        let stripe = Version::default();
+        let before = stripe.now();
+        assert_eq!(stripe.change_since(before), 0);
+        assert!(stripe.try_take() && !stripe.try_take() && stripe.is_held());
+        let while_held = stripe.now();
+        assert!(
+            [before, while_held]
+                .iter()
+                .all(|&version| stripe.change_since(version) != 0)
+        );
+        stripe.free();
+        assert!(stripe.change_since(before) != 0 && !stripe.is_held());
+        assert_eq!(stripe.change_since(stripe.now()), 0);
+    }
+}
