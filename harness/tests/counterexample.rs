@@ -13,7 +13,8 @@ use filter::FixedState;
 use filter::internals::{Geometry, Location};
 use harness::subject::Subject;
 use harness::subjects::{
-    AblationControl, AblationOneRound, AblationTwoPhaseLookup, LockFree, TwoPhase,
+    AblationControl, AblationOneRound, AblationTwoPhaseLookup, LockFree, Optimistic,
+    StripedTimestamps, TwoPhase, WordLock,
 };
 use histories::{Call, Event, Failure, OneClass};
 use kcas::steps::with_hook;
@@ -269,6 +270,13 @@ fn is_misled<S: Subject>(steps: usize) {
 fn ours_finds_it_under_every_schedule() {
     is_found_under_every_schedule::<LockFree>();
     is_found_under_every_schedule::<AblationControl>();
+}
+
+#[test]
+fn rivals_with_locks_find_it_under_every_schedule() {
+    is_found_under_every_schedule::<WordLock>();
+    is_found_under_every_schedule::<StripedTimestamps>();
+    is_found_under_every_schedule::<Optimistic>();
 }
 
 /// No counter moves, so it never restarts.

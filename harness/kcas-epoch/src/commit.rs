@@ -1,6 +1,8 @@
 //! The K-CAS algorithm: install → decide → release, as in `kcas`, whose docs say why each step is
 //! safe.
 
+use std::ptr;
+
 use crossbeam_epoch::{Guard, pin};
 use kcas::Entries;
 use kcas::sync::Ordering;
@@ -202,7 +204,7 @@ fn install<'g>(
         }
     };
     // SAFETY: it was made above, and was never put into a word.
-    unsafe { Install::free(mine) };
+    unsafe { Install::free(ptr::from_ref(mine).addr()) };
     blocked
 }
 
@@ -277,14 +279,10 @@ mod tests {
         let mut installed_late = 0;
         for (owner_stops, helper_stops) in (0..STEPS).flat_map(|a| (0..STEPS).map(move |b| (a, b)))
         {
-            let words: Arc<[Word]> = [0, 5].map(Word::new).into();
+            let words: Arc<[Word]> = [Word::default(), Word::default()].into();
+            compare_exchange(&words, 1, 0, 5).unwrap();
             let (for_owner, for_helper) = (Arc::clone(&words), Arc::clone(&words));
-            let entry = |index| Entry {
-                index,
-                expected: 0,
-                new: 1,
-            };
-            let entries = Entries::from_iter([entry(0), entry(1)]);
+            let entries = Entries::from_iter([0, 1].map(|index| Entry::new(index, 0, 1)));
             let Ok(owner) = freeze(owner_stops, move || kcas(&for_owner, entries)) else {
                 break;
             };

@@ -26,18 +26,14 @@
 //! - *An installation* is: its tag was put into a word once, by its maker, who retires it when it
 //!   has left.
 //! - *A K-CAS* is out of the words when its owner retires it, for the reasons that `kcas` gives for
-//!   reusing a record; a failed one is settled first, as there. But it can still be reached through
-//!   an installation: a slow helper, pinned before, may start one for it even now. That does no
-//!   harm to the words, as whoever finishes it finds the decision; but that thread may have pinned
-//!   only now. So an installation by a helper counts as a reference, and the operation is freed
-//!   with the last of them. Without helpers, nothing is counted.
+//!   reusing a record; a failed one is settled first, as there. But a slow helper, pinned before, may
+//!   start an installation for it even now, and a thread that finishes that one may have pinned only
+//!   now. So an installation by a helper counts as a reference, and the operation is freed with the
+//!   last of them. Without helpers, nothing is counted.
 //!
-//! The unsafe lines are in one module, `word`, with their reasons beside them.
-//!
-//! # How it is checked
-//!
-//! The tests of `kcas` run on it unchanged: one thread against a plain array, real threads, misuse,
-//! and threads that are stopped at every step. Loom does not explore it.
+//! The unsafe lines are in one module, `word`. The tests of `kcas` run on it unchanged: one thread
+//! against a plain array, real threads, misuse, and threads that are stopped at every step. Loom does
+//! not explore it.
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("a word holds a value or an address: addresses must have 64 bits");

@@ -25,7 +25,7 @@ pub(crate) fn is_value(raw: u64) -> bool {
 }
 
 /// One word.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Word(AtomicU64);
 
 /// The content of a word. A thread that reads it may use it while its guard lives.
@@ -68,10 +68,6 @@ pub(crate) enum Role {
 }
 
 impl Word {
-    pub(crate) fn new(value: u64) -> Word {
-        Word(AtomicU64::new(value))
-    }
-
     /// Returns the raw content of the word: its value, or a number of 2^63 or more.
     #[inline]
     pub(crate) fn load_raw(&self) -> u64 {
@@ -229,29 +225,18 @@ impl Install {
         let address = address(self);
         // SAFETY: it is not freed elsewhere, and whoever found it in a word was pinned before it
         // left.
-        guard.defer(move || unsafe { Install::free_at(address) });
+        guard.defer(move || unsafe { Install::free(address) });
     }
 
-    /// Frees an installation at once. (By its pointer: a reference must stay valid until the call
-    /// that was given it ends.)
+    /// Frees an installation at once.
     ///
     /// # Safety
     ///
-    /// As for [`retire`](Install::retire); in addition, no word ever held it. It is not used again.
-    pub(crate) unsafe fn free(at: *const Install) {
-        // SAFETY: it is not freed elsewhere, and only its maker ever knew of it.
-        unsafe { Install::free_at(at.addr()) };
-    }
-
-    /// Frees an installation by its address.
-    ///
-    /// # Safety
-    ///
-    /// An installation is at this address, and nobody uses it any more.
-    unsafe fn free_at(address: usize) {
+    /// It comes from [`Install::new`], was not freed before, and nobody uses it any more. (By its
+    /// address: a reference must stay valid until the call that was given it ends.)
+    pub(crate) unsafe fn free(address: usize) {
         let at: *mut Install = ptr::with_exposed_provenance_mut(address);
-        // SAFETY: it was made by `Box`, since the caller guarantees that it is an installation, and
-        // that it is no longer used.
+        // SAFETY: it was made by `Box`, and the caller guarantees the rest.
         drop(unsafe { Box::from_raw(at) });
     }
 }

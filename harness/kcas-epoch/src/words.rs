@@ -5,17 +5,8 @@ use kcas::{Entry, Error, OutOfMemory, sort_entries};
 use crate::commit;
 use crate::word::{Word, is_value};
 
-/// The epoch-based counterpart of [`kcas::WordArray`], with the same interface and the same
-/// guarantees.
-///
-/// ```
-/// use kcas_epoch::{Entry, WordArray};
-///
-/// let words = WordArray::from_values(vec![100, 0]);
-/// let entries = [Entry { index: 0, expected: 100, new: 70 }, Entry { index: 1, expected: 0, new: 30 }];
-/// words.kcas(&entries).unwrap();
-/// assert_eq!((words.load(0), words.load(1)), (70, 30));
-/// ```
+/// The counterpart of [`kcas::WordArray`], with the same interface and the same guarantees, but that
+/// it is lock-free *except for the allocator*.
 #[derive(Debug)]
 pub struct WordArray {
     words: Box<[Word]>,
@@ -33,10 +24,7 @@ impl WordArray {
     /// # Panics
     /// When there is no memory for `len` words. See [`try_new`](Self::try_new).
     pub fn new(len: usize) -> WordArray {
-        match WordArray::try_new(len) {
-            Ok(array) => array,
-            Err(error) => panic!("{error}"),
-        }
+        WordArray::try_new(len).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Creates an array of `len` words, all zero.
@@ -48,24 +36,10 @@ impl WordArray {
         if words.try_reserve_exact(len).is_err() {
             return Err(OutOfMemory { len });
         }
-        words.resize_with(len, || Word::new(0));
+        words.resize_with(len, Word::default);
         Ok(WordArray {
             words: words.into(),
         })
-    }
-
-    /// Creates an array of these values.
-    ///
-    /// # Panics
-    /// When a value is wider than 63 bits.
-    pub fn from_values(values: Vec<u64>) -> WordArray {
-        let word = |value| {
-            assert!(is_value(value), "a value is wider than 63 bits: {value:#x}");
-            Word::new(value)
-        };
-        WordArray {
-            words: values.into_iter().map(word).collect(),
-        }
     }
 
     /// Returns the number of words.
@@ -89,8 +63,7 @@ impl WordArray {
         commit::load(&self.words, index)
     }
 
-    /// Returns the raw content of the word at `index`: its value, or a number of 2^63 or more if an
-    /// operation is under way on it. Makes one load.
+    /// As [`kcas::WordArray::load_raw`]: makes one load.
     ///
     /// # Panics
     /// When `index` is out of range.
@@ -99,8 +72,7 @@ impl WordArray {
         self.words[index].load_raw()
     }
 
-    /// Replaces the word at `index` by `new` if it holds `current`. Returns `Ok(current)`, or `Err`
-    /// with the actual value. Lock-free, except for the allocator.
+    /// As [`kcas::WordArray::compare_exchange`].
     ///
     /// # Panics
     /// Before anything changes: when `index` is out of range, or `current` or `new` is wider than
@@ -114,8 +86,7 @@ impl WordArray {
         commit::compare_exchange(&self.words, index, current, new)
     }
 
-    /// Replaces all the words that `entries` names if each holds its expected value at one moment;
-    /// otherwise none. Lock-free, except for the allocator.
+    /// As [`kcas::WordArray::kcas`].
     ///
     /// # Errors
     /// Returns [`Error::Mismatch`] if some word differs; the other errors report misuse, found
@@ -124,10 +95,13 @@ impl WordArray {
         let entries = sort_entries(entries, self.len())?;
         let done = match entries.as_slice() {
             [] => true,
-            [entry] => {
-                commit::compare_exchange(&self.words, entry.index, entry.expected, entry.new)
-                    .is_ok()
-            }
+            &[
+                Entry {
+                    index,
+                    expected,
+                    new,
+                },
+            ] => commit::compare_exchange(&self.words, index, expected, new).is_ok(),
             _ => commit::kcas(&self.words, entries),
         };
         if done { Ok(()) } else { Err(Error::Mismatch) }

@@ -11,11 +11,7 @@ use memory_stats::memory_stats;
 fn add(words: &WordArray) -> bool {
     let entries = [0, 1].map(|index| {
         let expected = words.load(index);
-        Entry {
-            index,
-            expected,
-            new: expected + 1,
-        }
+        Entry::new(index, expected, expected + 1)
     });
     words.kcas(&entries).is_ok()
 }

@@ -19,9 +19,9 @@ pub const SLOTS_PER_BUCKET: usize = 4;
 
 /// An approximate set shared by threads, as far as a measurement sees it.
 ///
-/// For experiments that freeze threads inside operations, an implementation calls
-/// [`kcas::steps::step`] before every access to shared memory that is not made by K-CAS; in an
-/// ordinary build that call does nothing.
+/// For experiments that freeze threads inside operations, an implementation takes its atomics from
+/// [`sync`], or calls [`kcas::steps::step`] before every access to shared memory; in an ordinary
+/// build that call does nothing.
 pub trait Subject: Send + Sync + Sized + 'static {
     /// Its name in experiments, CSV files and figures.
     const NAME: &'static str;
@@ -104,8 +104,7 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// filter. If it is, `check` requires exact answers: a lookup finds a key if and only if there
     /// is a copy of its class, and, where all keys share the only two buckets, an insert is refused
     /// if and only if every slot is occupied, including the [`STASH`](Self::STASH). In a subject
-    /// that [grows](Self::GROWS), keys of different classes must stay different, but a class may
-    /// split; a check uses one key of each.
+    /// that [grows](Self::GROWS), a class may split.
     fn class<K: Hash + ?Sized>(&self, _key: &K) -> Option<Class> {
         None
     }

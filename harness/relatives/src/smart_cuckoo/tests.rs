@@ -137,14 +137,8 @@ fn smart_cuckoo_is_right_about_every_insert_whatever_came_before() {
             let room = Truth::has_room(components);
             assert_eq!(insertion.placed, room, "seed {seed}");
             // The path goes through a tree, and through the smaller one of two.
-            let trees = components.map(|it| {
-                if it.edges < it.size() {
-                    it.size()
-                } else {
-                    u32::MAX
-                }
-            });
-            let most = if room { trees[0].min(trees[1]) - 1 } else { 0 };
+            let trees = components.iter().filter(|it| it.edges < it.size());
+            let most = trees.map(|it| it.size() - 1).min().unwrap_or(0);
             assert!(insertion.kicks <= most.into(), "seed {seed}");
         },
         Truth::matches,
@@ -156,23 +150,14 @@ fn smart_cuckoo_is_right_about_every_insert_whatever_came_before() {
 /// but loses nothing.
 #[test]
 fn plain_cuckoo_undoes_what_it_gives_up() {
-    let limit = |seed| {
-        if seed % 2 == 0 {
-            4 * MOST_BUCKETS as u64
-        } else {
-            3
-        }
-    };
+    let limit = |seed| [4 * MOST_BUCKETS as u64, 3][seed as usize % 2];
     let refused = run(
         10_000,
         |buckets, seed| PlainCuckoo::with_limit(buckets, limit(seed)).unwrap(),
         |seed, components, Insertion { placed, kicks }| {
             let (patient, room) = (seed % 2 == 0, Truth::has_room(components));
             assert!(placed == room || !placed && !patient, "seed {seed}");
-            assert!(
-                kicks == limit(seed) || placed && kicks < limit(seed),
-                "seed {seed}"
-            );
+            assert!(kicks == limit(seed) || placed && kicks < limit(seed));
         },
         |_, _| (),
     );

@@ -75,9 +75,8 @@ impl Lookup for Timestamps {
 /// key that is present throughout, moves only by relocation, and is missed by all four reads was in
 /// B, A, B and A at these moments. So it was relocated at least three times. The first two fall
 /// between the reads of A, the last two between those of B, and both counters count each of them.
-/// (Nguyen and Tsigas, *Lock-Free Cuckoo Hashing*, ICDCS 2014, start again only if B's counter also
-/// exceeds A's first one by 3, which wrapping counters cannot show. Without that, lookups start
-/// again where they need not, but never fail to where they must.)
+/// (Nguyen and Tsigas, *Lock-Free Cuckoo Hashing*, ICDCS 2014, start again less often, by a
+/// condition that wrapping counters cannot show.)
 ///
 /// **What it does not cover** is a key that changes buckets without being relocated:
 /// [`TwoPhase`](super::TwoPhase) shows how.

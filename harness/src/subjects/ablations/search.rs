@@ -39,11 +39,10 @@ impl Search for BreadthFirst {
 /// The classic search (Fan, Andersen, Kaminsky and Mitzenmacher, *Cuckoo Filter: Practically Better
 /// Than Bloom*, 2014): at each full bucket, the fingerprint in a random slot is the one to move.
 ///
-/// It is not exactly theirs, which kicks fingerprints out as it goes, up to 500 times, and holds the
-/// one kicked out last where no lookup finds it: that needs a lock (`global-lock` has it). This one
-/// only reads, and the path it finds is carried out as one K-CAS, as all else is ours. A path that is
-/// too long for a K-CAS ([`MAX_CHAIN`](filter::internals::path::MAX_CHAIN) buckets) or that meets
-/// itself is of no use, so it then starts again, with the same number of kicks in all.
+/// Theirs kicks fingerprints out as it goes, which needs a lock (`global-lock` has it). This one only
+/// reads, and its path is carried out as one K-CAS. A path that is too long for a K-CAS
+/// ([`MAX_CHAIN`](filter::internals::path::MAX_CHAIN) buckets) or that meets itself is of no use, so
+/// it then starts again, with the same number of kicks in all.
 #[derive(Debug)]
 pub struct RandomWalk;
 

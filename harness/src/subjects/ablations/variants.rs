@@ -1,8 +1,4 @@
 //! The variants that are measured side by side: the control, and one for each alternative choice.
-//!
-//! Each states what it guarantees. `harness check --threads 8`, built with the feature `steps`, ran
-//! for 20 seconds on each variant that claims to be linearizable and found no violation in 0.3 to
-//! 2.1 million calls (one run).
 
 use kcas::WordArray;
 use subject::Operations;
@@ -25,7 +21,7 @@ impl Variant for AblationControl {
 }
 
 /// The published lookup, with eviction paths carried out atomically. It misses keys as `two-phase`
-/// does: a check found it within 10 seconds, after 0.8 million calls (one run).
+/// does.
 pub type AblationTwoPhaseLookup = Ablation<TwoRounds>;
 
 impl Variant for AblationTwoPhaseLookup {

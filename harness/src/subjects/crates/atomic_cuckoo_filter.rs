@@ -1,19 +1,16 @@
 //! The published crate `atomic-cuckoo-filter` 0.3: a cuckoo filter that threads share.
 //!
-//! It is configured as favourably as possible for the comparison. Four fingerprints of 16 bits make
-//! a bucket of one word, so a lookup loads as many words as ours. Of the sizes it offers (4, 8, 16,
-//! 32), 16 is its default and the one nearest to our 12. It hashes with the hasher of all subjects.
-//! Eviction paths may have their default length, 500 evictions. The number of buckets is a power of
-//! two, the next one above what is asked for, so the table is never fuller than ours.
+//! It is configured as favourably as possible for the comparison. Four fingerprints of 16 bits, its
+//! default and the nearest to our 12, make a bucket of one word, so a lookup loads as many words as
+//! ours. It hashes with the hasher of all subjects. The number of buckets is the next power of two.
 //!
 //! An insert without evictions is a compare-and-swap. One with evictions blocks all other evictions
 //! and all removes, and lookups too while it carries them out. All inserts and removes change one
 //! shared counter.
 //!
-//! It is not linearizable, and may miss a key that is present: `harness check --subject
-//! atomic-cuckoo-filter` finds such a lookup and such a remove within seconds, in tables of some
-//! dozen slots. In tables of thousands of slots that is rare; a sweep in which it happens ends with
-//! an error.
+//! It may miss a key that is present: `harness check --subjects atomic-cuckoo-filter` finds such a
+//! lookup and such a remove within seconds, in tables of some dozen slots. In tables of thousands of
+//! slots that is rare; a sweep in which it happens ends with an error.
 
 use std::hash::Hash;
 

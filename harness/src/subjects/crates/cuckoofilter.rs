@@ -1,17 +1,15 @@
 //! The published crate `cuckoofilter` 0.5, under the standard library's mutex: what a program gets
-//! by sharing the best-known filter with removal. The crate itself has no support for threads.
+//! by sharing the best-known filter with removal.
 //!
-//! Its buckets are four fingerprints of 8 bits, which cannot be changed. That is half the memory of
-//! ours, and it finds up to one absent key in 32 (8 slots, 255 fingerprints) where ours finds one
-//! in 512. The number of buckets is a power of two, the next one above what is asked for, so the
-//! table is never fuller than ours. It hashes with the hasher of all subjects instead of its
-//! slower default, under the mutex, as its interface requires.
+//! Its buckets are four fingerprints of 8 bits: half the memory of ours, and up to one absent key in
+//! 32 (8 slots, 255 fingerprints) is found where ours finds one in 512. The number of buckets is the
+//! next power of two. It hashes with the hasher of all subjects instead of its slower default, under
+//! the mutex, as its interface requires.
 //!
-//! An insert gives up after 500 evictions, and then **another key is lost**: the new one stays in,
-//! and the last one that it kicked out does not. It still counts as refused here, as the crate
-//! reports it. So an overfull filter misses keys, and `harness check --subjects cuckoofilter-mutex`,
-//! whose tables are overfull on purpose, finds that at once. Until the first refusal it is
-//! linearizable, as everything under one mutex is.
+//! An insert gives up after 500 evictions, and then **another key is lost**: the last one that it
+//! kicked out. It counts as refused, as the crate reports it. So an overfull filter misses keys, and
+//! `harness check --subjects cuckoofilter-mutex`, whose tables are overfull on purpose, finds that at
+//! once.
 
 use std::hash::Hash;
 

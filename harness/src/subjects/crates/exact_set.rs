@@ -1,17 +1,11 @@
 //! An exact concurrent set, the hash map of the crate `papaya` 0.2: the answer to "why not just a
-//! hash set?", with what it costs in memory.
-//!
-//! It is papaya and not dashmap because lookups are what filters are for: in papaya a lookup takes
-//! no lock and writes to no shared memory.
+//! hash set?", with what it costs in memory. It is papaya and not dashmap because lookups are what
+//! filters are for: in papaya a lookup takes no lock and writes to no shared memory.
 //!
 //! Keys come in all types, so the set stores **a key's 64-bit hash** and the number of its copies.
-//! Among n keys it finds an absent key with probability n in 2^64. Real keys take more memory than
-//! their hashes, and more time to compare. The map starts with room for as many keys as there are
-//! slots, never refuses a key, and grows beyond.
-//!
-//! It is linearizable. Lookups never wait; inserts and removes may wait while the map grows. There
-//! are no [steps](kcas::steps) in papaya: `harness check` disturbs threads only between their
-//! calls, and experiments that freeze threads cannot include it.
+//! The map starts with room for as many keys as there are slots, never refuses a key, and grows
+//! beyond. Lookups never wait; inserts and removes may wait while the map grows. There are no
+//! [steps](kcas::steps) in papaya: experiments that freeze threads cannot include it.
 
 use std::hash::{BuildHasher, Hash};
 

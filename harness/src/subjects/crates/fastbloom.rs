@@ -1,11 +1,9 @@
 //! The published crate `fastbloom` 0.17: the fastest Bloom filter that threads can share.
 //!
-//! It is sized for as many keys as there are slots, at the false positive rate that our layout of
-//! four slots of twelve bits has when every slot is taken: 2 × 4 / 2^12, 1 in 512. That makes 13
-//! bits per slot and nine hashes, derived from one hash of the key by the hash function that all
-//! subjects share. With fewer keys it is slightly more precise than ours, at the same price.
-//!
-//! It cannot remove keys, and never refuses one.
+//! It is sized for as many keys as there are slots, at the false positive rate that our layout has
+//! when every slot is taken, 1 in 512. That makes 13 bits per slot and nine hashes, derived from one
+//! hash of the key by the hash function that all subjects share. It cannot remove keys, and never
+//! refuses one.
 
 use std::hash::Hash;
 

@@ -1,13 +1,11 @@
 //! The published crate `kcas` 0.1.0: the algorithm of Harris, Fraser & Pratt with one record per
 //! thread, but without the conditional installation.
 //!
-//! **It is not sound where values return.** With words that are increased and reduced, threads soon
-//! end up in endless loops inside an operation, with words that hold the marker of an operation
-//! that ended long ago; or an update is done twice. (A slow helper puts a marker into a word that
-//! holds its expected value *again*; see [`kcas`] on why installing takes two steps.) Where values
-//! only grow this happens, too, but rarely, and that is what is measured: now and then a word is
-//! wrong in the end, or threads do not end (columns `wrong_words` and `stuck`). `harness kcas
-//! --check` shows both.
+//! **It is not sound where values return.** A slow helper puts a marker into a word that holds its
+//! expected value *again* (see [`kcas`] on why installing takes two steps): threads soon end up in
+//! endless loops, or an update is done twice. Where values only grow this happens rarely, and that is
+//! what is measured: now and then a word is wrong in the end, or threads do not end (columns
+//! `wrong_words` and `stuck`). `harness kcas --check` shows both.
 //!
 //! It has no way to read a word: a thread that meets a marker has to retry until another thread has
 //! removed it. The number of entries is part of its types.

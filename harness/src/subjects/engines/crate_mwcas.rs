@@ -1,15 +1,11 @@
 //! The published crate `mwcas` 0.2.0: descriptors on the heap, reclaimed by crossbeam-epoch, after
 //! Wang, Levandoski & Larson (*Easy Lock-Free Indexing in Non-Volatile Memory*, ICDE 2018), but
-//! without their conditional installation.
+//! without their conditional installation. It supports x86-64 only.
 //!
-//! **It is not sound where values return.** With words that are increased and reduced by four
-//! threads, sums are wrong within a second: a slow helper installs a decided operation once more in
+//! **It is not sound where values return**: a slow helper installs a decided operation once more in
 //! a word that holds its expected value *again*, and the new value is written a second time. Where
 //! values only grow, no update was ever seen to be lost, and that is what is measured. `harness
-//! kcas --check` shows both. (The same late installation puts a pointer into shared memory after
-//! its target was scheduled to be freed, which epochs do not allow.)
-//!
-//! It supports x86-64 only.
+//! kcas --check` shows both.
 
 use anyhow::Result;
 use crossbeam_epoch::pin;

@@ -44,31 +44,6 @@ fn a_fingerprint_goes_into_the_emptier_bucket_when_the_first_is_more_than_half_f
     assert_eq!(chosen(full, none | LOCK), None);
 }
 
-#[test]
-fn a_lookup_trusts_no_locked_word_that_has_the_fingerprint() {
-    let look = |first: bool, second: bool, locks: [u64; 2]| {
-        let (filter, key) = two_buckets([0; 2]);
-        let location = filter.table.locate(&key);
-        for (bucket, holds) in [first, second].into_iter().enumerate() {
-            let fingerprint = if holds { location.fingerprint } else { 0 };
-            filter.free(bucket, word([fingerprint, 0, 0, 0]) | locks[bucket]);
-        }
-        let looked = filter.look(location);
-        if let Some(found) = looked {
-            assert_eq!(filter.contains(&key), found);
-        }
-        looked
-    };
-    for (holding, free) in [([true, false], [0, LOCK]), ([false, true], [LOCK, 0])] {
-        assert_eq!(look(holding[0], holding[1], [0; 2]), Some(true));
-        assert_eq!(look(holding[0], holding[1], free), Some(true));
-        let locked = [LOCK - free[0], LOCK - free[1]];
-        assert_eq!(look(holding[0], holding[1], locked), None);
-        assert_eq!(look(true, true, locked), Some(true));
-    }
-    assert_eq!(look(false, false, [LOCK; 2]), Some(false));
-}
-
 #[cfg(feature = "steps")]
 mod in_the_middle {
     use std::cell::Cell;
