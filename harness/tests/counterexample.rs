@@ -13,8 +13,7 @@ use filter::FixedState;
 use filter::internals::{Geometry, Location};
 use harness::subject::Subject;
 use harness::subjects::{
-    AblationControl, AblationOneRound, AblationTwoPhaseLookup, LockFree, Optimistic,
-    StripedTimestamps, TwoPhase, WordLock,
+    AblationControl, AblationOneRound, AblationTwoPhaseLookup, LockFree, TwoPhase, WordLock,
 };
 use histories::{Call, Event, Failure, OneClass};
 use kcas::steps::with_hook;
@@ -273,10 +272,8 @@ fn ours_finds_it_under_every_schedule() {
 }
 
 #[test]
-fn rivals_with_locks_find_it_under_every_schedule() {
+fn a_rival_with_locks_finds_it_under_every_schedule() {
     is_found_under_every_schedule::<WordLock>();
-    is_found_under_every_schedule::<StripedTimestamps>();
-    is_found_under_every_schedule::<Optimistic>();
 }
 
 /// No counter moves, so it never restarts.

@@ -9,7 +9,7 @@ pub mod double_hashing;
 pub mod hyper_log_log;
 pub mod scalable_bloom;
 pub mod smart_cuckoo;
-#[cfg(test)]
+#[cfg(all(test, feature = "steps"))]
 mod tests;
 pub mod theory;
 pub mod vector_quotient;

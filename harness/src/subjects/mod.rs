@@ -23,11 +23,9 @@ mod ours;
 pub mod registry;
 pub mod words;
 
-pub use ablations::{
-    AblationControl, AblationDcss, AblationEpoch, AblationHelpingReaders, AblationHopByHop,
-    AblationOneRound, AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted, TwoPhase,
-};
+pub use ablations::variants::*;
 pub(crate) use ablations::{OwnersByDcss, Words};
+pub use ablations::{Reused, TwoPhase};
 pub use bounds::*;
 pub use crates::*;
 pub use locks::*;

@@ -55,10 +55,7 @@ impl Tested {
             }
         };
         let finds = |info: &&SubjectInfo| info.holds_keys && info.operations.lookup;
-        registry
-            .entries()
-            .iter()
-            .filter(finds)
+        (registry.entries().iter().filter(finds))
             .map(tested)
             .collect()
     }
@@ -173,25 +170,52 @@ fn a_refused_key_costs_no_other() {
     }
 }
 
-/// No thread ever misses a key of its own while the eviction paths of all of them move it around.
+/// No thread ever misses a key of its own while the eviction paths of all of them move it around, in
+/// a table and in one so small that threads meet in every word.
 #[test]
 fn threads_never_miss_their_keys() {
     for tested in Tested::all().into_iter().filter(|tested| tested.shared) {
-        let table = tested.empty();
-        let (tested, table) = (&tested, &*table);
-        let barrier = Barrier::new(THREADS as usize);
-        thread::scope(|scope| {
-            for thread in 0..THREADS {
-                let (barrier, share) = (&barrier, tested.keys / THREADS);
-                scope.spawn(move || {
-                    barrier.wait();
-                    for _ in 0..if tested.removes() { tested.laps } else { 1 } {
-                        tested.lap(table, thread * share..(thread + 1) * share);
-                    }
-                });
-            }
-        });
-        tested.is_empty(table);
+        for (table, keys, laps) in [
+            (tested.empty(), tested.keys / THREADS, tested.laps),
+            (tested.info.build(8).unwrap(), 2, 10 * tested.laps),
+        ] {
+            let (tested, table) = (&tested, &*table);
+            let barrier = &Barrier::new(THREADS as usize);
+            let laps = if tested.removes() { laps } else { 1 };
+            thread::scope(|scope| {
+                for thread in 0..THREADS {
+                    scope.spawn(move || {
+                        barrier.wait();
+                        for _ in 0..laps {
+                            tested.lap(table, thread * keys..(thread + 1) * keys);
+                        }
+                    });
+                }
+            });
+            tested.is_empty(table);
+        }
+    }
+}
+
+#[test]
+fn of_two_threads_that_remove_one_copy_one_does() {
+    let removes = |tested: &Tested| tested.shared && tested.removes();
+    for tested in Tested::all().into_iter().filter(removes) {
+        let table = &*tested.info.build(4).unwrap();
+        for key in 0..3 * tested.laps {
+            tested.each(table, Insert, key..key + 1, true);
+            let barrier = Barrier::new(2);
+            let remove = || {
+                barrier.wait();
+                does(table, Remove, key)
+            };
+            let removed = thread::scope(|scope| {
+                let threads = [scope.spawn(remove), scope.spawn(remove)];
+                threads.map(|thread| thread.join().unwrap())
+            });
+            assert_ne!(removed[0], removed[1], "{}", tested.info.name);
+            tested.each(table, Contains, key..key + 1, false);
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use kcas::WordArray;
 use subject::layout::geometry;
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
+use crate::subjects::Reused;
 use crate::subjects::engines::{Change, Locked, Ours, Session, Words};
 
 /// Names of the subjects that add to words, and hold no keys.
@@ -45,7 +46,7 @@ pub trait Adds: Words {
     const GUARANTEES: &'static str;
 }
 
-impl Adds for Ours<WordArray> {
+impl Adds for Ours<Reused> {
     const NAMES: [&'static str; 3] = [NAMES[0], NAMES[1], NAMES[2]];
     const DESCRIPTION: &'static str =
         "words changed two, four or eight at a time by K-CAS: what it costs by itself";
@@ -65,7 +66,7 @@ pub struct AddsTo<W, const K: usize> {
 }
 
 /// By K-CAS.
-pub type KcasWords<const K: usize> = AddsTo<Ours<WordArray>, K>;
+pub type KcasWords<const K: usize> = AddsTo<Ours<Reused>, K>;
 
 /// Under one mutex.
 pub type MutexWords<const K: usize> = AddsTo<Locked, K>;
@@ -126,6 +127,7 @@ mod tests {
     use std::thread;
 
     use super::*;
+    use crate::subjects::Reused;
     use crate::subjects::engines::START;
 
     /// Threads insert and remove keys; what each key adds to its words is known.
@@ -158,8 +160,8 @@ mod tests {
 
     #[test]
     fn words_hold_what_was_added_to_them() {
-        adds_up::<Ours<WordArray>, 2>();
-        adds_up::<Ours<WordArray>, 8>();
+        adds_up::<Ours<Reused>, 2>();
+        adds_up::<Ours<Reused>, 8>();
         adds_up::<Locked, 4>();
     }
 }

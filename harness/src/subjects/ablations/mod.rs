@@ -1,7 +1,7 @@
 //! Our filter with one design decision changed at a time and all else equal, to show what each
 //! decision is worth.
 //!
-//! It is one filter whose decisions are types. The [control](AblationControl) makes all of our
+//! It is one filter whose decisions are types. The [control](variants::AblationControl) makes all of our
 //! choices, and should be as fast as `lock-free`; every other [variant](variants) differs from it
 //! in one of them.
 //!
@@ -21,7 +21,7 @@ mod commit;
 mod lookup;
 mod search;
 mod two_phase;
-mod variants;
+pub(super) mod variants;
 mod words;
 
 use std::hash::{BuildHasher, Hash};
@@ -31,7 +31,6 @@ use anyhow::Result;
 use filter::internals::Location;
 use filter::internals::length::Length;
 use filter::{Class, FixedState};
-use kcas::WordArray;
 use subject::layout::{Geometry, Layout, geometry, locate};
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
@@ -42,10 +41,7 @@ use search::{BreadthFirst, RandomWalk, Search};
 use words::HelpingReaders;
 
 pub use two_phase::TwoPhase;
-pub use variants::{
-    AblationControl, AblationDcss, AblationEpoch, AblationHelpingReaders, AblationHopByHop,
-    AblationOneRound, AblationRandomWalk, AblationTwoPhaseLookup, AblationUncounted,
-};
+pub use words::Reused;
 pub(crate) use words::{OwnersByDcss, Words};
 
 /// What a set of decisions is called, and guarantees.
@@ -63,7 +59,7 @@ pub struct Ablation<
     L = Timestamps,
     C = WholeChain,
     S = BreadthFirst,
-    W = WordArray,
+    W = Reused,
     const COUNTED: bool = true,
 > {
     geometry: Geometry,
@@ -207,6 +203,7 @@ where
 
 #[cfg(test)]
 mod tests {
+    use super::variants::AblationControl;
     use super::*;
 
     #[test]

@@ -27,12 +27,10 @@
 //!
 //! There was a copy at every moment. `harness/tests/counterexample.rs` runs exactly these steps.
 
-use kcas::WordArray;
-
-use super::{Ablation, BreadthFirst, HopByHop, TwoRounds, Variant};
+use super::{Ablation, BreadthFirst, HopByHop, Reused, TwoRounds, Variant};
 
 /// A cuckoo filter with the published protocol.
-pub type TwoPhase = Ablation<TwoRounds, HopByHop, BreadthFirst, WordArray, false>;
+pub type TwoPhase = Ablation<TwoRounds, HopByHop, BreadthFirst, Reused, false>;
 
 impl Variant for TwoPhase {
     const NAME: &'static str = "two-phase";
@@ -48,6 +46,7 @@ mod tests {
     use subject::layout::{Layout, locate};
 
     use super::super::lookup::rise;
+    use super::super::words::Words;
     use super::*;
 
     #[test]

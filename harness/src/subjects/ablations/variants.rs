@@ -1,10 +1,9 @@
 //! The variants that are measured side by side: the control, and one for each alternative choice.
 
-use kcas::WordArray;
 use subject::Operations;
 
 use super::{
-    Ablation, BreadthFirst, HelpingReaders, HopByHop, OneRound, OwnersByDcss, RandomWalk,
+    Ablation, BreadthFirst, HelpingReaders, HopByHop, OneRound, OwnersByDcss, RandomWalk, Reused,
     Timestamps, TwoRounds, Variant, WholeChain,
 };
 
@@ -99,7 +98,7 @@ impl Variant for AblationDcss {
 }
 
 /// No count of the keys.
-pub type AblationUncounted = Ablation<Timestamps, WholeChain, BreadthFirst, WordArray, false>;
+pub type AblationUncounted = Ablation<Timestamps, WholeChain, BreadthFirst, Reused, false>;
 
 impl Variant for AblationUncounted {
     const NAME: &'static str = "ablation-uncounted";

@@ -29,55 +29,16 @@ fn succeeded(done: Result<(), Error>) -> bool {
     }
 }
 
-macro_rules! words {
-    ($($(#[doc = $doc:literal])+ $array:ty;)+) => {$(
-        $(#[doc = $doc])+
-        impl Words for $array {
-            fn try_new(len: usize) -> Result<Self, OutOfMemory> {
-                Self::try_new(len)
-            }
-
-            #[inline]
-            fn load(&self, index: usize) -> u64 {
-                self.load(index)
-            }
-
-            #[inline]
-            fn load_raw(&self, index: usize) -> u64 {
-                self.load_raw(index)
-            }
-
-            #[inline]
-            fn replace(&self, index: usize, current: u64, new: u64) -> bool {
-                self.compare_exchange(index, current, new).is_ok()
-            }
-
-            #[inline]
-            fn replace_all(&self, entries: &[Entry]) -> bool {
-                succeeded(self.kcas(entries))
-            }
-        }
-    )+};
-}
-
-words! {
-    /// Ours: descriptors are reused, and readers do not help.
-    WordArray;
-    /// The same protocol with descriptors on the heap, reclaimed by epochs. Readers do not help here
-    /// either.
-    kcas_epoch::WordArray;
-}
-
-/// Ours, with one or two decisions changed: whether a reader that meets an operation in progress
-/// first helps it to finish, and whether the owner of an operation installs its descriptor by DCSS,
-/// as helpers do.
+/// Descriptors are reused, as in our filter. Two decisions may be changed: whether a reader that
+/// meets an operation in progress first helps it to finish, and whether the owner of an operation
+/// installs its descriptor by DCSS, as helpers do.
 #[derive(Debug)]
-pub struct Otherwise<const HELPING_READERS: bool, const DCSS: bool>(WordArray);
+pub struct Reused<const HELPING_READERS: bool = false, const DCSS: bool = false>(WordArray);
 
-pub(super) type HelpingReaders = Otherwise<true, false>;
-pub(crate) type OwnersByDcss = Otherwise<false, true>;
+pub(super) type HelpingReaders = Reused<true, false>;
+pub(crate) type OwnersByDcss = Reused<false, true>;
 
-impl<const HELPING_READERS: bool, const DCSS: bool> Words for Otherwise<HELPING_READERS, DCSS> {
+impl<const HELPING_READERS: bool, const DCSS: bool> Words for Reused<HELPING_READERS, DCSS> {
     fn try_new(len: usize) -> Result<Self, OutOfMemory> {
         WordArray::try_new(len).map(Self)
     }
@@ -98,15 +59,42 @@ impl<const HELPING_READERS: bool, const DCSS: bool> Words for Otherwise<HELPING_
 
     #[inline]
     fn replace(&self, index: usize, current: u64, new: u64) -> bool {
-        Words::replace(&self.0, index, current, new)
+        self.0.compare_exchange(index, current, new).is_ok()
     }
 
     #[inline]
     fn replace_all(&self, entries: &[Entry]) -> bool {
-        if DCSS {
-            succeeded(self.0.kcas_by_dcss(entries))
+        succeeded(if DCSS {
+            self.0.kcas_by_dcss(entries)
         } else {
-            self.0.replace_all(entries)
-        }
+            self.0.kcas(entries)
+        })
+    }
+}
+
+/// The same protocol with descriptors on the heap, reclaimed by epochs. Readers do not help.
+impl Words for kcas_epoch::WordArray {
+    fn try_new(len: usize) -> Result<Self, OutOfMemory> {
+        Self::try_new(len)
+    }
+
+    #[inline]
+    fn load(&self, index: usize) -> u64 {
+        self.load(index)
+    }
+
+    #[inline]
+    fn load_raw(&self, index: usize) -> u64 {
+        self.load_raw(index)
+    }
+
+    #[inline]
+    fn replace(&self, index: usize, current: u64, new: u64) -> bool {
+        self.compare_exchange(index, current, new).is_ok()
+    }
+
+    #[inline]
+    fn replace_all(&self, entries: &[Entry]) -> bool {
+        succeeded(self.kcas(entries))
     }
 }

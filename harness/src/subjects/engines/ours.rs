@@ -3,10 +3,10 @@
 
 use anyhow::Result;
 use arrayvec::ArrayVec;
-use kcas::{Entry, WordArray};
+use kcas::Entry;
 
 use super::{Change, EngineInfo, MAX_ENTRIES, START, Session, Words, boxed};
-use crate::subjects::{self, OwnersByDcss};
+use crate::subjects::{self, OwnersByDcss, Reused};
 
 /// One record per thread, which is reused for every operation.
 pub(super) const REUSED: EngineInfo = EngineInfo {
@@ -14,7 +14,7 @@ pub(super) const REUSED: EngineInfo = EngineInfo {
     description: "the crate `kcas` of this workspace: 2k + 1 compare-and-swaps, descriptors reused",
     guarantees: "linearizable; lock-free; readers never write",
     counted: true,
-    build: |len, _| boxed::<Ours<WordArray>>(len),
+    build: |len, _| boxed::<Ours<Reused>>(len),
 };
 
 /// As Harris, Fraser and Pratt describe it.
