@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::Result;
@@ -38,7 +39,7 @@ impl Kind {
     /// Returns the kinds that a subject can be put through, as its rounds rotate through them.
     pub fn suiting(candidate: &Candidate) -> Result<Vec<Self>> {
         let mut kinds = vec![Self::Windows];
-        kinds.extend(names_classes(candidate)?.then_some(Self::Copies));
+        kinds.extend(candidate.keeps_classes()?.then_some(Self::Copies));
         kinds.extend(candidate.operations.unique.then_some(Self::Races));
         Ok(kinds)
     }
@@ -76,13 +77,14 @@ pub(crate) fn run(round: &Round) -> Result<(Totals, Option<Found>)> {
     let table = candidate.build(buckets)?;
     let threads = Threads {
         table: &*table,
-        named: names_classes(candidate)?,
+        named: candidate.keeps_classes()?,
         unique: candidate.operations.unique,
         count: settings.threads,
         seed: random.random(),
         disturbance: settings.perturb.then(|| round.disturbance()),
         slots: buckets * SLOTS_PER_BUCKET,
         is_over: round.is_over,
+        wrong: AtomicBool::new(false),
     };
     let mut caller = Caller::new(&*table);
     let answered = match kind {
@@ -106,11 +108,6 @@ pub(crate) fn run(round: &Round) -> Result<(Totals, Option<Found>)> {
         history,
     });
     Ok((made, found))
-}
-
-/// Returns whether it is known which keys cannot be told apart, and stays so.
-fn names_classes(candidate: &Candidate) -> Result<bool> {
-    Ok(!candidate.grows && candidate.names_classes()?)
 }
 
 struct Caller<'a> {
@@ -190,6 +187,8 @@ struct Threads<'a> {
     disturbance: Option<u64>,
     slots: usize,
     is_over: &'a (dyn Fn() -> bool + Sync),
+    /// Whether one has got a wrong answer, so that the others need not go on.
+    wrong: AtomicBool,
 }
 
 impl Threads<'_> {
@@ -200,7 +199,8 @@ impl Threads<'_> {
 
     /// Numbers calls until it is time to stop.
     fn numbers(&self, most: u64) -> impl Iterator<Item = u64> {
-        (0..most).take_while(|calls| !calls.is_multiple_of(AT_ONCE) || !(self.is_over)())
+        let stops = || self.wrong.load(Ordering::Relaxed) || (self.is_over)();
+        (0..most).take_while(move |calls| !calls.is_multiple_of(AT_ONCE) || !stops())
     }
 
     fn windows(&self, caller: &mut Caller) -> Result<(), Wrong> {
@@ -322,6 +322,7 @@ impl Threads<'_> {
         let ended = at_once(threads.collect(), self.disturbance, |thread| {
             let mut caller = Caller::new(self.table);
             let acted = act(thread, &mut caller);
+            self.wrong.fetch_or(acted.is_err(), Ordering::Relaxed);
             (caller.totals, caller.added, acted)
         });
         let mut results = Vec::new();

@@ -49,6 +49,11 @@ impl Candidate {
         Ok(self.build(2)?.class(0).is_some())
     }
 
+    /// Returns whether it is known which keys cannot be told apart, and stays so.
+    pub fn keeps_classes(&self) -> Result<bool> {
+        Ok(!self.grows && self.names_classes()?)
+    }
+
     /// Returns how many copies of a key it holds after accepting it twice, as removes tell: at most
     /// two; `None` if it did not accept it twice.
     pub fn copies_of_two(&self) -> Result<Option<usize>> {

@@ -15,12 +15,9 @@
 //! - *End.* After the call comes a `SeqCst` fence, which waits until the call's stores are visible
 //!   to all; then the clock is read, which no processor does before the fence has completed.
 //!
-//! Times of different cores are compared, so all cores must share one clock: the standard library's
-//! `Instant` is one on every platform. Calls with equal times count as simultaneous.
-//!
-//! Recording costs two clock readings and two fences, measured at run time by [`overhead`]: some 60
-//! to 100 ns a call on the x86-64 machines we know, of which less than half lies between the
-//! timestamps. So a call seems longer by up to that, which weakens the check a little.
+//! Times of different cores are compared, so all cores must share one clock, as `Instant` is on every
+//! platform. Calls with equal times count as simultaneous. Recording takes some 60 to 100 ns a call
+//! ([`overhead`]), so that a call seems longer by up to that, which weakens the check a little.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -133,24 +130,21 @@ mod tests {
     fn what_a_call_stored_is_seen_after_its_end() {
         let counter = AtomicU32::new(0);
         let epoch = Instant::now();
-        let calls = at_once(
-            vec![(Part::of(0), true), (Part::of(1), false)],
-            None,
-            |stores| {
-                let mut log = Log::new(0, epoch, CALLS);
-                for value in 1..=CALLS as u32 {
-                    log.record(|| {
-                        if stores {
-                            counter.store(value, Ordering::Relaxed);
-                            value
-                        } else {
-                            counter.load(Ordering::Relaxed)
-                        }
-                    });
-                }
-                log.into_calls()
-            },
-        );
+        let each = vec![(Part::of(0), true), (Part::of(1), false)];
+        let calls = at_once(each, None, |stores| {
+            let mut log = Log::new(0, epoch, CALLS);
+            for value in 1..=CALLS as u32 {
+                log.record(|| {
+                    if stores {
+                        counter.store(value, Ordering::Relaxed);
+                        value
+                    } else {
+                        counter.load(Ordering::Relaxed)
+                    }
+                });
+            }
+            log.into_calls()
+        });
         let [stores, looks] = <[_; 2]>::try_from(calls).unwrap();
         for look in &looks {
             let ended = stores.partition_point(|store| store.end < look.start);

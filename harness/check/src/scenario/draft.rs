@@ -59,24 +59,19 @@ impl Draft<'_> {
         let groups = self.choose(classes, 2, |group| group.has_buckets([0, 1]))?;
         let residents = self.residents(&groups, 0, self.room);
         let (mix, all) = (self.mix(35..50, 35..45), indices(&groups));
-        let scripts = (0..self.threads)
-            .map(|thread| {
-                let writes = thread < MOST_WRITERS_OF_WHOLE;
-                self.script(500, mix, &groups, &all, if writes { &all } else { &[] })
-            })
-            .collect();
-        Some(self.finish(groups, residents, scripts))
+        self.finish(groups, residents, |draft, groups, thread| {
+            let writes = thread < MOST_WRITERS_OF_WHOLE;
+            draft.script(500, mix, groups, &all, if writes { &all } else { &[] })
+        })
     }
 
     fn chains(mut self) -> Option<Scenario> {
-        let classes = self
-            .random
-            .random_range(self.room * 3 / 4..self.room * 3 / 2);
+        let classes = self.room * 3 / 4..self.room * 3 / 2;
+        let classes = self.random.random_range(classes);
         let groups = self.choose(classes, 3, |_| true)?;
         let residents = self.residents(&groups, 0, self.room * 19 / 20);
         let mix = self.mix(28..38, 38..48);
-        let scripts = self.same_for_all(1_000, mix, &groups);
-        Some(self.finish(groups, residents, scripts))
+        self.same_for_all(groups, residents, 1_000, mix)
     }
 
     fn hops(mut self) -> Option<Scenario> {
@@ -95,22 +90,25 @@ impl Draft<'_> {
             residents = self.residents(&groups, 1, self.room * 2 / 3);
         }
         residents.push(self.key_of(&groups, 0));
-
         // With few hoppers, there is often a single copy.
         let hoppers = self.random.random_range(1..=MOST_HOPPERS);
         let mix = self.mix(30..45, 45..55);
-        let scripts = (0..self.threads)
-            .map(|thread| match thread % 4 {
-                0 | 2 if thread / 2 < hoppers => self.renewals(400, &groups),
-                3 => {
-                    let mut around = self.written_by(thread, &groups);
-                    around.retain(|&group| group != 0);
-                    self.script(1_000, mix, &groups, &[0], &around)
+        self.finish(groups, residents, |draft, groups, thread| {
+            match thread % 4 {
+                0 | 2 if thread / 2 < hoppers => {
+                    let actions = (0..shortened(400, draft.threads))
+                        .flat_map(|_| [draft.renew(groups), draft.look_up(groups, 0)])
+                        .collect();
+                    draft.with_rests(actions, true)
                 }
-                _ => self.script(1_000, mix, &groups, &[0], &[]),
-            })
-            .collect();
-        Some(self.finish(groups, residents, scripts))
+                3 => {
+                    let mut around = draft.written_by(thread, groups);
+                    around.retain(|&group| group != 0);
+                    draft.script(1_000, mix, groups, &[0], &around)
+                }
+                _ => draft.script(1_000, mix, groups, &[0], &[]),
+            }
+        })
     }
 
     fn tosses(mut self) -> Option<Scenario> {
@@ -118,51 +116,39 @@ impl Draft<'_> {
         // the buckets, so that there is one empty slot in all, and no copy but the first can move.
         let mut groups = self.choose(1, 2, |group| group.has_buckets([0, 1]))?;
         for bucket in [0, 1] {
-            groups.extend(self.choose(SLOTS_PER_BUCKET, 1, |group| {
-                group.has_buckets([bucket, bucket])
-            })?);
+            let only = |group: &Group| group.has_buckets([bucket, bucket]);
+            groups.extend(self.choose(SLOTS_PER_BUCKET, 1, only)?);
         }
         let pushing = [1, 1 + SLOTS_PER_BUCKET];
         if groups.len() != 1 + 2 * SLOTS_PER_BUCKET {
             return None;
         }
-        let residents = (0..groups.len())
-            .filter(|group| !pushing.contains(group))
-            .map(|group| self.key_of(&groups, group))
-            .collect();
-        let first_key = |group: usize| Key {
-            number: groups[group].keys[0],
-            group,
+        let residing = (0..groups.len()).filter(|group| !pushing.contains(group));
+        let residents = residing.map(|group| self.key_of(&groups, group)).collect();
+        let call = |operation, groups: &[Group], group: usize| {
+            let number = groups[group].keys[0];
+            Action::Call(operation, Key { number, group })
         };
-        let push = |group| {
-            let key = first_key(group);
-            [
-                Action::Call(Operation::Insert, key),
-                Action::Call(Operation::Remove, key),
-                Action::Call(Operation::Contains, first_key(0)),
-            ]
-        };
-        let tossed: Vec<Action> = (0..shortened(200, self.threads))
-            .flat_map(|_| pushing.map(push))
-            .flatten()
-            .collect();
         // In half of the rounds it is also removed and put back.
         let renewed = self.random.random();
         let mix = self.mix(0..1, 0..1);
-        let scripts = (0..self.threads)
-            .map(|thread| match thread {
-                0 => self.with_rests(tossed.clone(), true),
-                1 if renewed => {
-                    let actions = (0..shortened(500, self.threads))
-                        .flat_map(|_| [Operation::Remove, Operation::Insert])
-                        .map(|operation| Action::Call(operation, first_key(0)))
-                        .collect();
-                    self.with_rests(actions, false)
-                }
-                _ => self.script(1_000, mix, &groups, &[0], &[]),
-            })
-            .collect();
-        Some(self.finish(groups, residents, scripts))
+        self.finish(groups, residents, |draft, groups, thread| match thread {
+            0 => {
+                let push = |group| {
+                    let [insert, remove] = [Operation::Insert, Operation::Remove]
+                        .map(|operation| call(operation, groups, group));
+                    [insert, remove, call(Operation::Contains, groups, 0)]
+                };
+                let tosses = (0..shortened(200, draft.threads)).flat_map(|_| pushing.map(push));
+                draft.with_rests(tosses.flatten().collect(), true)
+            }
+            1 if renewed => {
+                let both = [Operation::Remove, Operation::Insert];
+                let both = both.map(|operation| call(operation, groups, 0));
+                draft.with_rests(both.repeat(shortened(500, draft.threads)), false)
+            }
+            _ => draft.script(1_000, mix, groups, &[0], &[]),
+        })
     }
 
     fn holes(mut self) -> Option<Scenario> {
@@ -172,48 +158,64 @@ impl Draft<'_> {
         })?;
         // The first class knocks, the others reside.
         let residents = self.residents(&groups, 1, self.room - 1);
-        let moves: Vec<Action> = (0..2 * shortened(500, self.threads))
-            .flat_map(|_| {
-                let group = self.random.random_range(1..groups.len());
-                [Operation::Remove, Operation::Insert, Operation::Contains]
-                    .map(|operation| Action::Call(operation, self.key_of(&groups, group)))
-            })
-            .collect();
-        let knocks: Vec<Action> = (0..shortened(1_000, self.threads))
-            .map(|_| Action::Renew {
-                insert: self.key_of(&groups, 0),
-                remove: self.key_of(&groups, 0),
-            })
-            .collect();
         let (mix, all) = (self.mix(0..1, 0..1), indices(&groups));
         // If only one thread inserts, there is never a reason to refuse.
         let knockers = self.random.random_range(1..=2);
-        let scripts = (0..self.threads)
-            .map(|thread| match thread {
-                0 => self.with_rests(moves.clone(), true),
-                thread if thread <= knockers => self.with_rests(knocks.clone(), false),
-                _ => self.script(200, mix, &groups, &all, &[]),
-            })
-            .collect();
-        Some(self.finish(groups, residents, scripts))
+        self.finish(groups, residents, |draft, groups, thread| {
+            let calls = shortened(1_000, draft.threads);
+            if thread == 0 {
+                let moves = (0..calls).flat_map(|_| {
+                    let group = draft.random.random_range(1..groups.len());
+                    [Operation::Remove, Operation::Insert, Operation::Contains]
+                        .map(|operation| Action::Call(operation, draft.key_of(groups, group)))
+                });
+                let moves = moves.collect();
+                draft.with_rests(moves, true)
+            } else if thread <= knockers {
+                let knocks = (0..calls).map(|_| draft.renew(groups)).collect();
+                draft.with_rests(knocks, false)
+            } else {
+                draft.script(200, mix, groups, &all, &[])
+            }
+        })
     }
 
     fn churn(mut self) -> Option<Scenario> {
         let groups = self.choose(self.room, 2, |_| true)?;
         let residents = self.residents(&groups, 0, self.room * 9 / 10);
         let mix = self.mix(18..24, 26..32);
-        let scripts = self.same_for_all(1_500, mix, &groups);
-        Some(self.finish(groups, residents, scripts))
+        self.same_for_all(groups, residents, 1_500, mix)
     }
 
-    fn finish(self, groups: Vec<Group>, residents: Vec<Key>, scripts: Vec<Script>) -> Scenario {
-        Scenario {
+    /// Returns the scenario with a script for each thread.
+    fn finish(
+        mut self,
+        groups: Vec<Group>,
+        residents: Vec<Key>,
+        script: impl Fn(&mut Self, &[Group], usize) -> Script,
+    ) -> Option<Scenario> {
+        let scripts = (0..self.threads).map(|thread| script(&mut self, &groups, thread));
+        Some(Scenario {
+            scripts: scripts.collect(),
             kind: self.kind,
             buckets: self.buckets,
             groups,
             residents,
-            scripts,
-        }
+        })
+    }
+
+    /// Returns the scenario in which all threads look up all groups, and share in changing them.
+    fn same_for_all(
+        self,
+        groups: Vec<Group>,
+        residents: Vec<Key>,
+        calls: usize,
+        mix: Mix,
+    ) -> Option<Scenario> {
+        self.finish(groups, residents, |draft, groups, thread| {
+            let written = draft.written_by(thread, groups);
+            draft.script(calls, mix, groups, &indices(groups), &written)
+        })
     }
 
     /// Returns at most `groups` suitable groups, each with at most `keys` keys; `None` if there is
@@ -264,16 +266,6 @@ impl Draft<'_> {
         indices(groups).into_iter().filter(mine).collect()
     }
 
-    /// Returns scripts for all threads, which look up all groups.
-    fn same_for_all(&mut self, calls: usize, mix: Mix, groups: &[Group]) -> Vec<Script> {
-        (0..self.threads)
-            .map(|thread| {
-                let written = self.written_by(thread, groups);
-                self.script(calls, mix, groups, &indices(groups), &written)
-            })
-            .collect()
-    }
-
     /// Returns a script of lookups of the groups `read`, and, if there are any, changes of the
     /// groups `written`. It has `calls` calls, or fewer if there are many threads.
     fn script(
@@ -309,18 +301,16 @@ impl Draft<'_> {
         self.with_rests(calls, false)
     }
 
-    /// Returns a script of renewals of the first group, with lookups between them.
-    fn renewals(&mut self, renewals: usize, groups: &[Group]) -> Script {
-        let actions = (0..2 * shortened(renewals, self.threads))
-            .map(|n| match n % 2 {
-                0 => Action::Renew {
-                    insert: self.key_of(groups, 0),
-                    remove: self.key_of(groups, 0),
-                },
-                _ => Action::Call(Operation::Contains, self.key_of(groups, 0)),
-            })
-            .collect();
-        self.with_rests(actions, true)
+    /// Returns a renewal of the first group.
+    fn renew(&mut self, groups: &[Group]) -> Action {
+        Action::Renew {
+            insert: self.key_of(groups, 0),
+            remove: self.key_of(groups, 0),
+        }
+    }
+
+    fn look_up(&mut self, groups: &[Group], group: usize) -> Action {
+        Action::Call(Operation::Contains, self.key_of(groups, group))
     }
 
     /// Returns a script in which the thread occasionally yields its core, so that it meets other

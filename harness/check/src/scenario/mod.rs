@@ -59,19 +59,15 @@ impl Kind {
         Self::Holes,
         Self::Churn,
     ];
-}
 
-impl Kind {
     /// Returns the kinds of scenarios that a subject can be put through, in the order in which its
     /// rounds rotate through them.
     pub fn suiting(candidate: &Candidate) -> Result<Vec<Self>> {
-        let named = candidate.names_classes()?;
-        let mut kinds = Self::ALL.to_vec();
-        // Without classes it is unknown which keys have which buckets.
-        let by_buckets = |kind: Self| kind.is_of_two_buckets() || kind == Self::Tosses;
-        // The same holds if the table grows.
-        kinds.retain(|&kind| named && !candidate.grows || !by_buckets(kind));
-        Ok(kinds)
+        let kept = candidate.keeps_classes()?;
+        // Otherwise it is unknown which keys have which buckets.
+        let by_buckets = |kind: &Self| kind.is_of_two_buckets() || *kind == Self::Tosses;
+        let suits = |kind: &Self| kept || !by_buckets(kind);
+        Ok(Self::ALL.into_iter().filter(suits).collect())
     }
 
     /// Returns the calls that it is designed to mislead, if any.

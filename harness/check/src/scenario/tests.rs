@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use harness::subjects::{GlobalLock, Growing, LockFree, SegmentLock};
+use harness::subjects::{Growing, LockFree, SegmentLock};
 use subject::layout::{geometry, locate};
 
 use super::draft::{MOST_HOPPERS, MOST_WRITERS_OF_WHOLE};
@@ -11,26 +11,16 @@ use super::*;
 
 const ROUNDS: Range<u64> = 0..60;
 
-fn candidate(subject: &str) -> Candidate {
-    let all = [
-        Candidate::of::<LockFree>(),
-        Candidate::of::<Growing>(),
-        Candidate::of::<GlobalLock>(),
-        Candidate::of::<SegmentLock>(),
-    ];
-    all.into_iter().find(|of| of.name == subject).unwrap()
+const OURS: Candidate = Candidate::of::<LockFree>();
+
+fn scenarios(candidate: &Candidate, threads: usize, seed: u64) -> Vec<Scenario> {
+    let mut scenarios = Scenarios::new(candidate, threads, seed).unwrap();
+    let all = ROUNDS.map(|round| scenarios.of_round(round).unwrap());
+    all.collect()
 }
 
-fn scenarios(subject: &str, threads: usize, seed: u64) -> Vec<Scenario> {
-    let candidate = candidate(subject);
-    let mut scenarios = Scenarios::new(&candidate, threads, seed).unwrap();
-    ROUNDS
-        .map(|round| scenarios.of_round(round).unwrap())
-        .collect()
-}
-
-fn of_kind(kind: Kind, threads: usize) -> Vec<Scenario> {
-    let mut scenarios = scenarios("lock-free", threads, 1);
+fn of_kind(kind: Kind) -> Vec<Scenario> {
+    let mut scenarios = scenarios(&OURS, 9, 1);
     scenarios.retain(|scenario| scenario.kind == kind);
     assert_eq!(scenarios.len() as u64, ROUNDS.end / Kind::ALL.len() as u64);
     scenarios
@@ -48,142 +38,114 @@ fn operations(script: &Script) -> impl Iterator<Item = (Operation, usize)> {
     })
 }
 
-fn changes(operation: Operation) -> bool {
-    !matches!(operation, Operation::Contains | Operation::Count)
+/// Returns the groups that a script changes.
+fn changed(script: &Script) -> HashSet<usize> {
+    let changes = |operation| !matches!(operation, Operation::Contains | Operation::Count);
+    let changing = operations(script).filter(|(operation, _)| changes(*operation));
+    changing.map(|(_, group)| group).collect()
 }
 
 /// Returns the number of threads that change a group.
 fn writers(scenario: &Scenario, group: usize) -> usize {
-    let writes = |script: &&Script| {
-        operations(script).any(|(operation, of)| changes(operation) && of == group)
-    };
-    scenario.scripts.iter().filter(writes).count()
+    let scripts = scenario.scripts.iter();
+    scripts.filter(|of| changed(of).contains(&group)).count()
+}
+
+/// Returns the buckets that these keys prefer.
+fn preferred<'a>(scenario: &Scenario, keys: impl IntoIterator<Item = &'a u64>) -> HashSet<usize> {
+    let geometry = geometry(scenario.buckets).unwrap();
+    let first = |key: &u64| locate(&geometry, key).first;
+    keys.into_iter().map(first).collect()
 }
 
 #[test]
 fn a_round_follows_from_its_seed_and_number() {
-    let first = scenarios("lock-free", 3, 1);
-    assert_eq!(first, scenarios("lock-free", 3, 1));
-    assert_ne!(first, scenarios("lock-free", 3, 2));
-    let candidate = candidate("lock-free");
-    let mut alone = Scenarios::new(&candidate, 3, 1).unwrap();
+    let first = scenarios(&OURS, 3, 1);
+    assert_eq!(first, scenarios(&OURS, 3, 1));
+    assert_ne!(first, scenarios(&OURS, 3, 2));
+    let mut alone = Scenarios::new(&OURS, 3, 1).unwrap();
     assert_eq!(alone.of_round(37).unwrap(), first[37]);
     assert_ne!(first[0].groups, first[4].groups);
 }
 
 #[test]
 fn all_classes_of_two_buckets_share_both() {
-    for scenario in of_kind(Kind::TwoBuckets, 9) {
+    for scenario in of_kind(Kind::TwoBuckets) {
         assert_eq!((scenario.buckets, scenario.residents.len()), (2, 8));
-        let geometry = geometry(2).unwrap();
-        for key in scenario.keys() {
-            let location = locate(&geometry, &key.number);
-            assert_ne!(location.first, location.second);
-        }
+        let both = |group: &Group| group.has_buckets([0, 1]);
+        assert!(scenario.groups.iter().all(both));
         assert_eq!(writers(&scenario, 0), MOST_WRITERS_OF_WHOLE);
     }
 }
 
 #[test]
 fn the_keys_that_hop_prefer_different_buckets() {
-    let hops = of_kind(Kind::Hops, 8);
-    let differ = |scenario: &&Scenario| {
-        let geometry = geometry(scenario.buckets).unwrap();
-        let keys = scenario.groups[0].keys.iter();
-        let preferred: HashSet<_> = keys.map(|key| locate(&geometry, key).first).collect();
-        assert_eq!(scenario.groups[0].keys.len(), KEYS_OF_HOPPER);
-        preferred.len() == 2
-    };
+    let hops = of_kind(Kind::Hops);
+    let differ = |of: &&Scenario| preferred(of, &of.groups[0].keys).len() == 2;
     assert!(hops.iter().filter(differ).count() >= hops.len() - 3);
-    let alone = |scenario: &&Scenario| scenario.groups.len() == 1;
-    assert!((1..hops.len()).contains(&hops.iter().filter(alone).count()));
-    let hoppers = |scenario| writers(scenario, 0);
-    let numbers: HashSet<usize> = hops.iter().map(hoppers).collect();
-    assert!(numbers.len() > 1 && numbers.iter().all(|n| (1..=MOST_HOPPERS).contains(n)));
+    let alone = hops.iter().filter(|of| of.groups.len() == 1).count();
+    assert!((1..hops.len()).contains(&alone));
+    let hoppers: HashSet<usize> = hops.iter().map(|of| writers(of, 0)).collect();
+    assert!(hoppers.len() > 1 && hoppers.iter().all(|n| (1..=MOST_HOPPERS).contains(n)));
     for scenario in hops {
-        assert_eq!(
-            scenario
-                .residents
-                .iter()
-                .filter(|key| key.group == 0)
-                .count(),
-            1
-        );
+        assert_eq!(scenario.groups[0].keys.len(), KEYS_OF_HOPPER);
+        let hopping = scenario.residents.iter().filter(|key| key.group == 0);
+        assert_eq!(hopping.count(), 1);
         // An unconditional remove could take the last copy.
         for action in scenario.scripts.iter().flat_map(|script| &script.actions) {
             assert!(!matches!(action, Action::Call(Operation::Remove, key) if key.group == 0));
         }
-        let fillers = (1..scenario.groups.len()).map(|group| writers(&scenario, group));
-        assert_eq!(fillers.sum::<usize>() > 0, scenario.groups.len() > 1);
+        let mut fillers = 1..scenario.groups.len();
+        let filled = fillers.any(|group| writers(&scenario, group) > 0);
+        assert_eq!(filled, scenario.groups.len() > 1);
     }
 }
 
 #[test]
 fn a_tossed_copy_can_move_and_nothing_else_can() {
-    for scenario in of_kind(Kind::Tosses, 8) {
+    for scenario in of_kind(Kind::Tosses) {
         assert_eq!(scenario.residents.len(), 2 * SLOTS_PER_BUCKET - 1);
-        let buckets = |group: usize| scenario.groups[group].class.unwrap().buckets;
-        assert_eq!(buckets(0), [0, 1]);
-        assert!((1..scenario.groups.len()).all(|group| buckets(group)[0] == buckets(group)[1]));
-        let repeating: Vec<_> = (scenario.scripts.iter())
-            .filter(|script| script.repeats)
-            .collect();
-        assert_eq!(repeating.len(), 1);
-        let pushing: HashSet<usize> = operations(repeating[0])
-            .filter(|call| changes(call.0))
-            .map(|call| call.1)
-            .collect();
-        assert_eq!(pushing.len(), 2);
-        assert!(
-            scenario
-                .residents
-                .iter()
-                .all(|key| !pushing.contains(&key.group))
-        );
+        let moves = |group: &Group| group.class.is_some_and(|of| of.buckets[0] != of.buckets[1]);
+        let moving: Vec<bool> = scenario.groups.iter().map(moves).collect();
+        assert!(moving[0] && !moving[1..].contains(&true));
+        let mut repeating = scenario.scripts.iter().filter(|script| script.repeats);
+        let pushing = changed(repeating.next().unwrap());
+        assert_eq!((pushing.len(), repeating.count()), (2, 0));
+        let mut residents = scenario.residents.iter();
+        assert!(residents.all(|key| !pushing.contains(&key.group)));
     }
 }
 
 #[test]
 fn a_hole_is_always_there() {
-    for scenario in of_kind(Kind::Holes, 8) {
+    for scenario in of_kind(Kind::Holes) {
         assert_eq!(scenario.residents.len(), 2 * SLOTS_PER_BUCKET - 1);
         let moves = &scenario.scripts[0];
         assert!(moves.repeats);
         for [remove, insert, _] in moves.actions.as_chunks().0 {
-            let (Action::Call(removes, left), Action::Call(inserts, come)) = (remove, insert)
-            else {
+            if let (Action::Call(removes, left), Action::Call(inserts, come)) = (remove, insert) {
+                assert_eq!((removes, inserts), (&Operation::Remove, &Operation::Insert));
+                assert_eq!(left.group, come.group);
+            } else {
                 assert!([remove, insert].contains(&&Action::Rest));
-                continue;
-            };
-            assert_eq!((removes, inserts), (&Operation::Remove, &Operation::Insert));
-            assert_eq!(left.group, come.group);
+            }
         }
         assert!((1..=2).contains(&writers(&scenario, 0)));
-        let geometry = geometry(2).unwrap();
-        let preferred: HashSet<_> = (scenario.keys())
-            .map(|key| locate(&geometry, &key.number).first)
-            .collect();
-        assert_eq!(preferred.len(), 2);
+        let keys = scenario.groups.iter().flat_map(|group| &group.keys);
+        assert_eq!(preferred(&scenario, keys).len(), 2);
     }
 }
 
 #[test]
 fn what_only_some_subjects_can_do_is_asked_of_those_only() {
-    let asked = |subject: &str| -> HashSet<Operation> {
-        (scenarios(subject, 4, 1)
-            .iter()
-            .flat_map(|scenario| &scenario.scripts))
-        .flat_map(operations)
-        .map(|call| call.0)
-        .collect()
-    };
-    assert_eq!(asked("lock-free").len(), 5);
-    assert_eq!(asked("segment-lock").len(), 3);
-}
-
-#[test]
-fn of_a_subject_that_grows_each_class_has_one_key() {
-    let scenarios = scenarios("growing", 4, 1);
+    for (candidate, number) in [(OURS, 5), (Candidate::of::<SegmentLock>(), 3)] {
+        let scenarios = scenarios(&candidate, 4, 1);
+        let scripts = scenarios.iter().flat_map(|scenario| &scenario.scripts);
+        let asked: HashSet<_> = scripts.flat_map(operations).map(|call| call.0).collect();
+        assert_eq!(asked.len(), number, "{asked:?}");
+    }
+    // In a subject that grows each class has one key.
+    let scenarios = scenarios(&Candidate::of::<Growing>(), 4, 1);
     let kinds: HashSet<Kind> = scenarios.iter().map(|scenario| scenario.kind).collect();
     assert_eq!(kinds, [Kind::Chains, Kind::Hops, Kind::Churn].into());
     for group in scenarios.iter().flat_map(|scenario| &scenario.groups) {
