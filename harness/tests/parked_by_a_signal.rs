@@ -108,14 +108,12 @@ impl<S: Subject> Workers<S> {
         let subject = Arc::new(S::with_buckets(BUCKETS).unwrap());
         let over = Arc::new(AtomicBool::new(false));
         let done: Vec<Arc<AtomicU64>> = (0..THREADS).map(|_| Arc::default()).collect();
-        let threads: Vec<_> = (0..)
-            .zip(&done)
-            .map(|(thread, done)| {
-                let (subject, over, done) = (subject.clone(), over.clone(), done.clone());
-                let keys = thread * KEYS..(thread + 1) * KEYS;
-                thread::spawn(move || work(&*subject, keys.collect(), &over, &done))
-            })
-            .collect();
+        let start = |(thread, done): (u64, &Arc<AtomicU64>)| {
+            let (subject, over, done) = (subject.clone(), over.clone(), done.clone());
+            let keys = thread * KEYS..(thread + 1) * KEYS;
+            thread::spawn(move || work(&*subject, keys.collect(), &over, &done))
+        };
+        let threads: Vec<_> = (0..).zip(&done).map(start).collect();
         // Wait until threads are past what they do only once, such as allocating, which may take
         // locks of the system.
         while done

@@ -3,7 +3,7 @@
 use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use harness::experiment::Experiment;
 use harness::machine::pinning::Cores;
 use harness::registry::Registry;
@@ -14,7 +14,7 @@ use harness::run::runner::{self, Event, Sweep};
 use harness::subject::Subject;
 use harness::subjects::{
     AblationControl, AblationDcss, AblationEpoch, AblationHelpingReaders, AblationHopByHop,
-    GlobalLock, LockFree, Roofline, SegmentLock, TwoPhase,
+    GlobalLock, LockFree, Roofline, SegmentLock, TwoPhase, WordLock,
 };
 use harness::workload::keys::KeySource;
 
@@ -26,40 +26,37 @@ mod own_subject;
 const ROUNDS: usize = 12;
 const KEYS: usize = 1_000;
 
-fn experiment(subject: &str, frozen: &[usize], workload: &str) -> Experiment {
-    let text = format!(
-        "name = 'stalls'\ntitle = 'Stalls'\nsubjects = ['{subject}']\nthreads = [2]\n\
-         frozen = {frozen:?}\nrounds = {ROUNDS}\nseconds = 0.04\nkeys = {KEYS}\nseed = 1\n\
-         [[workload]]\nload = 0.9\n{workload}"
-    );
-    Experiment::parse(&text).unwrap()
-}
-
 const MIX: &str = "kind = 'mix'\nlookup = 50\ninsert = 25\nremove = 25";
+const HIT: &str = "kind = 'lookup-hit'";
 
 fn sweep<S: Subject>(frozen: &[usize], workload: &str) -> Result<Vec<Row>> {
+    let text = format!(
+        "name = 'stalls'\nsubjects = ['{}']\nthreads = [2]\nfrozen = {frozen:?}\nrounds = {ROUNDS}\n\
+         seconds = 0.04\nkeys = {KEYS}\n[[workload]]\nload = 0.9\n{workload}",
+        S::NAME
+    );
+    let (experiment, cores) = (&Experiment::parse(&text)?, &Cores::detect());
     let mut registry = Registry::new();
     registry.add::<S>();
-    let keys = KeySource::generated(KEYS, 1);
-    let mut rows = Vec::new();
-    let (experiment, cores) = (&experiment(S::NAME, frozen, workload), &Cores::detect());
+    let plan = &Plan::of(experiment, &registry, cores)?;
+    let skipped = plan.skipped.first().map(ToString::to_string);
+    ensure!(skipped.is_none(), "{}", skipped.unwrap_or_default());
     let sweep = Sweep {
         experiment,
         registry: &registry,
-        plan: &Plan::of(experiment, &registry, cores)?,
-        keys: &keys,
+        plan,
+        keys: &KeySource::generated(KEYS, 1),
         cores,
         made: &[],
     };
+    let mut rows = Vec::new();
     runner::run(&sweep, &AtomicBool::new(false), &mut |event| {
         if let Event::Made(row) = event {
+            row.validate()?;
             rows.push(row);
         }
         Ok(())
     })?;
-    for row in &rows {
-        row.validate()?;
-    }
     Ok(rows)
 }
 
@@ -104,18 +101,14 @@ fn goes_on_in_every_round<S: Subject>(
 
 #[test]
 fn frozen_threads_do_not_stop_the_lock_free_filter() {
-    goes_on_in_every_round::<LockFree>(&ALL, &ALL, MIX);
-    goes_on_in_every_round::<LockFree>(&ALL, &ALL, "kind = 'lookup-hit'");
-    goes_on_in_every_round::<LockFree>(&ALL, &ALL, "kind = 'lookup-miss'");
+    for workload in [MIX, HIT, "kind = 'lookup-miss'"] {
+        goes_on_in_every_round::<LockFree>(&ALL, &ALL, workload);
+    }
 }
 
 #[test]
-fn frozen_threads_do_not_stop_the_published_protocol() {
+fn frozen_threads_do_not_stop_the_published_protocol_and_ablations() {
     goes_on_in_every_round::<TwoPhase>(&ALL, &ALL, MIX);
-}
-
-#[test]
-fn frozen_threads_do_not_stop_ablations() {
     goes_on_in_every_round::<AblationControl>(&ALL, &ALL, MIX);
     goes_on_in_every_round::<AblationHopByHop>(&ALL, &ALL, MIX);
     goes_on_in_every_round::<AblationEpoch>(&ALL, &ALL, MIX);
@@ -125,7 +118,7 @@ fn frozen_threads_do_not_stop_ablations() {
 
 #[test]
 fn a_frozen_thread_stops_all_others_under_one_lock() {
-    for workload in [MIX, "kind = 'lookup-hit'"] {
+    for workload in [MIX, HIT] {
         let rows = goes_on_in_every_round::<GlobalLock>(&ALL, &[0], workload);
         for frozen in [1, 4] {
             let operations = operations(&rows, frozen);
@@ -137,47 +130,14 @@ fn a_frozen_thread_stops_all_others_under_one_lock() {
 }
 
 #[test]
-fn frozen_threads_stop_others_under_striped_locks() {
-    let rows = goes_on_in_every_round::<SegmentLock>(&[0, 4], &[0], MIX);
-    let least = |frozen| operations(&rows, frozen).into_iter().min().unwrap();
-    assert!(least(4) < least(0) / 10, "{} of {}", least(4), least(0));
-}
-
-#[test]
-fn every_round_has_all_numbers_of_frozen_threads() {
-    let experiment = Experiment {
-        subjects: vec!["lock-free".into(), "global-lock".into()],
-        rounds: 2,
-        ..experiment("lock-free", &[0, 3], MIX)
-    };
-    let plan = Plan::of(&experiment, &Registry::standard(), &Cores::detect()).unwrap();
-    let measurements: Vec<_> = plan.measurements(2).collect();
-    // Subjects are shuffled within a round and a number of frozen threads.
-    let mut order: Vec<_> = (measurements.iter())
-        .map(|made| (made.round, made.frozen, made.subject.as_str()))
-        .collect();
-    order.chunks_mut(2).for_each(<[_]>::sort_unstable);
-    let expected = [(1, 0), (1, 3), (2, 0), (2, 3)]
-        .map(|(round, frozen)| ["global-lock", "lock-free"].map(|name| (round, frozen, name)));
-    assert_eq!(order, expected.concat());
-}
-
-#[test]
-fn a_subject_that_cannot_insert_is_left_out() {
-    assert_eq!(
-        sweep::<Roofline>(&[0, 1], "kind = 'lookup-hit'").unwrap(),
-        []
-    );
-    let plan = Plan::of(
-        &experiment("roofline", &[0, 1], "kind = 'lookup-hit'"),
-        &Registry::standard(),
-        &Cores::detect(),
-    );
-    let skipped = plan.unwrap().skipped[0].to_string();
-    assert_eq!(
-        skipped,
-        "roofline is left out of lookup-hit: it cannot insert"
-    );
+fn frozen_threads_stop_others_under_locks_of_buckets() {
+    for rows in [
+        goes_on_in_every_round::<SegmentLock>(&[0, 4], &[0], MIX),
+        goes_on_in_every_round::<WordLock>(&[0, 4], &[0], MIX),
+    ] {
+        let least = |frozen| operations(&rows, frozen).into_iter().min().unwrap();
+        assert!(least(4) < least(0) / 10, "{} of {}", least(4), least(0));
+    }
 }
 
 /// A filter that panics once it holds the resident keys: in threads that are to be frozen, if all
@@ -203,26 +163,28 @@ impl Subject for Panics {
 }
 
 #[test]
-fn a_panic_of_a_thread_to_be_frozen_ends_the_run() {
-    let error = sweep::<Panics>(&[0, 3], "kind = 'lookup-hit'").unwrap_err();
-    let error = format!("{error:#}");
-    assert!(
-        error.contains("\"panics\" failed") && error.contains("3 frozen"),
-        "{error}"
-    );
-    assert!(
-        error.contains("a thread panicked that was to be frozen"),
-        "{error}"
-    );
-}
-
-#[test]
-fn a_subject_without_steps_is_an_error_that_says_what_to_do() {
-    let error = sweep::<own_subject::ShardedMap>(&[0, 1], MIX).unwrap_err();
-    let error = format!("{error:#}");
-    assert!(
-        error.contains("\"sharded-map\" failed") && error.contains("1 frozen"),
-        "{error}"
-    );
-    assert!(error.contains("kcas::steps::step()"), "{error}");
+fn threads_that_cannot_be_frozen_end_the_run() {
+    for (rows, expected) in [
+        (
+            sweep::<Panics>(&[0, 3], HIT),
+            [
+                "\"panics\" failed",
+                "3 frozen",
+                "a thread panicked that was to be frozen",
+            ],
+        ),
+        (
+            sweep::<own_subject::ShardedMap>(&[0, 1], MIX),
+            ["\"sharded-map\" failed", "1 frozen", "kcas::steps::step()"],
+        ),
+        (
+            sweep::<Roofline>(&[0, 1], HIT),
+            ["roofline is left out", "of lookup-hit", "it cannot insert"],
+        ),
+    ] {
+        let error = format!("{:#}", rows.unwrap_err());
+        for words in expected {
+            assert!(error.contains(words), "{error}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicUsize;
 
 use anyhow::{Context, Result};
 use histories::Call;
-use simulator::{Body, Core, Limits, Model, Options};
+use simulator::{Body, Core, Model, Options};
 
 use crate::candidate::Candidate;
 use crate::judge::OfKey;
@@ -29,10 +29,9 @@ pub(crate) fn run_scenario(
 ) -> Result<Vec<Call<OfKey>>> {
     let options = Options {
         compute: 0.0,
-        limits: Limits::default(),
+        limits: Vec::new(),
         everywhere: false,
         delay: DELAY,
-        slice: None,
         seed,
     };
     let ended: Rc<RefCell<Vec<Worker>>> = Rc::default();

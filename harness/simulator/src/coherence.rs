@@ -40,12 +40,8 @@ pub(crate) struct Observed {
     pub(crate) moving: Time,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Waiter {
-    core: usize,
-    writes: bool,
-    since: Time,
-}
+/// A core that waits for a line, whether to write it, and since when.
+type Waiter = (usize, bool, Time);
 
 #[derive(Debug, Default)]
 struct Line {
@@ -223,12 +219,7 @@ impl Memory {
         let writes = access != Access::Load;
         let line = &mut self.lines[number as usize];
         if line.under_way > 0 {
-            let since = now;
-            line.queue.push(Waiter {
-                core,
-                writes,
-                since,
-            });
+            line.queue.push((core, writes, now));
             return Step::Queued;
         }
         let upgrade = line.holders & 1 << core != 0;
@@ -291,25 +282,27 @@ impl Memory {
     fn pass_on(&mut self, core: usize, number: u32, now: Time, next: &mut Vec<(Time, usize)>) {
         let at = self.choose(core, number);
         let line = &mut self.lines[number as usize];
-        let chosen: Vec<Waiter> = if line.queue[at].writes {
+        let chosen: Vec<Waiter> = if line.queue[at].1 {
             vec![line.queue.remove(at)]
         } else {
-            line.queue.extract_if(.., |waiter| !waiter.writes).collect()
+            line.queue
+                .extract_if(.., |(_, writes, _)| !*writes)
+                .collect()
         };
         let owned = self.lines[number as usize].owner == Some(core);
         let mut latest = 0.0_f64;
-        for waiter in &chosen {
-            let latency = self.model.between(core, waiter.core);
+        for (next_core, writes, since) in chosen {
+            let latency = self.model.between(core, next_core);
             latest = latest.max(latency);
             let line = &mut self.lines[number as usize];
             line.observed.transfers += 1;
-            line.observed.waiting += now - waiter.since;
+            line.observed.waiting += now - since;
             line.observed.moving += time(latency);
             line.under_way += 1;
             line.reached = None;
             line.arrived = line.arrived.max(now + time(latency));
-            self.take(waiter.core, number, waiter.writes);
-            next.push((now + time(latency), waiter.core));
+            self.take(next_core, number, writes);
+            next.push((now + time(latency), next_core));
         }
         let kept = now + time(latest * self.model.kept);
         self.lines[number as usize].last = owned.then_some((core, kept));
@@ -319,7 +312,7 @@ impl Memory {
     /// more often than far ones, by the inverse of the distance.
     fn choose(&mut self, core: usize, number: u32) -> usize {
         let queue = &self.lines[number as usize].queue;
-        let weight = |waiter: &Waiter| 1.0 / self.model.between(core, waiter.core).max(1e-3);
+        let weight = |(other, ..): &Waiter| 1.0 / self.model.between(core, *other).max(1e-3);
         let all: f64 = queue.iter().map(weight).sum();
         let mut drawn = self.random.random_range(0.0..all);
         let drawn = queue.iter().position(|waiter| {
@@ -379,19 +372,11 @@ fn cores(mut holders: u128) -> impl Iterator<Item = usize> {
 }
 
 fn farthest(model: &Model, holders: u128, core: usize) -> Option<usize> {
-    let distance = |&one: &usize, &other: &usize| {
-        model
-            .between(one, core)
-            .total_cmp(&model.between(other, core))
-    };
-    cores(holders).max_by(distance)
+    let distance = |other: usize| model.between(other, core);
+    cores(holders).max_by(|&one, &other| distance(one).total_cmp(&distance(other)))
 }
 
 fn nearest(model: &Model, holders: u128, core: usize) -> Option<usize> {
-    let others = cores(holders & !(1 << core));
-    others.min_by(|&one, &other| {
-        model
-            .between(one, core)
-            .total_cmp(&model.between(other, core))
-    })
+    let distance = |other: usize| model.between(other, core);
+    cores(holders & !(1 << core)).min_by(|&one, &other| distance(one).total_cmp(&distance(other)))
 }

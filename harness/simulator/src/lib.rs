@@ -6,12 +6,13 @@
 //!
 //! # The model
 //!
-//! - **A core** is a coroutine with a clock. All run on one thread. The core whose clock is behind
-//!   all others' runs until its next access to shared memory. *Compute time* passes before each
-//!   access: what an operation takes on one thread, less what the model charges for its accesses there,
-//!   shared evenly among them. A machine's file has these times for a table in the core's own caches; a
-//!   prediction that is compared with a sweep takes them from the sweep's rows of one thread. So a lock is held for as long as what is done under it takes. It varies
-//!   by a tenth at random. A run is determined by its seed.
+//! - **A core** is a coroutine with a clock, and runs one thread. All run on one thread of this
+//!   machine, and the core whose clock is behind all others' runs until its next access to shared
+//!   memory. *Compute time* passes before each access: what an operation takes on one thread, less
+//!   what the model charges for its accesses there, shared evenly among them. It varies by a tenth at
+//!   random. A machine's file has these times for a table in the core's own caches; a prediction that is
+//!   compared with a sweep takes them from the sweep's rows of one thread. A run is determined by its
+//!   seed.
 //! - **A line** of 64 bytes is held by one core, or by several that only read it. An access to a
 //!   line that another core has written waits for a *hand-over*, at a latency that depends on where
 //!   the two cores are. So does a write to a line that others read.
@@ -21,19 +22,15 @@
 //!   hand-over (`kept`) the last owner can still use the line: it makes several exchanges for one
 //!   hand-over, as real cores do.
 //! - **What is not contended overlaps**: a core asks for lines before it needs them, as many at a
-//!   time as `overlap` says. So a hand-over that nobody else waits for costs its latency divided by
-//!   that number. It cannot foresee what it does after a pause, or after a branch that it
-//!   mispredicted: it asks for nothing earlier than that, and waits the whole latency. A store is
-//!   done when it is in the store buffer; the next exchange waits until the buffer is empty.
+//!   time as `overlap` says, but not before a pause or a branch that it mispredicted: then it waits the
+//!   whole latency. A store is done when it is in the store buffer; the next exchange waits until the
+//!   buffer is empty.
 //! - **Caches**: two levels for each core and a shared last level, set-associative, in which the line
 //!   used longest ago makes room.
-//! - **Time slices**, as an option: threads share cores, take turns, and lose them wherever they are,
-//!   also while they hold a lock. Without them each thread has a core of its own.
 //! - **Waiting**: pause instructions and yields have prices. A thread about to sleep on a mutex
-//!   makes a system call, which first checks the mutex again. It sleeps only if the mutex is still
-//!   held and awaited. Whoever wakes a sleeper pays for that; the sleeper runs some time later, and
-//!   meanwhile others may take the mutex. A call that wakes nobody, or finds nothing to wait for,
-//!   costs far less.
+//!   makes a system call, which first checks the mutex again. Whoever wakes a sleeper pays for that;
+//!   the sleeper runs some time later, and meanwhile others may take the mutex. A call that wakes
+//!   nobody, or finds nothing to wait for, costs far less.
 //!
 //! # What it leaves out
 //!
@@ -43,36 +40,20 @@
 //! | bandwidth of memory and of the interconnect | lookups in tables past the caches scale too well at many cores |
 //! | clock frequency that falls as cores wake up | everything scales too well, by the same factor for all subjects |
 //! | the keys that threads read, and whatever else they do not share | with times of one thread from a small table, tables whose keys exceed the caches are up to six times too fast |
-//! | how far a core reads ahead: as many instructions as fit its window; far if operations are short, hardly beyond one update | updates of few or cached buckets are 1.0 to 1.5 times as fast as measured on two cores, probably for this reason (not tested) |
+//! | how far a core reads ahead | updates of few or cached buckets are 1.0 to 1.5 times as fast as measured on two cores, probably for this reason (not tested) |
 //! | work that a core does while it waits for the line of an exchange | lookups under striped locks are up to a quarter too slow, probably for this reason (not tested) |
-//! | something that two cores do to each other at one mutex (not explained) | `global-lock` is 1.1 to 2.7 times as fast as measured on two near cores (see below) |
-//! | two threads on a core | rows end at the number of cores |
+//! | something that two cores do to each other at one mutex (not explained) | `global-lock` is 1.1 to 2.7 times as fast as measured on two near cores: waiters hardly ever sleep, but measured sweeps make 10 to 70 system calls for 1,000 lookups, simulated ones 62 to 106 |
+//! | two threads on a core, and time slices | rows end at the number of cores |
 //! | translation of addresses | tables past the caches are too fast, most so on one core |
 //! | the order of loads and stores beyond one line | wrong orderings go unnoticed: cores see one order of all accesses |
 //! | placement of memory on sockets | all memory is equally far |
-//! | interrupts, and the system's scheduler but for time slices | threads lose their cores less often |
+//! | interrupts, and the system's scheduler | threads never lose their cores |
 //! | mispredicted branches other than those after exchanges that fail | branches on contended values are too cheap |
 //! | two words without a name on one line | such false sharing is not seen; that of named memory is |
 //!
-//! # What is known of what it misses
-//!
-//! On a virtual machine with two cores of an Ice Lake (hand-over 63 to 66 ns), a mix of updates took
-//! 72 ns on one core and 138 ns on each of two; the model says about 80. Neither the loop (0.0 to
-//! 0.7 ns), nor shared execution units (0.98 to 1.02 times), nor sleeping on a mutex (0.01 to 0.06
-//! sleeps in 1,000 locks) explains it. One load and one exchange after a hash (`update-roofline`)
-//! take 10 to 16 ns more on two cores than on one, inserts of the filter 37 to 44.
-//!
-//! On two cores of an AMD EPYC, who waits for a mutex hardly ever sleeps, as it changes hands while
-//! the system call begins. Measured sweeps made 10 to 70 such calls for 1,000 lookups of
-//! `global-lock`, simulated ones 62 to 106; what decides between few and many is not known.
-//!
 //! The cores of a virtual machine may move: within an hour, `harness calibrate` found hand-overs of
 //! 98 and of 30 ns on one. So each row of a sweep has its hand-over. A prediction takes the one that
-//! most rows have, and is compared with rows that are within a quarter of it. One thread is also
-//! slower while the other core is idle, which is therefore kept busy in what is compared.
-//!
-//! Its parts: [`Model`] (the machine), the scheduler with the coherence of lines, and the door
-//! through which the code enters.
+//! most rows have, and is compared with rows that are within a quarter of it.
 
 mod caches;
 mod coherence;
@@ -95,32 +76,20 @@ use coherence::Time;
 use door::Door;
 use scheduler::Scheduler;
 
-/// After how many operations of all cores together each part of a run ends; without a limit, it
-/// ends when the code does.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Limits(pub Vec<Option<u64>>);
-
-impl Limits {
-    fn of(&self, part: usize) -> Option<u64> {
-        self.0.get(part).copied().flatten()
-    }
-}
-
 /// How a run is made.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Time that passes before each access, in ns, but for one that follows a pause.
     pub compute: f64,
-    pub limits: Limits,
+    /// After how many operations of all cores together each part of the run ends; without a limit, it
+    /// ends when the code does.
+    pub limits: Vec<Option<u64>>,
     /// Whether all cores begin with the table in their own caches, as after they have read it;
     /// otherwise only the last level has it.
     pub everywhere: bool,
     /// The longest delay of a core before an access, in ns; each eighth access is delayed. It has no
     /// counterpart in a machine: it makes rare orders of accesses likelier.
     pub delay: f64,
-    /// How long a thread runs while others wait for its core, in ns. Without it there are no more
-    /// threads than cores.
-    pub slice: Option<f64>,
     pub seed: u64,
 }
 
@@ -171,35 +140,29 @@ pub struct Report {
     pub contended: Vec<Contended>,
 }
 
-pub const MOST_THREADS: usize = 1_024;
-
-/// Runs bodies as threads on the cores of a machine, one on each, or several in
-/// [slices](Options::slice). `prepare` builds what they share, on the machine but at no cost, and
+/// Runs bodies on the cores of a machine, one on each. `prepare` builds what they share, on the machine but at no cost, and
 /// returns the bodies.
 pub fn run(
     model: &Model,
-    threads: usize,
+    cores: usize,
     options: &Options,
     prepare: impl FnOnce() -> Result<Vec<Body>>,
 ) -> Result<Report> {
-    let most = match options.slice {
-        Some(_) => MOST_THREADS,
-        None => model.cores(),
-    };
+    let most = model.cores();
     ensure!(
-        (1..=most).contains(&threads),
-        "the machine {} can run 1 to {most} threads, not {threads}",
+        (1..=most).contains(&cores),
+        "the machine {} can run 1 to {most} threads, not {cores}",
         model.name,
     );
-    let scheduler = Scheduler::new(model, threads, options);
-    let door = Door::new(scheduler, threads);
+    let scheduler = Scheduler::new(model, cores, options);
+    let door = Door::new(scheduler, cores);
     let machine = Rc::clone(&door);
     simulation::within(machine, || {
         let bodies = prepare()?;
-        ensure!(bodies.len() == threads, "each thread runs one body");
+        ensure!(bodies.len() == cores, "each core runs one body");
         door.with(|scheduler| scheduler.warm(options.everywhere));
         let mut ids = Ids(Vec::new());
-        for _ in 0..threads {
+        for _ in 0..cores {
             let id = simulation::claim_id()?;
             ids.0.push(id);
             let record = simulation::record(id);

@@ -9,22 +9,13 @@ use toml::Value;
 
 pub const MOST_CORES: usize = 128;
 
-/// The machines that come with this crate, by name.
-const PRESETS: [(&str, &str); 5] = [
-    (
-        "ice-lake-8375c",
-        include_str!("../machines/ice-lake-8375c.toml"),
-    ),
-    (
-        "ice-lake-8375c-2s",
-        include_str!("../machines/ice-lake-8375c-2s.toml"),
-    ),
-    ("milan-7r13", include_str!("../machines/milan-7r13.toml")),
-    (
-        "sapphire-rapids",
-        include_str!("../machines/sapphire-rapids.toml"),
-    ),
-    ("graviton-3", include_str!("../machines/graviton-3.toml")),
+/// The files of the machines that come with this crate.
+const PRESETS: [&str; 5] = [
+    include_str!("../machines/ice-lake-8375c.toml"),
+    include_str!("../machines/ice-lake-8375c-2s.toml"),
+    include_str!("../machines/milan-7r13.toml"),
+    include_str!("../machines/sapphire-rapids.toml"),
+    include_str!("../machines/graviton-3.toml"),
 ];
 
 /// Time of an operation on one thread whose table is in its own caches, by subject and workload, in
@@ -122,21 +113,20 @@ pub struct Waiting {
 impl Model {
     /// Returns a machine by name, or reads the file of one.
     pub fn named_or_read(name: &str) -> Result<Self> {
-        if let Some((_, text)) = PRESETS.iter().find(|(known, _)| *known == name) {
+        let is_it = |text: &&&str| name_in(text) == Some(name);
+        if let Some(text) = PRESETS.iter().find(is_it) {
             return Self::parse(text).with_context(|| format!("in the machine {name}"));
         }
         let text = std::fs::read_to_string(Path::new(name)).with_context(|| {
-            format!(
-                "there is no machine and no file {name:?}; machines are {}",
-                Self::names().join(", ")
-            )
+            let known = Self::names().join(", ");
+            format!("there is no machine and no file {name:?}; machines are {known}")
         })?;
         Self::parse(&text).with_context(|| format!("in the machine file {name}"))
     }
 
     /// Returns the names of the machines that come with this crate.
     pub fn names() -> Vec<&'static str> {
-        PRESETS.iter().map(|(name, _)| *name).collect()
+        PRESETS.iter().copied().filter_map(name_in).collect()
     }
 
     /// Reads the text of a machine file.
@@ -229,24 +219,20 @@ impl Model {
     /// Sets the hand-over latency between any two cores, if it is the same for all of them. Returns
     /// whether it is.
     pub fn set_hand_over(&mut self, ns: f64) -> bool {
-        let HandOver {
-            group,
-            socket,
-            other_socket,
-        } = &mut self.hand_over;
-        let is_one = group == socket && socket == other_socket;
+        let of = &mut self.hand_over;
+        let is_one = of.group == of.socket && of.socket == of.other_socket;
         if is_one {
-            (*group, *socket, *other_socket) = (ns, ns, ns);
+            (of.group, of.socket, of.other_socket) = (ns, ns, ns);
         }
         is_one
     }
 
     /// Returns the number of the last-level cache of a core.
     pub(crate) fn llc_of(&self, core: usize) -> usize {
-        if self.llc_of_group {
-            core / self.cores_per_group
+        core / if self.llc_of_group {
+            self.cores_per_group
         } else {
-            core / self.cores_per_socket
+            self.cores_per_socket
         }
     }
 
@@ -288,14 +274,17 @@ impl Model {
     /// Returns a model with all prices this many times as high.
     pub fn times(&self, factor: f64) -> Self {
         let mut model = self.clone();
-        model
-            .prices()
-            .into_iter()
-            .for_each(|price| *price *= factor);
+        (model.prices().into_iter()).for_each(|price| *price *= factor);
         let alone = model.alone.values_mut().flat_map(BTreeMap::values_mut);
         alone.for_each(|ns| *ns *= factor);
         model
     }
+}
+
+/// Returns the name that a machine file gives.
+fn name_in(text: &str) -> Option<&str> {
+    let quoted = text.lines().find_map(|line| line.strip_prefix("name = "))?;
+    Some(quoted.trim_matches('"'))
 }
 
 /// Returns a field by its name, whose parts are separated by dots.
@@ -372,7 +361,7 @@ mod tests {
 
     #[test]
     fn impossible_values_are_named() {
-        let text = PRESETS[0].1;
+        let text = PRESETS[0];
         for (from, to, said) in [
             ("sockets = 1", "sockets = 9", "`sockets`"),
             ("kept = ", "kept = 7 #", "`kept`"),

@@ -9,7 +9,7 @@ use common::{Words, million_per_second, options, repeat};
 use crossbeam_utils::CachePadded;
 use kcas::simulation::{self, Pause};
 use kcas::sync::AtomicU64;
-use simulator::{Body, Core, Limits, Model, Report};
+use simulator::{Body, Core, Model, Options, Report};
 
 fn model() -> Model {
     Model::named_or_read("ice-lake-8375c").unwrap()
@@ -53,11 +53,6 @@ fn free(mut model: Model) -> Model {
 fn assert_near(value: f64, expected: f64, share: f64) {
     let is_near = (value / expected - 1.0).abs() < share;
     assert!(is_near, "{value}, not about {expected}");
-}
-
-/// Returns the time of an operation of one core, in ns.
-fn ns_each(report: &Report) -> f64 {
-    report.seconds * 1e9 / report.operations as f64
 }
 
 #[test]
@@ -133,38 +128,79 @@ fn a_number_that_nothing_uses_changes_nothing() {
     }
 }
 
+/// Returns the time of an operation of one core on so many lines, in ns.
+fn alone(
+    model: &Model,
+    lines: usize,
+    options: &Options,
+    operation: impl Fn(&AtomicU64) + Copy + 'static,
+) -> f64 {
+    let report = repeat(model, 1, lines, options, move |words, _, done| {
+        operation(&words[done as usize % lines]);
+    });
+    report.seconds * 1e9 / report.operations as f64
+}
+
 /// One core goes round and round a table: it finds each line in the nearest level that holds them
-/// all.
+/// all. After a pause it waits for the whole latency, as it could not ask for the line before.
 #[test]
 fn each_level_of_the_caches_has_its_price() {
     let mut model = model();
     (model.l1.kib, model.l2.kib, model.llc.kib) = (8, 128, 2_048);
     let prices = [model.l1.ns, model.l2.ns, model.llc.ns, model.memory];
+    let load = |word: &AtomicU64| {
+        word.load(Relaxed);
+    };
     for (lines, price) in [16, 512, 8_192, 65_536].into_iter().zip(prices) {
-        let report = repeat(
-            &model,
-            1,
-            lines,
-            &options(300_000),
-            move |words, _, done| {
-                words[done as usize % lines].load(Relaxed);
-            },
-        );
-        assert_near(ns_each(&report), price / model.overlap.loads, 0.05);
+        let found = alone(&model, lines, &options(300_000), load);
+        assert_near(found, price / model.overlap.loads, 0.05);
+    }
+    let found = alone(&model, 8_192, &options(100_000), move |word| {
+        simulation::pause(Pause::Spin(1));
+        load(word);
+    });
+    assert_near(found, model.waiting.pause + model.llc.ns, 0.05);
+}
+
+#[test]
+fn a_call_that_finds_nothing_to_do_is_cheap() {
+    let model = model();
+    let calls: [fn(&AtomicU64); 2] = [
+        |word| simulation::wake(std::ptr::from_ref(word).addr()),
+        |_| {
+            simulation::pause(Pause::Call);
+        },
+    ];
+    for call in calls {
+        let found = alone(&model, 1, &options(1_000), move |word| {
+            word.load(Relaxed);
+            call(word);
+        });
+        assert_near(found, model.waiting.call, 0.02);
     }
 }
 
-/// It could not ask for the line before: not while it waited.
 #[test]
-fn what_follows_a_pause_waits_for_the_whole_latency() {
-    let mut model = model();
-    (model.l1.kib, model.l2.kib) = (8, 128);
-    const LINES: usize = 8_192;
-    let report = repeat(&model, 1, LINES, &options(100_000), |words, _, done| {
-        simulation::pause(Pause::Spin(1));
-        words[done as usize % LINES].load(Relaxed);
-    });
-    assert_near(ns_each(&report), model.waiting.pause + model.llc.ns, 0.05);
+fn compute_time_passes_before_each_access_but_after_a_pause() {
+    let model = model();
+    let options = Options {
+        compute: 10.0,
+        ..options(20_000)
+    };
+    let load = model.l1.ns / model.overlap.loads;
+    for pauses in [0, 1, 4] {
+        let found = alone(&model, 1, &options, move |word| {
+            for access in 0..4 {
+                if access < pauses {
+                    simulation::pause(Pause::Spin(1));
+                }
+                word.load(Relaxed);
+            }
+        });
+        let computed = 10.0 * f64::from(4 - pauses);
+        let expected = computed + f64::from(pauses) * model.waiting.pause + 4.0 * load;
+        assert_near(found, expected, 0.02);
+    }
 }
 
 /// Two cores wake each other in turn: each trip takes what the waker pays and the way of the sleeper.
@@ -172,14 +208,12 @@ fn what_follows_a_pause_waits_for_the_whole_latency() {
 fn a_sleeper_wakes_after_the_call_of_its_waker() {
     const TRIPS: u64 = 100;
     let model = model();
-    let options = simulator::Options {
-        limits: Limits::default(),
+    let options = Options {
+        limits: Vec::new(),
         ..options(1)
     };
     let report = simulator::run(&model, 2, &options, || {
-        let words: Words = (0..2)
-            .map(|_| CachePadded::new(AtomicU64::new(0)))
-            .collect();
+        let words: Words = Rc::new([const { CachePadded::new(AtomicU64::new(0)) }; 2]);
         let body = |core: usize| {
             let words = Rc::clone(&words);
             Box::new(move |_: &Core| {
@@ -211,58 +245,10 @@ fn a_sleeper_wakes_after_the_call_of_its_waker() {
 }
 
 #[test]
-fn a_call_that_finds_nothing_to_do_is_cheap() {
-    let model = model();
-    let each = |operation: fn(&AtomicU64)| {
-        let report = repeat(&model, 1, 1, &options(1_000), move |words, _, _| {
-            words[0].load(Relaxed);
-            operation(&words[0]);
-        });
-        let calls = report.counts.calls as f64 / report.operations as f64;
-        assert_near(calls, 1.0, 0.01);
-        ns_each(&report)
-    };
-    for ns in [
-        each(|word| simulation::wake(std::ptr::from_ref(word).addr())),
-        each(|_| {
-            simulation::pause(Pause::Call);
-        }),
-    ] {
-        assert_near(ns, model.waiting.call, 0.02);
-    }
-}
-
-#[test]
-fn compute_time_passes_before_each_access_but_after_a_pause() {
-    let model = model();
-    let options = simulator::Options {
-        compute: 10.0,
-        ..options(20_000)
-    };
-    let each = |pauses: u32| {
-        let report = repeat(&model, 1, 1, &options, move |words, _, _| {
-            for access in 0..4 {
-                if access < pauses {
-                    simulation::pause(Pause::Spin(1));
-                }
-                words[0].load(Relaxed);
-            }
-        });
-        ns_each(&report)
-    };
-    let load = model.l1.ns / model.overlap.loads;
-    for pauses in [0, 1, 4] {
-        let computed = 10.0 * f64::from(4 - pauses);
-        let expected = computed + f64::from(pauses) * model.waiting.pause + 4.0 * load;
-        assert_near(each(pauses), expected, 0.02);
-    }
-}
-
-#[test]
 fn the_seed_determines_everything() {
     let (model, options) = (model(), options(20_000));
     let run = |seed| {
-        let options = simulator::Options {
+        let options = Options {
             seed,
             compute: 3.0,
             ..options.clone()
@@ -273,27 +259,6 @@ fn the_seed_determines_everything() {
     };
     assert_eq!(run(1), run(1));
     assert_ne!(run(1).seconds, run(2).seconds);
-}
-
-/// Four times as many threads as cores do as much as one for each, and take turns: each of them has
-/// its share of the slices.
-#[test]
-fn threads_that_share_cores_share_their_time() {
-    let model = model();
-    let sliced = simulator::Options {
-        slice: Some(1_000.0),
-        ..options(400_000)
-    };
-    let own_lines = |threads| {
-        repeat(&model, threads, threads, &sliced, |words, thread, _| {
-            words[thread].fetch_sub(1, Relaxed);
-        })
-    };
-    let one = million_per_second(&own_lines(32));
-    let four = million_per_second(&own_lines(128));
-    // Each change of threads costs what giving a core away costs.
-    let lost = 1.0 - 1_000.0 / (1_000.0 + model.waiting.give);
-    assert_near(four, one * (1.0 - lost), 0.05);
 }
 
 #[test]

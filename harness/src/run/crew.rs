@@ -237,31 +237,25 @@ mod tests {
     #[test]
     fn what_threads_did_together_is_of_all_of_them() {
         let start = Instant::now();
-        let done = |operations, from, to, ns| Done {
-            tally: Tally {
-                operations,
-                ..Tally::default()
-            },
-            start: start + Duration::from_secs(from),
-            end: start + Duration::from_secs(to),
-            pinned: ns < 3_000,
-            timings: Some({
-                let mut timings = Timings::default();
-                timings.record(Kind::Lookup, ns);
-                timings
-            }),
+        let done = |(operations, from, to, ns)| {
+            let mut timings = Timings::default();
+            timings.record(Kind::Lookup, ns);
+            Done {
+                tally: Tally {
+                    operations,
+                    ..Tally::default()
+                },
+                start: start + Duration::from_secs(from),
+                end: start + Duration::from_secs(to),
+                pinned: ns < 3_000,
+                timings: Some(timings),
+            }
         };
-        let all = [
-            done(10, 2, 5, 1_000),
-            done(7, 1, 4, 2_000),
-            done(3, 3, 6, 3_000),
-        ];
-        let together = Done::together(all.into_iter()).unwrap();
-        assert_eq!(together.tally.operations, 20);
-        assert_eq!(together.seconds(), 5.0);
+        let all = [(10, 2, 5, 1_000), (7, 1, 4, 2_000), (3, 3, 6, 3_000)];
+        let together = Done::together(all.into_iter().map(done)).unwrap();
+        assert_eq!((together.tally.operations, together.seconds()), (20, 5.0));
         assert!(!together.pinned);
         let latencies = together.timings.unwrap().all();
-        assert_eq!(latencies.count(), 3);
-        assert!(latencies.within(1.0) >= 3_000);
+        assert!(latencies.count() == 3 && latencies.within(1.0) >= 3_000);
     }
 }

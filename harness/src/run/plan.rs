@@ -164,30 +164,22 @@ impl Part {
 impl Measurement {
     /// Returns whether this measurement made the row.
     pub fn made(&self, row: &Row) -> bool {
-        is_of(&self.workload, row)
+        let workload = &self.workload;
+        (row.threads, row.frozen, row.round) == (self.threads, self.frozen, self.round)
             && row.subject == self.subject
-            && row.offered == self.offered
-            && (row.threads, row.frozen, row.round) == (self.threads, self.frozen, self.round)
+            && row.workload == workload.label()
+            && (row.load_factor, row.skew) == (workload.load(), workload.skew())
+            && (row.hit, row.offered) == (workload.hit(), self.offered)
     }
-}
-
-fn is_of(workload: &Workload, row: &Row) -> bool {
-    (row.workload == workload.label())
-        && (row.load_factor, row.skew, row.hit)
-            == (workload.load(), workload.skew(), workload.hit())
 }
 
 impl fmt::Display for Skipped {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        let Self {
-            subject,
-            workload,
-            reason,
-        } = self;
+        let (label, reason) = (self.workload.label(), &self.reason);
         write!(
             formatter,
-            "{subject} is left out of {}: {reason}",
-            workload.label()
+            "{} is left out of {label}: {reason}",
+            self.subject
         )
     }
 }
@@ -195,65 +187,43 @@ impl fmt::Display for Skipped {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::threads::{Count, Threads};
+    use crate::results::record::sample;
+    use crate::run::runner::tests::{MIX, experiment};
 
     fn plan(subjects: &[&str]) -> Plan {
-        let text = format!(
-            "name = 'tiny'\ntitle = 'A tiny sweep'\nsubjects = {subjects:?}\nthreads = [1, 2]\n\
-             rounds = 2\nseconds = 0.01\nkeys = 1000\nseed = 1\n\
-             [[workload]]\nkind = 'insert'\nload = 0.9\n\
-             [[workload]]\nkind = 'lookup-hit'\nload = 0.9\n\
-             [[workload]]\nkind = 'mix'\nlookup = 80\ninsert = 10\nremove = 10\nload = 0.9"
-        );
-        let experiment = Experiment::parse(&text).unwrap();
+        let experiment = experiment(subjects, &["insert", "lookup-hit", MIX]);
         Plan::of(&experiment, &Registry::standard(), &Cores::detect()).unwrap()
     }
 
     #[test]
     fn rounds_interleave_and_shuffle_the_subjects() {
         let names = ["lock-free", "segment-lock", "global-lock"];
-        let parts = plan(&names).parts;
-        let order_of = |part: &Part, threads, round| -> Vec<String> {
-            let measurements = part.round(round).into_iter();
-            let of_threads = measurements.filter(|made| made.threads == threads);
+        let plan = plan(&names);
+        let order = |part: usize, threads, round| -> Vec<String> {
+            let round = plan.parts[part].round(round).into_iter();
+            let of_threads = round.filter(|made| made.threads == threads);
             of_threads.map(|made| made.subject).collect()
         };
-        let order = |threads, round| order_of(&parts[0], threads, round);
-        assert_eq!(order(1, 1), names);
-        assert_eq!(order(2, 1), names);
-        let differ = |a: &dyn Fn(usize) -> Vec<String>, b: &dyn Fn(usize) -> Vec<String>| {
-            assert!((2..20).any(|round| a(round) != b(round)));
-        };
-        differ(&|round| order(1, round), &|_| order(1, 1));
-        differ(&|round| order(1, round), &|round| order(2, round));
-        differ(&|round| order(1, round), &|round| {
-            order_of(&parts[1], 1, round)
-        });
-        for round in 2..20 {
-            let mut found = order(1, round);
-            found.sort();
-            assert_eq!(found, ["global-lock", "lock-free", "segment-lock"]);
-        }
-    }
-
-    #[test]
-    fn a_round_is_over_before_the_next_begins() {
-        let plan = plan(&["lock-free", "roofline"]);
+        assert_eq!([order(0, 1, 1), order(0, 2, 1)], [names; 2]);
+        // Each round, number of threads and workload has an order of its own.
+        let rounds = || 2..20;
+        assert!(rounds().any(|round| order(0, 1, round) != names));
+        assert!(rounds().any(|round| order(0, 1, round) != order(0, 2, round)));
+        assert!(rounds().any(|round| order(0, 1, round) != order(1, 1, round)));
         let all: Vec<_> = plan.measurements(2).collect();
-        // Two rounds at two numbers of threads; roofline supports only lookups.
-        assert_eq!(all.len(), 2 * 2 * (1 + 2 + 1));
         for part in all.chunk_by(|a, b| a.workload == b.workload) {
             assert!(part.is_sorted_by_key(|made| made.round));
         }
     }
 
     #[test]
-    fn measurements_without_a_row_are_missing() {
+    fn a_row_belongs_to_one_measurement_and_those_without_are_missing() {
         let plan = plan(&["lock-free", "roofline"]);
         let row = |made: Measurement| Row {
             load_factor: made.workload.load(),
             hit: made.workload.hit(),
-            round: made.round,
-            ..crate::results::record::sample(
+            ..sample(
                 &made.subject,
                 &made.workload.label(),
                 made.threads,
@@ -261,6 +231,7 @@ mod tests {
                 1.0,
             )
         };
+        // Two rounds at two numbers of threads; roofline supports only lookups.
         let rows: Vec<Row> = plan.measurements(2).map(row).collect();
         assert_eq!((plan.missing(2, &rows), plan.missing(2, &[])), (0, 16));
         for gone in 0..rows.len() {
@@ -269,32 +240,20 @@ mod tests {
             assert_eq!(plan.missing(2, &rest), 1, "{gone:?}");
         }
         assert_eq!(plan.missing(3, &rows), 8);
-    }
-
-    #[test]
-    fn a_row_belongs_to_one_measurement() {
-        let plan = plan(&["lock-free"]);
-        let [insert, lookup] = [0, 1].map(|part| plan.parts[part].round(2).remove(1));
-        let row = Row {
-            load_factor: 0.9,
-            hit: 100,
-            ..crate::results::record::sample("lock-free", "lookup-hit", 2, 2, 1.0)
-        };
-        assert!(lookup.made(&row) && !insert.made(&row));
         let others: [fn(&mut Row); 8] = [
-            |row| row.subject = "roofline".into(),
-            |row| row.workload = "insert".into(),
+            |row| row.subject = "global-lock".into(),
+            |row| row.workload = "remove".into(),
             |row| row.load_factor = 0.8,
-            |row| row.hit = 50,
+            |row| row.hit = 51,
             |row| row.skew = 1.0,
-            |row| row.threads = 1,
-            |row| row.round = 1,
+            |row| row.threads = 3,
+            |row| row.round = 3,
             |row| row.offered = 0.5,
         ];
         for change in others {
-            let mut other = row.clone();
-            change(&mut other);
-            assert!(!lookup.made(&other), "{other:?}");
+            let mut other = rows.clone();
+            change(&mut other[3]);
+            assert_eq!(plan.missing(2, &other), 1, "{:?}", other[3]);
         }
     }
 
@@ -302,45 +261,37 @@ mod tests {
     /// core would do so for ever.
     #[test]
     fn each_thread_needs_keys_of_its_own() {
-        let plan = |workload: &str, threads: usize| {
-            let text = format!(
-                "name = 'tiny'\ntitle = 'A tiny sweep'\nsubjects = ['lock-free']\nthreads = [{threads}]\n\
-                 rounds = 1\nseconds = 0.01\nkeys = 1000\nseed = 1\n[[workload]]\n{workload}\nload = 0.9"
-            );
-            let experiment = Experiment::parse(&text).unwrap();
-            Plan::of(&experiment, &Registry::standard(), &Cores::detect())
-        };
         for (workload, most) in [
-            ("kind = 'mix'\nlookup = 0\ninsert = 50\nremove = 50", 500),
-            ("kind = 'window'\nlookup = 50", 1_000),
-            ("kind = 'ycsb'\nmix = 'd'", 1_000),
+            ("mix lookup=0 insert=50 remove=50", 500),
+            ("window lookup=50", 1_000),
+            ("ycsb mix='d'", 1_000),
+            ("lookup-hit", usize::MAX),
+            ("insert", usize::MAX),
+            ("ycsb mix='a'", usize::MAX),
         ] {
-            assert!(plan(workload, most).is_ok(), "{workload}");
-            let error = plan(workload, most + 1).unwrap_err().to_string();
-            let said = format!("at most {most} threads");
-            assert!(error.contains("`keys`") && error.contains(&said), "{error}");
-        }
-        for workload in [
-            "kind = 'lookup-hit'",
-            "kind = 'insert'",
-            "kind = 'ycsb'\nmix = 'a'",
-        ] {
-            assert!(plan(workload, 1_001).is_ok(), "{workload}");
+            let plan = |threads: usize| {
+                let experiment = Experiment {
+                    threads: Threads::List(vec![Count::Exactly(threads)]),
+                    ..experiment(&["lock-free"], &[workload])
+                };
+                Plan::of(&experiment, &Registry::standard(), &Cores::detect())
+            };
+            assert!(plan(most.min(1_001)).is_ok(), "{workload}");
+            if most < usize::MAX {
+                let error = plan(most + 1).unwrap_err().to_string();
+                let said = format!("at most {most} threads");
+                assert!(error.contains("`keys`") && error.contains(&said), "{error}");
+            }
         }
     }
 
     #[test]
     fn unsupported_workloads_are_skipped_with_a_reason() {
         let plan = plan(&["roofline"]);
-        assert_eq!(plan.parts.len(), 1);
-        assert_eq!(plan.measurements(2).count(), 2 * 2);
+        assert_eq!((plan.parts.len(), plan.measurements(2).count()), (1, 2 * 2));
         let skipped: Vec<String> = plan.skipped.iter().map(ToString::to_string).collect();
-        assert_eq!(
-            skipped,
-            [
-                "roofline is left out of insert: it cannot insert",
-                "roofline is left out of mix-80-10-10: it cannot insert",
-            ]
-        );
+        let expected = ["insert", "mix-80-10-10"]
+            .map(|of| format!("roofline is left out of {of}: it cannot insert"));
+        assert_eq!(skipped, expected);
     }
 }

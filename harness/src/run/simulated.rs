@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, ensure};
-use simulator::{Body, Core, Limits, Model, Options, Report};
+use simulator::{Body, Core, Model, Options, Report};
 
 use crate::results::median::median;
 use crate::results::record::Row;
@@ -32,16 +32,12 @@ pub struct Setting<'a> {
     /// Operations of all cores together that are timed, unless the workload itself ends; half as
     /// many go before.
     pub operations: u64,
-    /// How long a thread runs while others wait for its core, in ns. Without it there are no more
-    /// threads than cores.
-    pub slice: Option<f64>,
     /// The seed of the order of events.
     pub seed: u64,
 }
 
 /// Simulates the measurements of one workload.
 pub struct Simulated<'a> {
-    sweep: Sweep<'a>,
     bench: Bench<'a>,
     keys: Rc<Keys>,
     /// What one thread was measured to do, under this workload with these keys, if anything.
@@ -69,7 +65,6 @@ impl<'a> Simulated<'a> {
         let bench = Bench::new(sweep, &part.workload, stop);
         let keys = bench.looked_up.as_ref().unwrap_or(sweep.keys.keys());
         Self {
-            sweep: *sweep,
             keys: Rc::new(keys.clone()),
             bench,
             alone: measured,
@@ -91,7 +86,6 @@ impl<'a> Simulated<'a> {
         let setting = Setting {
             model,
             operations: ALONE_OPERATIONS,
-            slice: None,
             seed: 1,
         };
         let (alone, report) = if let Some(measured) = self.measured(&one) {
@@ -113,7 +107,7 @@ impl<'a> Simulated<'a> {
     /// Returns the time that an operation of one thread was measured to take under this very workload, in
     /// ns: the median, as of what is predicted from it.
     fn measured(&self, one: &Measurement) -> Option<f64> {
-        let (keys, workload) = (self.sweep.keys.residents() as u64, &one.workload);
+        let (keys, workload) = (self.bench.sweep.keys.residents() as u64, &one.workload);
         let label = workload.label();
         let is_it = |row: &&Row| {
             (&row.subject, &row.workload) == (&one.subject, &label)
@@ -133,7 +127,7 @@ impl<'a> Simulated<'a> {
         let (keys, stop) = (KeySource::generated(ALONE_KEYS, 1), AtomicBool::new(false));
         let sweep = Sweep {
             keys: &keys,
-            ..self.sweep
+            ..self.bench.sweep
         };
         let part = Part {
             workload: one.workload.clone(),
@@ -165,19 +159,18 @@ impl<'a> Simulated<'a> {
         compute: f64,
     ) -> Result<(Row, Report)> {
         let Setting { model, .. } = *setting;
-        let entry = self.sweep.registry.get(&measurement.subject)?;
+        let entry = self.bench.sweep.registry.get(&measurement.subject)?;
         let workload = &measurement.workload;
         let warms_up = workload.is_time_bounded();
         let options = Options {
             compute,
             limits: if warms_up {
-                Limits(vec![Some(setting.operations / 2), Some(setting.operations)])
+                vec![Some(setting.operations / 2), Some(setting.operations)]
             } else {
-                Limits::default()
+                Vec::new()
             },
             everywhere: !workload.changes_the_table(),
             delay: 0.0,
-            slice: setting.slice,
             seed: setting.seed ^ measurement.round as u64,
         };
         let mut prepared = None;
@@ -212,7 +205,6 @@ impl<'a> Simulated<'a> {
             } else {
                 0.0
             },
-            oversubscribed: measurement.threads > model.cores(),
             ..(self.bench).row(measurement, table, (refused, &tally), report.seconds)
         };
         Ok((row, report))
@@ -277,11 +269,14 @@ mod tests {
 
     use super::*;
     use crate::experiment::Experiment;
+    use crate::experiment::threads::{Count, Threads};
     use crate::machine::pinning::Cores;
     use crate::results::record::sample;
     use crate::run::plan::Plan;
+    use crate::run::runner::tests::experiment;
     use crate::subjects::LockFree;
     use crate::subjects::registry::Registry;
+    use crate::workload::tests::parse;
 
     /// Denies one key in eight, under the name of a subject that can be simulated.
     struct Denies(LockFree);
@@ -308,39 +303,25 @@ mod tests {
     }
 
     const WORKLOADS: [&str; 4] = [
-        "kind = 'lookup-hit'",
-        "kind = 'mix'\nlookup = 90\ninsert = 5\nremove = 5",
-        "kind = 'insert'",
-        "kind = 'ycsb'\nmix = 'a'",
+        "lookup-hit",
+        "mix lookup=90 insert=5 remove=5",
+        "insert",
+        "ycsb mix='a'",
     ];
 
-    /// Simulates every subject under a workload.
-    fn simulate(
-        registry: &Registry,
-        workload: &str,
-        model: &Model,
-        cores: usize,
-    ) -> Result<Vec<(Row, Report)>> {
-        let simulate = |simulated: &Simulated, of: &Measurement, setting: &Setting| {
-            simulated.simulate(of, setting)
-        };
-        simulate_with(registry, (workload, &[]), model, cores, simulate)
-    }
+    type Made = Result<(Row, Report)>;
 
-    /// Has `simulate` do so, beginning with what was measured.
+    /// Has `simulate` do so with every subject under a workload, beginning with what was measured.
     fn simulate_with(
         registry: &Registry,
         (workload, measured): (&str, &[Row]),
-        model: &Model,
-        cores: usize,
-        simulate: impl Fn(&Simulated, &Measurement, &Setting) -> Result<(Row, Report)>,
+        (model, threads): (&Model, usize),
+        simulate: impl Fn(&Simulated, &Measurement, &Setting) -> Made,
     ) -> Result<Vec<(Row, Report)>> {
-        let text = format!(
-            "name = 'tiny'\ntitle = 'A tiny simulation'\nsubjects = {:?}\nthreads = [{cores}]\nrounds = 1\n\
-             seconds = 0.01\nkeys = 1000\nseed = 1\n[[workload]]\n{workload}\nload = 0.9",
-            registry.names()
-        );
-        let experiment = Experiment::parse(&text)?;
+        let experiment = Experiment {
+            threads: Threads::List(vec![Count::Exactly(threads)]),
+            ..experiment(&registry.names(), &[workload])
+        };
         let cores = Cores::detect();
         let sweep = Sweep {
             plan: &Plan::of(&experiment, registry, &cores)?,
@@ -350,23 +331,30 @@ mod tests {
             experiment: &experiment,
             registry,
         };
-        let stop = AtomicBool::new(false);
-        let mut rows = Vec::new();
-        for part in &sweep.plan.parts {
-            let setting = Setting {
-                model,
-                operations: 2_000,
-                slice: None,
-                seed: 1,
-            };
-            for measurement in part.round(1) {
-                let simulated = Simulated::new(&sweep, part, measured, &stop);
-                let (row, report) = simulate(&simulated, &measurement, &setting)?;
-                assert!(report.counts.loads > 0, "{row:?} was not observed");
-                rows.push((row, report));
-            }
-        }
-        Ok(rows)
+        let setting = Setting {
+            model,
+            operations: 2_000,
+            seed: 1,
+        };
+        let (part, stop) = (&sweep.plan.parts[0], AtomicBool::new(false));
+        let made = part.round(1).into_iter().map(|measurement| {
+            let simulated = Simulated::new(&sweep, part, measured, &stop);
+            let (row, report) = simulate(&simulated, &measurement, &setting)?;
+            assert!(report.counts.loads > 0, "{row:?} was not observed");
+            Ok((row, report))
+        });
+        made.collect()
+    }
+
+    fn simulate(
+        registry: &Registry,
+        from: (&str, &[Row]),
+        model: &Model,
+        cores: usize,
+    ) -> Result<Vec<(Row, Report)>> {
+        simulate_with(registry, from, (model, cores), |simulated, of, setting| {
+            simulated.simulate(of, setting)
+        })
     }
 
     /// Each subject that can be simulated is observed, its answers are checked, and its rows are
@@ -381,7 +369,8 @@ mod tests {
             simulated.run(of, setting, 0.0)
         };
         for workload in WORKLOADS {
-            let all = simulate_with(&registry, (workload, &[]), &graviton(), 3, simulate).unwrap();
+            let all =
+                simulate_with(&registry, (workload, &[]), (&graviton(), 3), simulate).unwrap();
             assert!(all.len() >= 9, "{workload}: {}", all.len());
             for (row, _) in all {
                 crate::results::rows::Record::validate(&row).unwrap();
@@ -397,7 +386,7 @@ mod tests {
     fn simulations_begin_with_what_was_measured_of_one_thread() {
         let registry = Registry::standard().only(&["lock-free"]);
         let begin = |change: fn(&mut Row)| {
-            let row = |threads, mops| {
+            let row = |(threads, mops)| {
                 let mut row = Row {
                     keys: 1_000,
                     load_factor: 0.9,
@@ -408,15 +397,17 @@ mod tests {
                 row
             };
             // In some rounds the thread had no core.
-            let measured = [0.5, 0.0, 0.25, 0.0, 0.125, 0.0].map(|mops| row(1, mops));
-            let measured = [&measured[..], &[row(2, 7.0)]].concat();
-            let workload = (WORKLOADS[1], &measured[..]);
-            let simulate = |simulated: &Simulated, of: &Measurement, setting: &Setting| {
-                simulated.simulate(of, setting)
-            };
-            simulate_with(&registry, workload, &graviton(), 1, simulate).unwrap()[0]
-                .0
-                .mops
+            let measured = [
+                (1, 0.5),
+                (1, 0.0),
+                (1, 0.25),
+                (1, 0.0),
+                (1, 0.125),
+                (2, 7.0),
+            ]
+            .map(row);
+            let all = simulate(&registry, (WORKLOADS[1], &measured), &graviton(), 1);
+            all.unwrap()[0].0.mops
         };
         let mops = begin(|_| ());
         assert!((0.24..0.26).contains(&mops), "{mops}");
@@ -437,15 +428,17 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_answer_ends_the_simulation() {
-        let mut registry = Registry::new();
-        registry.add::<Denies>();
-        for workload in WORKLOADS {
-            let error = format!(
-                "{:#}",
-                simulate(&registry, workload, &graviton(), 3).unwrap_err()
-            );
-            assert!(error.contains("it lost a key"), "{workload}: {error}");
+    fn wrong_answers_and_what_cannot_be_observed_are_errors() {
+        let mut wrong = Registry::new();
+        wrong.add::<Denies>();
+        let mut unobserved = Registry::new();
+        unobserved.add::<crate::subjects::Null>();
+        let cases = WORKLOADS.map(|workload| (&wrong, workload, "it lost a key"));
+        let other = (&unobserved, WORKLOADS[0], "cannot be simulated");
+        for (registry, workload, said) in [&cases[..], &[other]].concat() {
+            let made = simulate(registry, (workload, &[]), &graviton(), 3);
+            let error = format!("{:#}", made.unwrap_err());
+            assert!(error.contains(said), "{workload}: {error}");
         }
     }
 
@@ -457,7 +450,7 @@ mod tests {
         let simulate = |wake: f64| {
             let mut model = graviton();
             model.waiting.wake = wake;
-            simulate(&registry, WORKLOADS[0], &model, 2).unwrap()
+            simulate(&registry, (WORKLOADS[0], &[]), &model, 2).unwrap()
         };
         let [(cheap, _), (dear, report)] = [1e3, 1e5].map(|wake| simulate(wake).remove(0));
         let ratio = dear.mops / cheap.mops;
@@ -467,28 +460,12 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_simulated_is_refused() {
-        let mut registry = Registry::new();
-        registry.add::<crate::subjects::Null>();
-        let error = simulate(&registry, WORKLOADS[0], &graviton(), 3)
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("cannot be simulated"), "{error}");
-    }
-
-    #[test]
     fn an_unknown_workload_takes_the_average_of_its_operations() {
         let mut model = Model::named_or_read("graviton-3").unwrap();
         let times = [("lookup", 1.0), ("insert", 10.0), ("remove", 20.0)];
         let times = times.map(|(kind, ns)| (kind.to_owned(), ns));
         model.alone = [("lock-free".to_owned(), times.into())].into();
-        let mix = Workload::Mix {
-            lookup: 80,
-            insert: 10,
-            remove: 10,
-            hit: 50,
-            load: 0.9,
-        };
+        let mix = parse("mix lookup=80 insert=10 remove=10").unwrap();
         let ns = alone(&model, "lock-free", &mix).unwrap();
         assert!((ns - 3.8).abs() < 1e-9, "{ns}");
         let insert = Workload::Insert { load: 0.9 };

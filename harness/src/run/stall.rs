@@ -9,15 +9,13 @@
 //! before it is released, long after their time is up. So their work is not reported by themselves,
 //! but counted from outside ([`Observed`]).
 
-use std::cell::Cell;
 use std::ops::Range;
-use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, Scope, ScopedJoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use crossbeam_utils::CachePadded;
 #[cfg(feature = "steps")]
 use kcas::steps::with_hook;
@@ -68,20 +66,33 @@ impl Observed {
     }
 }
 
+/// What holds threads in the middle of an operation.
+#[derive(Default)]
+struct Hold {
+    frozen: AtomicUsize,
+    /// Whether a thread has met no step.
+    without_steps: AtomicBool,
+    released: OnceLock<()>,
+}
+
 /// Threads that stay frozen until this is dropped or releases them.
 pub(crate) struct Frozen<'scope> {
-    /// A thread continues when the other end of its channel is gone.
-    holds: Vec<mpsc::Sender<()>>,
+    hold: Arc<Hold>,
     threads: Vec<ScopedJoinHandle<'scope, ()>>,
+}
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        let _ = self.hold.released.set(());
+    }
 }
 
 impl Frozen<'_> {
     /// Waits until all have completed the operation that they were in.
-    pub(crate) fn release(self) -> Result<()> {
-        drop(self.holds);
-        let ends: Vec<_> = (self.threads.into_iter())
-            .map(ScopedJoinHandle::join)
-            .collect();
+    pub(crate) fn release(mut self) -> Result<()> {
+        let threads = std::mem::take(&mut self.threads);
+        drop(self);
+        let ends: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
         let all_well = ends.iter().all(thread::Result::is_ok);
         ensure!(all_well, "a thread panicked that was to be frozen");
         Ok(())
@@ -104,78 +115,58 @@ pub(crate) fn freeze<'scope>(
     threads: usize,
     random: &mut SmallRng,
 ) -> Result<Frozen<'scope>> {
-    let (arrived, arrivals) = mpsc::channel();
-    let mut frozen = Frozen {
-        holds: Vec::new(),
-        threads: Vec::new(),
-    };
-    for _ in 0..threads {
-        let (hold, held) = mpsc::channel();
+    let hold = Arc::<Hold>::default();
+    let start = |_| {
         let offset = random.random_range(0..site.pool.len());
         let pool = Cycle::new(site.pool.clone(), offset);
         let at = random.random_range(0..STEPS);
-        let (site, arrived) = (site.clone(), arrived.clone());
-        let work = move || site.work_until_frozen(pool, at, arrived, held);
-        frozen.holds.push(hold);
-        frozen.threads.push(scope.spawn(work));
-    }
-    drop(arrived);
-    for before in 0..threads {
-        let arrival = match before {
-            // Nobody delays it.
-            0 => arrivals.recv().map_err(mpsc::RecvTimeoutError::from),
-            _ => arrivals.recv_timeout(PATIENCE),
-        };
-        match arrival {
-            Ok(Arrived::Frozen) => {}
-            Ok(Arrived::WithoutSteps) => bail!(
-                "threads cannot be frozen inside its operations, which have no steps: call \
-                 `kcas::steps::step()` before every access to shared memory"
-            ),
-            // The others are blocked, or have panicked, which is reported when they are released.
-            Err(_) => break,
+        let (site, hold) = (site.clone(), Arc::clone(&hold));
+        scope.spawn(move || site.work_until_frozen(pool, at, &hold))
+    };
+    let frozen = Frozen {
+        threads: (0..threads).map(start).collect(),
+        hold: Arc::clone(&hold),
+    };
+    let (mut before, mut since) = (0, Instant::now());
+    loop {
+        let ended = frozen.threads.iter().filter(|of| of.is_finished()).count();
+        ensure!(
+            !hold.without_steps.load(Ordering::Relaxed),
+            "threads cannot be frozen inside its operations, which have no steps: call \
+             `kcas::steps::step()` before every access to shared memory"
+        );
+        let now = hold.frozen.load(Ordering::Relaxed);
+        if now > before {
+            (before, since) = (now, Instant::now());
         }
+        // The others are blocked, or have panicked, which is reported when they are released.
+        if now + ended >= threads || (now > 0 && since.elapsed() > PATIENCE) {
+            return Ok(frozen);
+        }
+        thread::sleep(Duration::from_micros(200));
     }
-    Ok(frozen)
-}
-
-/// What happened to a thread that is to be frozen.
-enum Arrived {
-    Frozen,
-    WithoutSteps,
 }
 
 impl Site<'_> {
-    fn work_until_frozen(
-        &self,
-        mut pool: Cycle,
-        at: u64,
-        arrived: mpsc::Sender<Arrived>,
-        held: mpsc::Receiver<()>,
-    ) {
-        let was_frozen = Rc::new(Cell::new(false));
-        let (tell, will_be_frozen) = (arrived.clone(), Rc::clone(&was_frozen));
+    fn work_until_frozen(&self, mut pool: Cycle, at: u64, hold: &Arc<Hold>) {
+        let (held, is_released) = (Arc::clone(hold), || hold.released.get().is_some());
         let freeze = move |step| {
             if step == at {
-                // Nobody listens any more if this thread was considered blocked.
-                let _ = tell.send(Arrived::Frozen);
-                // Always an error, since nothing is ever sent: the other end is gone.
-                let _ = held.recv();
-                will_be_frozen.set(true);
+                held.frozen.fetch_add(1, Ordering::Relaxed);
+                held.released.wait();
             }
         };
         with_hook(freeze, || {
             // Every operation has a step, so these are enough.
             for _ in 0..STEPS {
-                if was_frozen.get() {
+                if is_released() {
                     break;
                 }
                 self.insert_and_remove(pool.next_key());
             }
         });
-        if !was_frozen.get() {
-            let _ = arrived.send(Arrived::WithoutSteps);
-        }
+        hold.without_steps
+            .fetch_or(!is_released(), Ordering::Relaxed);
     }
 
     /// Leaves the table as it was, apart from the places of keys.

@@ -232,43 +232,24 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_kept_apart_and_added_up() {
+    fn kinds_are_kept_apart_and_those_of_all_threads_added_up() {
         let (mut one, mut other) = (Timings::default(), Timings::default());
-        one.record(Kind::Lookup, 10);
-        one.record(Kind::Update, 40);
-        other.record(Kind::Insert, 20);
-        other.record(Kind::Remove, 30);
-        other.chains.record(1_000);
-        one.add(&other);
         let kinds = [Kind::Lookup, Kind::Insert, Kind::Remove, Kind::Update];
-        let longest = kinds.map(|kind| one.of(kind).within(1.0));
-        assert_eq!(longest, [10, 20, 30, 40]);
-        assert_eq!((one.all().count(), one.all().within(1.0)), (4, 40));
-        assert_eq!(one.chains.count(), 1);
-    }
-
-    #[test]
-    fn shares_are_those_of_the_latencies_of_all_threads() {
-        let (mut one, mut other) = (Latencies::new(), Latencies::new());
-        (1..=500).for_each(|us| one.record(us * 1_000));
-        (501..=1_000).for_each(|us| other.record(us * 1_000));
-        one.add(&other);
-        assert_eq!(one.count(), 1_000);
-        let found = [0.5, 0.99, 0.999, 1.0].map(|share| one.within(share));
-        for (found, expected) in found
-            .into_iter()
-            .zip([500_000, 990_000, 999_000, 1_000_000])
-        {
-            let off = found as f64 / f64::from(expected) - 1.0;
-            assert!(off.abs() < 0.01, "{found} {expected}");
+        for (at, kind) in (0_u64..).zip(kinds) {
+            (1..=500).for_each(|us| one.record(kind, us * 1_000 * (at + 1)));
+            (501..=1_000).for_each(|us| other.record(kind, us * 1_000 * (at + 1)));
         }
-    }
-
-    #[test]
-    fn a_latency_below_a_nanosecond_is_not_taken_for_none() {
-        let mut latencies = Latencies::new();
-        latencies.record(0);
-        assert_eq!(latencies.within(1.0), 1);
+        other.chains.record(0);
+        one.add(&other);
+        for (at, kind) in (1..).zip(kinds) {
+            let of = one.of(kind);
+            for (share, expected) in [(0.5, 500_000), (0.99, 990_000), (1.0, 1_000_000)] {
+                let off = of.within(share) as f64 / f64::from(expected * at) - 1.0;
+                assert!(off.abs() < 0.01, "{kind:?} {share} {off}");
+            }
+        }
+        assert_eq!((one.all().count(), one.chains.count()), (4_000, 1));
+        assert_eq!(one.chains.within(1.0), 1, "not taken for none");
     }
 
     #[test]

@@ -41,11 +41,7 @@ impl Workload {
                 hit,
                 ..
             } => {
-                let hits = if hit == default_hit() {
-                    String::new()
-                } else {
-                    format!("-hit-{hit}")
-                };
+                let hits = unusual(hit, |hit| format!("-hit-{hit}"));
                 format!("mix-{lookup}-{insert}-{remove}{hits}")
             }
             Self::Lookup { .. } => "lookup".into(),
@@ -94,7 +90,7 @@ impl Workload {
                 hit,
                 ..
             } => {
-                let hits = unusual(hit);
+                let hits = unusual(hit, |hit| format!(", {hit} % hits"));
                 format!("{lookup} % lookup{hits}, {insert} % insert, {remove} % remove")
             }
             Self::Lookup { .. } => "Lookup".into(),
@@ -117,20 +113,17 @@ impl Workload {
                     0.0 => "empty".into(),
                     from => format!("load factor {from}"),
                 };
-                let hits = unusual(hit);
+                let hits = unusual(hit, |hit| format!(", {hit} % hits"));
                 format!("{insert} % insert, {lookup} % lookup{hits}, from {from}")
             }
         }
     }
 }
 
-/// Returns a hit percentage in words for a title, or nothing if it is the usual one.
-fn unusual(hit: u8) -> String {
-    if hit == default_hit() {
-        String::new()
-    } else {
-        format!(", {hit} % hits")
-    }
+/// Returns a hit percentage in words, or nothing if it is the usual one.
+fn unusual(hit: u8, words: impl Fn(u8) -> String) -> String {
+    let hit = Some(hit).filter(|&hit| hit != default_hit());
+    hit.map_or_else(String::new, words)
 }
 
 /// Returns a Zipf law in words for a title, or nothing if there is none.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use crossbeam_utils::CachePadded;
 use kcas::sync::AtomicU64;
-use simulator::{Body, Core, Limits, Model, Options, Report, run};
+use simulator::{Body, Core, Model, Options, Report, run};
 
 /// Words, each on a line of its own.
 pub(crate) type Words = Rc<[CachePadded<AtomicU64>]>;
@@ -14,10 +14,9 @@ pub(crate) type Words = Rc<[CachePadded<AtomicU64>]>;
 pub(crate) fn options(operations: u64) -> Options {
     Options {
         compute: 0.0,
-        limits: Limits(vec![Some(operations / 4), Some(operations)]),
+        limits: vec![Some(operations / 4), Some(operations)],
         everywhere: false,
         delay: 0.0,
-        slice: None,
         seed: 1,
     }
 }

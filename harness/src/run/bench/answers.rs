@@ -49,11 +49,11 @@ impl Bench<'_> {
         measurement: &Measurement,
     ) -> Result<()> {
         let workload = &measurement.workload;
-        let residents = self.keys.residents() as u64;
+        let residents = self.sweep.keys.residents() as u64;
         let found = || {
             table
                 .subject
-                .count_found(self.keys.keys(), self.keys.resident()) as u64
+                .count_found(self.sweep.keys.keys(), self.sweep.keys.resident()) as u64
         };
         let are_updated = matches!(workload, Workload::Ycsb { mix, .. } if mix.updates());
         // A thread that works alone knows every answer, unless keys were refused.
@@ -99,10 +99,10 @@ impl Bench<'_> {
             _ if are_updated => (found(), residents),
             _ => {
                 // Some workloads ask for no absent key.
-                let absent = self.keys.absent();
+                let absent = self.sweep.keys.absent();
                 let probed = absent.start..absent.end.min(absent.start + PROBES);
                 let asked = probed.len() as u64;
-                let found = table.subject.count_found(self.keys.keys(), probed) as u64;
+                let found = table.subject.count_found(self.sweep.keys.keys(), probed) as u64;
                 (tally.false_positives + found, tally.absent + asked)
             }
         };
@@ -137,9 +137,9 @@ impl Bench<'_> {
             ..measurement.clone()
         };
         let (mut phase, _) = self.prepare(0, &*table.subject, &alone, &pools(1));
-        let keys = self.looked_up.as_ref().unwrap_or(self.keys.keys());
+        let keys = self.looked_up.as_ref().unwrap_or(self.sweep.keys.keys());
         let length = match self.drawn.len() {
-            0 => self.keys.residents(),
+            0 => self.sweep.keys.residents(),
             drawn => drawn,
         };
         let batch = Watch {
@@ -155,9 +155,9 @@ impl Bench<'_> {
 
     /// Removes each resident key once. Returns how many were not there.
     fn remove_all(&self, table: &Table) -> u64 {
-        let mut remove = Phase::Remove(self.keys.resident());
+        let mut remove = Phase::Remove(self.sweep.keys.resident());
         let watch = Watch::new(self.stop);
-        let tally = (table.subject).perform(self.keys.keys(), &mut remove, &watch, None);
+        let tally = (table.subject).perform(self.sweep.keys.keys(), &mut remove, &watch, None);
         tally.missing
     }
 }

@@ -62,10 +62,7 @@ pub struct Sweep<'a> {
 
 /// Makes the measurements of one workload.
 pub(in crate::run) struct Bench<'a> {
-    experiment: &'a Experiment,
-    registry: &'a Registry,
-    pub(in crate::run) keys: &'a KeySource,
-    cores: &'a Cores,
+    pub(in crate::run) sweep: Sweep<'a>,
     stop: &'a AtomicBool,
     /// The keys that all threads look up, drawn once for all subjects and rounds.
     drawn: Arc<[usize]>,
@@ -95,10 +92,7 @@ impl<'a> Bench<'a> {
         let drawn = phases::draw_lookups(workload, sweep.keys, sweep.experiment.seed);
         let looked_up = (!drawn.is_empty()).then(|| sweep.keys.keys().copied(&drawn));
         Self {
-            experiment: sweep.experiment,
-            registry: sweep.registry,
-            keys: sweep.keys,
-            cores: sweep.cores,
+            sweep: *sweep,
             stop,
             looked_up,
             drawn,
@@ -115,8 +109,12 @@ impl<'a> Bench<'a> {
         stop: &'a AtomicBool,
     ) -> Result<Self> {
         let mut bench = Self::new(sweep, &part.workload, stop);
-        if !sweep.experiment.freezes() {
-            bench.keep_tables(part)?;
+        if !sweep.experiment.freezes() && !part.workload.changes_the_table() {
+            for subject in &part.subjects {
+                let entry = sweep.registry.get(subject)?;
+                let table = bench.fresh_table(entry, &part.workload)?;
+                bench.tables.insert(subject, table);
+            }
         }
         // Time-bounded measurements warm up by themselves.
         if !part.workload.is_time_bounded() {
@@ -147,7 +145,8 @@ impl<'a> Bench<'a> {
         let Some(mut row) = self.measure_once(measurement)? else {
             return Ok(None);
         };
-        while !measurement.workload.is_time_bounded() && row.seconds < self.experiment.seconds {
+        while !measurement.workload.is_time_bounded() && row.seconds < self.sweep.experiment.seconds
+        {
             let Some(again) = self.measure_once(measurement)? else {
                 return Ok(None);
             };
@@ -168,10 +167,10 @@ impl<'a> Bench<'a> {
 
     /// Returns how long a line takes between the first two cores, in ns; 0 if it cannot be measured.
     fn hand_over(&self, measurement: &Measurement) -> f64 {
-        if measurement.frozen > 0 || self.cores.count() < 2 {
+        if measurement.frozen > 0 || self.sweep.cores.count() < 2 {
             return 0.0;
         }
-        hand_over(self.cores, [0, 1], 5)
+        hand_over(self.sweep.cores, [0, 1], 5)
     }
 
     /// Returns the rate at which operations are due, of all threads together, in million per second;
@@ -184,13 +183,12 @@ impl<'a> Bench<'a> {
 
     /// Measures once: for a fixed time, or one fill or drain.
     pub(in crate::run) fn measure_once(&self, measurement: &Measurement) -> Result<Option<Row>> {
-        let entry = self.registry.get(&measurement.subject)?;
-        let workload = &measurement.workload;
+        let entry = self.sweep.registry.get(&measurement.subject)?;
         let fresh;
         let table = match self.tables.get(entry.name) {
             Some(kept) => kept,
             None => {
-                fresh = self.fresh_table(entry, workload)?;
+                fresh = self.fresh_table(entry, &measurement.workload)?;
                 &fresh
             }
         };
@@ -200,7 +198,7 @@ impl<'a> Bench<'a> {
         }
         self.check(entry, &done.tally, table, refused, measurement)?;
         let mut row = Row {
-            oversubscribed: measurement.threads > self.cores.count(),
+            oversubscribed: measurement.threads > self.sweep.cores.count(),
             pinned: done.pinned,
             ..self.row(measurement, table, (refused, &done.tally), done.seconds())
         };
@@ -227,7 +225,7 @@ impl<'a> Bench<'a> {
     ) -> Row {
         let workload = &measurement.workload;
         Row {
-            experiment: self.experiment.name.clone(),
+            experiment: self.sweep.experiment.name.clone(),
             subject: measurement.subject.clone(),
             workload: workload.label(),
             threads: measurement.threads,
@@ -236,7 +234,7 @@ impl<'a> Bench<'a> {
             oversubscribed: false,
             pinned: true,
             load_factor: workload.load(),
-            keys: self.keys.residents() as u64,
+            keys: self.sweep.keys.residents() as u64,
             slots: table.subject.slots() as u64,
             memory_bytes: table.subject.memory_bytes() as u64,
             operations: tally.operations,
@@ -251,50 +249,23 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Creates a table as a measurement begins with it.
+    /// Creates a table as a measurement begins with it: empty, or, if only lookups follow, with the
+    /// resident keys. It is sized so that these make up the workload's load factor. A subject that cannot
+    /// hold them all is measured as it is.
     pub(in crate::run) fn fresh_table(
         &self,
         entry: &SubjectInfo,
         workload: &Workload,
     ) -> Result<Table> {
-        if workload.changes_the_table() {
-            self.empty_table(entry, workload)
-        } else {
-            self.filled_table(entry, workload)
+        let residents = self.sweep.keys.residents();
+        let slots = residents as f64 / workload.load();
+        let subject = entry.build((slots / SLOTS_PER_BUCKET as f64).ceil() as usize)?;
+        let mut refused = 0;
+        if entry.holds_keys && !workload.changes_the_table() {
+            let accepted = self.fill(&*subject, self.sweep.keys.resident(), &mut self.random(0));
+            refused = (residents - accepted.len()) as u64;
         }
-    }
-
-    /// Creates an empty table, sized so that the resident keys make up the workload's load factor.
-    fn empty_table(&self, entry: &SubjectInfo, workload: &Workload) -> Result<Table> {
-        let slots = self.keys.residents() as f64 / workload.load();
-        let buckets = (slots / SLOTS_PER_BUCKET as f64).ceil() as usize;
-        Ok(Table {
-            subject: entry.build(buckets)?,
-            refused: 0,
-        })
-    }
-
-    /// Creates a table that holds the resident keys. A subject that cannot hold them all is
-    /// measured as it is.
-    fn filled_table(&self, entry: &SubjectInfo, workload: &Workload) -> Result<Table> {
-        let mut table = self.empty_table(entry, workload)?;
-        if entry.holds_keys {
-            let accepted = self.fill(&*table.subject, self.keys.resident(), &mut self.random(0));
-            table.refused = (self.keys.residents() - accepted.len()) as u64;
-        }
-        Ok(table)
-    }
-
-    /// Fills tables for lookups, which do not change them.
-    fn keep_tables(&mut self, part: &'a Part) -> Result<()> {
-        if !part.workload.changes_the_table() {
-            for subject in &part.subjects {
-                let entry = self.registry.get(subject)?;
-                let table = self.filled_table(entry, &part.workload)?;
-                self.tables.insert(subject, table);
-            }
-        }
-        Ok(())
+        Ok(Table { subject, refused })
     }
 
     /// Inserts keys in random order, so that a walk along the list does not meet them in the order
@@ -307,14 +278,14 @@ impl<'a> Bench<'a> {
     ) -> Vec<usize> {
         let mut order: Vec<usize> = keys.collect();
         order.shuffle(random);
-        subject.fill(self.keys.keys(), &mut order, self.stop);
+        subject.fill(self.sweep.keys.keys(), &mut order, self.stop);
         order.sort_unstable();
         order
     }
 
     /// Returns the random generator of a thread, the same in every round.
     fn random(&self, thread: usize) -> SmallRng {
-        SmallRng::seed_from_u64(self.experiment.seed ^ ((thread as u64) << 32))
+        SmallRng::seed_from_u64(self.sweep.experiment.seed ^ ((thread as u64) << 32))
     }
 }
 
@@ -323,27 +294,21 @@ fn percentiles(latencies: &Latencies) -> [u64; 3] {
     [0.5, 0.99, 0.999].map(|share| latencies.within(share))
 }
 
-fn complaint(measurement: &Measurement) -> String {
-    let Measurement {
-        subject,
-        workload,
-        threads,
-        frozen,
-        offered,
-        round,
-    } = measurement;
-    let frozen = match frozen {
+fn complaint(of: &Measurement) -> String {
+    let frozen = match of.frozen {
         0 => String::new(),
         frozen => format!(", {frozen} frozen"),
     };
-    let offered = match offered {
+    let offered = match of.offered {
         0.0 => String::new(),
-        offered => format!(", {} % of its throughput due", percent(*offered)),
+        offered => format!(", {} % of its throughput due", percent(offered)),
     };
     format!(
-        "subject {subject:?} failed under {} at load factor {} ({}{frozen}{offered}, round {round})",
-        workload.label(),
-        workload.load(),
-        counted(*threads, "thread")
+        "subject {:?} failed under {} at load factor {} ({}{frozen}{offered}, round {})",
+        of.subject,
+        of.workload.label(),
+        of.workload.load(),
+        counted(of.threads, "thread"),
+        of.round
     )
 }

@@ -36,15 +36,16 @@ impl Bench<'_> {
         table: &Table,
         measurement: &Measurement,
     ) -> Result<(Done, u64)> {
-        let observed = (self.experiment.freezes()).then(|| Observed::new(measurement.threads));
+        let observed =
+            (self.sweep.experiment.freezes()).then(|| Observed::new(measurement.threads));
         let observed = observed.as_ref();
         let pools = &pools(measurement.threads);
-        let crew = Crew::new(self.cores, measurement.threads);
+        let crew = Crew::new(self.sweep.cores, measurement.threads);
         let work = |member: Member| self.run_thread(member, (table, pools), measurement, observed);
         let (results, seen) = crew
             .run(&work, |scope, arrival| {
-                let idle = measurement.threads..self.cores.count();
-                for core in idle.filter(|_| self.experiment.busy) {
+                let idle = measurement.threads..self.sweep.cores.count();
+                for core in idle.filter(|_| self.sweep.experiment.busy) {
                     let crew = &crew;
                     scope.spawn(move || self.keep_busy(core, crew));
                 }
@@ -73,7 +74,7 @@ impl Bench<'_> {
     /// Keeps a core busy until the others are done. It executes no pause instruction, for which a
     /// hypervisor might give the core to someone else.
     fn keep_busy(&self, core: usize, crew: &Crew) {
-        self.cores.pin(core);
+        self.sweep.cores.pin(core);
         while !crew.is_over() {}
     }
 
@@ -90,16 +91,20 @@ impl Bench<'_> {
         arrival.wait_for_others();
         let site = Site {
             subject: &*table.subject,
-            keys: self.keys.keys(),
-            pool: self.keys.churn(),
+            keys: self.sweep.keys.keys(),
+            pool: self.sweep.keys.churn(),
         };
         // Different steps in every round, but the same for all subjects of a round.
-        let seed = (self.experiment.seed, measurement.frozen, measurement.round);
+        let seed = (
+            self.sweep.experiment.seed,
+            measurement.frozen,
+            measurement.round,
+        );
         let mut random = SmallRng::seed_from_u64(FixedState.hash_one(seed));
         let frozen = stall::freeze(scope, &site, measurement.frozen, &mut random)?;
 
         let start = arrival.wait();
-        let deadline = start + Duration::from_secs_f64(self.experiment.seconds);
+        let deadline = start + Duration::from_secs_f64(self.sweep.experiment.seconds);
         while !self.stop.load(Ordering::Relaxed) && Instant::now() < deadline {
             let left = deadline.saturating_duration_since(Instant::now());
             thread::sleep(left.min(LOOK_FOR_STOP));
@@ -125,7 +130,7 @@ impl Bench<'_> {
             pinned,
             arrival,
         } = member;
-        let keys = self.looked_up.as_ref().unwrap_or(self.keys.keys());
+        let keys = self.looked_up.as_ref().unwrap_or(self.sweep.keys.keys());
         let (mut phase, refused) = self.prepare(thread, &*table.subject, measurement, pools);
 
         let mut watch = Watch::new(self.stop);
@@ -134,7 +139,7 @@ impl Bench<'_> {
         };
         let mut untimed = Tally::default();
         let time_bounded = measurement.workload.is_time_bounded();
-        let seconds = Duration::from_secs_f64(self.experiment.seconds);
+        let seconds = Duration::from_secs_f64(self.sweep.experiment.seconds);
         if time_bounded {
             watch.deadline = Some(Instant::now() + seconds.mul_f64(WARM_UP));
             untimed.add_untimed(&perform(&watch, None));
@@ -177,13 +182,13 @@ impl Bench<'_> {
 
     /// Returns the timer for single operations of a thread, if latencies are requested.
     fn timer(&self, thread: usize, measurement: &Measurement) -> Option<Timer> {
-        self.experiment.latency.as_ref()?;
+        self.sweep.experiment.latency.as_ref()?;
         if measurement.offered == 0.0 {
             return Some(Timer::new(Pace::Closed));
         }
         let per_second = self.due_mops(measurement) * 1e6 / measurement.threads as f64;
         let arrivals = Arrivals::new(per_second, &mut self.random(thread));
-        let waiting = if measurement.threads > self.cores.count() {
+        let waiting = if measurement.threads > self.sweep.cores.count() {
             Waiting::Yield
         } else {
             Waiting::Spin

@@ -22,18 +22,9 @@ pub struct Options {
     machines: Vec<String>,
     /// Numbers of cores; by default 1, 2, 4 … and all that a machine has.
     ///
-    /// Each runs one thread. A machine that has fewer cores leaves a number out, unless there are
-    /// time slices.
+    /// Each runs one thread. A machine that has fewer cores leaves a number out.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     cores: Vec<usize>,
-    /// Let threads take turns on cores, in slices of so many microseconds: more threads than cores
-    /// can then run, and lose their cores wherever they are.
-    #[arg(
-        long,
-        value_name = "MICROSECONDS",
-        value_parser = crate::studies::study::within(1..=1_000_000)
-    )]
-    slices: Option<usize>,
     /// Seed of the order of events. The same seed gives the same rows.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -321,13 +312,8 @@ mod simulating {
                 .chain([model.cores()])
                 .collect(),
             given => {
-                let most = match options.slices {
-                    Some(_) => simulator::MOST_THREADS,
-                    None => model.cores(),
-                };
-                (given.iter().copied())
-                    .filter(|threads| (1..=most).contains(threads))
-                    .collect()
+                let has = |cores: &usize| (1..=model.cores()).contains(cores);
+                given.iter().copied().filter(has).collect()
             }
         }
     }
@@ -387,7 +373,6 @@ mod simulating {
             let setting = Setting {
                 model,
                 operations: options.operations as u64,
-                slice: options.slices.map(|slice| slice as f64 * 1e3),
                 seed: options.seed,
             };
             let (mut all, stop) = (Vec::new(), AtomicBool::new(false));

@@ -7,14 +7,12 @@ use std::thread::{self, ThreadId};
 use anyhow::Result;
 use subject::Subject;
 
-use super::{all_workloads, experiment, rows, ycsb};
+use super::{MIX, WORKLOADS, experiment, keys, rows};
 use crate::experiment::Experiment;
 use crate::experiment::threads::{Count, Threads};
 use crate::results::record::Row;
 use crate::subjects::SegmentLock;
 use crate::subjects::registry::Registry;
-use crate::workload::keys::KeySource;
-use crate::workload::{Workload, Ycsb};
 
 /// A filter with a flaw of one kind.
 pub(crate) struct Flawed<const FLAW: u8> {
@@ -82,100 +80,50 @@ impl<const FLAW: u8> Subject for Flawed<FLAW> {
     subject::delegate! { self.filter: slots memory_bytes }
 }
 
-fn rows_of_flawed<const FLAW: u8>(experiment: &Experiment) -> Result<Vec<Row>> {
+fn rows_of<const FLAW: u8>(experiment: &Experiment) -> Result<Vec<Row>> {
     let mut registry = Registry::new();
     registry.add::<Flawed<FLAW>>();
-    rows(experiment, &registry, &KeySource::generated(1_000, 1))
+    rows(experiment, &registry, (&keys(), &[]))
 }
 
-/// Returns the error that ends a run with this number of threads.
-fn complaint_of<const FLAW: u8>(workload: Workload, threads: usize) -> String {
-    let experiment = Experiment {
-        threads: Threads::List(vec![Count::Exactly(threads)]),
-        ..experiment(&["flawed"], vec![workload])
-    };
-    format!("{:#}", rows_of_flawed::<FLAW>(&experiment).unwrap_err())
-}
-
-fn complaint_about<const FLAW: u8>(workload: Workload) -> String {
-    complaint_of::<FLAW>(workload, 1)
-}
-
-#[test]
-fn a_subject_that_loses_keys_ends_the_run() {
-    let touched = |workload: &Workload| !matches!(workload, Workload::LookupMiss { .. });
-    for workload in all_workloads().into_iter().filter(touched) {
-        let label = workload.label();
-        let error = complaint_about::<DROPS>(workload);
-        assert!(
-            error.contains("\"flawed\" failed under") && error.contains(&label),
-            "{error}"
-        );
-        assert!(error.contains("it lost a key"), "{error}");
+/// Checks that each of these workloads ends with an error that says so, with this number of threads.
+fn complains<const FLAW: u8>(threads: usize, workloads: &[&str], said: &str) {
+    for workload in workloads {
+        let experiment = Experiment {
+            threads: Threads::List(vec![Count::Exactly(threads)]),
+            ..experiment(&["flawed"], &[workload])
+        };
+        let error = format!("{:#}", rows_of::<FLAW>(&experiment).unwrap_err());
+        let label = experiment.workloads[0].label();
+        let who = format!("\"flawed\" failed under {label}");
+        assert!(error.contains(&who) && error.contains(said), "{error}");
     }
 }
 
 #[test]
-fn keys_that_no_thread_asks_for_are_looked_for_at_the_end() {
-    // With such a skew, all lookups and updates concern some 20 keys of 1,000.
-    let workload = Workload::Ycsb {
-        mix: Ycsb::C,
-        load: 0.9,
-        skew: crate::workload::MAX_SKEW,
-    };
-    let error = complaint_about::<DROPS_ONE>(workload);
-    assert!(error.contains("it lost a key: 1 of the keys"), "{error}");
-}
-
-#[test]
-fn a_subject_that_finds_what_is_not_there_ends_the_run() {
-    for workload in all_workloads() {
-        let error = complaint_about::<FINDS_ALL>(workload);
-        assert!(error.contains("it finds what is not there"), "{error}");
-    }
+fn a_subject_with_a_flaw_ends_the_run() {
+    let looked_up = |workload: &&str| *workload != "lookup-miss";
+    let looked_up: Vec<_> = WORKLOADS.into_iter().filter(looked_up).collect();
+    complains::<DROPS>(1, &looked_up, "it lost a key");
+    complains::<FINDS_ALL>(1, &WORKLOADS, "it finds what is not there");
+    complains::<PANICS>(1, &["insert", MIX], "a thread panicked");
     // Under updates, copies gather that only the removal of all keys in the end reveals.
-    for workload in [
-        Workload::Remove { load: 0.92 },
-        ycsb(Ycsb::A),
-        ycsb(Ycsb::F),
-    ] {
-        let error = complaint_about::<KEEPS>(workload);
-        assert!(error.contains("it finds what is not there"), "{error}");
-    }
-}
-
-/// Threads that update the same keys may miss some meanwhile, but none when all are done.
-#[test]
-fn a_subject_that_finds_no_key_ends_the_run() {
-    for mix in [Ycsb::A, Ycsb::B, Ycsb::F] {
-        let error = complaint_of::<FINDS_NONE>(ycsb(mix), 2);
-        assert!(error.contains("it lost a key: 1000 of the keys"), "{error}");
-    }
-}
-
-/// Keys that were refused excuse one miss of each in a lap over the keys, and no more.
-#[test]
-fn keys_missed_for_a_while_end_the_run_though_some_were_refused() {
-    let looks_up = |workload: &Workload| workload.only_looks_up() && workload.hit() > 0;
-    for workload in all_workloads().into_iter().filter(looks_up) {
-        let error = complaint_about::<MISSES_MEANWHILE>(workload);
-        assert!(error.contains("it lost a key for a while"), "{error}");
-    }
+    let kept = ["remove", "ycsb mix='a'", "ycsb mix='f'"];
+    complains::<KEEPS>(1, &kept, "it finds what is not there");
+    // With such a skew, all lookups concern some 20 keys of 1,000: the others are looked up in the end.
+    let skewed = ["ycsb mix='c' skew=5"];
+    complains::<DROPS_ONE>(1, &skewed, "it lost a key: 1 of the keys");
+    // Threads that update the same keys may miss some meanwhile, but none when all are done.
+    let updates = ["ycsb mix='a'", "ycsb mix='b'", "ycsb mix='f'"];
+    complains::<FINDS_NONE>(2, &updates, "it lost a key: 1000 of the keys");
+    // Keys that were refused excuse one miss of each in a lap over the keys, and no more.
+    let lookups = ["lookup-hit", "lookup skew=0.99", "ycsb mix='c'"];
+    complains::<MISSES_MEANWHILE>(1, &lookups, "it lost a key for a while");
 }
 
 #[test]
 fn keys_refused_are_recorded_and_not_taken_for_lost() {
-    let experiment = experiment(&["flawed"], all_workloads());
-    for row in rows_of_flawed::<REFUSES>(&experiment).unwrap() {
+    for row in rows_of::<REFUSES>(&experiment(&["flawed"], &WORKLOADS)).unwrap() {
         assert!(row.refused >= 1_000 / 50 - 2, "{row:?}");
     }
-}
-
-#[test]
-fn a_panicking_subject_ends_the_run() {
-    let error = complaint_about::<PANICS>(Workload::Insert { load: 0.9 });
-    assert!(
-        error.contains("\"flawed\" failed under insert") && error.contains("panicked"),
-        "{error}"
-    );
 }

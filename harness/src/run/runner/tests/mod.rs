@@ -9,84 +9,56 @@ use anyhow::anyhow;
 
 use super::*;
 use crate::experiment::Experiment;
+use crate::experiment::threads::{Count, Threads};
 use crate::machine::pinning::Cores;
 use crate::run::plan::Plan;
 use crate::subjects::registry::Registry;
 use crate::workload::keys::KeySource;
-use crate::workload::{Workload, Ycsb};
+use crate::workload::tests::parse;
 
-const SECONDS: f64 = 0.01;
-
-fn experiment(subjects: &[&str], workloads: Vec<Workload>) -> Experiment {
-    let text = format!(
-        "name = 'tiny'\ntitle = 'A tiny sweep'\nsubjects = {subjects:?}\nthreads = [1, 2]\n\
-         rounds = 2\nseconds = {SECONDS}\nkeys = 1000\nseed = 1\n\
-         [[workload]]\nkind = 'insert'\nload = 0.9"
-    );
+/// An experiment of two rounds with one and two threads.
+pub(crate) fn experiment(subjects: &[&str], workloads: &[&str]) -> Experiment {
     Experiment {
-        workloads,
-        ..Experiment::parse(&text).unwrap()
+        name: "tiny".into(),
+        subjects: subjects.iter().copied().map(str::to_owned).collect(),
+        threads: Threads::List(vec![Count::Exactly(1), Count::Exactly(2)]),
+        rounds: 2,
+        seconds: 0.01,
+        keys: vec![1_000],
+        workloads: workloads.iter().map(|text| parse(text).unwrap()).collect(),
+        ..Experiment::default()
     }
 }
 
-fn mix() -> Workload {
-    Workload::Mix {
-        lookup: 80,
-        insert: 10,
-        remove: 10,
-        hit: 50,
-        load: 0.9,
-    }
+pub(crate) const MIX: &str = "mix lookup=80 insert=10 remove=10";
+
+const WORKLOADS: [&str; 12] = [
+    "lookup-hit",
+    "lookup-miss",
+    "insert load=0.95",
+    "remove load=0.95",
+    MIX,
+    "lookup skew=0.99",
+    "ycsb mix='a'",
+    "ycsb mix='c'",
+    "ycsb mix='d'",
+    "ycsb mix='f'",
+    "window lookup=75",
+    "grow insert=25 lookup=75 from=0.3 load=0.95",
+];
+
+fn keys() -> KeySource {
+    KeySource::generated(1_000, 1)
 }
 
-fn all_workloads() -> Vec<Workload> {
-    vec![
-        Workload::LookupHit { load: 0.92 },
-        Workload::LookupMiss { load: 0.92 },
-        Workload::Insert { load: 0.95 },
-        Workload::Remove { load: 0.95 },
-        mix(),
-        Workload::Lookup {
-            load: 0.92,
-            hit: 50,
-            skew: 0.99,
-        },
-        ycsb(Ycsb::A),
-        ycsb(Ycsb::C),
-        ycsb(Ycsb::D),
-        ycsb(Ycsb::F),
-        Workload::Window {
-            lookup: 75,
-            load: 0.9,
-            skew: 0.0,
-        },
-        Workload::Grow {
-            insert: 25,
-            lookup: 75,
-            hit: 50,
-            from: 0.3,
-            load: 0.95,
-        },
-    ]
-}
-
-fn ycsb(mix: Ycsb) -> Workload {
-    Workload::Ycsb {
-        mix,
-        load: 0.9,
-        skew: 0.99,
-    }
-}
-
-/// Runs with nothing to stop it except the observer.
+/// Runs with nothing to stop it except the observer, which gets each new row, and the flag.
 fn observe(
     experiment: &Experiment,
     registry: &Registry,
     (keys, made): (&KeySource, &[Row]),
-    stop: &AtomicBool,
-    observer: &mut dyn FnMut(Event) -> Result<()>,
+    observer: &mut dyn FnMut(Row, &AtomicBool) -> Result<()>,
 ) -> Result<()> {
-    let cores = &Cores::detect();
+    let (cores, stop) = (&Cores::detect(), AtomicBool::new(false));
     let sweep = Sweep {
         experiment,
         registry,
@@ -95,28 +67,28 @@ fn observe(
         cores,
         made,
     };
-    run(&sweep, stop, observer)
-}
-
-fn rows(experiment: &Experiment, registry: &Registry, keys: &KeySource) -> Result<Vec<Row>> {
-    further_rows(experiment, registry, (keys, &[]))
+    run(&sweep, &stop, &mut |event| match event {
+        Event::Next(_) => Ok(()),
+        Event::Made(row) => observer(row, &stop),
+    })
 }
 
 /// Goes on after `made`; returns the rows that are new.
-fn further_rows(
+fn rows(
     experiment: &Experiment,
     registry: &Registry,
     from: (&KeySource, &[Row]),
 ) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    let stop = AtomicBool::new(false);
-    observe(experiment, registry, from, &stop, &mut |event| {
-        if let Event::Made(row) = event {
-            rows.push(row);
-        }
+    observe(experiment, registry, from, &mut |row, _| {
+        rows.push(row);
         Ok(())
     })?;
     Ok(rows)
+}
+
+fn standard_rows(experiment: &Experiment) -> Vec<Row> {
+    rows(experiment, &Registry::standard(), (&keys(), &[])).unwrap()
 }
 
 /// Returns the subject, workload, threads and round of a row.
@@ -126,45 +98,33 @@ fn name(row: &Row) -> (String, String, usize, usize) {
 }
 
 #[test]
-fn a_stop_keeps_the_rows_made_so_far() {
-    let experiment = experiment(&["global-lock", "segment-lock"], all_workloads());
-    let stop = AtomicBool::new(false);
+fn a_stop_or_an_error_of_the_observer_ends_the_run() {
+    let experiment = experiment(&["global-lock", "segment-lock"], &WORKLOADS);
+    let (registry, keys) = (Registry::standard(), keys());
     let mut made = 0;
-    let keys = KeySource::generated(1_000, 1);
-    let registry = Registry::standard();
-    observe(&experiment, &registry, (&keys, &[]), &stop, &mut |event| {
-        made += usize::from(matches!(event, Event::Made(_)));
+    let stopped = observe(&experiment, &registry, (&keys, &[]), &mut |_, stop| {
+        made += 1;
         stop.store(made == 3, Ordering::Relaxed);
         Ok(())
-    })
-    .unwrap();
-    assert_eq!(made, 3);
+    });
+    assert!(
+        stopped.is_ok() && made == 3,
+        "the rows made so far are kept"
+    );
+    let failed = observe(&experiment, &registry, (&keys, &[]), &mut |_, _| {
+        Err(anyhow!("the disk is full"))
+    });
+    assert_eq!(failed.unwrap_err().to_string(), "the disk is full");
 }
 
 #[test]
 fn resume_skips_completed_measurements() {
-    let experiment = experiment(
-        &["global-lock", "segment-lock"],
-        vec![mix(), Workload::Insert { load: 0.9 }],
-    );
-    let (registry, keys) = (Registry::standard(), KeySource::generated(1_000, 1));
-    let all = rows(&experiment, &registry, &keys).unwrap();
+    let experiment = experiment(&["global-lock", "segment-lock"], &[MIX, "insert"]);
+    let all = standard_rows(&experiment);
     for kept in [0, 3, all.len() - 1, all.len()] {
-        let made = &all[..kept];
-        let new = further_rows(&experiment, &registry, (&keys, made)).unwrap();
-        let again = [made, &new].concat();
+        let (made, registry) = (&all[..kept], Registry::standard());
+        let new = rows(&experiment, &registry, (&keys(), made)).unwrap();
         let names = |rows: &[Row]| -> Vec<_> { rows.iter().map(name).collect() };
-        assert_eq!(names(&again), names(&all));
+        assert_eq!(names(&[made, &new].concat()), names(&all));
     }
-}
-
-#[test]
-fn an_error_of_the_observer_ends_the_run() {
-    let experiment = experiment(&["global-lock"], all_workloads());
-    let stop = AtomicBool::new(false);
-    let keys = KeySource::generated(1_000, 1);
-    let mut observer = |_: Event| Err(anyhow!("the disk is full"));
-    let registry = Registry::standard();
-    let result = observe(&experiment, &registry, (&keys, &[]), &stop, &mut observer);
-    assert_eq!(result.unwrap_err().to_string(), "the disk is full");
 }
