@@ -3,6 +3,8 @@
 #
 #   FUNCTION NTH ACCESS ORDERING WEAKER        NTH: counted among the orderings of the function, from 1
 #
+# With -v all=yes those too that cannot be weakened: for them, WEAKER is "-".
+#
 # With -v function_name=F -v nth=N -v weaker=W it prints the file instead, with that one ordering
 # weakened.
 #
@@ -17,6 +19,7 @@ BEGIN {
     weaker_than["rmw", "Acquire"] = weaker_than["rmw", "Release"] = "Relaxed"
     weaker_than["rmw", "AcqRel"] = "Acquire Release Relaxed"
     weaker_than["rmw", "SeqCst"] = "AcqRel Acquire Release Relaxed"
+    if (all) weaker_than["load", "Relaxed"] = weaker_than["store", "Relaxed"] = weaker_than["failure", "Relaxed"] = weaker_than["rmw", "Relaxed"] = "-"
 }
 
 # Tests next to the code, but not the declaration of a file of models.

@@ -8,6 +8,7 @@
 #   scripts/planted.sh --histories [PATCH ...]  the same bugs, looked for by `harness check`, up to a minute each
 #   scripts/planted.sh --histories --simulated [PATCH ...]  by threads, and then by simulated cores for as long
 #   scripts/planted.sh --steps [PATCH ...]      the bugs of kcas, looked for by random steps of real threads against the proof
+#   scripts/planted.sh --table                  prints who catches which bug of kcas, for kcas/proof/planted.md
 #   scripts/planted.sh --refit [PATCH ...]      rewrites patches whose surroundings have changed, so that they fit again
 #
 # The bugs are patches and not switches in the code, so that whoever reads the protocol does not read
@@ -61,6 +62,42 @@ if [ "$refit" ]; then
         refit "$patch" || { echo "does not fit: $patch" >&2; status=1; }
     done
     exit $status
+fi
+
+caught_by() { # PATCH: NAME SUITE
+    sed -n 's/^Caught by: \([^ ]*\) *(\{0,1\}\([a-z_]*\))\{0,1\}$/\1 \2/p' "$1" | sed 's/ $/ model/'
+}
+
+# Prints who catches which bug of kcas. Fails if the proof has no mistake for one, and the patch does not say why.
+table() {
+    local patch bug why proof steps name suite
+    local caught=0 proved=0 stepped=0
+    header() { sed -n "s/^$1: //p; /^---/q" "$patch"; }
+    printf '# Planted bugs of kcas, and who catches them\n\nMade by `scripts/planted.sh --table`. %s\n\n' \
+        "The last column is what \`scripts/planted.sh\` runs, the one before it \`scripts/planted.sh --steps\`, the one before that \`scripts/proof.sh\`."
+    printf '| Bug | What is wrong | Proof | Random steps | Its own check |\n|---|---|---|---|---|\n'
+    for patch in kcas/tests/planted/*.patch; do
+        bug=$(basename "$patch" .patch) why=$(header "Not in the proof") steps=$(header "Not in steps") proof=$(header "In the proof")
+        read -r name suite < <(caught_by "$patch")
+        caught=$((caught + 1))
+        if [ -z "$why" ]; then
+            if ! grep -q "^    \"${proof:-$bug}\": " kcas/proof/kcas.py; then
+                echo "$patch: kcas/proof/kcas.py has no such mistake" >&2
+                return 1
+            fi
+            proved=$((proved + 1)) why="yes${proof:+, as $proof}"
+        else
+            why="no: $why"
+        fi
+        if [ "$steps" ]; then steps="no: $steps"; else stepped=$((stepped + 1)) steps=yes; fi
+        printf '| [%s](../tests/planted/%s.patch) | %s | %s | %s | %s `%s` |\n' "$bug" "$bug" "$(head -1 "$patch")" "$why" "$steps" "$suite" "$name"
+    done
+    printf '\nOf %d bugs the proof has %d, random steps find %d, and each has a check of its own.\n' "$caught" "$proved" "$stepped"
+}
+
+if [ "${1:-}" = --table ]; then
+    table
+    exit
 fi
 
 export RUST_BACKTRACE=0
@@ -181,10 +218,6 @@ plant() { # LANE PATCH ...
 broken() {
     cat "$log" >&2
     printf 'BROKEN    %s\n' "$1"
-}
-
-caught_by() { # PATCH: NAME SUITE
-    sed -n 's/^Caught by: \([^ ]*\) *(\{0,1\}\([a-z_]*\))\{0,1\}$/\1 \2/p' "$1" | sed 's/ $/ model/'
 }
 
 # Two lanes, since models and suites are built with different flags: each has its own copy and build

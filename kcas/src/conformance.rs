@@ -140,10 +140,14 @@ const OVER: &str = "the operation is over";
 impl Watch {
     fn learn(&mut self, event: Event, by: &Location) {
         match event {
-            Event::Field(address, place) => {
-                if self.places.insert(address, place) != Some(place) {
-                    self.values.insert(place, 0);
-                }
+            Event::Field {
+                address,
+                place,
+                held,
+            } => {
+                let known = self.places.insert(address, place) == Some(place);
+                let is = held.or((!known).then_some(0));
+                self.values.extend(is.map(|value| (place, value)));
             }
             Event::Array(words) => {
                 let array = self.arrays.len();

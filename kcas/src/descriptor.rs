@@ -138,21 +138,17 @@ impl Record {
     /// Names its fields to a [watcher](crate::watch).
     #[cfg(any(kcas_loom, all(test, feature = "steps")))]
     fn name(&self, thread: usize) {
-        use crate::watch::{Event, Place, report};
-        let name = |address, place| report(Event::Field(address, place));
-        name(self.status.address(), Place::Status(thread));
-        name(self.len.address(), Place::Len(thread));
+        use crate::watch::Place;
+        self.status.name(Place::Status(thread));
+        self.len.name(Place::Len(thread));
         for (at, entry) in self.entries.iter().enumerate() {
-            name(entry.index.address(), Place::Index(thread, at));
-            name(entry.expected.address(), Place::Expected(thread, at));
-            name(entry.new.address(), Place::New(thread, at));
+            entry.index.name(Place::Index(thread, at));
+            entry.expected.name(Place::Expected(thread, at));
+            entry.new.name(Place::New(thread, at));
         }
-        name(
-            self.install_sequence.address(),
-            Place::InstallSequence(thread),
-        );
-        name(self.install_target.address(), Place::InstallTarget(thread));
-        name(self.install_old.address(), Place::InstallOld(thread));
+        self.install_sequence.name(Place::InstallSequence(thread));
+        self.install_target.name(Place::InstallTarget(thread));
+        self.install_old.name(Place::InstallOld(thread));
     }
 
     /// Loads the [`status`].

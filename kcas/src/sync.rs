@@ -95,10 +95,24 @@ mod observed {
             crate::watch::report(crate::watch::Event::Store(self.address(), value));
         }
 
-        /// Names it to a [watcher](crate::watch).
         #[cfg(any(kcas_loom, all(test, feature = "steps")))]
         pub(crate) fn address(&self) -> usize {
             std::ptr::from_ref(self).addr()
+        }
+
+        /// Names it to a [watcher](crate::watch), with its value, since threads of other tests may have changed it.
+        #[cfg(any(kcas_loom, all(test, feature = "steps")))]
+        pub(crate) fn name(&self, place: crate::watch::Place) {
+            #[cfg(not(kcas_loom))]
+            let held = Some(self.value.load(Ordering::Relaxed));
+            #[cfg(kcas_loom)]
+            let held = None;
+            let address = self.address();
+            crate::watch::report(crate::watch::Event::Field {
+                address,
+                place,
+                held,
+            });
         }
 
         /// Replaces the value by its bitwise and with `value`; returns the old value.

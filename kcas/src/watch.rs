@@ -23,8 +23,12 @@ pub(crate) enum Place {
 
 /// What has happened.
 pub(crate) enum Event {
-    /// The field of a record at this address is about to be used.
-    Field(usize, Place),
+    /// The field of a record at this address is about to be used. (What it holds, if others may have changed it.)
+    Field {
+        address: usize,
+        place: Place,
+        held: Option<u64>,
+    },
     /// A new array has words at these addresses, which hold these values.
     Array(Vec<(usize, u64)>),
     /// An array had these addresses, and is no more.
