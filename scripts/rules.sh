@@ -34,6 +34,8 @@ for patch in {kcas,filter}/tests/planted/*.patch; do
         fail "$patch is caught by \"$check\", but there is no such test"
 done
 
+diff kcas/proof/planted.md <(scripts/planted.sh --table) >&2 ||
+    fail "kcas/proof/planted.md (<) is not what the patches say (>): scripts/planted.sh --table >kcas/proof/planted.md"
 scripts/orderings.sh --compare || broken=1
 scripts/mutants.sh --compare || broken=1
 

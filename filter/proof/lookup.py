@@ -3,6 +3,9 @@ the key stays. For any number of buckets, keys, threads and lookups; README.md i
 
 A *class* is a fingerprint with its two buckets. Inserts, removes and whole chains of shifts are single steps, since each is one
 compare-and-swap or one K-CAS (kcas/proof/kcas.py). Timestamps are numbers without bound; real ones wrap (filter/src/layout.rs).
+A growing filter, whose table is split while it is used, is not in it.
+
+Run it with PYTHONPATH=kcas/proof, as `scripts/proof.sh` does:
 
     lookup.py             proves everything, shows that each action is possible, and that each mistake is found
     lookup.py MISTAKE     lists what has a counterexample with one mistake

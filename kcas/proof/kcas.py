@@ -400,6 +400,7 @@ def make(mistake):
         ("commit.rs", "install", "Word::Kcas(tag) if tag == target => return Installed::Yes"),
         known, has_kcas, m.learn("confirmed", op, word), changed=["confirmed"],
     )
+    # Or by itself: it is in the word no more.
     action(
         "find the installation finished by another",
         ("commit.rs", "install", "Ok(_) if finish_install(word, mine, target, old) => return Installed::Yes"),
