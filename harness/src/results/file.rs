@@ -88,7 +88,6 @@ impl<Row: Record + Debug> Writer<Row> {
     }
 }
 
-/// Reads all rows of a sweep's file.
 pub fn read(path: &Path) -> Result<Vec<Row>> {
     rows::read(path)
 }
@@ -124,22 +123,6 @@ mod tests {
     fn header() -> String {
         let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
         names.join(",")
-    }
-
-    #[test]
-    fn rows_are_in_the_file_while_the_writer_is_still_open() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("rows.csv");
-        let mut writer = Writer::create(&path).unwrap();
-        assert_eq!(read(&path).unwrap(), []);
-        let second = Row {
-            round: 2,
-            seconds: 1.0 / 3.0,
-            ..row()
-        };
-        writer.write(&row()).unwrap();
-        writer.write(&second).unwrap();
-        assert_eq!(read(&path).unwrap(), [row(), second]);
     }
 
     #[test]
@@ -188,23 +171,6 @@ mod tests {
                    memory_bytes,operations,refused,seconds,mops\n\
                    tiny,lock-free,lookup-hit,2,1,false,true,0.92,1000,1088,2176,50000,0,0.01,5.0\n";
         assert_eq!(read_text(old).unwrap(), [row()]);
-    }
-
-    /// A thread may be stopped by frozen ones, or lose its core for all of a short measurement.
-    #[test]
-    fn rows_without_operations_and_with_frozen_threads_are_kept() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("rows.csv");
-        let mut writer = Writer::create(&path).unwrap();
-        let stopped = |frozen| Row {
-            frozen,
-            operations: 0,
-            mops: 0.0,
-            ..row()
-        };
-        let rows = [stopped(0), stopped(1)];
-        rows.iter().for_each(|row| writer.write(row).unwrap());
-        assert_eq!(read(&path).unwrap(), rows);
     }
 
     #[test]

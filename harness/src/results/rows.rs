@@ -79,7 +79,6 @@ impl Cell for u64 {}
 impl Cell for usize {}
 impl Cell for Option<u64> {}
 
-/// A kind of rows.
 pub trait Record: Columns + Serialize + DeserializeOwned {
     /// Checks what is particular to this kind.
     fn check(&self) -> Result<()> {

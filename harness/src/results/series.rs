@@ -21,7 +21,6 @@ impl Series {
         &self.0
     }
 
-    /// Returns median and spread; `None` if there are no values.
     pub fn summary(&self) -> Option<Summary> {
         Summary::of(self.0.iter().map(|&(_, value)| value).collect())
     }

@@ -85,7 +85,6 @@ impl<'a, R: InRounds> Results<'a, R> {
         distinct(self.rows.iter().map(R::subject))
     }
 
-    /// Returns the last round, complete or not; 0 if there is none.
     pub fn last_round(&self) -> usize {
         self.rows.iter().map(R::round).max().unwrap_or_default()
     }
@@ -98,7 +97,6 @@ impl<'a, R: InRounds> Results<'a, R> {
         places
     }
 
-    /// Returns whether more threads ran there than the machine has cores.
     pub fn oversubscribed(&self, case: &R::Case, place: f64) -> bool {
         let there = |row: &&R| row.is_of(case, self.axis) && row.place(self.axis) == place;
         self.rows.iter().filter(there).any(R::oversubscribed)
@@ -252,7 +250,6 @@ pub struct Case {
 }
 
 impl Case {
-    /// Returns the same case on another simulated machine.
     pub fn on(&self, machine: impl Into<String>) -> Self {
         Self {
             simulated: machine.into(),
@@ -268,7 +265,6 @@ impl Case {
         }
     }
 
-    /// Returns the value on an axis, unless it is that of the figure.
     pub fn value(&self, axis: Axis) -> Option<f64> {
         let found = self.fixed.iter().find(|(of, _)| *of == axis);
         found.map(|&(_, value)| value)

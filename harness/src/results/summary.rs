@@ -37,23 +37,3 @@ impl Summary {
         format!("{median} [{low}–{high}]")
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_summary_has_the_order_statistics() {
-        let summary = Summary::of(vec![5.0, 1.0, 4.0, 2.0, 3.0]).unwrap();
-        assert_eq!((summary.count, summary.min, summary.max), (5, 1.0, 5.0));
-        assert_eq!(summary.median, 3.0);
-        assert_eq!(Summary::of(vec![2.0, 4.0]).unwrap().median, 3.0);
-        assert_eq!((summary.low, summary.high), (1.0, 5.0));
-        // Four are above 1, and none is below; the fifth counts for those below.
-        assert_eq!(summary.by_chance, 2.0 * 6.0 / 32.0);
-        let single = Summary::of(vec![7.0]).unwrap();
-        assert_eq!((single.min, single.median, single.max), (7.0, 7.0, 7.0));
-        assert_eq!((single.low, single.high), (7.0, 7.0));
-        assert_eq!(Summary::of(vec![]), None);
-    }
-}

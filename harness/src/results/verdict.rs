@@ -52,7 +52,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Returns whether it says which is faster.
     pub fn is_claim(self) -> bool {
         matches!(self, Self::Faster | Self::Slower)
     }

@@ -20,6 +20,15 @@ pub struct Story {
     pub(crate) sentences: Vec<String>,
 }
 
+impl Story {
+    pub(crate) fn of(sentences: Vec<String>) -> Self {
+        Self {
+            sentences,
+            ..Self::default()
+        }
+    }
+}
+
 /// What the rows say of the first subject and another one under one workload.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Finding {

@@ -52,7 +52,6 @@ where
     }
 }
 
-/// A kind of rows.
 pub(super) struct Kind {
     has: fn(&StringRecord) -> bool,
     read: fn(&Path) -> Result<Box<dyn Rows>>,

@@ -46,10 +46,6 @@ macro_rules! studies {
             }
 
             /// Measures, and writes the results.
-            ///
-            /// # Errors
-            ///
-            /// Fails like [`Options::run`].
             pub fn run(&self, registry: &Registry) -> Result<Ending> {
                 match self {
                     $(Self::$name(options) => options.run(registry),)+

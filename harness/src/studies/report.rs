@@ -59,10 +59,6 @@ pub struct Written {
 
 /// Writes the page of all CSV files in a directory. Files that hold no results, or cannot be read,
 /// are named on it instead.
-///
-/// # Errors
-///
-/// Fails if nothing in the directory can be shown, or the page cannot be written.
 pub fn write(directory: &Path) -> Result<Written> {
     let entries = fs::read_dir(directory)
         .with_context(|| format!("cannot list the directory {}", directory.display()))?;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::results::rows::{Record, columns};
 use crate::results::verdict::Judge;
 use crate::show::findings::Story;
-use crate::show::sheet::Sheet;
+use crate::show::sheet::{Column, Sheet};
 use crate::show::sidecar::Sidecar;
 use crate::studies::study::Presented;
 use crate::wording::{counted, grouped, large};
@@ -50,12 +50,10 @@ columns! {
 /// What the column `violation` says if there is none.
 pub const NONE: &str = "none";
 
-/// Returns the number of operations of these rows.
 pub fn operations(rows: &[Row]) -> u64 {
     rows.iter().map(|row| row.operations).sum()
 }
 
-/// Returns the number of parts of these rows' histories that could not be decided.
 fn undecided(rows: &[Row]) -> u64 {
     rows.iter().map(|row| row.undecided).sum()
 }
@@ -74,20 +72,12 @@ impl Record for Row {
                 "column `{column}` is {count}, but is at least 1"
             );
         }
-        for (column, text) in [
-            ("subject", &self.subject),
-            ("scenario", &self.scenario),
-            ("violation", &self.violation),
-            ("commit", &self.commit),
-        ] {
-            ensure!(!text.is_empty(), "column `{column}` is empty");
-        }
         Ok(())
     }
 }
 
 /// The different values in a column, in order.
-fn distinct<T: Ord>(rows: &[&Row], of: impl Fn(&Row) -> T) -> BTreeSet<T> {
+fn distinct<'a, T: Ord>(rows: &[&'a Row], of: impl Fn(&'a Row) -> T) -> BTreeSet<T> {
     rows.iter().map(|row| of(row)).collect()
 }
 
@@ -96,7 +86,6 @@ fn joined<T: ToString>(values: BTreeSet<T>) -> String {
     values.join(", ")
 }
 
-/// Says how many of these rows have a violation.
 fn violations(rows: &[&Row]) -> String {
     match rows.iter().filter(|row| row.violation != NONE).count() {
         0 => NONE.into(),
@@ -110,44 +99,37 @@ impl Presented for Vec<Row> {
     }
 
     fn sheet(&self, _: Option<&Sidecar>, _: &Judge) -> Option<Sheet> {
-        let line = |key: &(String, String, String, bool)| {
-            let of: Vec<_> = self.iter().filter(|row| row.key() == *key).collect();
-            let sum = |count: fn(&Row) -> u64| grouped(of.iter().map(|row| count(row)).sum());
-            let (subject, check, scenario, stopped) = key.clone();
-            vec![
-                subject,
-                check,
-                scenario,
-                if stopped { "yes" } else { "no" }.into(),
-                joined(distinct(&of, |row| row.threads)),
-                distinct(&of, |row| row.seed).len().to_string(),
-                sum(|row| row.rounds),
-                sum(|row| row.operations),
-                violations(&of),
-            ]
-        };
-        let header = [
-            "subject",
-            "check",
-            "scenario",
-            "stopped",
-            "threads",
-            "seeds",
-            "rounds",
-            "operations",
-            "violations",
-        ];
         let keys: BTreeSet<_> = self.iter().map(Row::key).collect();
-        Some(Sheet {
-            lead: "What was checked so far.".into(),
-            header: header.map(str::to_owned).into(),
-            lines: keys.iter().map(line).collect(),
-            notes: vec![format!(
-                "stopped: threads are stopped in the middle of their calls; otherwise calls overlap by chance. Not checked, as \
-                 too many calls overlapped: {} of histories.",
-                large(undecided(self), "part")
-            )],
-        })
+        let of = |key| self.iter().filter(|row| row.key() == key).collect();
+        let groups: Vec<Vec<&Row>> = keys.into_iter().map(of).collect();
+        let columns: [Column<Vec<&Row>>; 9] = [
+            ("subject", |of| of[0].subject.clone()),
+            ("check", |of| of[0].check.clone()),
+            ("scenario", |of| of[0].scenario.clone()),
+            ("stopped", |of| {
+                if of[0].stopped { "yes" } else { "no" }.into()
+            }),
+            ("threads", |of| joined(distinct(of, |row| row.threads))),
+            ("seeds", |of| distinct(of, |row| row.seed).len().to_string()),
+            ("rounds", |of| {
+                grouped(of.iter().map(|row| row.rounds).sum())
+            }),
+            ("operations", |of| {
+                grouped(of.iter().map(|row| row.operations).sum())
+            }),
+            ("violations", |of| violations(of)),
+        ];
+        let notes = vec![format!(
+            "stopped: threads are stopped in the middle of their calls; otherwise calls overlap by chance. Not checked, as \
+             too many calls overlapped: {} of histories.",
+            large(undecided(self), "part")
+        )];
+        Some(Sheet::of(
+            "What was checked so far.",
+            &groups,
+            &columns,
+            notes,
+        ))
     }
 
     fn story(&self, _: Option<&Sidecar>, _: &Judge) -> Story {
@@ -156,25 +138,20 @@ impl Presented for Vec<Row> {
             "{} were made, of {} in {}, at {} ({}); violations: {}; parts of histories that could not be \
              decided: {}.",
             large(operations(self), "operation"),
-            counted(distinct(&all, |row| row.subject.clone()).len(), "subject"),
+            counted(distinct(&all, |row| &row.subject).len(), "subject"),
             counted(self.len(), "piece"),
-            counted(distinct(&all, |row| row.commit.clone()).len(), "commit"),
-            joined(distinct(&all, |row| row.commit.clone())),
+            counted(distinct(&all, |row| &row.commit).len(), "commit"),
+            joined(distinct(&all, |row| &row.commit)),
             violations(&all),
             grouped(undecided(self)),
         );
-        Story {
-            sentences: vec![sentence],
-            ..Story::default()
-        }
+        Story::of(vec![sentence])
     }
 }
 
 impl Row {
     /// Returns what rows of one line of the table have in common.
-    fn key(&self) -> (String, String, String, bool) {
-        let [subject, check, scenario] =
-            [&self.subject, &self.check, &self.scenario].map(String::clone);
-        (subject, check, scenario, self.stopped)
+    fn key(&self) -> (&str, &str, &str, bool) {
+        (&self.subject, &self.check, &self.scenario, self.stopped)
     }
 }

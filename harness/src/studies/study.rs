@@ -76,10 +76,8 @@ pub trait Study: Args + Serialize
 where
     Vec<Self::Row>: Presented,
 {
-    /// The type of its rows.
     type Row: Record;
 
-    /// Name of the command and of its files.
     const NAME: &'static str;
 
     /// Describes the run, and what each subject is, by its name.
@@ -125,7 +123,6 @@ impl<S: Study> Options<S>
 where
     Vec<S::Row>: Presented,
 {
-    /// See [`Study::leaves_files`].
     pub fn leaves_files(&self) -> bool {
         self.study.leaves_files()
     }

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::kcas::contest::Contest;
-use super::space::memory::Fill;
+use super::space::memory::Memory;
 use crate::show::print::Stdout;
 use crate::subjects::registry::Registry;
 
@@ -24,7 +24,7 @@ const COMMAND: &str = "one-measurement";
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Task {
     Kcas(Contest),
-    Memory(Fill),
+    Memory(Memory),
 }
 
 impl Task {
@@ -47,14 +47,10 @@ pub struct One {
 
 impl One {
     /// Measures in this process, and prints the row.
-    ///
-    /// # Errors
-    ///
-    /// Fails as the measurement does.
     pub fn run(&self, registry: &Registry) -> Result<()> {
         match toml::from_str(&self.task)? {
             Task::Kcas(contest) => contest.run_here(),
-            Task::Memory(fill) => print(&[fill.measure(registry)?]),
+            Task::Memory(memory) => print(&[memory.measure_here(registry)?]),
         }
     }
 }

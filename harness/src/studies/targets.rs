@@ -5,7 +5,6 @@
 //! explains the fields); each makes a line of the table for every workload and every number of
 //! threads that it names.
 
-use std::fmt;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
@@ -25,7 +24,6 @@ use crate::show::sidecar::{Run, Sidecar};
 use crate::studies::study::Presented;
 use crate::wording::{counted, large};
 
-/// Name of the files.
 const NAME: &str = "targets";
 
 columns! {
@@ -62,7 +60,7 @@ columns! {
 
 impl Record for Row {
     fn check(&self) -> Result<()> {
-        let verdict = self.compared().to_string();
+        let verdict = self.compared();
         ensure!(
             self.verdict == verdict,
             "column `verdict` is {:?}, but by the other columns it is {verdict:?}",
@@ -72,32 +70,16 @@ impl Record for Row {
     }
 }
 
-/// How a measured ratio compares with its target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TargetVerdict {
-    /// At the aim or above it.
-    Reached,
-    /// Below the aim, but no lower than the least.
-    Enough,
-    /// Below the least.
-    Short,
-    /// There are too few rounds for a [claim](verdict).
-    TooFewRounds,
-    /// No round has both sides.
-    NotMeasured,
-}
-
-impl TargetVerdict {
-    /// All of them, the best first.
-    const ALL: [Self; 5] = [
-        Self::Reached,
-        Self::Enough,
-        Self::Short,
-        Self::TooFewRounds,
-        Self::NotMeasured,
-    ];
-}
-
+/// How a measured ratio may compare with its target: at the aim or above it; below the aim, but no
+/// lower than the least; below the least; with too few rounds for a [claim](verdict); in no round with
+/// both sides.
+const VERDICTS: [&str; 5] = [
+    "aim reached",
+    "enough",
+    "FALLS SHORT",
+    "too few rounds",
+    "not measured",
+];
 impl Target {
     fn lines(&self, experiment: &Experiment, rows: &[record::Row]) -> Vec<Row> {
         let workloads = (experiment.workloads.iter()).filter(|workload| self.is_of(workload));
@@ -142,7 +124,7 @@ impl Target {
                     high: measured.map(|ratio| ratio.high),
                     verdict: String::new(),
                 };
-                line.verdict = line.compared().to_string();
+                line.verdict = line.compared().into();
                 lines.push(line);
             }
         }
@@ -169,33 +151,21 @@ impl Row {
         self.measured.unwrap_or_default() / self.at_least
     }
 
-    /// Formats the ratio, if there is one.
     fn measured(&self) -> Option<String> {
         let (measured, low, high) = (self.measured?, self.low?, self.high?);
         Some(format!("{measured:.2} [{low:.2}–{high:.2}]"))
     }
 
     /// Compares the ratio with the target. The median decides.
-    pub fn compared(&self) -> TargetVerdict {
+    fn compared(&self) -> &'static str {
+        let [reached, enough, short, too_few, not_measured] = VERDICTS;
         match self.measured {
-            None => TargetVerdict::NotMeasured,
-            Some(_) if self.rounds < verdict::FEWEST => TargetVerdict::TooFewRounds,
-            Some(ratio) if ratio >= self.aim => TargetVerdict::Reached,
-            Some(ratio) if ratio >= self.at_least => TargetVerdict::Enough,
-            Some(_) => TargetVerdict::Short,
+            None => not_measured,
+            Some(_) if self.rounds < verdict::FEWEST => too_few,
+            Some(ratio) if ratio >= self.aim => reached,
+            Some(ratio) if ratio >= self.at_least => enough,
+            Some(_) => short,
         }
-    }
-}
-
-impl fmt::Display for TargetVerdict {
-    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Reached => "aim reached",
-            Self::Enough => "enough",
-            Self::Short => "FALLS SHORT",
-            Self::TooFewRounds => "too few rounds",
-            Self::NotMeasured => "not measured",
-        })
     }
 }
 
@@ -235,7 +205,7 @@ impl Presented for Vec<Row> {
             let rows: Vec<_> = self.iter().filter(|row| row.pair() == *pair).collect();
             let furthest = rows
                 .iter()
-                .filter(|row| row.compared() == TargetVerdict::Short)
+                .filter(|row| row.compared() == VERDICTS[2])
                 .min_by(|a, b| a.share().total_cmp(&b.share()));
             let furthest = furthest.map_or_else(String::new, |row| {
                 format!(
@@ -255,29 +225,21 @@ impl Presented for Vec<Row> {
                 tally(rows.iter().copied()),
             )
         };
-        Story {
-            sentences: pairs.iter().map(sentence).collect(),
-            ..Story::default()
-        }
+        Story::of(pairs.iter().map(sentence).collect())
     }
 }
 
-/// Counts the rows of each verdict that there is.
 fn tally<'a>(rows: impl IntoIterator<Item = &'a Row> + Clone) -> String {
-    let of_verdict = |verdict: TargetVerdict| {
+    let of_verdict = |verdict: &str| {
         let rows = rows.clone().into_iter();
         let count = rows.filter(|row| row.compared() == verdict).count();
         (count > 0).then(|| format!("{verdict} {count}"))
     };
-    let all = TargetVerdict::ALL.into_iter().filter_map(of_verdict);
+    let all = VERDICTS.into_iter().filter_map(of_verdict);
     all.collect::<Vec<_>>().join(", ")
 }
 
 /// Writes these rows of experiments that were measured just now, with a description.
-///
-/// # Errors
-///
-/// Fails if a file cannot be written.
 pub fn leave(directory: &Path, rows: &[Row]) -> Result<()> {
     let run = Run::begin(
         "Targets".into(),
@@ -334,7 +296,7 @@ mod tests {
         aim          = 1.95
     "#;
 
-    fn verdicts(rows: &[Measured]) -> Vec<TargetVerdict> {
+    fn verdicts(rows: &[Measured]) -> Vec<&'static str> {
         let lines = lines(&Experiment::parse(GOOD).unwrap(), rows);
         lines.iter().map(Row::compared).collect()
     }
@@ -353,14 +315,14 @@ mod tests {
             };
             (1..=rounds).flat_map(of_round).collect::<Vec<_>>()
         };
-        use TargetVerdict::*;
-        assert_eq!(verdicts(&rows(9)), [Reached, Short, Enough]);
-        assert_eq!(verdicts(&rows(8)), [TooFewRounds; 3]);
+        let [reached, enough, short, too_few, not_measured] = VERDICTS;
+        assert_eq!(verdicts(&rows(9)), [reached, short, enough]);
+        assert_eq!(verdicts(&rows(8)), [too_few; 3]);
         assert_eq!(
             verdicts(&rows(9)[..2]),
-            [TooFewRounds, NotMeasured, NotMeasured]
+            [too_few, not_measured, not_measured]
         );
-        assert_eq!(verdicts(&[]), [NotMeasured; 3]);
+        assert_eq!(verdicts(&[]), [not_measured; 3]);
     }
 
     #[test]

@@ -34,7 +34,6 @@ const ALONE: &str = include_str!("alone.toml");
 /// Where Linux describes the caches of a core.
 const CACHES: &str = "/sys/devices/system/cpu/cpu0/cache";
 
-/// Where the machine file goes.
 #[derive(Debug, Args)]
 pub struct Options {
     /// Name of the machine in results: lower-case letters, digits and hyphens.
@@ -78,11 +77,6 @@ struct Level {
 
 /// Measures this machine: hand-over of a line between each pair of cores, hits by level, overlap of
 /// misses, waiting, and the time of each subject's operations on one thread.
-///
-/// # Errors
-///
-/// In a build that observes accesses, or on a machine of one core; if the system does not describe
-/// its caches, or the file cannot be written.
 pub fn calibrate(registry: &Registry, options: &Options) -> Result<Ending> {
     ensure!(
         !cfg!(any(feature = "simulation", feature = "steps")),
@@ -134,12 +128,13 @@ fn measure(name: &str, cores: &Cores) -> Result<File> {
     let hand_over = median(&mut pairs);
     note!("Measuring hits and misses ...");
     cores.pin(0);
-    l1.ns = probes::dependent_loads(l1.kib * 1024 / 2);
-    l2.ns = probes::dependent_loads(l2.kib * 1024 / 2);
+    l1.ns = tenth(probes::dependent_loads(l1.kib * 1024 / 2));
+    l2.ns = tenth(probes::dependent_loads(l2.kib * 1024 / 2));
     let between = (l2.kib * 4).min(llc.kib / 2) * 1024;
-    llc.ns = probes::dependent_loads(between);
+    let ns = probes::dependent_loads(between);
+    llc.ns = tenth(ns);
     let memory = probes::dependent_loads((llc.kib * 8 * 1024).min(1 << 29));
-    let loads = llc.ns / probes::independent_loads(between);
+    let loads = ns / probes::independent_loads(between);
     let exchange = probes::exchange();
     note!("Measuring exchanges of two cores ...");
     let small = l2.kib * 1024 / 8;
@@ -153,7 +148,7 @@ fn measure(name: &str, cores: &Cores) -> Result<File> {
     let kept = ((in_a_row - 1.0) * exchange / hand_over).clamp(0.0, 1.0);
     note!("Measuring pauses and sleep ...");
     let [wake, awake] = probes::wake(cores);
-    let overlap = [loads, exchanges, upgrades].map(clamped);
+    let [loads, exchanges, upgrades] = [loads, exchanges, upgrades].map(clamped).map(tenth);
     let machine = Machine::describe()?;
     Ok(File {
         name: name.to_owned(),
@@ -170,22 +165,23 @@ fn measure(name: &str, cores: &Cores) -> Result<File> {
         hand_over: ["group", "socket", "other_socket"]
             .map(|where_to| (where_to, tenth(hand_over)))
             .into(),
-        l1: l1.rounded(),
-        l2: l2.rounded(),
-        llc: llc.rounded(),
+        l1,
+        l2,
+        llc,
         overlap: [
-            ("loads", tenth(overlap[0])),
-            ("exchanges", tenth(overlap[1])),
-            ("upgrades", tenth(overlap[2])),
+            ("loads", loads),
+            ("exchanges", exchanges),
+            ("upgrades", upgrades),
         ]
         .into(),
         waiting: [
-            ("pause", tenth(probes::pause())),
-            ("give", tenth(probes::give())),
-            ("call", tenth(probes::call())),
-            ("wake", tenth(wake)),
-            ("awake", tenth(awake)),
+            ("pause", probes::pause()),
+            ("give", probes::give()),
+            ("call", probes::call()),
+            ("wake", wake),
+            ("awake", awake),
         ]
+        .map(|(what, ns)| (what, tenth(ns)))
         .into(),
         alone: BTreeMap::new(),
     })
@@ -202,15 +198,6 @@ fn clamped(overlap: f64) -> f64 {
 
 fn tenth(ns: f64) -> f64 {
     (ns * 10.0).round() / 10.0
-}
-
-impl Level {
-    fn rounded(self) -> Self {
-        Self {
-            ns: tenth(self.ns),
-            ..self
-        }
-    }
 }
 
 /// Returns sizes and ways of the three levels of data caches.
@@ -255,28 +242,23 @@ fn alone(registry: &Registry, cores: &Cores) -> Result<BTreeMap<String, BTreeMap
         cores,
         made: &[],
     };
-    let mut times: BTreeMap<String, BTreeMap<String, Vec<f64>>> = BTreeMap::new();
+    let mut times: BTreeMap<(String, String), Vec<f64>> = BTreeMap::new();
     runner::run(&sweep, &AtomicBool::new(false), &mut |event| {
         if let Event::Made(row) = event
             && row.mops > 0.0
         {
-            let of_subject = times.entry(row.subject).or_default();
-            of_subject
-                .entry(row.workload)
-                .or_default()
-                .push(1e3 / row.mops);
+            let times = times.entry((row.subject, row.workload)).or_default();
+            times.push(1e3 / row.mops);
         }
         Ok(())
     })?;
-    // The median, as of what is predicted from them.
-    let medians = |times: BTreeMap<String, Vec<f64>>| {
-        let median = |(workload, mut times): (_, Vec<f64>)| (workload, tenth(median(&mut times)));
-        times.into_iter().map(median).collect()
-    };
-    Ok(times
-        .into_iter()
-        .map(|(subject, times)| (subject, medians(times)))
-        .collect())
+    let mut medians: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
+    for ((subject, workload), mut times) in times {
+        // The median, as of what is predicted from them.
+        let of_subject = medians.entry(subject).or_default();
+        of_subject.insert(workload, tenth(median(&mut times)));
+    }
+    Ok(medians)
 }
 
 #[cfg(test)]
@@ -305,11 +287,6 @@ mod tests {
         assert_eq!(sizes, [(48, 12), (1024, 8), (32_768, 16)]);
         let none = caches(&directory.path().join("none")).err().unwrap();
         assert!(none.to_string().contains("by hand"), "{none}");
-    }
-
-    #[test]
-    fn overlap_has_limits() {
-        assert_eq!([0.5, 7.0, 1e9, -1.0].map(clamped), [1.0, 7.0, 100.0, 100.0]);
     }
 
     /// What `simulate` can simulate is measured on one thread, under the same names, with tables of

@@ -18,7 +18,6 @@ use crate::results::median::median;
 /// How often each is repeated; the least counts, as whatever else the machine does only adds to it.
 pub(super) const TIMES: usize = 40;
 
-/// Bytes of a cache line.
 const LINE: usize = 64;
 
 /// Repeats a measurement, and returns the least.
@@ -167,7 +166,6 @@ pub(super) fn contended_exchange(cores: &Cores) -> f64 {
     })
 }
 
-/// How long a pause instruction takes.
 pub(super) fn pause() -> f64 {
     repeated(|_| each(10_000, |_| hint::spin_loop()))
 }

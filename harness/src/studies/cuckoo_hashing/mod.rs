@@ -218,10 +218,8 @@ impl Study for CuckooHashing {
     }
 }
 
-/// Names of the tables.
 const TABLES: [&str; 2] = [SmartCuckoo::NAME, PlainCuckoo::NAME];
 
-/// Returns the number of keys that make this load.
 fn offered(buckets: usize, load: f64) -> usize {
     (load * buckets as f64) as usize
 }
@@ -271,7 +269,6 @@ impl Record for Row {
 
 impl InRounds for Row {
     type Axis = ();
-    /// The mix.
     type Case = String;
 
     fn subject(&self) -> &str {
@@ -292,24 +289,6 @@ impl InRounds for Row {
 
     fn throughput(&self) -> Option<f64> {
         Some(self.mops)
-    }
-}
-
-impl Row {
-    /// Returns the kicks per key offered, placed or refused, without the moves that undid them.
-    pub fn kicks_per_insert(&self) -> Option<f64> {
-        Some((self.kicks + self.wasted_kicks) as f64 / self.inserts.max(1) as f64)
-    }
-
-    /// Returns the share of the offered keys that were refused.
-    pub fn refused_share(&self) -> Option<f64> {
-        Some(self.refused as f64 / self.inserts.max(1) as f64)
-    }
-
-    /// Returns the number of buckets whose subgraph an update renews; `None` if there are no
-    /// updates.
-    pub fn renewed_per_update(&self) -> Option<f64> {
-        (self.updates > 0).then(|| self.renewed as f64 / self.updates as f64)
     }
 }
 

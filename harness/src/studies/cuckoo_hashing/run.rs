@@ -140,7 +140,6 @@ impl<'a, T: CuckooTable> CuckooHashingRun<'a, T> {
         }
     }
 
-    /// Returns the next of the keys inside, one after another.
     fn next_inside(&mut self) -> Key {
         let next = self.next_inside;
         self.next_inside = after(next, self.inside.len());

@@ -15,8 +15,22 @@ use crate::wording::{counted, grouped};
 const SMART: &str = TABLES[0];
 const PLAIN: &str = TABLES[1];
 
+/// Kicks per key offered, placed or refused, without the moves that undid them.
+fn kicks(row: &Row) -> Option<f64> {
+    Some((row.kicks + row.wasted_kicks) as f64 / row.inserts.max(1) as f64)
+}
+
+/// Share of the offered keys that were refused.
+fn refused(row: &Row) -> Option<f64> {
+    Some(row.refused as f64 / row.inserts.max(1) as f64)
+}
+
+/// Buckets whose subgraph an update renews; `None` if there are no updates.
+fn renewed(row: &Row) -> Option<f64> {
+    (row.updates > 0).then(|| row.renewed as f64 / row.updates as f64)
+}
+
 impl Presented for Vec<Row> {
-    /// Compares both tables, with a line for each mix and load.
     fn sheet(&self, _: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
         let first = self.first()?;
         let results = Results::along((), self);
@@ -35,9 +49,8 @@ impl Presented for Vec<Row> {
         let mut marks = Marks::default();
         let mut lines = Vec::new();
         for mix in results.cases() {
-            for load in results.places(&mix) {
-                lines.push(line(results, &mix, load, judge, &mut marks));
-            }
+            let places = results.places(&mix).into_iter();
+            lines.extend(places.map(|load| line(results, &mix, load, judge, &mut marks)));
         }
         let mut notes = vec![
             format!(
@@ -88,10 +101,7 @@ impl Presented for Vec<Row> {
             let compared: Vec<_> = results.places(&mix).into_iter().filter_map(at).collect();
             format!("{SMART} over {PLAIN}, mix {mix}: {}.", compared.join(", "))
         };
-        Story {
-            sentences: results.cases().into_iter().map(sentence).collect(),
-            ..Story::default()
-        }
+        Story::of(results.cases().into_iter().map(sentence).collect())
     }
 }
 
@@ -107,9 +117,9 @@ fn line(
         summary.map_or(f64::NAN, |summary| summary.median)
     };
     let both = |quantity: fn(&Row) -> Option<f64>| TABLES.map(|table| median(table, quantity));
-    let kicks = both(Row::kicks_per_insert).map(|kicks| format!("{kicks:.3}"));
-    let refused = both(Row::refused_share).map(|share| format!("{:.3} %", 100.0 * share));
-    let renewed = match median(SMART, Row::renewed_per_update) {
+    let kicks = both(kicks).map(|kicks| format!("{kicks:.3}"));
+    let refused = both(refused).map(|share| format!("{:.3} %", 100.0 * share));
+    let renewed = match median(SMART, renewed) {
         renewed if renewed.is_nan() => "–".into(),
         renewed => format!("{renewed:.1}"),
     };
@@ -176,8 +186,8 @@ fn panels(results: Results<Row>) -> Option<Vec<Panel>> {
         ..Panel::new("ratio", title, [load(), y], ratios.collect())
     };
     Some(vec![
-        counts("Kicks an insert", "kicks", Row::kicks_per_insert),
-        counts("Inserts refused", "share", Row::refused_share),
+        counts("Kicks an insert", "kicks", kicks),
+        counts("Inserts refused", "share", refused),
         throughput,
     ])
 }

@@ -41,7 +41,6 @@ impl ContenderInfo {
     }
 }
 
-/// Returns the number of keys that a growing contender has room for at first.
 fn first_keys(keys: u64) -> Result<usize> {
     Ok(usize::try_from(keys / GROWTH)?)
 }
@@ -88,33 +87,5 @@ impl Contender for ScalableBloom {
 
     fn parts(&self) -> usize {
         self.stages()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn those_that_grow_start_small_and_the_fixed_one_does_not() {
-        let keys = 10_000_000;
-        let growing = Growing::for_keys(keys).unwrap();
-        let fixed = LockFree::for_keys(keys).unwrap();
-        let bloom = ScalableBloom::for_keys(keys).unwrap();
-        let bytes = [
-            growing.memory_bytes(),
-            fixed.memory_bytes(),
-            bloom.memory_bytes(),
-        ];
-        // At least 16 bits per key; for a thousandth of the keys, less than 100, and some kilobytes
-        // besides.
-        assert!(bytes[1] > 16 * 10_000_000 / 8, "{bytes:?}");
-        for small in [bytes[0], bytes[2]] {
-            assert!(
-                (16 * 10_000 / 8..100 * 10_000 / 8 + 100_000).contains(&small),
-                "{bytes:?}"
-            );
-        }
-        assert_eq!([growing.parts(), fixed.parts(), bloom.parts()], [1; 3]);
     }
 }

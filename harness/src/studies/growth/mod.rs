@@ -24,7 +24,6 @@ mod run;
 mod shown;
 
 use std::ops::ControlFlow;
-use std::path::Path;
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -34,10 +33,9 @@ use clap::{Args, value_parser};
 use crate::experiment::threads::MAX_THREADS;
 use crate::machine;
 use crate::machine::pinning::Cores;
-use crate::results::rows::{Record, columns, read};
+use crate::results::rows::{Record, columns};
 use crate::results::statistics::InRounds;
 use crate::run::order;
-use crate::show::sheet::Sheet;
 use crate::show::sidecar::Run;
 use crate::studies::study::{Progress, Study, within};
 use crate::subjects::registry::Registry;
@@ -45,11 +43,6 @@ use crate::workload::latency::Cost;
 
 use contenders::{ContenderInfo, OURS, RIVALS};
 use run::{GrowthRun, ends};
-
-/// Returns the table of the bits a key, by the number of keys in the set.
-pub fn bits_by_size(csv: &Path) -> Result<Option<Sheet>> {
-    Ok(shown::bits_by_size(&read::<Row>(csv)?))
-}
 
 /// The fewest keys that can be measured: the first slice has ten of them.
 const FEWEST_KEYS: u64 = 10_000;

@@ -4,7 +4,6 @@
 use super::run::GROWTH;
 use super::{OURS, RIVALS, Row};
 use crate::results::statistics::Results;
-use crate::results::summary::Summary;
 use crate::results::verdict::{INTERVAL, Judge, Marks};
 use crate::show::chart::{Axis, Figure, Line, Look, Panel, Scale};
 use crate::show::findings::{Finding, Judged, Story, THROUGHPUT, Words, clauses};
@@ -15,15 +14,9 @@ use crate::show::units::{latency, too_short};
 use crate::studies::study::Presented;
 use crate::wording::{counted, grouped};
 
-/// A quantity that a table, a figure or a sentence shows.
-#[derive(Clone, Copy)]
-struct Quantity {
-    /// Its name in titles and sentences.
-    name: &'static str,
-    of: fn(&Row) -> Option<f64>,
-    /// How a sentence says that ours has more of it, or less.
-    words: Words,
-}
+/// A quantity that a table, a figure or a sentence shows: its name in titles and sentences, its
+/// value, and how a sentence says that ours has more of it, or less.
+type Quantity = (&'static str, fn(&Row) -> Option<f64>, Words);
 
 /// Latencies of single operations.
 const LATENCY: Words = Words {
@@ -33,86 +26,66 @@ const LATENCY: Words = Words {
     quantity: "the latency",
 };
 
+const MEMORY: Words = Words {
+    above_one: "larger",
+    below_one: "smaller",
+    quantity: "the memory",
+    ..LATENCY
+};
+
+const TIME: Words = Words {
+    quantity: "the time",
+    ..LATENCY
+};
+
 fn ns(latency: Option<u64>) -> Option<f64> {
     latency.map(|ns| ns as f64)
 }
 
-impl Quantity {
-    const THROUGHPUT: Self = Self::of("lookups and inserts", |row| Some(row.mops), THROUGHPUT);
-    const INSERTS: Self = Self::of("inserts alone", |row| Some(row.insert_mops), THROUGHPUT);
-    const LOOKUP_MEDIAN: Self = Self::of("lookup, median", |row| ns(row.lookup_p50_ns), LATENCY);
-    const LOOKUP_P99: Self = Self::of(
+fn bits_a_key(row: &Row) -> Option<f64> {
+    Some(8.0 * row.memory_bytes as f64 / row.keys as f64)
+}
+
+const INSERTS: Quantity = ("inserts alone", |row| Some(row.insert_mops), THROUGHPUT);
+const ELAPSED: Quantity = ("the whole way", |row| Some(row.elapsed), TIME);
+
+/// What the panels show, row by row. The table has ratios of the first, of inserts alone, and of the
+/// next three.
+const PANELS: [Quantity; 6] = [
+    ("lookups and inserts", |row| Some(row.mops), THROUGHPUT),
+    ("lookup, median", |row| ns(row.lookup_p50_ns), LATENCY),
+    (
         "lookup, 99th percentile",
         |row| ns(row.lookup_p99_ns),
         LATENCY,
-    );
-    const INSERT_P99: Self = Self::of(
+    ),
+    (
         "insert, 99th percentile",
         |row| ns(row.insert_p99_ns),
         LATENCY,
-    );
-    const LONGEST_INSERT: Self = Self::of("insert, longest", |row| ns(row.insert_max_ns), LATENCY);
-    const BITS_A_KEY: Self = Self::of(
-        "memory",
-        |row| Some(8.0 * row.memory_bytes as f64 / row.keys as f64),
-        Words {
-            above_one: "larger",
-            below_one: "smaller",
-            quantity: "the memory",
-            ..LATENCY
-        },
-    );
-    const ELAPSED: Self = Self::of(
-        "the whole way",
-        |row| Some(row.elapsed),
-        Words {
-            quantity: "the time",
-            ..LATENCY
-        },
-    );
+    ),
+    ("insert, longest", |row| ns(row.insert_max_ns), LATENCY),
+    ("memory", bits_a_key, MEMORY),
+];
 
-    const fn of(name: &'static str, of: fn(&Row) -> Option<f64>, words: Words) -> Self {
-        Self { name, of, words }
-    }
-
-    fn is_latency(self) -> bool {
-        self.words.quantity == LATENCY.quantity
-    }
-
-    /// Returns the medians of both subjects, in ns, if they are latencies and the clock cannot tell one
-    /// of them from none.
-    fn too_short(
-        self,
-        results: Results<Row>,
-        keys: f64,
-        subjects: [&str; 2],
-        sidecar: Option<&Sidecar>,
-    ) -> Option<[f64; 2]> {
-        let shortest = sidecar.map_or(0.0, Sidecar::shortest_ns);
-        let [a, b] = subjects.map(|subject| results.summary(&(), keys, subject, self.of));
-        let both = [a?.median, b?.median];
-        (self.is_latency() && both.iter().any(|&ns| ns < shortest)).then_some(both)
-    }
+fn is_latency(words: &Words) -> bool {
+    words.quantity == LATENCY.quantity
 }
 
-/// The quantities of the table's ratios.
-const RATIOS: [Quantity; 5] = [
-    Quantity::THROUGHPUT,
-    Quantity::INSERTS,
-    Quantity::LOOKUP_MEDIAN,
-    Quantity::LOOKUP_P99,
-    Quantity::INSERT_P99,
-];
-
-/// What the panels show, row by row.
-const PANELS: [Quantity; 6] = [
-    Quantity::THROUGHPUT,
-    Quantity::LOOKUP_MEDIAN,
-    Quantity::LOOKUP_P99,
-    Quantity::INSERT_P99,
-    Quantity::LONGEST_INSERT,
-    Quantity::BITS_A_KEY,
-];
+/// Returns the medians of both subjects, in ns, if they are latencies and the clock cannot tell one
+/// of them from none.
+fn too_short_of(
+    (_, of, words): Quantity,
+    results: Results<Row>,
+    keys: f64,
+    subjects: [&str; 2],
+    sidecar: Option<&Sidecar>,
+) -> Option<[f64; 2]> {
+    let shortest = sidecar.map_or(0.0, Sidecar::shortest_ns);
+    let [a, b] = subjects.map(|subject| results.summary(&(), keys, subject, of));
+    let both = [a?.median, b?.median];
+    (is_latency(&words) && both.iter().any(|&ns| ns < shortest)).then_some(both)
+}
 
 impl Presented for Vec<Row> {
     /// Compares ours with each rival at a few sizes.
@@ -120,21 +93,23 @@ impl Presented for Vec<Row> {
         let first = self.first()?;
         let results = Results::along((), self);
         let header = ["keys in the set", "over"].map(str::to_owned).into_iter();
-        let header = header.chain(RATIOS.map(|quantity| quantity.name.to_owned()));
+        let ratios = [PANELS[0], INSERTS, PANELS[1], PANELS[2], PANELS[3]];
+        let header = header.chain(ratios.map(|(name, ..)| name.to_owned()));
         let header = header.chain([format!("bits a key, {OURS}"), "rival".to_owned()]);
         let mut marks = Marks::default();
         let mut lines = Vec::new();
         for rival in RIVALS {
             for keys in sizes(&results) {
-                let ratios = RATIOS.map(|quantity| {
-                    if let Some(both) = quantity.too_short(results, keys, [OURS, rival], sidecar) {
+                let ratios = ratios.map(|quantity| {
+                    let subjects = [OURS, rival];
+                    if let Some(both) = too_short_of(quantity, results, keys, subjects, sidecar) {
                         return both.map(|ns| latency(ns, sidecar)).join(" over ");
                     }
                     let [ours, rival] = [(keys, OURS), (keys, rival)];
-                    marks.ratio(judge, results.comparison_of(&(), ours, rival, quantity.of))
+                    marks.ratio(judge, results.comparison_of(&(), ours, rival, quantity.1))
                 });
                 let bits = [OURS, rival].map(|subject| {
-                    let bits = results.summary(&(), keys, subject, Quantity::BITS_A_KEY.of);
+                    let bits = results.summary(&(), keys, subject, bits_a_key);
                     bits.map_or("–".into(), |bits| format!("{:.1}", bits.median))
                 });
                 let place = [grouped(keys as u64), rival.to_owned()].into_iter();
@@ -148,7 +123,7 @@ impl Presented for Vec<Row> {
         let all = first.all_keys as f64;
         notes.extend(RIVALS.into_iter().filter_map(|rival| {
             let ends = [(all, OURS), (all, rival)];
-            let of = results.comparison_of(&(), ends[0], ends[1], Quantity::ELAPSED.of)?;
+            let of = results.comparison_of(&(), ends[0], ends[1], ELAPSED.1)?;
             let times = marks.ratio(judge, Some(of));
             Some(format!(
                 "The whole way takes {OURS} {times} times as long as {rival}."
@@ -207,7 +182,7 @@ impl Presented for Vec<Row> {
             ..Story::default()
         };
         for rival in RIVALS {
-            for quantity in PANELS.into_iter().chain([Quantity::ELAPSED]) {
+            for quantity in PANELS.into_iter().chain([ELAPSED]) {
                 let finding = finding(quantity, rival, results, sidecar, judge);
                 story.findings.extend(finding);
             }
@@ -224,18 +199,19 @@ fn finding(
     judge: &Judge,
 ) -> Option<Finding> {
     let first = results.all().first()?;
-    let sizes = if quantity.name == Quantity::ELAPSED.name {
+    let (name, of, words) = quantity;
+    let sizes = if name == ELAPSED.0 {
         vec![first.all_keys as f64]
     } else {
         sizes(&results)
     };
     let judged = |keys| {
-        let too_short = quantity.too_short(results, keys, [OURS, rival], sidecar);
-        let compared = results.comparison_of(&(), (keys, OURS), (keys, rival), quantity.of)?;
+        let too_short = too_short_of(quantity, results, keys, [OURS, rival], sidecar);
+        let compared = results.comparison_of(&(), (keys, OURS), (keys, rival), of)?;
         (too_short.is_none()).then(|| Judged::at(keys, &compared, judge))
     };
     let at: Vec<_> = sizes.into_iter().filter_map(judged).collect();
-    let [worse, _] = quantity.words.losing_first();
+    let [worse, _] = words.losing_first();
     let lost = at.iter().filter(|of| of.verdict == worse);
     (!at.is_empty()).then(|| Finding {
         case: format!(
@@ -246,9 +222,8 @@ fn finding(
         other: rival.to_owned(),
         lost_at: lost.map(|of| of.place).collect(),
         text: format!(
-            "{OURS} against {rival}, {}: {}.",
-            quantity.name,
-            clauses(&quantity.words, named_sizes, &at)
+            "{OURS} against {rival}, {name}: {}.",
+            clauses(&words, named_sizes, &at)
         ),
     })
 }
@@ -285,17 +260,17 @@ fn threads(row: &Row) -> String {
     format!("{}{label}", counted(row.threads, "thread"))
 }
 
-fn panel(quantity: Quantity, results: Results<Row>) -> Panel {
+fn panel((name, of, words): Quantity, results: Results<Row>) -> Panel {
     let measured = results.subjects();
     let subjects = [OURS].into_iter().chain(RIVALS);
     let lines = subjects.filter(|subject| measured.contains(subject));
     let line = |subject: &str| Line {
         look: Look::Band,
-        ..Line::new(subject, results.points(&(), subject, quantity.of))
+        ..Line::new(subject, results.points(&(), subject, of))
     };
-    let y = if quantity.words.is_good {
+    let y = if words.is_good {
         Axis::new("million operations/s", Scale::FromZero, rounded)
-    } else if quantity.is_latency() {
+    } else if is_latency(&words) {
         Axis::new("latency", Scale::Logarithmic, duration)
     } else {
         Axis::new("bits a key", Scale::Logarithmic, |bits| {
@@ -303,8 +278,8 @@ fn panel(quantity: Quantity, results: Results<Row>) -> Panel {
         })
     };
     let x = Axis::new("keys in the set", Scale::Logarithmic, short);
-    let title = capitalised(quantity.name);
-    Panel::new(quantity.name, title, [x, y], lines.map(line).collect())
+    let title = capitalised(name);
+    Panel::new(name, title, [x, y], lines.map(line).collect())
 }
 
 /// Formats a number of keys with the suffix that suits it.
@@ -320,46 +295,4 @@ fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().into_iter().flat_map(char::to_uppercase);
     first.chain(letters.as_str().chars()).collect()
-}
-
-/// Shows the bits a key of each subject, from one power of ten of the number of keys to the next.
-/// `None` if there are no rows.
-pub(super) fn bits_by_size(rows: &[Row]) -> Option<Sheet> {
-    let results = Results::along((), rows);
-    let all = rows.first()?.all_keys;
-    let subjects: Vec<_> = [OURS].into_iter().chain(RIVALS).collect();
-    let magnitude = |keys: f64| (keys as u64).ilog10();
-    let bits = |subject: &&str, of: u32| {
-        let points = results.points(&(), subject, Quantity::BITS_A_KEY.of);
-        let points = points.iter().filter(|(keys, _)| magnitude(*keys) == of);
-        let bits = Summary::of(points.map(|(_, bits)| bits.median).collect());
-        bits.map_or("–".into(), |of| {
-            format!("{:.1} [{:.1}–{:.1}]", of.median, of.min, of.max)
-        })
-    };
-    let ends = results.places(&()).into_iter();
-    let mut magnitudes: Vec<_> = ends.map(magnitude).collect();
-    magnitudes.dedup();
-    let line = |&magnitude: &u32| {
-        let from = 10_u64.pow(magnitude);
-        let size = if from == all {
-            grouped(from)
-        } else {
-            format!("{} to {}", grouped(from), grouped(from * 10))
-        };
-        let cells = subjects.iter().map(|subject| bits(subject, magnitude));
-        [size].into_iter().chain(cells).collect()
-    };
-    let header = ["keys in the set"].iter().chain(&subjects);
-    Some(Sheet {
-        lead: "Bits a key, by the number of keys in the set.".into(),
-        header: header.map(|&name| name.to_owned()).collect(),
-        lines: magnitudes.iter().map(line).collect(),
-        notes: vec![format!(
-            "Memory in bits, divided by the keys in the set: the median [least–most] of the slices that end in that \
-             range, each the median over the rounds. A table that takes over from another counts, as does the other. \
-             A filter of fixed size is made for all {} keys.",
-            grouped(all)
-        )],
-    })
 }

@@ -84,16 +84,14 @@ impl Presented for Vec<Row> {
     fn story(&self, _: Option<&Sidecar>, judge: &Judge) -> Story {
         let results = Results::along((), self);
         let engines = engines(&results);
-        let mut story = Story::default();
+        let mut sentences = Vec::new();
         for workload in Workload::ALL {
             for other in engines.iter().skip(1) {
                 let names = [engines[0].name, other.name];
-                story
-                    .sentences
-                    .extend(sentence(&results, workload.label(), names, judge));
+                sentences.extend(sentence(&results, workload.label(), names, judge));
             }
         }
-        story
+        Story::of(sentences)
     }
 }
 

@@ -103,11 +103,8 @@ impl Record for Row {
     }
 }
 
-/// Measures one layout.
-type Measure = fn(&Layouts) -> Result<Row>;
-
 /// The layouts that are measured: the named ones, and some more.
-const LAYOUTS: [(&str, Measure); 11] = [
+const LAYOUTS: [(&str, fn(&Layouts) -> Result<Row>); 11] = [
     ("8×7", Layouts::row::<8, 7>),
     ("7×8", Layouts::row::<7, 8>),
     ("6×8", Layouts::row::<6, 8>),
@@ -309,10 +306,7 @@ impl Presented for Vec<Row> {
                 row.rate
             )
         };
-        Story {
-            sentences: self.iter().map(sentence).collect(),
-            ..Story::default()
-        }
+        Story::of(self.iter().map(sentence).collect())
     }
 }
 

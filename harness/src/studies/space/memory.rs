@@ -63,7 +63,7 @@ columns! {
 /// declares, the memory the process took, the false positive rate, and the load factor at which it
 /// first refuses a key. Prints one table, and writes memory.csv, memory.machine.toml and
 /// memory.svg. Takes about 2 minutes on two cores.
-#[derive(Clone, Debug, Args, Serialize)]
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Memory {
     /// Subjects to measure, by the names that `harness list` shows; each must support inserts and
     /// lookups.
@@ -97,17 +97,6 @@ pub struct Memory {
     pub seed: u64,
 }
 
-/// The measurement of one subject at one load factor.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Fill {
-    subject: String,
-    load: f64,
-    keys: u64,
-    threads: usize,
-    absent: u64,
-    seed: u64,
-}
-
 impl Row {
     /// Returns the bits per key that the structure declares, and those that the process took.
     fn bits_a_key(&self) -> [f64; 2] {
@@ -115,29 +104,21 @@ impl Row {
         [self.declared_bytes, self.resident_bytes].map(|bytes| 8.0 * bytes as f64 / inside)
     }
 
-    /// Returns the false positive rate.
     fn rate(&self) -> f64 {
         self.wrong as f64 / self.absent.max(1) as f64
     }
 }
 
-impl Fill {
-    /// Measures in this process, which should do nothing else.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the subject cannot be built that large, or loses a key, or if the system does not
-    /// report its memory use.
-    pub(crate) fn measure(&self, registry: &Registry) -> Result<Row> {
-        let &Self {
-            keys, absent, load, ..
-        } = self;
+impl Memory {
+    /// Measures the first subject at the first load in this process, which should do nothing else.
+    pub(crate) fn measure_here(&self, registry: &Registry) -> Result<Row> {
+        let (keys, absent, load) = (self.keys, self.absent, self.loads[0]);
         // The system keeps stacks for later threads, which are not part of the structure: start
         // threads once before measuring.
         self.count(keys, |_| false);
         let before = resident()?;
         let buckets = (keys as f64 / load / SLOTS_PER_BUCKET as f64).ceil() as usize;
-        let subject = registry.get(&self.subject)?.build(buckets)?;
+        let subject = registry.get(&self.subjects[0])?.build(buckets)?;
         let trial = Trial::new(absent, self.seed);
         let (inside, full) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
         let is_refused = |index| {
@@ -168,7 +149,7 @@ impl Fill {
             !has_refused() && is_refused(keys + index)
         });
         Ok(Row {
-            subject: self.subject.clone(),
+            subject: self.subjects[0].clone(),
             load_factor: load,
             keys,
             refused,
@@ -198,7 +179,6 @@ impl Fill {
     }
 }
 
-/// Returns the resident memory of this process, in bytes.
 fn resident() -> Result<u64> {
     let memory = memory_stats::memory_stats();
     let memory = memory.context("the system does not report on this process")?;
@@ -251,15 +231,12 @@ impl Study for Memory {
                 if progress(subject).is_break() {
                     return Ok(());
                 }
-                let row = Task::Memory(Fill {
-                    subject: subject.clone(),
-                    load: *load,
-                    keys: self.keys,
-                    threads: self.threads,
-                    absent: self.absent,
-                    seed: self.seed,
-                })
-                .measure();
+                let one = Self {
+                    subjects: vec![subject.clone()],
+                    loads: vec![*load],
+                    ..self.clone()
+                };
+                let row = Task::Memory(one).measure();
                 rows.push(row.with_context(|| format!("{subject} at load factor {load}"))?);
             }
         }
@@ -376,10 +353,7 @@ impl Presented for Vec<Row> {
                 )),
             )
         };
-        Story {
-            sentences: fullest.map(sentence).collect(),
-            ..Story::default()
-        }
+        Story::of(fullest.map(sentence).collect())
     }
 }
 
@@ -387,21 +361,21 @@ impl Presented for Vec<Row> {
 mod tests {
     use super::*;
 
-    fn fill(subject: &str, load: f64) -> Fill {
-        Fill {
-            subject: subject.into(),
-            load,
+    fn measured(subject: &str, load: f64) -> Row {
+        let memory = Memory {
+            subjects: vec![subject.into()],
+            loads: vec![load],
             keys: 100_000,
             threads: 3,
             absent: 100_000,
             seed: 1,
-        }
+        };
+        memory.measure_here(&Registry::standard()).unwrap()
     }
 
     #[test]
     fn the_filter_takes_what_theory_says() {
-        let row = fill("lock-free", 0.9).measure(&Registry::standard());
-        let row = row.unwrap();
+        let row = measured("lock-free", 0.9);
         assert_eq!((row.keys, row.refused, row.threads), (100_000, 0, 3));
         // 64 bits for four slots, 0.9 of them occupied.
         let [bits, _] = row.bits_a_key();
@@ -419,8 +393,7 @@ mod tests {
             ("segment-lock", 1.0, true),
             ("blocked-bloom", 0.5, false),
         ] {
-            let row = fill(subject, load).measure(&Registry::standard());
-            let row = row.unwrap();
+            let row = measured(subject, load);
             assert_eq!(row.refused > 0, load == 1.0, "{row:?}");
             assert_eq!(row.first_refusal.is_some(), expected, "{row:?}");
             // Buckets of four slots get 98 % full in the limit.

@@ -29,16 +29,11 @@ studies! {
 }
 
 impl Space {
-    /// See [`Options::leaves_files`].
     pub fn leaves_files(&self) -> bool {
         self.what.leaves_files()
     }
 
     /// See [`Options::run`].
-    ///
-    /// # Errors
-    ///
-    /// Fails like that.
     pub fn run(&self, registry: &Registry) -> Result<Ending> {
         self.what.run(registry)
     }

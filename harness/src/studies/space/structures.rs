@@ -14,7 +14,6 @@ use crate::subjects::{Fastbloom, GlobalLock, Growing, LockFree};
 pub(super) struct Structure {
     /// The name that `harness list` shows.
     pub(super) name: &'static str,
-    /// Measures it.
     pub(super) claims: fn(Trial) -> Result<Vec<Claim>>,
 }
 

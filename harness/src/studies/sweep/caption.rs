@@ -106,7 +106,6 @@ fn how(results: &Results, shown: View, sidecar: Option<&Sidecar>) -> String {
     how
 }
 
-/// Returns the number of rounds behind each point.
 fn rounds(results: &Results) -> Vec<u64> {
     let mut rounds = Vec::new();
     for case in results.cases() {
@@ -120,7 +119,6 @@ fn rounds(results: &Results) -> Vec<u64> {
     rounds
 }
 
-/// Says how to read rows of a special kind.
 fn remarks(results: &Results) -> impl Iterator<Item = &'static str> {
     let rows = results.all();
     [

@@ -28,10 +28,6 @@ pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>) -> Figure {
 }
 
 /// Draws throughput over that at the lowest number of threads.
-///
-/// # Errors
-///
-/// Fails if the number of threads is not what differs.
 pub(super) fn speedup(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure> {
     let results = Results::of(rows);
     let cases = results.cases();
@@ -98,7 +94,6 @@ const CONTROL: &str = "ablation-control";
 /// What the names of ablations begin with.
 const ABLATION: &str = "ablation-";
 
-/// What a panel is drawn from.
 struct Drawn<'a> {
     results: Results<'a>,
     case: Case,
@@ -249,7 +244,6 @@ fn power_of_two(number: f64) -> String {
     format!("2{}", exponent.chars().map(digit).collect::<String>())
 }
 
-/// Returns the label of the horizontal axis.
 fn axis_label(axis: Axis, case: &Case) -> String {
     let other = |axis| case.value(axis).filter(|&value| value > 0.0);
     match axis {

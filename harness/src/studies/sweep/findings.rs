@@ -395,24 +395,6 @@ mod tests {
         assert!(SMALLEST_EFFECT < apart + 0.03, "{apart}");
     }
 
-    /// The committed results have enough of them.
-    #[test]
-    fn sentences_from_too_few_rounds_say_so() {
-        let with = |subject, frozen, mops| Row {
-            frozen,
-            ..sample(subject, "mix", 2, 1, mops)
-        };
-        let rows = [with("ours", 0, 10.0), with("ours", 8, 9.0)];
-        let of = |case: &Case| case.workload.clone();
-        assert_eq!(
-            of_frozen(&Results::of(&rows), of),
-            [
-                "mix, with 8 frozen threads, of the throughput with 0 there is left: ours 90 % [90–90], from too few \
-                 rounds for a claim."
-            ]
-        );
-    }
-
     #[test]
     fn overload_is_reported_once() {
         let row = |subject, mops, offered_mops| Row {

@@ -49,10 +49,6 @@ impl Presented for Vec<Row> {
 
 /// Draws several results together: each subject has the name of its results behind its own. Title and
 /// panels are named as in the first.
-///
-/// # Errors
-///
-/// Fails if a file cannot be read, or is not of a sweep.
 pub fn together(files: &[PathBuf]) -> Result<Figure> {
     let (mut rows, mut sidecars, mut machines) = (Vec::new(), Vec::new(), Vec::new());
     for csv in files {
@@ -76,10 +72,6 @@ pub fn together(files: &[PathBuf]) -> Result<Figure> {
 }
 
 /// Draws throughput over that at the lowest number of threads.
-///
-/// # Errors
-///
-/// Fails if the file cannot be read, or is not of a sweep over numbers of threads.
 pub fn speedup(csv: &Path, sidecar: Option<&Sidecar>) -> Result<Figure> {
     figure::speedup(
         &file::read(csv).context("--speedup: only a sweep has one")?,

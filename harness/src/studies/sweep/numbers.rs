@@ -14,7 +14,7 @@
 //!   threads. With `of SUBJECT` before it, they are those of another subject than ours.
 //! - `said`: the sentences that the results page has of results of any kind.
 //! - `predicted by FILE.csv`: how far the predictions in that file are from what was measured.
-//! - `bits a key`: the memory of `growth`, by the number of keys.
+//! - `table`: the table that the results page has.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +29,6 @@ use crate::results::verdict::{Judge, Marks};
 use crate::show::files;
 use crate::show::outputs::Outputs;
 use crate::show::sheet::Sheet;
-use crate::studies::growth;
 use crate::studies::kinds::read_any;
 use crate::wording::counted;
 
@@ -37,11 +36,6 @@ const BEGIN: &str = "<!-- numbers: ";
 const END: &str = "<!-- end of numbers -->";
 
 /// Writes the numbers of a page anew.
-///
-/// # Errors
-///
-/// A page that cannot be read or written, a mark that means nothing or is never closed, or results
-/// that do not hold what it asks for. The page is then as it was.
 pub fn renew(page: &Path) -> Result<()> {
     let (old, new) = old_and_new(page)?;
     if old != new {
@@ -51,10 +45,6 @@ pub fn renew(page: &Path) -> Result<()> {
 }
 
 /// Checks that the numbers of a page are those of the results.
-///
-/// # Errors
-///
-/// As for [`renew`], and the first line that differs.
 pub fn check(page: &Path) -> Result<()> {
     let (old, new) = old_and_new(page)?;
     let differs = (old.lines().zip(new.lines())).find(|(old, new)| old != new);
@@ -104,15 +94,16 @@ fn numbers(mark: &str, judge: &Judge, directory: &Path) -> Result<String> {
     let (csv, what) = mark.split_once(' ').context("it names no CSV file")?;
     let lacks = || format!("{csv} has no such results");
     let csv = directory.join(csv);
-    if what == "said" {
-        let sidecar = Outputs::beside(&csv).described()?;
-        let findings = read_any(&csv)?.story(sidecar.as_ref(), judge);
+    if what == "said" || what == "table" {
+        let (rows, sidecar) = (read_any(&csv)?, Outputs::beside(&csv).described()?);
+        if what == "table" {
+            let sheet = rows.sheet(sidecar.as_ref(), judge);
+            return Ok(markdown(&sheet.with_context(lacks)?));
+        }
+        let findings = rows.story(sidecar.as_ref(), judge);
         ensure!(!findings.sentences.is_empty(), lacks());
         let lines = findings.sentences.iter().map(|line| format!("- {line}"));
         return Ok(lines.collect::<Vec<_>>().join("\n"));
-    }
-    if what == "bits a key" {
-        return Ok(markdown(&growth::bits_by_size(&csv)?.with_context(lacks)?));
     }
     let rows = file::read(&csv)?;
     if let Some(predictions) = what.strip_prefix("predicted by ") {

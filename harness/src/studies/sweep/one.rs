@@ -1,6 +1,5 @@
 //! Runs one experiment, reports its progress, and writes its files.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -8,12 +7,9 @@ use anyhow::{Context, Result};
 
 use super::options::{Options, Prepared, duration, measurements};
 use super::{figure, findings};
-use crate::experiment::Experiment;
-use crate::machine::pinning::Cores;
 use crate::machine::{self, Source};
 use crate::results::file::Writer;
 use crate::results::record::Row;
-use crate::run::plan::Plan;
 use crate::run::resume::Earlier;
 use crate::run::runner::{self, Event, Sweep};
 use crate::show::files;
@@ -30,115 +26,93 @@ use crate::workload::keys::KeySource;
 /// set, or after an error.
 pub(super) fn run(
     registry: &Registry,
-    prepared: Prepared,
+    mut prepared: Prepared,
     options: &Options,
     stop: &AtomicBool,
     rows: &mut Vec<Row>,
 ) -> Result<()> {
+    let csv = prepared.files.csv.clone();
+    let csv = csv.display();
     let is_complete = prepared.is_complete();
-    let Prepared {
-        experiment,
-        plan,
-        cores,
-        files,
-        sidecar,
-        earlier,
-    } = prepared;
+    let earlier = prepared.earlier.take();
     if let (true, Some(earlier)) = (is_complete, &earlier) {
-        let (name, csv) = (&experiment.name, files.csv.display());
+        let done = counted(earlier.rows.len(), "row");
         note!(
-            "{name}: complete, with {} in {csv}",
-            counted(earlier.rows.len(), "row")
+            "{}: complete, with {done} in {csv}",
+            prepared.experiment.name
         );
         rows.clone_from(&earlier.rows);
         return Ok(());
     }
-    let mut sizes = experiment.sizes().map(|size| {
-        let keys = options.keys(&size)?;
-        Ok((size, keys))
-    });
-    let first = sizes.next().transpose()?;
-    if let Some((_, keys)) = &first {
-        announce(&experiment, keys, (&plan, &cores));
+    // The keys of a size are made when its turn comes, and dropped after it.
+    let mut sizes = prepared.experiment.sizes().peekable();
+    let first = sizes.peek().map(|size| options.keys(size)).transpose()?;
+    if let Some(keys) = &first {
+        announce(&prepared, keys);
     }
-    let begun = match earlier {
-        Some(earlier) => go_on(earlier, &files, &plan, &experiment),
-        None => begin(sidecar, &files, &options.out, &experiment.name),
+    let (mut sidecar, mut writer, made) = match earlier {
+        Some(earlier) => resume(earlier, &prepared)?,
+        None => begin(&prepared, options)?,
     };
-    let (mut sidecar, mut writer, made) = begun?;
     if let Some(latency) = &sidecar.run.latency {
         note!("  latency: {latency}");
     }
 
     rows.clone_from(&made);
     let started = Instant::now();
-    let all = measurements(&experiment, &plan);
+    let all = measurements(&prepared.experiment, &prepared.plan);
     let bar = progress::bar(all as u64).with_position(rows.len() as u64);
-    let mut last = String::new();
-    // The keys of a size are made when its turn comes, and dropped after it.
-    let mut measured = first
-        .map(Ok)
-        .into_iter()
-        .chain(sizes)
-        .map(|sized: Result<_>| {
-            let (size, keys) = sized?;
-            let sweep = Sweep {
-                experiment: &size,
-                registry,
-                keys: &keys,
-                plan: &plan,
-                cores: &cores,
-                made: &experiment.rows_of(&size, &made),
-            };
-            runner::run(&sweep, stop, &mut |event| {
-                match event {
-                    Event::Next(now) => {
-                        let workload = now.workload.describe();
-                        if bar.is_hidden() && last != workload {
-                            note!("  {}/{all} done, now {workload}", bar.position());
-                        }
-                        bar.set_message(format!(
-                            "{}: {workload}, threads {}",
-                            now.subject, now.threads
-                        ));
-                        last = workload;
+    let (mut last, mut first) = (String::new(), first);
+    let is_over = || stop.load(Ordering::Relaxed);
+    let result = sizes.take_while(|_| !is_over()).try_for_each(|size| {
+        let sweep = Sweep {
+            experiment: &size,
+            registry,
+            keys: &first.take().map_or_else(|| options.keys(&size), Ok)?,
+            plan: &prepared.plan,
+            cores: &prepared.cores,
+            made: &prepared.experiment.rows_of(&size, &made),
+        };
+        runner::run(&sweep, stop, &mut |event| {
+            match event {
+                Event::Next(now) => {
+                    let workload = now.workload.describe();
+                    if bar.is_hidden() && last != workload {
+                        note!("  {}/{all} done, now {workload}", bar.position());
                     }
-                    Event::Made(row) => {
-                        writer.write(&row)?;
-                        rows.push(row);
-                        bar.inc(1);
-                    }
+                    let at = format!("{}: {workload}, threads {}", now.subject, now.threads);
+                    bar.set_message(at);
+                    last = workload;
                 }
-                Ok(())
-            })
-        });
-    let ended = |result: &Result<()>| result.is_err() || stop.load(Ordering::Relaxed);
-    let result = measured.find(ended).unwrap_or(Ok(()));
-    drop(measured);
+                Event::Made(row) => {
+                    writer.write(&row)?;
+                    rows.push(row);
+                    bar.inc(1);
+                }
+            }
+            Ok(())
+        })
+    });
     bar.finish_and_clear();
     if rows.is_empty() {
         say!("Nothing was measured.");
     } else if let Some(table) = rows.printed(Some(&sidecar)) {
         say!("\n{table}");
     }
-    let interrupted = stop.load(Ordering::Relaxed);
-    if result.is_ok() && !interrupted {
+    if result.is_ok() && !is_over() {
         note!("  took {}", minutes(started.elapsed()));
         sidecar.run.rows = Some(rows.len());
         sidecar.run.ended = Some(machine::now());
     }
-    let written = write(&files, &sidecar, rows);
+    let written = write(&prepared.files, &sidecar, rows);
     if let Some(warning) = findings::overload_warning(rows) {
         note!("{warning}");
     }
     written.end(result.with_context(|| {
-        let (done, csv) = (rows.len(), files.csv.display());
-        format!(
-            "the run ended early, with {} in {csv}",
-            counted(done, "row")
-        )
+        let done = counted(rows.len(), "row");
+        format!("the run ended early, with {done} in {csv}")
     }))?;
-    if interrupted {
+    if is_over() {
         let done = rows.len();
         note!(
             "Interrupted after {done} of {all} measurements; their rows are kept. The same command with --resume goes \
@@ -163,37 +137,29 @@ fn write(files: &Outputs, sidecar: &Sidecar, rows: &[Row]) -> Written {
     written
 }
 
+/// The description, the file and the rows of a run so far.
+type Begun = (Sidecar, Writer<Row>, Vec<Row>);
+
 /// Begins a run: moves files of an earlier one aside, and makes new ones, without rows.
-fn begin(
-    mut sidecar: Sidecar,
-    files: &Outputs,
-    directory: &Path,
-    name: &str,
-) -> Result<(Sidecar, Writer<Row>, Vec<Row>)> {
-    Outputs::reserve(directory, name)?;
+fn begin(prepared: &Prepared, options: &Options) -> Result<Begun> {
+    Outputs::reserve(&options.out, &prepared.experiment.name)?;
+    let mut sidecar = prepared.sidecar.clone();
     sidecar.run.start();
-    sidecar.write(&files.sidecar)?;
-    Ok((sidecar, Writer::create(&files.csv)?, Vec::new()))
+    sidecar.write(&prepared.files.sidecar)?;
+    Ok((sidecar, Writer::create(&prepared.files.csv)?, Vec::new()))
 }
 
 /// Continues an earlier run of this plan.
-fn go_on(
-    earlier: Earlier,
-    files: &Outputs,
-    plan: &Plan,
-    experiment: &Experiment,
-) -> Result<(Sidecar, Writer<Row>, Vec<Row>)> {
-    let missing = earlier.missing(plan, experiment);
+fn resume(earlier: Earlier, prepared: &Prepared) -> Result<Begun> {
+    let missing = earlier.missing(&prepared.plan, &prepared.experiment);
     let Earlier {
         mut sidecar,
         rows,
         writer,
         torn,
     } = earlier;
-    note!(
-        "  going on after {} from before",
-        counted(rows.len(), "row")
-    );
+    let done = counted(rows.len(), "row");
+    note!("  going on after {done} from before");
     if !torn.is_empty() {
         note!("  note: the last of them was cut off in its middle and is measured again: {torn:?}");
     }
@@ -207,12 +173,12 @@ fn go_on(
         );
     }
     sidecar.run.resumed.push(machine::now());
-    sidecar.write(&files.sidecar)?;
+    sidecar.write(&prepared.files.sidecar)?;
     Ok((sidecar, writer, rows))
 }
 
-/// Prints what is about to be done, and how long that takes.
-fn announce(experiment: &Experiment, keys: &KeySource, (plan, cores): (&Plan, &Cores)) {
+fn announce(prepared: &Prepared, keys: &KeySource) {
+    let (experiment, plan) = (&prepared.experiment, &prepared.plan);
     note!("{}: {}", experiment.name, experiment.title);
     note!("  keys: {}", keys.describe());
     if let Some(asked) = keys.scaled_down_from() {
@@ -221,14 +187,11 @@ fn announce(experiment: &Experiment, keys: &KeySource, (plan, cores): (&Plan, &C
             keys.residents()
         );
     }
-    if let Some(warning) = keys.warning() {
-        note!("  {warning}");
-    }
-    for skipped in &plan.skipped {
-        note!("  {skipped}");
-    }
-    if let Some(warning) = experiment.warning(cores.count()) {
-        note!("  {warning}");
+    let of_keys = keys.warning().map(str::to_owned);
+    let warnings = [of_keys, experiment.warning(prepared.cores.count())];
+    let skipped = plan.skipped.iter().map(ToString::to_string);
+    for line in warnings.into_iter().flatten().chain(skipped) {
+        note!("  {line}");
     }
     note!(
         "  {} of {} s, with all that they need: about {}",

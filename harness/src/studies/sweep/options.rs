@@ -142,7 +142,6 @@ impl Prepared {
     }
 }
 
-/// Counts the measurements of all sizes.
 pub(super) fn measurements(experiment: &Experiment, plan: &Plan) -> usize {
     experiment.keys.len() * plan.measurements(experiment.rounds).count()
 }

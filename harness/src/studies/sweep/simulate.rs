@@ -67,11 +67,6 @@ pub struct Options {
 }
 
 /// Simulates experiments, one after another. Writes simulated-NAME.csv and so on.
-///
-/// # Errors
-///
-/// In a build without the feature `simulation`; if an experiment or a machine cannot be read or
-/// simulated, an answer is wrong, or files cannot be written.
 #[cfg(not(feature = "simulation"))]
 pub fn simulate(
     _: &crate::subjects::registry::Registry,
@@ -89,7 +84,7 @@ pub use simulating::simulate;
 
 #[cfg(feature = "simulation")]
 mod simulating {
-    use std::collections::{HashMap, VecDeque};
+    use std::collections::{BTreeSet, HashMap, VecDeque};
     use std::env;
     use std::ffi::OsStr;
     use std::ops::ControlFlow;
@@ -139,23 +134,16 @@ mod simulating {
     /// What one process simulates, since the code under test has globals: a subject under a workload
     /// on a machine.
     struct Share<'a> {
-        experiment: &'a Experiment,
-        plan: &'a Plan,
+        of: &'a Prepared,
         model: &'a Model,
         part: &'a Part,
         subject: &'a str,
-        measured: &'a [Row],
     }
 
     /// A row, the number of its simulated accesses, and its explanation.
     type Made = (Row, u64, Option<String>);
 
     /// See the other build.
-    ///
-    /// # Errors
-    ///
-    /// If an experiment or a machine cannot be read or simulated, an answer is wrong, or files
-    /// cannot be written.
     pub fn simulate(
         registry: &Registry,
         files: &[std::path::PathBuf],
@@ -228,20 +216,13 @@ mod simulating {
                 cannot.join(", ")
             );
         }
-        let measured = match &options.against {
-            Some(directory) => Some(file::read(
-                &directory.join(format!("{}.csv", experiment.name)),
-            )?),
-            None => None,
-        };
+        let csv = format!("{}.csv", experiment.name);
+        let against = options.against.as_ref();
+        let measured = against.map(|directory| file::read(&directory.join(csv)));
+        let measured = measured.transpose()?;
         experiment.name = format!("simulated-{}", experiment.name);
         experiment.title = format!("{} (simulated)", experiment.title);
-        let mut counts: Vec<usize> = models
-            .iter()
-            .flat_map(|model| cores(model, options))
-            .collect();
-        counts.sort_unstable();
-        counts.dedup();
+        let counts: BTreeSet<usize> = models.iter().flat_map(|of| cores(of, options)).collect();
         ensure!(
             !counts.is_empty(),
             "option --cores: none of the machines has so many cores, or as few as 0"
@@ -259,21 +240,13 @@ mod simulating {
         if alike.iter().any(|row| row.threads == 1) {
             taken.push("times of one thread");
         }
-        if let Some(ns) = hand_over {
-            let mut changed = false;
-            for model in &mut models {
-                changed |= model.set_hand_over(ns);
-            }
-            if changed {
-                taken.push("hand-overs");
-            }
+        let set = |model: &mut Model| hand_over.is_some_and(|ns| model.set_hand_over(ns));
+        if models.iter_mut().map(set).fold(false, |a, b| a | b) {
+            taken.push("hand-overs");
         }
-        let taken = match &taken[..] {
-            [] => String::new(),
-            taken => format!(
-                "; {} from the results it is compared with",
-                taken.join(" and ")
-            ),
+        let taken = match &*taken.join(" and ") {
+            "" => String::new(),
+            taken => format!("; {taken} from the results it is compared with"),
         };
         let mut described = toml::Table::new();
         for model in &models {
@@ -332,18 +305,13 @@ mod simulating {
     impl Prepared {
         /// Returns the shares: all subjects of the first workload on the first machine, and so on.
         fn shares(&self) -> Vec<Share<'_>> {
-            let Self {
-                experiment, plan, ..
-            } = self;
             let of_model = |model| {
-                plan.parts.iter().flat_map(move |part| {
+                self.plan.parts.iter().flat_map(move |part| {
                     part.subjects.iter().map(move |subject| Share {
-                        experiment,
-                        plan,
+                        of: self,
                         model,
                         part,
                         subject,
-                        measured: &self.alike,
                     })
                 })
             };
@@ -352,21 +320,16 @@ mod simulating {
     }
 
     impl Share<'_> {
-        /// Simulates the share in this process.
         fn simulate(&self, registry: &Registry, options: &Options) -> Result<Vec<Made>> {
             let Self {
-                experiment,
-                plan,
-                model,
-                part,
-                subject,
-                measured,
+                of, model, part, ..
             } = *self;
+            let experiment = &of.experiment;
             let sweep = Sweep {
                 experiment,
                 registry,
                 keys: &KeySource::generated(experiment.most_keys(), experiment.seed),
-                plan,
+                plan: &of.plan,
                 cores: &Cores::detect(),
                 made: &[],
             };
@@ -376,9 +339,9 @@ mod simulating {
                 seed: options.seed,
             };
             let (mut all, stop) = (Vec::new(), AtomicBool::new(false));
-            let simulated = Simulated::new(&sweep, part, measured, &stop);
+            let simulated = Simulated::new(&sweep, part, &of.alike, &stop);
             for measurement in measurements(part, model, options) {
-                if measurement.subject == subject {
+                if measurement.subject == self.subject {
                     let (row, report) = simulated.simulate(&measurement, &setting)?;
                     let explained = options.explain && measurement.round == 1;
                     let text = explained.then(|| explanation(&row, &report));
@@ -392,10 +355,11 @@ mod simulating {
     /// Simulates an experiment. `first` is the index of its first share among those of all experiments.
     fn run(prepared: Prepared, first: usize, options: &Options, stop: &AtomicBool) -> Result<()> {
         let shares = prepared.shares();
-        let all = || shares.iter().map(|of| (of.part, of.model));
-        let steps = all()
-            .map(|(part, model)| measurements(part, model, options).count() / part.subjects.len());
-        let steps: usize = steps.sum();
+        let of = |share: &Share| {
+            let made = measurements(share.part, share.model, options).count();
+            made / share.part.subjects.len()
+        };
+        let steps: usize = shares.iter().map(of).sum();
         let mut sidecar = prepared.sidecar.clone();
         sidecar.run.start();
         let begun = std::time::Instant::now();
@@ -446,13 +410,8 @@ mod simulating {
         if rows.len() == steps {
             sidecar.run.ended = Some(machine::now());
         }
-        leave(
-            &options.out,
-            &prepared.experiment.name,
-            &rows,
-            &sidecar,
-            simulated,
-        )
+        let name = &prepared.experiment.name;
+        leave(&options.out, name, &rows, &sidecar, simulated)
     }
 
     /// Runs this program with the `arguments` of each index below `count`, in as many processes at once
@@ -494,7 +453,6 @@ mod simulating {
         })
     }
 
-    /// Describes what a row is made of.
     fn explanation(row: &Row, report: &Report) -> String {
         let Report {
             counts, operations, ..

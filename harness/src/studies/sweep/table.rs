@@ -33,16 +33,20 @@ pub(super) fn summary(rows: &[Row], sidecar: Option<&Sidecar>, judge: &Judge) ->
 /// mean nothing.
 fn throughputs(results: &Results) -> Sheet {
     let lead = "Throughput of the threads that are not frozen, in million operations per second.";
+    let subjects = results.subjects();
     let mut marks = Marks::default();
-    let mut sheet = by_subject(results, lead, &[], |_, case, place, subject| {
-        let throughput = results.throughput(case, place, subject)?;
-        Some(marks.value(&throughput, throughput_of_any_size))
+    let sheet = located(results, lead, &subjects, "", |case, place| {
+        let cell = |subject: &&str| {
+            let throughput = results.throughput(case, place, subject)?;
+            Some(marks.value(&throughput, throughput_of_any_size))
+        };
+        vec![subjects.iter().map(cell).collect()]
     });
-    sheet
-        .notes
-        .push(format!("Median over the rounds [{INTERVAL}]."));
-    sheet.notes.extend(marks.explained());
-    sheet
+    let median = format!("Median over the rounds [{INTERVAL}].");
+    Sheet {
+        notes: [median].into_iter().chain(marks.explained()).collect(),
+        ..sheet
+    }
 }
 
 /// The lines of latencies that there may be at each place.
@@ -52,33 +56,43 @@ const OPERATIONS: [&str; 5] = ["any", "lookup", "insert", "remove", "lookup in a
 fn latencies(results: &Results, sidecar: Option<&Sidecar>) -> Sheet {
     let lead =
         "Latency of an operation: p50 / p99 / p99.9 / longest, each the median over the rounds.";
-    let mut sheet = by_subject(
-        results,
-        lead,
-        &OPERATIONS,
-        |operation, case, place, subject| {
-            let times = |row: &Row| times(row, operation);
-            let is_any = |row: &Row| times(row)[..] == self::times(row, "any")[..3];
-            if results.rounds(case, place, subject).all(is_any) {
-                // There were no others.
-                return None;
-            }
-            let count = results
-                .rounds(case, place, subject)
-                .map(|row| times(row).len());
-            let medians = (0..count.max()?).map(|at| {
-                let timed = |row: &Row| times(row).get(at).copied().filter(|_| row.max_ns > 0);
-                let of = results.summary(case, place, subject, timed)?;
-                Some(match operation {
-                    // Shorter than the clock can tell, but not a thousand of them.
-                    CHAINED => duration(of.median),
-                    _ => latency(of.median, sidecar),
-                })
-            });
-            let medians: Vec<_> = medians.collect::<Option<_>>()?;
-            (!medians.is_empty()).then(|| medians.join(" / "))
-        },
-    );
+    let subjects = results.subjects();
+    let cell = |operation: &str, case: &Case, place, subject: &str| {
+        let times = |row: &Row| times(row, operation);
+        let is_any = |row: &Row| times(row)[..] == self::times(row, "any")[..3];
+        let rounds = || results.rounds(case, place, subject);
+        if rounds().all(is_any) {
+            // There were no others.
+            return None;
+        }
+        let count = rounds().map(|row| times(row).len()).max()?;
+        let medians = (0..count).map(|at| {
+            let timed = |row: &Row| times(row).get(at).copied().filter(|_| row.max_ns > 0);
+            let of = results.summary(case, place, subject, timed)?;
+            Some(match operation {
+                // Shorter than the clock can tell, but not a thousand of them.
+                CHAINED => duration(of.median),
+                _ => latency(of.median, sidecar),
+            })
+        });
+        let medians: Vec<_> = medians.collect::<Option<_>>()?;
+        (!medians.is_empty()).then(|| medians.join(" / "))
+    };
+    let columns = [&["operation"], &subjects[..]].concat();
+    let mut sheet = located(results, lead, &columns, "", |case, place| {
+        let line = |operation: &str| {
+            let of = |subject: &&str| cell(operation, case, place, subject);
+            let cells: Vec<_> = subjects.iter().map(of).collect();
+            let is_any = cells.iter().any(Option::is_some);
+            is_any.then(|| {
+                [Some(operation.to_owned())]
+                    .into_iter()
+                    .chain(cells)
+                    .collect()
+            })
+        };
+        OPERATIONS.into_iter().filter_map(line).collect()
+    });
     let rows = results.all();
     if rows.iter().any(|row| row.chained_ns > 0.0) {
         sheet.notes.push(format!(
@@ -93,7 +107,6 @@ fn latencies(results: &Results, sidecar: Option<&Sidecar>) -> Sheet {
     sheet
 }
 
-/// The operations of chains.
 const CHAINED: &str = OPERATIONS[4];
 
 /// Returns the latencies of an operation in a row; none if there were none.
@@ -107,41 +120,6 @@ fn times(row: &Row, operation: &str) -> Vec<f64> {
             .collect(),
     };
     ns.into_iter().map(|ns| ns as f64).collect()
-}
-
-/// Makes a table with a line for each place of each case, and a column for each subject. With
-/// `operations`, each has a line of its own where a subject has a cell.
-fn by_subject(
-    results: &Results,
-    lead: &str,
-    operations: &[&str],
-    mut cell: impl FnMut(&str, &Case, f64, &str) -> Option<String>,
-) -> Sheet {
-    let subjects = results.subjects();
-    let mut columns = subjects.clone();
-    if !operations.is_empty() {
-        columns.insert(0, "operation");
-    }
-    located(results, lead, &columns, "", |case, place| {
-        let mut line = |operation: &str| -> Vec<Option<String>> {
-            let subjects = subjects.iter();
-            subjects
-                .map(|subject| cell(operation, case, place, subject))
-                .collect()
-        };
-        let mut lines = Vec::new();
-        for operation in operations {
-            let cells = line(operation);
-            if cells.iter().any(Option::is_some) {
-                let name = Some((*operation).to_owned());
-                lines.push([name].into_iter().chain(cells).collect());
-            }
-        }
-        if operations.is_empty() {
-            lines.push(line(""));
-        }
-        lines
-    })
 }
 
 /// Makes a table in which each place of each case has the lines that `cells` returns, with `mark` after
@@ -256,7 +234,6 @@ fn ratios(results: &Results, judge: &Judge) -> Option<Sheet> {
     })
 }
 
-/// Explains a table of ratios over these subjects.
 fn notes(results: &Results, judge: &Judge, marks: &Marks, others: &[&str]) -> Vec<String> {
     let mut notes = vec![format!(
         "Ratios are taken within rounds: median over the rounds [{INTERVAL}]."
@@ -326,13 +303,5 @@ mod tests {
         }
         let of_times = table(&rows).unwrap();
         assert_eq!(of_times.matches("100 ns").count(), 2, "{of_times}");
-    }
-
-    #[test]
-    fn one_subject_has_no_table() {
-        let rows = ["global-lock", "segment-lock"].map(|subject| row(subject, "insert", 1, 1, 1.0));
-        assert_eq!((table(&[]), table(&rows[..1])), (None, None));
-        let lead = "Throughput of global-lock over that of each other subject.";
-        assert!(table(&rows).unwrap().starts_with(lead));
     }
 }
