@@ -92,6 +92,6 @@ impl Subject for ShardedMap {
 fn main() -> ExitCode {
     let mut registry = Registry::standard();
     registry.add::<ShardedMap>();
-    // So that what you measured is told to be yours: name, version and commit.
+    // Your program, with its name, version and commit, is named in what it measures.
     cli::main(&registry, harness::program!())
 }

@@ -71,11 +71,8 @@ fn the_manifest_to_copy_makes_a_project() {
         .unwrap();
     assert!(resolved.status.success(), "{resolved:?}");
     let tree = String::from_utf8(resolved.stdout).unwrap();
-    for package in [
-        "mine v0.1.0",
-        "anyhow v1.",
-        &format!("harness v{}", env!("CARGO_PKG_VERSION")),
-    ] {
+    let version = env!("CARGO_PKG_VERSION");
+    for package in ["mine v0.1.0", "anyhow v1.", &format!("harness v{version}")] {
         assert!(tree.lines().any(|line| line.starts_with(package)), "{tree}");
     }
     let ours = fs::read_to_string(repository.join("Cargo.toml")).unwrap();

@@ -7,5 +7,8 @@ extern crate kcas_epoch as kcas;
 mod misuse;
 #[path = "../../../kcas/tests/ordinary/sequential.rs"]
 mod sequential;
+#[cfg(feature = "steps")]
+#[path = "../../../kcas/tests/steps/stalls.rs"]
+mod stalls;
 #[path = "../../../kcas/tests/ordinary/stress.rs"]
 mod stress;

@@ -175,7 +175,7 @@ impl Theory for CountMin {
             ("a Zipf law of exponent 1", 40, &zipf),
         ] {
             let about = |what| format!("{what}, ε = {ERROR}, δ = {FAILURE}, {stream}");
-            let bearable = ERROR * counts.iter().sum::<u64>() as f64;
+            let tolerance = ERROR * counts.iter().sum::<u64>() as f64;
             let mut too_low = 0;
             // For each sketch, the share of keys whose estimates are too high.
             let mut too_high = Vec::new();
@@ -188,7 +188,7 @@ impl Theory for CountMin {
                 let above = keys().filter(|&(key, &count)| {
                     let estimate = sketch.estimate(hash(key));
                     too_low += usize::from(estimate < count);
-                    estimate.saturating_sub(count) as f64 > bearable
+                    estimate.saturating_sub(count) as f64 > tolerance
                 });
                 too_high.push(above.count() as f64 / counts.len() as f64);
             }
@@ -209,12 +209,12 @@ impl Theory for CountMin {
             if counts.len() == width {
                 // The number of other keys that may share a counter before their occurrences exceed
                 // ε N.
-                let bearable = (ERROR * width as f64).floor() as u64;
+                let tolerance = (ERROR * width as f64).floor() as u64;
                 let others = Binomial::new(1.0 / width as f64, width as u64 - 1)?;
                 claims.push(Claim::mean(
                     about("share of keys whose error is above ε N, exactly"),
                     "P(B(n − 1, 1/w) > ε n)^d: keys fall into the counters of each row like balls into bins",
-                    others.sf(bearable).powi(depth as i32),
+                    others.sf(tolerance).powi(depth as i32),
                     &too_high,
                 ));
             }

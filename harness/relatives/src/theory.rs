@@ -210,19 +210,6 @@ impl Trial {
     }
 }
 
-/// Checks, for tests, that all claims hold.
-///
-/// # Panics
-///
-/// If a claim does not hold.
-pub fn assert_claims<S: Theory>(keys: u64) {
-    let claims = S::claims(Trial::new(keys, 1)).unwrap();
-    assert!(!claims.is_empty());
-    for claim in claims {
-        assert!(claim.holds(), "{}: {claim:?}", S::NAME);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -235,6 +222,14 @@ mod tests {
         assert!(claim(3.0).by_chance(0.2).holds() && claim(1.0).by_chance(0.2).holds());
         assert!(!claim(3.01).by_chance(0.2).holds() && !claim(0.99).by_chance(0.2).holds());
         assert_eq!(*claim(2.0).by_chance(1.0).allowed.start(), 0.0);
+    }
+
+    fn assert_claims<S: Theory>(keys: u64) {
+        let claims = S::claims(Trial::new(keys, 1)).unwrap();
+        assert!(!claims.is_empty());
+        for claim in claims {
+            assert!(claim.holds(), "{}: {claim:?}", S::NAME);
+        }
     }
 
     #[test]

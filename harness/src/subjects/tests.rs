@@ -71,7 +71,7 @@ impl Tested {
     /// Makes a call for each of these keys, all of which must answer this.
     fn each(&self, table: &dyn Measured, operation: Operation, keys: Range<u64>, expected: bool) {
         for key in keys {
-            let answer = does(table, operation, key);
+            let answer = answer(table, operation, key);
             assert_eq!(answer, expected, "{}: {operation:?} {key}", self.info.name);
         }
     }
@@ -99,7 +99,7 @@ impl Tested {
     }
 }
 
-fn does(table: &dyn Measured, operation: Operation, key: u64) -> bool {
+fn answer(table: &dyn Measured, operation: Operation, key: u64) -> bool {
     match table.call(operation, key) {
         Event::Insert(done) => done.is_ok(),
         Event::Contains(answer) | Event::Remove(answer) => answer,
@@ -108,7 +108,7 @@ fn does(table: &dyn Measured, operation: Operation, key: u64) -> bool {
 }
 
 #[test]
-fn keys_go_in_are_found_and_come_out_again() {
+fn inserted_keys_are_found_and_removed() {
     for tested in Tested::all() {
         let table = tested.empty();
         for _ in 0..if tested.removes() { 3 } else { 1 } {
@@ -125,7 +125,7 @@ fn many_lookups_at_once_answer_as_single_ones() {
         tested.each(&*table, Insert, 0..tested.keys / 2, true);
         let keys = Keys::Numbers((0..tested.keys).collect());
         for end in [1, 31, 32, 100, tested.keys as usize] {
-            let singly = (0..end as u64).filter(|&key| does(&*table, Contains, key));
+            let singly = (0..end as u64).filter(|&key| answer(&*table, Contains, key));
             let found = table.count_found(&keys, 0..end);
             assert_eq!(found, singly.count(), "{}: {end}", tested.info.name);
         }
@@ -137,7 +137,7 @@ fn a_key_inserted_twice_is_there_until_it_is_removed_twice() {
     for tested in Tested::all().iter().filter(|tested| tested.removes()) {
         let table = tested.empty();
         let answers = [Insert, Insert, Remove, Contains, Remove, Contains, Remove]
-            .map(|operation| does(&*table, operation, 7));
+            .map(|operation| answer(&*table, operation, 7));
         let expected = [true, true, true, true, true, false, false];
         assert_eq!(answers, expected, "{}", tested.info.name);
     }
@@ -145,12 +145,12 @@ fn a_key_inserted_twice_is_there_until_it_is_removed_twice() {
 
 /// A full filter refuses keys and keeps all that it accepted, if it is not one that loses another.
 #[test]
-fn a_refused_key_costs_no_other() {
+fn a_refused_insert_loses_no_key() {
     for tested in Tested::all() {
         let (name, table) = (tested.info.name, tested.empty());
         let (mut accepted, mut refused) = (Vec::new(), 0);
         for key in 0..table.slots() as u64 * 2 {
-            if does(&*table, Insert, key) {
+            if answer(&*table, Insert, key) {
                 accepted.push(key);
             } else if refused < 10 {
                 refused += 1;
@@ -158,11 +158,11 @@ fn a_refused_key_costs_no_other() {
                 break;
             }
         }
-        let lost = |&&key: &&u64| !does(&*table, Contains, key);
+        let lost = |&&key: &&u64| !answer(&*table, Contains, key);
         let lost = accepted.iter().filter(lost).count();
         assert_eq!(lost == 0, tested.refuses, "{name} loses {lost}");
         if tested.removes() && tested.refuses {
-            let removed = |&key: &u64| does(&*table, Remove, key);
+            let removed = |&key: &u64| answer(&*table, Remove, key);
             assert!(accepted.iter().all(removed), "{name}");
             tested.is_empty(&*table);
             tested.lap(&*table, 0..tested.keys);
@@ -207,7 +207,7 @@ fn of_two_threads_that_remove_one_copy_one_does() {
             let barrier = Barrier::new(2);
             let remove = || {
                 barrier.wait();
-                does(table, Remove, key)
+                answer(table, Remove, key)
             };
             let removed = thread::scope(|scope| {
                 let threads = [scope.spawn(remove), scope.spawn(remove)];
@@ -238,7 +238,7 @@ fn the_bounds_are_those_that_hold_no_keys_but_for_words() {
 }
 
 #[test]
-fn all_have_the_table_they_are_asked_for() {
+fn tables_have_the_slots_asked_for() {
     let registry = Registry::standard();
     let others = registry.entries().iter().filter(|entry| {
         let slots = entry.build(BUCKETS).unwrap().slots();

@@ -30,8 +30,8 @@ fn count(buckets: usize) -> Result<usize> {
 #[inline]
 fn chosen<const K: usize>(key: &(impl Hash + ?Sized), len: usize) -> [usize; K] {
     let hash = FixedState.hash_one(key) as usize;
-    let apart = 1 + (hash >> 32) % (len / K);
-    let mut words = std::array::from_fn(|at| (hash as u32 as usize + at * apart) % len);
+    let gap = 1 + (hash >> 32) % (len / K);
+    let mut words = std::array::from_fn(|at| (hash as u32 as usize + at * gap) % len);
     words.sort_unstable();
     words
 }

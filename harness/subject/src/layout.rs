@@ -4,9 +4,9 @@
 use std::hash::{BuildHasher, Hash};
 
 use anyhow::{Context, Result, ensure};
-use filter::FixedState;
 use filter::hashing::MAX_BUCKETS;
 use filter::internals::Location;
+use filter::{Class, FixedState};
 
 use crate::SLOTS_PER_BUCKET;
 use crate::sync::{AtomicU64, name};
@@ -69,6 +69,10 @@ impl Table {
     #[inline(always)]
     pub fn locate<K: Hash + ?Sized>(&self, key: &K) -> Location {
         locate(&self.geometry, key)
+    }
+
+    pub fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
+        Some(self.locate(key).into())
     }
 
     /// Returns the number of slots.

@@ -240,16 +240,16 @@ impl CuckooTable for PlainCuckoo {
 
 /// [`SmartCuckoo`] behind a mutex, as it does not support threads. It has twice as many one-key
 /// buckets as other subjects have slots: no such table is filled beyond half.
-pub type SmartCuckooMutex = OneLock<Mutex<ForOne<SmartCuckoo>>>;
+pub type SmartCuckooMutex = OneLock<Mutex<SingleThreaded<SmartCuckoo>>>;
 
 /// [`PlainCuckoo`] behind a mutex, with its usual limit of kicks, as large as [`SmartCuckooMutex`].
-pub type PlainCuckooMutex = OneLock<Mutex<ForOne<PlainCuckoo>>>;
+pub type PlainCuckooMutex = OneLock<Mutex<SingleThreaded<PlainCuckoo>>>;
 
 /// A single-threaded table in the form that locks wrap.
 #[derive(Debug)]
-pub struct ForOne<T>(T);
+pub struct SingleThreaded<T>(T);
 
-impl<T: CuckooTable> Sequential for ForOne<T> {
+impl<T: CuckooTable> Sequential for SingleThreaded<T> {
     const NAME: &'static str = T::NAME;
     const DESCRIPTION: &'static str = T::DESCRIPTION;
     type Locator = ();

@@ -76,13 +76,13 @@ fn expected_failures(buckets: usize, keys: usize) -> f64 {
     let trees = |size: usize| {
         let (k, others) = (size as f64, keys + 1 - size);
         // No key may connect the tree to an outside vertex; that is certain if no key is left.
-        let apart = match others {
+        let isolated = match others {
             0 => 0.0,
             _ => 2.0 * others as f64 * (1.0 - k / m).ln(),
         };
         let places = ln_binomial(buckets as u64, size as u64) + (k - 2.0) * k.ln();
         let choices = ln_factorial(keys as u64) - ln_factorial(others as u64);
-        (places + choices + (k - 1.0) * (2.0 / (m * m)).ln() + apart).exp()
+        (places + choices + (k - 1.0) * (2.0 / (m * m)).ln() + isolated).exp()
     };
     let trees: f64 = (1..=buckets.min(keys + 1)).map(trees).sum();
     n - m + trees

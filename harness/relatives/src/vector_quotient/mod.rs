@@ -228,11 +228,11 @@ impl Subject for VectorQuotient {
     fn look_up<'k, K: Hash + ?Sized + 'k>(
         &self,
         keys: impl ExactSizeIterator<Item = &'k K>,
-        mut tell: impl FnMut(bool),
+        mut report: impl FnMut(bool),
     ) {
         with_instructions!(self.processor, with => with.run(#[inline(always)] || {
             for key in keys {
-                tell(self.has(with, self.place(key)));
+                report(self.has(with, self.place(key)));
             }
         }));
     }

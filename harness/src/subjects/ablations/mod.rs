@@ -34,7 +34,7 @@ use filter::{Class, FixedState};
 use subject::layout::{Geometry, Layout, geometry, locate};
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
-use super::locks::chain::{CAME, WENT, with_id};
+use super::locks::chain::{INSERTED, REMOVED, with_id};
 use commit::{Commit, HopByHop, WholeChain};
 use lookup::{Found, Lookup, OneRound, Timestamps, TwoRounds};
 use search::{BreadthFirst, RandomWalk, Search};
@@ -74,14 +74,14 @@ impl<L: Lookup, C: Commit, S: Search, W: Words, const COUNTED: bool> Ablation<L,
     #[inline(never)]
     fn insert_hash(&self, hash: u64) -> bool {
         let location = self.geometry.locate(hash);
-        self.counted(CAME, || self.insert_at(location))
+        self.counted(INSERTED, || self.insert_at(location))
     }
 
     /// Like [`insert_hash`](Self::insert_hash).
     #[inline(never)]
     fn remove_hash(&self, hash: u64) -> bool {
         let location = self.geometry.locate(hash);
-        self.counted(WENT, || self.remove_at(location))
+        self.counted(REMOVED, || self.remove_at(location))
     }
 
     /// Runs an action on one key, and counts the key if it succeeds.

@@ -8,8 +8,8 @@ use subject::SLOTS_PER_BUCKET;
 use subject::layout::{Geometry, Layout};
 
 /// What a thread adds to its counter for an inserted or a removed key.
-pub(in crate::subjects) const CAME: u64 = 1;
-pub(in crate::subjects) const WENT: u64 = CAME.wrapping_neg();
+pub(in crate::subjects) const INSERTED: u64 = 1;
+pub(in crate::subjects) const REMOVED: u64 = INSERTED.wrapping_neg();
 
 /// Runs an action on one key and counts the key if it succeeds, each thread in a counter of its
 /// own, as in our filter.

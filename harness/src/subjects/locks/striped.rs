@@ -24,7 +24,6 @@ use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use crossbeam_utils::CachePadded;
-use filter::Class;
 use filter::internals::Location;
 use filter::internals::length::Length;
 use filter::internals::path::Step;
@@ -33,7 +32,7 @@ use subject::layout::{Layout, Table};
 use subject::spin::{Held, Spin};
 use subject::sync::name;
 
-use super::chain::{CAME, WENT, counted, find_chain};
+use super::chain::{INSERTED, REMOVED, counted, find_chain};
 
 /// Locks of a table, unless it has fewer buckets: a power of two. With two threads, 2^8 to 2^14 are
 /// within a tenth of one another; fewer make threads collide, and more push the table out of the
@@ -82,7 +81,7 @@ impl<L: Lookup> Subject for Striped<L> {
     #[inline]
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = self.table.locate(key);
-        counted(&self.length, CAME, || {
+        counted(&self.length, INSERTED, || {
             self.place(location.first, location.fingerprint)
                 || self.place(location.second, location.fingerprint)
                 || self.evict(location)
@@ -98,20 +97,16 @@ impl<L: Lookup> Subject for Striped<L> {
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = self.table.locate(key);
         let clear = |bucket, slot| self.write(bucket, Layout::clear(self.read(bucket), slot));
-        counted(&self.length, WENT, || self.find(location, clear).is_some())
-    }
-
-    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
-        Some(self.table.locate(key).into())
-    }
-
-    fn slots(&self) -> usize {
-        self.table.slots()
+        counted(&self.length, REMOVED, || {
+            self.find(location, clear).is_some()
+        })
     }
 
     fn memory_bytes(&self) -> usize {
         self.table.memory_bytes() + size_of_val(&*self.stripes) + self.length.memory_bytes()
     }
+
+    subject::delegate! { self.table: class slots }
 }
 
 impl<L: Lookup> Striped<L> {

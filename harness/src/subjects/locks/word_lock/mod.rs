@@ -43,7 +43,6 @@ use std::hint::select_unpredictable;
 use std::sync::atomic::Ordering;
 
 use anyhow::Result;
-use filter::Class;
 use filter::internals::Location;
 use filter::internals::length::Length;
 use filter::internals::path::Step;
@@ -51,7 +50,7 @@ use subject::layout::{Layout, Table};
 use subject::sync::Backoff;
 use subject::{SLOTS_PER_BUCKET, Subject};
 
-use super::chain::{CAME, WENT, counted, find_chain};
+use super::chain::{INSERTED, REMOVED, counted, find_chain};
 
 /// Set in a bucket's word while an eviction path holds the bucket.
 const LOCK: u64 = 1 << 63;
@@ -284,7 +283,7 @@ impl Subject for WordLock {
     #[inline]
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = self.table.locate(key);
-        counted(&self.length, CAME, || self.place(location))
+        counted(&self.length, INSERTED, || self.place(location))
     }
 
     #[inline(always)]
@@ -311,20 +310,14 @@ impl Subject for WordLock {
     #[inline]
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = self.table.locate(key);
-        counted(&self.length, WENT, || self.take_out(location))
-    }
-
-    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
-        Some(self.table.locate(key).into())
-    }
-
-    fn slots(&self) -> usize {
-        self.table.slots()
+        counted(&self.length, REMOVED, || self.take_out(location))
     }
 
     fn memory_bytes(&self) -> usize {
         self.table.memory_bytes() + self.length.memory_bytes()
     }
+
+    subject::delegate! { self.table: class slots }
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ fn a_fingerprint_goes_into_the_emptier_bucket_when_the_first_is_more_than_half_f
 }
 
 #[cfg(feature = "steps")]
-mod in_the_middle {
+mod while_a_chain_moves {
     use std::cell::Cell;
     use std::rc::Rc;
     use std::sync::Arc;
@@ -131,7 +131,7 @@ mod in_the_middle {
 
     /// A path whose root has changed, and the fingerprint that its second bucket would have
     /// given to its third.
-    fn that_will_fail() -> (WordLock, Chain, Location) {
+    fn failing_chain() -> (WordLock, Chain, Location) {
         let (filter, _, mut chain) = with_a_long_chain();
         chain[0].word = Layout::advance(chain[0].word);
         let moving = Location {
@@ -150,7 +150,7 @@ mod in_the_middle {
     /// is as it was.
     #[test]
     fn a_lookup_is_not_fooled_by_a_chain_that_fails() {
-        let (filter, chain, moving) = that_will_fail();
+        let (filter, chain, moving) = failing_chain();
         let filter = Arc::new(filter);
         let other = Arc::clone(&filter);
         let (mut chain, mut frozen) = (Some(chain), None);
