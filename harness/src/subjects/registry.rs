@@ -19,8 +19,6 @@ pub struct SubjectInfo {
     pub guarantees: &'static str,
     pub operations: Operations,
     pub holds_keys: bool,
-    pub stash: usize,
-    pub grows: bool,
     build: fn(usize) -> Result<Box<dyn Measured>>,
     candidate: Candidate,
 }
@@ -121,8 +119,6 @@ impl Registry {
             guarantees: S::GUARANTEES,
             operations: S::OPERATIONS,
             holds_keys: S::HOLDS_KEYS,
-            stash: S::STASH,
-            grows: S::GROWS,
             build: |buckets| Ok(Box::new(S::with_buckets(buckets)?)),
             candidate: Candidate::of::<S>(),
         });
