@@ -1,7 +1,6 @@
 //! The `check` command: searches for answers that no order of the calls explains, and prints them
 //! readably.
 
-use std::cell::Cell;
 use std::path::PathBuf;
 use std::process;
 use std::sync::Arc;
@@ -9,12 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use check::perturbation;
 use check::recorder;
 use check::{self, Candidate, Check, Found, MAX_THREADS, Report, Rounds, Settings, Totals};
 use clap::Args;
-use indicatif::{HumanCount, ProgressBar};
+use indicatif::HumanCount;
 
 use crate::machine;
 use crate::run::ending::{Ending, stop_on_ctrl_c};
@@ -111,7 +110,7 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
     for name in &options.subjects {
         let entry = registry.get(name)?;
         #[cfg(feature = "simulation")]
-        anyhow::ensure!(
+        ensure!(
             !options.simulated || crate::subjects::SIMULATED.contains(&entry.name),
             "subject {:?} cannot be simulated: not all that it shares between threads can be observed",
             entry.name
@@ -131,6 +130,9 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
     Ok(Ending::Complete)
 }
 
+/// How often progress is printed where standard error is not a terminal.
+const BETWEEN_LINES: Duration = Duration::from_secs(10);
+
 /// Searches in one subject, and prints what it found.
 fn search(
     entry: &SubjectInfo,
@@ -139,18 +141,24 @@ fn search(
     stop: &AtomicBool,
 ) -> Result<Ending> {
     announce(entry, settings)?;
-    let progress = Progress::new(settings.time);
+    let (bar, begun) = (progress::bar(settings.time.as_secs()), Instant::now());
+    let mut next = BETWEEN_LINES;
     let report = run(entry, settings, patience, stop, &mut |totals| {
-        progress.show(totals);
+        let (elapsed, done) = (begun.elapsed(), rounds_and_calls(totals));
+        if bar.is_hidden() && elapsed >= next {
+            note!("  {} s: {done}", elapsed.as_secs());
+            next = elapsed + BETWEEN_LINES;
+        }
+        bar.set_position(elapsed.as_secs());
+        bar.set_message(done);
     });
-    progress.finish();
+    bar.finish_and_clear();
     let Report { totals, found } = report?;
-    if let Some(found) = found {
-        tell(&found, entry, settings);
-        show(&totals);
-        bail!(refuted(entry.candidate(), settings.check)?);
+    if let Some(found) = &found {
+        tell(found, entry, settings);
     }
     show(&totals);
+    ensure!(found.is_none(), refuted(entry.candidate(), settings.check)?);
     if stop.load(Ordering::Relaxed) {
         say!("no violation so far; interrupted");
         return Ok(Ending::Interrupted);
@@ -180,12 +188,12 @@ fn refuted(candidate: &Candidate, check: Check) -> Result<String> {
 
 /// Says that nothing was found.
 fn passed(candidate: &Candidate, totals: &Totals) -> String {
-    let as_set = if candidate.set {
-        ", checked as a set"
-    } else {
-        ""
-    };
-    format!("no violation{as_set}{}", doubt(totals))
+    let as_set = candidate.set.then_some(", checked as a set");
+    format!(
+        "no violation{}{}",
+        as_set.unwrap_or_default(),
+        doubt(totals)
+    )
 }
 
 /// Says so if the check means little: where hardly a key goes in, there is hardly one to miss.
@@ -278,18 +286,12 @@ fn watch(patience: Duration, again: impl Fn(u64) -> String + Send + 'static) -> 
 fn again(entry: &SubjectInfo, settings: &Settings) -> impl Fn(u64) -> String + Send + 'static {
     let (name, settings) = (entry.name, *settings);
     let program = machine::executable();
+    let answers = (settings.check == Check::Answers).then_some(" --answers");
+    let simulated = settings.simulate.then_some(" --simulated");
+    let [answers, simulated] = [answers, simulated].map(Option::unwrap_or_default);
     move |before| {
         let Settings { threads, seed, .. } = settings;
         let round = settings.rounds.number(before);
-        let answers = match settings.check {
-            Check::History => "",
-            Check::Answers => " --answers",
-        };
-        let simulated = if settings.simulate {
-            " --simulated"
-        } else {
-            ""
-        };
         format!(
             "  {program} check --subjects {name} --threads {threads} --seed {seed} --round {round} \
              --seconds 60{answers}{simulated}"
@@ -305,18 +307,18 @@ pub(super) fn tell(found: &Found, entry: &SubjectInfo, settings: &Settings) {
         history,
     } = found;
     let threads = settings.threads;
-    say!(
-        "VIOLATION: {}",
-        match settings.check {
-            Check::History => "no order of these calls explains their answers.",
-            Check::Answers => "an answer is not as it must be.",
-        }
-    );
+    let (what, note) = match settings.check {
+        Check::Answers => ("an answer is not as it must be.", String::new()),
+        Check::History => (
+            "no order of these calls explains their answers.",
+            format!(
+                "\n(thread {threads} fills the table before all others, and empties it after them)"
+            ),
+        ),
+    };
+    say!("VIOLATION: {what}");
     say!("round {round}: {scenario}, {}", counted(threads, "thread"));
-    say!("{}", history.to_string().trim_end());
-    if settings.check == Check::History {
-        say!("(thread {threads} fills the table before all others, and empties it after them)");
-    }
+    say!("{}{note}", history.to_string().trim_end());
     say!("To repeat the same calls, which may overlap differently:");
     let settings = Settings {
         rounds: Rounds::only(*round),
@@ -332,66 +334,24 @@ fn rounds_and_calls(totals: &Totals) -> String {
 
 /// Prints what was checked.
 fn show(totals: &Totals) {
-    let Totals {
-        inserts,
-        refused,
-        lookups,
-        removes,
-        undecided,
-        running,
-        checking,
-        ..
-    } = *totals;
     say!("{}:", rounds_and_calls(totals));
     say!(
         "  {}, {} of them refused; {}; {}",
-        large(inserts, "insert"),
-        HumanCount(refused),
-        large(lookups, "lookup"),
-        large(removes, "remove")
+        large(totals.inserts, "insert"),
+        HumanCount(totals.refused),
+        large(totals.lookups, "lookup"),
+        large(totals.removes, "remove")
     );
-    say!("  {running:.1?} running, {checking:.1?} checking");
-    if undecided > 0 {
+    say!(
+        "  {:.1?} running, {:.1?} checking",
+        totals.running,
+        totals.checking
+    );
+    if totals.undecided > 0 {
         say!(
             "  not checked in some rounds, as too many calls overlapped: {} of keys; choose fewer threads",
-            large(undecided, "class")
+            large(totals.undecided, "class")
         );
-    }
-}
-
-/// A bar with the time left; where standard error is not a terminal, an occasional line instead.
-struct Progress {
-    bar: ProgressBar,
-    begun: Instant,
-    /// When the next line is due, if there is no bar.
-    next: Cell<Duration>,
-}
-
-impl Progress {
-    const BETWEEN_LINES: Duration = Duration::from_secs(10);
-
-    fn new(time: Duration) -> Self {
-        Self {
-            bar: progress::bar(time.as_secs()),
-            begun: Instant::now(),
-            next: Cell::new(Self::BETWEEN_LINES),
-        }
-    }
-
-    fn show(&self, totals: &Totals) {
-        let elapsed = self.begun.elapsed();
-        let done = rounds_and_calls(totals);
-        if !self.bar.is_hidden() {
-            self.bar.set_position(elapsed.as_secs());
-            self.bar.set_message(done);
-        } else if elapsed >= self.next.get() {
-            note!("  {} s: {done}", elapsed.as_secs());
-            self.next.set(elapsed + Self::BETWEEN_LINES);
-        }
-    }
-
-    fn finish(&self) {
-        self.bar.finish_and_clear();
     }
 }
 

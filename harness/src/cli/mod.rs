@@ -6,18 +6,16 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::machine::{Compiler, Program};
+use crate::machine::Program;
 use crate::run::ending::{Ending, INTERRUPTED};
-use crate::show::print::{self, note};
-use crate::studies::sweep::{command as sweep, simulate};
-use crate::studies::{self, calibration};
+use crate::show::print::{self, note, say};
+use crate::studies::sweep::{command as sweep, numbers, simulate};
+use crate::studies::{self, calibration, report};
 use crate::subjects::registry::Registry;
 
 mod check;
 mod list;
-mod numbers;
 mod plot;
-mod report;
 mod reproduce;
 mod tally;
 
@@ -37,13 +35,11 @@ struct Cli {
 enum Command {
     /// Measure what an experiment file describes.
     ///
-    /// Writes NAME.csv (one row per subject, workload, number of threads, running and frozen, and
-    /// round), NAME.machine.toml (machine, compiler, commit, and what the columns mean) and
-    /// NAME.svg (the figure). Earlier results are renamed to NAME.1.csv and so on, never
-    /// overwritten. A file may hold several experiments, and may state target ratios, as speed.toml
-    /// does: a table at the end, and targets.csv, compare them with what was measured; a missed target
-    /// is no error. Ctrl-C aborts the current measurement and
-    /// keeps the finished ones, and --resume continues from there; a second Ctrl-C exits at once.
+    /// Writes NAME.csv, with a row for each measurement, NAME.machine.toml (machine, compiler, commit,
+    /// and what the columns mean) and NAME.svg (the figure). Earlier results are renamed to NAME.1.csv
+    /// and so on. A file may hold several experiments, and may state target ratios, as speed.toml does:
+    /// a table and targets.csv compare them with what was measured. Ctrl-C keeps the finished
+    /// measurements, and --resume continues from there; a second Ctrl-C exits at once.
     Sweep {
         /// Experiments to run, one after another: files, or names of those in experiments/, of which
         /// quick.toml explains every field.
@@ -55,15 +51,13 @@ enum Command {
     /// Predict what an experiment would measure on machines with many cores.
     ///
     /// Runs the real code of the subjects on simulated cores, whose memory is a model of a machine;
-    /// the docs of the crate `simulator` explain the model and what it leaves out. Needs a build
-    /// that observes every access:
+    /// the docs of the crate `simulator` explain it. Needs a build that observes every access:
     ///
     /// `cargo run --release -p harness --features simulation -- simulate experiments/quick.toml`
     ///
     /// Writes simulated-NAME.csv, whose rows are those of a sweep with the name of the machine, and
-    /// its description and figure. Answers are checked as a sweep's are. `threads`, `rounds`,
-    /// `seconds` and `pinning` of the experiment mean nothing here. Starts a process for each subject
-    /// and workload, as many at once as there are cores.
+    /// its description and figure. `threads`, `rounds`, `seconds` and `pinning` of the experiment mean
+    /// nothing here.
     Simulate {
         /// Experiments to simulate, one after another: files, or names of those in experiments/.
         #[arg(required = true, value_name = "EXPERIMENT")]
@@ -73,11 +67,9 @@ enum Command {
     },
     /// Measure this machine, and write a file that `simulate --machine FILE` takes.
     ///
-    /// Measures the hand-over of a cache line between each pair of cores, hits by level of the
-    /// caches, how many misses overlap, what waiting costs, and the operations of each subject
-    /// that can be simulated, on one thread: about a minute. Needs the cores to itself, two of them
-    /// at least, and a build without the features `steps` and `simulation`. All cores are taken to
-    /// be equally far from one another, at the median of the hand-overs.
+    /// Measures hand-overs of cache lines, hits by level of the caches, how many misses overlap, what
+    /// waiting costs, and the operations of each subject that can be simulated: about a minute. Needs
+    /// two cores at least, to itself, and a build without the features `steps` and `simulation`.
     Calibrate(calibration::Options),
     /// Redraw the figure of a CSV file, for a page or a paper.
     ///
@@ -113,20 +105,14 @@ enum Command {
     ///
     /// Threads run adversarial workloads on tiny tables of the subject. Every call is recorded with
     /// its start, its end and its answer, and the record is checked for linearizability against a
-    /// multiset of keys; so is the final content of the tables. Rounds alternate between scenarios:
-    /// two nearly full buckets, where every refusal is checked exactly too; the same with one empty
-    /// slot that moves; long chains of shifts; a key that hops between its buckets while others
-    /// look it up; a key that other threads shift to and fro; and churn in a larger table. If a
-    /// subject offers insert-if-absent and counting, these are checked too.
+    /// multiset of keys; so is the final content of the tables. Rounds alternate between scenarios;
+    /// the docs of the crate `check` describe them.
     ///
     /// A violation is printed as the few calls that cannot be explained, and the exit code is 1.
     /// Finding none proves nothing: run longer, with more threads than cores and other seeds, and
     /// above all use a build that can stop threads in the middle of their calls:
     ///
     /// `cargo run --release -p harness --features steps -- check --subjects lock-free`
-    ///
-    /// With --tally, it goes on for hours, and over many runs: each piece is a row of soak.csv, with
-    /// what was checked, how many operations, the seed, the commit, and whether an answer was wrong.
     ///
     /// If a subject does not reveal which keys it treats as equal (`Subject::class`), it is checked
     /// for missed keys only.
@@ -139,11 +125,8 @@ enum Command {
     /// Show all results of a directory on one page, report.html.
     ///
     /// The page has, for each CSV file, the question that the experiment answers, the figure,
-    /// sentences generated from the data, and the table. It needs no network and no other files;
-    /// `reproduce` writes it at its end.
-    ///
-    /// CSV files that hold no measurements are left out. So are results that
-    /// cannot be read; these also make the command fail. The page names both.
+    /// sentences generated from the data, and the table. It needs no network and no other files.
+    /// What holds no measurements is left out; what cannot be read also makes the command fail.
     Report {
         /// Directory of the results.
         #[arg(default_value = "results")]
@@ -171,49 +154,6 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         experiments: Option<PathBuf>,
     },
-}
-
-/// What is said of speeds in a build that observes accesses.
-const OBSERVES: &str = "this build, with the feature `simulation`, observes every access to shared memory, which makes it slower: \
-     measure with `cargo run --release -p harness --` and the command, without that feature";
-
-impl Command {
-    /// Returns whether results of the command are of the code as users build it.
-    fn measures(&self) -> bool {
-        match self {
-            Self::Sweep { .. } | Self::Reproduce { .. } => true,
-            Self::Study(study) => study.leaves_files(),
-            // It refuses builds with `steps`, too.
-            Self::Calibrate(_) => false,
-            Self::Simulate { .. } | Self::Check(_) => false,
-            // The command that starts it has said it.
-            Self::OneMeasurement(_) => false,
-            Self::Plot(_) | Self::Report { .. } | Self::Numbers { .. } | Self::List { .. } => false,
-        }
-    }
-
-    /// Refuses to measure in a build that is made to simulate. One that is not optimised, as tests are,
-    /// says so and goes on.
-    fn check_build(&self, simulation: bool, optimised: bool) -> Result<()> {
-        if simulation && self.measures() {
-            ensure!(!optimised, OBSERVES);
-            note!("note: {OBSERVES}");
-        }
-        Ok(())
-    }
-
-    /// Returns whether the command writes files besides what it prints.
-    fn leaves_files(&self) -> bool {
-        match self {
-            Self::Sweep { .. } | Self::Reproduce { .. } => true,
-            Self::Simulate { .. } | Self::Calibrate(_) => true,
-            Self::Study(study) => study.leaves_files(),
-            Self::Check(options) => options.tally.is_some(),
-            Self::OneMeasurement(_) | Self::List { .. } => false,
-            // All they print is the name of the file they write.
-            Self::Plot(_) | Self::Report { .. } | Self::Numbers { .. } => false,
-        }
-    }
 }
 
 /// Runs the command line of this process over these subjects. Returns the exit code: 0; 1 after an
@@ -247,20 +187,7 @@ pub fn main(registry: &Registry, program: Program) -> ExitCode {
 }
 
 fn run(registry: &Registry, command: Command) -> ExitCode {
-    if command.leaves_files() {
-        print::leaves_files();
-    }
-    if command.measures()
-        && let Some(profile) = Compiler::describe().other_profile()
-    {
-        note!(
-            "note: this build is of the profile {profile}, and its results say so; figures to publish are \
-             measured with `cargo run --profile figures`"
-        );
-    }
-    let checked = command.check_build(cfg!(feature = "simulation"), !cfg!(debug_assertions));
-    let ending = checked.and_then(|()| perform(registry, command));
-    match ending {
+    match perform(registry, command) {
         Ok(Ending::Complete) => ExitCode::SUCCESS,
         Ok(Ending::Interrupted) => ExitCode::from(INTERRUPTED),
         Err(error) => {
@@ -298,10 +225,46 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
         },
         Command::Study(study) => study.run(registry),
         Command::OneMeasurement(one) => one.run(registry).map(|()| Ending::Complete),
-        Command::Report { directory } => report::report(&directory),
-        Command::Numbers { pages, check } => numbers::numbers(&pages, check),
+        Command::Report { directory } => report(&directory),
+        Command::Numbers { pages, check } => numbers(&pages, check),
         Command::List { experiments } => list::list(registry, experiments),
     }
+}
+
+/// Shows all results of a directory on one page.
+fn report(directory: &Path) -> Result<Ending> {
+    let page = report::write(directory)?;
+    for line in &page.notes {
+        note!("note: {line}");
+    }
+    say!("{}", page.path.display());
+    ensure!(
+        page.unreadable.is_empty(),
+        "the report lacks results that cannot be read; measure them anew, or remove them\n  {}",
+        page.unreadable.join("\n  ")
+    );
+    Ok(Ending::Complete)
+}
+
+/// Writes the tables that Markdown pages take from results, or checks them.
+fn numbers(pages: &[PathBuf], check: bool) -> Result<Ending> {
+    let done = if check {
+        numbers::check
+    } else {
+        numbers::renew
+    };
+    let mut wrong = 0;
+    for page in pages {
+        match done(page) {
+            Ok(()) => say!("{}: up to date", page.display()),
+            Err(error) => {
+                note!("error: {error:#}");
+                wrong += 1;
+            }
+        }
+    }
+    ensure!(wrong == 0, "{wrong} of {} pages", pages.len());
+    Ok(Ending::Complete)
 }
 
 /// Replaces each bare name, such as `quick`, by the file of that name among the experiments.
@@ -334,40 +297,6 @@ fn experiments_directory(given: Option<PathBuf>) -> Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    /// The feature makes all measurements slow, and nothing in the rows would show it.
-    #[test]
-    fn a_build_that_simulates_does_not_measure() {
-        let refused = |line: &str, simulation, optimised| {
-            let cli = Cli::parse_from(["harness"].into_iter().chain(line.split(' ')));
-            cli.command.check_build(simulation, optimised).is_err()
-        };
-        for line in [
-            "sweep a.toml",
-            "reproduce",
-            "reproduce --full",
-            "space layouts",
-            "kcas",
-            "space memory",
-            "space theory",
-            "cuckoo-hashing",
-            "growth",
-        ] {
-            assert!(refused(line, true, true), "{line}");
-            assert!(!refused(line, false, true) && !refused(line, true, false));
-        }
-        for line in [
-            "simulate a.toml",
-            "check --subjects lock-free",
-            "kcas --check",
-            "check --tally results",
-            "plot a.csv",
-        ] {
-            assert!(!refused(line, true, true), "{line}");
-        }
-    }
-
     /// Whoever adds a feature decides whether a build with it measures; its results say that they are
     /// of such a build.
     #[test]

@@ -41,44 +41,33 @@ const FULL: &[&str] = &[
 struct Step {
     /// Name of its results.
     name: &'static str,
-    /// Rough duration on two cores.
-    minutes: u32,
     /// The feature of the build that it needs.
     feature: Option<&'static str>,
     /// Its arguments; files lie in the directory of the experiments.
     line: &'static str,
 }
 
-impl Step {
-    const fn study(name: &'static str, minutes: u32, line: &'static str) -> Self {
-        Self {
-            name,
-            minutes,
-            feature: None,
-            line,
-        }
+const fn step(name: &'static str, feature: Option<&'static str>, line: &'static str) -> Step {
+    Step {
+        name,
+        feature,
+        line,
     }
 }
 
 /// Simulated are as many rounds as are measured. With ten times as many operations, throughputs differ by
 /// 2 %; with half as many, by up to a fifth.
 const STEPS: [Step; 5] = [
-    Step::study("layouts", 1, "space layouts"),
-    Step::study("memory", 2, "space memory"),
-    Step::study("kcas", 5, "kcas"),
-    Step {
-        name: "stalls",
-        minutes: 5,
-        feature: Some("steps"),
-        line: "sweep stalls.toml",
-    },
-    Step {
-        name: "simulated-machines",
-        minutes: 8,
-        feature: Some("simulation"),
-        line: "simulate machines.toml --rounds 9 --operations 20000 \
-               --machine ice-lake-8375c-2s,milan-7r13,sapphire-rapids,graviton-3",
-    },
+    step("layouts", None, "space layouts"),
+    step("memory", None, "space memory"),
+    step("kcas", None, "kcas"),
+    step("stalls", Some("steps"), "sweep stalls.toml"),
+    step(
+        "simulated-machines",
+        Some("simulation"),
+        "simulate machines.toml --rounds 9 --operations 20000 \
+         --machine ice-lake-8375c-2s,milan-7r13,sapphire-rapids,graviton-3",
+    ),
 ];
 
 /// Runs the experiments in `directory`.
@@ -91,12 +80,8 @@ pub(super) fn reproduce(
     let files = if full { FULL } else { QUICK };
     let files: Vec<_> = files.iter().map(|file| directory.join(file)).collect();
     if full {
-        let minutes: u32 = STEPS.iter().map(|step| step.minutes).sum();
-        let names: Vec<_> = STEPS.iter().map(|step| step.name).collect();
-        note!(
-            "The experiments are followed by {}: about {minutes} min on two cores.",
-            names.join(", ")
-        );
+        let names = STEPS.map(|step| step.name).join(", ");
+        note!("The experiments are followed by {names}: about 20 min on two cores.");
     }
     if sweep::sweep(registry, &files, options)? == Ending::Interrupted {
         return Ok(Ending::Interrupted);
@@ -109,11 +94,9 @@ pub(super) fn reproduce(
             note!("{}: complete", step.name);
             continue;
         }
-        note!("{}: about {} min", step.name, step.minutes);
-        let problem = match command(step)?
-            .args(arguments(step, directory, options))
-            .status()
-        {
+        note!("{}", step.name);
+        let mut command = command(step)?;
+        let problem = match command.args(arguments(step, directory, options)).status() {
             Ok(status) if status.success() => continue,
             Ok(status) if status.code() == Some(INTERRUPTED.into()) => {
                 note!("To continue from there, run the same command with --resume.");
@@ -125,7 +108,7 @@ pub(super) fn reproduce(
         note!("{} failed ({problem}); the others go on", step.name);
         failed.push(step.name);
     }
-    let ending = report::report(&options.out)?;
+    let ending = report(&options.out)?;
     if !failed.is_empty() {
         bail!(
             "not everything was measured: {} failed (see above); the report has the rest",
@@ -142,19 +125,13 @@ fn command(step: &Step) -> Result<Command> {
         _ => cfg!(feature = "simulation"),
     };
     let Some(feature) = step.feature.filter(|feature| !has(feature)) else {
-        return Ok(Command::new(
-            env::current_exe().context("cannot find this program")?,
-        ));
+        let program = env::current_exe().context("cannot find this program")?;
+        return Ok(Command::new(program));
     };
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.args(["run", "--features", feature, "--profile"]);
-    command
-        .arg(Compiler::describe().profile)
-        .arg("--manifest-path");
-    command
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
-        .arg("--");
+    let (profile, manifest) = (Compiler::describe().profile, env!("CARGO_MANIFEST_DIR"));
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(["run", "--features", feature, "--profile", &profile]);
+    command.args(["--manifest-path", &format!("{manifest}/Cargo.toml"), "--"]);
     Ok(command)
 }
 
@@ -189,7 +166,7 @@ fn is_complete(directory: &Path, name: &str) -> Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use clap::{CommandFactory, Parser};
+    use clap::Parser;
 
     use super::super::{Cli, Command};
     use super::*;
@@ -220,12 +197,8 @@ mod tests {
                     .chain(passed_on.clone());
                 assert!(Cli::try_parse_from(line).is_ok(), "{passed_on:?}");
                 if step.name == "stalls" {
-                    let given = given.split_whitespace().map(OsString::from);
-                    assert!(
-                        passed_on[2..passed_on.len() - 2]
-                            .iter()
-                            .eq(&given.collect::<Vec<_>>())
-                    );
+                    let options = &passed_on[2..passed_on.len() - 2];
+                    assert!(options.iter().eq(given.split_whitespace()));
                 }
             }
         }
@@ -242,32 +215,6 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_long_says_so_where_it_is_described() {
-        let experiments = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("experiments");
-        let cli = Cli::command();
-        for step in &STEPS {
-            let file = step.line.split(' ').find(|word| word.ends_with(".toml"));
-            let described = match file {
-                Some(file) => std::fs::read_to_string(experiments.join(file)).unwrap(),
-                None => {
-                    let mut command = &cli;
-                    for name in step.line.split(' ') {
-                        command = command.find_subcommand(name).unwrap();
-                    }
-                    command.get_long_about().unwrap().to_string()
-                }
-            };
-            let described: Vec<_> = described.split([' ', '\n', '#']).collect();
-            let described = described.join(" ").replace("  ", " ");
-            let expected = match step.minutes {
-                1 => "bout a minute on two cores".into(),
-                minutes => format!("bout {minutes} minutes on two cores"),
-            };
-            assert!(described.contains(&expected), "{}: {described}", step.name);
-        }
-    }
-
-    #[test]
     fn a_step_is_complete_with_all_its_rows_only() {
         let directory = tempfile::tempdir().unwrap();
         let is_complete = || is_complete(directory.path(), "step").unwrap();
@@ -278,14 +225,7 @@ mod tests {
             let row = sample("lock-free", "insert", 1, round, 1.0);
             writer.write(&row).unwrap();
         }
-        let run = Run::begin(
-            String::new(),
-            String::new(),
-            1,
-            String::new(),
-            String::new(),
-        );
-        let mut sidecar = Sidecar::describe(run, COLUMNS).unwrap();
+        let mut sidecar = Sidecar::describe(Run::default(), COLUMNS).unwrap();
         for (rows, ended, expected) in [
             (2, Some(now()), true),
             (3, Some(now()), false),

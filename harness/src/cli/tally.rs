@@ -14,7 +14,7 @@ use crate::results::rows::{Columns, read};
 use crate::run::ending::{Ending, stop_on_ctrl_c};
 use crate::show::files;
 use crate::show::outputs::Outputs;
-use crate::show::print::{note, say};
+use crate::show::print::{self, note, say};
 use crate::show::sidecar::{Run, Sidecar};
 use crate::studies::soak::{NONE, Row, operations};
 use crate::studies::study::Presented;
@@ -131,6 +131,7 @@ impl Piece<'_> {
 /// those of earlier runs included; or if a subject panics.
 pub(super) fn keep(registry: &Registry, options: &Options, directory: &Path) -> Result<Ending> {
     let pieces = pieces(registry, options)?;
+    print::leaves_files();
     files::create(directory)?;
     let files = Outputs::named(directory, NAME);
     let mut sidecar = describe(&pieces)?;

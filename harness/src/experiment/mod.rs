@@ -176,23 +176,26 @@ impl Experiment {
     /// if there are none on so many cores.
     pub fn warning(&self, cores: usize) -> Option<String> {
         let fills = self.workloads.iter().filter(|of| !of.is_time_bounded());
-        let fills: Vec<_> = fills.map(Workload::label).collect();
-        let threads = self.threads.counts(cores).into_iter();
-        let beyond: Vec<_> = threads
-            .filter(|&of| of > cores)
+        let fills = fills.map(Workload::label).collect::<Vec<_>>().join(", ");
+        let beyond = self
+            .threads
+            .counts(cores)
+            .into_iter()
+            .filter(|&of| of > cores);
+        let beyond = beyond
             .map(|of| of.to_string())
-            .collect();
-        if fills.is_empty() || beyond.is_empty() || self.most_keys() >= INTERRUPTED_KEYS {
-            return None;
-        }
-        Some(format!(
-            "{} of {} keys on more threads than cores ({}): each thread is done before it is interrupted, so this does \
-             not show what a lock costs whose holder is; for that, take {} keys or more",
-            fills.join(", "),
-            grouped(self.most_keys() as u64),
-            beyond.join(", "),
-            grouped(INTERRUPTED_KEYS as u64)
-        ))
+            .collect::<Vec<_>>()
+            .join(", ");
+        let keys = self.most_keys();
+        let is_short = !fills.is_empty() && !beyond.is_empty() && keys < INTERRUPTED_KEYS;
+        let [keys, enough] = [keys, INTERRUPTED_KEYS].map(|keys| grouped(keys as u64));
+        is_short.then(|| {
+            format!(
+                "{fills} of {keys} keys on more threads than cores ({beyond}): each thread is done before it is \
+                 interrupted, so this does not show what a lock costs whose holder is; for that, take {enough} keys or \
+                 more"
+            )
+        })
     }
 
     /// Leaves out targets of what it does not measure.

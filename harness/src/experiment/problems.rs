@@ -1,33 +1,43 @@
 //! Finds everything that is wrong with an experiment: each value, and what values mean together. Each
 //! problem names its field, and says what is allowed.
 
-use anyhow::{Result, bail};
+use std::fmt::{Debug, Display};
+
+use anyhow::{Result, ensure};
 
 use super::threads::{Count, MAX_THREADS, Threads};
 use super::{Experiment, MAX_ROUNDS, MAX_SECONDS, MIN_KEYS};
-use crate::workload::Workload;
 
 /// What was found.
 #[derive(Default)]
 struct Problems(Vec<String>);
 
 impl Problems {
-    fn add(&mut self, problem: String) {
-        self.0.push(problem);
+    fn add(&mut self, field: &str, problem: impl Display) {
+        self.0.push(format!("field `{field}`: {problem}"));
     }
 
-    fn unless(&mut self, holds: bool, problem: impl FnOnce() -> String) {
+    fn unless(&mut self, holds: bool, field: &str, problem: &str) {
         if !holds {
-            self.add(problem());
+            self.add(field, problem);
         }
     }
 
-    /// Fails with all of them.
-    fn end(self) -> Result<()> {
-        if !self.0.is_empty() {
-            bail!(self.0.join("\n  "));
+    /// Checks that there is something in a list, nothing twice, and nothing that cannot be.
+    fn list<T: PartialEq + Debug>(
+        &mut self,
+        field: &str,
+        list: &[T],
+        range: &str,
+        fits: impl Fn(&T) -> bool,
+    ) {
+        self.unless(!list.is_empty(), field, "name at least one");
+        for wrong in list.iter().filter(|value| !fits(value)) {
+            self.add(field, format!("{wrong:?} is {range}"));
         }
-        Ok(())
+        if let Some(twice) = first_repeated(list) {
+            self.add(field, format!("{twice:?} appears twice"));
+        }
     }
 }
 
@@ -36,101 +46,80 @@ impl Experiment {
     pub(crate) fn validate(&self) -> Result<()> {
         let mut problems = Problems::default();
         self.validate_values(&mut problems);
-        self.validate_threads(&mut problems);
         self.validate_workloads(&mut problems);
         self.validate_latency(&mut problems);
         self.validate_targets(&mut problems);
-        problems.end()
+        ensure!(problems.0.is_empty(), problems.0.join("\n  "));
+        Ok(())
     }
 
     fn validate_values(&self, problems: &mut Problems) {
+        let Self {
+            name,
+            rounds,
+            seconds,
+            ..
+        } = self;
         let fits = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-        problems.unless(!self.name.is_empty() && self.name.bytes().all(fits), || {
-            format!(
-                "field `name`: {:?} must be lower-case letters, digits and hyphens, as it names the output files",
-                self.name
-            )
-        });
-        problems.unless(!self.title.trim().is_empty(), || {
-            "field `title`: must not be empty, as it is the figure's title".into()
-        });
-        problems.unless((1..=MAX_ROUNDS).contains(&self.rounds), || {
-            format!(
-                "field `rounds`: {} is not between 1 and {MAX_ROUNDS}",
-                self.rounds
-            )
-        });
-        problems.unless(self.seconds > 0.0 && self.seconds <= MAX_SECONDS, || {
-            format!(
-                "field `seconds`: {} must be above 0 and at most {MAX_SECONDS}",
-                self.seconds
-            )
-        });
-        problems.unless(self.keys.len() < 2 || self.targets.is_empty(), || {
-            "field `keys`: several sizes have no targets; leave out `target`".into()
-        });
-        let few = self.keys.iter().find(|&&keys| keys < MIN_KEYS);
-        problems.unless(few.is_none(), || {
-            format!(
-                "field `keys`: {} is too few; {MIN_KEYS} or more are needed",
-                few.unwrap_or(&0)
-            )
-        });
-        let many = self.frozen.iter().find(|&&frozen| frozen > MAX_THREADS);
-        problems.unless(many.is_none(), || {
-            format!(
-                "field `frozen`: {} is not between 0 and {MAX_THREADS}",
-                many.unwrap_or(&0)
-            )
-        });
-        validate_list(problems, "subjects", &self.subjects);
-        validate_list(problems, "frozen", &self.frozen);
-        validate_list(problems, "keys", &self.keys);
-    }
-
-    fn validate_threads(&self, problems: &mut Problems) {
-        let Threads::List(list) = &self.threads else {
-            return;
-        };
-        problems.unless(!list.is_empty(), || {
-            "field `threads`: name at least one number, or \"auto\"".into()
-        });
-        for count in list {
-            let (Count::Exactly(threads) | Count::PerCore(threads)) = count;
-            problems.unless((1..=MAX_THREADS).contains(threads), || {
-                format!("field `threads`: {count} is not between 1 and {MAX_THREADS}")
-            });
+        if name.is_empty() || !name.bytes().all(fits) {
+            let what =
+                "must be lower-case letters, digits and hyphens, as it names the output files";
+            problems.add("name", format!("{name:?} {what}"));
         }
-        if let Some(twice) = first_repeated(list) {
-            problems.add(format!("field `threads`: {twice} appears twice"));
+        let title = "must not be empty, as it is the figure's title";
+        problems.unless(!self.title.trim().is_empty(), "title", title);
+        if !(1..=MAX_ROUNDS).contains(rounds) {
+            problems.add(
+                "rounds",
+                format!("{rounds} is not between 1 and {MAX_ROUNDS}"),
+            );
+        }
+        if !(*seconds > 0.0 && *seconds <= MAX_SECONDS) {
+            problems.add(
+                "seconds",
+                format!("{seconds} must be above 0 and at most {MAX_SECONDS}"),
+            );
+        }
+        let one_size = self.keys.len() < 2 || self.targets.is_empty();
+        let sizes = "several sizes have no targets; leave out `target`";
+        problems.unless(one_size, "keys", sizes);
+        problems.list("subjects", &self.subjects, "", |_| true);
+        let few = format!("too few; {MIN_KEYS} or more are needed");
+        problems.list("keys", &self.keys, &few, |&keys| keys >= MIN_KEYS);
+        let between = format!("not between 0 and {MAX_THREADS}");
+        problems.list("frozen", &self.frozen, &between, |&frozen| {
+            frozen <= MAX_THREADS
+        });
+        if let Threads::List(list) = &self.threads {
+            let between = format!("not between 1 and {MAX_THREADS}");
+            problems.list("threads", list, &between, |count| {
+                let (Count::Exactly(threads) | Count::PerCore(threads)) = count;
+                (1..=MAX_THREADS).contains(threads)
+            });
         }
     }
 
     fn validate_workloads(&self, problems: &mut Problems) {
-        problems.unless(!self.workloads.is_empty(), || {
-            "field `workload`: add at least one [[workload]] table".into()
-        });
+        let one = "add at least one [[workload]] table";
+        problems.unless(!self.workloads.is_empty(), "workload", one);
         for (index, workload) in self.workloads.iter().enumerate() {
             if let Err(error) = workload.validate() {
-                let (number, field) = (index + 1, error.field);
-                problems.add(format!(
-                    "[[workload]] number {number}, field `{field}`: {}",
-                    error.problem
-                ));
+                let (number, field, problem) = (index + 1, error.field, error.problem);
+                let problem = format!("[[workload]] number {number}, field `{field}`: {problem}");
+                problems.0.push(problem);
             }
-            problems.unless(!self.freezes() || workload.is_time_bounded(), || {
-                format!(
-                    "field `frozen`: {} ends when every key is done, and so never if a thread is frozen \
-                     with a lock; use a mix or lookups",
-                    workload.label()
-                )
-            });
+            if self.freezes() && !workload.is_time_bounded() {
+                let label = workload.label();
+                let why = "ends when every key is done, and so never if a thread is frozen with a lock; use a mix or lookups";
+                problems.add("frozen", format!("{label} {why}"));
+            }
         }
         if let Some(twice) = first_repeated(&self.workloads) {
             let (label, load) = (twice.label(), twice.load());
-            problems.add(format!(
-                "field `workload`: {label} at load factor {load} appears twice"
-            ));
+            problems.add(
+                "workload",
+                format!("{label} at load factor {load} appears twice"),
+            );
         }
     }
 
@@ -138,44 +127,30 @@ impl Experiment {
     fn validate_latency(&self, problems: &mut Problems) {
         let Some(latency) = &self.latency else { return };
         if let Err(problem) = latency.validate() {
-            problems.add(problem.to_string());
+            problems.0.push(problem.to_string());
         }
-        problems.unless(!self.freezes(), || {
-            "field `latency`: operations that wait for frozen threads never end; leave out `frozen`".into()
-        });
-        problems.unless(self.targets.is_empty(), || {
-            "field `latency`: operations that are timed show no ratios of throughputs; leave out `target`".into()
-        });
-        let whole = self.workloads.iter().find(|of| !of.is_time_bounded());
-        problems.unless(whole.is_none(), || {
-            format!(
-                "field `latency`: {} ends when every key is done, and is measured as a whole; use lookups, \
-                 a mix, ycsb or window",
-                whole.map(Workload::label).unwrap_or_default()
-            )
-        });
+        let frozen = "operations that wait for frozen threads never end; leave out `frozen`";
+        problems.unless(!self.freezes(), "latency", frozen);
+        let target = "operations that are timed show no ratios of throughputs; leave out `target`";
+        problems.unless(self.targets.is_empty(), "latency", target);
+        if let Some(whole) = self.workloads.iter().find(|of| !of.is_time_bounded()) {
+            let label = whole.label();
+            let why = "ends when every key is done, and is measured as a whole; use lookups, a mix, ycsb or window";
+            problems.add("latency", format!("{label} {why}"));
+        }
     }
 
     fn validate_targets(&self, problems: &mut Problems) {
-        problems.unless(self.targets.is_empty() || !self.freezes(), || {
-            "field `target`: ratios over subjects that frozen threads may stop are meaningless; leave out `frozen`"
-                .into()
-        });
+        let meaningful = self.targets.is_empty() || !self.freezes();
+        let frozen =
+            "ratios over subjects that frozen threads may stop are meaningless; leave out `frozen`";
+        problems.unless(meaningful, "target", frozen);
         for (index, target) in self.targets.iter().enumerate() {
             if let Err(problem) = target.validate(self) {
-                problems.add(format!("[[target]] number {}: {problem}", index + 1));
+                let problem = format!("[[target]] number {}: {problem}", index + 1);
+                problems.0.push(problem);
             }
         }
-    }
-}
-
-/// Checks that there is something in a list, and nothing twice.
-fn validate_list<T: PartialEq + std::fmt::Debug>(problems: &mut Problems, field: &str, list: &[T]) {
-    problems.unless(!list.is_empty(), || {
-        format!("field `{field}`: name at least one")
-    });
-    if let Some(twice) = first_repeated(list) {
-        problems.add(format!("field `{field}`: {twice:?} appears twice"));
     }
 }
 
@@ -194,89 +169,72 @@ mod tests {
     #[test]
     fn impossible_values_name_their_field_and_what_is_allowed() {
         let insert = "[[workload]]\nkind = 'insert'\nload = 0.9";
-        let twice = "[[workload]]\nkind = 'lookup-hit'\nload = 0.92";
-        let frozen_insert = format!("frozen = [2]\n{insert}");
-        let timed_insert = format!("latency = {{}}\n{insert}");
-        let timed_target = format!("latency = {{}}\n{TARGET}");
-        let frozen_target = format!("frozen = [0, 2]\n{TARGET}");
-        for (from, to, expected) in [
-            ("\"tiny\"", "\"../tiny\"", "`name`"),
-            ("\"A tiny sweep\"", "\" \"", "`title`"),
-            ("[\"lock-free\", \"roofline\"]", "[]", "`subjects`"),
+        let target = TARGET;
+        let with = |field: &str, table: &str| format!("{field}\n{table}");
+        for (to, expected) in [
             (
-                "\"roofline\"",
-                "\"lock-free\"",
-                "`subjects`: \"lock-free\" appears twice",
-            ),
-            ("[2, 1]", "[0, 1]", "`threads`: 0 is not between 1 and 1024"),
-            ("[2, 1]", "[1, 1]", "`threads`: 1 appears twice"),
-            ("[2, 1]", "[]", "`threads`"),
-            ("[2, 1]", "[1025]", "`threads`"),
-            ("[2, 1]", "\"all\"", "`threads`"),
-            ("[2, 1]", "[\"2y\"]", "`threads`"),
-            ("[2, 1]", "[\"0x\"]", "`threads`"),
-            ("[2, 1]", "[-1]", "`threads`"),
-            ("seed     = 7", "frozen = []", "`frozen`"),
-            (
-                "seed     = 7",
-                "frozen = [1, 1]",
-                "`frozen`: 1 appears twice",
-            ),
-            ("seed     = 7", "frozen = [1025]", "`frozen`: 1025"),
-            ("seed     = 7", "frozen = [-1]", "frozen"),
-            (
-                "seed     = 7",
-                &frozen_insert,
+                with("frozen = [2]", insert),
                 "`frozen`: insert ends when every key is done",
             ),
-            ("seed     = 7", &frozen_target, "`target`: ratios over"),
+            (with("frozen = [0, 2]", target), "`target`: ratios over"),
+            (with("latency = {}", insert), "`latency`: insert ends when"),
+            (with("latency = {}", target), "leave out `target`"),
+            (with("latency = {}", "frozen = [1]"), "leave out `frozen`"),
             (
-                "seed     = 7",
-                "pinning = \"spread\"",
-                "`pinning`: \"spread\" is none of \"cores\", \"compact\"",
-            ),
-            ("seed     = 7", &timed_insert, "`latency`: insert ends when"),
-            ("seed     = 7", &timed_target, "leave out `target`"),
-            (
-                "seed     = 7",
-                "latency = {}\nfrozen = [1]",
-                "leave out `frozen`",
+                with("[[workload]]\nkind = 'insert'", "load = 0.9\nlod = 1"),
+                "unknown field `lod`",
             ),
             (
-                "seed     = 7",
-                "latency = { offered = [-1] }",
-                "`latency.offered`: -1",
-            ),
-            ("seed     = 7", "speed = 7", "unknown field `speed`"),
-            (
-                "rounds   = 2",
-                "rounds = 0",
-                "`rounds`: 0 is not between 1 and 1000",
-            ),
-            ("0.01", "0.0", "`seconds`"),
-            ("0.01", "nan", "`seconds`"),
-            ("0.01", "-1.0", "`seconds`"),
-            ("1000", "0", "`keys`: 0 is too few; 1000 or more"),
-            ("1000", "-5", "keys"),
-            ("1000", "1e3.5", "line 8"),
-            ("1000", "1000.5", "`keys`: 1000.5 is not a whole number"),
-            ("1000", "[]", "`keys`"),
-            ("1000", "[1000, 999]", "`keys`: 999"),
-            ("1000", "[1000, 1000]", "`keys`: 1000 appears twice"),
-            ("load = 0.92", "load = 1.5", "`load`"),
-            ("load = 0.92", "load = 0.99", "number 1, field `load`"),
-            ("load = 0.92", "load = 0.92\nlod = 1", "unknown field `lod`"),
-            ("lookup = 90", "lookup = 91", "sum to 100"),
-            ("insert = 5", "insert = 4", "equal"),
-            ("\"mix\"", "\"upsert\"", "`upsert`"),
-            (
-                "seed     = 7",
-                twice,
+                "[[workload]]\nkind = 'lookup-hit'\nload = 0.92".into(),
                 "`workload`: lookup-hit at load factor 0.92 appears twice",
             ),
         ] {
-            let error = complaint(from, to);
+            let error = complaint("seed     = 7", &to);
             assert!(error.contains(expected), "{to}: {error}");
+        }
+        // What is replaced, by what, and what the error has.
+        for line in "
+            \"tiny\" | \"../tiny\" | `name`
+            \"A tiny sweep\" | \" \" | `title`
+            [\"lock-free\", \"roofline\"] | [] | `subjects`
+            \"roofline\" | \"lock-free\" | `subjects`: \"lock-free\" appears twice
+            [2, 1] | [0, 1] | `threads`: 0 is not between 1 and 1024
+            [2, 1] | [1, 1] | `threads`: 1 appears twice
+            [2, 1] | [] | `threads`
+            [2, 1] | [1025] | `threads`
+            [2, 1] | \"all\" | `threads`
+            [2, 1] | [\"2y\"] | `threads`
+            [2, 1] | [\"0x\"] | `threads`
+            [2, 1] | [-1] | `threads`
+            seed     = 7 | frozen = [] | `frozen`
+            seed     = 7 | frozen = [1, 1] | `frozen`: 1 appears twice
+            seed     = 7 | frozen = [1025] | `frozen`: 1025
+            seed     = 7 | frozen = [-1] | frozen
+            seed     = 7 | pinning = \"spread\" | `pinning`: \"spread\" is none of \"cores\", \"compact\"
+            seed     = 7 | latency = { offered = [-1] } | `latency.offered`: -1
+            seed     = 7 | speed = 7 | unknown field `speed`
+            rounds   = 2 | rounds = 0 | `rounds`: 0 is not between 1 and 1000
+            0.01 | 0.0 | `seconds`
+            0.01 | nan | `seconds`
+            0.01 | -1.0 | `seconds`
+            1000 | 0 | `keys`: 0 is too few; 1000 or more
+            1000 | -5 | keys
+            1000 | 1e3.5 | line 8
+            1000 | 1000.5 | `keys`: 1000.5 is not a whole number
+            1000 | [] | `keys`
+            1000 | [1000, 999] | `keys`: 999
+            1000 | [1000, 1000] | `keys`: 1000 appears twice
+            load = 0.92 | load = 1.5 | `load`
+            load = 0.92 | load = 0.99 | number 1, field `load`
+            lookup = 90 | lookup = 91 | sum to 100
+            insert = 5 | insert = 4 | equal
+            \"mix\" | \"upsert\" | `upsert`"
+            .lines()
+            .skip(1)
+        {
+            let parts: Vec<_> = line.trim().split(" | ").collect();
+            let error = complaint(parts[0], parts[1]);
+            assert!(error.contains(parts[2]), "{line}: {error}");
         }
     }
 

@@ -73,14 +73,11 @@ impl Target {
     }
 
     fn validate_subjects(&self, subjects: &[String]) -> Result<()> {
-        for (field, subject) in [
-            ("subject", Some(&self.subject)),
-            ("over", self.over.as_ref()),
-        ] {
+        let over = self.over.iter().map(|over| ("over", over));
+        for (field, subject) in [("subject", &self.subject)].into_iter().chain(over) {
             ensure!(
-                subject.is_none_or(|subject| subjects.contains(subject)),
-                "field `{field}`: {:?} is none of the experiment's subjects, which are {}",
-                subject.map_or("", String::as_str),
+                subjects.contains(subject),
+                "field `{field}`: {subject:?} is none of the experiment's subjects, which are {}",
                 subjects.join(", ")
             );
         }
@@ -91,16 +88,14 @@ impl Target {
     /// differ at each.
     fn validate_threads(&self, threads: &Threads) -> Result<()> {
         if let Threads::List(list) = threads {
+            let known: Vec<_> = list.iter().map(|count| format!("{count:?}")).collect();
             let of = |&threads| ("threads", threads);
             let over = self.over_threads.map(|threads| ("over_threads", threads));
             for (field, threads) in self.threads.iter().map(of).chain(over) {
                 ensure!(
                     list.contains(&Count::Exactly(threads)),
                     "field `{field}`: the experiment does not measure {threads} threads, but {}",
-                    list.iter()
-                        .map(Count::to_string)
-                        .collect::<Vec<_>>()
-                        .join(", ")
+                    known.join(", ")
                 );
             }
         }

@@ -15,7 +15,7 @@ pub enum Threads {
 }
 
 /// One thread count.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 pub enum Count {
     /// Exactly this many.
     Exactly(usize),
@@ -51,7 +51,7 @@ impl Threads {
     }
 }
 
-impl fmt::Display for Count {
+impl fmt::Debug for Count {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Self::Exactly(threads) => write!(formatter, "{threads}"),
@@ -65,7 +65,7 @@ impl fmt::Display for Threads {
         match self {
             Self::Auto => formatter.write_str("auto"),
             Self::List(list) => {
-                let list: Vec<_> = list.iter().map(Count::to_string).collect();
+                let list: Vec<_> = list.iter().map(|count| format!("{count:?}")).collect();
                 formatter.write_str(&list.join(",").replace('"', ""))
             }
         }

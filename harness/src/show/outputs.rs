@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
 use super::files::{Staged, create, write};
-use super::print::{note, say};
+use super::print::{leaves_files, note, say};
+use crate::machine::Compiler;
 use crate::show::sidecar::Sidecar;
 
 /// The paths of a run's files.
@@ -46,13 +48,21 @@ impl Outputs {
         Self::beside(&directory.join(format!("{name}.csv")))
     }
 
-    /// Checks that files can be written: writes this description of a run that is about to begin,
-    /// and removes it again, and the directory too if it did not exist.
+    /// Checks that this build measures and that files can be written: writes this description of a
+    /// run that is about to begin, and removes it again, and the directory too if it did not exist.
     ///
     /// # Errors
     ///
     /// Fails if the directory cannot be created or written, or the disk is full.
     pub fn check(&self, sidecar: &Sidecar) -> Result<()> {
+        static NOTED: AtomicBool = AtomicBool::new(false);
+        leaves_files();
+        if sidecar.run.simulated.is_empty() {
+            let notes = check_build(&sidecar.compiler, !cfg!(debug_assertions))?;
+            if !NOTED.swap(true, Ordering::Relaxed) {
+                notes.iter().for_each(|text| note!("note: {text}"));
+            }
+        }
         let directory = self.csv.parent().unwrap_or(Path::new(""));
         let is_new = !directory.exists();
         let written = create(directory)
@@ -97,6 +107,24 @@ impl Outputs {
     fn exist(&self) -> bool {
         self.paths().iter().any(|path| path.exists())
     }
+}
+
+/// What is said of speeds in a build that observes accesses.
+const OBSERVES: &str = "this build, with the feature `simulation`, observes every access to shared memory, which makes it slower: \
+     measure with `cargo run --release -p harness --` and the command, without that feature";
+
+/// Refuses to measure in a build that is made to simulate; one that is not optimised, as tests are,
+/// goes on. Returns how the build differs from those whose results are published.
+fn check_build(compiler: &Compiler, optimised: bool) -> Result<Vec<String>> {
+    ensure!(!(compiler.simulation && optimised), OBSERVES);
+    let observes = compiler.simulation.then(|| OBSERVES.to_owned());
+    let profile = compiler.other_profile().map(|profile| {
+        format!(
+            "this build is of the profile {profile}, and its results say so; figures to publish are \
+             measured with `cargo run --profile figures`"
+        )
+    });
+    Ok(observes.into_iter().chain(profile).collect())
 }
 
 /// Writes rows, description and figure, if there is one, of a finished run. If one cannot be
@@ -195,5 +223,25 @@ mod tests {
                 assert_eq!(fs::read_to_string(path).unwrap(), run, "{}", path.display());
             }
         }
+    }
+
+    /// The feature makes all measurements slow.
+    #[test]
+    fn a_build_that_simulates_does_not_measure() {
+        let notes = |simulation, optimised, profile: &str| {
+            let profile = profile.to_owned();
+            let compiler = Compiler {
+                simulation,
+                profile,
+                ..Compiler::default()
+            };
+            check_build(&compiler, optimised)
+                .map(|notes| notes.len())
+                .ok()
+        };
+        assert_eq!(notes(true, true, "figures"), None);
+        assert_eq!(notes(true, false, "figures"), Some(1));
+        assert_eq!(notes(false, true, "figures"), Some(0));
+        assert_eq!(notes(false, true, "release"), Some(1));
     }
 }

@@ -38,13 +38,6 @@ macro_rules! studies {
         }
 
         impl Command {
-            /// Returns whether the command writes files besides what it prints.
-            pub fn leaves_files(&self) -> bool {
-                match self {
-                    $(Self::$name(options) => options.leaves_files(),)+
-                }
-            }
-
             /// Measures, and writes the results.
             pub fn run(&self, registry: &Registry) -> Result<Ending> {
                 match self {

@@ -89,11 +89,6 @@ where
         Ok(true)
     }
 
-    /// Returns whether the command writes files.
-    fn leaves_files(&self) -> bool {
-        true
-    }
-
     /// Returns the number of steps of an uninterrupted [`measure`](Self::measure).
     fn steps(&self) -> u64;
 
@@ -123,10 +118,6 @@ impl<S: Study> Options<S>
 where
     Vec<S::Row>: Presented,
 {
-    pub fn leaves_files(&self) -> bool {
-        self.study.leaves_files()
-    }
-
     /// Measures, prints the table, and writes rows, description and figure. If one of these cannot
     /// be written, the others still are. The first Ctrl-C ends the measurement early.
     pub fn run(&self, registry: &Registry) -> Result<Ending> {

@@ -86,7 +86,7 @@ fn a_study_that_is_interrupted_twice_leaves_no_file_behind() {
     let mut study = command.spawn().unwrap();
     let mut lines = BufReader::new(study.stderr.take().unwrap()).lines();
     // What is noted of the build comes before.
-    assert!(lines.any(|line| !line.unwrap().starts_with("note: ")));
+    assert!(lines.any(|line| !line.unwrap().trim_start().starts_with("note: ")));
     interrupt(&study);
     assert!(lines.any(|line| line.unwrap().contains("Stopping")));
     interrupt(&study);

@@ -266,10 +266,6 @@ impl Study for Kcas {
         Ok(!self.check)
     }
 
-    fn leaves_files(&self) -> bool {
-        !self.check
-    }
-
     fn steps(&self) -> u64 {
         let cases = Workload::ALL.len() * MAX_ENTRIES * self.threads().len();
         (self.rounds * cases * ENGINES.len()) as u64

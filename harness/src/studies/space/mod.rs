@@ -29,10 +29,6 @@ studies! {
 }
 
 impl Space {
-    pub fn leaves_files(&self) -> bool {
-        self.what.leaves_files()
-    }
-
     /// See [`Options::run`].
     pub fn run(&self, registry: &Registry) -> Result<Ending> {
         self.what.run(registry)
