@@ -47,6 +47,9 @@ pub(crate) struct Watch {
     values: HashMap<Place, u64>,
     /// What the words of each array mean.
     arrays: Vec<Vec<u64>>,
+    /// The last operation of each thread, and the last installation.
+    begun: HashMap<usize, Vec<Entry>>,
+    installs: HashMap<usize, (KcasTag, u64)>,
     shown: HashMap<u64, Operation>,
     /// Operations that are over: late helpers still install for them.
     over: HashMap<u64, Operation>,
@@ -149,6 +152,10 @@ impl Watch {
                 let is = held.or((!known).then_some(0));
                 self.values.extend(is.map(|value| (place, value)));
             }
+            Event::Begins(owner, entries) => drop(self.begun.insert(owner, entries)),
+            Event::Installs(installer, target, old) => {
+                self.installs.insert(installer, (target, old));
+            }
             Event::Array(words) => {
                 let array = self.arrays.len();
                 let mut means = Vec::new();
@@ -220,41 +227,27 @@ impl Watch {
                 Some(operation) => operation.array,
                 None => return Ok(()),
             },
-            _ => return Ok(()),
+            Place::InstallSequence(_) => return Ok(()),
         };
         let means = (0..self.arrays[array].len()).map(|index| self.means(array, index));
         let means = means.collect::<Result<Vec<_>, _>>()?;
         let meant = std::mem::replace(&mut self.arrays[array], means.clone());
+        let mut then = meant.clone();
         match (action, place) {
-            (Some("exchange one word"), Place::Word(_, index)) => {
-                let mut others = (0..means.len()).filter(|&other| other != index);
-                require(
-                    others.all(|other| meant[other] == means[other]),
-                    "another word changes",
-                )?;
-            }
-            (
-                Some("owner decides for success" | "helper decides for success"),
-                Place::Status(owner),
-            ) => {
-                let mut then = meant.clone();
+            (Some("exchange one word"), Place::Word(_, index)) => then[index] = means[index],
+            (Some(action), Place::Status(owner)) if action.ends_with("decides for success") => {
                 for entry in &self.shown[&self.current(owner).raw()].entries {
-                    require(
-                        meant[entry.index] == entry.expected,
-                        "a word does not mean the expected value",
-                    )?;
+                    let found = meant[entry.index] == entry.expected;
+                    require(found, "a word does not mean the expected value")?;
                     then[entry.index] = entry.new;
                 }
-                require(
-                    means == then,
-                    "not exactly the operation's words take their new values",
-                )?;
             }
-            _ => require(
-                means == meant,
-                "what a word means changes, at no linearization point",
-            )?,
+            _ => {}
         }
+        require(
+            means == then,
+            "what words mean changes, at no linearization point",
+        )?;
         if means != meant {
             self.moments.push(means);
         }
@@ -327,7 +320,8 @@ impl Watch {
         self.any_order || self.word(array, index) == Word::Kcas(tag)
     }
 
-    /// Whether the word holds a tag of the operation, or an installation over its owner's.
+    /// Whether the word holds a tag of the operation, or an installation over its owner's, which could put one back. (One over
+    /// a value may be of a helper that will find the operation over: if not, it becomes a tag of it, which no action does.)
     fn is_held(&self, tag: KcasTag, array: usize, index: usize) -> bool {
         match self.word(array, index) {
             Word::Kcas(found) | Word::Owner(found) => found == tag,
@@ -340,16 +334,6 @@ impl Watch {
     fn is_over(&self, found: InstallTag, tag: KcasTag) -> bool {
         let installation = self.installed.get(&found.raw());
         installation.is_some_and(|installation| installation.old == tag.owner_raw())
-    }
-
-    /// Whether nothing of a decided operation is left in a word, or can come back. (An installation over a value may be of a
-    /// helper that will find the operation over: if not, it becomes a tag of it.)
-    fn is_clean(&self, tag: KcasTag, array: usize, index: usize) -> bool {
-        match self.word(array, index) {
-            Word::Kcas(found) | Word::Owner(found) => found != tag,
-            Word::Install(found) => !self.is_over(found, tag),
-            Word::Value(_) => true,
-        }
     }
 
     /// Whether all entries of an operation, or those below `index`, are as they must be.
@@ -368,14 +352,9 @@ impl Watch {
     fn show(&mut self, tag: KcasTag, array: usize) {
         let owner = tag.thread();
         if !self.shown.contains_key(&tag.raw()) {
-            let entries = (0..self.value(Place::Len(owner)) as usize).map(|at| Entry {
-                index: self.value(Place::Index(owner, at)) as usize,
-                expected: self.value(Place::Expected(owner, at)),
-                new: self.value(Place::New(owner, at)),
-            });
             let operation = Operation {
                 array,
-                entries: entries.collect(),
+                entries: self.begun.get(&owner).cloned().unwrap_or_default(),
                 differed: false,
             };
             self.shown.insert(tag.raw(), operation);
@@ -406,7 +385,7 @@ impl Watch {
                     require(decided, "the last operation is undecided")?;
                     let array = operation.array;
                     let mut entries = operation.entries.iter();
-                    let clean = entries.all(|entry| self.is_clean(last, array, entry.index));
+                    let clean = entries.all(|entry| !self.is_held(last, array, entry.index));
                     require(
                         clean,
                         "a tag of the last operation is left, or can come back",
@@ -431,7 +410,6 @@ impl Watch {
             }
             // While nobody else has the array.
             Place::Word(..) => Ok(Some("exchange one word")),
-            _ => Ok(None),
         }
     }
 
@@ -469,7 +447,7 @@ impl Watch {
                 require(holds, why)?;
                 Ok(Some(action))
             }
-            _ => Err("a field of a record is stored, not exchanged"),
+            Place::InstallSequence(_) => Err("a number is stored, not exchanged"),
         }
     }
 
@@ -496,9 +474,8 @@ impl Watch {
                 let installer = tag.thread();
                 let current = self.value(Place::InstallSequence(installer));
                 require(current == tag.sequence(), "it is not the installer's last")?;
-                let recorded = self.value(Place::InstallOld(installer));
-                require(recorded == was, "its record names another word")?;
-                let target = KcasTag::from_raw(self.value(Place::InstallTarget(installer)));
+                let (target, old_word) = *self.installs.get(&installer).ok_or("it never began")?;
+                require(old_word == was, "its record names another word")?;
                 let state = self.state(target);
                 if installer == target.thread() && state == Some(State::Undecided) {
                     self.show(target, array);
@@ -576,7 +553,10 @@ impl Watch {
             }
             (Word::Value(_), Word::Owner(_), Word::Value(_)) => self.saw("see a word differ"),
             (_, Word::Install(tag), Word::Kcas(found))
-                if self.value(Place::InstallTarget(tag.thread())) == found.raw() =>
+                if self
+                    .installs
+                    .get(&tag.thread())
+                    .is_some_and(|(target, _)| *target == found) =>
             {
                 self.saw("find the confirmed tag");
             }
@@ -588,7 +568,7 @@ impl Watch {
             }
             (Word::Install(_), ..) => self.saw("finish: read decided"),
             (Word::Owner(tag), Word::Value(_), _)
-                if is_of_this_thread(tag.thread()) && self.is_clean(tag, array, index) =>
+                if is_of_this_thread(tag.thread()) && !self.is_held(tag, array, index) =>
             {
                 self.saw("withdraw: find nothing left");
             }

@@ -18,6 +18,8 @@ use crate::entry::{Entries, Entry, MAX_ENTRIES};
 use crate::sync::{AtomicU64, OnFirstUse, Ordering, shared_static};
 use crate::tagged::{InstallTag, KcasTag, next_sequence};
 use crate::thread_id::{MAX_THREADS, ThreadId};
+#[cfg(any(kcas_loom, all(test, feature = "steps")))]
+use crate::watch::{Event, Place, report};
 
 /// State of an operation. It leaves `Undecided` once and never returns to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,22 +137,6 @@ impl Record {
         &chunk[thread % RECORDS_PER_CHUNK]
     }
 
-    /// Names its fields to a [watcher](crate::watch).
-    #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-    fn name(&self, thread: usize) {
-        use crate::watch::Place;
-        self.status.name(Place::Status(thread));
-        self.len.name(Place::Len(thread));
-        for (at, entry) in self.entries.iter().enumerate() {
-            entry.index.name(Place::Index(thread, at));
-            entry.expected.name(Place::Expected(thread, at));
-            entry.new.name(Place::New(thread, at));
-        }
-        self.install_sequence.name(Place::InstallSequence(thread));
-        self.install_target.name(Place::InstallTarget(thread));
-        self.install_old.name(Place::InstallOld(thread));
-    }
-
     /// Loads the [`status`].
     fn status(&self) -> u64 {
         // SeqCst: the decision is the linearization point of every entry (see the crate's docs,
@@ -190,7 +176,10 @@ impl Own {
 pub(crate) fn begin_kcas(owner: &ThreadId, entries: &[Entry]) -> Own {
     let record = Record::of(owner.index());
     #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-    record.name(owner.index());
+    {
+        record.status.name(Place::Status(owner.index()));
+        report(Event::Begins(owner.index(), entries.to_vec()));
+    }
     // Relaxed: a helper can only have changed the state of the previous operation; whatever state
     // is read here, the sequence number beside it is the owner's own last one.
     let last = record.status.load(Ordering::Relaxed) >> 2;
@@ -281,7 +270,11 @@ fn decide_in(record: &Record, tag: KcasTag, verdict: State) -> Result<u64, u64> 
 pub(crate) fn begin_install(installer: &ThreadId, target: KcasTag, old: u64) -> InstallTag {
     let record = Record::of(installer.index());
     #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-    record.name(installer.index());
+    {
+        let number = Place::InstallSequence(installer.index());
+        record.install_sequence.name(number);
+        report(Event::Installs(installer.index(), target, old));
+    }
     // Relaxed: only the owner of a record writes this field.
     let last = record.install_sequence.load(Ordering::Relaxed);
     let sequence = next_sequence(last);

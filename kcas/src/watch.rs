@@ -5,20 +5,18 @@ use std::ops::Range;
 use std::panic::Location;
 use std::rc::Rc;
 
+use crate::entry::Entry;
+use crate::tagged::KcasTag;
+
 /// What an atomic is to the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
     /// A word: its array, by number, and its index.
     Word(usize, usize),
-    /// A field of a thread's record.
+    /// The status of a thread's operation.
     Status(usize),
-    Len(usize),
-    Index(usize, usize),
-    Expected(usize, usize),
-    New(usize, usize),
+    /// The number of a thread's installation.
     InstallSequence(usize),
-    InstallTarget(usize),
-    InstallOld(usize),
 }
 
 /// What has happened.
@@ -29,6 +27,10 @@ pub(crate) enum Event {
         place: Place,
         held: Option<u64>,
     },
+    /// A thread begins an operation with these entries.
+    Begins(usize, Vec<Entry>),
+    /// A thread begins an installation, for this operation, over what is there.
+    Installs(usize, KcasTag, u64),
     /// A new array has words at these addresses, which hold these values.
     Array(Vec<(usize, u64)>),
     /// An array had these addresses, and is no more.
