@@ -22,8 +22,8 @@ mod tally;
 /// Measures concurrent filters against each other with pinned threads, draws the figures, and
 /// checks that the answers are right.
 ///
-/// Start with `harness reproduce`: in a few minutes it measures the lock-free cuckoo filter beside
-/// its rivals and writes a CSV file, a figure and a description of the machine to `results/`.
+/// Start with `harness reproduce`: in five minutes it measures the lock-free cuckoo filter in pairs
+/// with its rivals, and writes a CSV file, a figure and a description of the machine to `results/`.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100)]
 struct Cli {
@@ -80,13 +80,13 @@ enum Command {
     /// Measure the lock-free filter against its rivals: figures, ratios, and a page that shows
     /// them.
     ///
-    /// Runs experiments/quick.toml, or with --full everything that the figures of a paper need:
+    /// Runs `pair` with its defaults, or with --full everything that the figures of a paper need: also
     /// throughput against threads within and beyond the caches, oversubscription, latency, rivals,
     /// load factor, hits, skew, mixes, ablations, layouts, memory, K-CAS, stalls, and simulated
     /// machines with many cores. Files and Ctrl-C are as for `sweep`; the page is report.html. Figures
     /// to publish are measured with `cargo run --profile figures -p harness -- reproduce --full`.
     Reproduce {
-        /// Run for a few minutes on two cores; the default.
+        /// Run pairs alone, five minutes on two cores; the default. --rounds is the number of processes.
         #[arg(long, conflicts_with = "full")]
         quick: bool,
         /// Run everything: about an hour and a quarter on two cores, with 4 GB of memory. Goes up to

@@ -19,10 +19,9 @@ use crate::studies::kinds::read_any;
 use crate::studies::sweep::command as sweep;
 use crate::subjects::registry::Registry;
 
-/// The experiments of `reproduce --quick` and `reproduce --full`. On two cores all of it, builds
-/// included, takes an hour and a quarter, the limit we set: the eleven minutes of `sizes.toml` and
-/// the four of `rivals-large.toml` would be too many.
-const QUICK: &[&str] = &["quick.toml"];
+/// The experiments of `reproduce --full`. On two cores all of it, builds included, takes an hour and
+/// a quarter, the limit we set: the eleven minutes of `sizes.toml` and the four of
+/// `rivals-large.toml` would be too many.
 const FULL: &[&str] = &[
     "full.toml",
     "full-large.toml",
@@ -36,7 +35,7 @@ const FULL: &[&str] = &[
     "ablations.toml",
 ];
 
-/// A command that `--full` runs in a process of its own, so that nothing it leaves behind, such as
+/// A command that runs in a process of its own, so that nothing it leaves behind, such as
 /// threads of an engine that never end, disturbs another.
 struct Step {
     /// Name of its results.
@@ -55,9 +54,10 @@ const fn step(name: &'static str, feature: Option<&'static str>, line: &'static 
     }
 }
 
-/// Simulated are as many rounds as are measured. With ten times as many operations, throughputs differ by
+/// The first is all of `--quick`. Simulated are as many rounds as are measured. With ten times as many operations, throughputs differ by
 /// 2 %; with half as many, by up to a fifth.
-const STEPS: [Step; 5] = [
+const STEPS: [Step; 6] = [
+    step("pair", None, "pair"),
     step("layouts", None, "space layouts"),
     step("memory", None, "space memory"),
     step("kcas", None, "kcas"),
@@ -70,24 +70,28 @@ const STEPS: [Step; 5] = [
     ),
 ];
 
-/// Runs the experiments in `directory`.
+/// Measures pairs, or with `full` all experiments in `directory` and all studies; then writes the page.
 pub(super) fn reproduce(
     registry: &Registry,
     full: bool,
     directory: &Path,
     options: &sweep::Options,
 ) -> Result<Ending> {
-    let files = if full { FULL } else { QUICK };
-    let files: Vec<_> = files.iter().map(|file| directory.join(file)).collect();
+    let mut steps = &STEPS[..1];
     if full {
+        steps = &STEPS;
         let names = STEPS.map(|step| step.name).join(", ");
-        note!("The experiments are followed by {names}: about 20 min on two cores.");
+        note!("The experiments are followed by {names}: about 25 min on two cores.");
+        let files: Vec<_> = FULL.iter().map(|file| directory.join(file)).collect();
+        if sweep::sweep(registry, &files, options)? == Ending::Interrupted {
+            return Ok(Ending::Interrupted);
+        }
     }
-    if sweep::sweep(registry, &files, options)? == Ending::Interrupted {
-        return Ok(Ending::Interrupted);
+    if !full {
+        options.check_pairs()?;
     }
     let mut failed = Vec::new();
-    for step in STEPS.iter().filter(|_| full) {
+    for step in steps {
         // What another build has made, it has to judge itself: a sweep decides what --resume skips,
         // and a simulation begins again.
         if options.resume && step.feature.is_none() && is_complete(&options.out, step.name)? {
@@ -147,6 +151,8 @@ fn arguments(step: &Step, directory: &Path, options: &sweep::Options) -> Vec<OsS
     if step.line.starts_with("sweep") {
         arguments.extend(options.resume.then(|| "--resume".into()));
         arguments.extend(options.binding());
+    } else if step.line == "pair" {
+        arguments.extend(options.of_pairs());
     }
     arguments.push("--out".into());
     arguments.push((&options.out).into());

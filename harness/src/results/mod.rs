@@ -4,6 +4,7 @@
 
 pub mod file;
 pub mod median;
+pub mod ranks;
 pub mod record;
 pub mod rows;
 pub mod series;

@@ -193,15 +193,19 @@ impl Judge {
         }
     }
 
-    /// The level at which at most one in twenty of those that pass is expected to be due to chance.
     fn corrected(&self) -> f64 {
-        let mut judged = self.judged.borrow().clone();
-        judged.sort_unstable_by(f64::total_cmp);
-        let rate = UNCORRECTED / judged.len() as f64;
-        let levels = (1..=judged.len()).map(|rank| rank as f64 * rate);
-        let passed = judged.iter().zip(levels).filter(|&(p, level)| *p <= level);
-        passed.last().map_or(0.0, |(_, level)| level)
+        benjamini_hochberg(&self.judged.borrow(), UNCORRECTED)
     }
+}
+
+/// Returns the level at which, of those of these probabilities that pass, at most this share is expected
+/// to be due to chance.
+pub(crate) fn benjamini_hochberg(by_chance: &[f64], share: f64) -> f64 {
+    let mut sorted = by_chance.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let levels = (1..=sorted.len()).map(|rank| rank as f64 * share / sorted.len() as f64);
+    let passed = sorted.iter().zip(levels).filter(|&(p, level)| *p <= level);
+    passed.last().map_or(0.0, |(_, level)| level)
 }
 
 /// The verdicts that have a mark.

@@ -6,6 +6,7 @@ pub mod cuckoo_hashing;
 pub mod growth;
 pub mod kcas;
 pub mod kinds;
+pub mod pair;
 pub mod report;
 pub mod soak;
 pub mod space;
@@ -24,6 +25,7 @@ use cuckoo_hashing::CuckooHashing;
 use growth::Growth;
 use kcas::Kcas;
 use kinds::Kind;
+use pair::Pair;
 use space::{Space, layouts, memory, theory};
 use study::{Options, Study};
 pub use subprocess::One;
@@ -50,6 +52,7 @@ macro_rules! studies {
 use studies;
 
 studies! {
+    Pair(Options<Pair>),
     Kcas(Options<Kcas>),
     Space(Space),
     CuckooHashing(Options<CuckooHashing>),
@@ -58,6 +61,7 @@ studies! {
 
 /// The kinds of rows of these studies.
 const KINDS: &[Kind] = &[
+    Kind::of::<<Pair as Study>::Row>(),
     Kind::of::<layouts::Row>(),
     Kind::of::<<Kcas as Study>::Row>(),
     Kind::of::<memory::Row>(),

@@ -16,7 +16,8 @@ use crate::show::page::{self, Section};
 use crate::show::sidecar::Sidecar;
 
 /// The order in which a reader should meet the experiments; others follow by name.
-const ORDER: [&str; 27] = [
+const ORDER: [&str; 28] = [
+    "pair",
     "quick",
     "full",
     "full-large",

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::kcas::contest::Contest;
+use super::pair;
 use super::space::memory::Memory;
 use crate::show::print::Stdout;
 use crate::subjects::registry::Registry;
@@ -25,15 +26,19 @@ const COMMAND: &str = "one-measurement";
 pub(super) enum Task {
     Kcas(Contest),
     Memory(Memory),
+    Pair(pair::One),
 }
 
 impl Task {
     /// Measures in a new process, which [prints](print) one row.
     pub(super) fn measure<R: DeserializeOwned>(&self) -> Result<R> {
-        let arguments = [COMMAND.to_owned(), toml::to_string(self)?];
-        rows(arguments)?
-            .pop()
-            .context("the process printed no result")
+        let row = self.measure_all()?.pop();
+        row.context("the process printed no result")
+    }
+
+    /// Measures in a new process, which [prints](print) the rows.
+    pub(super) fn measure_all<R: DeserializeOwned>(&self) -> Result<Vec<R>> {
+        rows([COMMAND.to_owned(), toml::to_string(self)?])
     }
 }
 
@@ -51,6 +56,7 @@ impl One {
         match toml::from_str(&self.task)? {
             Task::Kcas(contest) => contest.run_here(),
             Task::Memory(memory) => print(&[memory.measure_here(registry)?]),
+            Task::Pair(one) => print(&one.measure(registry)?),
         }
     }
 }

@@ -38,6 +38,13 @@ const REFUSED: &str = "
 2 | check --subjects lock-free --patience inf | --patience | at most 604800
 2 | check --subjects lock-free --round 1000000 | --seed
 2 | check --seconds 1 | --subjects
+2 | pair lock-free | <B>
+1 | pair lock-free word-look | did you mean \"word-lock\"?
+1 | pair lock-free lock-free | named twice
+1 | pair fastbloom word-lock | cannot remove | give --workload lookup,fill
+1 | pair --workload lookup,lookup | --workload
+2 | pair --processes 0 | --processes
+2 | pair --keys 999 | --keys
 2 | kcas --threads 0 | error: invalid value
 2 | kcas --threads 1,257 | error: invalid value
 2 | kcas --rounds 0 | error: invalid value

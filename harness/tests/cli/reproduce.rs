@@ -3,18 +3,16 @@
 use crate::place::{Place, TINY, TINY_ROWS, has, rows};
 
 #[test]
-fn reproduce_takes_experiments_from_where_it_is_told_or_from_here() {
+fn reproduce_measures_pairs_and_leaves_a_page() {
     let place = Place::new();
-    place.write("mine/quick.toml", TINY.replace("tiny", "quick"));
-    place.write("experiments/quick.toml", TINY.replace("tiny", "here"));
-    for (line, name) in [
-        ("reproduce --experiments mine", "quick"),
-        ("reproduce --quick", "here"),
-    ] {
-        place.run(line).prints(&["over segment-lock"]);
-        let csv = place.text(&format!("results/{name}.csv"));
-        assert_eq!(rows(&csv), TINY_ROWS);
-    }
+    let tiny = "--subjects lock-free,word-lock,fastbloom --threads 1 --rounds 1 --seconds 0.001";
+    place
+        .run(&format!("reproduce {tiny}"))
+        .prints(&["over itself", "over fastbloom"]);
+    assert_eq!(rows(&place.text("results/pair.csv")), 4 * 3 + 2);
+    has(&place.text("results/report.html"), &["of 4 cases"]);
+    let refused = place.ends(1, "reproduce --quick --cores 0");
+    refused.notes(&["--cores", "--full"]);
 }
 
 #[test]

@@ -19,7 +19,24 @@ struct Study {
     page: &'static str,
 }
 
-const STUDIES: [Study; 6] = [
+const STUDIES: [Study; 7] = [
+    Study {
+        name: "pair",
+        line: "pair lock-free word-lock --against fastbloom --threads 2,1 --processes 2 --keys 1000 \
+               --seconds 0.001",
+        prints: &[
+            "over itself",
+            "over fastbloom",
+            "| Removes, from load factor 0.95 ",
+            "unknown",
+        ],
+        columns: "process,workload,threads,first,subject,ratio",
+        // Itself and one rival in four workloads, and what cannot remove in two.
+        rows: 2 * 2 * (4 * 3 + 2),
+        described: &["hand_over_ns = ", "ended = "],
+        figure: &["Throughput of lock-free over it", "fastbloom ("],
+        page: "lock-free over word-lock: of 8 cases",
+    },
     Study {
         name: "layouts",
         line: "space layouts --buckets 1000 --tables 1 --absent 10000",

@@ -27,6 +27,8 @@ pub(crate) struct Panel {
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) subject: String,
+    /// What stands behind its name in rows; may be empty.
+    pub(crate) note: String,
     pub(crate) points: Vec<(f64, Summary)>,
     pub(crate) look: Look,
     /// Single measurements.
@@ -58,9 +60,20 @@ impl Line {
     pub(crate) fn new(subject: impl Into<String>, points: Vec<(f64, Summary)>) -> Self {
         Self {
             subject: subject.into(),
+            note: String::new(),
             points,
             look: Look::Bars,
             dots: Vec::new(),
+        }
+    }
+}
+
+impl Line {
+    /// Returns its name in rows.
+    pub(super) fn named(&self) -> String {
+        match &*self.note {
+            "" => self.subject.clone(),
+            note => format!("{} ({note})", self.subject),
         }
     }
 }

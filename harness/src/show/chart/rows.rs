@@ -3,7 +3,7 @@
 use super::axis;
 use super::axis::{Scale, Span};
 use super::key::{DASHES, marks_of_places};
-use super::panel::{MANY, Panel};
+use super::panel::{Line, MANY, Panel};
 use super::style::{Style, corners};
 use super::svg::{Anchor, BLACK, Canvas, DARK, Frame, PALE, Stroke};
 use super::text::{TEXT_SIZE, widest};
@@ -25,8 +25,8 @@ impl Panel {
 
     /// Returns the width of the names beside the rows.
     pub(super) fn width_of_names(&self) -> f64 {
-        let names = self.lines.iter().map(|line| &*line.subject);
-        widest(names, TEXT_SIZE) + 4.0
+        let names: Vec<_> = self.lines.iter().map(Line::named).collect();
+        widest(names.iter().map(String::as_str), TEXT_SIZE) + 4.0
     }
 
     pub(super) fn draw_rows(
@@ -67,7 +67,7 @@ impl Panel {
             }
             if name_beside {
                 let place = (frame.left - 4.0, middle + 2.4);
-                canvas.text(place, TEXT_SIZE, Anchor::End, &line.subject);
+                canvas.text(place, TEXT_SIZE, Anchor::End, &line.named());
             }
             let marks = marks_of_places(places.len());
             for (index, (&place, (mark, share))) in places.iter().zip(marks).enumerate() {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::experiment::Experiment;
@@ -103,6 +103,40 @@ impl Options {
         let cores = (self.cores.clone()).map(|list| ["--cores".into(), list]);
         let arguments = pinning.into_iter().chain(cores).flatten();
         arguments.map(OsString::from).collect()
+    }
+
+    /// Returns the arguments of `pair` that change it as these options change an experiment. There,
+    /// processes are what rounds are here.
+    pub fn of_pairs(&self) -> Vec<OsString> {
+        let mut arguments = self.subjects.clone();
+        if let [_, _, more @ ..] = &self.subjects[..]
+            && !more.is_empty()
+        {
+            arguments.truncate(2);
+            arguments.push(format!("--against={}", more.join(",")));
+        }
+        let threads = self.threads.as_ref().map(|threads| {
+            let counts = threads.counts(Cores::detect().count());
+            let counts: Vec<_> = counts.iter().map(usize::to_string).collect();
+            format!("--threads={}", counts.join(","))
+        });
+        arguments.extend(threads);
+        arguments.extend(self.rounds.map(|rounds| format!("--processes={rounds}")));
+        arguments.extend(self.seconds.map(|seconds| format!("--seconds={seconds}")));
+        arguments.into_iter().map(OsString::from).collect()
+    }
+
+    /// Fails if there is an option that `pair` does not have.
+    pub fn check_pairs(&self) -> Result<()> {
+        let given = [
+            ("--keys", self.keys.is_some()),
+            ("--pinning", self.pinning.is_some()),
+            ("--cores", self.cores.is_some()),
+        ];
+        let given = given.iter().find(|(_, is_given)| *is_given);
+        given.map_or(Ok(()), |(option, _)| {
+            bail!("{option} changes experiments: use it with --full, or with `sweep`")
+        })
     }
 
     /// Returns the cores that the threads of an experiment are bound to.

@@ -1,0 +1,368 @@
+//! The `pair` study: subjects that take turns within milliseconds, in several processes. What one
+//! process has in common, such as where its memory lies and how far its cores are apart, differs from
+//! process to process by more than turns differ within it: so an interval is over processes.
+
+mod compared;
+mod shown;
+mod turns;
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+use subject::Operations;
+
+use crate::experiment::threads::MAX_THREADS;
+use crate::machine::pinning::Cores;
+use crate::results::rows::{Record, columns};
+use crate::run::order;
+use crate::show::sidecar::Run;
+use crate::studies::kcas::in_seconds;
+use crate::studies::study::{Progress, Study, seconds, within};
+use crate::studies::subprocess::Task;
+use crate::subjects::registry::{Registry, original};
+use crate::wording::counted;
+
+/// Compare subjects in pairs: how many times as fast is the first as each other one?
+///
+/// Subjects take turns of about a millisecond, in an order drawn anew for each round of turns, on
+/// pinned threads that stay. A ratio is taken within each round; a process contributes its median, and
+/// the interval is over the processes, which this command starts one after another. Each process has
+/// keys of its own, and tables at other places. The first subject also takes turns with itself, as
+/// NAME#2: what differs there is noise, and only what differs by more counts. So the answer is "faster",
+/// "slower", "equal within 2 %", or "unknown", which a quieter machine or more processes may change.
+///
+/// `harness pair lock-free word-lock --against fastbloom --workload lookup`
+///
+/// Prints one table, and writes pair.csv (one row per process, workload, number of threads and
+/// subject), pair.machine.toml and pair.svg; table and verdicts are made of these rows alone. With the
+/// defaults it takes about 5 minutes on two cores, and need not have them to itself. Ctrl-C ends it
+/// after the current process, and keeps the finished ones.
+#[derive(Clone, Debug, Args, Serialize)]
+pub struct Pair {
+    /// The subject that all others are compared with; `harness list` names them. By default lock-free.
+    #[arg(value_name = "A", requires = "second")]
+    pub first: Option<String>,
+    /// Its rival. If A and B are left out, the rivals are three locks and three published crates.
+    #[arg(value_name = "B")]
+    pub second: Option<String>,
+    /// Further rivals, separated by commas.
+    #[arg(long, value_name = "C,…", value_delimiter = ',')]
+    pub against: Vec<String>,
+    /// What the threads do, separated by commas; all by default.
+    #[arg(long, value_name = "W,…", value_delimiter = ',', default_values = ["lookup", "fill", "update"])]
+    pub workload: Vec<Work>,
+    /// Numbers of threads, separated by commas; by default one, and one for each core.
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = within(1..=MAX_THREADS as u64))]
+    pub threads: Vec<usize>,
+    /// Number of processes; with fewer than 6, no interval of 95 % can be given.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = within(1..=1_000))]
+    pub processes: usize,
+    /// Seconds of turns in each process, for each workload and number of threads.
+    #[arg(long, value_name = "S", default_value = "5.5", value_parser = seconds, allow_negative_numbers = true)]
+    #[serde(serialize_with = "in_seconds")]
+    pub seconds: Duration,
+    /// Keys of a table; so many fill it to its load factor.
+    #[arg(long, value_name = "N", default_value_t = 60_000, value_parser = within(1_000..=100_000_000))]
+    pub keys: usize,
+    /// Seed of keys and orders.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// The subjects where none are named.
+const FIRST: &str = "lock-free";
+const RIVALS: [&str; 6] = [
+    "word-lock",
+    "segment-lock",
+    "global-lock",
+    "atomic-cuckoo-filter",
+    "fastbloom",
+    "exact-set",
+];
+
+/// What the threads of a process do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Work {
+    /// Look keys up, half of them present, in random order, at load factor 0.92.
+    Lookup,
+    /// Fill an empty table up to load factor 0.95, then remove all again, where that is possible.
+    Fill,
+    /// Insert slices of up to 500 new keys at load factor 0.9, and remove each again.
+    Update,
+}
+
+/// How rows name what is timed.
+const LOOKUP: &str = "lookup";
+const FILL: &str = "fill";
+const REMOVE: &str = "remove";
+const UPDATE: &str = "update";
+
+/// All of them, in the order of the table.
+const WORKLOADS: [&str; 4] = [LOOKUP, FILL, REMOVE, UPDATE];
+
+impl Work {
+    fn load(self) -> f64 {
+        match self {
+            Self::Lookup => 0.92,
+            Self::Fill => 0.95,
+            Self::Update => 0.9,
+        }
+    }
+
+    fn needs(self) -> Operations {
+        match self {
+            Self::Lookup => Operations::INSERT,
+            Self::Fill => Operations::INSERT_ONLY,
+            Self::Update => Operations::UPDATES,
+        }
+    }
+
+    /// Returns the workloads that it times.
+    fn measures(self) -> &'static [&'static str] {
+        match self {
+            Self::Lookup => &[LOOKUP],
+            Self::Fill => &[FILL, REMOVE],
+            Self::Update => &[UPDATE],
+        }
+    }
+}
+
+columns! {
+    /// One subject in one process, compared with the first.
+    Row:
+    /// Number of the process, from 1.
+    process: usize,
+    /// lookup: half of the keys are present. fill: from empty to the load factor. remove: from there to
+    /// empty. update: slices of new keys are inserted at the load factor, and removed again.
+    workload: String,
+    /// Threads that ran at the same time, from 1.
+    threads: usize,
+    /// The subject that all others are compared with.
+    first: String,
+    /// The subject; NAME#2 is the first one again.
+    subject: String,
+    /// Throughput of the first over that of this one: median over the turns.
+    ratio: f64,
+    /// Throughput of this one in million operations per second: median over the turns.
+    mops: f64,
+    /// How often it took a turn, without the first ones.
+    turns: usize,
+    /// Occupied slots over all slots.
+    load_factor: f64,
+    /// Keys that make up the load factor.
+    keys: u64,
+    /// Size of the table in bytes; 0 where each turn had a table of its own.
+    memory_bytes: u64,
+    /// Keys that were refused.
+    refused: u64,
+    /// Present keys that were not found; not counted if keys were refused.
+    missed: u64,
+    /// Lookups of absent keys, and how many of them found one.
+    absent: u64,
+    /// Absent keys that were found.
+    false_positives: u64,
+    /// Whether there were more threads than cores.
+    oversubscribed: bool,
+    /// Whether every thread was pinned to its core.
+    pinned: bool,
+    /// How long a cache line takes between the first two cores, in ns: mean of before and after; 0 if it
+    /// cannot be measured.
+    hand_over_ns: f64,
+    /// Load average of the system over one minute at the end, this process included; 0 if unknown.
+    load_average: f64,
+}
+
+impl Record for Row {
+    fn check(&self) -> Result<()> {
+        ensure!(self.ratio > 0.0, "column `ratio` is 0");
+        ensure!(
+            self.false_positives <= self.absent,
+            "column `false_positives` is above `absent`"
+        );
+        ensure!(
+            self.subject != self.first || self.ratio == 1.0,
+            "column `ratio` is {} where `subject` is `first`",
+            self.ratio
+        );
+        Ok(())
+    }
+
+    fn follows(&self, first: &Self) -> Result<()> {
+        ensure!(
+            (&self.first, self.keys) == (&first.first, first.keys),
+            "columns `first` and `keys` are not those of the first row"
+        );
+        Ok(())
+    }
+
+    fn identity(&self) -> Option<String> {
+        Some(format!(
+            "process {} of {} under {} at {}",
+            self.process,
+            self.subject,
+            self.workload,
+            counted(self.threads, "thread")
+        ))
+    }
+}
+
+/// The turns of one process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::studies) struct One {
+    /// Those that can do the work; the first one can.
+    subjects: Vec<String>,
+    work: Work,
+    threads: usize,
+    process: usize,
+    seconds: Duration,
+    keys: usize,
+    seed: u64,
+}
+
+/// Returns the name of a subject where it is its own rival.
+fn itself(first: &str) -> String {
+    format!("{}#2", original(first))
+}
+
+impl Pair {
+    /// Returns the subjects: the first one, itself again, and its rivals.
+    fn subjects(&self) -> Vec<String> {
+        let first = self.first.clone().unwrap_or_else(|| FIRST.into());
+        let mut subjects = vec![first.clone(), itself(&first)];
+        if self.first.is_none() {
+            subjects.extend(RIVALS.map(str::to_owned));
+        }
+        subjects.extend(self.second.iter().chain(&self.against).cloned());
+        subjects
+    }
+
+    /// Returns the processes of a round, in the order in which they are named.
+    fn round(&self) -> Vec<One> {
+        let mut threads = self.threads.clone();
+        if threads.is_empty() {
+            threads = vec![1, Cores::detect().count()];
+        }
+        threads.sort_unstable();
+        threads.dedup();
+        let of = |&work: &Work| {
+            let one = move |&threads: &usize| One {
+                subjects: self.subjects(),
+                work,
+                threads,
+                process: 1,
+                seconds: self.seconds,
+                keys: self.keys,
+                seed: self.seed,
+            };
+            threads.iter().map(one).collect::<Vec<_>>()
+        };
+        self.workload.iter().flat_map(of).collect()
+    }
+}
+
+impl Study for Pair {
+    type Row = Row;
+
+    const NAME: &'static str = "pair";
+
+    fn about(&self, registry: &Registry) -> Result<(Run, Vec<(String, String)>)> {
+        let described = |name: &String| {
+            let info = registry.get(name)?;
+            let meaning = format!("{}; {}", info.description, info.guarantees);
+            Ok((name.clone(), meaning))
+        };
+        let subjects = self.subjects().iter().map(described).collect::<Result<_>>();
+        let run = Run::begin(
+            "Throughput in pairs".into(),
+            "How many times as fast is the first subject as each of its rivals?".into(),
+            self.seed,
+            format!("generated from seed {}", self.seed),
+            Cores::detect().describe(),
+        );
+        Ok((run, subjects?))
+    }
+
+    fn check(&self, registry: &Registry) -> Result<bool> {
+        let subjects = self.subjects();
+        for (at, name) in subjects.iter().enumerate() {
+            registry.get(name)?;
+            ensure!(
+                !subjects[..at].contains(name),
+                "{name} is named twice; the first subject takes turns with itself anyway, as {}",
+                subjects[1]
+            );
+        }
+        let twice = |at: usize, work: &Work| self.workload[..at].contains(work);
+        let mut works = self.workload.iter().enumerate();
+        ensure!(
+            !works.any(|(at, work)| twice(at, work)),
+            "--workload names one twice"
+        );
+        let first = registry.get(&subjects[0])?;
+        for work in &self.workload {
+            if let Some(operation) = first.operations.missing(work.needs()) {
+                let possible = Work::value_variants()
+                    .iter()
+                    .filter(|work| first.operations.missing(work.needs()).is_none());
+                let possible: Vec<_> = possible.map(|work| work.measures()[0]).collect();
+                bail!(
+                    "{} cannot {operation}, as {} does; give --workload {}",
+                    subjects[0],
+                    work.measures()[0],
+                    possible.join(",")
+                );
+            }
+        }
+        Ok(true)
+    }
+
+    fn steps(&self) -> u64 {
+        (self.processes * self.round().len()) as u64
+    }
+
+    fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
+        for process in 1..=self.processes {
+            let mut round = self.round();
+            order::shuffle(&mut round, self.seed, process, 0);
+            for one in round {
+                let threads = counted(one.threads, "thread");
+                let now = format!(
+                    "process {process} of {}: {}, {threads}",
+                    self.processes,
+                    one.work.measures().join(" and ")
+                );
+                if progress(&now).is_break() {
+                    return Ok(());
+                }
+                let one = Task::Pair(One { process, ..one });
+                rows.extend(one.measure_all::<Row>().with_context(|| now.clone())?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns a row of a lookup on one thread.
+#[cfg(test)]
+fn sample(process: usize, subject: &str, ratio: f64) -> Row {
+    Row {
+        process,
+        workload: LOOKUP.into(),
+        threads: 1,
+        first: "a".into(),
+        subject: subject.into(),
+        ratio,
+        mops: 10.0 / ratio,
+        turns: 100,
+        load_factor: 0.92,
+        keys: 1_000,
+        memory_bytes: 2_000,
+        absent: 1_000,
+        false_positives: 2,
+        pinned: true,
+        ..Row::default()
+    }
+}

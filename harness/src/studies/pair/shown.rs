@@ -1,0 +1,286 @@
+//! Shows the rows of `pair`: the first subject beside each rival, by workload and number of threads.
+
+use super::compared::{self, Compared, EQUAL_AT_MOST, LEAST, Verdict};
+use super::{FILL, FIRST, LOOKUP, REMOVE, Row, itself};
+use crate::results::statistics::distinct;
+use crate::results::summary::Summary;
+use crate::results::verdict::Judge;
+use crate::show::chart::{Axis, Figure, Guide, Line, Panel, Scale};
+use crate::show::findings::Story;
+use crate::show::sheet::Sheet;
+use crate::show::sidecar::Sidecar;
+use crate::show::units::rounded;
+use crate::studies::study::Presented;
+use crate::wording::{counted, grouped};
+
+impl Presented for Vec<Row> {
+    /// A line for each workload and number of threads, and a column for each rival; below them, what it
+    /// takes in memory, and how often it is wrong.
+    fn sheet(&self, _: Option<&Sidecar>, _: &Judge) -> Option<Sheet> {
+        let (all, subjects) = (compared::all(self), subjects(self));
+        let cell = |case: (&str, usize), subject: &&str| {
+            let of = all.iter().find(|of| of.is(case, subject));
+            of.map_or("–".into(), |of| format!("{} {}", shown(of), said(of)))
+        };
+        let line = |case: (&str, usize)| {
+            let named = [titled(self, case.0), counted(case.1, "thread")];
+            let cells = subjects.iter().map(|subject| cell(case, subject));
+            named.into_iter().chain(cells).collect()
+        };
+        let mut lines: Vec<Vec<_>> = compared::cases(self).into_iter().map(line).collect();
+        for (name, of) in [
+            ("bits a key", bits as fn(&[Row], &str) -> String),
+            ("false positives", wrong),
+        ] {
+            let cells = subjects.iter().map(|subject| of(self, subject));
+            lines.push(
+                [name.into(), String::new()]
+                    .into_iter()
+                    .chain(cells)
+                    .collect(),
+            );
+        }
+        let header = ["", ""].map(str::to_owned).into_iter();
+        let rivals = subjects.iter().map(|&subject| over(self, subject));
+        Some(Sheet {
+            lead: format!("How many times as fast {} is.", self[0].first),
+            header: header.chain(rivals).collect(),
+            lines,
+            notes: notes(self),
+        })
+    }
+
+    /// Draws the ratios with their intervals: a panel for each workload, a row for each rival.
+    fn figure(&self, sidecar: Option<&Sidecar>) -> Option<Figure> {
+        let (all, cases, first) = (compared::all(self), compared::cases(self), &self[0].first);
+        let workloads = distinct(cases.iter().map(|&(workload, _)| workload));
+        let panel = |workload: &&str| {
+            let line = |&subject: &&str| {
+                let of = all
+                    .iter()
+                    .filter(|of| (of.workload, of.subject) == (*workload, subject));
+                let mut line = Line::new(
+                    subject,
+                    of.map(|of| (of.threads as f64, of.summary())).collect(),
+                );
+                line.note = match [bits(self, subject), wrong(self, subject)] {
+                    [bits, wrong] if bits != "–" && wrong != "–" => {
+                        format!("{bits} bits, {wrong}")
+                    }
+                    _ => String::new(),
+                };
+                line
+            };
+            let lines = subjects(self).iter().map(line).collect();
+            let x = Axis::measured("Threads", Scale::Logarithmic, rounded);
+            let mut y = Axis::new(
+                format!("Throughput of {first} over it"),
+                Scale::Logarithmic,
+                rounded,
+            );
+            // One scale for all panels.
+            y.includes = all.iter().flat_map(|of| [of.low, of.high]).collect();
+            let mut panel = Panel::new(*workload, titled(self, workload), [x, y], lines);
+            panel.in_rows = true;
+            panel.guides.push(Guide {
+                name: "as fast",
+                points: vec![(1.0, 1.0)],
+            });
+            panel
+        };
+        let mut caption = vec![format!(
+            "Right of the line, {first} is faster. Marks and bars: centre and interval of 95 % over the processes. {} is {first} \
+             again: what differs there is noise. Beside names: bits a key, and the share of absent keys that are found.",
+            itself(first)
+        )];
+        caption.extend(notes(self));
+        let panels = workloads.iter().map(panel).collect();
+        Some(Figure::new("Pairs", caption, panels, sidecar))
+    }
+
+    fn story(&self, _: Option<&Sidecar>, _: &Judge) -> Story {
+        let all = compared::all(self);
+        let sentence = |&subject: &&str| {
+            let of: Vec<_> = all.iter().filter(|of| of.subject == subject).collect();
+            let kinds = [
+                (Verdict::Faster, "faster"),
+                (Verdict::Slower, "slower"),
+                (Verdict::Equal, "equal"),
+                (Verdict::Unknown, "unknown"),
+            ];
+            let clause = |&(verdict, word): &(Verdict, &str)| {
+                let mut ratios: Vec<_> = of.iter().filter(|of| of.verdict == verdict).collect();
+                ratios.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
+                let (least, most) = (ratios.first()?, ratios.last()?);
+                let count = ratios.len();
+                Some(format!(
+                    "{word} in {count} ({:.2} to {:.2} times)",
+                    least.ratio, most.ratio
+                ))
+            };
+            let clauses: Vec<_> = kinds.iter().filter_map(clause).collect();
+            let over = over(self, subject);
+            let name = &self[0].first;
+            format!(
+                "{name} {over}: of {}, {}.",
+                counted(of.len(), "case"),
+                clauses.join("; ")
+            )
+        };
+        let subjects = subjects(self);
+        let mut sentences = subjects
+            .iter()
+            .filter(|subject| **subject != itself(&self[0].first))
+            .map(sentence);
+        Story {
+            is_of_ours: self[0].first == FIRST,
+            headlines: sentences.by_ref().take(1).collect(),
+            sentences: sentences.collect(),
+            ..Story::default()
+        }
+    }
+}
+
+impl Compared<'_> {
+    fn is(&self, case: (&str, usize), subject: &str) -> bool {
+        (self.workload, self.threads) == case && self.subject == subject
+    }
+
+    fn summary(&self) -> Summary {
+        Summary {
+            count: self.processes,
+            min: self.low,
+            median: self.ratio,
+            max: self.high,
+            low: self.low,
+            high: self.high,
+            by_chance: self.by_chance,
+        }
+    }
+}
+
+/// All but the first, which all are compared with: itself first.
+fn subjects(rows: &[Row]) -> Vec<&str> {
+    let mut subjects = distinct(rows.iter().map(|row| &*row.subject));
+    subjects.retain(|subject| *subject != rows[0].first);
+    subjects.sort_by_key(|subject| *subject != itself(&rows[0].first));
+    subjects
+}
+
+fn over(rows: &[Row], subject: &str) -> String {
+    if subject == itself(&rows[0].first) {
+        "over itself".into()
+    } else {
+        format!("over {subject}")
+    }
+}
+
+/// Formats a ratio with its interval: as many digits as the interval allows.
+fn shown(of: &Compared) -> String {
+    let digits = if of.high / of.low < 1.1 { 3 } else { 2 };
+    let [low, ratio, high] = [of.low, of.ratio, of.high].map(|of| format!("{of:.digits$}"));
+    format!("{ratio} [{low}–{high}]")
+}
+
+fn said(of: &Compared) -> String {
+    match of.verdict {
+        Verdict::Faster => "faster".into(),
+        Verdict::Slower => "slower".into(),
+        Verdict::Equal => format!("equal within {:.1} %", 100.0 * of.least.min(EQUAL_AT_MOST)),
+        Verdict::Unknown => "unknown".into(),
+    }
+}
+
+fn titled(rows: &[Row], workload: &str) -> String {
+    let of = rows.iter().find(|row| row.workload == workload);
+    let load = of.map_or(0.0, |row| row.load_factor);
+    match workload {
+        LOOKUP => format!("Lookups, half of them hits, load factor {load}"),
+        FILL => format!("Inserts, up to load factor {load}"),
+        REMOVE => format!("Removes, from load factor {load}"),
+        _ => format!("Inserts and removes, load factor {load}"),
+    }
+}
+
+/// The memory for each key of the tables for lookups; a dash if it is not known.
+fn bits(rows: &[Row], subject: &str) -> String {
+    let of = |row: &&Row| row.workload == LOOKUP && row.subject == subject;
+    let row = rows.iter().find(of).filter(|row| row.keys > row.refused);
+    row.map_or("–".into(), |row| {
+        format!("{:.1}", row.memory_bytes as f64 * 8.0 / row.keys as f64)
+    })
+}
+
+/// The share of absent keys that were found; a dash if none were looked up.
+fn wrong(rows: &[Row], subject: &str) -> String {
+    let rows = rows.iter().filter(|row| row.subject == subject);
+    let (absent, found) = rows.fold((0, 0), |(absent, found), row| {
+        (absent + row.absent, found + row.false_positives)
+    });
+    match absent {
+        0 => "–".into(),
+        _ => format!("{:.2} %", 100.0 * found as f64 / absent as f64),
+    }
+}
+
+/// Says how it was measured, what decides, and what was unusual.
+fn notes(rows: &[Row]) -> Vec<String> {
+    let processes = rows.iter().map(|row| row.process).max().unwrap_or_default();
+    let loads = rows.iter().map(|row| row.load_average);
+    let mut notes = vec![
+        format!(
+            "{}, {}; each with {} keys, and ratios within {} rounds of turns or more. Load average {:.1} to {:.1}.",
+            counted(processes, "process"),
+            "of which each has its median",
+            grouped(rows[0].keys),
+            grouped(rows.iter().map(|row| row.turns).min().unwrap_or_default() as u64),
+            loads.clone().fold(f64::INFINITY, f64::min),
+            loads.fold(0.0, f64::max),
+        ),
+        format!(
+            "Centre [exact interval of 95 %] of signed ranks over the processes. Faster and slower: chance does not explain it among all \
+             comparisons with this rival (Benjamini and Hochberg), and it differs by more than the interval over itself reaches, and by more than \
+             {:.0} %. Equal within that: two one-sided tests at 5 %, and never wider than {:.0} %.",
+            100.0 * LEAST,
+            100.0 * EQUAL_AT_MOST
+        ),
+    ];
+    let strata = compared::strata(rows);
+    if strata.len() > 1 {
+        for (nearest, farthest, rows) in &strata {
+            let processes = distinct(rows.iter().map(|row| row.process)).len();
+            let ratios = compared::all(rows);
+            let ratios = ratios.iter().map(|of| {
+                format!(
+                    "{} {} {}: {:.2}",
+                    of.workload,
+                    of.threads,
+                    over(rows, of.subject),
+                    of.ratio
+                )
+            });
+            notes.push(format!(
+                "Where a cache line takes {nearest:.0} to {farthest:.0} ns to the other core ({}): {}.",
+                counted(processes, "process"),
+                ratios.collect::<Vec<_>>().join(", ")
+            ));
+        }
+    }
+    for subject in distinct(rows.iter().map(|row| &*row.subject)) {
+        let of = rows.iter().filter(|row| row.subject == subject);
+        let missed: u64 = of.map(|row| row.missed).sum();
+        if missed > 0 {
+            notes.push(format!(
+                "{subject} missed present keys: {}.",
+                grouped(missed)
+            ));
+        }
+    }
+    if rows.iter().any(|row| !row.pinned) {
+        notes.push("Threads were not all pinned.".into());
+    }
+    if rows.iter().any(|row| row.oversubscribed) {
+        notes.push("There were more threads than cores.".into());
+    }
+    notes
+}

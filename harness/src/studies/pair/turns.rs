@@ -1,0 +1,393 @@
+//! What one process measures: subjects that take turns of about a millisecond.
+
+use std::hint::black_box;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::Result;
+use crossbeam_utils::Backoff;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use subject::SLOTS_PER_BUCKET;
+use sysinfo::System;
+
+use super::{FILL, LOOKUP, One, REMOVE, Row, UPDATE, Work};
+use crate::machine::hand_over::hand_over;
+use crate::machine::pinning::Cores;
+use crate::results::median::median;
+use crate::run::crew::{Crew, Member};
+use crate::subjects::registry::{Registry, SubjectInfo};
+use crate::workload::draw;
+use crate::workload::keys::{KeySource, Keys};
+use crate::workload::phase::{Cycle, Lookups, Measured, Phase, Present, Tally, Watch};
+
+/// Tables of each subject, where a turn does not need a new one.
+const TABLES: usize = 3;
+/// Batches of a thousand lookups that a thread makes in a turn, or of 400 inserts and removes; one for so
+/// many keys of a table, so that a turn of a small one is shorter.
+const BATCHES: usize = 20;
+const BATCH_OF: usize = 3_000;
+const UPDATES: usize = 400;
+/// The most keys of a slice; those of all threads together are one in 60 of a table's.
+const SLICE: usize = 500;
+const SHARE: usize = 60;
+/// The keys that turns draw from are so many more than the tables hold.
+const MORE_KEYS: usize = 1 << 20;
+/// In the first rounds of turns the processor learns; so many follow at least.
+const WARM_UP: usize = 2;
+const FEWEST: usize = 9;
+
+/// A subject, with the tables that it keeps, and how many keys these refused.
+struct Contestant<'a> {
+    name: &'a str,
+    info: &'a SubjectInfo,
+    tables: Vec<Arc<dyn Measured>>,
+    refused: usize,
+}
+
+/// What a thread did of one workload in one turn.
+struct Turn {
+    contestant: usize,
+    workload: &'static str,
+    done: (Tally, f64),
+}
+
+/// Where threads meet before and after a turn. They spin, so that they begin together.
+#[derive(Default)]
+struct Meeting(AtomicUsize);
+
+impl Meeting {
+    /// What a thread that panics leaves, so that nobody waits for it.
+    const BROKEN: usize = usize::MAX / 2;
+
+    /// Waits until this number of threads came, over all meetings. Returns whether none has panicked.
+    fn wait_for(&self, all: usize) -> bool {
+        // Release pairs with the acquire below: what one did before it came is seen by all that go on.
+        self.0.fetch_add(1, Ordering::Release);
+        let backoff = Backoff::new();
+        loop {
+            let came = self.0.load(Ordering::Acquire);
+            if came >= all {
+                return came < Self::BROKEN;
+            }
+            backoff.snooze();
+        }
+    }
+}
+
+struct Leaving<'a>(&'a Meeting);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.0.store(Meeting::BROKEN, Ordering::Release);
+        }
+    }
+}
+
+/// What all threads share.
+struct Arena<'a> {
+    one: &'a One,
+    contestants: Vec<Contestant<'a>>,
+    keys: Keys,
+    /// Which keys are looked up.
+    drawn: Arc<[usize]>,
+    meeting: Meeting,
+    is_over: AtomicBool,
+    /// The table of a turn that needs a new one.
+    new: Mutex<Option<Arc<dyn Measured>>>,
+}
+
+impl One {
+    pub(in crate::studies) fn measure(&self, registry: &Registry) -> Result<Vec<Row>> {
+        let cores = Cores::detect();
+        let distance = || match cores.count() {
+            1 => 0.0,
+            _ => hand_over(&cores, [0, 1], 5),
+        };
+        let before = distance();
+        let random = &mut SmallRng::seed_from_u64(self.seed());
+        let arena = self.arena(registry, random)?;
+        let depth = random.random_range(0..64);
+        let crew = Crew::new(&cores, self.threads);
+        let work = |member: Member| {
+            let _leaving = Leaving(&arena.meeting);
+            member.arrival.wait();
+            let turns = deeper(depth, &mut || arena.take_turns(member.thread));
+            (turns, member.pinned)
+        };
+        let (threads, _) = crew.run(&work, |_, arrival| arrival.wait())?;
+        let common = Row {
+            process: self.process,
+            threads: self.threads,
+            oversubscribed: self.threads > cores.count(),
+            pinned: threads.iter().all(|(_, pinned)| *pinned),
+            keys: self.keys as u64,
+            load_factor: self.work.load(),
+            hand_over_ns: f64::midpoint(before, distance()),
+            load_average: System::load_average().map_or(0.0, |load| load.one),
+            ..Row::default()
+        };
+        let turns: Vec<_> = threads.into_iter().map(|(turns, _)| turns).collect();
+        Ok(arena.rows(&common, &turns))
+    }
+
+    /// Returns the seed of all that is random in this process.
+    fn seed(&self) -> u64 {
+        self.seed ^ (self.process as u64) << 32 ^ (self.threads as u64) << 48
+    }
+
+    fn arena<'a>(&'a self, registry: &'a Registry, random: &mut SmallRng) -> Result<Arena<'a>> {
+        let mut contestants = Vec::new();
+        for name in &self.subjects {
+            let info = registry.get(name)?;
+            if info.operations.missing(self.work.needs()).is_none() {
+                // A subject that cannot be built ends it here, and not in a turn.
+                self.table(info)?;
+                contestants.push(Contestant {
+                    name,
+                    info,
+                    tables: Vec::new(),
+                    refused: 0,
+                });
+            }
+        }
+        let source = KeySource::generated(self.keys, self.seed());
+        if self.work != Work::Fill {
+            let count = contestants.len();
+            let mut places: Vec<_> = (0..count * TABLES).map(|place| place % count).collect();
+            places.shuffle(random);
+            // They shift the tables against one another.
+            let mut gaps = Vec::new();
+            for place in places {
+                gaps.push(black_box(vec![1_u8; 64 * random.random_range(1..256)]));
+                let contestant = &mut contestants[place];
+                let table = self.table(contestant.info)?;
+                let mut order: Vec<_> = source.resident().collect();
+                order.shuffle(random);
+                table.fill(source.keys(), &mut order, &AtomicBool::new(false));
+                contestant.refused += self.keys - order.len();
+                contestant.tables.push(table.into());
+            }
+        }
+        let (keys, drawn) = if self.work == Work::Lookup {
+            let drawn = draw::lookups(&source, 50, 0.0, random);
+            (source.keys().copied(&drawn), drawn)
+        } else {
+            // The first ones are those of the source.
+            let more = KeySource::generated(self.keys + MORE_KEYS, self.seed());
+            (more.keys().clone(), Arc::default())
+        };
+        Ok(Arena {
+            one: self,
+            contestants,
+            keys,
+            drawn,
+            meeting: Meeting::default(),
+            is_over: AtomicBool::new(false),
+            new: Mutex::default(),
+        })
+    }
+
+    /// Creates an empty table in which all keys make up the load factor.
+    fn table(&self, info: &SubjectInfo) -> Result<Box<dyn Measured>> {
+        let slots = self.keys as f64 / self.work.load();
+        info.build((slots / SLOTS_PER_BUCKET as f64).ceil() as usize)
+    }
+}
+
+/// Runs the action so many calls deeper, where other lines of the stack are used.
+fn deeper<T>(calls: usize, action: &mut dyn FnMut() -> T) -> T {
+    let used = black_box([0_u64; 6]);
+    let done = match calls {
+        0 => action(),
+        _ => deeper(calls - 1, action),
+    };
+    black_box(used);
+    done
+}
+
+impl Arena<'_> {
+    /// Takes turns until the time is over, in an order drawn anew for each round. All threads draw the
+    /// same.
+    fn take_turns(&self, thread: usize) -> Vec<Turn> {
+        let One { threads, work, .. } = *self.one;
+        let random = &mut SmallRng::seed_from_u64(self.one.seed());
+        let start = Instant::now();
+        let mut meetings = 0;
+        let mut meet = || {
+            meetings += 1;
+            self.meeting.wait_for(meetings * threads)
+        };
+        let mut lookups = match work {
+            Work::Lookup => {
+                let first = self.drawn.len() / threads * thread;
+                vec![Phase::Lookup(Lookups {
+                    cycle: Cycle::new(0..self.drawn.len(), first),
+                    present: Present::Drawn(Arc::clone(&self.drawn), self.one.keys),
+                })]
+            }
+            Work::Fill | Work::Update => Vec::new(),
+        };
+        let mut order: Vec<_> = (0..self.contestants.len()).collect();
+        let mut turns = Vec::new();
+        for round in 0.. {
+            order.shuffle(random);
+            if thread == 0 && round >= WARM_UP + FEWEST && start.elapsed() > self.one.seconds {
+                self.is_over.store(true, Ordering::Relaxed);
+            }
+            for (place, &contestant) in order.iter().enumerate() {
+                let number = round * order.len() + place;
+                let of = &self.contestants[contestant];
+                if thread == 0 && work == Work::Fill {
+                    let table = self.one.table(of.info).expect("it could be built before");
+                    *self.new() = Some(table.into());
+                }
+                if !meet() || self.is_over.load(Ordering::Relaxed) {
+                    return turns;
+                }
+                let table = match of.tables.get(round % TABLES) {
+                    Some(table) => Arc::clone(table),
+                    None => self.new().clone().expect("made before all met"),
+                };
+                let mut timed = |workload, times, phases: &mut [Phase]| {
+                    turns.push(Turn {
+                        contestant,
+                        workload,
+                        done: self.perform(&*table, times, phases),
+                    });
+                };
+                if !meet() {
+                    return turns;
+                }
+                match work {
+                    Work::Lookup => timed(LOOKUP, self.batches(), &mut lookups),
+                    Work::Update => timed(UPDATE, 1, &mut self.slices(number, thread)),
+                    Work::Fill => {
+                        let part = self.part(number, thread);
+                        timed(FILL, 1, &mut [Phase::Insert(part.clone())]);
+                        if !meet() {
+                            return turns;
+                        }
+                        if of.info.operations.remove {
+                            timed(REMOVE, 1, &mut [Phase::Remove(part)]);
+                        }
+                    }
+                }
+                if !meet() {
+                    return turns;
+                }
+            }
+        }
+        turns
+    }
+
+    fn new(&self) -> MutexGuard<'_, Option<Arc<dyn Measured>>> {
+        self.new.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Performs the phases one after another, so many times; of lookups, a batch each.
+    fn perform(&self, table: &dyn Measured, times: usize, phases: &mut [Phase]) -> (Tally, f64) {
+        let stop = AtomicBool::new(self.one.work == Work::Lookup);
+        let watch = Watch::new(&stop);
+        let (mut tally, start) = (Tally::default(), Instant::now());
+        for _ in 0..times {
+            for phase in &mut *phases {
+                tally.add(&table.perform(&self.keys, phase, &watch, None));
+            }
+        }
+        (tally, start.elapsed().as_secs_f64())
+    }
+
+    /// Returns the keys that a thread inserts into a new table in a turn.
+    fn part(&self, turn: usize, thread: usize) -> Range<usize> {
+        let One { keys, threads, .. } = *self.one;
+        let first = turn * keys % MORE_KEYS;
+        first + keys * thread / threads..first + keys * (thread + 1) / threads
+    }
+
+    /// Returns what a thread inserts into a filled table in a turn, and removes again slice by slice:
+    /// keys that have not been in it for long, if ever.
+    fn slices(&self, turn: usize, thread: usize) -> Vec<Phase> {
+        let One { keys, threads, .. } = *self.one;
+        let length = (keys / SHARE / threads).clamp(1, SLICE);
+        let count = (self.batches() * UPDATES).div_ceil(length);
+        let slice = |slice: usize| {
+            let number = (turn * count + slice) * threads + thread;
+            let first = keys + number % (MORE_KEYS / length) * length;
+            let slice = first..first + length;
+            [Phase::Insert(slice.clone()), Phase::Remove(slice)]
+        };
+        (0..count).flat_map(slice).collect()
+    }
+
+    /// Returns how many batches a turn has.
+    fn batches(&self) -> usize {
+        (self.one.keys / BATCH_OF).clamp(1, BATCHES)
+    }
+
+    /// Returns the rows of what the threads did.
+    fn rows(&self, common: &Row, threads: &[Vec<Turn>]) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for &workload in self.one.work.measures() {
+            let mut first = Vec::new();
+            for (number, contestant) in self.contestants.iter().enumerate() {
+                let of = |turn: &&Turn| (turn.contestant, turn.workload) == (number, workload);
+                let of_thread = |turns: &'_ Vec<Turn>| -> Vec<(Tally, f64)> {
+                    let turns = turns.iter().filter(of).skip(WARM_UP);
+                    turns.map(|turn| turn.done).collect()
+                };
+                let threads: Vec<_> = threads.iter().map(of_thread).collect();
+                let count = threads[0].len();
+                if count == 0 {
+                    continue;
+                }
+                let mut all = Tally::default();
+                (threads.iter().flatten()).for_each(|(tally, _)| all.add(tally));
+                // Each thread has its own time, so none waits for one that lost its core.
+                let rate = |turn: usize| -> f64 {
+                    let rates = threads.iter().map(|turns| {
+                        let (tally, seconds) = turns[turn];
+                        tally.operations as f64 / seconds / 1e6
+                    });
+                    rates.sum()
+                };
+                let mut rates: Vec<_> = (0..count).map(rate).collect();
+                if number == 0 {
+                    first.clone_from(&rates);
+                }
+                let ratios = first
+                    .iter()
+                    .zip(&rates)
+                    .map(|(ours, rate)| (ours / rate).ln());
+                let mut ratios: Vec<_> = ratios.collect();
+                let refused = contestant.refused as u64 + all.refused;
+                let holds_keys = contestant.info.holds_keys;
+                let table = contestant.tables.first();
+                rows.push(Row {
+                    first: self.contestants[0].name.into(),
+                    subject: contestant.name.into(),
+                    workload: workload.into(),
+                    turns: count,
+                    ratio: median(&mut ratios).exp(),
+                    mops: median(&mut rates),
+                    memory_bytes: table.map_or(0, |table| table.memory_bytes() as u64),
+                    refused,
+                    missed: if holds_keys && refused == 0 {
+                        all.missing
+                    } else {
+                        0
+                    },
+                    absent: if holds_keys { all.absent } else { 0 },
+                    false_positives: if holds_keys { all.false_positives } else { 0 },
+                    ..common.clone()
+                });
+            }
+        }
+        rows
+    }
+}
