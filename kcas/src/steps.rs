@@ -10,7 +10,9 @@
 //! A hook can ask for the kind of [`Access`] of a step; `count` counts the steps of each kind.
 
 #[cfg(all(feature = "steps", not(kcas_loom)))]
-pub use hooks::{Counts, Frozen, count, freeze, step, with_access_hook, with_hook, within};
+pub use hooks::{
+    Counts, Frozen, count, freeze, freeze_where, step, with_access_hook, with_hook, within,
+};
 
 #[cfg(all(feature = "steps", not(kcas_loom)))]
 pub(crate) use hooks::access;
@@ -44,7 +46,7 @@ pub(crate) fn access(_: Access) {}
 mod hooks {
     use std::cell::{Cell, RefCell};
     use std::rc::Rc;
-    use std::sync::mpsc::{self, Sender};
+    use std::sync::mpsc::{self, Receiver, Sender};
     use std::thread::{self, JoinHandle};
 
     use super::Access;
@@ -150,7 +152,8 @@ mod hooks {
     #[derive(Debug)]
     pub struct Frozen<R> {
         thread: JoinHandle<R>,
-        go_on: Sender<()>,
+        go_on: Sender<u64>,
+        stops: Receiver<()>,
     }
 
     /// Number of steps after which a frozen thread's action is considered endless.
@@ -166,32 +169,54 @@ mod hooks {
         step: u64,
         action: impl FnOnce() -> R + Send + 'static,
     ) -> Result<Frozen<R>, R> {
+        freeze_where(|_| true, step, action)
+    }
+
+    /// [`freeze`], counting only these steps.
+    ///
+    /// # Panics
+    /// As [`freeze`].
+    pub fn freeze_where<R: Send + 'static>(
+        counts: fn(Access) -> bool,
+        step: u64,
+        action: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<Frozen<R>, R> {
         let (stopped, stops) = mpsc::channel();
         let (go_on, goes_on) = mpsc::channel();
-        let thread = thread::spawn(move || {
-            let hook = move |at| {
-                assert!(at < NO_END, "not done after {NO_END} steps");
-                if at == step && stopped.send(()).is_ok() {
-                    // An error means that nobody needs the thread any more: let it finish.
-                    let _ = goes_on.recv();
-                }
-            };
-            with_hook(hook, action)
-        });
+        let mut left = step;
+        let hook = move |at, access| {
+            assert!(at < NO_END, "not done after {NO_END} steps");
+            while counts(access) && left == 0 {
+                // An error means that nobody needs the thread any more: let it finish.
+                let _ = stopped.send(());
+                left = goes_on.recv().unwrap_or(u64::MAX);
+            }
+            left -= u64::from(counts(access));
+        };
+        let thread = thread::spawn(move || with_access_hook(hook, action));
         match stops.recv() {
-            Ok(()) => Ok(Frozen { thread, go_on }),
+            Ok(()) => Ok(Frozen {
+                thread,
+                go_on,
+                stops,
+            }),
             // The hook is gone, so the action is over.
             Err(_) => Err(join(thread)),
         }
     }
 
     impl<R> Frozen<R> {
+        /// Lets the thread do so many steps more; false if its action is then over.
+        pub fn advance(&self, steps: u64) -> bool {
+            self.go_on.send(steps).is_ok() && self.stops.recv().is_ok()
+        }
+
         /// Lets the thread finish; returns the result of the action.
         ///
         /// # Panics
         /// When the action panics.
         pub fn thaw(self) -> R {
-            self.go_on.send(()).expect("the thread is waiting");
+            drop(self.go_on);
             join(self.thread)
         }
     }
