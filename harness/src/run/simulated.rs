@@ -94,11 +94,9 @@ impl<'a> Simulated<'a> {
             let alone = alone(model, &measurement.subject, &measurement.workload)?;
             (alone, self.with_small_table(&one, &setting)?)
         };
-        let Report {
-            counts, operations, ..
-        } = report;
-        let charged = report.seconds * 1e9 / operations as f64;
-        let accesses = (counts.loads + counts.stores + counts.exchanges) as f64 / operations as f64;
+        let (counts, operations) = (report.counts, report.operations as f64);
+        let charged = report.seconds * 1e9 / operations;
+        let accesses = (counts.loads + counts.stores + counts.exchanges) as f64 / operations;
         let compute = (alone - charged).max(0.0) / accesses.max(1.0);
         self.compute.borrow_mut().insert(key, compute);
         Ok(compute)
@@ -244,21 +242,14 @@ fn alone(model: &Model, subject: &str, workload: &Workload) -> Result<f64> {
     if let Some(ns) = times.get(&workload.label()) {
         return Ok(*ns);
     }
-    let [lookups, inserts, removes] = workload.shares();
-    let mut sum = 0.0;
-    for (share, kind) in [
-        (lookups, "lookup"),
-        (inserts, "insert"),
-        (removes, "remove"),
-    ] {
-        if share > 0.0 {
-            let ns = times
-                .get(kind)
-                .with_context(|| format!("{} ({kind})", none()))?;
-            sum += share * ns;
-        }
-    }
-    Ok(sum)
+    let kinds = ["lookup", "insert", "remove"];
+    let parts = workload.shares().into_iter().zip(kinds);
+    let used = parts.filter(|(share, _)| *share > 0.0);
+    let times = used.map(|(share, kind)| {
+        let ns = times.get(kind);
+        Ok(share * ns.with_context(|| format!("{} ({kind})", none()))?)
+    });
+    times.sum()
 }
 
 #[cfg(test)]
