@@ -167,7 +167,7 @@ impl<'a> Simulated<'a> {
             } else {
                 Vec::new()
             },
-            everywhere: !workload.changes_the_table(),
+            everywhere: workload.only_looks_up(),
             delay: 0.0,
             seed: setting.seed ^ measurement.round as u64,
         };
