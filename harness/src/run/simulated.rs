@@ -12,7 +12,7 @@ use simulator::{Body, Core, Model, Options, Report};
 use crate::results::median::median;
 use crate::results::record::Row;
 use crate::run::bench::{Bench, Sweep, Table};
-use crate::run::plan::{Measurement, Part};
+use crate::run::plan::Measurement;
 use crate::subjects::SIMULATED;
 use crate::workload::Workload;
 use crate::workload::keys::{KeySource, Keys};
@@ -58,11 +58,11 @@ impl<'a> Simulated<'a> {
     /// machine's file: they are of tables of this size, and of the same hour as the other rows.
     pub fn new(
         sweep: &Sweep<'a>,
-        part: &'a Part,
+        workload: &Workload,
         measured: &'a [Row],
         stop: &'a AtomicBool,
     ) -> Self {
-        let bench = Bench::new(sweep, &part.workload, stop);
+        let bench = Bench::new(sweep, workload, stop);
         let keys = bench.looked_up.as_ref().unwrap_or(sweep.keys.keys());
         Self {
             keys: Rc::new(keys.clone()),
@@ -127,13 +127,8 @@ impl<'a> Simulated<'a> {
             keys: &keys,
             ..self.bench.sweep
         };
-        let part = Part {
-            workload: one.workload.clone(),
-            subjects: Vec::new(),
-            points: Vec::new(),
-            seed: 0,
-        };
-        let (_, report) = Simulated::new(&sweep, &part, &[], &stop).run(one, setting, 0.0)?;
+        let small = Simulated::new(&sweep, &one.workload, &[], &stop);
+        let (_, report) = small.run(one, setting, 0.0)?;
         Ok(report)
     }
 
@@ -329,7 +324,7 @@ mod tests {
         };
         let (part, stop) = (&sweep.plan.parts[0], AtomicBool::new(false));
         let made = part.round(1).into_iter().map(|measurement| {
-            let simulated = Simulated::new(&sweep, part, measured, &stop);
+            let simulated = Simulated::new(&sweep, &part.workload, measured, &stop);
             let (row, report) = simulate(&simulated, &measurement, &setting)?;
             assert!(report.counts.loads > 0, "{row:?} was not observed");
             Ok((row, report))

@@ -101,7 +101,7 @@ impl KeySource {
             counted(lines.len(), "distinct line")
         );
         let short_name = path.file_name().unwrap_or_default().to_string_lossy();
-        let residents = keys.min(residents_among(lines.len()));
+        let residents = keys.min(lines.len() * 2 / 5);
         Ok(Self {
             residents,
             scaled_down_from: (residents < keys).then_some(keys),
@@ -142,11 +142,6 @@ impl KeySource {
 /// Returns the number of keys in all three sets together.
 fn total(residents: usize) -> usize {
     2 * residents + residents.div_ceil(2)
-}
-
-/// Returns the most residents for which this many keys suffice.
-fn residents_among(keys: usize) -> usize {
-    keys * 2 / 5
 }
 
 /// A bijection of 64-bit numbers that looks random (the finalizer of SplitMix64): distinct counters
@@ -230,15 +225,9 @@ impl Lines {
 
     /// Returns the lines at these indices, in this order.
     fn copied(&self, indices: &[usize]) -> Self {
-        let bytes = indices.iter().map(|&index| self.get(index).len()).sum();
-        let mut copied = Self {
-            bytes: Vec::with_capacity(bytes),
-            bounds: Vec::with_capacity(indices.len() + 1),
-        };
-        copied.bounds.push(0);
-        indices
-            .iter()
-            .for_each(|&index| copied.push(self.get(index)));
+        let mut copied = Self::new();
+        copied.bounds.reserve_exact(indices.len());
+        (indices.iter()).for_each(|&index| copied.push(self.get(index)));
         copied
     }
 }

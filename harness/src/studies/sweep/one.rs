@@ -187,7 +187,7 @@ fn announce(prepared: &Prepared, keys: &KeySource) {
             keys.residents()
         );
     }
-    let of_keys = &keys.warning.map(str::to_owned);
+    let of_keys = keys.warning.clone();
     let warnings = [of_keys, experiment.warning(prepared.cores.count())];
     let skipped = plan.skipped.iter().map(ToString::to_string);
     for line in warnings.into_iter().flatten().chain(skipped) {
