@@ -4,7 +4,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 #[cfg(feature = "huge-pages")]
-mod advised;
+mod allocator;
 
 use std::process::ExitCode;
 
@@ -13,7 +13,7 @@ use harness::registry::Registry;
 
 #[cfg(feature = "huge-pages")]
 #[global_allocator]
-static ALLOCATOR: advised::Advised = advised::Advised;
+static ALLOCATOR: allocator::HugePages = allocator::HugePages;
 
 fn main() -> ExitCode {
     cli::main(&Registry::standard(), harness::program!())

@@ -9,7 +9,7 @@ use crate::experiment;
 use crate::run::ending::Ending;
 use crate::show::print::say;
 use crate::subjects::registry::Registry;
-use crate::workload::{Workload, Ycsb};
+use crate::workload::Workload;
 
 pub(super) fn list(registry: &Registry, experiments: Option<PathBuf>) -> Result<Ending> {
     list_subjects(registry);
@@ -26,48 +26,23 @@ fn list_subjects(registry: &Registry) {
     }
 }
 
-/// Lists one workload of each kind.
+/// One workload of each kind.
+const WORKLOADS: &str = "\
+kind = \"lookup-hit\"   load = 0.9
+kind = \"lookup-miss\"   load = 0.9
+kind = \"insert\"   load = 0.9
+kind = \"remove\"   load = 0.9
+kind = \"mix\"   lookup = 90   insert = 5   remove = 5   hit = 50   load = 0.9
+kind = \"lookup\"   load = 0.9   hit = 50   skew = 0.99
+kind = \"ycsb\"   mix = \"a\"   load = 0.9   skew = 0.99
+kind = \"window\"   lookup = 75   load = 0.9   skew = 0.0
+kind = \"grow\"   insert = 25   lookup = 75   hit = 50   from = 0.0   load = 0.9";
+
 fn list_workloads() -> Result<()> {
     say!("\nWorkloads, as an experiment writes them:");
-    let load = 0.9;
-    for workload in [
-        Workload::LookupHit { load },
-        Workload::LookupMiss { load },
-        Workload::Insert { load },
-        Workload::Remove { load },
-        Workload::Mix {
-            lookup: 90,
-            insert: 5,
-            remove: 5,
-            hit: 50,
-            load,
-        },
-        Workload::Lookup {
-            load,
-            hit: 50,
-            skew: 0.99,
-        },
-        Workload::Ycsb {
-            mix: Ycsb::A,
-            load,
-            skew: 0.99,
-        },
-        Workload::Window {
-            lookup: 75,
-            load,
-            skew: 0.0,
-        },
-        Workload::Grow {
-            insert: 25,
-            lookup: 75,
-            hit: 50,
-            from: 0.0,
-            load,
-        },
-    ] {
-        let fields = toml::to_string(&workload)?;
-        say!("  {}", workload.describe());
-        say!("      {}", fields.trim().replace('\n', "   "));
+    for fields in WORKLOADS.lines() {
+        let workload: Workload = toml::from_str(&fields.replace("   ", "\n"))?;
+        say!("  {}\n      {fields}", workload.describe());
     }
     Ok(())
 }
@@ -79,10 +54,7 @@ fn list_experiments(directory: &Path) -> Result<()> {
     let mut files = entries
         .map(|entry| Ok(entry?.path()))
         .collect::<Result<Vec<_>>>()?;
-    files.retain(|file| {
-        file.extension()
-            .is_some_and(|extension| extension == "toml")
-    });
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "toml"));
     files.sort();
     for file in &files {
         let name = file.file_name().unwrap_or_default().display();

@@ -45,24 +45,22 @@ struct Piece<'a> {
 
 /// Returns the pieces that follow one another, again and again.
 fn pieces<'a>(registry: &'a Registry, options: &Options) -> Result<Vec<Piece<'a>>> {
-    let ours = OURS.map(str::to_owned);
-    let subjects = match &*options.subjects {
-        [] => &ours,
-        subjects => subjects,
-    };
-    let threads = match &*options.threads {
-        [] => &[2, 8],
-        threads => threads,
-    };
+    let (mut subjects, mut threads) = (options.subjects.clone(), options.threads.clone());
+    if subjects.is_empty() {
+        subjects.extend(OURS.map(str::to_owned));
+    }
+    if threads.is_empty() {
+        threads.extend([2, 8]);
+    }
     let mut pieces = Vec::new();
-    for name in subjects {
+    for name in &subjects {
         let entry = registry.get(name)?;
         let histories = named(&scenario::Kind::suiting(entry.candidate())?);
         let answers = named(&answers::Kind::suiting(entry.candidate())?);
         for (check, scenarios) in [(Check::History, histories), (Check::Answers, answers)] {
             let step = scenarios.len() as u64;
             for (first, scenario) in (0..).zip(scenarios) {
-                for &threads in threads {
+                for &threads in &threads {
                     let settings = Settings {
                         check,
                         rounds: Rounds { first, step },
@@ -209,16 +207,13 @@ fn ensure_no_violation(rows: &[Row]) -> Result<()> {
     let Some(row) = rows.iter().find(|row| row.violation != NONE) else {
         return Ok(());
     };
-    let Row {
-        violation,
-        seed,
-        commit,
-        ..
-    } = row;
     bail!(
-        "a violation: {}, seed {seed}, {violation}, at commit {commit}; when it is mended, choose another \
-         directory to begin a new tally",
-        of(row)
+        "a violation: {}, seed {}, {}, at commit {}; when it is mended, choose another directory to begin a new \
+         tally",
+        of(row),
+        row.seed,
+        row.violation,
+        row.commit
     )
 }
 
@@ -261,10 +256,10 @@ mod tests {
             let kept = keep(&registry, options, directory.path());
             kept.unwrap_err().to_string()
         };
-        let mut options = options("--subjects forgetful --threads 2 --seconds 20");
+        let mut options = options("--subjects declared --threads 2 --seconds 20");
         let found = error(&options);
         assert!(
-            found.contains("forgetful") && found.contains("round "),
+            found.contains("declared") && found.contains("round "),
             "{found}"
         );
         // It has nothing left to check.

@@ -98,31 +98,25 @@ impl Judged {
 /// Returns one clause for each verdict, naming the places at which it holds. What is lost comes
 /// first.
 pub(crate) fn clauses(words: &Words, named: impl Fn(&[f64]) -> String, at: &[Judged]) -> String {
-    let Words {
-        above_one,
-        below_one,
-        quantity,
-        ..
-    } = words;
     let clause = |verdict: Verdict| {
         let of = at.iter().filter(|of| of.verdict == verdict);
         let places: Vec<f64> = of.clone().map(|of| of.place).collect();
         let ratios = of.map(|of| of.ratio.median);
         let least = ratios.clone().fold(f64::INFINITY, f64::min);
         let most = ratios.fold(0.0, f64::max);
-        let times = if format!("{least:.2}") == format!("{most:.2}") {
-            format!("{least:.2} times")
+        let [least, most] = [least, most].map(|ratio| format!("{ratio:.2}"));
+        let times = if least == most {
+            format!("{least} times")
         } else {
-            format!("{least:.2} to {most:.2} times")
+            format!("{least} to {most} times")
         };
-        let where_at = if places.len() == at.len() && at.len() > 1 {
-            format!("throughout, at {}", named(&places))
-        } else {
-            format!("at {}", named(&places))
-        };
+        let is_throughout = places.len() == at.len() && at.len() > 1;
+        let throughout = is_throughout.then_some("throughout, ").unwrap_or_default();
+        let where_at = format!("{throughout}at {}", named(&places));
+        let claim = |word| format!("{word}, {times} {}, {where_at}", words.quantity);
         (!places.is_empty()).then(|| match verdict {
-            Verdict::Faster => format!("{above_one}, {times} {quantity}, {where_at}"),
-            Verdict::Slower => format!("{below_one}, {times} {quantity}, {where_at}"),
+            Verdict::Faster => claim(words.above_one),
+            Verdict::Slower => claim(words.below_one),
             Verdict::TooCloseToCall => format!("too close to call {where_at} ({times})"),
             Verdict::TooNoisy => {
                 format!("no claim {where_at}, as the machine was too noisy ({times})")

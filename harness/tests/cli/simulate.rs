@@ -83,21 +83,17 @@ mod simulated {
         let (_, end) = rest.split_once(']').unwrap();
         place.write("few.toml", format!("{start}{end}"));
         let out = simulate(&place, "results --machine few.toml --vary-assumed").stdout;
-        let cells = |workload: &str, number: &str| -> Vec<String> {
-            let cells = |line: &str| line.split('|').map(|cell| cell.trim().to_owned()).collect();
-            let mut lines = out.lines().map(cells);
-            let of = |cells: &Vec<String>| {
-                cells.len() > 4 && cells[1].starts_with(workload) && cells[3] == number
-            };
-            lines
-                .find(of)
-                .unwrap_or_else(|| panic!("no {workload} {number} in\n{out}"))[4..]
-                .to_vec()
+        let effect = |number: &str| {
+            let lines = out.lines().map(|line| line.split('|').map(str::trim));
+            let lines = lines.map(Iterator::collect::<Vec<_>>);
+            let mut hits =
+                lines.filter(|cells| cells.len() > 4 && cells[1].starts_with("lookup-hit"));
+            hits.find(|cells| cells[3] == number).expect(&out)[4].to_owned()
         };
         for unused in ["waiting.call", "waiting.wake", "waiting.awake"] {
-            assert_eq!(cells("lookup-hit", unused)[0], "1.00, 1.00", "{out}");
+            assert_eq!(effect(unused), "1.00, 1.00", "{out}");
         }
-        assert_ne!(cells("lookup-hit", "alone")[0], "1.00, 1.00", "{out}");
+        assert_ne!(effect("alone"), "1.00, 1.00", "{out}");
         // The throughputs themselves are the same to the last digit.
         let csv = place.text("results/simulated-tiny.csv");
         let seconds = |machine: &str| -> Vec<&str> {

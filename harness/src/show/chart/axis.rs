@@ -59,12 +59,10 @@ impl Span {
             Scale::Logarithmic => most > 0.0,
             Scale::BySpread => least > 0.0 && most > TOO_FAR * least,
         };
-        let (from, to) = if logarithmic {
-            (least_above, most)
-        } else if scale == Scale::Linear && least.is_finite() {
-            (least, most)
-        } else {
-            (0.0, most.max(1e-3))
+        let (from, to) = match scale {
+            _ if logarithmic => (least_above, most),
+            Scale::Linear if least.is_finite() => (least, most),
+            _ => (0.0, most.max(1e-3)),
         };
         // A single value is in the middle.
         let (from, to) = match (from < to, logarithmic) {
@@ -218,10 +216,8 @@ pub(super) fn below(
         let x = span.place(value);
         canvas.line([(x, bottom), (x, bottom + length)], LINE);
     };
-    if !axis.as_measured {
-        span.small()
-            .into_iter()
-            .for_each(|value| tick(canvas, value, SMALL_TICK));
+    for value in span.small().into_iter().filter(|_| !axis.as_measured) {
+        tick(canvas, value, SMALL_TICK);
     }
     let mut free = f64::NEG_INFINITY;
     for value in numbered(axis, span, measured, (frame.right - frame.left) / 20.0) {
@@ -293,9 +289,9 @@ pub(super) fn beside(
         let y = span.place(value);
         canvas.line([(left - length, y), (left, y)], LINE);
     };
-    span.small()
-        .into_iter()
-        .for_each(|value| tick(canvas, value, SMALL_TICK));
+    for value in span.small() {
+        tick(canvas, value, SMALL_TICK);
+    }
     for value in numbered_upwards(axis, span, frame.bottom - frame.top) {
         let y = span.place(value);
         if y < frame.bottom - 0.1 {

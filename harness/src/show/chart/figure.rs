@@ -97,23 +97,18 @@ impl Figure {
     ///
     /// Fails if there is no such panel; the message names those that there are.
     pub fn keep_panels(&mut self, names: &[String]) -> Result<()> {
-        let is_named = |name: &str, index: usize, panel: &Panel| {
-            panel.label == name || name.parse() == Ok(index + 1)
+        let is_named = |name: &String, (index, panel): &(usize, &Panel)| {
+            panel.label == *name || name.parse() == Ok(index + 1)
         };
-        let panels = || self.panels.iter().enumerate();
+        let panels = self.panels.iter().enumerate();
         for name in names {
-            if !panels().any(|(index, panel)| is_named(name, index, panel)) {
-                let known: Vec<_> = panels()
-                    .map(|(index, panel)| format!("{} ({})", index + 1, panel.label))
-                    .collect();
-                bail!(
-                    "--panels: there is no panel {name}; choose of {}",
-                    known.join(", ")
-                );
+            if !panels.clone().any(|of| is_named(name, &of)) {
+                let known = panels.map(|(index, panel)| format!("{} ({})", index + 1, panel.label));
+                let known = known.collect::<Vec<_>>().join(", ");
+                bail!("--panels: there is no panel {name}; choose of {known}");
             }
         }
-        let kept = panels()
-            .filter(|(index, panel)| names.iter().any(|name| is_named(name, *index, panel)));
+        let kept = panels.filter(|of| names.iter().any(|name| is_named(name, of)));
         self.panels = kept.map(|(_, panel)| panel.clone()).collect();
         Ok(())
     }
@@ -153,22 +148,18 @@ impl Figure {
     /// Fails if there is a zero, which a logarithmic axis does not have.
     pub fn scale(&mut self, is_logarithmic: bool) -> Result<()> {
         for panel in &mut self.panels {
-            let zero = panel
-                .lines
-                .iter()
-                .find(|line| line.points.iter().any(|(_, of)| of.median <= 0.0));
-            if let Some(line) = zero.filter(|_| is_logarithmic) {
-                bail!(
-                    "--log: {} is at 0 in \"{}\", and a logarithmic axis has no zero; leave out --log, or such panels with --panels",
-                    line.subject,
-                    panel.title
-                );
+            let is_zero = |line: &&Line| line.points.iter().any(|(_, of)| of.median <= 0.0);
+            panel.y.scale = Scale::FromZero;
+            if is_logarithmic {
+                if let Some(Line { subject, .. }) = panel.lines.iter().find(is_zero) {
+                    bail!(
+                        "--log: {subject} is at 0 in \"{}\", and a logarithmic axis has no zero; leave out --log, or such \
+                         panels with --panels",
+                        panel.title
+                    );
+                }
+                panel.y.scale = Scale::Logarithmic;
             }
-            panel.y.scale = if is_logarithmic {
-                Scale::Logarithmic
-            } else {
-                Scale::FromZero
-            };
         }
         Ok(())
     }
@@ -217,23 +208,22 @@ impl Figure {
     /// Returns the key of all panels, and that of each: panels that have no subject in common need
     /// keys of their own.
     fn keys(&self, style: impl Fn(&str) -> Style) -> (Vec<Entry>, Vec<Vec<Entry>>) {
-        let has =
-            |panel: &Panel, subject: &str| panel.lines.iter().any(|line| line.subject == subject);
-        let is_like_first = |panel: &&Panel| {
+        let subjects = |panel: &Panel| {
             panel
                 .lines
                 .iter()
-                .any(|line| has(&self.panels[0], &line.subject))
+                .map(|line| line.subject.clone())
+                .collect()
         };
-        if self.panels.iter().all(|panel| is_like_first(&panel)) {
-            (
-                key::of(self.panels.iter(), style),
-                vec![Vec::new(); self.panels.len()],
-            )
-        } else {
-            let own = |panel| key::of([panel].into_iter(), &style);
-            (Vec::new(), self.panels.iter().map(own).collect())
+        let first: Vec<String> = self.panels.first().map(subjects).unwrap_or_default();
+        let is_like_first =
+            |panel: &Panel| panel.lines.iter().any(|of| first.contains(&of.subject));
+        if self.panels.iter().all(is_like_first) {
+            let none = vec![Vec::new(); self.panels.len()];
+            return (key::of(self.panels.iter(), style), none);
         }
+        let own = |panel| key::of([panel].into_iter(), &style);
+        (Vec::new(), self.panels.iter().map(own).collect())
     }
 
     /// Returns the panel to the left of this one, if it has the same rows or the same vertical axis.
@@ -242,15 +232,16 @@ impl Figure {
             return false;
         }
         let (left, panel) = (&self.panels[index - 1], &self.panels[index]);
-        let names = |panel: &Panel| -> Vec<String> {
+        let names = |panel: &'_ Panel| {
             panel
                 .lines
                 .iter()
                 .map(|line| line.subject.clone())
                 .collect()
         };
+        let [left_names, own]: [Vec<String>; 2] = [left, panel].map(names);
         match (left.in_rows, panel.in_rows) {
-            (true, true) => names(left) == names(panel),
+            (true, true) => left_names == own,
             (false, false) => left.y.name == panel.y.name,
             _ => false,
         }
@@ -404,56 +395,40 @@ fn description(question: &str, panels: &[Panel]) -> String {
     let panels = panels.iter().enumerate();
     let panels = panels.map(|(index, panel)| format!("{}. {}", index + 1, described(panel)));
     let question = Some(question.to_owned()).filter(|question| !question.is_empty());
-    question
-        .into_iter()
-        .chain(panels)
-        .collect::<Vec<_>>()
-        .join("\n")
+    let all: Vec<_> = question.into_iter().chain(panels).collect();
+    all.join("\n")
 }
 
 fn described(panel: &Panel) -> String {
-    let title = match &*panel.title {
-        "" => String::new(),
-        title => format!("{title}: "),
-    };
-    let lines = panel.lines.iter().filter_map(|line| said(panel, line));
-    format!(
-        "{title}{} against {}. {}.",
-        panel.y.name,
-        panel.x.name,
-        lines.collect::<Vec<_>>().join("; ")
-    )
+    let title = Some(&panel.title).filter(|title| !title.is_empty());
+    let title = title.map_or_else(String::new, |title| format!("{title}: "));
+    let lines: Vec<_> = panel
+        .lines
+        .iter()
+        .filter_map(|line| said(panel, line))
+        .collect();
+    let (x, y) = (&panel.x.name, &panel.y.name);
+    format!("{title}{y} against {x}. {}.", lines.join("; "))
 }
 
 /// Says where a line ends, or where each of its named points is.
 fn said(panel: &Panel, line: &Line) -> Option<String> {
-    let (x, y) = (
-        |at| (panel.x.label)(rounded(at)),
-        |at| (panel.y.label)(rounded(at)),
-    );
-    let &(at, last) = line.points.last()?;
+    let x = |at| (panel.x.label)(rounded(at));
+    let y = |at| (panel.y.label)(rounded(at));
+    let (subject, &(at, last)) = (&line.subject, line.points.last()?);
+    let end = format!("{subject} at {}: median", x(at));
     Some(match &line.look {
         Look::Named(names) => {
             let points = names.iter().zip(&line.points);
             let points =
                 points.map(|(name, (at, of))| format!("{name} {} at {}", y(of.median), x(*at)));
-            format!(
-                "{}: {}",
-                line.subject,
-                points.collect::<Vec<_>>().join(", ")
-            )
+            format!("{subject}: {}", points.collect::<Vec<_>>().join(", "))
         }
-        Look::Reach => format!(
-            "{} at {}: median {}, 99th percentile {}, 99.9th {}",
-            line.subject,
-            x(at),
-            y(last.low),
-            y(last.median),
-            y(last.high)
-        ),
-        Look::Bars | Look::Band => {
-            format!("{} at {}: median {}", line.subject, x(at), y(last.median))
+        Look::Reach => {
+            let [low, median, high] = [last.low, last.median, last.high].map(y);
+            format!("{end} {low}, 99th percentile {median}, 99.9th {high}")
         }
+        Look::Bars | Look::Band => format!("{end} {}", y(last.median)),
     })
 }
 

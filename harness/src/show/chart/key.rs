@@ -72,16 +72,13 @@ pub(super) fn of<'p>(
                 entry(Sign::Mark(mark, share), &text)
             }));
         } else {
-            let drawn = panel.lines.iter().filter(|line| !line.points.is_empty());
-            for line in drawn {
+            for line in panel.lines.iter().filter(|line| !line.points.is_empty()) {
                 let look = match line.look {
                     Look::Named(_) => Look::Reach,
                     ref look => look.clone(),
                 };
-                entries.push(entry(
-                    Sign::Subject(style(&line.subject), look),
-                    &line.subject,
-                ));
+                let sign = Sign::Subject(style(&line.subject), look);
+                entries.push(entry(sign, &line.subject));
             }
             notes.extend(panel.shade.map(|(_, name)| entry(Sign::Shade, name)));
         }
@@ -151,20 +148,16 @@ impl Entry {
             ),
             Sign::Guide(index) => canvas.line(line, DASHES[index % 2]),
             Sign::Shade => {
+                let (left, right, top, bottom) = (x, x + width - 4.0, y - 3.0, y + 3.0);
                 let frame = Frame {
-                    left: x,
-                    top: y - 3.0,
-                    right: x + width - 4.0,
-                    bottom: y + 3.0,
+                    left,
+                    top,
+                    right,
+                    bottom,
                 };
                 canvas.rectangle(frame, SHADE);
-                let edge = [
-                    (x, y - 3.0),
-                    (x + width - 4.0, y - 3.0),
-                    (x + width - 4.0, y + 3.0),
-                    (x, y + 3.0),
-                    (x, y - 3.0),
-                ];
+                let corners = [(left, top), (right, top), (right, bottom), (left, bottom)];
+                let edge = corners.into_iter().chain([(left, top)]);
                 canvas.line(edge, Stroke(DARK, 0.2, false));
             }
         }

@@ -17,11 +17,10 @@ impl Panel {
     pub(super) fn spans(&self, frame: Frame) -> [Span; 2] {
         let are_bands = self.lines.iter().all(|line| line.look == Look::Band);
         let inset = if self.x.as_measured { 10.0 } else { 0.0 };
-        let xs = self
-            .lines
-            .iter()
-            .flat_map(|line| line.points.iter().map(|&(x, _)| x));
-        let xs = xs.chain(self.x.includes.iter().copied());
+        let points = self.lines.iter().flat_map(|line| &line.points);
+        let xs = points
+            .map(|&(x, _)| x)
+            .chain(self.x.includes.iter().copied());
         let across = Span::of(self.x.scale, xs, (frame.left + inset, frame.right - inset));
         let ys = self.values().chain(self.y.includes.iter().copied());
         let upwards = Span::of(self.y.scale, ys, (frame.bottom, frame.top)).with_room(0.06);
@@ -46,19 +45,14 @@ impl Panel {
         axis::below(canvas, (&self.x, &x, &places), frame, name_below);
         axis::beside(canvas, (&self.y, &y), frame, name_beside);
         for (guide, stroke) in self.guides.iter().zip(DASHES.into_iter().cycle()) {
-            let ends = guide.points.iter().map(|&(a, b)| (x.place(a), y.place(b)));
-            let ends: Vec<_> = ends.collect();
-            for ends in ends.windows(2) {
-                if let Some(ends) = clipped([ends[0], ends[1]], frame) {
-                    canvas.line(ends, stroke);
-                }
+            let ends = guide.points.windows(2).map(|ends| [ends[0], ends[1]]);
+            let ends = ends.map(|ends| ends.map(|(a, b)| (x.place(a), y.place(b))));
+            for ends in ends.filter_map(|ends| clipped(ends, frame)) {
+                canvas.line(ends, stroke);
             }
         }
-        let lines: Vec<_> = self
-            .lines
-            .iter()
-            .map(|line| (line, style(&line.subject)))
-            .collect();
+        let lines = self.lines.iter().map(|line| (line, style(&line.subject)));
+        let lines: Vec<_> = lines.collect();
         let places = self.apart(&x, &y);
         for ((line, style), places) in lines.iter().zip(&places) {
             under(canvas, (line, style), places, (&x, &y));
@@ -84,11 +78,9 @@ impl Panel {
                 .fold(f64::INFINITY, f64::min);
             (0.42 * gap).clamp(2.0, 10.0)
         };
-        let lines = self.lines.iter().enumerate();
-        let all =
-            lines.flat_map(|(index, line)| line.points.iter().map(move |of| (index, line, of)));
-        let drawn: Vec<_> = all
-            .map(|(index, line, point)| {
+        let mut drawn = Vec::new();
+        for (index, line) in self.lines.iter().enumerate() {
+            drawn.extend(line.points.iter().map(|point| {
                 let place = place(point);
                 let [low, high] = [point.1.low, point.1.high].map(|end| y.within(end));
                 let [low, high] = match line.look {
@@ -103,8 +95,8 @@ impl Panel {
                     bottom: low.max(place.1 + MARK),
                     most: most(place.0),
                 }
-            })
-            .collect();
+            }));
+        }
         let mut shifts = shifts(&drawn, 4.0).into_iter();
         let moved = |line: &Line| -> Vec<Place> {
             let is_free = line.look == Look::Band;
@@ -154,10 +146,8 @@ fn under(
         let x = moved.map_or(x.place(at), |(_, &(x, _))| x);
         canvas.dot((x, y.within(value)), style.colour);
     }
-    let ends = places
-        .iter()
-        .zip(&line.points)
-        .map(|(&(x, _), (_, of))| (x, [y.within(of.low), y.within(of.high)]));
+    let ends = places.iter().zip(&line.points);
+    let ends = ends.map(|(&(x, _), (_, of))| (x, [of.low, of.high].map(|end| y.within(end))));
     match line.look {
         Look::Band => {
             let lower = ends.clone().map(|(x, [low, _])| (x, low));
@@ -175,10 +165,8 @@ fn under(
         }
     }
     if matches!(line.look, Look::Bars | Look::Band) && places.len() > 1 {
-        canvas.line(
-            places.iter().copied(),
-            Stroke(style.colour, 1.0, style.open),
-        );
+        let stroke = Stroke(style.colour, 1.0, style.open);
+        canvas.line(places.iter().copied(), stroke);
     }
 }
 
@@ -191,29 +179,22 @@ fn marks(
     y: &Span,
 ) {
     const MARKED: usize = 6;
-    match line.look {
-        Look::Bars | Look::Named(_) => {
-            for &place in places {
-                canvas.mark(style.mark_at(place), style.paint());
-            }
+    if line.look == Look::Reach {
+        for (&(x, middle), (_, of)) in places.iter().zip(&line.points) {
+            let stroke = Stroke(style.colour, 1.2, false);
+            canvas.line([(x - 1.8, middle), (x + 1.8, middle)], stroke);
+            canvas.mark(style.mark_at((x, y.within(of.high))), [WHITE, style.colour]);
+            canvas.mark(style.mark_at((x, y.within(of.low))), [style.colour; 2]);
         }
-        Look::Band => {
-            let every = places.len().div_ceil(MARKED).max(1);
-            let first = (turn * every as f64) as usize;
-            for &place in places.iter().skip(first).step_by(every) {
-                canvas.mark(style.mark_at(place), style.paint());
-            }
-        }
-        Look::Reach => {
-            for (&(x, middle), (_, of)) in places.iter().zip(&line.points) {
-                canvas.line(
-                    [(x - 1.8, middle), (x + 1.8, middle)],
-                    Stroke(style.colour, 1.2, false),
-                );
-                canvas.mark(style.mark_at((x, y.within(of.high))), [WHITE, style.colour]);
-                canvas.mark(style.mark_at((x, y.within(of.low))), [style.colour; 2]);
-            }
-        }
+        return;
+    }
+    let every = match line.look {
+        Look::Band => places.len().div_ceil(MARKED).max(1),
+        _ => 1,
+    };
+    let first = (turn * every as f64) as usize;
+    for &place in places.iter().skip(first).step_by(every) {
+        canvas.mark(style.mark_at(place), style.paint());
     }
 }
 
@@ -254,17 +235,18 @@ fn shifts(drawn: &[Drawn], distance: f64) -> Vec<f64> {
     let mut done: Vec<(f64, Drawn)> = Vec::new();
     for &one in drawn {
         let nearest = |x: f64| {
-            let hidden = done
+            let hides = |of: &&(f64, Drawn)| {
+                of.1.line != one.line && of.1.top < one.bottom && one.top < of.1.bottom
+            };
+            let gaps = done
                 .iter()
-                .filter(|(_, of)| of.line != one.line)
-                .filter(|(_, of)| of.top < one.bottom && one.top < of.bottom);
-            let gaps = hidden.map(|(other, _)| (other - x).abs());
+                .filter(hides)
+                .map(|(other, _)| (other - x).abs());
             gaps.fold(f64::INFINITY, f64::min)
         };
         let tries = (0..).map(|step| f64::from(step) * distance / 8.0);
-        let tries = tries
-            .take_while(|&by| by <= one.most)
-            .flat_map(|by| [by, -by]);
+        let tries = tries.take_while(|&by| by <= one.most);
+        let tries = tries.flat_map(|by| [by, -by]);
         let (x, _) = one.place;
         let mut best = (0.0, f64::NEG_INFINITY);
         for by in tries {

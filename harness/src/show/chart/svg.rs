@@ -60,11 +60,9 @@ pub(super) struct Canvas(String);
 impl Canvas {
     pub(super) fn line(&mut self, places: impl IntoIterator<Item = Place>, stroke: Stroke) {
         let Stroke(colour, width, dashed) = stroke;
-        let dashes = if dashed {
-            " stroke-dasharray=\"3 2\""
-        } else {
-            ""
-        };
+        let dashes = dashed
+            .then_some(" stroke-dasharray=\"3 2\"")
+            .unwrap_or_default();
         self.add(format_args!(
             "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{width}\"{dashes}/>",
             joined(places),
@@ -100,16 +98,11 @@ impl Canvas {
     }
 
     /// Draws a mark; nothing else is a polygon.
-    pub(super) fn mark(
-        &mut self,
-        places: impl IntoIterator<Item = Place>,
-        [fill, edge]: [Colour; 2],
-    ) {
+    pub(super) fn mark(&mut self, places: impl IntoIterator<Item = Place>, paint: [Colour; 2]) {
+        let [fill, edge] = paint.map(Colour::hex);
         self.add(format_args!(
-            "<polygon points=\"{}\" fill=\"{}\" stroke=\"{}\" stroke-width=\"0.7\"/>",
-            joined(places),
-            fill.hex(),
-            edge.hex()
+            "<polygon points=\"{}\" fill=\"{fill}\" stroke=\"{edge}\" stroke-width=\"0.7\"/>",
+            joined(places)
         ));
     }
 
@@ -150,12 +143,10 @@ impl Canvas {
     /// cannot see it.
     pub(super) fn file(self, (width, height): Place, title: &str, description: &str) -> String {
         // A page may hold many figures, each with names of its own.
-        let name = description
-            .bytes()
-            .chain(title.bytes())
-            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-            });
+        let name = description.bytes().chain(title.bytes());
+        let name = name.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        });
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}in\" height=\"{:.3}in\" \
              viewBox=\"0 0 {width:.0} {height:.1}\" role=\"img\" \

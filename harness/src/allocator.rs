@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::slice;
 
 /// The system's allocator, with huge pages for whatever holds one.
-pub(crate) struct Advised;
+pub(crate) struct HugePages;
 
 /// Asks for huge pages within an allocation.
 ///
@@ -23,7 +23,7 @@ unsafe fn advise(at: *mut u8, bytes: usize) {
 }
 
 // SAFETY: all is done by the system's allocator; the advice changes neither contents nor access.
-unsafe impl GlobalAlloc for Advised {
+unsafe impl GlobalAlloc for HugePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the contract of `System`, and `advise` gets what it returns.
         unsafe {
