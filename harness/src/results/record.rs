@@ -7,7 +7,7 @@
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::results::rows::{Record, columns};
+use crate::results::rows::{Record, bounded, columns};
 use crate::wording::counted;
 use crate::workload::latency::percent;
 
@@ -136,25 +136,16 @@ impl Record for Row {
         ] {
             ensure!(!text.is_empty(), "column `{name}` is empty");
         }
-        for (name, count) in [("threads", self.threads), ("round", self.round)] {
-            ensure!(count >= 1, "column `{name}` is {count}, but counts from 1");
-        }
-        for (name, value) in [("load_factor", self.load_factor), ("seconds", self.seconds)] {
-            ensure!(
-                value > 0.0,
-                "column `{name}` is {value}, but must be above 0"
-            );
-        }
+        bounded("threads", self.threads as f64, 1.0..)?;
+        bounded("round", self.round as f64, 1.0..)?;
+        bounded("load_factor", self.load_factor, 1e-30..=1.0)?;
+        bounded("seconds", self.seconds, 1e-12..)?;
+        bounded("hit", self.hit.into(), 0.0..=100.0)?;
         // Threads may be stopped by frozen ones, or lose their cores.
         ensure!(
             self.mops > 0.0 || self.operations == 0,
             "column `mops` is 0, but `operations` is {}",
             self.operations
-        );
-        ensure!(
-            self.hit <= 100,
-            "column `hit` is {}, but is a percentage",
-            self.hit
         );
         let latencies = [self.p50_ns, self.p99_ns, self.p999_ns, self.max_ns];
         ensure!(
@@ -167,11 +158,6 @@ impl Record for Row {
                 "columns `{kind}_p50_ns`, `{kind}_p99_ns` and `{kind}_p999_ns` are {latencies:?}, but must ascend"
             );
         }
-        ensure!(
-            self.load_factor <= 1.0,
-            "column `load_factor` is {}, but is at most 1",
-            self.load_factor
-        );
         Ok(())
     }
 

@@ -2,7 +2,9 @@
 //! defined once, by the fields of its type.
 
 use std::collections::HashSet;
+use std::fmt::Debug;
 use std::fs;
+use std::ops::RangeBounds;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -106,6 +108,20 @@ pub trait Record: Columns + Serialize + DeserializeOwned {
     fn identity(&self) -> Option<String> {
         None
     }
+}
+
+/// Checks that a column's value is in a range.
+pub(crate) fn bounded(
+    column: &str,
+    value: f64,
+    range: impl RangeBounds<f64> + Debug,
+) -> Result<()> {
+    let is_within = range.contains(&value);
+    ensure!(
+        is_within,
+        "column `{column}` is {value}, but must be in {range:?}"
+    );
+    Ok(())
 }
 
 /// Returns the columns of a file, which may be of any kind.

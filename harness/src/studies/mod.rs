@@ -26,17 +26,17 @@ use growth::Growth;
 use kcas::Kcas;
 use kinds::Kind;
 use pair::Pair;
-use space::{Space, layouts, memory, theory};
+use space::{layouts, memory, theory};
 use study::{Options, Study};
 pub use subprocess::One;
 
 /// Declares the commands of all studies.
 macro_rules! studies {
-    ($($name:ident($options:ty),)+) => {
+    ($($(#[$about:meta])* $name:ident($options:ty),)+) => {
         /// The studies that have a command.
         #[derive(Debug, Subcommand)]
         pub enum Command {
-            $($name($options),)+
+            $($(#[$about])* $name($options),)+
         }
 
         impl Command {
@@ -54,7 +54,9 @@ use studies;
 studies! {
     Pair(Options<Pair>),
     Kcas(Options<Kcas>),
-    Space(Space),
+    /// Measure what a key takes, how often absent keys are found, and how full structures get.
+    #[command(subcommand)]
+    Space(space::Command),
     CuckooHashing(Options<CuckooHashing>),
     Growth(Options<Growth>),
 }

@@ -16,36 +16,9 @@ use crate::show::page::{self, Section};
 use crate::show::sidecar::Sidecar;
 
 /// The order in which a reader should meet the experiments; others follow by name.
-const ORDER: [&str; 28] = [
-    "pair",
-    "quick",
-    "full",
-    "full-large",
-    "oversubscribed",
-    "latency",
-    "stalls",
-    "rivals",
-    "rivals-large",
-    "latency-large",
-    "relatives",
-    "load-factor",
-    "hits",
-    "skew-cached",
-    "skew-large",
-    "sizes-lookups",
-    "sizes-changes",
-    "mixes",
-    "ablations",
-    "kcas",
-    "layouts",
-    "memory",
-    "targets",
-    "theory",
-    "soak",
-    "cuckoo-hashing",
-    "growth",
-    "simulated-machines",
-];
+const ORDER: &str = "pair quick full full-large oversubscribed latency stalls rivals rivals-large latency-large \
+    relatives load-factor hits skew-cached skew-large sizes-lookups sizes-changes mixes \
+    ablations kcas layouts memory targets theory soak cuckoo-hashing growth simulated-machines";
 
 /// A page that was written.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,8 +46,8 @@ pub fn write(directory: &Path) -> Result<Written> {
     });
     let place = |file: &PathBuf| {
         let name = name_of(file);
-        let known = ORDER.iter().position(|of| *of == name);
-        (known.unwrap_or(ORDER.len()), name)
+        let known = ORDER.split(' ').position(|of| of == name);
+        (known.unwrap_or(usize::MAX), name)
     };
     files.sort_by_key(place);
     let (mut read, mut left_out) = (Vec::new(), Vec::new());
@@ -103,19 +76,15 @@ pub fn write(directory: &Path) -> Result<Written> {
     );
     let judged = Judge::of_page(|judge| {
         let of = |(rows, section): &(Box<dyn Rows>, Section)| {
-            (
-                rows.story(section.sidecar.as_ref(), judge),
-                rows.sheet(section.sidecar.as_ref(), judge),
-            )
+            let sidecar = section.sidecar.as_ref();
+            (rows.story(sidecar, judge), rows.sheet(sidecar, judge))
         };
         read.iter().map(of).collect::<Vec<_>>()
     });
-    let fill = |((_, section), (story, sheet))| Section {
-        story,
-        sheet,
-        ..section
-    };
-    let sections: Vec<_> = read.into_iter().zip(judged).map(fill).collect();
+    let (_, mut sections): (Vec<_>, Vec<_>) = read.into_iter().unzip();
+    for (section, (story, sheet)) in sections.iter_mut().zip(judged) {
+        (section.story, section.sheet) = (story, sheet);
+    }
     notes = (notes.iter().map(|why| format!("left out: {why}"))).collect();
     notes.extend(sections.iter().filter_map(|section| {
         let missing = section.missing.as_ref()?;

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use check::Check;
 use serde::{Deserialize, Serialize};
 
-use crate::results::rows::{Record, columns};
+use crate::results::rows::{Record, bounded, columns};
 use crate::results::verdict::Judge;
 use crate::show::findings::Story;
 use crate::show::sheet::{Column, Sheet};
@@ -66,13 +66,8 @@ impl Record for Row {
             "column `check` is {:?}, not one of {known:?}",
             self.check
         );
-        for (column, count) in [("threads", self.threads as u64), ("rounds", self.rounds)] {
-            ensure!(
-                count >= 1,
-                "column `{column}` is {count}, but is at least 1"
-            );
-        }
-        Ok(())
+        bounded("threads", self.threads as f64, 1.0..)?;
+        bounded("rounds", self.rounds as f64, 1.0..)
     }
 }
 

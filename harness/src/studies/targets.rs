@@ -341,46 +341,25 @@ mod tests {
 
     #[test]
     fn impossible_targets_name_their_field() {
-        for (from, to, field) in [
-            ("[\"lookup-hit\", \"lookup-miss\"]", "[]", "`workloads`"),
-            (
-                "\"lookup-miss\"]",
-                "\"insert\"]",
-                "`workloads`: \"insert\" is none",
-            ),
-            ("threads   = [1]", "threads = []", "`threads`"),
-            (
-                "threads   = [1]",
-                "threads = [1]\nload = 0.5",
-                "`load`: the experiment has no lookup-hit at 0.5",
-            ),
-            (
-                "threads   = [1]",
-                "threads = [4]",
-                "`threads`: the experiment does not measure 4",
-            ),
-            ("over_threads = 1", "over_threads = 8", "`over_threads`"),
-            ("over_threads = 1", "over_threads = 2", "`over`"),
-            ("over_threads = 1", "", "`over`"),
-            (
-                "over      = \"roofline\"",
-                "over = \"lock-free\"",
-                "`over`: name another subject",
-            ),
-            (
-                "over      = \"roofline\"",
-                "over = \"bloom\"",
-                "`over`: \"bloom\" is none",
-            ),
-            ("at_least  = 0.5", "at_least = 0.0", "`at_least`"),
-            ("at_least  = 0.5", "at_least = nan", "`at_least`"),
-            ("aim       = 0.75", "aim = 0.4", "`aim`: 0.4 must be 0.5"),
-            (
-                "aim       = 0.75",
-                "aim = 0.75\n goal = 1",
-                "unknown field `goal`",
-            ),
+        for case in [
+            "[\"lookup-hit\", \"lookup-miss\"] -> [] -> `workloads`",
+            "\"lookup-miss\"] -> \"insert\"] -> `workloads`: \"insert\" is none",
+            "threads   = [1] -> threads = [] -> `threads`",
+            "threads   = [1] -> threads = [1]\nload = 0.5 -> `load`: the experiment has no lookup-hit at 0.5",
+            "threads   = [1] -> threads = [4] -> `threads`: the experiment does not measure 4",
+            "over_threads = 1 -> over_threads = 8 -> `over_threads`",
+            "over_threads = 1 -> over_threads = 2 -> `over`",
+            "over_threads = 1 ->  -> `over`",
+            "over      = \"roofline\" -> over = \"lock-free\" -> `over`: name another subject",
+            "over      = \"roofline\" -> over = \"bloom\" -> `over`: \"bloom\" is none",
+            "at_least  = 0.5 -> at_least = 0.0 -> `at_least`",
+            "at_least  = 0.5 -> at_least = nan -> `at_least`",
+            "aim       = 0.75 -> aim = 0.4 -> `aim`: 0.4 must be 0.5",
+            "aim       = 0.75 -> aim = 0.75\n goal = 1 -> unknown field `goal`",
         ] {
+            let [from, to, field] = case.split(" -> ").collect::<Vec<_>>()[..] else {
+                panic!("{case}")
+            };
             assert!(GOOD.contains(from), "{from}");
             let error = Experiment::parse(&GOOD.replacen(from, to, 1)).unwrap_err();
             let error = format!("{error:#}");

@@ -19,7 +19,7 @@ use clap::{Args, value_parser};
 use relatives::smart_cuckoo::{Buckets, CuckooTable, Key, PlainCuckoo, SmartCuckoo};
 
 use crate::machine::pinning::Cores;
-use crate::results::rows::{Record, columns};
+use crate::results::rows::{Record, bounded, columns};
 use crate::results::statistics::InRounds;
 use crate::show::sidecar::Run;
 use crate::studies::study::{Progress, Study, within};
@@ -249,11 +249,7 @@ impl Keys {
 
 impl Record for Row {
     fn check(&self) -> Result<()> {
-        ensure!(
-            self.load > 0.0 && self.load <= MOST_LOAD,
-            "column `load`: {} is not above 0 and at most {MOST_LOAD}",
-            self.load
-        );
+        bounded("load", self.load, 1e-9..=MOST_LOAD)?;
         ensure!(
             self.refused_early <= self.refused && self.refused <= self.inserts,
             "more keys were refused than offered"

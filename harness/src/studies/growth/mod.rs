@@ -33,7 +33,7 @@ use clap::{Args, value_parser};
 use crate::experiment::threads::MAX_THREADS;
 use crate::machine;
 use crate::machine::pinning::Cores;
-use crate::results::rows::{Record, columns};
+use crate::results::rows::{Record, bounded, columns};
 use crate::results::statistics::InRounds;
 use crate::run::order;
 use crate::show::sidecar::Run;
@@ -232,11 +232,8 @@ impl Study for Growth {
 
 impl Record for Row {
     fn check(&self) -> Result<()> {
-        ensure!(
-            (1..=self.all_keys).contains(&self.keys) && self.all_keys <= MOST_KEYS,
-            "column `keys`: {} is not between 1 and `all_keys`, which is at most {MOST_KEYS}",
-            self.keys
-        );
+        bounded("all_keys", self.all_keys as f64, 1.0..=MOST_KEYS as f64)?;
+        bounded("keys", self.keys as f64, 1.0..=self.all_keys as f64)?;
         ensure!(
             self.wrong <= self.absent && self.absent <= self.lookups,
             "more keys were found or looked up than there are"

@@ -10,13 +10,13 @@ mod shown;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::experiment::threads::Threads;
 use crate::machine::pinning::Cores;
-use crate::results::rows::{Record, columns};
+use crate::results::rows::{Record, bounded, columns};
 use crate::results::statistics::InRounds;
 use crate::run::order;
 use crate::show::print::{self, note, say};
@@ -123,12 +123,7 @@ pub(super) fn in_seconds<S: Serializer>(time: &Duration, serializer: S) -> Resul
 
 impl Record for Row {
     fn check(&self) -> Result<()> {
-        ensure!(
-            (1..=MAX_ENTRIES).contains(&self.entries),
-            "column `entries`: {} is not between 1 and {MAX_ENTRIES}",
-            self.entries
-        );
-        Ok(())
+        bounded("entries", self.entries as f64, 1.0..=MAX_ENTRIES as f64)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Layouts of the filter, measured against theory: how full they get, their false positive rates,
 //! and the memory per key.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::{Args, value_parser};
 use filter::CuckooFilter;
 use filter::internals::Geometry;
@@ -12,7 +12,7 @@ use relatives::theory::Trial;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use crate::results::rows::{Record, columns};
+use crate::results::rows::{Record, bounded, columns};
 use crate::results::summary::Summary;
 use crate::results::verdict::Judge;
 use crate::show::chart::{Figure, Line, Look};
@@ -84,22 +84,11 @@ columns! {
 
 impl Record for Row {
     fn check(&self) -> Result<()> {
-        let rates = [
-            self.rate,
-            self.rate_lower,
-            self.rate_upper,
-            self.rate_theory,
-        ];
-        ensure!(
-            rates.iter().all(|rate| (0.0..=1.0).contains(rate)) && self.rate_theory > 0.0,
-            "a rate is not between 0 and 1"
-        );
-        ensure!(
-            self.bits_a_key > 0.0 && self.bits_a_key < f64::from(u16::MAX),
-            "column `bits_a_key`: {} is not possible",
-            self.bits_a_key
-        );
-        Ok(())
+        for (column, rate) in [("rate", self.rate), ("rate_upper", self.rate_upper)] {
+            bounded(column, rate, self.rate_lower..=1.0)?;
+        }
+        bounded("rate_theory", self.rate_theory, 1e-30..=1.0)?;
+        bounded("bits_a_key", self.bits_a_key, 1e-9..=f64::from(u16::MAX))
     }
 }
 
@@ -219,13 +208,9 @@ impl Row {
             _ => self.rate,
         };
         let point = Summary {
-            count: 1,
-            min: rate,
-            median: rate,
-            max: rate,
             low: self.rate_lower.max(rate / 10.0),
             high: self.rate_upper,
-            by_chance: 1.0,
+            ..Summary::of(vec![rate]).expect("there is one")
         };
         (self.bits_a_key, point)
     }

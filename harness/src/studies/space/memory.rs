@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use subject::calls::Operation;
 use subject::{Operations, SLOTS_PER_BUCKET};
 
-use crate::results::rows::{Record, columns};
+use crate::results::rows::{Record, bounded, columns};
 use crate::results::summary::Summary;
 use crate::results::verdict::Judge;
 use crate::show::chart::{Axis, Figure, Line, Panel, Scale};
@@ -246,21 +246,16 @@ impl Study for Memory {
 
 impl Record for Row {
     fn check(&self) -> Result<()> {
-        ensure!(
-            self.load_factor > 0.0 && self.load_factor <= 1.0,
-            "column `load_factor`: {} is not above 0 and at most 1",
-            self.load_factor
-        );
+        bounded("load_factor", self.load_factor, 1e-9..=1.0)?;
         ensure!(
             self.refused <= self.keys && self.wrong <= self.absent,
             "more keys were refused or found than there are"
         );
-        let load = self.first_refusal.unwrap_or_default();
-        ensure!(
-            load <= 1.0,
-            "column `first_refusal`: {load} is not between 0 and 1"
-        );
-        Ok(())
+        bounded(
+            "first_refusal",
+            self.first_refusal.unwrap_or_default(),
+            0.0..=1.0,
+        )
     }
 }
 

@@ -7,7 +7,7 @@ mod structures;
 pub mod theory;
 
 use anyhow::Result;
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 
 use super::studies;
 use super::study::Options;
@@ -15,24 +15,10 @@ use crate::run::ending::Ending;
 use crate::show::chart::{Axis, Guide, Line, Panel, Scale};
 use crate::subjects::registry::Registry;
 
-/// Measure what a key takes, how often absent keys are found, and how full structures get.
-#[derive(Debug, Args)]
-pub struct Space {
-    #[command(subcommand)]
-    what: Command,
-}
-
 studies! {
     Memory(Options<memory::Memory>),
     Layouts(Options<layouts::Layouts>),
     Theory(Options<theory::Theory>),
-}
-
-impl Space {
-    /// See [`Options::run`].
-    pub fn run(&self, registry: &Registry) -> Result<Ending> {
-        self.what.run(registry)
-    }
 }
 
 /// Draws false positive rates against bits per key, with the least memory possible for a rate, and
