@@ -81,20 +81,18 @@ pub(crate) fn residents() -> [u64; 4] {
 }
 
 /// A filter whose answers are recorded.
-pub(crate) trait Asked: Filter + Sized {
+pub(crate) trait Asked: Filter + Sized + Send + Sync {
     /// Maximum number of copies of a class.
     const MOST: u64;
+    /// Whether it may refuse a key for lack of room.
+    const MAY_BE_FULL: bool;
     fn class(&self, key: u64) -> Class;
     fn try_clone(&self) -> Result<Self, SnapshotError>;
-
-    /// What the specification calls this error.
-    fn specified(error: InsertError) -> InsertError {
-        error
-    }
 }
 
 impl Asked for Small {
     const MOST: u64 = 2 * SLOTS as u64;
+    const MAY_BE_FULL: bool = true;
 
     fn class(&self, key: u64) -> Class {
         self.class(&key)
@@ -103,6 +101,18 @@ impl Asked for Small {
     fn try_clone(&self) -> Result<Self, SnapshotError> {
         self.try_clone()
     }
+}
+
+/// A call, with its key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Operation {
+    Insert(u64),
+    InsertUnique(u64),
+    Count(u64),
+    Contains(u64),
+    Remove(u64),
+    /// A copy of the filter, which has one generation if it grows; this key is counted in it.
+    TryClone(u64),
 }
 
 /// Makes calls, and records them with their answers.
@@ -123,14 +133,27 @@ impl<F: Asked> Caller<F> {
         }
     }
 
+    pub(crate) fn run(&mut self, operation: Operation) {
+        match operation {
+            Operation::Insert(key) => _ = self.insert(key),
+            Operation::InsertUnique(key) => _ = self.insert_unique(key),
+            Operation::Count(key) => _ = self.count(key),
+            Operation::Contains(key) => _ = self.contains(key),
+            Operation::Remove(key) => _ = self.remove(key),
+            Operation::TryClone(key) => _ = self.copy(&[key], counted),
+        }
+    }
+
     pub(crate) fn insert(&mut self, key: u64) -> Result<(), InsertError> {
-        let result = self.filter.insert(&key).map_err(F::specified);
+        let result = self.filter.insert(&key);
+        assert!(F::MAY_BE_FULL || result.is_ok(), "{result:?}");
         self.write_down(key, Event::Insert(result));
         result
     }
 
     pub(crate) fn insert_unique(&mut self, key: u64) -> Result<bool, InsertError> {
-        let result = self.filter.insert_unique(&key).map_err(F::specified);
+        let result = self.filter.insert_unique(&key);
+        assert!(F::MAY_BE_FULL || result.is_ok(), "{result:?}");
         self.write_down(key, Event::InsertUnique(result));
         result
     }
@@ -161,31 +184,26 @@ impl<F: Asked> Caller<F> {
         removed
     }
 
-    /// Copies the filter; each class in the copy is held as often as a count at the same time might
-    /// have answered.
+    /// Copies the filter, which has no other keys; each class in the copy is held as often as a count
+    /// at the same time might have answered.
     pub(crate) fn try_clone(&mut self, keys: &[u64]) -> F {
-        let copy = self.filter.try_clone().expect("there is room and memory");
-        for key in keys {
-            self.write_down(*key, Event::Count(copy.count(key) as u64));
-        }
+        let copy = self.copy(keys, counted);
         let held: usize = keys.iter().map(|key| copy.count(key)).sum();
         assert_eq!(copy.len(), held, "the copy holds other keys as well");
         copy
     }
 
-    /// Copies the filter, and counts a key in the copy: as a count at the same time might have
-    /// answered.
-    pub(crate) fn count_in_copy(&mut self, key: u64) {
-        let copy = self.filter.try_clone().expect("there is room and memory");
-        self.write_down(key, Event::Count(copy.count(&key) as u64));
-    }
-
     /// Copies the filter; each class is in the copy or not as a lookup at the same time might have
     /// answered.
     pub(crate) fn try_clone_of_generations(&mut self, keys: &[u64]) -> F {
-        let copy = self.filter.try_clone().expect("there is memory");
+        self.copy(keys, |copy, key| Event::Contains(copy.contains(&key)))
+    }
+
+    /// Copies the filter, and records what the copy answers about these keys.
+    fn copy(&mut self, keys: &[u64], ask: fn(&F, u64) -> Event) -> F {
+        let copy = self.filter.try_clone().expect("there is room and memory");
         for key in keys {
-            self.write_down(*key, Event::Contains(copy.contains(key)));
+            self.write_down(*key, ask(&copy, *key));
         }
         copy
     }
@@ -198,6 +216,10 @@ impl<F: Asked> Caller<F> {
             event: (key, event),
         });
     }
+}
+
+fn counted(filter: &impl Filter, key: u64) -> Event {
+    Event::Count(filter.count(&key) as u64)
 }
 
 /// Checks that some order explains the answers the callers got from a filter that held these keys,

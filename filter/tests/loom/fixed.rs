@@ -1,37 +1,28 @@
-//! The filter under the model checker, with three buckets of two slots. In each execution that is
-//! explored, the answers that every thread got are checked against the sequential specification
-//! (`small::explained`): some order of the calls that keeps the order within each thread must
-//! explain all answers, and what is left in the filter. (Loom has no clock: under a weak memory
-//! model it means nothing that two calls of different threads happened one after the other, unless
-//! something between them synchronises. `harness check` covers real threads and a real clock.)
-//!
-//! Run with `scripts/loom.sh`, which prints each model's threads, its bound on preemptions, and its
-//! number of executions. The bugs that each model must catch are kept under
-//! `filter/tests/planted/`, and `scripts/planted.sh` shows that it does.
+//! Models of the fixed-size filter, with three buckets of two slots.
 
 use std::sync::Arc;
 
-use crate::small::{Caller, Small, explained, holding, key, residents};
+use crate::small::{Caller, Small, holding, key, residents};
+use crate::{race, race_of_three};
 use filter::InsertError;
-use kcas::model::{explore, spawn};
-use loom::thread::JoinHandle;
-
-/// Spawns a thread of a model that makes calls and records them.
-fn caller(
-    filter: &Arc<Small>,
-    number: usize,
-    calls: impl FnOnce(&mut Caller) + 'static,
-) -> JoinHandle<Caller> {
-    let mut caller = Caller::new(filter, number);
-    spawn(move || {
-        calls(&mut caller);
-        caller
-    })
-}
+use kcas::model::explore;
 
 fn all_present(filter: &Small, keys: &[u64]) {
     for key in keys {
         assert!(filter.contains(key), "{key:#x} is lost");
+    }
+}
+
+/// Inserts a key, for which there is room.
+fn insert(key: u64) -> impl Fn(&mut Caller) + Copy {
+    move |caller| assert_eq!(caller.insert(key), Ok(()))
+}
+
+/// The only copy of a class changes buckets, by an insert of one of its keys and a remove of another.
+fn hop(from: u64, to: u64) -> impl Fn(&mut Caller) + Copy {
+    move |caller| {
+        insert(to)(caller);
+        assert!(caller.remove(from));
     }
 }
 
@@ -41,15 +32,8 @@ fn lookup_of_a_key_that_a_chain_moves() {
     for moved in [key(1, 0, 3), key(0, 1, 3)] {
         explore("lookup_of_a_key_that_a_chain_moves", 5, 5_800, move || {
             let filter = holding(&residents());
-            let new = key(0, 2, 0);
-            let writer = caller(&filter, 1, move |writer| {
-                assert_eq!(writer.insert(new), Ok(()));
-            });
-            let mut reader = Caller::new(&filter, 0);
-            reader.contains(moved);
-            explained(&residents(), [reader, writer.join().unwrap()]);
-            all_present(&filter, &residents());
-            all_present(&filter, &[new]);
+            let look = |reader: &mut Caller| _ = reader.contains(moved);
+            race(&filter, &residents(), look, insert(key(0, 2, 0)));
         });
     }
 }
@@ -61,12 +45,8 @@ fn batch_with_a_key_that_a_chain_moves() {
     for moved in [key(0, 1, 3), key(1, 0, 3)] {
         explore("batch_with_a_key_that_a_chain_moves", 4, 3_400, move || {
             let filter = holding(&residents());
-            let writer = caller(&filter, 1, move |writer| {
-                assert_eq!(writer.insert(key(0, 2, 0)), Ok(()));
-            });
-            let mut reader = Caller::new(&filter, 0);
-            reader.contains_batch([moved, key(2, 1, 2)]);
-            explained(&residents(), [reader, writer.join().unwrap()]);
+            let look = |reader: &mut Caller| reader.contains_batch([moved, key(2, 1, 2)]);
+            race(&filter, &residents(), look, insert(key(0, 2, 0)));
         });
     }
 }
@@ -80,17 +60,13 @@ fn a_shift_that_is_taken_back() {
     explore("a_shift_that_is_taken_back", 4, 5_300, move || {
         let filter = holding(&residents());
         assert_eq!(filter.class(&here), filter.class(&there));
-        let writer = caller(&filter, 1, move |writer| {
+        let look = |reader: &mut Caller| _ = reader.contains(there);
+        race(&filter, &residents(), look, move |writer| {
             let new = key(0, 2, 0);
-            assert_eq!(writer.insert(new), Ok(()));
+            insert(new)(writer);
             assert!(writer.remove(new));
-            assert_eq!(writer.insert(here), Ok(()));
-            assert!(writer.remove(there));
+            hop(there, here)(writer);
         });
-        let mut reader = Caller::new(&filter, 0);
-        reader.contains(there);
-        explained(&residents(), [reader, writer.join().unwrap()]);
-        all_present(&filter, &residents());
     });
 }
 
@@ -104,16 +80,11 @@ fn hops_by_insert_and_remove() {
         explore("hops_by_insert_and_remove", 6, 6_000, move || {
             let filter = holding(&[here]);
             assert_eq!(filter.class(&here), filter.class(&there));
-            let writer = caller(&filter, 1, move |writer| {
-                assert_eq!(writer.insert(there), Ok(()));
-                assert!(writer.remove(here));
-                assert_eq!(writer.insert(here), Ok(()));
-                assert!(writer.remove(there));
+            let look = |reader: &mut Caller| _ = reader.contains(looked_up);
+            race(&filter, &[here], look, move |writer| {
+                hop(here, there)(writer);
+                hop(there, here)(writer);
             });
-            let mut reader = Caller::new(&filter, 0);
-            reader.contains(looked_up);
-            explained(&[here], [reader, writer.join().unwrap()]);
-            all_present(&filter, &[here]);
         });
     }
 }
@@ -122,48 +93,31 @@ fn hops_by_insert_and_remove() {
 /// for both: both succeed and nothing is lost.
 #[test]
 fn two_evicting_inserts_with_overlapping_chains() {
-    explore(
-        "two_evicting_inserts_with_overlapping_chains",
-        3,
-        11_000,
-        || {
-            let movable = [key(0, 1, 0), key(0, 1, 1), key(2, 1, 0), key(2, 1, 1)];
-            let filter = holding(&movable);
-            let new = [key(0, 2, 0), key(2, 0, 1)];
-            let other = caller(&filter, 1, move |other| {
-                assert_eq!(other.insert(new[1]), Ok(()));
-            });
-            let mut mine = Caller::new(&filter, 0);
-            assert_eq!(mine.insert(new[0]), Ok(()));
-            explained(&movable, [mine, other.join().unwrap()]);
-            all_present(&filter, &movable);
-            all_present(&filter, &new);
-        },
-    );
+    let name = "two_evicting_inserts_with_overlapping_chains";
+    explore(name, 3, 11_000, || {
+        let movable = [key(0, 1, 0), key(0, 1, 1), key(2, 1, 0), key(2, 1, 1)];
+        let filter = holding(&movable);
+        race(
+            &filter,
+            &movable,
+            insert(key(0, 2, 0)),
+            insert(key(2, 0, 1)),
+        );
+    });
 }
 
 /// The same with room for one: one insert succeeds, the other gets `Full`, and nothing is lost.
 #[test]
 fn two_evicting_inserts_for_one_slot() {
     explore("two_evicting_inserts_for_one_slot", 3, 13_000, || {
-        let held = [
-            key(0, 1, 0),
-            key(0, 1, 1),
-            key(2, 1, 0),
-            key(2, 1, 1),
-            key(1, 1, 0),
-        ];
+        let movable = [key(0, 1, 0), key(0, 1, 1), key(2, 1, 0), key(2, 1, 1)];
+        let held = [&movable[..], &[key(1, 1, 0)]].concat();
         let filter = holding(&held);
         let new = [key(0, 2, 0), key(2, 0, 1)];
-        let other = caller(&filter, 1, move |other| {
-            let _ = other.insert(new[1]);
-        });
-        let mut mine = Caller::new(&filter, 0);
-        let mine_done = mine.insert(new[0]).is_ok();
-        explained(&held, [mine, other.join().unwrap()]);
-        all_present(&filter, &held);
-        assert_eq!(filter.contains(&new[0]), mine_done);
-        assert_eq!(filter.contains(&new[1]), !mine_done, "there is one slot");
+        let insert = |new| move |caller: &mut Caller| _ = caller.insert(new);
+        race(&filter, &held, insert(new[0]), insert(new[1]));
+        let inserted = new.map(|new| filter.contains(&new));
+        assert_ne!(inserted[0], inserted[1], "there is one slot");
     });
 }
 
@@ -172,14 +126,8 @@ fn two_evicting_inserts_for_one_slot() {
 fn two_removes_of_the_last_copy() {
     explore("two_removes_of_the_last_copy", None, 190, || {
         let last = key(0, 1, 0);
-        let filter = holding(&[last]);
-        let other = caller(&filter, 1, move |other| {
-            let _ = other.remove(last);
-        });
-        let mut mine = Caller::new(&filter, 0);
-        mine.remove(last);
-        explained(&[last], [mine, other.join().unwrap()]);
-        assert!(!filter.contains(&last));
+        let remove = move |caller: &mut Caller| _ = caller.remove(last);
+        race(&holding(&[last]), &[last], remove, remove);
     });
 }
 
@@ -189,15 +137,8 @@ fn remove_of_a_key_that_a_chain_moves() {
     for removed in [key(0, 1, 3), key(1, 0, 3)] {
         explore("remove_of_a_key_that_a_chain_moves", 4, 25_000, move || {
             let filter = holding(&residents());
-            let new = key(0, 2, 0);
-            let writer = caller(&filter, 1, move |writer| {
-                assert_eq!(writer.insert(new), Ok(()));
-            });
-            let mut mine = Caller::new(&filter, 0);
-            assert!(mine.remove(removed), "a resident key looked absent");
-            explained(&residents(), [mine, writer.join().unwrap()]);
-            all_present(&filter, &residents()[1..]);
-            all_present(&filter, &[new]);
+            let remove = |caller: &mut Caller| assert!(caller.remove(removed));
+            race(&filter, &residents(), remove, insert(key(0, 2, 0)));
         });
     }
 }
@@ -213,14 +154,9 @@ fn full_leaves_everything() {
         assert_eq!(filter.insert(&new), Err(InsertError::Full));
         all_present(&filter, &stuck);
         assert!(!filter.contains(&new));
-        let remover = caller(&filter, 1, move |remover| {
-            assert!(remover.remove(stuck[2]));
-        });
-        let mut mine = Caller::new(&filter, 0);
-        let result = mine.insert(new);
-        explained(&stuck, [mine, remover.join().unwrap()]);
-        all_present(&filter, &[stuck[0], stuck[1], stuck[3]]);
-        assert_eq!(filter.contains(&new), result.is_ok());
+        let insert = |caller: &mut Caller| _ = caller.insert(new);
+        let remove = move |caller: &mut Caller| assert!(caller.remove(stuck[2]));
+        race(&filter, &stuck, insert, remove);
     });
 }
 
@@ -233,48 +169,32 @@ fn no_too_many_copies_while_there_are_fewer() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     let (others, new) = (key(1, 1, 0), key(0, 0, 0));
     let held = [here, here, there, others];
-    explore(
-        "no_too_many_copies_while_there_are_fewer",
-        3,
-        2_000,
-        move || {
-            let filter = holding(&held);
-            let writer = caller(&filter, 1, move |writer| {
-                assert!(writer.remove(here));
-                // The other insert may have taken the room.
-                let _ = writer.insert(new);
-                assert!(writer.remove(others));
-                let _ = writer.insert(there);
-            });
-            let mut mine = Caller::new(&filter, 0);
-            let _ = mine.insert(here);
-            explained(&held, [mine, writer.join().unwrap()]);
-        },
-    );
+    let name = "no_too_many_copies_while_there_are_fewer";
+    explore(name, 3, 2_000, move || {
+        let insert = |mine: &mut Caller| _ = mine.insert(here);
+        race(&holding(&held), &held, insert, move |writer| {
+            assert!(writer.remove(here));
+            // The other insert may have taken the room.
+            let _ = writer.insert(new);
+            assert!(writer.remove(others));
+            let _ = writer.insert(there);
+        });
+    });
 }
 
 /// Two plain inserts and a remove in one bucket: no copy is lost and none appears from nowhere.
 #[test]
 fn plain_inserts_and_a_remove_in_one_bucket() {
-    explore(
-        "plain_inserts_and_a_remove_in_one_bucket",
-        None,
-        3_100,
-        || {
-            let (resident, mine, others) = (key(0, 1, 0), key(0, 1, 1), key(0, 1, 2));
-            // Neither bucket is emptier, so both inserts choose the same one.
-            let held = [resident, key(1, 1, 0)];
-            let filter = holding(&held);
-            let other = caller(&filter, 1, move |other| {
-                assert_eq!(other.insert(others), Ok(()));
-                assert!(other.remove(resident));
-            });
-            let mut me = Caller::new(&filter, 0);
-            assert_eq!(me.insert(mine), Ok(()));
-            explained(&held, [me, other.join().unwrap()]);
-            all_present(&filter, &[mine, others]);
-        },
-    );
+    let name = "plain_inserts_and_a_remove_in_one_bucket";
+    explore(name, None, 3_100, || {
+        let (resident, mine, others) = (key(0, 1, 0), key(0, 1, 1), key(0, 1, 2));
+        // Neither bucket is emptier, so both inserts choose the same one.
+        let held = [resident, key(1, 1, 0)];
+        race(&holding(&held), &held, insert(mine), move |other| {
+            insert(others)(other);
+            assert!(other.remove(resident));
+        });
+    });
 }
 
 /// Two unique inserts of one class that prefer different buckets, both with room: exactly one gets
@@ -282,15 +202,13 @@ fn plain_inserts_and_a_remove_in_one_bucket() {
 #[test]
 fn two_unique_inserts_of_one_class() {
     explore("two_unique_inserts_of_one_class", 3, 32_000, || {
-        let filter = holding(&[]);
-        let (here, there) = (key(0, 1, 0), key(1, 0, 0));
-        let other = caller(&filter, 1, move |other| {
-            assert!(other.insert_unique(there).is_ok());
-        });
-        let mut mine = Caller::new(&filter, 0);
-        assert!(mine.insert_unique(here).is_ok());
-        explained(&[], [mine, other.join().unwrap()]);
-        assert_eq!(filter.count(&here), 1);
+        let insert = |new| move |caller: &mut Caller| assert!(caller.insert_unique(new).is_ok());
+        race(
+            &holding(&[]),
+            &[],
+            insert(key(0, 1, 0)),
+            insert(key(1, 0, 0)),
+        );
     });
 }
 
@@ -300,15 +218,11 @@ fn two_unique_inserts_of_one_class() {
 fn unique_insert_of_a_key_that_hops() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     explore("unique_insert_of_a_key_that_hops", 5, 1_290, move || {
-        let filter = holding(&[here]);
-        let writer = caller(&filter, 1, move |writer| {
-            assert_eq!(writer.insert(there), Ok(()));
-            assert!(writer.remove(here));
-        });
-        let mut mine = Caller::new(&filter, 0);
-        assert_eq!(mine.insert_unique(there), Ok(false));
-        assert!((1..=2).contains(&mine.count(there)));
-        explained(&[here], [mine, writer.join().unwrap()]);
+        let insert = |mine: &mut Caller| {
+            assert_eq!(mine.insert_unique(there), Ok(false));
+            assert!((1..=2).contains(&mine.count(there)));
+        };
+        race(&holding(&[here]), &[here], insert, hop(here, there));
     });
 }
 
@@ -321,15 +235,11 @@ fn unique_insert_with_a_chain() {
     let cases = [(key(2, 2, 0), there, 7_100), (key(0, 0, 0), here, 1_200)];
     for (removed, others, at_least) in cases {
         explore("unique_insert_with_a_chain", 2, at_least, move || {
-            let filter = holding(&residents());
-            let other = caller(&filter, 1, move |other| {
+            let insert = |mine: &mut Caller| assert!(mine.insert_unique(here).is_ok());
+            race(&holding(&residents()), &residents(), insert, move |other| {
                 assert!(other.remove(removed));
                 assert!(other.insert_unique(others).is_ok());
             });
-            let mut mine = Caller::new(&filter, 0);
-            assert!(mine.insert_unique(here).is_ok());
-            explained(&residents(), [mine, other.join().unwrap()]);
-            assert_eq!(filter.count(&here), 1);
         });
     }
 }
@@ -339,25 +249,22 @@ fn unique_insert_with_a_chain() {
 /// `true`.
 #[test]
 fn unique_insert_with_a_chain_into_its_other_bucket() {
-    explore(
-        "unique_insert_with_a_chain_into_its_other_bucket",
-        3,
-        4_100,
-        || {
-            let (here, there) = (key(0, 2, 0), key(2, 0, 0));
-            let held = [key(0, 2, 1), key(0, 0, 0), key(2, 2, 0), key(2, 2, 1)];
-            let filter = holding(&held);
-            let other = caller(&filter, 1, move |other| {
-                assert!(other.remove(held[2]));
-                assert!(other.insert_unique(there).is_ok());
-                assert!(other.remove(held[3]));
-            });
-            let mut mine = Caller::new(&filter, 0);
-            let _ = mine.insert_unique(here);
-            explained(&held, [mine, other.join().unwrap()]);
-            assert_eq!(filter.count(&here), 1);
-        },
-    );
+    let name = "unique_insert_with_a_chain_into_its_other_bucket";
+    explore(name, 3, 4_100, || {
+        let (here, there) = (key(0, 2, 0), key(2, 0, 0));
+        let held = [key(0, 2, 1), key(0, 0, 0), key(2, 2, 0), key(2, 2, 1)];
+        let insert = |mine: &mut Caller| _ = mine.insert_unique(here);
+        race(&holding(&held), &held, insert, move |other| {
+            assert!(other.remove(held[2]));
+            assert!(other.insert_unique(there).is_ok());
+            assert!(other.remove(held[3]));
+        });
+    });
+}
+
+/// Copies the filter, which has these keys, of which the first are there throughout.
+fn copy<const N: usize>(keys: [u64; N], throughout: usize) -> impl Fn(&mut Caller) + Copy {
+    move |caller| all_present(&caller.try_clone(&keys), &keys[..throughout])
 }
 
 /// A copy of a filter in which the only copy of a class hops to its other bucket and back: it is
@@ -368,17 +275,10 @@ fn copy_of_a_key_that_hops() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     for (here, there) in [(here, there), (there, here)] {
         explore("copy_of_a_key_that_hops", 2, 23_000, move || {
-            let filter = holding(&[here]);
-            let writer = caller(&filter, 1, move |writer| {
-                assert_eq!(writer.insert(there), Ok(()));
-                assert!(writer.remove(here));
-                assert_eq!(writer.insert(here), Ok(()));
-                assert!(writer.remove(there));
+            race(&holding(&[here]), &[here], copy([here], 1), move |writer| {
+                hop(here, there)(writer);
+                hop(there, here)(writer);
             });
-            let mut mine = Caller::new(&filter, 0);
-            let copy = mine.try_clone(&[here]);
-            all_present(&copy, &[here]);
-            explained(&[here], [mine, writer.join().unwrap()]);
         });
     }
 }
@@ -388,17 +288,11 @@ fn copy_of_a_key_that_hops() {
 fn copy_of_a_key_that_hops_on() {
     let (here, there) = (key(2, 1, 0), key(1, 2, 0));
     explore("copy_of_a_key_that_hops_on", 2, 66_000, move || {
-        let filter = holding(&[here]);
-        let writer = caller(&filter, 1, move |writer| {
-            for (from, to) in [(here, there), (there, here), (here, there)] {
-                assert_eq!(writer.insert(to), Ok(()));
-                assert!(writer.remove(from));
-            }
+        race(&holding(&[here]), &[here], copy([here], 1), move |writer| {
+            hop(here, there)(writer);
+            hop(there, here)(writer);
+            hop(here, there)(writer);
         });
-        let mut mine = Caller::new(&filter, 0);
-        let copy = mine.try_clone(&[here]);
-        all_present(&copy, &[here]);
-        explained(&[here], [mine, writer.join().unwrap()]);
     });
 }
 
@@ -408,43 +302,32 @@ fn copy_of_a_key_that_hops_on() {
 #[test]
 fn copy_of_a_key_that_others_insert_and_remove() {
     let (here, there) = (key(1, 0, 0), key(0, 1, 0));
-    explore(
-        "copy_of_a_key_that_others_insert_and_remove",
-        2,
-        28_000,
-        move || {
-            let filter = holding(&[here]);
-            let copier = caller(&filter, 0, move |copier| {
-                copier.try_clone(&[here]);
-            });
-            let one = caller(&filter, 1, move |one| {
-                assert_eq!(one.insert(there), Ok(()));
-                one.count(here);
-            });
-            let mut mine = Caller::new(&filter, 2);
-            assert!(mine.remove(here));
-            explained(&[here], [mine, copier.join().unwrap(), one.join().unwrap()]);
-        },
-    );
+    let name = "copy_of_a_key_that_others_insert_and_remove";
+    explore(name, 2, 28_000, move || {
+        let remove = |mine: &mut Caller| assert!(mine.remove(here));
+        let copy = move |copier: &mut Caller| _ = copier.try_clone(&[here]);
+        race_of_three(&holding(&[here]), &[here], remove, copy, move |one| {
+            insert(there)(one);
+            one.count(here);
+        });
+    });
 }
 
 /// A key hops into a bucket from which another thread takes another key.
 #[test]
 fn copy_of_a_bucket_that_two_change() {
-    let (here, there, another_key) = (key(1, 0, 0), key(0, 1, 0), key(0, 0, 0));
+    let (here, there, another) = (key(1, 0, 0), key(0, 1, 0), key(0, 0, 0));
     explore("copy_of_a_bucket_that_two_change", 2, 200_000, move || {
-        let filter = holding(&[here, another_key]);
-        let one = caller(&filter, 1, move |one| {
-            assert_eq!(one.insert(there), Ok(()));
-            assert!(one.remove(here));
+        let (held, remove) = ([here, another], move |caller: &mut Caller| {
+            assert!(caller.remove(another));
         });
-        let another = caller(&filter, 2, move |another| {
-            assert!(another.remove(another_key));
-        });
-        let mut mine = Caller::new(&filter, 0);
-        all_present(&mine.try_clone(&[here, another_key]), &[here]);
-        let [one, another] = [one, another].map(|caller| caller.join().unwrap());
-        explained(&[here, another_key], [mine, one, another]);
+        race_of_three(
+            &holding(&held),
+            &held,
+            copy(held, 1),
+            hop(here, there),
+            remove,
+        );
     });
 }
 
@@ -453,15 +336,10 @@ fn copy_of_a_bucket_that_two_change() {
 fn two_copies_of_a_key_that_hops() {
     let (here, there) = (key(1, 0, 0), key(0, 1, 0));
     explore("two_copies_of_a_key_that_hops", 2, 10_700, move || {
-        let filter = holding(&[here]);
-        let writer = caller(&filter, 1, move |writer| {
-            all_present(&writer.try_clone(&[here]), &[here]);
-            assert_eq!(writer.insert(there), Ok(()));
-            assert!(writer.remove(here));
+        race(&holding(&[here]), &[here], copy([here], 1), move |writer| {
+            copy([here], 1)(writer);
+            hop(here, there)(writer);
         });
-        let mut mine = Caller::new(&filter, 0);
-        all_present(&mine.try_clone(&[here]), &[here]);
-        explained(&[here], [mine, writer.join().unwrap()]);
     });
 }
 
@@ -469,19 +347,14 @@ fn two_copies_of_a_key_that_hops() {
 /// the second one, before it is announced itself; then a key hops into that bucket.
 #[test]
 fn copies_in_succession() {
-    let (here, there, another_key) = (key(1, 0, 0), key(0, 1, 0), key(0, 0, 0));
+    let (here, there, another) = (key(1, 0, 0), key(0, 1, 0), key(0, 0, 0));
     explore("copies_in_succession", 2, 27_000, move || {
-        let filter = holding(&[here, another_key]);
-        let writer = caller(&filter, 1, move |writer| {
-            assert!(writer.remove(another_key));
-            assert_eq!(writer.insert(there), Ok(()));
-            assert!(writer.remove(here));
+        let held = [here, another];
+        let twice = |mine: &mut Caller| (0..2).for_each(|_| copy(held, 1)(mine));
+        race(&holding(&held), &held, twice, move |writer| {
+            assert!(writer.remove(another));
+            hop(here, there)(writer);
         });
-        let mut mine = Caller::new(&filter, 0);
-        for _ in 0..2 {
-            all_present(&mine.try_clone(&[here, another_key]), &[here]);
-        }
-        explained(&[here, another_key], [mine, writer.join().unwrap()]);
     });
 }
 
@@ -490,19 +363,11 @@ fn copies_in_succession() {
 #[test]
 fn copy_of_a_key_that_a_chain_moves() {
     explore("copy_of_a_key_that_a_chain_moves", 1, 2_500, move || {
-        let filter = holding(&residents());
-        let [moved, another_key, third, fourth] = residents();
+        let [moved, another, third, fourth] = residents();
         let new = key(0, 2, 0);
-        let one = caller(&filter, 1, move |one| {
-            assert_eq!(one.insert(new), Ok(()));
-        });
-        let another = caller(&filter, 2, move |another| {
-            assert!(another.remove(another_key));
-        });
-        let mut mine = Caller::new(&filter, 0);
-        let copy = mine.try_clone(&[moved, another_key, third, fourth, new]);
-        all_present(&copy, &[moved, third, fourth]);
-        let [one, another] = [one, another].map(|caller| caller.join().unwrap());
-        explained(&residents(), [mine, one, another]);
+        let copy = copy([moved, third, fourth, another, new], 3);
+        let remove = move |caller: &mut Caller| assert!(caller.remove(another));
+        let filter: Arc<Small> = holding(&residents());
+        race_of_three(&filter, &residents(), copy, insert(new), remove);
     });
 }

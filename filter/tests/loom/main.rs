@@ -1,5 +1,19 @@
-//! The filters under the model checker: run with `scripts/loom.sh`.
+//! The filters under the model checker: run with `scripts/loom.sh`, which prints each model's threads,
+//! its bound on preemptions, and its number of executions.
+//!
+//! In each execution that is explored, the answers that every thread got are checked against the
+//! sequential specification ([`race`]). (Loom has no clock: under a weak memory model it means nothing
+//! that two calls of different threads happened one after the other, unless something between them
+//! synchronises. `harness check` covers real threads and a real clock.)
+//!
+//! The bugs that each model must catch are kept under `filter/tests/planted/`, and
+//! `scripts/planted.sh` shows that it does.
 #![cfg(kcas_loom)]
+
+use std::sync::Arc;
+
+use kcas::model::spawn;
+use loom::thread::JoinHandle;
 
 #[path = "../common/identity.rs"]
 mod identity;
@@ -10,3 +24,47 @@ mod small_growing;
 
 mod fixed;
 mod growing;
+
+use small::{Asked, Caller, explained};
+
+/// Spawns a thread that makes calls and records them.
+fn caller<F: Asked + 'static>(
+    filter: &Arc<F>,
+    number: usize,
+    calls: impl FnOnce(&mut Caller<F>) + 'static,
+) -> JoinHandle<Caller<F>> {
+    let mut caller = Caller::new(filter, number);
+    spawn(move || {
+        calls(&mut caller);
+        caller
+    })
+}
+
+/// Makes calls on two threads, this one and another, of a filter that holds these keys: some order of
+/// the calls that keeps the order within each thread must explain all answers, and what is left in
+/// the filter. So a key that nobody removes must be there.
+fn race<F: Asked + 'static>(
+    filter: &Arc<F>,
+    held: &[u64],
+    mine: impl FnOnce(&mut Caller<F>),
+    others: impl FnOnce(&mut Caller<F>) + 'static,
+) {
+    let other = caller(filter, 1, others);
+    let mut me = Caller::new(filter, 0);
+    mine(&mut me);
+    explained(held, [me, other.join().unwrap()]);
+}
+
+/// [`race`] on three threads.
+fn race_of_three<F: Asked + 'static>(
+    filter: &Arc<F>,
+    held: &[u64],
+    mine: impl FnOnce(&mut Caller<F>),
+    others: impl FnOnce(&mut Caller<F>) + 'static,
+    thirds: impl FnOnce(&mut Caller<F>) + 'static,
+) {
+    let (other, third) = (caller(filter, 1, others), caller(filter, 2, thirds));
+    let mut me = Caller::new(filter, 0);
+    mine(&mut me);
+    explained(held, [me, other.join().unwrap(), third.join().unwrap()]);
+}

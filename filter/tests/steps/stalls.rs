@@ -1,5 +1,6 @@
-//! Lock-freedom: threads are stopped before every single atomic access of every operation, for as
-//! long as the others work, and the others do not notice.
+//! Lock-freedom: threads are stopped before every single atomic access of every operation, and at
+//! pairs of them, for as long as the others work, and the others do not notice. `growing_stalls.rs`
+//! does the same with filters that grow.
 //!
 //! "Do not notice" is counted in steps, not in time: a thread that waits for a stopped one goes
 //! round and round and exceeds any bound. Every thread's answers are also checked against the
@@ -7,187 +8,248 @@
 
 use std::sync::Arc;
 
-use crate::small::{Caller, Small, explained, holding, key, residents};
+use crate::small::{Asked, Caller, Operation, Small, explained, holding, key, residents};
+use Operation::{Contains, Count, Insert, InsertUnique, Remove};
 use kcas::steps::{freeze, with_hook, within};
 
-/// Steps of a lookup while nobody moves: three peeks, and if an operation was seen, three loads,
-/// each of which reads a record: at most the indices of its three entries, the two values, and four
-/// further steps. Before that, if a helper has put its installation over the owner's tag, four
-/// steps to read the installation.
-const LOOKUP: u64 = 3 + 3 * (1 + 4 + 3 + 2 + 4);
+/// A filter that is stopped.
+pub(crate) trait Stopped: Asked + 'static {
+    /// Steps of a lookup while nobody moves.
+    const LOOKUP: u64;
 
-/// More steps than any insert or remove takes here, with two stopped operations to help.
-const UPDATE: u64 = 2_000;
-
-/// How often the others do their [`work`] while a thread is stopped.
-const ROUNDS: usize = 3;
-
-#[derive(Clone, Copy, Debug)]
-enum Operation {
-    Insert(u64),
-    InsertUnique(u64),
-    Count(u64),
-    Contains(u64),
-    Remove(u64),
+    /// More steps than any insert or remove takes in this filter, with two stopped operations to help.
+    fn most_steps(&self) -> u64;
 }
 
-use Operation::{Contains, Count, Insert, InsertUnique, Remove};
+impl Stopped for Small {
+    /// Three peeks, and if an operation was seen, three loads, each of which reads a record: at most
+    /// the indices of its three entries, the two values, and four further steps. Before that, if a
+    /// helper has put its installation over the owner's tag, four steps to read the installation.
+    const LOOKUP: u64 = 3 + 3 * (1 + 4 + 3 + 2 + 4);
 
-fn run_on(
-    filter: &Arc<Small>,
+    fn most_steps(&self) -> u64 {
+        2_000
+    }
+}
+
+/// A filter in a state that is hard to get right.
+pub(crate) struct State<F> {
+    pub(crate) name: &'static str,
+    pub(crate) filter: Box<dyn Fn(&[u64]) -> Arc<F>>,
+    pub(crate) held: Vec<u64>,
+    /// What the others insert and remove.
+    pub(crate) new: Vec<u64>,
+}
+
+impl<F: Stopped> State<F> {
+    pub(crate) fn filter(&self) -> Arc<F> {
+        (self.filter)(&self.held)
+    }
+
+    /// Returns the keys that stay, whatever these operations remove.
+    fn settled(&self, filter: &F, operations: &[Operation]) -> Vec<u64> {
+        let mut settled = self.held.clone();
+        for operation in operations {
+            if let Remove(key) = operation {
+                settled.retain(|held| filter.class(*held) != filter.class(*key));
+            }
+        }
+        settled
+    }
+
+    /// What the others do while threads are stopped in these operations: they look up what stays, and
+    /// insert and remove the new keys.
+    fn work(&self, others: &mut Caller<F>, filter: &F, stopped: &[Operation]) {
+        let (lookup, update) = (F::LOOKUP, filter.most_steps());
+        let settled = self.settled(filter, stopped);
+        for round in 0..2 {
+            for &key in &settled {
+                assert!(within(lookup, || others.contains(key)), "{key:#x} is lost");
+            }
+            for &new in &self.new {
+                assert!(!within(lookup, || others.contains(new)));
+                let inserted = match round {
+                    0 => within(update, || others.insert(new)).is_ok(),
+                    _ => within(update, || others.insert_unique(new)) == Ok(true),
+                };
+                assert_eq!(within(lookup, || others.contains(new)), inserted);
+                assert_eq!(within(update, || others.remove(new)), inserted);
+                assert!(!within(update, || others.remove(new)));
+            }
+        }
+    }
+}
+
+fn run_on<F: Stopped>(
+    filter: &Arc<F>,
     thread: usize,
     operation: Operation,
-) -> impl FnOnce() -> Caller + use<> {
+) -> impl FnOnce() -> Caller<F> + use<F> {
     let mut caller = Caller::new(filter, thread);
     move || {
-        match operation {
-            Insert(key) => caller.insert(key).is_ok(),
-            InsertUnique(key) => caller.insert_unique(key).is_ok(),
-            Count(key) => caller.count(key) > 0,
-            Contains(key) => caller.contains(key),
-            Remove(key) => caller.remove(key),
-        };
+        caller.run(operation);
         caller
     }
 }
 
-/// The others: lookups of keys that nobody moves and of one that may be moving, a plain insert, an
-/// insert that may need a chain, and removes. `settled` are present throughout.
-fn work(filter: &Arc<Small>, settled: &[u64]) -> Caller {
-    let mut others = Caller::new(filter, 0);
-    for round in 0..ROUNDS {
-        for &key in settled {
-            assert!(within(LOOKUP, || others.contains(key)), "{key:#x} is lost");
-        }
-        let absent = key(2, 1, 3);
-        assert!(!within(LOOKUP, || others.contains(absent)));
-        for new in [key(1, 0, 2), key(0, 2, 1 + round % 2), key(2, 1, 2)] {
-            let result = within(UPDATE, || others.insert(new));
-            assert_eq!(within(LOOKUP, || others.contains(new)), result.is_ok());
-            if result.is_ok() {
-                assert!(within(UPDATE, || others.remove(new)));
-            }
-            assert!(!within(LOOKUP, || others.contains(new)));
+pub(crate) fn stopped_at_every_step<F: Stopped>(
+    state: &State<F>,
+    operations: &[(&str, Operation)],
+) {
+    for &(name, operation) in operations {
+        for step in 0.. {
+            let filter = state.filter();
+            assert!(step < filter.most_steps(), "{name} has no end");
+            let Ok(frozen) = freeze(step, run_on(&filter, 1, operation)) else {
+                assert!(step > 0, "{name} has no steps");
+                println!("{}, {name}: stopped at each of {step} steps", state.name);
+                break;
+            };
+            let mut others = Caller::new(&filter, 0);
+            state.work(&mut others, &filter, &[operation]);
+            explained(&state.held, [others, frozen.thaw()]);
         }
     }
-    others
 }
 
-/// Every kind of operation on a filter with [`residents`], and which of these stay.
-fn operations() -> Vec<(&'static str, Operation, Vec<u64>)> {
-    let all = residents().to_vec();
-    let without = |at: usize| {
-        let mut rest = all.clone();
-        rest.remove(at);
-        rest
-    };
-    vec![
-        ("insert, plain", Insert(key(1, 0, 0)), all.clone()),
-        ("insert, with a chain", Insert(key(0, 2, 0)), all.clone()),
-        ("insert, full", Insert(key(2, 2, 2)), all.clone()),
-        (
-            "insert_unique, plain",
-            InsertUnique(key(1, 0, 0)),
-            all.clone(),
-        ),
-        (
-            "insert_unique, with a chain",
-            InsertUnique(key(0, 2, 0)),
-            all.clone(),
-        ),
-        (
-            "insert_unique, full",
-            InsertUnique(key(2, 2, 2)),
-            all.clone(),
-        ),
-        ("insert_unique, there", InsertUnique(all[0]), all.clone()),
-        ("count", Count(all[0]), all.clone()),
-        ("remove, in the first bucket", Remove(all[0]), without(0)),
-        (
-            "remove, in the second bucket",
-            Remove(key(1, 0, 3)),
-            without(0),
-        ),
-        ("remove, none there", Remove(key(1, 1, 0)), all.clone()),
-        ("contains, present", Contains(all[0]), all.clone()),
-        ("contains, absent", Contains(key(1, 1, 0)), all.clone()),
-    ]
+/// Two threads that are stopped one after the other.
+#[derive(Clone, Copy)]
+pub(crate) struct Pair<'a> {
+    pub(crate) first: Operation,
+    /// Calls between the two stops.
+    pub(crate) between: &'a [Operation],
+    pub(crate) second: Operation,
+    /// Calls after the second stop; if there are none, the others do their usual work.
+    pub(crate) after: &'a [Operation],
+    /// Calls of the thread that goes on first, before the other goes on.
+    pub(crate) last: &'a [Operation],
+}
+
+impl Pair<'_> {
+    pub(crate) fn of(first: Operation, second: Operation) -> Pair<'static> {
+        Pair {
+            first,
+            between: &[],
+            second,
+            after: &[],
+            last: &[],
+        }
+    }
+
+    /// The second operation meets the first, stopped at each of its steps, and is itself stopped at
+    /// each step of what it then does; then either one goes on first.
+    pub(crate) fn stopped_at_every_pair_of_steps<F: Stopped>(&self, state: &State<F>) {
+        let mut count = 0;
+        for first_step in 0.. {
+            let before = count;
+            for second_step in 0.. {
+                let steps = [first_step, second_step];
+                if [true, false].map(|in_order| self.stopped(state, steps, in_order)) == [false; 2]
+                {
+                    break;
+                }
+                count += 1;
+            }
+            if count == before {
+                break;
+            }
+        }
+        let (name, first, second) = (state.name, self.first, self.second);
+        println!("{name}: {first:x?} with {second:x?}: {count} pairs of steps, in both orders");
+    }
+
+    /// False if one of them has no such step.
+    fn stopped<F: Stopped>(
+        &self,
+        state: &State<F>,
+        [first_step, second_step]: [u64; 2],
+        in_order: bool,
+    ) -> bool {
+        let filter = state.filter();
+        let most = filter.most_steps();
+        assert!(first_step.max(second_step) < most, "it has no end");
+        let Ok(one) = freeze(first_step, run_on(&filter, 1, self.first)) else {
+            return false;
+        };
+        let mut others = Caller::new(&filter, 0);
+        for &operation in self.between {
+            within(filter.most_steps(), || others.run(operation));
+        }
+        let Ok(other) = freeze(second_step, run_on(&filter, 2, self.second)) else {
+            one.thaw();
+            return false;
+        };
+        for &operation in self.after {
+            within(filter.most_steps(), || others.run(operation));
+        }
+        let begun = [&[self.first, self.second], self.after].concat();
+        if self.after.is_empty() {
+            state.work(&mut others, &filter, &begun);
+        }
+        for key in state.settled(&filter, &begun) {
+            assert!(filter.contains(&key), "{key:#x} is lost");
+        }
+        let mut stopped = [one, other];
+        if !in_order {
+            stopped.reverse();
+        }
+        let [first, second] = stopped;
+        let mut first = first.thaw();
+        self.last.iter().for_each(|&last| first.run(last));
+        explained(&state.held, [others, first, second.thaw()]);
+        true
+    }
+}
+
+fn state(name: &'static str, held: [u64; 4]) -> State<Small> {
+    State {
+        name,
+        filter: Box::new(holding),
+        held: held.into(),
+        // A plain insert, and some that may need a chain.
+        new: vec![key(1, 0, 2), key(0, 2, 1), key(2, 1, 2)],
+    }
 }
 
 #[test]
 fn one_thread_stopped_at_every_step() {
-    let mut steps = 0;
-    for (name, operation, settled) in operations() {
-        for step in 0..UPDATE {
-            assert!(step + 1 < UPDATE, "{name} has no end");
-            let filter = holding(&residents());
-            let Ok(frozen) = freeze(step, run_on(&filter, 1, operation)) else {
-                assert!(step > 0, "{name} has no steps");
-                println!("{name}: stopped at each of {step} steps");
-                steps += step;
-                break;
-            };
-            let others = work(&filter, &settled);
-            explained(&residents(), [others, frozen.thaw()]);
-        }
-    }
-    println!("one thread stopped: {steps} steps, all survived");
+    let moved = residents()[0];
+    stopped_at_every_step(
+        &state("residents", residents()),
+        &[
+            ("insert, plain", Insert(key(1, 0, 0))),
+            ("insert, with a chain", Insert(key(0, 2, 0))),
+            ("insert, full", Insert(key(2, 2, 2))),
+            ("insert_unique, plain", InsertUnique(key(1, 0, 0))),
+            ("insert_unique, with a chain", InsertUnique(key(0, 2, 0))),
+            ("insert_unique, full", InsertUnique(key(2, 2, 2))),
+            ("insert_unique, there", InsertUnique(moved)),
+            ("count", Count(moved)),
+            ("remove, in the first bucket", Remove(moved)),
+            ("remove, in the second bucket", Remove(key(1, 0, 3))),
+            ("remove, none there", Remove(key(1, 1, 0))),
+            ("contains, present", Contains(moved)),
+            ("contains, absent", Contains(key(1, 1, 0))),
+        ],
+    );
 }
 
-/// Two inserts whose chains overlap, and removes of what they move: the second operation meets the
-/// first, stopped at each of its steps, and is itself stopped at each step of what it then does.
+/// Two inserts whose chains overlap, and removes of what they move.
 #[test]
 fn two_threads_stopped_at_every_pair_of_steps() {
     // Bucket 1 is empty, the others are full, and either can give it both its keys.
     let movable = [key(0, 1, 0), key(0, 1, 1), key(2, 1, 0), key(2, 1, 1)];
-    let [one, other] = [Insert(key(0, 2, 0)), Insert(key(2, 0, 3))];
-    let pairs = [
-        (one, other, &movable[..]),
-        (one, Remove(movable[0]), &movable[1..]),
-        (Remove(movable[0]), one, &movable[1..]),
-        (one, Insert(key(1, 0, 0)), &movable[..]),
-        (
-            InsertUnique(key(0, 2, 0)),
-            InsertUnique(key(2, 0, 0)),
-            &movable[..],
-        ),
-    ];
-    let mut count = 0;
-    for (first, second, settled) in pairs {
-        let before = count;
-        for first_step in 0..UPDATE {
-            let filter = holding(&movable);
-            match freeze(first_step, run_on(&filter, 1, first)) {
-                Ok(frozen) => drop(frozen.thaw()),
-                Err(_) => break,
-            }
-            for second_step in 0..UPDATE {
-                assert!(second_step + 1 < UPDATE, "{second:?} has no end");
-                let filter = holding(&movable);
-                let one = freeze(first_step, run_on(&filter, 1, first));
-                let one = one.ok().expect("alone, it does the same each time");
-                let other = match freeze(second_step, run_on(&filter, 2, second)) {
-                    Ok(frozen) => frozen,
-                    Err(_) => {
-                        one.thaw();
-                        break;
-                    }
-                };
-                count += 1;
-                let others = work(&filter, settled);
-                // It may matter who goes on first.
-                let (one, other) = if count % 2 == 0 {
-                    (one.thaw(), other.thaw())
-                } else {
-                    let other = other.thaw();
-                    (one.thaw(), other)
-                };
-                explained(&movable, [others, one, other]);
-            }
-        }
-        println!("{first:x?} with {second:x?}: {} pairs", count - before);
+    let state = state("movable keys", movable);
+    let insert = Insert(key(0, 2, 0));
+    for (first, second) in [
+        (insert, Insert(key(2, 0, 3))),
+        (insert, Remove(movable[0])),
+        (Remove(movable[0]), insert),
+        (insert, Insert(key(1, 0, 0))),
+        (InsertUnique(key(0, 2, 0)), InsertUnique(key(2, 0, 0))),
+    ] {
+        Pair::of(first, second).stopped_at_every_pair_of_steps(&state);
     }
-    println!("two threads stopped: {count} pairs of steps, all survived");
 }
 
 /// There is always room for one more key, now in one of its buckets and now in the other: the room
@@ -249,7 +311,7 @@ fn lookups_may_interrupt_an_operation_of_their_thread() {
                 assert!((stay.len()..=stay.len() + 1).contains(&interrupted.len()));
             };
             // Bounded, although nobody can end the operation meanwhile.
-            within(4 * stay.len() as u64 * LOOKUP + UPDATE, look);
+            within(4 * stay.len() as u64 * Small::LOOKUP + 2_000, look);
             assert_eq!(allocation_counter::measure(look).count_total, 0);
         };
         let run = run_on(&filter, 0, operation);
