@@ -9,13 +9,12 @@
 //! cargo run --release -p lfcf-filter --example dedup -- --threads 2 access.log > distinct.log
 //! ```
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
-use std::sync::{Mutex, RwLock};
-use std::thread::{self, available_parallelism};
+use std::sync::{Mutex, MutexGuard, RwLock};
+use std::thread::{self, ScopedJoinHandle, available_parallelism};
 use std::time::Instant;
 
 use ahash::RandomState;
@@ -52,14 +51,9 @@ struct Options {
     #[arg(long, short, value_name = "N", value_parser = value_parser!(u16).range(1..=MAX_THREADS as i64))]
     threads: Option<u16>,
     /// Number of distinct lines to make room for. If there are more, a second filter of twice the
-    /// size is added, and so on: nothing is lost, but each filter adds its own errors and takes
-    /// some time.
+    /// size is added, and so on: nothing is lost, but each filter adds its own errors.
     #[arg(long, short, value_name = "N", default_value = "1000000", value_parser = at_least_1)]
     capacity: NonZeroUsize,
-    /// Also keep all lines in an exact set, and count those that were dropped wrongly. This is
-    /// slow, and takes memory for every distinct line.
-    #[arg(long)]
-    verify: bool,
     /// Hash with this seed, so that every run drops the same lines wrongly. By default the seed is
     /// random, so that nobody can choose lines that will be dropped.
     #[arg(long)]
@@ -76,7 +70,6 @@ fn deduplicate(options: Options) -> Result<()> {
     let seen = Seen {
         filters: RwLock::new(vec![build(options.capacity.get())?]),
         hasher: RandomState::with_seeds(seed, 1, 2, 3),
-        exact: options.verify.then(Mutex::default),
     };
     let threads = match options.threads {
         Some(threads) => threads.into(),
@@ -86,10 +79,8 @@ fn deduplicate(options: Options) -> Result<()> {
     let results = thread::scope(|scope| {
         let start = |_| scope.spawn(|| work(&input, &seen));
         let workers: Vec<_> = (0..threads).map(start).collect();
-        let results = workers.into_iter().map(|worker| worker.join());
-        results
-            .map(|result| result.expect("no worker panicked"))
-            .collect::<Result<Vec<Count>>>()
+        let join = |worker: ScopedJoinHandle<_>| worker.join().expect("no worker panicked");
+        (workers.into_iter().map(join)).collect::<Result<Vec<Count>>>()
     })?;
     let total = |of: fn(&Count) -> u64| results.iter().map(of).sum::<u64>();
     let (lines, written) = (total(|count| count.lines), total(|count| count.new));
@@ -101,12 +92,16 @@ fn deduplicate(options: Options) -> Result<()> {
         counted(threads as u64, "thread"),
         lines as f64 / seconds,
     ));
-    seen.report(written);
+    seen.report();
     Ok(())
 }
 
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("no worker panicked")
+}
+
 /// What a thread has read and written.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Count {
     lines: u64,
     bytes: u64,
@@ -118,13 +113,12 @@ fn work(input: &Mutex<Input>, seen: &Seen) -> Result<Count> {
     let mut count = Count::default();
     let (mut chunk, mut new) = (Vec::new(), Vec::new());
     // The lock is held while a chunk is read, which is short compared with processing its lines.
-    let next = |chunk: &mut Vec<u8>| input.lock().expect("no worker panicked").next_chunk(chunk);
-    while next(&mut chunk)? {
+    while locked(input).next_chunk(&mut chunk)? {
         count.bytes += chunk.len() as u64;
         new.clear();
         seen.keep_new(&chunk, &mut new, &mut count)?;
         if let Err(error) = programs::write(&new) {
-            input.lock().expect("no worker panicked").end();
+            locked(input).end();
             // The reader is gone, as behind `| head`: that is an end, not an error.
             if is_broken_pipe(&error) {
                 break;
@@ -166,17 +160,15 @@ impl Input {
     fn next_chunk(&mut self, chunk: &mut Vec<u8>) -> Result<bool> {
         chunk.clear();
         while let Some((name, reader)) = self.files.last_mut() {
-            let read = reader.fill_buf().map(|bytes| {
-                chunk.extend_from_slice(bytes);
-                bytes.len()
-            });
-            reader.consume(*read.as_ref().unwrap_or(&0));
-            let rest = read.and_then(|read| match chunk.last() {
-                None | Some(b'\n') => Ok(read),
+            let read = reader
+                .fill_buf()
+                .map(|bytes| chunk.extend_from_slice(bytes));
+            reader.consume(chunk.len());
+            let rest = read.and_then(|()| match chunk.last() {
+                None | Some(b'\n') => Ok(0),
                 Some(_) => reader.read_until(b'\n', chunk),
             });
-            let cannot = || format!("cannot read {name}");
-            if let Err(error) = rest.with_context(cannot) {
+            if let Err(error) = rest.with_context(|| format!("cannot read {name}")) {
                 self.end();
                 return Err(error);
             }
@@ -207,7 +199,6 @@ struct Seen {
     filters: RwLock<Vec<Lines>>,
     /// Hashes each line once for all filters.
     hasher: RandomState,
-    exact: Option<Mutex<HashSet<Vec<u8>>>>,
 }
 
 impl Seen {
@@ -217,12 +208,6 @@ impl Seen {
         let chunk = chunk.strip_suffix(b"\n").unwrap_or(chunk);
         for line in chunk.split(|&byte| byte == b'\n') {
             count.lines += 1;
-            if let Some(exact) = &self.exact {
-                exact
-                    .lock()
-                    .expect("no worker panicked")
-                    .insert(line.to_vec());
-            }
             let hash = self.hasher.hash_one(line);
             let is_new = loop {
                 let (newest, older) = filters.split_last().expect("there is always a filter");
@@ -252,23 +237,20 @@ impl Seen {
     fn grow(&self, known: usize) -> Result<()> {
         let mut filters = self.filters.write().expect("no worker panicked");
         if filters.len() == known {
-            let capacity = 2 * filters[known - 1].len();
-            filters.push(build(capacity)?);
+            let newer = build(2 * filters[known - 1].len())?;
+            filters.push(newer);
         }
         Ok(())
     }
 
-    fn report(&self, written: u64) {
+    fn report(&self) {
         let filters = self.filters.read().expect("no worker panicked");
         for filter in filters.iter() {
-            let (bytes, load) = (filter.memory_bytes() as u64, filter.load_factor());
-            let bytes = HumanBytes(bytes);
+            let (bytes, load) = (
+                HumanBytes(filter.memory_bytes() as u64),
+                filter.load_factor(),
+            );
             note(format_args!("filter of {bytes}, load factor {load:.2}"));
-        }
-        if let Some(exact) = &self.exact {
-            let distinct = exact.lock().expect("no worker panicked").len() as u64;
-            let (dropped, lines) = (distinct - written, counted(distinct, "distinct line"));
-            note(format_args!("{dropped} of {lines} were dropped wrongly"));
         }
     }
 }

@@ -19,6 +19,7 @@ use std::process::ExitCode;
 use ahash::RandomState;
 use anyhow::{Context, Result};
 use clap::Parser;
+use filter::layout::Layout;
 use filter::{Builder, CuckooFilter};
 use indicatif::HumanBytes;
 use programs::{counted, ending, note};
@@ -76,7 +77,7 @@ fn compare(options: Options) -> Result<()> {
 }
 
 /// Both services must hash in the same way: with another hasher, the bytes are refused.
-fn builder(seed: u64) -> Builder<4, 12, RandomState> {
+fn builder(seed: u64) -> Builder<Layout<4, 12>, RandomState> {
     CuckooFilter::builder().unmixed_hasher(RandomState::with_seeds(seed, 1, 2, 3))
 }
 

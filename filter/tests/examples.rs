@@ -163,10 +163,9 @@ fn dedup_grows() {
     for threads in ["1", "8"] {
         let mut dedup = example("dedup");
         dedup.args(["--threads", threads, "--capacity", "1000"]);
-        let (written, messages) = run(dedup.args(["--seed", "1", "--verify"]), &text);
+        let (written, messages) = run(dedup.args(["--seed", "1"]), &text);
         assert_eq!(sorted(&written), sorted(&distinct(&text)), "{messages}");
         assert!(messages.matches("filter of ").count() >= 4, "{messages}");
-        assert_eq!(number(&messages, " of 20000 distinct lines"), 0.0);
     }
 }
 
@@ -218,13 +217,9 @@ fn counts_of_one_use_the_singular() {
     let directory = TempDir::new().unwrap();
     let one = file(&directory, "one", b"a\n");
     let mut dedup = example("dedup");
-    let (_, messages) = run(dedup.args(["--threads", "1", "--verify"]).arg(&one), b"");
+    let (_, messages) = run(dedup.args(["--threads", "1"]).arg(&one), b"");
     assert!(messages.starts_with("1 line (2 B) in "), "{messages}");
     assert!(messages.contains(" with 1 thread: "), "{messages}");
-    assert!(
-        messages.contains("0 of 1 distinct line were dropped"),
-        "{messages}"
-    );
     let mut difference = example("difference");
     let (_, messages) = run(difference.args([&one, &one]), b"");
     assert!(messages.contains("lacks 0 of B's 1 line\n"), "{messages}");

@@ -28,9 +28,10 @@ cargo clippy --locked --release --all-targets -- -D warnings
 step "build"
 cargo build --locked --release
 
-# For this machine's processor: another build must load the default one's files.
+# For this machine's processor: another build must load the default one's files. It also has a command
+# that panics.
 step "build for this processor"
-RUSTFLAGS="-C target-cpu=native" cargo build --locked --release --target-dir "$target/native"
+RUSTFLAGS="-C target-cpu=native" cargo build --locked --release --features panicking --target-dir "$target/native"
 
 step "tests"
 CUCKOO_NATIVE_MODULE=$(realpath "$target/native/release/libcuckoo_redis.so") \

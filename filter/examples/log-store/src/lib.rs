@@ -45,15 +45,15 @@ impl Store {
             filter: GrowingCuckooFilter::new(),
             failed: false,
         };
-        while let Some(batch) = store.log.batch(store.log.end)? {
-            for (at, record) in batch.records {
+        while let Some((records, end)) = store.log.batch(store.log.end)? {
+            for (at, record) in records {
                 // The filter denies most keys that come for the first time: few are read.
                 let had_value = store.get(&record.key)?.is_some();
                 let previous = store.chains.push(&record.key, at);
                 ensure!(previous == record.previous, log::damaged(at));
                 store.note(&record.key, had_value, record.value.is_some())?;
             }
-            store.log.end = batch.end;
+            store.log.end = end;
         }
         store.log.cut_off_torn_batch(write)?;
         Ok(store)
@@ -76,6 +76,8 @@ impl Store {
             if record.key == key {
                 return Ok(record.value);
             }
+            // Chains lead backwards, unless the file was damaged since it was opened.
+            ensure!(record.previous < at, log::damaged(at));
             at = record.previous;
         }
         Ok(None)
@@ -87,8 +89,9 @@ impl Store {
         ensure!(!self.failed, "a commit failed: open the store again");
         for key in changes.keys() {
             let length = key.len();
+            let is_key = (1..=MAX_KEY).contains(&length);
             ensure!(
-                (1..=MAX_KEY).contains(&length),
+                is_key,
                 "a key of {length} bytes: it must have 1 to {MAX_KEY}"
             );
         }
@@ -123,9 +126,9 @@ impl Store {
     pub fn keys(&self) -> Result<BTreeSet<Vec<u8>>> {
         let mut keys = BTreeSet::new();
         let mut at = 0;
-        while let Some(batch) = self.log.batch(at)? {
-            at = batch.end;
-            for (_, record) in batch.records {
+        while let Some((records, end)) = self.log.batch(at)? {
+            at = end;
+            for (_, record) in records {
                 if record.value.is_some() {
                     keys.insert(record.key);
                 } else {
@@ -149,11 +152,6 @@ impl Store {
     /// Returns the filter, which has one copy of each key that has a value.
     pub fn filter(&self) -> &GrowingCuckooFilter {
         &self.filter
-    }
-
-    /// Returns the memory that the places of records take, in bytes.
-    pub fn chains_bytes(&self) -> usize {
-        size_of_val(&self.chains.newest[..])
     }
 }
 

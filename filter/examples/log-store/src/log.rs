@@ -45,11 +45,8 @@ pub(crate) struct Record {
     pub(crate) value: Option<Vec<u8>>,
 }
 
-/// The records of an intact batch with their places.
-pub(crate) struct Batch {
-    pub(crate) records: Vec<(u64, Record)>,
-    pub(crate) end: u64,
-}
+/// The records of an intact batch with their places, and where it ends.
+pub(crate) type Batch = (Vec<(u64, Record)>, u64);
 
 /// The message about a place that is not as it was written.
 pub(crate) fn damaged(at: u64) -> String {
@@ -68,12 +65,12 @@ impl Log {
         let options = options.read(true).write(write).create(write);
         let file =
             (options.truncate(false).open(path)).with_context(|| format!("cannot open {name}"))?;
-        let locked = if write {
-            file.try_lock()
+        let lock = if write {
+            File::try_lock
         } else {
-            file.try_lock_shared()
+            File::try_lock_shared
         };
-        match locked {
+        match lock(&file) {
             Err(TryLockError::WouldBlock) => {
                 bail!("another process uses the store at {name}: wait until it has finished")
             }
@@ -127,14 +124,15 @@ impl Log {
             records.push((place, Record::parse(bytes)));
             rest = after;
         }
-        Ok(Some(Batch { records, end }))
+        Ok(Some((records, end)))
     }
 
     /// Returns the record that begins here, in an intact batch.
     pub(crate) fn record(&self, at: u64) -> Result<Record> {
         self.reads.set(self.reads.get() + 1);
-        let header = self.read(at, RECORD_HEADER)?;
-        Ok(Record::parse(&self.read(at, Record::length(&header))?))
+        let length = Record::length(&self.read(at, RECORD_HEADER)?);
+        ensure!(length as u64 <= self.length - at, damaged(at));
+        Ok(Record::parse(&self.read(at, length)?))
     }
 
     /// Checks that no intact batch follows a torn one, which whoever writes cuts off.
@@ -164,11 +162,8 @@ impl Log {
 
     /// Appends a batch; once this returns, it is sure to stay.
     pub(crate) fn append(&mut self, records: &[u8]) -> Result<()> {
-        let most = u32::MAX as usize;
-        ensure!(
-            records.len() <= most,
-            "at most 4 GiB at a time are possible"
-        );
+        let fits = records.len() <= u32::MAX as usize;
+        ensure!(fits, "at most 4 GiB at a time are possible");
         let batch = [&batch_header(self.end, records)[..], records].concat();
         self.file.seek(SeekFrom::Start(self.end))?;
         (self.file.write_all(&batch)).context("cannot write to the log")?;

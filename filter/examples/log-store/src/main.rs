@@ -41,15 +41,13 @@ enum Command {
     /// Writes all values, ordered by their keys: first by length, then by bytes. After an import
     /// into a new store, that is the file again, byte for byte.
     Export,
-    /// Writes the value of a key; it is an error if there is none.
+    /// Writes the value of a key; it is an error if there is none, which says how many records were read
+    /// to find that out.
     Get { key: String },
     /// Sets the value of a key, replacing the one that it may have.
     Set { key: String, value: String },
     /// Deletes a key and its value; it is an error if there is none.
     Delete { key: String },
-    /// Shows sizes, and how many records are read to find keys, and to learn that keys are absent,
-    /// with the filter and without.
-    Stats,
 }
 
 fn main() -> ExitCode {
@@ -74,15 +72,13 @@ fn run(path: &Path, command: Command) -> Result<()> {
             value(&open(path, false)?, &key)?;
             open(path, true)?.commit(&Changes::from([(key.into_bytes(), None)]))
         }
-        Command::Stats => stats(&open(path, false)?),
     }
 }
 
 /// Opens a store, and reports what a crash left at its end.
 fn open(path: &Path, write: bool) -> Result<Store> {
     let store = Store::open(path, write)?;
-    let (_, torn) = store.log_bytes();
-    if torn > 0 {
+    if let (_, torn @ 1..) = store.log_bytes() {
         let torn = counted(torn, "byte");
         note(format_args!(
             "{torn} of a torn batch at the end are ignored"
@@ -133,35 +129,6 @@ fn export(store: &Store) -> Result<()> {
         let value = store.get(&key)?;
         let value = value.with_context(|| format!("{} is not found", key.escape_ascii()))?;
         programs::write(&value)?;
-    }
-    Ok(())
-}
-
-fn stats(store: &Store) -> Result<()> {
-    let keys = store.keys()?;
-    print(format_args!(
-        "{} in {} of log; memory: filter {}, chains {}",
-        counted(keys.len() as u64, "key"),
-        counted(store.log_bytes().0, "byte"),
-        counted(store.filter().memory_bytes() as u64, "byte"),
-        counted(store.chains_bytes() as u64, "byte"),
-    ))?;
-    for (kind, suffix) in [("present", ""), ("absent", "?")] {
-        let mut reads = [0; 2];
-        for key in &keys {
-            let key = [key, suffix.as_bytes()].concat();
-            let start = store.reads();
-            store.get(&key)?;
-            let between = store.reads();
-            store.get_without_filter(&key)?;
-            reads[0] += between - start;
-            reads[1] += store.reads() - between;
-        }
-        let [with, without] = reads;
-        print(format_args!(
-            "records read for {} {kind} keys: {with} with the filter, {without} without",
-            keys.len()
-        ))?;
     }
     Ok(())
 }

@@ -24,17 +24,12 @@ fn program(store: &Path, arguments: &[&str]) -> Command {
     program
 }
 
-/// Lines of all kinds: empty ones, with other line endings, with arbitrary bytes, and long ones; the
-/// last has no ending.
-fn odd_lines(number: usize) -> Vec<Vec<u8>> {
-    let line = |n: usize| match n % 5 {
-        0 => b"\n".to_vec(),
-        1 => format!("\tline {n}\r\n").into_bytes(),
-        2 => vec![0, 0xff, b'\r', n as u8 % 10, b'\n'],
-        3 => [&vec![b'x'; n % 150][..], b"\n"].concat(),
-        _ => [&vec![0x80; n % 7 * 3_000][..], b"\n"].concat(),
-    };
-    (1..number).map(line).chain([b"the end".to_vec()]).collect()
+/// Lines of arbitrary bytes, empty ones and long ones among them; the last has no ending.
+fn odd_lines(number: usize) -> Vec<u8> {
+    let line = |n: usize| [&vec![n as u8 | 0x80; n % 5 * (n % 150)][..], b"\r\n"].concat();
+    let mut text: Vec<u8> = (1..number).flat_map(line).collect();
+    text.extend(b"the end");
+    text
 }
 
 /// Kills imports at random moments: what was acknowledged is there, nothing else is, and the next
@@ -43,10 +38,11 @@ fn odd_lines(number: usize) -> Vec<Vec<u8>> {
 fn a_killed_import_keeps_what_it_acknowledged() {
     const KILLS: usize = 20;
     let mut rng = StdRng::seed_from_u64(4);
-    let lines = odd_lines(1_000);
+    let text = odd_lines(1_000);
+    let lines: Vec<_> = text.split_inclusive(|byte| *byte == b'\n').collect();
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("file");
-    fs::write(&file, lines.concat()).unwrap();
+    fs::write(&file, &text).unwrap();
     let (mut killed, mut complete, mut acknowledged) = (0, 0, 0);
     while killed < KILLS || complete == 0 {
         let store = directory.path().join(format!("store {complete}"));
@@ -73,7 +69,7 @@ fn a_killed_import_keeps_what_it_acknowledged() {
             kept = run(&mut program(&store, &["export"]), b"").0;
         }
         if status.success() {
-            assert!(kept == lines.concat(), "the export differs");
+            assert!(kept == text, "the export differs");
             (complete, acknowledged) = (complete + 1, 0);
         } else {
             assert_eq!(status.code(), None, "it ended by itself");
@@ -89,20 +85,15 @@ fn a_killed_import_keeps_what_it_acknowledged() {
 fn commands_do_what_they_say() {
     let directory = TempDir::new().unwrap();
     let (file, store) = (directory.path().join("file"), directory.path().join("a"));
-    let text = odd_lines(300).concat();
+    let text = odd_lines(300);
     fs::write(&file, &text).unwrap();
     let output = |arguments: &[&str]| run(&mut program(&store, arguments), b"");
     let error = |arguments: &[&str]| complaint(&mut program(&store, arguments));
     assert!(error(&["get", "1"]).contains("there is no store at"));
     assert!(error(&["delete", "1"]).contains("there is no store at"));
     assert!(error(&["import", &"x".repeat(9)]).contains("cannot read xxxxxxxxx"));
-    let import = [
-        "import",
-        "--acks",
-        "--sync-every",
-        "100",
-        file.to_str().unwrap(),
-    ];
+    let file = file.to_str().unwrap();
+    let import = ["import", "--acks", "--sync-every", "100", file];
     let acks = "acknowledged 100\nacknowledged 200\nacknowledged 300\n";
     assert_eq!(output(&import).0, acks.as_bytes());
     assert!(output(&["export"]).0 == text);
@@ -112,13 +103,8 @@ fn commands_do_what_they_say() {
     assert!(error(&["get", "3"]).contains("\"3\" has no value (0 records read for it)"));
     assert!(error(&["delete", "3"]).contains("\"3\" has no value"));
     assert!(error(&["set", "", "x"]).contains("a key of 0 bytes: it must have 1 to 1024"));
-    let stats = String::from_utf8(output(&["stats"]).0).unwrap();
-    assert!(stats.starts_with("299 keys in "), "{stats}");
-    assert!(stats.contains("for 299 absent keys: "), "{stats}");
-    assert_eq!(
-        output(&import).1,
-        "300 lines: 2 written, 298 there already\n"
-    );
+    let message = "300 lines: 2 written, 298 there already\n";
+    assert_eq!(output(&import).1, message);
     assert!(output(&["export"]).0 == text);
 
     fs::write(&store, [&fs::read(&store).unwrap()[..], b"torn"].concat()).unwrap();

@@ -151,3 +151,21 @@ fn a_flipped_bit_is_never_accepted() {
         }
     }
 }
+
+/// Damage to the file of an open store: no lookup panics or goes round for ever.
+#[test]
+fn damage_to_an_open_store_is_survived() {
+    let (bytes, _) = two_batches();
+    let (_directory, path) = new_file();
+    fs::write(&path, &bytes).unwrap();
+    let store = open(&path);
+    let mut errors = 0;
+    for bit in 0..bytes.len() * 8 {
+        let mut damaged = bytes.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&path, damaged).unwrap();
+        let get = |key: &&str| store.get(key.as_bytes()).is_err();
+        errors += ["1", "2", "3"].iter().filter(|key| get(key)).count();
+    }
+    assert!(errors > 50, "{errors}");
+}

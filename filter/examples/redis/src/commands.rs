@@ -332,3 +332,9 @@ pub(crate) fn compact(ctx: &Context, args: &[RedisString]) -> RedisResult {
     ctx.replicate_verbatim();
     OK
 }
+
+/// `CF.PANIC key`
+#[cfg(feature = "panicking")]
+pub(crate) fn panic(_: &Context, _: &[RedisString]) -> RedisResult {
+    panic!("on purpose")
+}

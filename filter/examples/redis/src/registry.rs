@@ -60,6 +60,8 @@ fn run(
 /// many, if negative).
 pub(crate) fn register(ctx: &Context) -> Status {
     let register = || {
+        #[cfg(feature = "panicking")]
+        create(ctx, c"CF.PANIC", call!(panic), 2, READ)?;
         create(ctx, c"CF.RESERVE", call!(reserve), -3, ADD)?;
         create(ctx, c"CF.ADD", call!(add), 3, ADD)?;
         create(ctx, c"CF.ADDNX", call!(add_new), 3, ADD)?;

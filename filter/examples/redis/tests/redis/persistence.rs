@@ -1,16 +1,12 @@
 //! RDB files, append-only files, and what else the server promises of a key.
 
 use std::collections::HashMap;
-use std::path::Path;
-use std::thread;
-use std::time::Duration;
+use std::path::PathBuf;
 
-use rand::rngs::SmallRng;
-use rand::{RngExt, SeedableRng};
 use redis::{Connection, Value};
 
 use crate::server::{
-    Server, add_numbers, ask, digest, has_all, in_batches, line, module, try_ask, until,
+    Server, add_numbers, ask, digest, error, has_all, in_batches, line, module, until,
 };
 
 /// Some filters: of several sizes, one that is growing, with copies and deletions.
@@ -98,17 +94,26 @@ fn memory_is_reported_and_large_keys_are_freed_aside() {
     assert!(reported.abs_diff(used) < used / 5, "{reported}, not {used}");
 }
 
+/// The module for this machine's processor with a command that panics, `CUCKOO_NATIVE_MODULE`, which
+/// `test.sh` builds.
+fn native_module() -> Option<PathBuf> {
+    let native = std::env::var_os("CUCKOO_NATIVE_MODULE").map(PathBuf::from);
+    if native.is_none() {
+        println!("not run: CUCKOO_NATIVE_MODULE is not set");
+    }
+    native
+}
+
 /// The file of a default build is loaded by one for this machine's processor, and the other way
-/// round. Needs `CUCKOO_NATIVE_MODULE`, which `test.sh` builds.
+/// round.
 #[test]
 fn builds_for_other_processors_load_each_others_files() {
-    let Some(native) = std::env::var_os("CUCKOO_NATIVE_MODULE") else {
-        println!("not run: CUCKOO_NATIVE_MODULE is not set");
+    let Some(native) = native_module() else {
         return;
     };
     let mut server = Server::start(&[]);
     let keys = fill(&mut server.connect());
-    for module in [Path::new(&native), &module()] {
+    for module in [&native, &module()] {
         let c = &mut server.connect();
         let before = keys.map(|key| digest(c, key));
         line(c, "SAVE");
@@ -120,52 +125,16 @@ fn builds_for_other_processors_load_each_others_files() {
     }
 }
 
-/// What was acknowledged, if each command is written to the disk before its reply.
+/// A panic is an error of the command, and in the log; the server lives.
 #[test]
-fn killed_fifty_times() {
-    const KILLS: u64 = 50;
-    let mut random = SmallRng::seed_from_u64(7);
-    let mut server = Server::start(&["--appendonly", "yes", "--appendfsync", "always"]);
-    let mut next = 0;
-    let mut acknowledged = Vec::new();
-    for kill in 0..KILLS {
-        let mut c = server.connect();
-        if kill % 5 == 1 {
-            line(&mut c, "CONFIG SET aof-use-rdb-preamble no");
-        }
-        if kill % 5 < 2 {
-            let _ = try_ask::<Value>(&mut c, "BGREWRITEAOF", &[] as &[&str]);
-        }
-        let writer = thread::spawn(move || {
-            let (mut added, first) = (Vec::new(), next);
-            loop {
-                // Each key comes, and every third goes again; a removal that was sent may have happened.
-                let mut pipe = redis::pipe();
-                for key in next..next + 50 {
-                    pipe.cmd("CF.ADD").arg("f").arg(key);
-                }
-                for key in (next..next + 50).filter(|key| key % 3 == 0) {
-                    pipe.cmd("CF.DEL").arg("f").arg(key);
-                }
-                let range = next..next + 50;
-                next = range.end;
-                let Ok(replies) = pipe.query::<Vec<bool>>(&mut c) else {
-                    return (added, next);
-                };
-                assert!(replies.into_iter().all(|reply| reply), "from {first} on");
-                added.extend(range.filter(|key| key % 3 != 0));
-            }
-        });
-        thread::sleep(Duration::from_millis(random.random_range(10..150)));
-        server.kill();
-        let (added, end) = writer.join().expect("the writer ends when the server does");
-        acknowledged.extend(added);
-        next = end;
-        server.kill_and_restart(&module());
-        let c = &mut server.connect();
-        let found = in_batches(c, "CF.EXISTS", "f", acknowledged.iter().copied());
-        let denied = found.iter().filter(|found| !**found).count();
-        assert_eq!(denied, 0, "of {} keys acknowledged", acknowledged.len());
-    }
-    assert!(acknowledged.len() > 5_000, "{} keys", acknowledged.len());
+fn a_panic_is_an_error_of_the_command() {
+    let Some(native) = native_module() else {
+        return;
+    };
+    let mut server = Server::start(&[]);
+    server.kill_and_restart(&native);
+    let c = &mut server.connect();
+    assert!(error(c, "CF.PANIC f").contains("a bug in the module"));
+    assert!(server.log().contains("panicked") && server.log().contains("on purpose"));
+    assert_eq!(line(c, "CF.ADD f a"), Value::Int(1));
 }
