@@ -7,10 +7,9 @@
 //! same protocol as in a single call, with the same linearization point; the batch as a whole is
 //! not atomic.
 
-use arrayvec::ArrayVec;
-
 use crate::buckets::{BucketTable, Buckets};
 use crate::lookup;
+use crate::traits::Filter;
 
 /// Number of keys looked up at a time: few enough to keep what is known of them in registers, and
 /// one branch decides for all. The processor overlaps the groups by itself, since it need not guess
@@ -44,24 +43,21 @@ pub(crate) fn contains<const SLOTS: usize, const BITS: usize>(
     }
 }
 
-/// Does `action` for each hash, in order, once the buckets of its group have been fetched into the
-/// cache: `look` reads them, only for that, since their contents may change before the action.
-pub(crate) fn update<L: Copy, R>(
+/// Calls `one` for each hash, in order, once the buckets of its group have been fetched into the
+/// cache. They may change before the call, which reads them again.
+pub(crate) fn update<F: Filter + ?Sized, R>(
+    filter: &F,
     hashes: &[u64],
     results: &mut [R],
-    locate: impl Fn(u64) -> L,
-    look: impl Fn(L) -> [u64; 2],
-    action: impl Fn(L) -> R,
+    one: impl Fn(&F, u64) -> R,
 ) {
     assert_same_length(hashes, results);
     for (hashes, results) in hashes.chunks(UPDATES).zip(results.chunks_mut(UPDATES)) {
-        let locations: ArrayVec<L, UPDATES> = hashes.iter().map(|&hash| locate(hash)).collect();
-        for &location in &locations {
-            std::hint::black_box(look(location));
-        }
-        for (location, result) in locations.into_iter().zip(results) {
-            *result = action(location);
-        }
+        filter.fetch(hashes, &mut || {
+            for (&hash, result) in hashes.iter().zip(&mut *results) {
+                *result = one(filter, hash);
+            }
+        });
     }
 }
 

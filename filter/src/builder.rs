@@ -12,7 +12,10 @@ use crate::layout::Layout;
 use crate::save::LoadError;
 use crate::save::fixed::Header;
 
-/// Builds a [`CuckooFilter`] step by step; made by [`CuckooFilter::builder`].
+/// Builds a filter step by step: a [`CuckooFilter`] ([`CuckooFilter::builder`]), one for an error rate
+/// ([`false_positive_rate`](Builder::false_positive_rate)), or a [growing](crate::growing) one
+/// ([`GrowingCuckooFilter::builder`](crate::GrowingCuckooFilter::builder)). `K` is the kind: the
+/// layout of a `CuckooFilter`, or [`Rate`](crate::Rate), or [`Growing`](crate::growing::Growing).
 ///
 /// ```
 /// use filter::CuckooFilter;
@@ -27,7 +30,8 @@ use crate::save::fixed::Header;
 /// ```
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a builder builds nothing until `build` is called"]
-pub struct Builder<const SLOTS: usize = 4, const BITS: usize = 12, S = FixedState> {
+pub struct Builder<K = Layout<4, 12>, S = FixedState> {
+    pub(crate) kind: K,
     pub(crate) size: Option<Size>,
     pub(crate) hasher: S,
 }
@@ -73,11 +77,17 @@ pub enum BuildError {
     },
 }
 
-impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
-    pub(crate) fn new(size: Option<Size>, hasher: S) -> Self {
-        Builder { size, hasher }
+impl<K> Builder<K> {
+    pub(crate) fn new(kind: K) -> Self {
+        Builder {
+            kind,
+            size: None,
+            hasher: FixedState,
+        }
     }
+}
 
+impl<K, S> Builder<K, S> {
     /// Sets the size to room for `n` distinct keys: enough buckets that the keys fill them to at
     /// most [`Layout::WORKABLE_LOAD`], and to less in small tables, where chance plays a larger
     /// part. For 0 keys it is a small table all the same.
@@ -87,8 +97,12 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
     /// (`filter/tests/ordinary/capacity.rs`). The last call of this or [`buckets`](Self::buckets)
     /// counts.
     ///
-    /// Layouts for which this promise cannot be kept are refused by [`build`](Self::build)
+    /// Layouts for which this promise cannot be kept are refused by [`build`](Builder::build)
     /// ([`Layout::DEPENDABLE`]).
+    ///
+    /// Of a growing filter it is the first table that has so much room; without this and `buckets`,
+    /// that takes 10 KiB. A large first table has fingerprints of 18 bits and takes 23 bits per key; a
+    /// fixed-size filter takes 17.
     pub fn capacity(mut self, n: usize) -> Self {
         self.size = Some(Size::Keys(n));
         self
@@ -96,6 +110,10 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
 
     /// Sets the size to exactly `number` buckets of 8 bytes, for a given amount of memory rather
     /// than a number of keys. The last call of this or [`capacity`](Self::capacity) counts.
+    ///
+    /// For an error rate, a table of `number` buckets takes the same memory in every layout: the one
+    /// with the most slots is chosen. Of a growing filter it is the size of the first table: below a
+    /// thousand, later tables have more empty slots; below ten, at least nine slots in ten are empty.
     pub fn buckets(mut self, number: usize) -> Self {
         self.size = Some(Size::Buckets(number));
         self
@@ -106,27 +124,42 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
     ///
     /// Loading a saved filter requires the same hasher with the same seeds, and std's `RandomState`
     /// does not reveal its own ([`save`](crate::save#hashers)).
-    pub fn hasher<H>(self, hasher: H) -> Builder<SLOTS, BITS, Mixed<H>> {
+    pub fn hasher<H>(self, hasher: H) -> Builder<K, Mixed<H>> {
         self.unmixed_hasher(Mixed(hasher))
     }
 
     /// Sets another hasher, whose hashes are used unmixed: mixing makes a lookup in the cache a
     /// fifth slower. It must be good in all 64 bits, as rapidhash, xxhash and SipHash are: with any
     /// other the filter is wrong more often, and refuses keys early ([`hashing`](crate::hashing)).
-    pub fn unmixed_hasher<H>(self, hasher: H) -> Builder<SLOTS, BITS, H> {
+    pub fn unmixed_hasher<H>(self, hasher: H) -> Builder<K, H> {
         Builder {
+            kind: self.kind,
             size: self.size,
             hasher,
         }
     }
 
-    /// Sets another layout, with `SLOTS` slots of `BITS` bits in each bucket. Which layouts exist
-    /// is checked at compile time ([`Layout`]).
-    pub fn layout<const SLOTS2: usize, const BITS2: usize>(self) -> Builder<SLOTS2, BITS2, S> {
+    pub(crate) fn of_kind<K2>(self, kind: K2) -> Builder<K2, S> {
         Builder {
+            kind,
             size: self.size,
             hasher: self.hasher,
         }
+    }
+}
+
+/// Unwraps what a function without an error of its own has built.
+pub(crate) fn built<F>(result: Result<F, BuildError>) -> F {
+    result.unwrap_or_else(|error| panic!("cannot build a filter: {error}"))
+}
+
+impl<const SLOTS: usize, const BITS: usize, S> Builder<Layout<SLOTS, BITS>, S> {
+    /// Sets another layout, with `SLOTS` slots of `BITS` bits in each bucket. Which layouts exist
+    /// is checked at compile time ([`Layout`]).
+    pub fn layout<const SLOTS2: usize, const BITS2: usize>(
+        self,
+    ) -> Builder<Layout<SLOTS2, BITS2>, S> {
+        self.of_kind(Layout)
     }
 
     /// Builds the filter.
@@ -153,16 +186,11 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<SLOTS, BITS, S> {
             .map_err(|OutOfMemory { len: buckets }| BuildError::OutOfMemory { buckets })?;
         Ok(CuckooFilter::of(buckets, 0, self.hasher))
     }
-
-    fn build_or_panic(self) -> CuckooFilter<SLOTS, BITS, S> {
-        self.build()
-            .unwrap_or_else(|error| panic!("cannot build a filter: {error}"))
-    }
 }
 
 /// Loading with the layout and the hasher of this builder, which must be those the filter was built
 /// with. The filter has the size it was saved with, whatever this builder says.
-impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Builder<SLOTS, BITS, S> {
+impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Builder<Layout<SLOTS, BITS>, S> {
     /// Loads the filter that was saved as these bytes.
     ///
     /// Returns exactly the filter that was saved, or an error: damage, another layout and another
@@ -222,13 +250,14 @@ impl CuckooFilter {
     /// # Panics
     /// When [`Builder::build`] would return an error: `n` is absurdly large, or there is not enough
     /// memory.
+    #[doc(alias = "new")]
     pub fn with_capacity(n: usize) -> CuckooFilter {
-        CuckooFilter::builder().capacity(n).build_or_panic()
+        built(CuckooFilter::builder().capacity(n).build())
     }
 
     /// Starts building a filter.
     pub fn builder() -> Builder {
-        Builder::new(None, FixedState)
+        Builder::new(Layout)
     }
 }
 
@@ -238,8 +267,7 @@ impl<S> CuckooFilter<4, 12, Mixed<S>> {
     /// # Panics
     /// As `with_capacity`.
     pub fn with_capacity_and_hasher(n: usize, hasher: S) -> Self {
-        let builder = CuckooFilter::builder().capacity(n).hasher(hasher);
-        builder.build_or_panic()
+        built(CuckooFilter::builder().capacity(n).hasher(hasher).build())
     }
 }
 

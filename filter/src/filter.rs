@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
+use std::hint::black_box;
 use std::io::Write;
 
-use kcas::thread_id::{self, ThreadId, TooManyThreads};
+use kcas::thread_id;
 
 use crate::buckets::{BucketTable, Buckets};
 use crate::hashing::{FixedState, Location};
@@ -144,6 +145,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// # Errors
     /// [`SnapshotError`]: when there is not enough memory, or when more than
     /// [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove or copy.
+    #[doc(alias = "clone")]
     pub fn try_clone(&self) -> Result<Self, SnapshotError>
     where
         S: Clone,
@@ -167,57 +169,6 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     fn locate(&self, hash: u64) -> Location {
         self.buckets.geometry().locate(hash)
     }
-
-    #[inline]
-    fn insert_at(&self, location: Location, id: &ThreadId) -> Result<(), InsertError> {
-        let counter = self.length.counter(id);
-        update::insert(&self.table(), location)?;
-        counter.change(1);
-        Ok(())
-    }
-
-    #[inline]
-    fn insert_unique_at(&self, location: Location, id: &ThreadId) -> Result<bool, InsertError> {
-        let counter = self.length.counter(id);
-        let inserted = update::insert_unique(&self.table(), location)?;
-        counter.change(u64::from(inserted));
-        Ok(inserted)
-    }
-
-    #[inline]
-    fn remove_at(&self, location: Location, id: &ThreadId) -> bool {
-        let counter = self.length.counter(id);
-        let removed = update::remove(&self.table(), location);
-        counter.change(u64::from(removed).wrapping_neg());
-        removed
-    }
-
-    fn insert_each<R: Copy>(
-        &self,
-        hashes: &[u64],
-        results: &mut [Result<R, InsertError>],
-        insert: impl Fn(&Self, Location, &ThreadId) -> Result<R, InsertError>,
-    ) {
-        let insert = |location, id: &ThreadId| insert(self, location, id);
-        if let Err(error) = self.update_batch(hashes, results, insert) {
-            results.fill(Err(error.into()));
-        }
-    }
-
-    fn update_batch<R>(
-        &self,
-        hashes: &[u64],
-        results: &mut [R],
-        action: impl Fn(Location, &ThreadId) -> R,
-    ) -> Result<(), TooManyThreads> {
-        let locate = |hash| self.locate(hash);
-        let look = |location| lookup::load_both(self.buckets.words(), location);
-        thread_id::with(|id| {
-            batch::update(hashes, results, locate, look, |location| {
-                action(location, id)
-            });
-        })
-    }
 }
 
 /// Lookups write nothing, and make three loads unless the key's buckets are being changed.
@@ -228,12 +179,22 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
     /// one.
     fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
         let location = self.locate(hash);
-        thread_id::with(|id| self.insert_at(location, id))?
+        thread_id::with(|id| {
+            let counter = self.length.counter(id);
+            update::insert(&self.table(), location)?;
+            counter.change(1);
+            Ok(())
+        })?
     }
 
     fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
         let location = self.locate(hash);
-        thread_id::with(|id| self.insert_unique_at(location, id))?
+        thread_id::with(|id| {
+            let counter = self.length.counter(id);
+            let inserted = update::insert_unique(&self.table(), location)?;
+            counter.change(u64::from(inserted));
+            Ok(inserted)
+        })?
     }
 
     #[inline(always)]
@@ -247,24 +208,23 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
 
     fn remove_hash(&self, hash: u64) -> bool {
         let location = self.locate(hash);
-        expect_id(thread_id::with(|id| self.remove_at(location, id)))
+        expect_id(thread_id::with(|id| {
+            let counter = self.length.counter(id);
+            let removed = update::remove(&self.table(), location);
+            counter.change(u64::from(removed).wrapping_neg());
+            removed
+        }))
     }
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
         batch::contains(&self.buckets, hashes, found);
     }
 
-    fn insert_hash_batch(&self, hashes: &[u64], results: &mut [Result<(), InsertError>]) {
-        self.insert_each(hashes, results, Self::insert_at);
-    }
-
-    fn insert_unique_hash_batch(&self, hashes: &[u64], results: &mut [Result<bool, InsertError>]) {
-        self.insert_each(hashes, results, Self::insert_unique_at);
-    }
-
-    fn remove_hash_batch(&self, hashes: &[u64], removed: &mut [bool]) {
-        let remove = |location, id: &ThreadId| self.remove_at(location, id);
-        expect_id(self.update_batch(hashes, removed, remove));
+    fn fetch(&self, hashes: &[u64], then: &mut dyn FnMut()) {
+        for &hash in hashes {
+            black_box(lookup::load_both(self.buckets.words(), self.locate(hash)));
+        }
+        then();
     }
 
     #[inline]

@@ -102,16 +102,12 @@
 //!
 //! # Traits of collections
 //!
-//! No filter has `Extend`, `FromIterator` or `Clone`, because none of them can report an error:
-//!
-//! - A fixed-size filter may be full. A growing one may refuse a key that comes for the third time
-//!   or more, so collecting keys that repeat would panic, depending on the data.
-//! - To add each key once (`insert_unique`) would not help. By chance, a new key is taken for one
-//!   that is there, and is not added. It must not be removed then, or the other key is missing; but
-//!   nobody would learn which keys these are.
-//!
-//! `try_for_each` collects keys in one line, and ends at the first error. A fixed-size filter is
-//! copied by [`try_clone`](CuckooFilter::try_clone), while others write.
+//! No filter has `Extend`, `FromIterator` or `Clone`, because none of them can report an error: a
+//! fixed-size filter may be full, and a growing one may refuse a key that comes for the third time or
+//! more. (To add each key once would not help: a new key that is taken for another one is not added,
+//! must not be removed then, and nobody would learn which keys these are.) `try_for_each` collects keys
+//! in one line, and ends at the first error; [`try_clone`](CuckooFilter::try_clone) copies a filter,
+//! while others write.
 //!
 //! ```
 //! use filter::GrowingCuckooFilter;
@@ -124,10 +120,7 @@
 //!
 //! # Recipes
 //!
-//! [`recipes`] has a few lines of code for each of these, which are compiled and run as tests:
-//! deduplicating a stream, admission to a cache, the difference of two sets, what was seen lately,
-//! jobs for several workers, several processes, async programs, a warm start, and metrics for
-//! Prometheus.
+//! [`recipes`] has short programs, which are compiled and run as tests.
 //!
 //! # Saving and loading
 //!
@@ -148,20 +141,16 @@
 //! [`to_bytes`](Filter::to_bytes) and [`write_to`](Filter::write_to) save elsewhere, and
 //! [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) load that; the
 //! functions of the same names of a [`Builder`] load a filter with another layout or hasher. With the
-//! feature `serde`, filters are serialized as the same bytes. The bytes include version, layout,
-//! size, a check of the hasher, and checksums ([`save`] describes them, byte for byte): a filter that
+//! feature `serde`, filters are serialized as the same bytes ([`save`] describes them). A filter that
 //! is damaged, or was built with another layout or hasher, is refused with an error that says so
-//! ([`LoadError`]). A filter whose hasher has random seeds that nobody kept, like those of std's
-//! `RandomState`, can be saved, but not loaded in another process ([`save`](save#hashers)).
+//! ([`LoadError`]). The default hasher gives the same hashes on every machine and in every build, so
+//! such a filter can be loaded anywhere, by this release and by every later one; one whose seeds nobody
+//! kept, like those of std's `RandomState`, cannot be loaded in another process.
 //!
-//! Other threads may go on inserting and removing: whatever was in the filter throughout the call
-//! is saved, and whatever was in it at no moment is not. Saving makes one pass over the table, and
-//! does not fail however much others change meanwhile. It needs a buffer, and memory for buckets
-//! that others change before it gets there: at most another table. A [growing filter](growing) takes
-//! the memory of a second table.
-//!
-//! The default hasher gives the same hashes on every machine and in every build, so a saved filter
-//! can be loaded anywhere, by this release and by every later one.
+//! Others may go on inserting and removing: whatever was in the filter throughout the call is saved,
+//! and whatever was in it at no moment is not. Saving makes one pass, and does not fail however much
+//! others change meanwhile. It needs a buffer, and memory for buckets that others change before it
+//! gets there: at most another table. A [growing filter](growing) takes the memory of a second table.
 //!
 //! # Memory
 //!
@@ -188,19 +177,12 @@
 //!
 //! # How it is checked
 //!
-//! - `filter/tests/loom` explores the hazards one by one under a model checker, memory orderings
-//!   included, and checks every thread's answers against a sequential specification
-//!   (`filter/histories`).
-//! - `filter/tests/planted` has small changes that break the filter, each with the check that must
-//!   catch it.
-//! - `harness check` looks for answers to real threads that no order of the calls explains.
-//! - `filter/tests/steps/stalls.rs` stops threads before every atomic access of every operation: the
-//!   others go on.
-//! - `filter/tests/ordinary/model.rs` makes random calls to every kind of filter, and compares the
-//!   answers with those of a multiset.
-//! - [`growing`] describes the same for the growing filter.
-//!
-//! `scripts/README.md` has a command for each.
+//! By models of each hazard under a model checker, memory orderings included (`filter/tests/loom`), and
+//! threads stopped before every atomic access of every operation (`filter/tests/steps`), both with every
+//! answer held against a sequential specification (`filter/histories`); by a proof of lookups
+//! (`filter/proof`); by random calls compared with a multiset (`filter/tests/ordinary/model.rs`); and by
+//! small changes that break the filter, each with the check that must catch it
+//! (`filter/tests/planted`). `scripts/README.md` has a command for each.
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -229,7 +211,7 @@ mod traits;
 mod update;
 
 pub use builder::{BuildError, Builder};
-pub use dyn_filter::{DynBuildError, DynBuilder, DynCuckooFilter};
+pub use dyn_filter::{DynBuildError, DynBuilder, DynCuckooFilter, Rate};
 pub use filter::CuckooFilter;
 pub use growing::GrowingCuckooFilter;
 pub use hashing::FixedState;

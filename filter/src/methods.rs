@@ -6,10 +6,11 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use crate::builder::Builder;
-use crate::dyn_filter::{DynBuilder, DynCuckooFilter};
+use crate::dyn_filter::{DynCuckooFilter, Rate};
 use crate::filter::CuckooFilter;
-use crate::growing::{GrowingBuilder, GrowingCuckooFilter};
+use crate::growing::{Growing, GrowingCuckooFilter};
 use crate::insert_error::InsertError;
+use crate::layout::Layout;
 use crate::save::{LoadError, SaveError};
 use crate::snapshot::SnapshotError;
 use crate::traits::Filter;
@@ -170,10 +171,10 @@ macro_rules! methods {
 }
 
 methods! {
-    (const SLOTS: usize, const BITS: usize,) CuckooFilter<SLOTS, BITS, S>, built by Builder<SLOTS, BITS, S>,
+    (const SLOTS: usize, const BITS: usize,) CuckooFilter<SLOTS, BITS, S>, built by Builder<Layout<SLOTS, BITS>, S>,
         by default CuckooFilter::builder() => CuckooFilter;
-    () DynCuckooFilter<S>, built by DynBuilder<S>,
+    () DynCuckooFilter<S>, built by Builder<Rate, S>,
         by default CuckooFilter::builder().false_positive_rate(1.0) => DynCuckooFilter;
-    () GrowingCuckooFilter<S>, built by GrowingBuilder<S>,
+    () GrowingCuckooFilter<S>, built by Builder<Growing, S>,
         by default GrowingCuckooFilter::builder() => GrowingCuckooFilter;
 }

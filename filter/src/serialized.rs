@@ -14,6 +14,7 @@ use crate::builder::Builder;
 use crate::dyn_filter::DynCuckooFilter;
 use crate::filter::CuckooFilter;
 use crate::growing::GrowingCuckooFilter;
+use crate::layout::Layout;
 use crate::save::LoadError;
 
 fn serialize<R: Serializer>(bytes: &[u8], serializer: R) -> Result<R::Ok, R::Error> {
@@ -59,7 +60,7 @@ macro_rules! serialized {
 serialized!(
     CuckooFilter<SLOTS, BITS, S>,
     [const SLOTS: usize, const BITS: usize,],
-    |hasher, bytes| Builder::new(None, hasher).from_bytes(bytes)
+    |hasher, bytes| Builder::new(Layout).unmixed_hasher(hasher).from_bytes(bytes)
 );
 serialized!(DynCuckooFilter<S>, [], |hasher, bytes| {
     let builder = CuckooFilter::builder().unmixed_hasher(hasher);

@@ -108,20 +108,31 @@ pub trait Filter {
     ///
     /// # Panics
     /// When `results` and `hashes` differ in length; nothing has changed then.
-    fn insert_hash_batch(&self, hashes: &[u64], results: &mut [Result<(), InsertError>]);
+    fn insert_hash_batch(&self, hashes: &[u64], results: &mut [Result<(), InsertError>]) {
+        batch::update(self, hashes, results, Self::insert_hash);
+    }
 
     /// [`insert_unique_hash`](Self::insert_unique_hash) for several keys, in order.
     ///
     /// # Panics
     /// As [`insert_hash_batch`](Self::insert_hash_batch).
-    fn insert_unique_hash_batch(&self, hashes: &[u64], results: &mut [Result<bool, InsertError>]);
+    fn insert_unique_hash_batch(&self, hashes: &[u64], results: &mut [Result<bool, InsertError>]) {
+        batch::update(self, hashes, results, Self::insert_unique_hash);
+    }
 
     /// [`remove_hash`](Self::remove_hash) for several keys, in order.
     ///
     /// # Panics
     /// As [`remove_hash`](Self::remove_hash), and when `removed` and `hashes` differ in length;
     /// then nothing has changed.
-    fn remove_hash_batch(&self, hashes: &[u64], removed: &mut [bool]);
+    fn remove_hash_batch(&self, hashes: &[u64], removed: &mut [bool]) {
+        batch::update(self, hashes, removed, Self::remove_hash);
+    }
+
+    /// Reads the buckets of a group of keys, so that they are in the cache, and then calls `then`: for
+    /// batches of updates.
+    #[doc(hidden)]
+    fn fetch(&self, hashes: &[u64], then: &mut dyn FnMut());
 
     /// [`hash`](Self::hash) of a key whose type is not known here.
     fn hash_dyn(&self, key: &dyn DynKey) -> u64;
@@ -449,16 +460,8 @@ impl<F: Filter + ?Sized> Filter for Box<F> {
         (**self).contains_hash_batch(hashes, found);
     }
 
-    fn insert_hash_batch(&self, hashes: &[u64], results: &mut [Result<(), InsertError>]) {
-        (**self).insert_hash_batch(hashes, results);
-    }
-
-    fn insert_unique_hash_batch(&self, hashes: &[u64], results: &mut [Result<bool, InsertError>]) {
-        (**self).insert_unique_hash_batch(hashes, results);
-    }
-
-    fn remove_hash_batch(&self, hashes: &[u64], removed: &mut [bool]) {
-        (**self).remove_hash_batch(hashes, removed);
+    fn fetch(&self, hashes: &[u64], then: &mut dyn FnMut()) {
+        (**self).fetch(hashes, then);
     }
 
     fn hash_dyn(&self, key: &dyn DynKey) -> u64 {

@@ -1,4 +1,4 @@
-//! [`GrowingBuilder`], and the size of a first table.
+//! Building a growing filter, and the size of its first table.
 
 use kcas::OutOfMemory;
 
@@ -6,7 +6,7 @@ use super::GrowingCuckooFilter;
 use super::schedule::{first_bits, first_buckets};
 use super::table::{Table, format};
 use super::tables::Tables;
-use crate::builder::{BuildError, Size};
+use crate::builder::{BuildError, Builder, Size, built};
 use crate::hashing::{FixedState, MAX_BUCKETS, Mixed};
 
 /// Buckets of the first table, unless the builder sets another size: 10 KiB, room for some 2,000
@@ -22,45 +22,14 @@ pub(super) fn first_table(buckets: usize) -> Result<Table, OutOfMemory> {
     Table::try_new(first_bits(buckets), buckets, 0)
 }
 
-/// Builds a [`GrowingCuckooFilter`]; see [`GrowingCuckooFilter::builder`].
+/// What the builder of a [`GrowingCuckooFilter`] builds.
 #[derive(Clone, Copy, Debug)]
-#[must_use = "a builder builds nothing until `build` is called"]
-pub struct GrowingBuilder<S = FixedState> {
-    size: Option<Size>,
-    pub(super) hasher: S,
-}
+pub struct Growing;
 
-impl<S> GrowingBuilder<S> {
-    /// Makes room for `n` distinct keys in the first table. Without this and
-    /// [`buckets`](Self::buckets), the first table takes 10 KiB.
-    ///
-    /// A large first table has fingerprints of 18 bits and takes 23 bits per key; a fixed-size
-    /// filter takes 17.
-    pub fn capacity(mut self, n: usize) -> Self {
-        self.size = Some(Size::Keys(n));
-        self
-    }
+/// Builds a [`GrowingCuckooFilter`]; see [`GrowingCuckooFilter::builder`].
+pub type GrowingBuilder<S = FixedState> = Builder<Growing, S>;
 
-    /// Sets the number of buckets of the first table, of 8 bytes each. Below a thousand, later
-    /// tables have more empty slots; below ten, at least nine slots in ten are empty.
-    pub fn buckets(mut self, number: usize) -> Self {
-        self.size = Some(Size::Buckets(number));
-        self
-    }
-
-    /// As [`Builder::hasher`](crate::Builder::hasher).
-    pub fn hasher<H>(self, hasher: H) -> GrowingBuilder<Mixed<H>> {
-        self.unmixed_hasher(Mixed(hasher))
-    }
-
-    /// As [`Builder::unmixed_hasher`](crate::Builder::unmixed_hasher).
-    pub fn unmixed_hasher<H>(self, hasher: H) -> GrowingBuilder<H> {
-        GrowingBuilder {
-            size: self.size,
-            hasher,
-        }
-    }
-
+impl<S> Builder<Growing, S> {
     /// Builds the filter.
     ///
     /// # Errors
@@ -80,11 +49,6 @@ impl<S> GrowingBuilder<S> {
         let tables = Tables::of_all([(first, 0)]);
         Ok(GrowingCuckooFilter::of(tables, slice, self.hasher))
     }
-
-    fn build_or_panic(self) -> GrowingCuckooFilter<S> {
-        self.build()
-            .unwrap_or_else(|error| panic!("cannot build a filter: {error}"))
-    }
 }
 
 impl GrowingCuckooFilter {
@@ -93,36 +57,33 @@ impl GrowingCuckooFilter {
     /// # Panics
     /// When there is no memory for it.
     pub fn new() -> GrowingCuckooFilter {
-        GrowingCuckooFilter::builder().build_or_panic()
+        built(GrowingCuckooFilter::builder().build())
     }
 
     /// Builds an empty filter whose first table has room for `n` distinct keys
-    /// ([`GrowingBuilder::capacity`]).
+    /// ([`Builder::capacity`]).
     ///
     /// # Panics
     /// When `n` is absurdly large, or there is not enough memory.
     pub fn with_capacity(n: usize) -> GrowingCuckooFilter {
-        GrowingCuckooFilter::builder().capacity(n).build_or_panic()
+        built(GrowingCuckooFilter::builder().capacity(n).build())
     }
 
     /// Starts building a filter.
     pub fn builder() -> GrowingBuilder {
-        GrowingBuilder {
-            size: None,
-            hasher: FixedState,
-        }
+        Builder::new(Growing)
     }
 }
 
 impl<S> GrowingCuckooFilter<Mixed<S>> {
     /// [`with_capacity`](GrowingCuckooFilter::with_capacity), with this
-    /// [`hasher`](GrowingBuilder::hasher).
+    /// [`hasher`](Builder::hasher).
     ///
     /// # Panics
     /// As `with_capacity`.
     pub fn with_capacity_and_hasher(n: usize, hasher: S) -> Self {
-        let builder = GrowingCuckooFilter::builder().capacity(n).hasher(hasher);
-        builder.build_or_panic()
+        let builder = GrowingCuckooFilter::builder().capacity(n);
+        built(builder.hasher(hasher).build())
     }
 }
 

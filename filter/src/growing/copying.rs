@@ -61,6 +61,7 @@ impl<S> GrowingCuckooFilter<S> {
     ///
     /// # Errors
     /// [`SnapshotError`]; the filter holds what it held.
+    #[doc(alias = "clone")]
     pub fn try_clone(&self) -> Result<Self, SnapshotError>
     where
         S: Clone,

@@ -27,7 +27,7 @@ use kcas::thread_id;
 
 pub use epoch_cell::{Pinned, pin};
 
-use crate::batch::{self, assert_same_length};
+use crate::batch::assert_same_length;
 use crate::hashing::{FixedState, Location};
 use crate::insert_error::InsertError;
 use crate::path::MAX_NODES;
@@ -36,7 +36,7 @@ use crate::save::known_keys::digest_of_known_keys;
 use crate::snapshot::SnapshotError;
 use crate::traits::{Class, DynKey, Filter, expect_id};
 use crate::update::Refused;
-pub use builder::GrowingBuilder;
+pub use builder::{Growing, GrowingBuilder};
 pub use reader::Reader;
 use schedule::first_bits;
 use table::{Key, format};
@@ -241,18 +241,6 @@ impl<S> GrowingCuckooFilter<S> {
         }
     }
 
-    /// Calls `action` for each hash, once the buckets of its group have been fetched.
-    fn update_batch<R>(&self, hashes: &[u64], results: &mut [R], action: impl Fn(u64) -> R) {
-        // So that a call in a batch need only pin itself again.
-        let pinned = pin();
-        // Only the newest generation: nearly all keys are there.
-        let look = |hash| {
-            let view = self.tables.load(&pinned).newest().view();
-            view.look(view.table.plan().locate(self.key(hash)))
-        };
-        batch::update(hashes, results, |hash| hash, look, action);
-    }
-
     /// Returns the tables that hold the copies, one per generation, the newest first. Progress:
     /// lock-free, apart from the allocator.
     pub fn tables(&self) -> Vec<TableInfo> {
@@ -354,16 +342,15 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
         }
     }
 
-    fn insert_hash_batch(&self, hashes: &[u64], results: &mut [Result<(), InsertError>]) {
-        self.update_batch(hashes, results, |hash| self.insert_hash(hash));
-    }
-
-    fn insert_unique_hash_batch(&self, hashes: &[u64], results: &mut [Result<bool, InsertError>]) {
-        self.update_batch(hashes, results, |hash| self.insert_unique_hash(hash));
-    }
-
-    fn remove_hash_batch(&self, hashes: &[u64], removed: &mut [bool]) {
-        self.update_batch(hashes, removed, |hash| self.remove_hash(hash));
+    fn fetch(&self, hashes: &[u64], then: &mut dyn FnMut()) {
+        // So that a call in a batch need only pin itself again.
+        let pinned = pin();
+        for &hash in hashes {
+            // Only the newest generation: nearly all keys are there.
+            let view = self.tables.load(&pinned).newest().view();
+            std::hint::black_box(view.look(view.table.plan().locate(self.key(hash))));
+        }
+        then();
     }
 
     #[inline]

@@ -21,6 +21,7 @@ impl<S> GrowingCuckooFilter<S> {
     ///
     /// # Errors
     /// When there is no memory for the first table; nothing has changed.
+    #[doc(alias = "clear")]
     pub fn remove_all(&self) -> Result<(), InsertError> {
         let first = first_table(self.slice)
             .map_err(|OutOfMemory { len: buckets }| InsertError::OutOfMemory { buckets })?;

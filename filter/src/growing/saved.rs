@@ -34,7 +34,8 @@ use arrayvec::ArrayVec;
 use super::schedule::{MAX_GENERATIONS, PAIRING_BITS, bits_at};
 use super::table::Table;
 use super::tables::Tables;
-use super::{GrowingBuilder, GrowingCuckooFilter};
+use super::{Growing, GrowingCuckooFilter};
+use crate::builder::Builder;
 use crate::hashing::MAX_BUCKETS;
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::words::{
@@ -118,7 +119,7 @@ fn write_format(writer: &mut impl Write, digest: &mut Sum, format: [u32; 2]) -> 
 
 /// Loading with the hasher of this builder, which must be the one that the filter was built with.
 /// The filter has the size it was saved with, whatever this builder says.
-impl<S: BuildHasher> GrowingBuilder<S> {
+impl<S: BuildHasher> Builder<Growing, S> {
     /// As [`Builder::from_bytes`](crate::Builder::from_bytes).
     ///
     /// # Errors

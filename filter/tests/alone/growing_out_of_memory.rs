@@ -7,6 +7,11 @@ use crate::limited::with_most;
 use filter::growing::GrowingCuckooFilter;
 use filter::{InsertError, LoadError, SaveError};
 
+fn of_buckets(buckets: usize) -> GrowingCuckooFilter {
+    let builder = GrowingCuckooFilter::builder().buckets(buckets);
+    builder.build().unwrap()
+}
+
 /// Inserts keys from `from` on until one is refused; returns that key, and why.
 fn fill(filter: &GrowingCuckooFilter, from: u64) -> (u64, InsertError) {
     (from..)
@@ -25,10 +30,7 @@ fn nothing_is_lost_when_there_is_no_memory_to_grow() {
     let _turn = crate::turn();
     // Number of buckets at first, and of the last table before the one that is refused.
     for (first, last) in [(1_280, 1_280), (1_280, 10_240), (4, 1 << 16)] {
-        let filter = GrowingCuckooFilter::builder()
-            .buckets(first)
-            .build()
-            .unwrap();
+        let filter = of_buckets(first);
         let refused = 2 * last;
         // One word more than there are buckets.
         let most = (last + 1) * size_of::<u64>();
@@ -58,18 +60,11 @@ fn nothing_is_lost_when_there_is_no_memory_to_grow() {
 #[test]
 fn clearing_and_building_without_memory_change_nothing() {
     let _turn = crate::turn();
-    let filter = GrowingCuckooFilter::builder()
-        .buckets(8_192)
-        .build()
-        .unwrap();
+    let filter = of_buckets(8_192);
     (0..1_000_u64).for_each(|key| filter.insert(&key).unwrap());
     let refused = with_most(4_096, || {
-        assert!(
-            GrowingCuckooFilter::builder()
-                .buckets(8_192)
-                .build()
-                .is_err()
-        );
+        let builder = GrowingCuckooFilter::builder().buckets(8_192);
+        assert!(builder.build().is_err());
         filter.remove_all()
     });
     assert_eq!(refused, Err(InsertError::OutOfMemory { buckets: 8_192 }));
@@ -81,19 +76,13 @@ fn clearing_and_building_without_memory_change_nothing() {
 fn loading_takes_no_more_than_the_table_or_is_refused() {
     let _turn = crate::turn();
     const BUCKETS: usize = 8_192;
-    let filter = GrowingCuckooFilter::builder()
-        .buckets(BUCKETS)
-        .build()
-        .unwrap();
+    let filter = of_buckets(BUCKETS);
     (0..1_000_u64).for_each(|key| filter.insert(&key).unwrap());
-    let mut bytes = Vec::new();
-    filter.write_to(&mut bytes).unwrap();
+    let bytes = filter.to_bytes().unwrap();
     // One word more than there are buckets.
     let table = (BUCKETS + 1) * size_of::<u64>();
     for (most, has_room) in [(table, true), (table - 1, false), (table / 2, false)] {
-        let loaded = with_most(most, || {
-            GrowingCuckooFilter::builder().read_from(&bytes[..])
-        });
+        let loaded = with_most(most, || GrowingCuckooFilter::read_from(&bytes[..]));
         match loaded {
             Ok(loaded) => {
                 assert!(has_room, "loaded with {most} bytes");
@@ -196,10 +185,7 @@ mod at_once {
 #[test]
 fn nothing_is_written_of_a_filter_that_cannot_be_copied() {
     let _turn = crate::turn();
-    let filter = GrowingCuckooFilter::builder()
-        .buckets(8_192)
-        .build()
-        .unwrap();
+    let filter = of_buckets(8_192);
     let mut bytes = Vec::new();
     let refused = with_most(4_096, || filter.write_to(&mut bytes));
     assert!(matches!(refused, Err(SaveError::Snapshot(_))));

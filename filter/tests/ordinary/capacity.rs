@@ -4,8 +4,10 @@
 use crate::identity::Identity;
 use ahash::RandomState;
 use filter::layout::Layout;
-use filter::{BuildError, CuckooFilter, Filter, GrowingCuckooFilter, InsertError};
+use filter::{BuildError, Builder, CuckooFilter, Filter, GrowingCuckooFilter, InsertError};
 
+/// The bounds on memory and errors are those that a user would compute: the key is compared with two
+/// buckets of four slots, each of which matches by chance once in 2^12.
 #[test]
 fn n_distinct_keys_fit_and_are_found() {
     for n in [1, 2, 3, 7, 100, 1_000, 12_345, 1_000_003] {
@@ -16,11 +18,19 @@ fn n_distinct_keys_fit_and_are_found() {
         assert!((0..n).all(|key| filter.contains(&key)), "n = {n}");
         assert_eq!(filter.len(), n);
         assert!(filter.capacity() >= n);
-        assert!(
-            n < 1_000 || filter.load_factor() > 0.85,
-            "{}",
-            filter.load_factor()
-        );
+        if n >= 1_000 {
+            assert!(filter.load_factor() > 0.85, "{}", filter.load_factor());
+        }
+        if n > 1_000_000 {
+            let bits_a_key = filter.memory_bytes() as f64 * 8.0 / n as f64;
+            assert!(bits_a_key <= 18.0, "{bits_a_key} bits a key");
+            let absent = n..n + 1_000_000;
+            let wrong = absent.filter(|key| filter.contains(key)).count();
+            let (rate, theory) = (wrong as f64 / 1e6, 2.0 * 4.0 / 4096.0);
+            println!("{n} keys: {bits_a_key:.2} bits a key, false positive rate {rate:.6}");
+            assert!(rate <= 1.3 * theory, "{rate} against {theory}");
+            assert!(rate >= 0.5 * theory, "{rate}: too good to be true");
+        }
     }
 }
 
@@ -68,15 +78,6 @@ fn undependable_layouts_take_no_capacity() {
 }
 
 #[test]
-fn the_load_factor_is_a_share_of_the_slots() {
-    let filter = CuckooFilter::builder().buckets(10).build().unwrap();
-    for (key, load_factor) in [0.0, 0.025, 0.05, 0.075, 0.1].into_iter().enumerate() {
-        assert_eq!(filter.load_factor(), load_factor);
-        filter.insert(&key).unwrap();
-    }
-}
-
-#[test]
 fn memory_is_what_was_allocated() {
     for buckets in [1, 1_000] {
         let mut built = None;
@@ -91,27 +92,16 @@ fn memory_is_what_was_allocated() {
     }
 }
 
-/// The bounds are those that a user would compute: the key is compared with two buckets of four
-/// slots, each of which matches by chance once in 2^12.
-#[test]
-fn false_positives_and_memory_at_a_million_keys() {
-    const N: usize = 1_000_003;
-    let filter = CuckooFilter::with_capacity(N);
-    for key in 0..N {
-        filter.insert(&key).unwrap();
-    }
-    let bits_a_key = filter.memory_bytes() as f64 * 8.0 / N as f64;
-    assert!(bits_a_key <= 18.0, "{bits_a_key} bits a key");
-
-    let absent = N..N + 1_000_000;
-    let wrong = absent.filter(|key| filter.contains(key)).count();
-    let rate = wrong as f64 / 1e6;
-    let theory = 2.0 * 4.0 / 4096.0;
-    println!(
-        "{N} keys: {bits_a_key:.2} bits a key, false positive rate {rate:.6} (bound {theory:.6})"
-    );
-    assert!(rate <= 1.3 * theory, "{rate} against {theory}");
-    assert!(rate >= 0.5 * theory, "{rate}: too good to be true");
+/// Calls a function for the layouts in the docs, and for the lowest dependable numbers at either end.
+macro_rules! for_each_layout {
+    ($check:ident) => {
+        for_each_layout! {
+            $check: 2 7, 2 24, 2 28, 3 7, 3 16, 3 18, 4 8, 4 12, 4 13, 4 14, 5 10, 5 11, 6 8, 6 9, 7 8, 8 7
+        }
+    };
+    ($check:ident: $($slots:literal $bits:literal),+) => {
+        $($check::<$slots, $bits>();)+
+    };
 }
 
 /// The promise of `Builder::capacity` for small tables, where chance plays a large part: of this
@@ -119,23 +109,7 @@ fn false_positives_and_memory_at_a_million_keys() {
 /// sizes.
 #[test]
 fn small_tables_rarely_refuse() {
-    keeps_the_promise::<4, 12>();
-    keeps_the_promise::<4, 8>();
-    keeps_the_promise::<4, 13>();
-    keeps_the_promise::<3, 16>();
-    keeps_the_promise::<2, 24>();
-    keeps_the_promise::<5, 10>();
-    keeps_the_promise::<6, 8>();
-    keeps_the_promise::<6, 9>();
-    keeps_the_promise::<5, 11>();
-    keeps_the_promise::<4, 14>();
-    keeps_the_promise::<3, 18>();
-    keeps_the_promise::<2, 28>();
-    // The lowest dependable numbers, at either end.
-    keeps_the_promise::<2, 7>();
-    keeps_the_promise::<3, 7>();
-    keeps_the_promise::<7, 8>();
-    keeps_the_promise::<8, 7>();
+    for_each_layout!(keeps_the_promise);
 }
 
 fn keeps_the_promise<const SLOTS: usize, const BITS: usize>() {
@@ -153,59 +127,38 @@ fn keeps_the_promise<const SLOTS: usize, const BITS: usize>() {
     }
 }
 
-fn refuses<const SLOTS: usize, const BITS: usize>(n: u64, seed: u64) -> bool {
+fn builder<const SLOTS: usize, const BITS: usize>(
+    seed: u64,
+) -> Builder<Layout<SLOTS, BITS>, RandomState> {
     let hasher = RandomState::with_seeds(seed, 1, 2, 3);
-    let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
-    let builder = builder.capacity(n as usize).unmixed_hasher(hasher);
-    let filter = builder.build().unwrap();
+    CuckooFilter::builder().layout().unmixed_hasher(hasher)
+}
+
+fn refuses<const SLOTS: usize, const BITS: usize>(n: u64, seed: u64) -> bool {
+    let filter = builder::<SLOTS, BITS>(seed).capacity(n as usize).build();
+    let filter = filter.unwrap();
     (0..n).any(|key| filter.insert(&key).is_err())
 }
 
 /// In a sufficiently large table, the load to plan for is passed with room to spare before the
-/// first refusal.
+/// first refusal, which loses and changes nothing.
 #[test]
 fn the_workable_load_of_every_layout_is_reached() {
-    fn passes<const SLOTS: usize, const BITS: usize>() {
-        let workable = Layout::<SLOTS, BITS>::WORKABLE_LOAD;
-        let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
-        let filter = builder.buckets(50_000).build().unwrap();
-        (0u64..).find(|key| filter.insert(key).is_err());
-        let reached = filter.load_factor();
-        println!("{SLOTS}×{BITS}: first refusal at load {reached:.4}, planned {workable}");
-        assert!(
-            reached > workable + 0.005,
-            "{SLOTS}×{BITS}: {reached} of {workable}"
-        );
-    }
-    passes::<2, 7>();
-    passes::<2, 8>();
-    passes::<2, 24>();
-    passes::<2, 28>();
-    passes::<3, 8>();
-    passes::<3, 16>();
-    passes::<3, 18>();
-    passes::<4, 7>();
-    passes::<4, 8>();
-    passes::<4, 13>();
-    passes::<4, 14>();
-    passes::<5, 10>();
-    passes::<5, 11>();
-    passes::<6, 8>();
-    passes::<6, 9>();
-    passes::<7, 8>();
-    passes::<8, 7>();
+    for_each_layout!(passes_the_workable_load);
 }
 
-/// A large table in the default layout, filled until it refuses, passes the workable load.
-#[test]
-fn the_workable_load_is_reached() {
-    let filter = CuckooFilter::builder().buckets(25_000).build().unwrap();
-    let refused = (0u64..)
-        .find(|key| filter.insert(key) == Err(InsertError::Full))
-        .unwrap();
-    println!("first refusal at load {:.4}", filter.load_factor());
-    assert!(filter.load_factor() > 0.965, "{}", filter.load_factor());
-    // The refusal lost nothing and changed nothing.
+fn passes_the_workable_load<const SLOTS: usize, const BITS: usize>() {
+    let workable = Layout::<SLOTS, BITS>::WORKABLE_LOAD;
+    let filter = builder::<SLOTS, BITS>(0).buckets(50_000).build().unwrap();
+    let refused = (0_u64..).find(|key| filter.insert(key) == Err(InsertError::Full));
+    let (refused, reached) = (refused.unwrap(), filter.load_factor());
+    println!("{SLOTS}×{BITS}: first refusal at load {reached:.4}, planned {workable}");
+    let room = if (SLOTS, BITS) == (4, 12) {
+        0.015
+    } else {
+        0.005
+    };
+    assert!(reached > workable + room, "{SLOTS}×{BITS}: {reached}");
     assert_eq!(filter.len() as u64, refused);
     assert!((0..refused).all(|key| filter.contains(&key)));
 }

@@ -1,26 +1,36 @@
-//! Bad sizes are clear errors; a filter that is built can be used from many threads.
+//! Bad sizes are clear errors, and errors say what to do.
 
 use std::panic::catch_unwind;
 
-use filter::{BuildError, CuckooFilter};
+use filter::BuildError::{NoSize, TooLarge, ZeroSize};
+use filter::{CuckooFilter, GrowingCuckooFilter};
 
 #[test]
 fn bad_sizes_are_errors() {
-    let build = || CuckooFilter::builder();
-    let error = |builder: filter::Builder| builder.build().unwrap_err();
-    assert_eq!(error(build()), BuildError::NoSize);
-    assert_eq!(error(build().buckets(0)), BuildError::ZeroSize);
-    for absurd in [usize::MAX, 1 << 50, (1 << 32) + 1] {
-        let TooLarge { buckets } = error(build().buckets(absurd)) else {
-            panic!("{absurd} buckets")
-        };
-        assert_eq!(buckets, absurd);
+    let (fixed, growing) = (CuckooFilter::builder(), GrowingCuckooFilter::builder());
+    let fitted = fixed.false_positive_rate(0.01);
+    assert_eq!(fixed.build().unwrap_err(), NoSize);
+    assert_eq!(fitted.build().unwrap_err(), NoSize.into());
+    assert_eq!(fixed.buckets(0).build().unwrap_err(), ZeroSize);
+    assert_eq!(fitted.buckets(0).build().unwrap_err(), ZeroSize.into());
+    assert_eq!(growing.buckets(0).build().unwrap_err(), ZeroSize);
+    for buckets in [usize::MAX, 1 << 50, (1 << 32) + 1] {
+        let too_large = TooLarge { buckets };
+        assert_eq!(fixed.buckets(buckets).build().unwrap_err(), too_large);
+        assert_eq!(growing.buckets(buckets).build().unwrap_err(), too_large);
     }
     for absurd in [usize::MAX, 1 << 60] {
-        assert!(matches!(error(build().capacity(absurd)), TooLarge { .. }));
+        let errors = [
+            fixed.capacity(absurd).build().map(drop),
+            growing.capacity(absurd).build().map(drop),
+        ];
+        assert!(
+            errors
+                .iter()
+                .all(|error| matches!(error, Err(TooLarge { .. })))
+        );
         assert!(catch_unwind(|| CuckooFilter::with_capacity(absurd)).is_err());
     }
-    use BuildError::TooLarge;
 }
 
 #[test]

@@ -1,16 +1,13 @@
-//! The growing filter: sizes, error rates, tables that take over from one another, with one thread
-//! and several.
+//! The growing filter: sizes, error rates, and tables that take over from one another.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
 use std::thread;
 
-use filter::BuildError;
 use filter::InsertError;
 use filter::growing::{GrowingCuckooFilter, pin};
 use rand::rngs::StdRng;
-use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
 fn builder() -> filter::growing::GrowingBuilder {
@@ -171,79 +168,6 @@ fn removing_a_key_loses_no_other_of_its_class() {
         }
     }
     assert!(most_generations >= 2);
-}
-
-#[test]
-fn threads_grow_it_and_never_miss_their_keys() {
-    const THREADS: u64 = 8;
-    // Small slices are soon full, so several generations are reached with few keys.
-    for (first, each) in [(2, 1_500), (1_024, 25_000)] {
-        let filter = builder().buckets(first).build().unwrap();
-        let barrier = Barrier::new(THREADS as usize);
-        thread::scope(|scope| {
-            for thread in 0..THREADS {
-                let (filter, barrier) = (&filter, &barrier);
-                scope.spawn(move || {
-                    let mut random = StdRng::seed_from_u64(thread);
-                    let mut mine: Vec<u64> = Vec::new();
-                    barrier.wait();
-                    for n in 0..each {
-                        let key = thread << 32 | n;
-                        filter.insert(&key).unwrap();
-                        mine.push(key);
-                        let any = mine[random.random_range(0..mine.len())];
-                        assert!(filter.contains(&any), "{any:#x} is missing");
-                        if random.random_bool(0.3) {
-                            let out = mine.swap_remove(random.random_range(0..mine.len()));
-                            assert!(filter.remove(&out), "{out:#x} cannot be removed");
-                        }
-                    }
-                    mine.shuffle(&mut random);
-                    for key in &mine {
-                        assert!(filter.contains(key), "{key:#x} is missing");
-                    }
-                    for key in &mine {
-                        assert!(filter.remove(key), "{key:#x} cannot be removed");
-                    }
-                });
-            }
-        });
-        assert!(filter.is_empty());
-        assert!(filter.tables().iter().all(|table| table.buckets > first));
-    }
-}
-
-#[test]
-fn one_of_the_racing_unique_inserts_gets_true_while_it_grows() {
-    const THREADS: usize = 4;
-    for (first, keys) in [(2, 10_000_u64), (1_024, 100_000)] {
-        let filter = builder().buckets(first).build().unwrap();
-        let reported = AtomicU64::new(0);
-        let barrier = Barrier::new(THREADS);
-        thread::scope(|scope| {
-            for _ in 0..THREADS {
-                scope.spawn(|| {
-                    for key in 0..keys {
-                        // Brings the threads together where a table is split, again and again.
-                        if key.is_multiple_of(1_000) {
-                            barrier.wait();
-                        }
-                        if filter.insert_unique(&key).unwrap() {
-                            reported.fetch_add(1, Ordering::Relaxed);
-                        }
-                    }
-                });
-            }
-        });
-        let reported = reported.into_inner() as usize;
-        assert_eq!(filter.len(), reported);
-        // A new key is wrongly refused as often as absent ones are found.
-        assert!(
-            reported <= keys as usize && reported > keys as usize * 99 / 100,
-            "{reported}"
-        );
-        assert!((0..keys).all(|key| filter.contains(&key)));
-    }
 }
 
 /// Returns a filter of two generations, and how many keys, from 0 on, are in the older one and in
@@ -416,27 +340,4 @@ fn classes_stay_when_tables_are_split() {
         let _ = filter.insert(&(1_000 + key));
         while filter.remove(&(1_000 + key)) {}
     }
-}
-
-#[test]
-fn absurd_sizes_are_errors() {
-    assert_eq!(
-        builder().buckets(0).build().unwrap_err(),
-        BuildError::ZeroSize
-    );
-    for result in [
-        builder().capacity(usize::MAX).build(),
-        builder().buckets(usize::MAX).build(),
-    ] {
-        assert!(matches!(result.unwrap_err(), BuildError::TooLarge { .. }));
-    }
-}
-
-#[test]
-fn debug_fits_on_a_line() {
-    let filter = small();
-    filter.insert("a").unwrap();
-    let shown = format!("{filter:?} and {:?}", filter.reader());
-    assert!(shown.contains("len: 1, capacity: 2560"), "{shown}");
-    assert!(shown.len() < 300 && !shown.contains('\n'), "{shown}");
 }

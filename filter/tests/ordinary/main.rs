@@ -9,9 +9,9 @@ mod dyn_filter;
 mod errors;
 mod growing;
 mod growing_saved;
+mod hashers;
 #[path = "../common/identity.rs"]
 mod identity;
-mod mixed;
 mod model;
 mod saved;
 #[cfg(feature = "serde")]

@@ -1,6 +1,6 @@
 //! Saved filters: what their bytes are, and what is refused.
 
-use std::hash::{BuildHasher, DefaultHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 
 use crc::{CRC_64_XZ, Crc};
@@ -101,17 +101,6 @@ fn the_format_is_as_documented() {
     }
 }
 
-/// A hasher that gives the same hashes everywhere.
-#[derive(Clone, Copy, Debug, Default)]
-struct Plain;
-
-impl BuildHasher for Plain {
-    type Hasher = DefaultHasher;
-    fn build_hasher(&self) -> DefaultHasher {
-        DefaultHasher::new()
-    }
-}
-
 /// Impossible contents with right checksums.
 #[test]
 fn forged_contents_are_errors() {
@@ -131,148 +120,41 @@ fn forged_contents_are_errors() {
             "{error}"
         );
     }
+    let says = |error: LoadError, part: &str| assert!(error.to_string().contains(part), "{error}");
     let error = forged(12, |_slots| 3);
-    assert!(
-        matches!(error, LoadError::Layout { slots: 3, bits: 12 }),
-        "{error}"
+    assert!(matches!(error, LoadError::Layout { slots: 3, bits: 12 }));
+    says(
+        error,
+        "load it with CuckooFilter::builder().layout::<3, 12>()",
     );
-    let error = forged(24, |hasher| hasher ^ 1);
-    assert!(matches!(error, LoadError::Hasher), "{error}");
-}
-
-#[test]
-fn another_layout_is_an_error() {
-    let bytes = filter_of(500).to_bytes().unwrap();
-    let builder = CuckooFilter::builder().layout::<4, 13>();
-    let other = builder.from_bytes(&bytes).unwrap_err();
-    let advice = "load it with CuckooFilter::builder().layout::<4, 12>()";
-    assert!(other.to_string().contains(advice), "{other}");
+    assert!(matches!(forged(24, |hasher| hasher ^ 1), LoadError::Hasher));
+    // Versions that were never released, and a later one.
+    for error in [forged(8, |_| 1), forged(8, |_| 2), forged(8, |_| 4)] {
+        assert!(matches!(error, LoadError::Version { known: 3, .. }));
+        says(error, "with the release that saved it");
+    }
 }
 
 /// A saved filter is loaded by a builder with the same hasher, given in the same way, and by no
 /// other.
 #[test]
 fn another_hasher_is_an_error() {
-    let default = CuckooFilter::with_capacity(10);
-    default.insert("key").unwrap();
-    let bytes = default.to_bytes().unwrap();
-    assert!(CuckooFilter::from_bytes(&bytes).unwrap().contains("key"));
-    assert!(CuckooFilter::read_from(&bytes[..]).unwrap().contains("key"));
-    let other = CuckooFilter::builder().hasher(Plain).from_bytes(&bytes);
-    assert!(matches!(other, Err(LoadError::Hasher)));
-
-    // The same type of hasher, with other seeds.
-    let seeded = RandomState::new();
-    let (seeded, others) = (|| seeded.clone(), RandomState::new);
-    let mixed = CuckooFilter::builder().capacity(10).hasher(seeded());
-    let filter = mixed.build().unwrap();
+    let (seeded, other) = (RandomState::new(), RandomState::new());
+    let builder = CuckooFilter::builder().capacity(10);
+    let is_hasher = |error: LoadError| assert!(matches!(error, LoadError::Hasher), "{error}");
+    let filter = builder.hasher(seeded.clone()).build().unwrap();
     filter.insert("key").unwrap();
     let bytes = filter.to_bytes().unwrap();
-    let builder = CuckooFilter::builder;
-    let same = builder().hasher(seeded()).from_bytes(&bytes).unwrap();
-    assert!(same.contains("key"));
-    let same = builder().hasher(seeded()).read_from(&bytes[..]).unwrap();
-    assert!(same.contains("key"));
-    let other = builder().hasher(others()).from_bytes(&bytes);
-    assert!(matches!(other, Err(LoadError::Hasher)));
-    let other = builder().unmixed_hasher(seeded()).from_bytes(&bytes);
-    assert!(matches!(other, Err(LoadError::Hasher)));
-    let other = CuckooFilter::from_bytes(&bytes).unwrap_err();
-    assert!(matches!(other, LoadError::Hasher));
-
-    let unmixed = CuckooFilter::builder()
-        .capacity(10)
-        .unmixed_hasher(seeded());
-    let bytes = unmixed.build().unwrap().to_bytes().unwrap();
-    assert!(
-        builder()
-            .unmixed_hasher(seeded())
-            .from_bytes(&bytes)
-            .is_ok()
-    );
-    let other = builder().hasher(seeded()).from_bytes(&bytes);
-    assert!(matches!(other, Err(LoadError::Hasher)));
-}
-
-/// Versions that were never released, and a later one.
-#[test]
-fn another_version_is_an_error() {
-    let mut bytes = filter_of(5).to_bytes().unwrap();
-    for version in [1_u32, 2, 4] {
-        bytes[8..12].copy_from_slice(&version.to_le_bytes());
-        let error = load(&with_right_checksums(bytes.clone())).unwrap_err();
-        assert!(matches!(error, LoadError::Version { found, known: 3 } if found == version));
-        let text = error.to_string();
-        assert!(text.contains("with the release that saved it"), "{text}");
-    }
-}
-
-/// Hashes like the default hasher, except for what reaches it through this method of `Hasher`.
-struct Differs(&'static str);
-
-struct Hashes {
-    inner: <FixedState as BuildHasher>::Hasher,
-    differs: &'static str,
-}
-
-impl BuildHasher for Differs {
-    type Hasher = Hashes;
-    fn build_hasher(&self) -> Hashes {
-        Hashes {
-            inner: FixedState.build_hasher(),
-            differs: self.0,
-        }
-    }
-}
-
-macro_rules! hashes {
-    ($($method:ident: $type:ty,)+) => {
-        const METHODS: &[&str] = &[$(stringify!($method)),+];
-
-        impl Hasher for Hashes {
-            $(fn $method(&mut self, value: $type) {
-                self.inner.$method(value);
-                if self.differs == stringify!($method) {
-                    self.inner.write_u8(1);
-                }
-            })+
-            fn finish(&self) -> u64 {
-                self.inner.finish()
-            }
-        }
-    };
-}
-
-hashes! {
-    write: &[u8],
-    write_u8: u8,
-    write_u16: u16,
-    write_u32: u32,
-    write_u64: u64,
-    write_u128: u128,
-    write_usize: usize,
-    write_i8: i8,
-    write_i16: i16,
-    write_i32: i32,
-    write_i64: i64,
-    write_i128: i128,
-    write_isize: isize,
-}
-
-/// A hasher that differs only for one kind of keys is another hasher.
-#[test]
-fn a_hasher_that_differs_for_some_keys_is_another_one() {
-    let bytes = filter_of(5).to_bytes().unwrap();
-    let load = |differs| {
-        let builder = CuckooFilter::builder().unmixed_hasher(Differs(differs));
-        builder.from_bytes(&bytes)
-    };
-    assert_eq!(load("nowhere").unwrap().len(), 5);
-    let known: Vec<_> = METHODS
-        .iter()
-        .filter(|method| matches!(load(method), Err(LoadError::Hasher)))
-        .collect();
-    assert_eq!(known, Vec::from_iter(METHODS));
+    let same = builder.hasher(seeded.clone());
+    assert!(same.clone().from_bytes(&bytes).unwrap().contains("key"));
+    assert!(same.clone().read_from(&bytes[..]).unwrap().contains("key"));
+    is_hasher(builder.hasher(other).from_bytes(&bytes).unwrap_err());
+    is_hasher(load(&bytes).unwrap_err());
+    let unmixed = builder.unmixed_hasher(seeded);
+    is_hasher(unmixed.clone().from_bytes(&bytes).unwrap_err());
+    let bytes = unmixed.clone().build().unwrap().to_bytes().unwrap();
+    assert!(unmixed.from_bytes(&bytes).is_ok());
+    is_hasher(same.from_bytes(&bytes).unwrap_err());
 }
 
 #[test]
@@ -289,29 +171,19 @@ fn a_saved_filter_of_another_type_is_named() {
                       GrowingCuckooFilter::builder()";
         assert_eq!(error.to_string(), advice);
     }
-    let builder = GrowingCuckooFilter::builder;
-    for result in [
-        builder().from_bytes(&fixed),
-        builder().read_from(&fixed[..]),
-    ] {
-        let advice = "this is a saved filter of a fixed size: load it as a CuckooFilter, with \
-                      CuckooFilter::builder(), or as a DynCuckooFilter";
-        assert_eq!(result.unwrap_err().to_string(), advice);
-    }
+    let advice = "this is a saved filter of a fixed size: load it as a CuckooFilter, with \
+                  CuckooFilter::builder(), or as a DynCuckooFilter";
+    let error = GrowingCuckooFilter::from_bytes(&fixed).unwrap_err();
+    assert_eq!(error.to_string(), advice);
 }
 
 /// Bytes that are shorter than the first field and begin differently are not a filter that was cut
 /// off.
 #[test]
 fn what_begins_differently_is_not_a_filter() {
-    let filter = filter_of(5).to_bytes().unwrap();
     for text in ["h", "hello", "cuckoos", "cuckoof\r", "cuckoo filter"] {
         let error = load(text.as_bytes()).unwrap_err();
         assert!(matches!(error, LoadError::NotAFilter), "{text}: {error}");
-    }
-    for length in 0..8 {
-        let error = load(&filter[..length]).unwrap_err();
-        assert!(matches!(error, LoadError::Truncated { .. }), "{length}");
     }
 }
 

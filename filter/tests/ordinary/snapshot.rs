@@ -5,9 +5,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::identity::Identity;
-use filter::CuckooFilter;
-use filter::growing::GrowingCuckooFilter;
 use filter::internals::Geometry;
+use filter::{CuckooFilter, Filter, GrowingCuckooFilter};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -112,82 +111,58 @@ fn keys_that_hop_are_in_every_copy() {
     }
 }
 
-/// At a high load, churned keys shift keys that stay all over the table: the latter are in every
-/// copy, saved and loaded; keys that nobody has inserted are not.
-#[test]
-fn keys_that_stay_are_in_every_copy() {
-    const BUCKETS: usize = 2_000;
-    const STAYING: u64 = 6_000;
-    const CHURNED: u64 = 450;
-    let filter = CuckooFilter::builder().buckets(BUCKETS).build().unwrap();
-    for key in 0..STAYING {
-        filter.insert(&(0u64, key)).unwrap();
-    }
+/// Whatever writers insert and remove, the keys from 0 to `staying` are in every copy, saved and
+/// loaded, and can be removed from it; keys that nobody has inserted are not. A writer has at most
+/// `most` keys.
+fn staying_keys_are_in_every_copy<F: Filter + Sync>(
+    filter: &F,
+    staying: u64,
+    most: u64,
+    load: fn(&[u8]) -> F,
+    clone: fn(&F) -> F,
+) {
+    (0..staying).for_each(|key| filter.insert(&(0_u64, key)).unwrap());
     let churn = |rng: &mut StdRng, thread: u64| {
-        let window = rng.random_range(0..1_000_000u64);
-        let keys = || (window..window + CHURNED).map(|key| (thread, key));
-        let held: Vec<_> = keys().filter(|key| filter.insert(key).is_ok()).collect();
-        for key in held {
-            assert!(filter.remove(&key));
-        }
+        let window = rng.random_range(0..1_000_000_u64);
+        let keys = window..window + rng.random_range(1..=most);
+        let keys = keys.map(|key| (thread, key));
+        let held: Vec<_> = keys.filter(|key| filter.insert(key).is_ok()).collect();
+        held.iter().for_each(|key| assert!(filter.remove(key)));
     };
-    let mut longest = 0;
-    let copies = while_others_write(churn, || {
-        let bytes = filter.to_bytes().unwrap();
-        let copy = CuckooFilter::from_bytes(&bytes).unwrap();
-        for key in 0..STAYING {
-            assert!(copy.contains(&(0u64, key)), "key {key} is not in the copy");
-            assert!(copy.count(&(0u64, key)) >= 1);
+    let holds = |copy: &F| {
+        for key in 0..staying {
+            assert!(copy.contains(&(0_u64, key)), "key {key} is not in the copy");
         }
-        assert!(copy.len() <= STAYING as usize + (WRITERS * CHURNED) as usize);
-        longest = longest.max(copy.len());
+        assert!(copy.len() as u64 <= staying + 2 * WRITERS * most);
+        assert!((0..staying).all(|key| copy.remove(&(0_u64, key))));
+        copy.len()
+    };
+    let mut more = 0;
+    let copies = while_others_write(churn, || {
+        let copy = load(&filter.to_bytes().unwrap());
+        more = holds(&copy).max(more);
     });
-    println!("{copies} copies of {STAYING} to {longest} keys");
-    let copy = filter.try_clone().unwrap();
-    assert_eq!(copy.len(), STAYING as usize);
-    assert!((0..STAYING).all(|key| copy.remove(&(0u64, key))));
-    assert!(copy.is_empty());
-    assert_eq!(filter.len(), STAYING as usize);
+    println!("{copies} copies of {staying} keys, and up to {more} others");
+    assert_eq!(holds(&clone(filter)), 0);
+    assert_eq!(filter.len() as u64, staying);
 }
 
-/// Keys are inserted and removed in a filter that grows with them, in one generation or several:
-/// those that stay are in every copy, saved and loaded, and can be removed from it.
+/// At a high load, churned keys shift keys that stay all over the table.
+#[test]
+fn keys_that_stay_are_in_every_copy() {
+    let filter = CuckooFilter::builder().buckets(2_000).build().unwrap();
+    let load = |bytes: &[u8]| CuckooFilter::from_bytes(bytes).unwrap();
+    let clone = |filter: &CuckooFilter| filter.try_clone().unwrap();
+    staying_keys_are_in_every_copy(&filter, 6_000, 450, load, clone);
+}
+
+/// Keys are inserted and removed in a filter that grows with them, in one generation or several.
 #[test]
 fn keys_that_stay_are_in_every_copy_while_it_grows() {
-    const STAYING: u64 = 2_500;
-    const MOST: u64 = 2_000;
     for first in [1, 2, 1_280] {
         let builder = GrowingCuckooFilter::builder().buckets(first);
-        let filter = builder.build().unwrap();
-        for key in 0..STAYING {
-            filter.insert(&(0u64, key)).unwrap();
-        }
-        let churn = |rng: &mut StdRng, thread: u64| {
-            let window = rng.random_range(0..1_000_000u64);
-            let keys = window..window + rng.random_range(1..MOST);
-            let keys = || keys.clone().map(|key| (thread, key));
-            keys().for_each(|key| filter.insert(&key).unwrap());
-            keys().for_each(|key| assert!(filter.remove(&key)));
-        };
-        let (mut longest, mut generations) = (0, 0);
-        let copies = while_others_write(churn, || {
-            let bytes = filter.to_bytes().unwrap();
-            let copy = GrowingCuckooFilter::builder().from_bytes(&bytes).unwrap();
-            for key in 0..STAYING {
-                assert!(copy.contains(&(0u64, key)), "key {key} is not in the copy");
-            }
-            assert!(copy.len() <= (STAYING + 2 * WRITERS * MOST) as usize);
-            longest = longest.max(copy.len());
-            generations = copy.tables().len();
-            assert!((0..STAYING).all(|key| copy.remove(&(0u64, key))));
-        });
-        println!(
-            "{copies} copies of {STAYING} to {longest} keys, at last {generations} generations"
-        );
-        let copy = filter.try_clone().unwrap();
-        assert_eq!(copy.len(), STAYING as usize);
-        assert!((0..STAYING).all(|key| copy.remove(&(0u64, key))));
-        assert!(copy.is_empty());
-        assert_eq!(filter.len(), STAYING as usize);
+        let load = |bytes: &[u8]| GrowingCuckooFilter::from_bytes(bytes).unwrap();
+        let clone = |filter: &GrowingCuckooFilter| filter.try_clone().unwrap();
+        staying_keys_are_in_every_copy(&builder.build().unwrap(), 2_500, 2_000, load, clone);
     }
 }

@@ -190,8 +190,10 @@ struct Round<'a> {
 impl Round<'_> {
     /// Returns the seed by which it is disturbed. A repetition is disturbed differently.
     fn disturbance(&self) -> u64 {
-        let seed = scenario::mixed(self.settings.seed, self.number);
-        scenario::mixed(seed, self.before)
+        scenario::mixed(
+            scenario::mixed(self.settings.seed, self.number),
+            self.before,
+        )
     }
 
     /// Runs a scenario, and checks the record of all calls.
@@ -204,25 +206,26 @@ impl Round<'_> {
 
         let check_begun = Instant::now();
         let stash = (!candidate.grows).then_some(candidate.stash);
-        let judged = judge(&scenario, stash, candidate.set, &calls);
+        let (undecided, found) = match judge(&scenario, stash, candidate.set, &calls) {
+            Ok(undecided) => (undecided as u64, None),
+            Err(history) => {
+                let found = Found {
+                    round: self.number,
+                    scenario: describe(scenario.kind, scenario.buckets),
+                    history,
+                };
+                (0, Some(found))
+            }
+        };
         let mut made = Totals {
             rounds: 1,
-            undecided: *judged.as_ref().unwrap_or(&0) as u64,
+            undecided,
             running,
             checking: check_begun.elapsed(),
             ..Totals::default()
         };
         calls.iter().for_each(|call| made += call.event.1);
-        let found = |history| self.found(scenario.kind, scenario.buckets, history);
-        Ok((made, judged.err().map(found)))
-    }
-
-    fn found(&self, kind: impl fmt::Display, buckets: usize, history: String) -> Found {
-        Found {
-            round: self.number,
-            scenario: format!("{kind}, a table of {buckets} buckets of {SLOTS_PER_BUCKET} slots"),
-            history,
-        }
+        Ok((made, found))
     }
 
     fn calls(&self, scenario: &Scenario) -> Result<Vec<Call<OfKey>>> {
@@ -274,6 +277,10 @@ fn adds(event: Event) -> bool {
     matches!(event, Event::Insert(Ok(())) | Event::InsertUnique(Ok(true)))
 }
 
+fn describe(kind: impl fmt::Display, buckets: usize) -> String {
+    format!("{kind}, a table of {buckets} buckets of {SLOTS_PER_BUCKET} slots")
+}
+
 impl Totals {
     pub fn calls(&self) -> u64 {
         self.inserts + self.lookups + self.removes
@@ -295,13 +302,18 @@ impl AddAssign for Totals {
 
 impl AddAssign<Event> for Totals {
     fn add_assign(&mut self, event: Event) {
-        let refused = matches!(event, Event::Insert(Err(_)) | Event::InsertUnique(Err(_)));
-        self.refused += u64::from(refused);
-        *match event {
-            Event::Insert(_) | Event::InsertUnique(_) => &mut self.inserts,
-            Event::Contains(_) | Event::Count(_) => &mut self.lookups,
-            Event::Remove(_) => &mut self.removes,
-        } += 1;
+        match event {
+            Event::Insert(result) => {
+                self.inserts += 1;
+                self.refused += u64::from(result.is_err());
+            }
+            Event::InsertUnique(result) => {
+                self.inserts += 1;
+                self.refused += u64::from(result.is_err());
+            }
+            Event::Contains(_) | Event::Count(_) => self.lookups += 1,
+            Event::Remove(_) => self.removes += 1,
+        }
     }
 }
 
@@ -347,15 +359,15 @@ impl Staff {
             log: Log::new(thread, epoch, calls),
             own: scenario.groups[0].class.is_none().then(HashMap::new),
         };
-        let keys = scenario.keys().count();
+        let keys: usize = scenario.groups.iter().map(|group| group.keys.len()).sum();
         let copies = copies(candidate, scenario);
         let mut keeper = worker(threads, scenario.residents.len() + 2 * keys + copies);
         for &key in &scenario.residents {
             keeper.does(Operation::Insert, key);
         }
+        let scripts = scenario.scripts.iter().enumerate();
         // A renewal is two calls.
         let calls = |script: &Script| 2 * script.actions.len() * script.times();
-        let scripts = scenario.scripts.iter().enumerate();
         let workers = scripts.map(|(thread, script)| worker(thread, calls(script)));
         Ok(Self {
             workers: workers.collect(),
@@ -417,11 +429,7 @@ impl Worker {
     ) -> Vec<Call<OfKey>> {
         let mut calls = Vec::new();
         for worker in workers {
-            // It takes over what the others inserted and did not remove.
-            for (key, copies) in worker.own.into_iter().flatten() {
-                let own = self.own.get_or_insert_default();
-                *own.entry(key).or_default() += copies;
-            }
+            self.inherit(worker.own);
             calls.extend(worker.log.into_calls());
         }
         let copies = if candidate.grows {
@@ -453,12 +461,11 @@ impl Worker {
             }
         }
         let event = self.call(operation, key);
-        if adds(event)
-            && let Some(own) = &mut self.own
-        {
+        let added = adds(event);
+        if added && let Some(own) = &mut self.own {
             *own.entry(key).or_default() += 1;
         }
-        adds(event) || matches!(event, Event::Remove(true) | Event::Contains(true))
+        added || matches!(event, Event::Remove(true) | Event::Contains(true))
     }
 
     fn act(&mut self, action: Action) {
@@ -472,6 +479,14 @@ impl Worker {
                 }
             }
             Action::Rest => rest(),
+        }
+    }
+
+    /// Takes over what another worker inserted and did not remove.
+    fn inherit(&mut self, other: Option<HashMap<Key, usize>>) {
+        for (key, copies) in other.into_iter().flatten() {
+            let own = self.own.get_or_insert_default();
+            *own.entry(key).or_default() += copies;
         }
     }
 

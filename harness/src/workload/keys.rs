@@ -28,12 +28,9 @@ const MAX_LINE: usize = 1 << 20;
 pub struct KeySource {
     keys: Keys,
     residents: usize,
-    /// The number of residents asked for, if the file has too few lines for it.
-    pub scaled_down_from: Option<usize>,
-    /// Where the keys are from, without the file's folder.
-    pub description: String,
-    /// What is unusual about the keys, if anything, and what to do about it.
-    pub warning: Option<String>,
+    asked: usize,
+    description: String,
+    warning: Option<String>,
 }
 
 /// A list of keys of one type.
@@ -70,7 +67,7 @@ impl KeySource {
         Self {
             keys: Keys::Numbers(numbers.collect()),
             residents: keys,
-            scaled_down_from: None,
+            asked: keys,
             description: format!("generated from seed {seed}"),
             warning: None,
         }
@@ -78,7 +75,7 @@ impl KeySource {
 
     /// Reads distinct lines of a text file, in an order that the seed determines. Blank lines are
     /// skipped, and so are lines beyond those that `keys` residents need. A file with too few lines
-    /// gives fewer residents.
+    /// gives fewer residents: see [`scaled_down_from`](Self::scaled_down_from).
     pub fn from_file(path: &Path, keys: usize, seed: u64) -> Result<Self> {
         let name = path.display();
         ensure!(
@@ -101,10 +98,9 @@ impl KeySource {
             counted(lines.len(), "distinct line")
         );
         let short_name = path.file_name().unwrap_or_default().to_string_lossy();
-        let residents = keys.min(lines.len() * 2 / 5);
         Ok(Self {
-            residents,
-            scaled_down_from: (residents < keys).then_some(keys),
+            residents: keys.min(residents_among(lines.len())),
+            asked: keys,
             description: format!("{} distinct lines of {short_name}", lines.len()),
             warning: lines.warning(&name.to_string()),
             keys: Keys::Lines(lines.shuffled(&mut SmallRng::seed_from_u64(seed))),
@@ -114,6 +110,21 @@ impl KeySource {
     /// Returns the number of keys that fill a table to its load factor.
     pub fn residents(&self) -> usize {
         self.residents
+    }
+
+    /// Returns the number of residents asked for, if the file has too few lines for it.
+    pub fn scaled_down_from(&self) -> Option<usize> {
+        (self.residents < self.asked).then_some(self.asked)
+    }
+
+    /// Returns where the keys are from, without the file's folder.
+    pub fn describe(&self) -> &str {
+        &self.description
+    }
+
+    /// Returns what is unusual about the keys, if anything, and what to do about it.
+    pub fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
     }
 
     /// Returns all keys. [`resident`](Self::resident), [`churn`](Self::churn) and
@@ -142,6 +153,11 @@ impl KeySource {
 /// Returns the number of keys in all three sets together.
 fn total(residents: usize) -> usize {
     2 * residents + residents.div_ceil(2)
+}
+
+/// Returns the most residents for which this many keys suffice.
+fn residents_among(keys: usize) -> usize {
+    keys * 2 / 5
 }
 
 /// A bijection of 64-bit numbers that looks random (the finalizer of SplitMix64): distinct counters
@@ -225,9 +241,15 @@ impl Lines {
 
     /// Returns the lines at these indices, in this order.
     fn copied(&self, indices: &[usize]) -> Self {
-        let mut copied = Self::new();
-        copied.bounds.reserve_exact(indices.len());
-        (indices.iter()).for_each(|&index| copied.push(self.get(index)));
+        let bytes = indices.iter().map(|&index| self.get(index).len()).sum();
+        let mut copied = Self {
+            bytes: Vec::with_capacity(bytes),
+            bounds: Vec::with_capacity(indices.len() + 1),
+        };
+        copied.bounds.push(0);
+        indices
+            .iter()
+            .for_each(|&index| copied.push(self.get(index)));
         copied
     }
 }
