@@ -88,12 +88,11 @@ impl Presented for Vec<Row> {
             });
             panel
         };
-        let mut caption = vec![format!(
+        let caption = vec![format!(
             "Right of the line, {first} is faster. Marks and bars: centre and interval of 95 % over the processes. {} is {first} \
              again: what differs there is noise. Beside names: bits a key, and the share of absent keys that are found.",
             itself(first)
         )];
-        caption.extend(notes(self));
         let panels = workloads.iter().map(panel).collect();
         Some(Figure::new("Pairs", caption, panels, sidecar))
     }
@@ -229,9 +228,8 @@ fn notes(rows: &[Row]) -> Vec<String> {
     let loads = rows.iter().map(|row| row.load_average);
     let mut notes = vec![
         format!(
-            "{}, {}; each with {} keys, and ratios within {} rounds of turns or more. Load average {:.1} to {:.1}.",
+            "{} for each line, each with tables of {} keys and {} rounds of turns or more. Load average {:.1} to {:.1}.",
             counted(processes, "process"),
-            "of which each has its median",
             grouped(rows[0].keys),
             grouped(rows.iter().map(|row| row.turns).min().unwrap_or_default() as u64),
             loads.clone().fold(f64::INFINITY, f64::min),
@@ -245,27 +243,7 @@ fn notes(rows: &[Row]) -> Vec<String> {
             100.0 * EQUAL_AT_MOST
         ),
     ];
-    let strata = compared::strata(rows);
-    if strata.len() > 1 {
-        for (nearest, farthest, rows) in &strata {
-            let processes = distinct(rows.iter().map(|row| row.process)).len();
-            let ratios = compared::all(rows);
-            let ratios = ratios.iter().map(|of| {
-                format!(
-                    "{} {} {}: {:.2}",
-                    of.workload,
-                    of.threads,
-                    over(rows, of.subject),
-                    of.ratio
-                )
-            });
-            notes.push(format!(
-                "Where a cache line takes {nearest:.0} to {farthest:.0} ns to the other core ({}): {}.",
-                counted(processes, "process"),
-                ratios.collect::<Vec<_>>().join(", ")
-            ));
-        }
-    }
+    notes.extend(apart(rows));
     for subject in distinct(rows.iter().map(|row| &*row.subject)) {
         let of = rows.iter().filter(|row| row.subject == subject);
         let missed: u64 = of.map(|row| row.missed).sum();
@@ -283,4 +261,46 @@ fn notes(rows: &[Row]) -> Vec<String> {
         notes.push("There were more threads than cores.".into());
     }
     notes
+}
+
+/// Says what depends on how far the cores were apart.
+fn apart(rows: &[Row]) -> Vec<String> {
+    /// Those that differ by less are not named.
+    const MUCH: f64 = 1.25;
+    let strata = compared::strata(rows);
+    let strata: Vec<_> = (strata.iter())
+        .map(|(nearest, farthest, rows)| (nearest, farthest, compared::all(rows)))
+        .collect();
+    let differs = |whole: Compared| {
+        let at = (strata.iter()).filter_map(|(nearest, farthest, all)| {
+            let of = all
+                .iter()
+                .find(|of| of.is((whole.workload, whole.threads), whole.subject))?;
+            let processes = counted(of.processes, "process");
+            let said = format!(
+                "{:.2} at {nearest:.0} to {farthest:.0} ns ({processes})",
+                of.ratio
+            );
+            Some((of.ratio, said))
+        });
+        let (ratios, said): (Vec<_>, Vec<_>) = at.unzip();
+        let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = ratios.iter().copied().fold(0.0, f64::max);
+        (most > MUCH * least).then(|| {
+            let over = over(rows, whole.subject);
+            let threads = counted(whole.threads, "thread");
+            format!("{}, {threads}, {over}: {}", whole.workload, said.join(", "))
+        })
+    };
+    let all: Vec<_> = compared::all(rows)
+        .into_iter()
+        .filter_map(differs)
+        .collect();
+    match all.len() {
+        0 => Vec::new(),
+        _ => vec![format!(
+            "By how long a cache line takes from core to core: {}.",
+            all.join("; ")
+        )],
+    }
 }
