@@ -21,34 +21,34 @@ type Flaw = u8;
 
 /// No flaw.
 const NONE: Flaw = 0;
-/// Denies a key that is there, once in a thousand lookups.
-const DENIES: Flaw = 1;
+/// A false negative, once in a thousand lookups.
+const FALSE_NEGATIVE: Flaw = 1;
 /// Occasionally removes a copy to put it elsewhere, so that for a moment it is nowhere.
 const MOVES: Flaw = 2;
 /// Refuses a key although there is room.
 const REFUSES: Flaw = 3;
 /// Accepts a key and drops it.
 const DROPS: Flaw = 4;
-/// Looks for a copy first and takes it afterwards: two threads may both be told that they took it.
+/// Looks for a copy first and takes it afterwards: it may say yes to two threads.
 const TAKES_TWICE: Flaw = 5;
 /// Leaves a copy behind.
 const LEAVES: Flaw = 6;
 /// Panics when it is used.
 const PANICS: Flaw = 7;
-/// Denies all keys to the thread that made it, which looks only before and after the others.
-const DENIES_IN_THE_END: Flaw = 8;
+/// Finds nothing for the thread that made it, which looks only before and after the others.
+const FINDS_NONE_AT_THE_END: Flaw = 8;
 /// Lets that thread remove as many copies as it inserted, but none of the others'.
-const KEEPS_IN_THE_END: Flaw = 9;
+const KEEPS_AT_THE_END: Flaw = 9;
 /// Is slow to look a key up.
 const SLOW: Flaw = 10;
-/// Claims to remove a key that is not there; in the end, finds nothing, so that only the sum of
-/// copies tells.
+/// Claims to remove a key that is not there; at the end, finds nothing, so that only the
+/// sum of copies shows it.
 const REMOVES_NOTHING: Flaw = 11;
 /// Accepts a key that it holds, and adds no copy.
 const LOSES_COPIES: Flaw = 12;
 /// Refuses every key.
 const REFUSES_ALL: Flaw = 13;
-/// Looks for a key before it inserts it uniquely: two threads may both be told that they did.
+/// Looks for a key before it inserts it uniquely: it may say yes to two threads.
 const LOOKS_FIRST: Flaw = 14;
 
 /// A filter with a flaw, which reveals classes or does not.
@@ -82,7 +82,7 @@ impl<const FLAW: Flaw, const NAMED: bool> Subject for Flawed<FLAW, NAMED> {
 
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
         assert!(FLAW != PANICS, "this subject panics on purpose");
-        if self.by_maker(KEEPS_IN_THE_END) {
+        if self.by_maker(KEEPS_AT_THE_END) {
             let done = self.0.insert(key);
             self.1.fetch_add(u64::from(done), Ordering::Relaxed);
             return done;
@@ -115,14 +115,14 @@ impl<const FLAW: Flaw, const NAMED: bool> Subject for Flawed<FLAW, NAMED> {
         if FLAW == SLOW {
             thread::sleep(Duration::from_millis(20));
         }
-        !self.now(DENIES, 1_000)
-            && !self.by_maker(DENIES_IN_THE_END)
+        !self.now(FALSE_NEGATIVE, 1_000)
+            && !self.by_maker(FINDS_NONE_AT_THE_END)
             && !self.by_maker(REMOVES_NOTHING)
             && self.0.contains(key)
     }
 
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        if self.by_maker(KEEPS_IN_THE_END) {
+        if self.by_maker(KEEPS_AT_THE_END) {
             if self.1.load(Ordering::Relaxed) == 0 {
                 return false;
             }
@@ -180,7 +180,7 @@ impl<const FLAW: Flaw, const NAMED: bool, const DECLARED: bool> Subject
 
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let hash = FixedState.hash_one(key);
-        self.held.lock().unwrap().contains(&hash) && !self.flawed.now(DENIES, 1_000)
+        self.held.lock().unwrap().contains(&hash) && !self.flawed.now(FALSE_NEGATIVE, 1_000)
     }
 
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
@@ -264,7 +264,7 @@ fn is_wrong<const FLAW: Flaw, const NAMED: bool>(scenario: &str, words: &str) {
 
 #[test]
 fn flaws_are_found_in_histories() {
-    is_found::<DENIES, true>(&["contains → no"]);
+    is_found::<FALSE_NEGATIVE, true>(&["contains → no"]);
     is_found::<MOVES, true>(&[]);
     is_found::<DROPS, true>(&[]);
     is_found::<TAKES_TWICE, true>(&[]);
@@ -278,28 +278,28 @@ fn flaws_are_found_in_histories() {
 
 #[test]
 fn flaws_are_found_without_classes() {
-    is_found::<DENIES, false>(&["key "]);
+    is_found::<FALSE_NEGATIVE, false>(&["key "]);
     is_found::<DROPS, false>(&["key "]);
     is_found::<MOVES, false>(&["key "]);
     is_found::<LOSES_COPIES, false>(&["key "]);
 }
 
 #[test]
-fn what_the_table_holds_in_the_end_is_checked() {
-    is_found::<DENIES_IN_THE_END, true>(&["thread 4"]);
-    is_found::<KEEPS_IN_THE_END, true>(&[]);
-    is_found::<KEEPS_IN_THE_END, false>(&[]);
+fn what_the_table_holds_at_the_end_is_checked() {
+    is_found::<FINDS_NONE_AT_THE_END, true>(&["thread 4"]);
+    is_found::<KEEPS_AT_THE_END, true>(&[]);
+    is_found::<KEEPS_AT_THE_END, false>(&[]);
 }
 
 #[test]
 fn answers_that_a_thread_foresees_are_checked() {
-    is_wrong::<DENIES, true>("windows", "key ");
-    is_wrong::<DENIES, false>("windows", "key ");
+    is_wrong::<FALSE_NEGATIVE, true>("windows", "key ");
+    is_wrong::<FALSE_NEGATIVE, false>("windows", "key ");
     is_wrong::<DROPS, true>("windows", "key ");
-    is_wrong::<DENIES_IN_THE_END, true>("windows", "key ");
+    is_wrong::<FINDS_NONE_AT_THE_END, true>("windows", "key ");
     is_wrong::<LEAVES, true>("copies", "key ");
     is_wrong::<TAKES_TWICE, true>("copies", "key ");
-    is_wrong::<KEEPS_IN_THE_END, true>("copies", "key ");
+    is_wrong::<KEEPS_AT_THE_END, true>("copies", "key ");
     is_wrong::<LOSES_COPIES, true>("copies", "key ");
     is_wrong::<REMOVES_NOTHING, true>("copies", "add up to -");
     is_wrong::<LOOKS_FIRST, true>("races", "inserted uniquely twice");
@@ -357,8 +357,14 @@ fn a_set_with_a_flaw_is_found() {
     for settings in [SETTINGS, ANSWERS] {
         found(&Candidate::of::<Set<DROPS, true, true>>(), &settings);
         found(&Candidate::of::<Set<DROPS, false, true>>(), &settings);
-        found(&Candidate::of::<Set<DENIES, true, true>>(), &settings);
-        found(&Candidate::of::<Set<DENIES, false, true>>(), &settings);
+        found(
+            &Candidate::of::<Set<FALSE_NEGATIVE, true, true>>(),
+            &settings,
+        );
+        found(
+            &Candidate::of::<Set<FALSE_NEGATIVE, false, true>>(),
+            &settings,
+        );
     }
     found(&Candidate::of::<Set<LEAVES, true, true>>(), &SETTINGS);
     found(&Candidate::of::<Set<LEAVES, false, true>>(), &SETTINGS);
@@ -373,14 +379,17 @@ fn a_set_with_a_flaw_is_found() {
 #[test]
 fn a_round_is_repeated_until_it_fails() {
     let rounds = Rounds::only(8);
-    let found = found(&of::<DENIES, true>(), &Settings { rounds, ..SETTINGS });
+    let found = found(
+        &of::<FALSE_NEGATIVE, true>(),
+        &Settings { rounds, ..SETTINGS },
+    );
     assert_eq!(found.round, 8);
     assert!(found.scenario.contains("hops"), "{}", found.scenario);
 }
 
 /// Ends within a round, however long that would take: with slow calls, many seconds.
 #[test]
-fn it_ends_when_the_time_is_over() {
+fn a_check_ends_when_the_time_is_over() {
     let time = Duration::from_millis(100);
     let report = run(&of::<SLOW, true>(), &Settings { time, ..SETTINGS });
     let Report { totals, found } = report.unwrap();

@@ -40,17 +40,17 @@ pub(crate) fn judge(
     if scenario.kind.is_of_two_buckets()
         && let Some(stash) = stash
     {
-        let slots = scenario.buckets * SLOTS_PER_BUCKET + stash;
-        let table = WholeTable {
-            slots: slots as u64,
-        };
+        let slots = (scenario.buckets * SLOTS_PER_BUCKET + stash) as u64;
         let calls: Vec<_> = (calls.iter())
             .map(|call| with_event(call, OfClass(call.event.0.group, call.event.1)))
             .collect();
         let empty = vec![0; scenario.groups.len()];
         let describe =
             |violation| describe_violation(&violation, scenario.groups.iter().enumerate());
-        return verdict(histories::check(&table, &[empty], &calls), describe);
+        return verdict(
+            histories::check(&WholeTable { slots }, &[empty], &calls),
+            describe,
+        );
     }
     let mut parts = vec![Vec::new(); scenario.groups.len()];
     for call in calls {
@@ -61,8 +61,8 @@ pub(crate) fn judge(
         let describe = |violation| describe_violation(&violation, [(number, group)]);
         match group.class {
             Some(class) => {
-                let one_bucket = class.buckets[0] == class.buckets[1];
-                let slots = SLOTS_PER_BUCKET * if one_bucket { 1 } else { 2 };
+                let buckets = 1 + usize::from(class.buckets[0] != class.buckets[1]);
+                let slots = buckets * SLOTS_PER_BUCKET;
                 let most = stash.map_or(u64::MAX, |stash| (slots + stash) as u64);
                 let of = OneClass { most };
                 verdict(histories::check(&Held { set, of }, &[0], calls), describe)
@@ -104,16 +104,10 @@ fn describe_violation<'a, State: fmt::Debug, E: fmt::Display>(
     for (number, group) in groups {
         let keys: Vec<String> = group.keys.iter().map(u64::to_string).collect();
         let keys = keys.join(", ");
-        text += &match group.class {
-            Some(class) => {
-                let [first, second] = class.buckets;
-                format!(
-                    "class {number}: fingerprint {:#x} in bucket {first} or {second}; keys {keys}\n",
-                    class.fingerprint
-                )
-            }
-            None => format!("key {keys}\n"),
-        };
+        text += &group.class.map_or(format!("key {keys}\n"), |class| {
+            let (fingerprint, [first, second]) = (class.fingerprint, class.buckets);
+            format!("class {number}: fingerprint {fingerprint:#x} in bucket {first} or {second}; keys {keys}\n")
+        });
     }
     text + &violation.to_string()
 }

@@ -241,21 +241,20 @@ impl Round<'_> {
 
 /// Checks that a subject can be checked with these settings.
 pub fn validate(candidate: &Candidate, settings: &Settings) -> Result<()> {
+    let (name, threads) = (candidate.name, settings.threads);
     if let Some(missing) = candidate.operations.missing(Operations::ALL) {
         return Err(anyhow!(
-            "subject {:?} cannot {missing}, so there is nothing to check; choose one that can look up, insert and remove",
-            candidate.name
+            "subject {name:?} cannot {missing}, so there is nothing to check; choose one that can look up, insert and \
+             remove"
         ));
     }
     ensure!(
         candidate.holds_keys,
-        "subject {:?} holds no keys, so there is nothing to check",
-        candidate.name
+        "subject {name:?} holds no keys, so there is nothing to check"
     );
     ensure!(
-        (1..=MAX_THREADS).contains(&settings.threads),
-        "{} threads cannot be checked; choose 1 to {MAX_THREADS}",
-        settings.threads
+        (1..=MAX_THREADS).contains(&threads),
+        "{threads} threads cannot be checked; choose 1 to {MAX_THREADS}"
     );
     ensure!(
         cfg!(feature = "simulation") || !settings.simulate,

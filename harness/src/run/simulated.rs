@@ -278,12 +278,12 @@ mod tests {
     use crate::subjects::registry::Registry;
     use crate::workload::tests::parse;
 
-    /// Denies one key in eight, under the name of a subject that can be simulated.
-    struct Denies(LockFree);
+    /// Misses one key in eight, under the name of a subject that can be simulated.
+    struct Misses(LockFree);
 
-    impl Subject for Denies {
+    impl Subject for Misses {
         const NAME: &'static str = LockFree::NAME;
-        const DESCRIPTION: &'static str = "denies keys";
+        const DESCRIPTION: &'static str = "misses keys";
         const GUARANTEES: &'static str = "none";
 
         fn with_buckets(buckets: usize) -> Result<Self> {
@@ -430,7 +430,7 @@ mod tests {
     #[test]
     fn wrong_answers_and_what_cannot_be_observed_are_errors() {
         let mut wrong = Registry::new();
-        wrong.add::<Denies>();
+        wrong.add::<Misses>();
         let mut unobserved = Registry::new();
         unobserved.add::<crate::subjects::Null>();
         let cases = WORKLOADS.map(|workload| (&wrong, workload, "it lost a key"));
