@@ -18,6 +18,7 @@ mod ablations;
 mod bounds;
 mod crates;
 pub mod engines;
+mod growing_in_place;
 mod locks;
 mod ours;
 pub mod registry;
@@ -28,6 +29,7 @@ pub(crate) use ablations::{OwnersByDcss, Words};
 pub use ablations::{Reused, TwoPhase};
 pub use bounds::*;
 pub use crates::*;
+pub use growing_in_place::GrowingInPlace;
 pub use locks::*;
 pub use ours::*;
 pub use relatives::{

@@ -62,6 +62,7 @@ impl Registry {
         registry.add::<LockFreeCopies>();
         registry.add::<Growing>();
         registry.add::<GrowingReader>();
+        registry.add::<GrowingInPlace>();
         registry.add::<SegmentLock>();
         registry.add::<StripedTimestamps>();
         registry.add::<Optimistic>();
