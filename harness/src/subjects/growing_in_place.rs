@@ -20,8 +20,8 @@
 //! ```
 //!
 //! **Lengths.** Each split uses up one bit of each slot; the 1 that ends a slot's address moves up. A
-//! slot without bits left goes to both buckets, and from then on has a copy in each, which no lookup
-//! is denied by. A remove takes the longest match: a shorter one may stand for another key.
+//! slot without bits left goes to both buckets, and has a copy in each from then on: false positives,
+//! never a false negative. A remove takes the longest match: a shorter one may stand for another key.
 //!
 //! **What is missing.** Unique inserts, counts, snapshots, saves; shrinking; a timestamp that wraps 256
 //! times within one lookup is not noticed; of a slot that was copied, a remove takes one copy.
