@@ -45,16 +45,20 @@ fn opposite_order() {
 }
 
 /// A reader of both words, in either order, never sees the second one older than the first.
-#[test]
-fn operation_against_reader() {
+fn against_reader(
+    name: &str,
+    preemptions: usize,
+    at_least: u64,
+    load: fn(&WordArray, usize) -> u64,
+) {
     for [first, second] in [[0, 1], [1, 0]] {
-        explore("operation_against_reader", 5, 1_400, move || {
+        explore(name, preemptions, at_least, move || {
             let words = array(&[0, 0]);
             let writer = {
                 let words = Arc::clone(&words);
                 spawn(move || words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 0, 1)]))
             };
-            let (first, second) = (words.load(first), words.load(second));
+            let (first, second) = (load(&words, first), load(&words, second));
             assert!(first <= second, "read {first}, then {second}");
             assert_eq!(writer.join().unwrap(), Ok(()));
             assert_eq!(contents(&words), [1, 1]);
@@ -62,22 +66,19 @@ fn operation_against_reader() {
     }
 }
 
-/// The same with a reader that helps.
+#[test]
+fn operation_against_reader() {
+    against_reader("operation_against_reader", 5, 1_400, WordArray::load);
+}
+
 #[test]
 fn operation_against_helping_reader() {
-    for [first, second] in [[0, 1], [1, 0]] {
-        explore("operation_against_helping_reader", 4, 27_000, move || {
-            let words = array(&[0, 0]);
-            let writer = {
-                let words = Arc::clone(&words);
-                spawn(move || words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 0, 1)]))
-            };
-            let (first, second) = (words.load_helping(first), words.load_helping(second));
-            assert!(first <= second, "read {first}, then {second}");
-            assert_eq!(writer.join().unwrap(), Ok(()));
-            assert_eq!(contents(&words), [1, 1]);
-        });
-    }
+    against_reader(
+        "operation_against_helping_reader",
+        4,
+        27_000,
+        WordArray::load_helping,
+    );
 }
 
 /// Values that return to what they were: the owner undoes its own result while a helper that met

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use kcas::steps::{freeze, within};
 use kcas::{Entry, Error, WordArray};
 
-const WORDS: usize = WordArray::MAX_ENTRIES;
+pub(super) const WORDS: usize = WordArray::MAX_ENTRIES;
 
 /// How often the others do their work while a thread is stopped: each time a K-CAS over all words,
 /// and an exchange of each.
@@ -22,11 +22,11 @@ const LOAD: u64 = 1 + (1 + 3) + (1 + 1 + WORDS as u64 + 2) + (1 + 1);
 
 /// More steps than any K-CAS takes here, even with two stopped operations to help, each over eight
 /// words with a few attempts per word.
-const KCAS: u64 = 2_000;
+pub(super) const KCAS: u64 = 2_000;
 
 /// An operation on words that were all 0 when it was planned.
 #[derive(Clone, Debug)]
-enum Operation {
+pub(super) enum Operation {
     Load(usize),
     CompareExchange(usize, u64),
     /// Adds one to each of these words; 9 stands for a wrong expectation.
@@ -82,7 +82,7 @@ const ALL: &[(usize, u64)] = &[
 
 /// Every kind of operation: with one to eight words, succeeding, failing at the first word, failing
 /// at the last.
-fn operations() -> Vec<Operation> {
+pub(super) fn operations() -> Vec<Operation> {
     vec![
         Load(0),
         CompareExchange(0, 0),
@@ -97,7 +97,7 @@ fn operations() -> Vec<Operation> {
     ]
 }
 
-fn contents(words: &WordArray) -> [u64; WORDS] {
+pub(super) fn contents(words: &WordArray) -> [u64; WORDS] {
     std::array::from_fn(|index| within(LOAD, || words.load(index)))
 }
 
@@ -148,7 +148,10 @@ fn accounts_balance(words: &WordArray, added: &[[u64; WORDS]]) {
     assert_eq!(contents(words), expected);
 }
 
-fn run_on(words: &Arc<WordArray>, operation: &Operation) -> impl FnOnce() -> [u64; WORDS] + use<> {
+pub(super) fn run_on(
+    words: &Arc<WordArray>,
+    operation: &Operation,
+) -> impl FnOnce() -> [u64; WORDS] + use<> {
     let (words, operation) = (Arc::clone(words), operation.clone());
     move || operation.run(&words)
 }
