@@ -55,13 +55,11 @@ impl Truth {
 
     /// Checks that every key is in one of its buckets, and that nothing else is in the table.
     fn holds(&self, buckets: &Buckets) {
-        let mut inside = Vec::new();
-        for bucket in 0..buckets.number() {
-            if let Some(key) = buckets.key_in(bucket) {
-                assert!(buckets.candidates(key).contains(&bucket));
-                inside.push(key);
-            }
-        }
+        let all = (0..buckets.number()).filter_map(|at| Some((at, buckets.key_in(at)?)));
+        let mut inside: Vec<_> = all
+            .inspect(|&(at, key)| assert!(buckets.candidates(key).contains(&at)))
+            .map(|(_, key)| key)
+            .collect();
         let mut expected: Vec<_> = self.0.iter().map(|&(key, _)| key).collect();
         inside.sort_unstable();
         expected.sort_unstable();

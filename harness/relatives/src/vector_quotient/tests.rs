@@ -78,12 +78,12 @@ mod steps {
     }
 
     /// For all instructions, and each step of a call: makes a filter of two blocks whose first has
-    /// these tags, makes the call, and, before that step, `between`. Passes filter and answer on.
+    /// these tags, makes the call, and, before that step, `between`. All calls must answer this.
     fn at_each_step(
         tags: &[Wanted],
         call: impl Fn(&VectorQuotient) -> bool,
         between: impl Fn(&VectorQuotient) + Copy + 'static,
-        is_right: impl Fn(&VectorQuotient, bool) -> bool,
+        expected: bool,
     ) {
         for processor in Processor::available() {
             let happened = Rc::new(Cell::new(0));
@@ -98,7 +98,7 @@ mod steps {
                     }
                 };
                 let answer = kcas::steps::with_hook(hook, || call(&filter));
-                assert!(is_right(&filter, answer), "{processor:?}, step {at}");
+                assert_eq!(answer, expected, "{processor:?}, step {at}");
             }
             // A lookup has ten steps or more.
             assert!(happened.get() >= 10, "{processor:?}: {}", happened.get());
@@ -109,12 +109,7 @@ mod steps {
     #[test]
     fn a_copy_that_hops_behind_a_lookup_is_found() {
         for blocks in [[0, 1], [1, 0]] {
-            at_each_step(
-                &[WANTED],
-                |filter| find(filter, blocks),
-                hop,
-                |_, found| found,
-            );
+            at_each_step(&[WANTED], |filter| find(filter, blocks), hop, true);
         }
     }
 
@@ -122,37 +117,26 @@ mod steps {
     /// copy, and the tag of another bucket is not taken for one.
     #[test]
     fn tags_that_move_mislead_no_lookup() {
-        let first = tag(3, 1);
-        let between = move |filter: &_| insert(filter, first);
-        at_each_step(
-            &[WANTED],
-            |filter| find(filter, [0, 1]),
-            between,
-            |_, found| found,
-        );
+        let (first, look) = (tag(3, 1), |filter: &VectorQuotient| find(filter, [0, 1]));
+        at_each_step(&[WANTED], look, move |filter| insert(filter, first), true);
         let others = [first, tag(9, 2), tag(10, 7)];
-        let between = move |filter: &_| remove(filter, first);
-        at_each_step(
-            &others,
-            |filter| find(filter, [0, 1]),
-            between,
-            |_, found| !found,
-        );
+        at_each_step(&others, look, move |filter| remove(filter, first), false);
     }
 
     /// The copy may leave the block after the remove has seen it there.
     #[test]
     fn a_copy_that_hops_before_a_remove_is_removed() {
-        at_each_step(
-            &[WANTED],
-            |filter| with_instructions!(filter.processor, with => filter.remove_at(with, at([0, 1]))),
-            |filter| {
-                if find(filter, [0, 1]) {
-                    hop(filter);
-                }
-            },
-            |filter, removed| removed && !find(filter, [0, 1]),
-        );
+        let remove = |filter: &VectorQuotient| {
+            let place = at([0, 1]);
+            with_instructions!(filter.processor, with => filter.remove_at(with, place))
+                && !find(filter, [0, 1])
+        };
+        let hop_if_there = |filter: &VectorQuotient| {
+            if find(filter, [0, 1]) {
+                hop(filter);
+            }
+        };
+        at_each_step(&[WANTED], remove, hop_if_there, true);
     }
 
     /// What an insert took for the emptier block is full when it gets there.
