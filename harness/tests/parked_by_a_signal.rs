@@ -116,14 +116,10 @@ impl<S: Subject> Workers<S> {
         let threads: Vec<_> = (0..).zip(&done).map(start).collect();
         // Wait until threads are past what they do only once, such as allocating, which may take
         // locks of the system.
-        while done
-            .iter()
-            .any(|done| done.load(Ordering::SeqCst) < OPERATIONS)
-        {
-            assert!(
-                !threads.iter().any(JoinHandle::is_finished),
-                "one has failed"
-            );
+        let begins = |done: &Arc<AtomicU64>| done.load(Ordering::SeqCst) < OPERATIONS;
+        while done.iter().any(begins) {
+            let failed = threads.iter().any(JoinHandle::is_finished);
+            assert!(!failed, "one has failed");
             thread::sleep(Duration::from_micros(100));
         }
         Self {

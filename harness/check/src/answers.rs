@@ -21,7 +21,7 @@ use crate::candidate::Candidate;
 use crate::crew::at_once;
 use crate::perturbation::{self, Part};
 use crate::scenario::mixed;
-use crate::{Found, Round, Totals, adds, describe};
+use crate::{Found, Round, Totals, adds};
 
 /// What the threads of a round do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,12 +60,7 @@ type Wrong = String;
 /// Runs a round. Returns its calls, and the wrong answer that ended it, if there was one.
 pub(crate) fn run(round: &Round) -> Result<(Totals, Option<Found>)> {
     let begun = Instant::now();
-    let Round {
-        candidate,
-        settings,
-        number,
-        ..
-    } = *round;
+    let (candidate, settings, number) = (round.candidate, round.settings, round.number);
     let kinds = Kind::suiting(candidate)?;
     let kind = kinds[(number % kinds.len() as u64) as usize];
     let mut random = SmallRng::seed_from_u64(mixed(settings.seed, number));
@@ -92,22 +87,19 @@ pub(crate) fn run(round: &Round) -> Result<(Totals, Option<Found>)> {
         Kind::Copies => threads.copies(&mut caller),
         Kind::Races => threads.races(&mut caller),
     };
-    let inserts = caller.totals.inserts;
+    let Caller { totals, added, .. } = caller;
     let answered = answered.and_then(|()| {
+        let inserts = totals.inserts;
         let why = format!("none of {inserts} inserts added a copy, although the table was empty");
-        (caller.added || inserts == 0).then_some(()).ok_or(why)
+        (added || inserts == 0).then_some(()).ok_or(why)
     });
     let made = Totals {
         rounds: 1,
         running: begun.elapsed(),
-        ..caller.totals
+        ..totals
     };
-    let found = answered.err().map(|history| Found {
-        round: number,
-        scenario: describe(kind, buckets),
-        history,
-    });
-    Ok((made, found))
+    let found = |wrong| round.found(kind, buckets, wrong);
+    Ok((made, answered.err().map(found)))
 }
 
 struct Caller<'a> {
@@ -132,11 +124,6 @@ impl<'a> Caller<'a> {
         self.totals += event;
         self.added |= adds(event);
         event
-    }
-
-    /// Inserts a key; returns whether a copy was added.
-    fn inserts(&mut self, operation: Operation, key: u64) -> bool {
-        adds(self.call(operation, key))
     }
 
     /// Makes a call for each of these keys, whose answer is foreseen.
@@ -208,7 +195,7 @@ impl Threads<'_> {
         const OWN: &str = "this thread inserted it, and no other removes it";
         let residents: Vec<u64> = (0..self.slots as u64 * 6 / 10)
             .map(|number| self.key(self.count, number))
-            .filter(|&key| caller.inserts(Operation::Insert, key))
+            .filter(|&key| adds(caller.call(Operation::Insert, key)))
             .collect();
         let window = (self.slots * 3 / 10 / self.count).max(1);
         self.at_once(caller, |thread, caller| {
@@ -220,7 +207,7 @@ impl Threads<'_> {
                     _ => Operation::Insert,
                 };
                 let key = self.key(thread, number);
-                if caller.inserts(operation, key) {
+                if adds(caller.call(operation, key)) {
                     held.push_back(key);
                 }
                 if held.len() > window {
@@ -242,9 +229,8 @@ impl Threads<'_> {
 
     fn copies(&self, caller: &mut Caller) -> Result<(), Wrong> {
         // So few that all is often full, and some keys share a class.
-        let keys: Vec<u64> = (0..self.slots as u64 * 2)
-            .map(|number| self.key(0, number))
-            .collect();
+        let numbers = 0..self.slots as u64 * 2;
+        let keys: Vec<u64> = numbers.map(|number| self.key(0, number)).collect();
         let added = self.at_once(caller, |thread, caller| {
             let mut random = SmallRng::seed_from_u64(mixed(self.seed, thread as u64));
             let mut added = vec![0_i64; keys.len()];
@@ -253,7 +239,7 @@ impl Threads<'_> {
                 // With more removes than inserts, it is often nearly full and seldom full: a refusal takes
                 // a long search.
                 if random.random_ratio(2, 5) {
-                    added[at] += i64::from(caller.inserts(Operation::Insert, keys[at]));
+                    added[at] += i64::from(adds(caller.call(Operation::Insert, keys[at])));
                 } else {
                     added[at] -= i64::from(caller.call(Operation::Remove, keys[at]) == REMOVED);
                 }
@@ -303,9 +289,7 @@ impl Threads<'_> {
         caller.each(&won, FOUND, "it was inserted")?;
         // Without classes, a key may be taken for another one that is there.
         if self.named && !is_refused {
-            let all: Vec<u64> = (0..RACED as u64)
-                .map(|number| self.key(0, number))
-                .collect();
+            let all: Vec<u64> = (0..RACED as u64).map(|of| self.key(0, of)).collect();
             caller.each(&all, FOUND, "nobody was refused, so it is there")?;
         }
         caller.each(&won, REMOVED, "it was inserted")?;

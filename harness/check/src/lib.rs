@@ -190,10 +190,8 @@ struct Round<'a> {
 impl Round<'_> {
     /// Returns the seed by which it is disturbed. A repetition is disturbed differently.
     fn disturbance(&self) -> u64 {
-        scenario::mixed(
-            scenario::mixed(self.settings.seed, self.number),
-            self.before,
-        )
+        let seed = scenario::mixed(self.settings.seed, self.number);
+        scenario::mixed(seed, self.before)
     }
 
     /// Runs a scenario, and checks the record of all calls.
@@ -206,26 +204,25 @@ impl Round<'_> {
 
         let check_begun = Instant::now();
         let stash = (!candidate.grows).then_some(candidate.stash);
-        let (undecided, found) = match judge(&scenario, stash, candidate.set, &calls) {
-            Ok(undecided) => (undecided as u64, None),
-            Err(history) => {
-                let found = Found {
-                    round: self.number,
-                    scenario: describe(scenario.kind, scenario.buckets),
-                    history,
-                };
-                (0, Some(found))
-            }
-        };
+        let judged = judge(&scenario, stash, candidate.set, &calls);
         let mut made = Totals {
             rounds: 1,
-            undecided,
+            undecided: *judged.as_ref().unwrap_or(&0) as u64,
             running,
             checking: check_begun.elapsed(),
             ..Totals::default()
         };
         calls.iter().for_each(|call| made += call.event.1);
-        Ok((made, found))
+        let found = |history| self.found(scenario.kind, scenario.buckets, history);
+        Ok((made, judged.err().map(found)))
+    }
+
+    fn found(&self, kind: impl fmt::Display, buckets: usize, history: String) -> Found {
+        Found {
+            round: self.number,
+            scenario: format!("{kind}, a table of {buckets} buckets of {SLOTS_PER_BUCKET} slots"),
+            history,
+        }
     }
 
     fn calls(&self, scenario: &Scenario) -> Result<Vec<Call<OfKey>>> {
@@ -276,10 +273,6 @@ fn adds(event: Event) -> bool {
     matches!(event, Event::Insert(Ok(())) | Event::InsertUnique(Ok(true)))
 }
 
-fn describe(kind: impl fmt::Display, buckets: usize) -> String {
-    format!("{kind}, a table of {buckets} buckets of {SLOTS_PER_BUCKET} slots")
-}
-
 impl Totals {
     pub fn calls(&self) -> u64 {
         self.inserts + self.lookups + self.removes
@@ -301,18 +294,13 @@ impl AddAssign for Totals {
 
 impl AddAssign<Event> for Totals {
     fn add_assign(&mut self, event: Event) {
-        match event {
-            Event::Insert(result) => {
-                self.inserts += 1;
-                self.refused += u64::from(result.is_err());
-            }
-            Event::InsertUnique(result) => {
-                self.inserts += 1;
-                self.refused += u64::from(result.is_err());
-            }
-            Event::Contains(_) | Event::Count(_) => self.lookups += 1,
-            Event::Remove(_) => self.removes += 1,
-        }
+        let refused = matches!(event, Event::Insert(Err(_)) | Event::InsertUnique(Err(_)));
+        self.refused += u64::from(refused);
+        *match event {
+            Event::Insert(_) | Event::InsertUnique(_) => &mut self.inserts,
+            Event::Contains(_) | Event::Count(_) => &mut self.lookups,
+            Event::Remove(_) => &mut self.removes,
+        } += 1;
     }
 }
 
@@ -358,15 +346,15 @@ impl Staff {
             log: Log::new(thread, epoch, calls),
             own: scenario.groups[0].class.is_none().then(HashMap::new),
         };
-        let keys: usize = scenario.groups.iter().map(|group| group.keys.len()).sum();
+        let keys = scenario.keys().count();
         let copies = copies(candidate, scenario);
         let mut keeper = worker(threads, scenario.residents.len() + 2 * keys + copies);
         for &key in &scenario.residents {
             keeper.does(Operation::Insert, key);
         }
-        let scripts = scenario.scripts.iter().enumerate();
         // A renewal is two calls.
         let calls = |script: &Script| 2 * script.actions.len() * script.times();
+        let scripts = scenario.scripts.iter().enumerate();
         let workers = scripts.map(|(thread, script)| worker(thread, calls(script)));
         Ok(Self {
             workers: workers.collect(),
@@ -428,7 +416,11 @@ impl Worker {
     ) -> Vec<Call<OfKey>> {
         let mut calls = Vec::new();
         for worker in workers {
-            self.inherit(worker.own);
+            // It takes over what the others inserted and did not remove.
+            for (key, copies) in worker.own.into_iter().flatten() {
+                let own = self.own.get_or_insert_default();
+                *own.entry(key).or_default() += copies;
+            }
             calls.extend(worker.log.into_calls());
         }
         let copies = if candidate.grows {
@@ -460,11 +452,12 @@ impl Worker {
             }
         }
         let event = self.call(operation, key);
-        let added = adds(event);
-        if added && let Some(own) = &mut self.own {
+        if adds(event)
+            && let Some(own) = &mut self.own
+        {
             *own.entry(key).or_default() += 1;
         }
-        added || matches!(event, Event::Remove(true) | Event::Contains(true))
+        adds(event) || matches!(event, Event::Remove(true) | Event::Contains(true))
     }
 
     fn act(&mut self, action: Action) {
@@ -478,14 +471,6 @@ impl Worker {
                 }
             }
             Action::Rest => rest(),
-        }
-    }
-
-    /// Takes over what another worker inserted and did not remove.
-    fn inherit(&mut self, other: Option<HashMap<Key, usize>>) {
-        for (key, copies) in other.into_iter().flatten() {
-            let own = self.own.get_or_insert_default();
-            *own.entry(key).or_default() += copies;
         }
     }
 

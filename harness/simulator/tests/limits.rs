@@ -17,16 +17,24 @@ fn model() -> Model {
 
 /// All cores add to one word.
 fn one_line(model: &Model, cores: usize) -> Report {
-    repeat(model, cores, 1, &options(20_000), |words, _, _| {
-        words[0].fetch_sub(1, Relaxed);
-    })
+    shared_lines(model, cores, 1)
 }
 
 /// Each core adds to a word of its own.
 fn own_lines(model: &Model, cores: usize) -> Report {
-    repeat(model, cores, cores, &options(20_000), |words, core, _| {
-        words[core].fetch_sub(1, Relaxed);
-    })
+    shared_lines(model, cores, cores)
+}
+
+fn shared_lines(model: &Model, cores: usize, lines: usize) -> Report {
+    repeat(
+        model,
+        cores,
+        lines,
+        &options(20_000),
+        move |words, core, _| {
+            words[core % lines].fetch_sub(1, Relaxed);
+        },
+    )
 }
 
 /// A mix of loads and exchanges of few words.

@@ -104,9 +104,10 @@ impl Experiment {
         problems.unless(!self.workloads.is_empty(), "workload", one);
         for (index, workload) in self.workloads.iter().enumerate() {
             if let Err(error) = workload.validate() {
-                let (number, field, problem) = (index + 1, error.field, error.problem);
-                let problem = format!("[[workload]] number {number}, field `{field}`: {problem}");
-                problems.0.push(problem);
+                let number = index + 1;
+                problems
+                    .0
+                    .push(format!("[[workload]] number {number}, {error}"));
             }
             if self.freezes() && !workload.is_time_bounded() {
                 let label = workload.label();

@@ -29,20 +29,10 @@ pub struct Part {
     pub workload: Workload,
     /// Names of the subjects that support it, at least one, in the order of round 1.
     pub subjects: Vec<String>,
-    /// What is measured in every round.
-    pub points: Vec<Point>,
+    /// What is measured in every round: numbers of threads and of frozen ones, and rates.
+    points: Vec<(usize, usize, f64)>,
     /// Seed of the order of subjects in later rounds.
-    pub seed: u64,
-}
-
-/// What differs between the measurements of a subject in one round.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point {
-    pub threads: usize,
-    pub frozen: usize,
-    /// Rate at which operations are due, as a share of the subject's throughput in the closed loop; 0
-    /// in that loop, where each thread starts one as soon as it has done the last.
-    pub offered: f64,
+    seed: u64,
 }
 
 /// One measurement, which becomes one row.
@@ -52,7 +42,8 @@ pub struct Measurement {
     pub workload: Workload,
     pub threads: usize,
     pub frozen: usize,
-    /// Rate at which operations are due, as in [`Point`].
+    /// Rate at which operations are due, as a share of the subject's throughput in the closed loop; 0
+    /// in that loop, where each thread starts one as soon as it has done the last.
     pub offered: f64,
     pub round: usize,
 }
@@ -87,11 +78,7 @@ impl Plan {
                 }
             }
             for &frozen in &experiment.frozen {
-                points.extend(experiment.offered().map(|offered| Point {
-                    threads,
-                    frozen,
-                    offered,
-                }));
+                points.extend(experiment.offered().map(|of| (threads, frozen, of)));
             }
         }
         let mut plan = Self {
@@ -140,14 +127,9 @@ impl Part {
     /// Returns the measurements of one round, numbered from 1, with the subjects in an order
     /// of its own at each point.
     pub fn round(&self, round: usize) -> Vec<Measurement> {
-        let of = |(turn, point): (usize, &Point)| {
+        let of = |(turn, &(threads, frozen, offered)): (usize, &_)| {
             let mut subjects = self.subjects.clone();
             order::shuffle(&mut subjects, self.seed, round, turn);
-            let Point {
-                threads,
-                frozen,
-                offered,
-            } = *point;
             subjects.into_iter().map(move |subject| Measurement {
                 subject,
                 workload: self.workload.clone(),

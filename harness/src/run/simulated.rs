@@ -12,7 +12,7 @@ use simulator::{Body, Core, Model, Options, Report};
 use crate::results::median::median;
 use crate::results::record::Row;
 use crate::run::bench::{Bench, Sweep, Table};
-use crate::run::plan::{Measurement, Part};
+use crate::run::plan::Measurement;
 use crate::subjects::SIMULATED;
 use crate::workload::Workload;
 use crate::workload::keys::{KeySource, Keys};
@@ -58,11 +58,11 @@ impl<'a> Simulated<'a> {
     /// machine's file: they are of tables of this size, and of the same hour as the other rows.
     pub fn new(
         sweep: &Sweep<'a>,
-        part: &'a Part,
+        workload: &Workload,
         measured: &'a [Row],
         stop: &'a AtomicBool,
     ) -> Self {
-        let bench = Bench::new(sweep, &part.workload, stop);
+        let bench = Bench::new(sweep, workload, stop);
         let keys = bench.looked_up.as_ref().unwrap_or(sweep.keys.keys());
         Self {
             keys: Rc::new(keys.clone()),
@@ -94,11 +94,9 @@ impl<'a> Simulated<'a> {
             let alone = alone(model, &measurement.subject, &measurement.workload)?;
             (alone, self.with_small_table(&one, &setting)?)
         };
-        let Report {
-            counts, operations, ..
-        } = report;
-        let charged = report.seconds * 1e9 / operations as f64;
-        let accesses = (counts.loads + counts.stores + counts.exchanges) as f64 / operations as f64;
+        let (counts, operations) = (report.counts, report.operations as f64);
+        let charged = report.seconds * 1e9 / operations;
+        let accesses = (counts.loads + counts.stores + counts.exchanges) as f64 / operations;
         let compute = (alone - charged).max(0.0) / accesses.max(1.0);
         self.compute.borrow_mut().insert(key, compute);
         Ok(compute)
@@ -129,13 +127,8 @@ impl<'a> Simulated<'a> {
             keys: &keys,
             ..self.bench.sweep
         };
-        let part = Part {
-            workload: one.workload.clone(),
-            subjects: Vec::new(),
-            points: Vec::new(),
-            seed: 0,
-        };
-        let (_, report) = Simulated::new(&sweep, &part, &[], &stop).run(one, setting, 0.0)?;
+        let small = Simulated::new(&sweep, &one.workload, &[], &stop);
+        let (_, report) = small.run(one, setting, 0.0)?;
         Ok(report)
     }
 
@@ -169,7 +162,7 @@ impl<'a> Simulated<'a> {
             } else {
                 Vec::new()
             },
-            everywhere: !workload.changes_the_table(),
+            everywhere: workload.only_looks_up(),
             delay: 0.0,
             seed: setting.seed ^ measurement.round as u64,
         };
@@ -244,21 +237,14 @@ fn alone(model: &Model, subject: &str, workload: &Workload) -> Result<f64> {
     if let Some(ns) = times.get(&workload.label()) {
         return Ok(*ns);
     }
-    let [lookups, inserts, removes] = workload.shares();
-    let mut sum = 0.0;
-    for (share, kind) in [
-        (lookups, "lookup"),
-        (inserts, "insert"),
-        (removes, "remove"),
-    ] {
-        if share > 0.0 {
-            let ns = times
-                .get(kind)
-                .with_context(|| format!("{} ({kind})", none()))?;
-            sum += share * ns;
-        }
-    }
-    Ok(sum)
+    let kinds = ["lookup", "insert", "remove"];
+    let parts = workload.shares().into_iter().zip(kinds);
+    let used = parts.filter(|(share, _)| *share > 0.0);
+    let times = used.map(|(share, kind)| {
+        let ns = times.get(kind);
+        Ok(share * ns.with_context(|| format!("{} ({kind})", none()))?)
+    });
+    times.sum()
 }
 
 #[cfg(test)]
@@ -338,7 +324,7 @@ mod tests {
         };
         let (part, stop) = (&sweep.plan.parts[0], AtomicBool::new(false));
         let made = part.round(1).into_iter().map(|measurement| {
-            let simulated = Simulated::new(&sweep, part, measured, &stop);
+            let simulated = Simulated::new(&sweep, &part.workload, measured, &stop);
             let (row, report) = simulate(&simulated, &measurement, &setting)?;
             assert!(report.counts.loads > 0, "{row:?} was not observed");
             Ok((row, report))

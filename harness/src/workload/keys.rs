@@ -28,9 +28,12 @@ const MAX_LINE: usize = 1 << 20;
 pub struct KeySource {
     keys: Keys,
     residents: usize,
-    asked: usize,
-    description: String,
-    warning: Option<String>,
+    /// The number of residents asked for, if the file has too few lines for it.
+    pub scaled_down_from: Option<usize>,
+    /// Where the keys are from, without the file's folder.
+    pub description: String,
+    /// What is unusual about the keys, if anything, and what to do about it.
+    pub warning: Option<String>,
 }
 
 /// A list of keys of one type.
@@ -67,7 +70,7 @@ impl KeySource {
         Self {
             keys: Keys::Numbers(numbers.collect()),
             residents: keys,
-            asked: keys,
+            scaled_down_from: None,
             description: format!("generated from seed {seed}"),
             warning: None,
         }
@@ -75,7 +78,7 @@ impl KeySource {
 
     /// Reads distinct lines of a text file, in an order that the seed determines. Blank lines are
     /// skipped, and so are lines beyond those that `keys` residents need. A file with too few lines
-    /// gives fewer residents: see [`scaled_down_from`](Self::scaled_down_from).
+    /// gives fewer residents.
     pub fn from_file(path: &Path, keys: usize, seed: u64) -> Result<Self> {
         let name = path.display();
         ensure!(
@@ -98,9 +101,10 @@ impl KeySource {
             counted(lines.len(), "distinct line")
         );
         let short_name = path.file_name().unwrap_or_default().to_string_lossy();
+        let residents = keys.min(lines.len() * 2 / 5);
         Ok(Self {
-            residents: keys.min(residents_among(lines.len())),
-            asked: keys,
+            residents,
+            scaled_down_from: (residents < keys).then_some(keys),
             description: format!("{} distinct lines of {short_name}", lines.len()),
             warning: lines.warning(&name.to_string()),
             keys: Keys::Lines(lines.shuffled(&mut SmallRng::seed_from_u64(seed))),
@@ -110,21 +114,6 @@ impl KeySource {
     /// Returns the number of keys that fill a table to its load factor.
     pub fn residents(&self) -> usize {
         self.residents
-    }
-
-    /// Returns the number of residents asked for, if the file has too few lines for it.
-    pub fn scaled_down_from(&self) -> Option<usize> {
-        (self.residents < self.asked).then_some(self.asked)
-    }
-
-    /// Returns where the keys are from, without the file's folder.
-    pub fn describe(&self) -> &str {
-        &self.description
-    }
-
-    /// Returns what is unusual about the keys, if anything, and what to do about it.
-    pub fn warning(&self) -> Option<&str> {
-        self.warning.as_deref()
     }
 
     /// Returns all keys. [`resident`](Self::resident), [`churn`](Self::churn) and
@@ -153,11 +142,6 @@ impl KeySource {
 /// Returns the number of keys in all three sets together.
 fn total(residents: usize) -> usize {
     2 * residents + residents.div_ceil(2)
-}
-
-/// Returns the most residents for which this many keys suffice.
-fn residents_among(keys: usize) -> usize {
-    keys * 2 / 5
 }
 
 /// A bijection of 64-bit numbers that looks random (the finalizer of SplitMix64): distinct counters
@@ -241,15 +225,9 @@ impl Lines {
 
     /// Returns the lines at these indices, in this order.
     fn copied(&self, indices: &[usize]) -> Self {
-        let bytes = indices.iter().map(|&index| self.get(index).len()).sum();
-        let mut copied = Self {
-            bytes: Vec::with_capacity(bytes),
-            bounds: Vec::with_capacity(indices.len() + 1),
-        };
-        copied.bounds.push(0);
-        indices
-            .iter()
-            .for_each(|&index| copied.push(self.get(index)));
+        let mut copied = Self::new();
+        copied.bounds.reserve_exact(indices.len());
+        (indices.iter()).for_each(|&index| copied.push(self.get(index)));
         copied
     }
 }

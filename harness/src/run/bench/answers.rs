@@ -72,8 +72,13 @@ impl Bench<'_> {
             Workload::Remove { .. } => (tally.missing, refused),
             Workload::Ycsb { .. } if are_updated && !(is_foreseen && tally.missing > 0) => {
                 let not_found = residents - found();
-                let missing = not_found.max(self.remove_all(table));
-                (missing, refused + tally.left_out)
+                let (mut remove, watch) = (
+                    Phase::Remove(self.sweep.keys.resident()),
+                    Watch::new(self.stop),
+                );
+                let keys = self.sweep.keys.keys();
+                let removed = table.subject.perform(keys, &mut remove, &watch, None);
+                (not_found.max(removed.missing), refused + tally.left_out)
             }
             Workload::Ycsb { mix: Ycsb::C, .. } if tally.missing == 0 => {
                 (residents - found(), refused)
@@ -151,14 +156,6 @@ impl Bench<'_> {
             lap.add(&table.subject.perform(keys, &mut phase, &batch, None));
         }
         lap
-    }
-
-    /// Removes each resident key once. Returns how many were not there.
-    fn remove_all(&self, table: &Table) -> u64 {
-        let mut remove = Phase::Remove(self.sweep.keys.resident());
-        let watch = Watch::new(self.stop);
-        let tally = (table.subject).perform(self.sweep.keys.keys(), &mut remove, &watch, None);
-        tally.missing
     }
 }
 

@@ -109,7 +109,7 @@ impl<'a> Bench<'a> {
         stop: &'a AtomicBool,
     ) -> Result<Self> {
         let mut bench = Self::new(sweep, &part.workload, stop);
-        if !sweep.experiment.freezes() && !part.workload.changes_the_table() {
+        if !sweep.experiment.freezes() && part.workload.only_looks_up() {
             for subject in &part.subjects {
                 let entry = sweep.registry.get(subject)?;
                 let table = bench.fresh_table(entry, &part.workload)?;
@@ -175,10 +175,9 @@ impl<'a> Bench<'a> {
 
     /// Returns the rate at which operations are due, of all threads together, in million per second;
     /// 0 in the closed loop.
-    fn due_mops(&self, measurement: &Measurement) -> f64 {
-        let place = (measurement.subject.clone(), measurement.threads);
-        let saturation = self.saturation.get(&place);
-        measurement.offered * saturation.map_or(0.0, |&(_, mops)| mops)
+    fn due_mops(&self, of: &Measurement) -> f64 {
+        let saturation = self.saturation.get(&(of.subject.clone(), of.threads));
+        of.offered * saturation.map_or(0.0, |&(_, mops)| mops)
     }
 
     /// Measures once: for a fixed time, or one fill or drain.
@@ -261,7 +260,7 @@ impl<'a> Bench<'a> {
         let slots = residents as f64 / workload.load();
         let subject = entry.build((slots / SLOTS_PER_BUCKET as f64).ceil() as usize)?;
         let mut refused = 0;
-        if entry.holds_keys && !workload.changes_the_table() {
+        if entry.holds_keys && workload.only_looks_up() {
             let accepted = self.fill(&*subject, self.sweep.keys.resident(), &mut self.random(0));
             refused = (residents - accepted.len()) as u64;
         }

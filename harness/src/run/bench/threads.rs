@@ -21,13 +21,6 @@ use crate::workload::phase::{Pace, Pools, Tally, Timer, Waiting, Watch, pools};
 /// How often to look for a request to stop while others are measured.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(20);
 
-/// What was observed from outside of the measured threads.
-struct Seen {
-    operations: u64,
-    start: Instant,
-    end: Instant,
-}
-
 impl Bench<'_> {
     /// Runs the workload on all threads. Returns what they did together, and how many keys were
     /// refused beforehand.
@@ -36,50 +29,46 @@ impl Bench<'_> {
         table: &Table,
         measurement: &Measurement,
     ) -> Result<(Done, u64)> {
-        let observed =
-            (self.sweep.experiment.freezes()).then(|| Observed::new(measurement.threads));
+        let freezes = self.sweep.experiment.freezes();
+        let observed = freezes.then(|| Observed::new(measurement.threads));
         let observed = observed.as_ref();
         let pools = &pools(measurement.threads);
         let crew = Crew::new(self.sweep.cores, measurement.threads);
         let work = |member: Member| self.run_thread(member, (table, pools), measurement, observed);
-        let (results, seen) = crew
-            .run(&work, |scope, arrival| {
-                let idle = measurement.threads..self.sweep.cores.count();
-                for core in idle.filter(|_| self.sweep.experiment.busy) {
-                    let crew = &crew;
-                    scope.spawn(move || self.keep_busy(core, crew));
-                }
-                let seen = observed.map(|observed| {
-                    let seen = self.observe(scope, table, measurement, arrival, observed);
-                    observed.end();
-                    seen
+        let led = crew.run(&work, |scope, arrival| {
+            let idle = measurement.threads..self.sweep.cores.count();
+            for core in idle.filter(|_| self.sweep.experiment.busy) {
+                let crew = &crew;
+                // No pause instruction, for which a hypervisor might give the core to someone else.
+                scope.spawn(move || {
+                    self.sweep.cores.pin(core);
+                    while !crew.is_over() {}
                 });
-                seen.transpose()
-            })
-            .and_then(|(results, seen)| Ok((results, seen?)))
-            .with_context(|| complaint(measurement))?;
+            }
+            let seen = observed.map(|observed| {
+                let seen = self.observe(scope, table, measurement, arrival, observed);
+                observed.end();
+                seen
+            });
+            seen.transpose()
+        });
+        let led = led.and_then(|(results, seen)| Ok((results, seen?)));
+        let (results, seen) = led.with_context(|| complaint(measurement))?;
 
         let refused = results.iter().fold(table.refused, |sum, (_, of)| sum + of);
         let mut together = Done::together(results.into_iter().map(|(done, _)| done))?;
-        if let Some(seen) = seen {
+        if let Some((operations, start, end)) = seen {
             // Those after the time are not counted.
             let done = &mut together.tally;
-            done.untimed += done.operations.saturating_sub(seen.operations);
-            done.operations = seen.operations;
-            (together.start, together.end) = (seen.start, seen.end);
+            done.untimed += done.operations.saturating_sub(operations);
+            done.operations = operations;
+            (together.start, together.end) = (start, end);
         }
         Ok((together, refused))
     }
 
-    /// Keeps a core busy until the others are done. It executes no pause instruction, for which a
-    /// hypervisor might give the core to someone else.
-    fn keep_busy(&self, core: usize, crew: &Crew) {
-        self.sweep.cores.pin(core);
-        while !crew.is_over() {}
-    }
-
     /// Freezes threads once all others are ready, lets the others run, and counts what they did in
-    /// their time.
+    /// their time, from start to end.
     fn observe<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -87,7 +76,7 @@ impl Bench<'_> {
         measurement: &Measurement,
         arrival: Arrival,
         observed: &Observed,
-    ) -> Result<Seen> {
+    ) -> Result<(u64, Instant, Instant)> {
         arrival.wait_for_others();
         let site = Site {
             subject: &*table.subject,
@@ -95,25 +84,18 @@ impl Bench<'_> {
             pool: self.sweep.keys.churn(),
         };
         // Different steps in every round, but the same for all subjects of a round.
-        let seed = (
-            self.sweep.experiment.seed,
-            measurement.frozen,
-            measurement.round,
-        );
+        let (seed, seconds) = (self.sweep.experiment.seed, self.sweep.experiment.seconds);
+        let seed = (seed, measurement.frozen, measurement.round);
         let mut random = SmallRng::seed_from_u64(FixedState.hash_one(seed));
         let frozen = stall::freeze(scope, &site, measurement.frozen, &mut random)?;
 
         let start = arrival.wait();
-        let deadline = start + Duration::from_secs_f64(self.sweep.experiment.seconds);
+        let deadline = start + Duration::from_secs_f64(seconds);
         while !self.stop.load(Ordering::Relaxed) && Instant::now() < deadline {
             let left = deadline.saturating_duration_since(Instant::now());
             thread::sleep(left.min(LOOK_FOR_STOP));
         }
-        let seen = Seen {
-            operations: observed.operations(),
-            start,
-            end: Instant::now(),
-        };
+        let seen = (observed.operations(), start, Instant::now());
         frozen.release()?;
         Ok(seen)
     }

@@ -144,7 +144,7 @@ pub(super) fn describe(
         experiment.title.clone(),
         experiment.question.clone(),
         experiment.seed,
-        keys.describe().to_owned(),
+        keys.description.clone(),
         cores.describe(),
     );
     let cost = experiment.latency.as_ref().map(|_| Cost::measure());

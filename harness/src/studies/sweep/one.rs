@@ -180,14 +180,14 @@ fn resume(earlier: Earlier, prepared: &Prepared) -> Result<Begun> {
 fn announce(prepared: &Prepared, keys: &KeySource) {
     let (experiment, plan) = (&prepared.experiment, &prepared.plan);
     note!("{}: {}", experiment.name, experiment.title);
-    note!("  keys: {}", keys.describe());
-    if let Some(asked) = keys.scaled_down_from() {
+    note!("  keys: {}", keys.description);
+    if let Some(asked) = keys.scaled_down_from {
         note!(
             "  that is too few for {asked} keys in a table: tables hold {} instead",
             keys.residents()
         );
     }
-    let of_keys = keys.warning().map(str::to_owned);
+    let of_keys = keys.warning.clone();
     let warnings = [of_keys, experiment.warning(prepared.cores.count())];
     let skipped = plan.skipped.iter().map(ToString::to_string);
     for line in warnings.into_iter().flatten().chain(skipped) {

@@ -188,7 +188,7 @@ const EACH_KEY: f64 = 150e-9;
 /// Returns roughly how long all measurements take.
 pub(super) fn duration(experiment: &Experiment, plan: &Plan) -> Duration {
     let of = |(keys, made): (usize, Measurement)| {
-        let filled = if made.workload.changes_the_table() {
+        let filled = if !made.workload.only_looks_up() {
             keys
         } else {
             0

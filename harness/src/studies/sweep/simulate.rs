@@ -339,7 +339,7 @@ mod simulating {
                 seed: options.seed,
             };
             let (mut all, stop) = (Vec::new(), AtomicBool::new(false));
-            let simulated = Simulated::new(&sweep, part, &of.alike, &stop);
+            let simulated = Simulated::new(&sweep, &part.workload, &of.alike, &stop);
             for measurement in measurements(part, model, options) {
                 if measurement.subject == self.subject {
                     let (row, report) = simulated.simulate(&measurement, &setting)?;
