@@ -37,6 +37,8 @@ proof() {
 planted() {
     step "planted bugs"
     scripts/planted.sh
+    step "planted bugs, by random steps against the proof"
+    scripts/planted.sh --steps
 }
 
 everything() {
