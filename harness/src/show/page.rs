@@ -10,6 +10,7 @@ use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 
 /// One experiment as the page shows it.
+#[derive(Default)]
 pub(crate) struct Section {
     pub(crate) name: String,
     pub(crate) title: String,
@@ -246,18 +247,13 @@ mod tests {
         Section {
             name: name.into(),
             title: name.into(),
-            question: String::new(),
-            figure: String::new(),
-            missing: None,
             story: Story {
                 is_of_ours: true,
                 findings: vec![finding],
                 cells: vec![cell],
                 ..Story::default()
             },
-            sheet: None,
-            files: Vec::new(),
-            sidecar: None,
+            ..Section::default()
         }
     }
 
