@@ -14,8 +14,7 @@ use crate::studies::kinds::{NoResults, read_any};
 use crate::studies::sweep;
 
 /// Explains which results have a figure.
-const DRAWN: &str =
-    "`plot` draws what `sweep`, `reproduce`, `space`, `kcas`, `cuckoo-hashing`, `growth` and `pair` leave";
+const DRAWN: &str = "`plot` draws what `sweep`, `reproduce`, `space`, `kcas`, `cuckoo-hashing`, `growth` and `pair` leave";
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
