@@ -13,8 +13,8 @@ use crate::traits::Filter;
 
 /// Number of keys looked up at a time: few enough to keep what is known of them in registers, and
 /// one branch decides for all. The processor overlaps the groups by itself, since it need not guess
-/// an answer.
-const LOOKUPS: usize = 4;
+/// an answer. (In models, as many as a batch has there.)
+const LOOKUPS: usize = if cfg!(kcas_loom) { 2 } else { 4 };
 
 /// Number of keys inserted or removed at a time: more than the cache misses that a core can have in
 /// flight, so that the wait at the end of a group is short compared with the group. An exchange

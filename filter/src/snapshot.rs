@@ -105,7 +105,7 @@ struct Kept {
     places: WordArray,
 }
 
-/// Returns what a place filled with these slots holds.
+/// Returns what a place filled with these slots holds. The lowest bit is free.
 fn filled(slots: u64) -> u64 {
     slots << 1 | 1
 }

@@ -121,7 +121,7 @@ fn roots<const SLOTS: usize, const BITS: usize>(
     [(location.first, first), (location.second, second)]
 }
 
-/// Returns the emptier bucket, or the first if both are alike; `None` if neither has room.
+/// Returns the emptier bucket; `None` if neither has room. (If both are alike, either would do.)
 #[inline]
 fn roomier<const SLOTS: usize, const BITS: usize>([first, second]: [Root; 2]) -> Option<Root> {
     let [room, more] = [first, second].map(|(_, word)| Layout::<SLOTS, BITS>::room(word));

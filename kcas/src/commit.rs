@@ -100,6 +100,7 @@ pub(crate) fn compare_exchange(
         // the word; as an Acquire, with the exchanges before it.
         match words[index].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst) {
             Ok(_) => return Ok(current),
+            // What follows would say the same of a value, more slowly.
             Err(raw) if tagged::is_value(raw) => return Err(CompareExchangeError::Differs(raw)),
             Err(raw) => {
                 let logical = load_through(words, index, raw);
@@ -448,7 +449,9 @@ fn withdraw(word: &AtomicU64, tag: KcasTag, state: State, entry: &Entry) {
     }
 }
 
-/// The rest of [`withdraw`], for a word that holds anything but an owner tag placed in time.
+/// The rest of [`withdraw`], for a word that holds anything but an owner tag placed in time. (After a
+/// success, exchanging the word for itself would do no harm; after a failure, reading it again instead
+/// of that would do as well if an installation has left it.)
 #[cold]
 fn withdraw_what_is_there(
     word: &AtomicU64,

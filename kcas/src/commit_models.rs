@@ -283,6 +283,59 @@ fn an_installation_in_the_place_of_one_that_cannot_be_read() {
     );
 }
 
+/// The owner of a failed operation finds an installation of another operation in one of its words, and
+/// leaves it there: its installer counts on it.
+#[test]
+fn an_installation_of_another_operation_is_left() {
+    explore(
+        "an_installation_of_another_operation_is_left",
+        3,
+        2_400,
+        || {
+            let (array, entries, own) = begun_with_a_word_that_differs(3);
+            let other = {
+                let array = Arc::clone(&array);
+                spawn(move || array.kcas_by_dcss(&[Entry::new(1, 9, 5), Entry::new(2, 0, 5)]))
+            };
+            assert!(!as_me(|me| finish_own(array.words(), me, own, &entries)));
+            assert_eq!(other.join().unwrap(), Ok(()));
+            assert_eq!([0, 1, 2].map(|index| array.load(index)), [0, 5, 5]);
+        },
+    );
+}
+
+/// Before the owner has left a word, the word is released and its former value put back, and a helper
+/// that comes late installs over that: the owner does not take it for a tag of its own in time.
+#[test]
+fn a_late_installation_over_a_value_is_put_back() {
+    explore(
+        "a_late_installation_over_a_value_is_put_back",
+        3,
+        5_500,
+        || {
+            let (array, entries, own) = begun_in(2);
+            let helper = {
+                let array = Arc::clone(&array);
+                spawn(move || {
+                    let undone =
+                        array.load_helping(1) == 1 && array.compare_exchange(1, 1, 0).is_ok();
+                    if undone {
+                        let late = as_me(|me| descriptor::begin_install(me, own.tag, 0)).raw();
+                        let word = &array.words()[1];
+                        // SeqCst, both: as in `install`. It fails if the owner comes late, too.
+                        let _ = word.compare_exchange(0, late, Ordering::SeqCst, Ordering::SeqCst);
+                        assert_eq!(array.load_helping(1), 0);
+                    }
+                    undone
+                })
+            };
+            assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
+            let second = u64::from(!helper.join().unwrap());
+            assert_eq!([0, 1].map(|index| array.load(index)), [1, second]);
+        },
+    );
+}
+
 /// A helper installs over an owner tag placed in time, and learns of the decision before it
 /// confirms: the word stands for the new value throughout, as the other one does.
 #[test]

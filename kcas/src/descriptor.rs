@@ -65,7 +65,8 @@ impl State {
     }
 }
 
-/// Packs the sequence number and the state of the owner's current K-CAS into one number.
+/// Packs the sequence number and the state of the owner's current K-CAS into one number. They have no
+/// bit in common.
 fn status(tag: KcasTag, state: State) -> u64 {
     tag.sequence() << 2 | state as u64
 }
@@ -300,8 +301,18 @@ pub(crate) fn read_install(tag: InstallTag) -> Option<(KcasTag, u64)> {
 
 #[cfg(all(test, not(kcas_loom)))]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::thread_id;
+
+    #[test]
+    fn each_thread_has_a_record_of_its_own() {
+        const THREADS: usize = 3 * RECORDS_PER_CHUNK;
+        let address = |thread| std::ptr::from_ref(Record::of(thread)).addr();
+        let records: BTreeSet<_> = (0..THREADS).map(address).collect();
+        assert_eq!(records.len(), THREADS);
+    }
 
     /// Not even two for the same operation over the same word: a thread that finishes one late may
     /// have read "undecided" before the other began.

@@ -43,7 +43,7 @@ fn lookup_of_a_key_that_a_chain_moves() {
 #[test]
 fn batch_with_a_key_that_a_chain_moves() {
     for moved in [key(0, 1, 3), key(1, 0, 3)] {
-        explore("batch_with_a_key_that_a_chain_moves", 4, 3_400, move || {
+        explore("batch_with_a_key_that_a_chain_moves", 4, 7_000, move || {
             let filter = holding(&residents());
             let look = |reader: &mut Caller| reader.contains_batch([moved, key(2, 1, 2)]);
             race(&filter, &residents(), look, insert(key(0, 2, 0)));
@@ -310,6 +310,24 @@ fn copy_of_a_key_that_others_insert_and_remove() {
             insert(there)(one);
             one.count(here);
         });
+    });
+}
+
+/// A copy of a class is removed from the bucket that the filter's copy reads first; then another one
+/// is added to the bucket that it reads next, perhaps by a thread that knows nothing of the copy. The
+/// class never has two.
+#[test]
+fn copy_of_a_key_that_is_removed_and_comes_back() {
+    let (here, there) = (key(0, 1, 0), key(1, 0, 0));
+    let name = "copy_of_a_key_that_is_removed_and_comes_back";
+    explore(name, 2, 33_000, move || {
+        let remove = |mine: &mut Caller| {
+            assert!(mine.remove(here));
+            // Shows whether the other one has been added.
+            mine.count(here);
+        };
+        let copy = move |copier: &mut Caller| _ = copier.try_clone(&[here]);
+        race_of_three(&holding(&[here]), &[here], remove, insert(there), copy);
     });
 }
 

@@ -1,13 +1,13 @@
 //! Copying a filter while keys move at chosen steps of the copying: at any of them, and at the
 //! worst ones.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::small::{Small, holding, key};
 use filter::{CuckooFilter, SnapshotError};
-use kcas::steps::with_hook;
+use kcas::steps::{count, with_hook};
 
 /// Copies the filter, with `hook` run before each step.
 fn copy_with(filter: &Small, hook: impl FnMut(u64) + 'static) -> Result<Small, SnapshotError> {
@@ -125,6 +125,45 @@ fn a_copy_ends_whatever_others_do() {
         let copy = with_hook(hook, || filter.try_clone()).unwrap();
         assert!(copy.len() <= 1, "{} of {buckets} buckets", copy.len());
     }
+}
+
+/// An insert into buckets that the copy has behind it keeps nothing: it makes one exchange.
+#[test]
+fn what_a_copy_has_behind_it_is_not_kept() {
+    const BUCKETS: usize = 2_000;
+    const KEYS: u64 = 100;
+    let filter = filter_of(BUCKETS);
+    let others = Arc::clone(&filter);
+    let cheap = Rc::new(Cell::new(0));
+    let counter = Rc::clone(&cheap);
+    let hook = move |step| {
+        // More than half of the buckets are done.
+        if step == 3 * BUCKETS as u64 {
+            let exchanges = |key: u64| count(|| others.insert(&key).unwrap()).1.exchanges;
+            counter.set((0..KEYS).filter(|&key| exchanges(key) == 1).count());
+        }
+    };
+    with_hook(hook, || filter.try_clone()).unwrap();
+    // Of more than a quarter of the keys, both buckets are behind.
+    let cheap = cheap.get();
+    assert!((20..80).contains(&cheap), "{cheap} of {KEYS} keys");
+}
+
+/// After a copy, an insert takes as many steps as before.
+#[test]
+fn a_copy_leaves_nothing_to_do_for_others() {
+    let filter = filter_of(8);
+    let insert = || {
+        let (result, counts) = count(|| filter.insert(&7));
+        assert_eq!(result, Ok(()));
+        assert!(filter.remove(&7));
+        counts
+    };
+    // The first one makes the counters.
+    insert();
+    let before = insert();
+    filter.try_clone().unwrap();
+    assert_eq!(insert(), before);
 }
 
 /// All keys are replaced before the copy, in its midst and at its end: it takes no more than two

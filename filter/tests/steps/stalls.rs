@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::small::{Asked, Caller, Operation, Small, explained, holding, key, residents};
 use Operation::{Contains, Count, Insert, InsertUnique, Remove};
-use kcas::steps::{freeze, with_hook, within};
+use kcas::steps::{count, freeze, with_hook, within};
 
 /// A filter that is stopped.
 pub(crate) trait Stopped: Asked + 'static {
@@ -32,13 +32,10 @@ impl Stopped for Small {
     }
 }
 
-/// Makes a filter that holds these keys.
-type Holding<F> = Box<dyn Fn(&[u64]) -> Arc<F>>;
-
 /// A filter in a state that is hard to get right.
 pub(crate) struct State<F> {
     pub(crate) name: &'static str,
-    pub(crate) filter: Holding<F>,
+    pub(crate) filter: Box<dyn Fn(&[u64]) -> Arc<F>>,
     pub(crate) held: Vec<u64>,
     /// What the others insert and remove.
     pub(crate) new: Vec<u64>,
@@ -288,6 +285,19 @@ fn no_full_while_there_is_always_room() {
         assert_eq!(result, Ok(()), "changes before these steps: {changes:b}");
         assert!(filter.contains(&new));
     }
+}
+
+/// An insert reads its second bucket only if the first one is more than half full.
+#[test]
+fn a_bucket_with_much_room_is_read_alone() {
+    let loads = |held: &[u64]| {
+        let filter = holding(held);
+        let (result, counts) = count(|| filter.insert(&key(0, 1, 0)));
+        assert_eq!(result, Ok(()));
+        counts.loads
+    };
+    let full = [key(0, 0, 0), key(0, 0, 1)];
+    assert_eq!(loads(&full), loads(&full[..1]) + 1);
 }
 
 /// Lookups in a signal handler, which runs at any step of an operation of the same thread: they
