@@ -99,7 +99,7 @@ struct Arena<'a> {
     meeting: Meeting,
     is_over: AtomicBool,
     /// The table of a turn that needs a new one.
-    new: Mutex<Option<Arc<dyn Measured>>>,
+    new_table: Mutex<Option<Arc<dyn Measured>>>,
 }
 
 impl One {
@@ -189,7 +189,7 @@ impl One {
             drawn,
             meeting: Meeting::default(),
             is_over: AtomicBool::new(false),
-            new: Mutex::default(),
+            new_table: Mutex::default(),
         })
     }
 
@@ -245,14 +245,14 @@ impl Arena<'_> {
                 let of = &self.contestants[contestant];
                 if thread == 0 && work == Work::Fill {
                     let table = self.one.table(of.info).expect("it could be built before");
-                    *self.new() = Some(table.into());
+                    *self.new_table() = Some(table.into());
                 }
                 if !meet() || self.is_over.load(Ordering::Relaxed) {
                     return turns;
                 }
                 let table = match of.tables.get(round % TABLES) {
                     Some(table) => Arc::clone(table),
-                    None => self.new().clone().expect("made before all met"),
+                    None => self.new_table().clone().expect("made before all met"),
                 };
                 let mut timed = |workload, times, phases: &mut [Phase]| {
                     turns.push(Turn {
@@ -286,8 +286,10 @@ impl Arena<'_> {
         turns
     }
 
-    fn new(&self) -> MutexGuard<'_, Option<Arc<dyn Measured>>> {
-        self.new.lock().unwrap_or_else(PoisonError::into_inner)
+    fn new_table(&self) -> MutexGuard<'_, Option<Arc<dyn Measured>>> {
+        self.new_table
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Performs the phases one after another, so many times; of lookups, a batch each.
