@@ -32,10 +32,13 @@ impl Stopped for Small {
     }
 }
 
+/// Makes a filter that holds these keys.
+type Holding<F> = Box<dyn Fn(&[u64]) -> Arc<F>>;
+
 /// A filter in a state that is hard to get right.
 pub(crate) struct State<F> {
     pub(crate) name: &'static str,
-    pub(crate) filter: Box<dyn Fn(&[u64]) -> Arc<F>>,
+    pub(crate) filter: Holding<F>,
     pub(crate) held: Vec<u64>,
     /// What the others insert and remove.
     pub(crate) new: Vec<u64>,

@@ -111,7 +111,7 @@ pub(crate) fn clauses(words: &Words, named: impl Fn(&[f64]) -> String, at: &[Jud
             format!("{least} to {most} times")
         };
         let is_throughout = places.len() == at.len() && at.len() > 1;
-        let throughout = is_throughout.then_some("throughout, ").unwrap_or_default();
+        let throughout = if is_throughout { "throughout, " } else { "" };
         let where_at = format!("{throughout}at {}", named(&places));
         let claim = |word| format!("{word}, {times} {}, {where_at}", words.quantity);
         (!places.is_empty()).then(|| match verdict {

@@ -60,9 +60,11 @@ pub(super) struct Canvas(String);
 impl Canvas {
     pub(super) fn line(&mut self, places: impl IntoIterator<Item = Place>, stroke: Stroke) {
         let Stroke(colour, width, dashed) = stroke;
-        let dashes = dashed
-            .then_some(" stroke-dasharray=\"3 2\"")
-            .unwrap_or_default();
+        let dashes = if dashed {
+            " stroke-dasharray=\"3 2\""
+        } else {
+            ""
+        };
         self.add(format_args!(
             "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{width}\"{dashes}/>",
             joined(places),

@@ -92,8 +92,10 @@ impl Record for Row {
     }
 }
 
+type Measure = fn(&Layouts) -> Result<Row>;
+
 /// The layouts that are measured: the named ones, and some more.
-const LAYOUTS: [(&str, fn(&Layouts) -> Result<Row>); 11] = [
+const LAYOUTS: [(&str, Measure); 11] = [
     ("8×7", Layouts::row::<8, 7>),
     ("7×8", Layouts::row::<7, 8>),
     ("6×8", Layouts::row::<6, 8>),

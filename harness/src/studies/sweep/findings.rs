@@ -24,7 +24,7 @@ pub(super) fn story(rows: &[Row], sidecar: Option<&Sidecar>, judge: &Judge) -> S
     let title = |case: &Case| panel_title(results, case, sidecar);
     let mut story = Story::default();
     if results.timed() {
-        story.sentences = of_latency(results, sidecar, &title);
+        story.sentences = of_latency(results, sidecar, title);
         story.sentences.extend(of_chains(results, title));
     } else if of_copies(results) {
         story.sentences = vec![of_itself(results, judge)];
