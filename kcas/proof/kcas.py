@@ -1,7 +1,7 @@
 """K-CAS with owner tags and reused records: an inductive invariant, for any number of words, threads, operations, helpers and
 readers. README.md beside this file explains it; `scripts/proof.sh` runs it.
 
-An *operation* is one K-CAS: one sequence number of one thread. Each action below is one access to shared memory, with the
+A Word is an array with an index. An *operation* is one K-CAS: one sequence number of one thread. Each action below is one access to shared memory, with the
 function and the line that makes it. Where the code could do less than an action allows, the action allows more: helpers
 may be late without bound, and what one of them has learned, all of them know.
 
@@ -39,6 +39,8 @@ MISTAKES = {
     "first-word-forgotten": "the owner gives up undecided although its tag stood in a word",
     "expected-value-put-back": "whoever ends an installation puts the expected value there, not what stood there",
     "settled-with-expected": "the owner ends an installation over its own tag with the expected value",
+    "installation-forgotten": "the installer begins another installation while its last one stands in a word",
+    "expected-value-over-another": "the owner of a failed operation puts the expected value over one that differs",
     "installation-without-condition": "an installation becomes the confirmed tag whatever the status is",
     "failed-writes-new": "a failed operation's confirmed tag is released as the new value",
     "entries-in-given-order": "the owner does not go by index",
@@ -84,6 +86,7 @@ VARIABLES = {
     "installed": (Inst, Bool),  # the installation's tag has stood in its word
     "saw_undecided": (Inst, Bool),  # somebody who finishes it has read "undecided"
     "saw_decided": (Inst, Bool),
+    "ended": (Inst, Bool),  # its installer has begun another
     # A reader: what it loaded, and what its word has meant since it began.
     "began": (Reader, Bool),
     "loaded": (Reader, Bool),
@@ -156,10 +159,16 @@ def make(mistake):
     m = prover.Model("K-CAS", VARIABLES, ORDER, small=[(Word, 2), (Op, 2), (Val, 3), (Inst, 2), (Reader, 1)])
     a, b = m.before, m.after
 
+    holds_install = lambda s, i, w: And(s.kind(w) == INSTALL, s.inst(w) == i)
+    # The word holds a tag of the operation, or an installation for it.
+    tagged = lambda s, o, w: Or(
+        And(Or(s.kind(w) == KCAS, s.kind(w) == OWNER), s.op(w) == o),
+        And(s.kind(w) == INSTALL, target(s.inst(w)) == o),
+    )
+
     def invariant(s):
         holds_kcas = lambda o, w: And(s.kind(w) == KCAS, s.op(w) == o)
         holds_owner = lambda o, w: And(s.kind(w) == OWNER, s.op(w) == o)
-        holds_install = lambda i, w: And(s.kind(w) == INSTALL, s.inst(w) == i)
         installs = lambda o, w: And(s.kind(w) == INSTALL, target(s.inst(w)) == o)
         held = lambda o, w: Or(holds_kcas(o, w), holds_owner(o, w), And(installs(o, w), over_owner(s.inst(w))))
         gone = lambda o, w: And(
@@ -198,23 +207,25 @@ def make(mistake):
                 [i],
                 Implies(
                     And(s.installed(i), s.state(target(i)) == U),
-                    Or(holds_install(i, place_of(i)), holds_kcas(target(i), place_of(i))),
+                    Or(holds_install(s, i, place_of(i)), holds_kcas(target(i), place_of(i))),
                 ),
             ),
             "seen": ForAll([i], Implies(Or(s.saw_undecided(i), s.saw_decided(i)), s.installed(i))),
             "decided": ForAll([i], Implies(s.saw_decided(i), s.state(target(i)) != U)),
             "helper's success": ForAll(
                 [i, w],
-                Implies(And(holds_install(i, w), s.state(target(i)) == BY_HELPER), Not(s.saw_undecided(i))),
+                Implies(And(holds_install(s, i, w), s.state(target(i)) == BY_HELPER), Not(s.saw_undecided(i))),
             ),
+            "ended": ForAll([i, w], Implies(s.ended(i), Not(holds_install(s, i, w)))),
             "owner's success": ForAll(
                 [i, w],
                 Implies(
-                    And(holds_install(i, w), s.state(target(i)) == BY_OWNER, Not(over_owner(i))),
+                    And(holds_install(s, i, w), s.state(target(i)) == BY_OWNER, Not(over_owner(i))),
                     Not(s.saw_undecided(i)),
                 ),
             ),
             "owner ends": ForAll([o], Implies(s.state(o) == BY_OWNER, s.over(o))),
+            "over": ForAll([o], Implies(And(s.over(o), s.shown(o)), s.state(o) != U)),
             "failure": ForAll([o], Implies(s.state(o) == FAILED, s.differed(o))),
             "clean": ForAll([o, w], Implies(s.clean(o, w), gone(o, w))),
             "reused": ForAll(
@@ -260,7 +271,8 @@ def make(mistake):
             And(a.state(o) == U, *[Not(getattr(a, n)(o)) for n in ("begun", "shown", "differed", "over", "reused")]),
         ),
         ForAll([o, w], And(Not(a.placed(o, w)), Not(a.confirmed(o, w)), Not(a.clean(o, w)))),
-        ForAll([i], And(Not(a.installed(i)), Not(a.saw_undecided(i)), Not(a.saw_decided(i)))),
+        ForAll([i], And(Not(a.installed(i)), Not(a.saw_undecided(i)), Not(a.saw_decided(i)), Not(a.ended(i)))),
+        # `meant` may begin as anything, hence also empty; that run gives the theorem.
         ForAll([r], And(Not(a.began(r)), Not(a.loaded(r)))),
     )
 
@@ -268,7 +280,7 @@ def make(mistake):
     word, op, inst, val, rd = Const("word!", Word), Const("op!", Op), Const("inst!", Inst), Const("val!", Val), Const("rd!", Reader)
     has_kcas = And(a.kind(word) == KCAS, a.op(word) == op)
     has_owner = And(a.kind(word) == OWNER, a.op(word) == op)
-    has_install = And(a.kind(word) == INSTALL, a.inst(word) == inst)
+    has_install = holds_install(a, inst, word)
     has_expected = And(a.kind(word) == VALUE, a.value(word) == expected(op, word))
     mine = And(a.begun(op), entry(op, word))
     working = And(mine, Not(a.over(op)))
@@ -320,6 +332,7 @@ def make(mistake):
     differs = And(a.kind(word) == VALUE, a.value(word) != expected(op, word))
     if mistake == "decided-in-the-way-differs":
         differs = Or(differs, And(a.kind(word) == OWNER, a.op(word) != op, a.state(a.op(word)) != U))
+    # Helpers see it in `install`: `return Installed::Differs`.
     action(
         "see a word differ",
         ("commit.rs", "place", "Err(raw) if tagged::is_value(raw) => return Placed::Differs"),
@@ -367,7 +380,7 @@ def make(mistake):
         action(
             "install over the owner tag" if over else "install over the value",
             ("commit.rs", "install", "word.compare_exchange(old, mine.raw(), Ordering::SeqCst, Ordering::SeqCst)"),
-            known, stands, unused, target(inst) == op, place_of(inst) == word, over_owner(inst) == over,
+            known, stands, unused, Not(a.ended(inst)), target(inst) == op, place_of(inst) == word, over_owner(inst) == over,
             lower(lambda w: a.confirmed(op, w)) if mistake != "helper-installs-in-any-order" else True,
             becomes(INSTALL, inst), m.learn("installed", inst), changed=["installed", *WORD],
         )
@@ -402,7 +415,7 @@ def make(mistake):
     )
     # Or by itself: it is in the word no more.
     action(
-        "find the installation finished by another",
+        "find the installation gone",
         ("commit.rs", "install", "Ok(_) if finish_install(word, mine, target, old) => return Installed::Yes"),
         a.saw_undecided(inst), target(inst) == op, place_of(inst) == word, Not(has_install),
         m.learn("confirmed", op, word), changed=["confirmed"],
@@ -452,6 +465,7 @@ def make(mistake):
     other = a.op(word) != op
     if mistake == "late-tag-not-looked-for":
         other = Or(other, a.kind(word) == OWNER)
+    # After a failure, it is the exchange of the word for itself, in the same function.
     action(
         "withdraw: find nothing left",
         ("commit.rs", "withdraw_what_is_there", "None => return"),
@@ -473,6 +487,11 @@ def make(mistake):
         a.over(op), decided, all_clean, m.learn("reused", op), changed=["reused"],
     )
     action(
+        "reuse the installation's record",
+        ("descriptor.rs", "begin_install", "let sequence = next_sequence(last);"),
+        Or(mistake == "installation-forgotten", Not(holds_install(a, inst, place_of(inst)))), m.learn("ended", inst), changed=["ended"],
+    )
+    action(
         "reader begins",
         ("commit.rs", "load", "let raw = load_raw(words, index);"),
         Not(a.began(rd)), Not(a.loaded(rd)), m.learn("began", rd), changed=["began"],
@@ -489,6 +508,8 @@ def make(mistake):
         action("mistake", None, known, has_owner, m.learn("confirmed", op, word), changed=["confirmed"])
     if mistake == "owner-tag-confirmed-without-condition":
         action("mistake", None, known, has_owner, becomes(KCAS, op), changed=WORD)
+    if mistake == "expected-value-over-another":
+        action("mistake", None, mine, a.state(op) == FAILED, differs, becomes(VALUE, expected(op, word)), changed=WORD)
     if mistake == "release-before-decide":
         action("mistake", None, working, has_owner, becomes(VALUE, new(op, word)), changed=WORD)
 
@@ -499,16 +520,22 @@ def make(mistake):
         [o, w], Implies(And(entry(o, w), Or(a.state(o) == FAILED, And(a.reused(o), Not(a.shown(o))))), a.differed(o))
     )
     m.theorems["no word holds a tag of a reused record"] = ForAll(
-        [o, w], Implies(And(a.reused(o), Or(a.kind(w) == KCAS, a.kind(w) == OWNER)), a.op(w) != o)
+        [o, w],
+        Implies(
+            And(a.reused(o), tagged(a, o, w)), And(a.kind(w) == INSTALL, Not(over_owner(a.inst(w))))
+        ),
     )
-    # Helping ends: undecided operations that wait for one another do so at ever higher indices.
-    tagged = lambda o, w: Or(
-        And(Or(a.kind(w) == KCAS, a.kind(w) == OWNER), a.op(w) == o),
-        And(a.kind(w) == INSTALL, target(a.inst(w)) == o),
+    m.transitions["decided for ever"] = ForAll([o], Implies(a.state(o) != U, b.state(o) == a.state(o)))
+    m.transitions["an installation that has left its word stays away"] = ForAll(
+        [i, w], Implies(And(a.installed(i), holds_install(b, i, w)), holds_install(a, i, w))
+    )
+    # Undecided operations that wait for one another do so at ever higher indices. A chain is gathered over time.
+    m.transitions["a tag of an undecided operation stays in its word"] = ForAll(
+        [o, w], Implies(And(tagged(a, o, w), b.state(o) == U), tagged(b, o, w))
     )
     m.theorems["waiting ascends"] = ForAll(
         [o, w, w2],
-        Implies(And(a.state(o) == U, tagged(o, w), entry(o, w2), Not(tagged(o, w2))), below(w, w2)),
+        Implies(And(a.state(o) == U, tagged(a, o, w), entry(o, w2), Not(tagged(a, o, w2))), below(w, w2)),
     )
     return m
 

@@ -39,7 +39,8 @@ class Model:
         # Counterexamples and possible actions are looked for among few things of each sort, since solvers find those.
         self.small = [few(sort, count) for sort, count in small]
         self.before, self.after = State(variables, "before"), State(variables, "after")
-        self.actions, self.steps, self.theorems = {}, {}, {}
+        # What every action keeps to, and what follows from the invariant.
+        self.actions, self.steps, self.transitions, self.theorems = {}, {}, {}, {}
         self.init, self.invariant = None, None
 
     def same(self, *changed):
@@ -80,8 +81,8 @@ class Model:
             if action in self.steps:
                 what, goal = self.steps[action]
                 yield (action, what), facts, goal
-            for conjunct, goal in then.items():
-                yield (action, conjunct), facts, goal
+            for what, goal in (then | self.transitions).items():
+                yield (action, what), facts, goal
         for theorem, goal in self.theorems.items():
             yield ("always", theorem), list(holds.values()), goal
 
@@ -145,7 +146,7 @@ def run(make, mistakes):
         f"{model.name}: {len(model.actions)} actions, {conjuncts} conjuncts, {count} obligations: "
         f"{count - len(open_)} proved; {time.time() - began:.1f} s, the longest {longest:.2f} s"
     )
-    for theorem in model.theorems:
+    for theorem in model.transitions | model.theorems:
         if all(what != theorem for (_, what), _ in open_):
             print(f"  proved: {theorem}")
     for (action, what), why in open_:

@@ -7,6 +7,8 @@ use crate::entry::Entry;
 use crate::sync::{AtomicU64, Ordering};
 use crate::tagged::{self, InstallTag, KcasTag, Word};
 use crate::thread_id::{self, ThreadId, TooManyThreads};
+#[cfg(any(kcas_loom, all(test, feature = "steps")))]
+use crate::watch::{Event, report};
 
 /// Returns the word at `index` as it stands: a value or a tag.
 #[inline]
@@ -96,6 +98,12 @@ pub(crate) fn compare_exchange(
     new: u64,
 ) -> Result<u64, CompareExchangeError> {
     loop {
+        #[cfg(any(kcas_loom, all(test, feature = "steps")))]
+        report(Event::ExchangesOne {
+            address: words[index].address(),
+            current,
+            new,
+        });
         // SeqCst, both: see the crate's docs, "Orderings". As a Release it pairs with the loads of
         // the word; as an Acquire, with the exchanges before it.
         match words[index].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst) {

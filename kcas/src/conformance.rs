@@ -7,12 +7,17 @@
 //! success once it has *seen* every word confirmed), the invariant says what the words then hold, and that is checked. What a
 //! thread has read shows in the exchanges that it tries.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::panic::Location;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+#[cfg(not(kcas_loom))]
+use std::thread::{self, ThreadId};
+
+#[cfg(kcas_loom)]
+use loom::thread::{self, ThreadId};
 
 use crate::descriptor::State;
 use crate::entry::Entry;
@@ -50,10 +55,16 @@ pub(crate) struct Watch {
     /// The last operation of each thread, and the last installation.
     begun: HashMap<usize, Vec<Entry>>,
     installs: HashMap<usize, (KcasTag, u64)>,
+    /// Operations of which no tag has stood in a word, and whose owner has seen no word differ.
+    fresh: HashSet<u64>,
     shown: HashMap<u64, Operation>,
     /// Operations that are over: late helpers still install for them.
     over: HashMap<u64, Operation>,
     installed: HashMap<u64, Installation>,
+    /// What each thread in `compare_exchange` is about to try: the address, the current value, and the new one.
+    exchanges: HashMap<ThreadId, (usize, u64, u64)>,
+    /// The write being looked at is the one of `compare_exchange`, or one of `WordArray::clear`.
+    direct: bool,
     any_order: bool,
     /// What the words of an array have meant, at each moment at which that changed.
     pub(crate) moments: Vec<Vec<u64>>,
@@ -172,7 +183,16 @@ impl Watch {
                 self.places
                     .retain(|address, _| !addresses.contains(address));
             }
+            Event::ExchangesOne {
+                address,
+                current,
+                new,
+            } => {
+                let exchange = (address, current, new);
+                self.exchanges.insert(thread::current().id(), exchange);
+            }
             Event::Store(address, value) => {
+                self.direct = by.file().ends_with("words.rs");
                 if let Some(&place) = self.places.get(&address) {
                     let was = self.values.insert(place, value).unwrap_or(0);
                     self.check(place, was, value, by, Self::store);
@@ -184,6 +204,8 @@ impl Watch {
                 new,
                 result,
             } => {
+                let announced = self.exchanges.remove(&thread::current().id());
+                self.direct = announced == Some((address, current, new));
                 if let Some(&place) = self.places.get(&address) {
                     let (Ok(was) | Err(was)) = result;
                     assert_eq!(was, self.value(place), "{by}: {place:?} has changed unseen");
@@ -234,7 +256,10 @@ impl Watch {
         let meant = std::mem::replace(&mut self.arrays[array], means.clone());
         let mut then = meant.clone();
         match (action, place) {
-            (Some("exchange one word"), Place::Word(_, index)) => then[index] = means[index],
+            // Only `clear` writes a word by no action.
+            (None | Some("exchange one word"), Place::Word(_, index)) => {
+                then[index] = means[index];
+            }
             (Some(action), Place::Status(owner)) if action.ends_with("decides for success") => {
                 for entry in &self.shown[&self.current(owner).raw()].entries {
                     let found = meant[entry.index] == entry.expected;
@@ -351,6 +376,7 @@ impl Watch {
     /// Notes the entries of an operation whose tag now stands in a word for the first time.
     fn show(&mut self, tag: KcasTag, array: usize) {
         let owner = tag.thread();
+        self.fresh.remove(&tag.raw());
         if !self.shown.contains_key(&tag.raw()) {
             let operation = Operation {
                 array,
@@ -394,8 +420,13 @@ impl Watch {
                     self.over.extend(over);
                     self.saw("reuse the record");
                 } else if was != 0 {
+                    let differed = !self.fresh.remove(&last.raw());
+                    // Two models begin operations, and leave them.
+                    let right = differed || cfg!(kcas_loom);
+                    require(right, "it gives up, and no word differed")?;
                     self.saw("give up at the first word");
                 }
+                self.fresh.insert(self.current(owner).raw());
                 Ok(Some("begin"))
             }
             Place::InstallSequence(installer) => {
@@ -406,10 +437,15 @@ impl Watch {
                 let gone = held.all(|(_, &word)| word != last);
                 require(gone, "the last installation is still in a word")?;
                 self.installed.remove(&last);
+                if was != 0 {
+                    self.saw("reuse the installation's record");
+                }
                 Ok(None)
             }
-            // While nobody else has the array.
-            Place::Word(..) => Ok(Some("exchange one word")),
+            Place::Word(..) => {
+                let clears = self.direct && now == 0;
+                require(clears, "only `clear` stores words").map(|()| None)
+            }
         }
     }
 
@@ -458,7 +494,7 @@ impl Watch {
         now: u64,
     ) -> Checked<&'static str> {
         match (Word::from(was), Word::from(now)) {
-            (Word::Value(_), Word::Value(_)) => Ok("exchange one word"),
+            (Word::Value(_), Word::Value(_)) if self.direct => Ok("exchange one word"),
             // For itself.
             _ if was == now => Ok("withdraw: find nothing left"),
             (Word::Value(_), Word::Owner(tag)) => {
@@ -551,7 +587,10 @@ impl Watch {
             {
                 self.saw("find the own tag placed");
             }
-            (Word::Value(_), Word::Owner(_), Word::Value(_)) => self.saw("see a word differ"),
+            (Word::Value(_), Word::Owner(own), Word::Value(_)) => {
+                self.fresh.remove(&own.raw());
+                self.saw("see a word differ");
+            }
             (_, Word::Install(tag), Word::Kcas(found))
                 if self
                     .installs
@@ -563,7 +602,7 @@ impl Watch {
             (Word::Install(tag), Word::Kcas(_), _) => {
                 self.saw("finish: read undecided");
                 if is_of_this_thread(tag.thread()) {
-                    self.saw("find the installation finished by another");
+                    self.saw("find the installation gone");
                 }
             }
             (Word::Install(_), ..) => self.saw("finish: read decided"),

@@ -37,6 +37,12 @@ pub(crate) enum Event {
     Dropped(Range<usize>),
     /// A store of this value at this address.
     Store(usize, u64),
+    /// `compare_exchange` is about to try this at this address.
+    ExchangesOne {
+        address: usize,
+        current: u64,
+        new: u64,
+    },
     /// A compare-and-swap at this address.
     Exchange {
         address: usize,
