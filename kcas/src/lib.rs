@@ -110,10 +110,12 @@
 //!   [loom](https://docs.rs/loom), one hazard per model; `kcas/tests/planted` holds the bugs that
 //!   each of them must catch (`scripts/planted.sh`), and `scripts/orderings.txt` says for each
 //!   memory ordering which model fails without it, or why none can (`scripts/orderings.sh`).
-//! - `kcas/proof` proves an inductive invariant of the protocol for any number of words, threads and helpers, with
-//!   reused records, if every access is sequentially consistent; its README says what follows, and what is assumed.
-//!   That the code keeps to the actions of the proof is not proven, but checked at each write of each model, and of threads
-//!   that take turns in random order (`conformance`). A table says which planted bugs proof, turns and models find.
+//! - `kcas/proof` proves an inductive invariant of the protocol (without `kcas_by_dcss` and `load_helping`) for any number
+//!   of words, threads and helpers, with reused records, if every access is sequentially consistent and a validated read of a
+//!   record gives one operation; its README says what follows, and what is assumed. That the code keeps to the actions of
+//!   the proof is not proven, but checked at each write of a word, a status or an installation's number, in each model
+//!   but one, and by threads that take turns in random order (`conformance`). A table says which planted bugs proof, turns
+//!   and models find.
 //! - `kcas/tests/steps/stalls.rs` stops a thread at every access of an operation, and two threads at
 //!   every pair of accesses ([`steps`]): the others finish.
 //!
