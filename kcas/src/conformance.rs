@@ -1,7 +1,7 @@
-//! Whether the code does what the proof says: each write to a word or to a record must be an action of the model in
-//! `kcas/proof/kcas.py`, in a state that allows it, and only linearization points may change what the words mean. Models under
-//! loom are watched, and so are real threads that take turns (`conformance_tests.rs`); a write that is no action panics, with
-//! the line that made it.
+//! Whether the code does what the proof says: each write to a word, a status or an installation's number must be an action of
+//! the model in `kcas/proof/kcas.py`, in a state that allows it, and only linearization points may change what the words mean.
+//! Models under loom are watched, and so are real threads that take turns (`conformance_tests.rs`); a write that is no action
+//! panics, with the line that made it.
 //!
 //! The checks are of the state, not of what a thread knows: where an action of the model needs knowledge (a helper decides for
 //! success once it has *seen* every word confirmed), the invariant says what the words then hold, and that is checked. What a

@@ -1,4 +1,5 @@
-//! What a watcher of tests and models learns: each write and each exchange of a word or a record, and which atomics these are.
+//! What a watcher of tests and models learns: each write and each exchange of a [`Place`], which atomics these are, and what a
+//! record is about to describe.
 
 use std::cell::RefCell;
 use std::ops::Range;
