@@ -44,7 +44,7 @@ const FIXED_STYLES: &str = "lock-free|segment-lock|global-lock|roofline|two-phas
     hyperloglog|growing|update-roofline|bloom|counting-bloom|null|lock-free-fitted|\
     scalable-bloom|growing-reader|batched-roofline|striped-timestamps|ablation-dcss|kcas-2|\
     kcas-4|kcas-8|mutex-2|mutex-4|mutex-8|lock-free-copies|ours|ours-by-dcss|ours, epoch|\
-    crate kcas|crate mwcas|mutex";
+    crate kcas|crate mwcas|mutex|growing-in-place";
 
 /// How a subject is drawn, in every panel.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,7 +77,8 @@ pub(super) fn corners(mark: Mark, (x, y): (f64, f64)) -> impl Iterator<Item = (f
 /// in common; up to eight differ in colour.
 pub(super) fn styles(subjects: &[&str]) -> Vec<Style> {
     let fixed: Vec<_> = FIXED_STYLES.split('|').collect();
-    let mut others = fixed.len()..;
+    // From the last one's on: a design that is hardly ever drawn beside them.
+    let mut others = fixed.len() - 1..;
     let wanted = subjects.iter().enumerate().map(|(place, subject)| {
         let fixed = fixed.iter().position(|name| name == subject);
         (fixed.or_else(|| others.next()).unwrap_or_default(), place)
