@@ -9,7 +9,6 @@
 
 use crate::buckets::{BucketTable, Buckets};
 use crate::lookup;
-use crate::traits::Filter;
 
 /// Number of keys looked up at a time: few enough to keep what is known of them in registers, and
 /// one branch decides for all. The processor overlaps the groups by itself, since it need not guess
@@ -43,19 +42,19 @@ pub(crate) fn contains<const SLOTS: usize, const BITS: usize>(
     }
 }
 
-/// Calls `one` for each hash, in order, once the buckets of its group have been fetched into the
+/// Calls `one` for each hash, in order, once `fetch` has brought the buckets of its group into the
 /// cache. They may change before the call, which reads them again.
-pub(crate) fn update<F: Filter + ?Sized, R>(
-    filter: &F,
+pub(crate) fn update<R>(
     hashes: &[u64],
     results: &mut [R],
-    one: impl Fn(&F, u64) -> R,
+    fetch: impl Fn(&[u64], &mut dyn FnMut()),
+    one: impl Fn(u64) -> R,
 ) {
     assert_same_length(hashes, results);
     for (hashes, results) in hashes.chunks(UPDATES).zip(results.chunks_mut(UPDATES)) {
-        filter.fetch(hashes, &mut || {
+        fetch(hashes, &mut || {
             for (&hash, result) in hashes.iter().zip(&mut *results) {
-                *result = one(filter, hash);
+                *result = one(hash);
             }
         });
     }

@@ -109,7 +109,8 @@ pub trait Filter {
     /// # Panics
     /// When `results` and `hashes` differ in length; nothing has changed then.
     fn insert_hash_batch(&self, hashes: &[u64], results: &mut [Result<(), InsertError>]) {
-        batch::update(self, hashes, results, Self::insert_hash);
+        let fetch = |group: &[u64], then: &mut dyn FnMut()| self.fetch(group, then);
+        batch::update(hashes, results, fetch, |hash| self.insert_hash(hash));
     }
 
     /// [`insert_unique_hash`](Self::insert_unique_hash) for several keys, in order.
@@ -117,7 +118,8 @@ pub trait Filter {
     /// # Panics
     /// As [`insert_hash_batch`](Self::insert_hash_batch).
     fn insert_unique_hash_batch(&self, hashes: &[u64], results: &mut [Result<bool, InsertError>]) {
-        batch::update(self, hashes, results, Self::insert_unique_hash);
+        let fetch = |group: &[u64], then: &mut dyn FnMut()| self.fetch(group, then);
+        batch::update(hashes, results, fetch, |hash| self.insert_unique_hash(hash));
     }
 
     /// [`remove_hash`](Self::remove_hash) for several keys, in order.
@@ -126,7 +128,8 @@ pub trait Filter {
     /// As [`remove_hash`](Self::remove_hash), and when `removed` and `hashes` differ in length;
     /// then nothing has changed.
     fn remove_hash_batch(&self, hashes: &[u64], removed: &mut [bool]) {
-        batch::update(self, hashes, removed, Self::remove_hash);
+        let fetch = |group: &[u64], then: &mut dyn FnMut()| self.fetch(group, then);
+        batch::update(hashes, removed, fetch, |hash| self.remove_hash(hash));
     }
 
     /// Reads the buckets of a group of keys, so that they are in the cache, and then calls `then`: for

@@ -6,6 +6,7 @@ pub mod cuckoo_hashing;
 pub mod growth;
 pub mod kcas;
 pub mod kinds;
+mod one_measurement;
 pub mod pair;
 pub mod report;
 pub mod soak;
@@ -25,10 +26,10 @@ use cuckoo_hashing::CuckooHashing;
 use growth::Growth;
 use kcas::Kcas;
 use kinds::Kind;
+pub use one_measurement::One;
 use pair::Pair;
 use space::{layouts, memory, theory};
 use study::{Options, Study};
-pub use subprocess::One;
 
 /// Declares the commands of all studies.
 macro_rules! studies {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::machine;
 use crate::results::rows::{Columns, Record};
@@ -40,6 +40,11 @@ pub(crate) fn seconds(text: &str) -> Result<Duration> {
         // Much longer times could not even be added to the current time.
         _ => bail!("choose a number above 0, and at most {MOST_SECONDS}, which is a week"),
     }
+}
+
+/// Writes a time as a number of seconds.
+pub(super) fn in_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(time.as_secs_f64())
 }
 
 /// A callback that gets the description of the next step before it begins, and may stop the

@@ -8,57 +8,26 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use clap::Args;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
-use super::kcas::contest::Contest;
-use super::pair;
-use super::space::memory::Memory;
 use crate::show::print::Stdout;
-use crate::subjects::registry::Registry;
 
 /// Name of the hidden command of a process that makes one measurement.
 const COMMAND: &str = "one-measurement";
 
-/// One measurement, as the argument of its process.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Task {
-    Kcas(Contest),
-    Memory(Memory),
-    Pair(pair::One),
+/// Measures what this describes in a new process, which [prints](print) one row.
+pub(super) fn measure<R: DeserializeOwned>(study: &str, task: &impl Serialize) -> Result<R> {
+    let row = measure_all(study, task)?.pop();
+    row.context("the process printed no result")
 }
 
-impl Task {
-    /// Measures in a new process, which [prints](print) one row.
-    pub(super) fn measure<R: DeserializeOwned>(&self) -> Result<R> {
-        let row = self.measure_all()?.pop();
-        row.context("the process printed no result")
-    }
-
-    /// Measures in a new process, which [prints](print) the rows.
-    pub(super) fn measure_all<R: DeserializeOwned>(&self) -> Result<Vec<R>> {
-        rows([COMMAND.to_owned(), toml::to_string(self)?])
-    }
-}
-
-// Not a doc comment: the command is hidden.
-#[derive(Debug, Args)]
-#[command(name = COMMAND, hide = true)]
-pub struct One {
-    /// The measurement, as TOML.
-    task: String,
-}
-
-impl One {
-    /// Measures in this process, and prints the row.
-    pub fn run(&self, registry: &Registry) -> Result<()> {
-        match toml::from_str(&self.task)? {
-            Task::Kcas(contest) => contest.run_here(),
-            Task::Memory(memory) => print(&[memory.measure_here(registry)?]),
-            Task::Pair(one) => print(&one.measure(registry)?),
-        }
-    }
+/// Measures what this describes in a new process, which [prints](print) the rows.
+pub(super) fn measure_all<R: DeserializeOwned>(
+    study: &str,
+    task: &impl Serialize,
+) -> Result<Vec<R>> {
+    rows([COMMAND, study, &toml::to_string(task)?])
 }
 
 /// Runs this program with these arguments, and returns the rows that it [prints](print).

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::experiment::threads::Threads;
 use crate::machine::pinning::Cores;
@@ -22,8 +22,8 @@ use crate::run::order;
 use crate::show::print::{self, note, say};
 use crate::show::sheet::markdown;
 use crate::show::sidecar::Run;
-use crate::studies::study::{Progress, Study, seconds, within};
-use crate::studies::subprocess::Task;
+use crate::studies::study::{Progress, Study, in_seconds, seconds, within};
+use crate::studies::subprocess;
 use crate::subjects::engines::{ENGINES, MAX_ENTRIES, MAX_THREADS};
 use crate::subjects::registry::Registry;
 use crate::wording::counted;
@@ -115,10 +115,6 @@ columns! {
     /// and its throughput is 0. Absent in older files.
     #[serde(default)]
     stuck: usize,
-}
-
-pub(super) fn in_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(time.as_secs_f64())
 }
 
 impl Record for Row {
@@ -228,7 +224,7 @@ impl Kcas {
 
 /// Measures in a new process. Threads that are stuck end with it, and disturb nobody.
 fn measure(contest: Contest) -> Result<Row> {
-    Task::Kcas(contest).measure()
+    subprocess::measure(Kcas::NAME, &contest)
 }
 
 impl Study for Kcas {

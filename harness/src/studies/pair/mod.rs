@@ -18,9 +18,8 @@ use crate::machine::pinning::Cores;
 use crate::results::rows::{Record, columns};
 use crate::run::order;
 use crate::show::sidecar::Run;
-use crate::studies::kcas::in_seconds;
-use crate::studies::study::{Progress, Study, seconds, within};
-use crate::studies::subprocess::Task;
+use crate::studies::study::{Progress, Study, in_seconds, seconds, within};
+use crate::studies::subprocess::measure_all;
 use crate::subjects::registry::{Registry, original};
 use crate::wording::counted;
 
@@ -337,8 +336,9 @@ impl Study for Pair {
                 if progress(&now).is_break() {
                     return Ok(());
                 }
-                let one = Task::Pair(One { process, ..one });
-                rows.extend(one.measure_all::<Row>().with_context(|| now.clone())?);
+                let one = One { process, ..one };
+                let measured: Vec<Row> = measure_all(Pair::NAME, &one).with_context(|| now)?;
+                rows.extend(measured);
             }
         }
         Ok(())

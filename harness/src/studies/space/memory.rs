@@ -25,7 +25,7 @@ use crate::show::sheet::{Column, Sheet};
 use crate::show::sidecar::{Run, Sidecar};
 use crate::show::units::rounded;
 use crate::studies::study::{Presented, Progress, Study, within};
-use crate::studies::subprocess::Task;
+use crate::studies::subprocess::measure;
 use crate::subjects::registry::Registry;
 use crate::wording::{counted, grouped};
 
@@ -236,7 +236,7 @@ impl Study for Memory {
                     loads: vec![*load],
                     ..self.clone()
                 };
-                let row = Task::Memory(one).measure();
+                let row = measure(Memory::NAME, &one);
                 rows.push(row.with_context(|| format!("{subject} at load factor {load}"))?);
             }
         }
