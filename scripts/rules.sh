@@ -76,4 +76,9 @@ for sidecar in paper-figures/*.machine.toml; do
         fail "paper-figures/README.md must say that $name shows the code of ${commit:0:10}"
 done
 
+# What was measured is never edited, not even where no page shows it.
+measured() { git hash-object paper-figures/*.csv paper-figures/*.machine.toml | git hash-object --stdin; }
+[ "$(measured)" = "$(cat paper-figures/measured.hash)" ] ||
+    fail "rows or a description in paper-figures differ from what was measured; for new results, write $(measured) into measured.hash there"
+
 exit $broken

@@ -167,9 +167,8 @@ pub fn main(registry: &Registry, program: Program) -> ExitCode {
     let command = Cli::command()
         .name(program.name())
         .version(program.version());
-    let parsed = command
-        .try_get_matches()
-        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let parsed = command.try_get_matches();
+    let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
     let code = match parsed {
         Ok(cli) => run(registry, cli.command),
         Err(message) => {
@@ -215,9 +214,8 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
             experiments,
             options,
         } => {
-            let directory = experiments_directory(experiments);
-            directory
-                .and_then(|directory| reproduce::reproduce(registry, full, &directory, &options))
+            let directory = experiments_directory(experiments)?;
+            reproduce::reproduce(registry, full, &directory, &options)
         }
         Command::Check(options) => match &options.tally {
             Some(directory) => tally::keep(registry, &options, directory),

@@ -122,11 +122,6 @@ impl Piece<'_> {
 }
 
 /// Continues the tally in a directory, or begins one, for as long as the options say.
-///
-/// # Errors
-///
-/// Fails if the files cannot be read or written, or do not hold a tally; if any row has a violation,
-/// those of earlier runs included; or if a subject panics.
 pub(super) fn keep(registry: &Registry, options: &Options, directory: &Path) -> Result<Ending> {
     let pieces = pieces(registry, options)?;
     print::leaves_files();

@@ -103,22 +103,11 @@ impl FromStr for Threads {
 impl<'de> Deserialize<'de> for Threads {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = toml::Value::deserialize(deserializer)?;
-        let count = |value: &toml::Value| match value {
-            toml::Value::Integer(threads) => usize::try_from(*threads).ok().map(Count::Exactly),
-            toml::Value::String(text) if text.ends_with('x') => text.parse().ok(),
-            _ => None,
-        };
-        let threads = match &value {
-            toml::Value::String(text) if text == "auto" => Some(Self::Auto),
-            toml::Value::Array(list) => list
-                .iter()
-                .map(count)
-                .collect::<Option<_>>()
-                .map(Self::List),
-            _ => None,
-        };
-        threads
-            .ok_or_else(|| de::Error::custom(format!("field `threads`: {value} is not {EXPECTED}")))
+        // As it would be written in a command line.
+        let text = value.to_string().replace(['[', ']', '"', ' '], "");
+        let problem = |_| format!("field `threads`: {value} is not {EXPECTED}");
+        text.parse()
+            .map_err(|error: String| de::Error::custom(problem(error)))
     }
 }
 

@@ -46,10 +46,6 @@ impl Cores {
     }
 
     /// Returns exactly these hardware threads, in this order.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is none, if one occurs twice, or if this process may not run on one.
     pub fn chosen(ids: &[usize]) -> Result<Self> {
         Self::chosen_of(&usable(), ids)
     }

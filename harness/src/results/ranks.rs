@@ -8,6 +8,9 @@
 
 use crate::results::median::median;
 
+/// More values than this take long.
+pub const MOST_RANKED: usize = 200;
+
 /// Returns how likely chance makes the values lie as unevenly around 0 as these. Values equal to 0
 /// count for whichever side has less.
 pub fn signed_rank(values: &[f64]) -> f64 {

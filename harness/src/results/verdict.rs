@@ -3,12 +3,13 @@
 //!
 //! A value is reported as the median over the rounds, with its [95 % interval](crate::results::median).
 //! A claim needs [`FEWEST`] rounds. The claim that one subject is faster than another also needs a
-//! ratio that chance does not explain, and that is at least [`SMALLEST_EFFECT`]. Where no claim is
+//! ratio that chance does not explain, whose interval excludes 1, and that is at least the smallest effect
+//! that counts. Where no claim is
 //! possible, a table has a [mark](Verdict::mark) and a sentence a
 //! [reservation](Verdict::reservation).
 //!
 //! Of many comparisons some seem to differ by chance: one in twenty where nothing does. A [`Judge`]
-//! therefore asks for more the more comparisons a page makes, by the rule of Benjamini and Hochberg
+//! therefore asks for more the more comparisons a page makes with a rival, by the rule of Benjamini and Hochberg
 //! (*Controlling the False Discovery Rate*, Journal of the Royal Statistical Society B 57(1), 1995):
 //! of all claims of a page, one in twenty is false on average, or fewer, if comparisons are independent or
 //! depend on one another positively. So a comparison near the limit may be claimed on one page, and not
@@ -16,16 +17,20 @@
 //! by itself.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::results::median::CONFIDENCE;
+use crate::results::ranks::{MOST_RANKED, signed_rank};
 use crate::results::series::Series;
 use crate::results::summary::Summary;
 
 /// The fewest rounds that allow a claim.
 pub const FEWEST: usize = 9;
 
-/// The smallest ratio, or its inverse, that allows a claim: of a subject and itself, 19 of 20 medians
-/// are nearer (`experiments/same.toml`).
+/// The smallest ratio, or its inverse, that allows a claim, unless rows have one for their
+/// [workload](crate::results::statistics::InRounds::smallest_effect): of a subject and itself, 19 of 20
+/// medians are nearer (`experiments/same.toml`).
 pub const SMALLEST_EFFECT: f64 = 1.08;
 
 /// Name of the interval, for the notes under a table.
@@ -82,13 +87,12 @@ impl Verdict {
     }
 
     pub fn explanation(self) -> String {
-        let nearest = (SMALLEST_EFFECT - 1.0) * 100.0;
         match self {
             Self::Faster => "faster".into(),
             Self::Slower => "slower".into(),
-            Self::TooCloseToCall => format!(
-                "too close to call: nearer to 1 than {nearest:.0} %, or chance explains it among so many comparisons"
-            ),
+            Self::TooCloseToCall => "too close to call: as near to 1 as a subject may be to itself under that workload, or chance explains it \
+                 among so many comparisons with this rival"
+                .into(),
             Self::TooNoisy => format!(
                 "no claim, the machine was too noisy: chance explains the ratio, and its interval spans more than a \
                  factor of {TOO_WIDE}, or that of a subject over itself one round later does"
@@ -106,17 +110,35 @@ pub struct Comparison {
     varies: bool,
     /// Whether it was open before: bounds are faster by nature, and simulations do not vary.
     is_open: bool,
+    /// How likely chance explains the ratio: by [signed ranks](signed_rank), unless there are too many
+    /// rounds for them.
+    by_chance: f64,
+    smallest_effect: f64,
+    /// The rival, by the hash of its name.
+    rival: u64,
 }
 
 impl Comparison {
     /// Judges a made-up ratio: one that was measured comes with its two series.
     #[cfg(test)]
-    fn of(ratio: Summary) -> Self {
-        Self {
+    fn of(ratios: Vec<f64>) -> Self {
+        Self::new(ratios, false).unwrap()
+    }
+
+    fn new(ratios: Vec<f64>, varies: bool) -> Option<Self> {
+        let logs: Vec<_> = ratios.iter().map(|ratio| ratio.ln()).collect();
+        let ratio = Summary::of(ratios)?;
+        Some(Self {
             ratio,
-            varies: false,
+            varies,
             is_open: true,
-        }
+            by_chance: match logs.len() {
+                ..=MOST_RANKED => signed_rank(&logs),
+                _ => ratio.by_chance,
+            },
+            smallest_effect: SMALLEST_EFFECT,
+            rival: 0,
+        })
     }
 
     /// Compares two series; `None` if no round has both.
@@ -124,11 +146,21 @@ impl Comparison {
         let mut themselves = [a, b]
             .into_iter()
             .filter_map(|series| series.over_itself().summary());
-        Some(Self {
-            ratio: a.over(b).summary()?,
-            varies: themselves.any(|of| is_too_wide(&of)),
-            is_open: true,
-        })
+        let varies = themselves.any(|of| is_too_wide(&of));
+        let ratios = a.over(b);
+        let ratios = ratios.values().iter().map(|&(_, ratio)| ratio);
+        Self::new(ratios.collect(), varies)
+    }
+
+    /// Says who the rival is, and the smallest effect that counts.
+    pub fn with(self, rival: &str, smallest_effect: f64) -> Self {
+        let mut hasher = DefaultHasher::new();
+        rival.hash(&mut hasher);
+        Self {
+            rival: hasher.finish(),
+            smallest_effect,
+            ..self
+        }
     }
 
     /// Judges it by itself: it is not among those that a page is corrected for.
@@ -141,28 +173,31 @@ impl Comparison {
 }
 
 /// Judges all comparisons of one page.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Judge {
-    /// The probability from which on chance explains a ratio.
-    level: f64,
-    /// How likely chance explains each ratio judged so far.
-    judged: RefCell<Vec<f64>>,
+    /// For each rival, the probability from which on chance explains a ratio.
+    levels: BTreeMap<u64, f64>,
+    /// How likely chance explains each ratio judged so far, by rival.
+    judged: RefCell<BTreeMap<u64, Vec<f64>>>,
 }
 
 impl Judge {
-    fn at(level: f64) -> Self {
-        Self {
-            level,
-            judged: RefCell::default(),
-        }
-    }
-
     /// Makes a page twice: first to see which comparisons it makes, then with a judge who asks for
     /// as much as so many require. A comparison that is shown twice counts twice.
     pub fn of_page<T>(page: impl Fn(&Self) -> T) -> T {
-        let first = Self::at(UNCORRECTED);
+        let first = Self::default();
         page(&first);
-        page(&Self::at(first.corrected()))
+        page(&first.informed())
+    }
+
+    /// Returns a judge that knows what this one has judged.
+    fn informed(self) -> Self {
+        let judged = self.judged.into_inner().into_iter();
+        let level = |(rival, all): (u64, Vec<f64>)| (rival, benjamini_hochberg(&all, UNCORRECTED));
+        Self {
+            levels: judged.map(level).collect(),
+            ..Self::default()
+        }
     }
 
     /// Says what may be said of a ratio.
@@ -172,13 +207,14 @@ impl Judge {
             return too_few;
         }
         // What is certain beforehand must not make other claims easier, nor they that one harder.
-        let level = if of.is_open {
-            self.judged.borrow_mut().push(ratio.by_chance);
-            self.level
-        } else {
-            UNCORRECTED
-        };
-        if ratio.by_chance > level {
+        let mut level = UNCORRECTED;
+        if of.is_open {
+            let mut judged = self.judged.borrow_mut();
+            judged.entry(of.rival).or_default().push(of.by_chance);
+            level = self.levels.get(&of.rival).copied().unwrap_or(level);
+        }
+        // Who reads the interval must not see what denies the claim.
+        if of.by_chance > level || (ratio.low..=ratio.high).contains(&1.0) {
             // The ratio may be wide only because the speed of the machine varied.
             return if of.varies || is_too_wide(ratio) {
                 Verdict::TooNoisy
@@ -186,15 +222,13 @@ impl Judge {
                 Verdict::TooCloseToCall
             };
         }
-        match ratio.median {
-            SMALLEST_EFFECT.. => Verdict::Faster,
-            median if median <= 1.0 / SMALLEST_EFFECT => Verdict::Slower,
-            _ => Verdict::TooCloseToCall,
+        if ratio.median >= of.smallest_effect {
+            Verdict::Faster
+        } else if ratio.median <= 1.0 / of.smallest_effect {
+            Verdict::Slower
+        } else {
+            Verdict::TooCloseToCall
         }
-    }
-
-    fn corrected(&self) -> f64 {
-        benjamini_hochberg(&self.judged.borrow(), UNCORRECTED)
     }
 }
 
@@ -272,8 +306,7 @@ mod tests {
 
     /// Judges these ratios alone.
     fn alone(ratios: &[f64]) -> Verdict {
-        let ratio = Summary::of(ratios.to_vec()).unwrap();
-        Judge::of_page(|judge| judge.verdict(&Comparison::of(ratio)))
+        Judge::of_page(|judge| judge.verdict(&Comparison::of(ratios.to_vec())))
     }
 
     #[test]
@@ -285,7 +318,9 @@ mod tests {
         };
         for (below, ends, verdict) in [
             (0, [0.9, 1.1], Faster),
-            (1, [0.9, 1.1], Faster),
+            (1, [0.95, 1.1], Faster),
+            // The one below weighs more than two of the others.
+            (1, [0.9, 1.1], TooCloseToCall),
             (2, [0.9, 1.1], TooCloseToCall),
             (7, [0.9, 1.1], TooCloseToCall),
             (8, [0.9, 1.1], Slower),
@@ -301,30 +336,44 @@ mod tests {
         }
     }
 
-    /// Two of a hundred comparisons differ.
+    /// Two of a hundred comparisons with a rival differ.
     #[test]
-    fn many_comparisons_are_asked_for_more() {
+    fn many_comparisons_with_a_rival_are_asked_for_more() {
         let of = |below: usize, rounds: usize| {
-            let ratio = |round| if round < below { 0.9 } else { 1.1 };
-            Comparison::of(Summary::of((0..rounds).map(ratio).collect()).unwrap())
+            // The nearer to 1, the earlier the round.
+            let ratio = |round: usize| {
+                let by = 0.05 * (round as f64 + 1.0);
+                (if (4..4 + below).contains(&round) {
+                    -by
+                } else {
+                    by
+                })
+                .exp()
+            };
+            Comparison::of((0..rounds).map(ratio).collect())
         };
-        let claims = |differing: &Comparison, count: usize| {
+        let claims = |differing: &Comparison, count: usize, rival: &str| {
             Judge::of_page(|judge| {
-                let same = (2..count).map(|_| of(7, 15));
+                let same = (2..count).map(|_| of(7, 15).with(rival, 1.08));
                 let all = same.chain([*differing; 2]);
                 all.filter(|of| judge.verdict(of) == Verdict::Faster)
                     .count()
             })
         };
-        // Three of 15 below 1 happen by chance in 3.5 % of all cases.
-        assert_eq!([2, 100].map(|count| claims(&of(3, 15), count)), [2, 0]);
+        // The ranks of three of 15 below 1 are at most these, by chance, in 1.5 % of all cases.
+        let some = of(3, 15).with("hard", 1.08);
+        assert_eq!([2, 100].map(|count| claims(&some, count, "hard")), [2, 0]);
+        // Those with another rival change nothing.
+        assert_eq!(claims(&some, 100, "easy"), 2);
         // Chance does not make all of 15.
-        assert_eq!([2, 100].map(|count| claims(&of(0, 15), count)), [2, 2]);
+        let all = of(0, 15).with("hard", 1.08);
+        assert_eq!([2, 100].map(|count| claims(&all, count, "hard")), [2, 2]);
+        assert_eq!(claims(&all.with("hard", 1.6), 2, "hard"), 0);
         // Too few rounds, and what is certain beforehand, change nothing for others.
-        let judge = Judge::at(0.05);
+        let judge = Judge::default();
         judge.verdict(&of(0, 8));
         judge.verdict(&of(0, 15).foregone());
-        assert_eq!(judge.judged.borrow().len(), 0);
+        assert!(judge.judged.borrow().is_empty());
         // Nor do others change anything for what is certain beforehand.
         for others in [0, 100] {
             let verdict = Judge::of_page(|judge| {
@@ -337,11 +386,7 @@ mod tests {
 
     #[test]
     fn the_level_is_that_of_benjamini_and_hochberg() {
-        let corrected = |judged: &[f64]| {
-            let judge = Judge::at(0.05);
-            judge.judged.borrow_mut().extend(judged);
-            judge.corrected()
-        };
+        let corrected = |judged: &[f64]| benjamini_hochberg(judged, 0.05);
         // The example of their article, section 3.2: the four smallest pass.
         let article = [
             0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262,

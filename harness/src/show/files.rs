@@ -15,10 +15,6 @@ pub struct Staged {
 
 impl Staged {
     /// Writes the file.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the file cannot be written completely; nothing is left of it then.
     pub fn write(place: &Path, contents: &(impl AsRef<[u8]> + ?Sized)) -> Result<Self> {
         let mut new = place.as_os_str().to_owned();
         new.push(".new");
@@ -31,10 +27,6 @@ impl Staged {
     }
 
     /// Puts the file in its place, replacing what is there.
-    ///
-    /// # Errors
-    ///
-    /// Fails if what is there cannot be replaced.
     pub fn publish(self) -> Result<()> {
         fs::rename(&self.new, &self.place).with_context(|| self.cannot_write())
     }
@@ -51,19 +43,11 @@ impl Drop for Staged {
 }
 
 /// Writes a file completely or not at all.
-///
-/// # Errors
-///
-/// Fails if the file cannot be written; the message names it.
 pub fn write(place: &Path, contents: &(impl AsRef<[u8]> + ?Sized)) -> Result<()> {
     Staged::write(place, contents)?.publish()
 }
 
 /// Creates a directory if it does not exist.
-///
-/// # Errors
-///
-/// Fails if it cannot be created; the message names it.
 pub fn create(directory: &Path) -> Result<()> {
     fs::create_dir_all(directory)
         .with_context(|| format!("cannot create the directory {}", directory.display()))

@@ -34,10 +34,6 @@ impl Outputs {
     }
 
     /// Reads the description; `None` if there is none.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the file cannot be read or does not describe a run; the message names it.
     pub fn described(&self) -> Result<Option<Sidecar>> {
         let exists = self.sidecar.exists();
         exists.then(|| Sidecar::read(&self.sidecar)).transpose()
@@ -50,10 +46,6 @@ impl Outputs {
 
     /// Checks that this build measures and that files can be written: writes this description of a
     /// run that is about to begin, and removes it again, and the directory too if it did not exist.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the directory cannot be created or written, or the disk is full.
     pub fn check(&self, sidecar: &Sidecar) -> Result<()> {
         static NOTED: AtomicBool = AtomicBool::new(false);
         leaves_files();
@@ -77,10 +69,6 @@ impl Outputs {
     /// Returns the files of a new run in a directory, which is created if need be. Files of an
     /// earlier run are never overwritten: they are renamed to `NAME.1.csv` and so on, with the
     /// first free number, and a note says so.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the directory cannot be created, or a file not be renamed.
     pub fn reserve(directory: &Path, name: &str) -> Result<Self> {
         create(directory)?;
         let new = Self::named(directory, name);
@@ -187,11 +175,6 @@ impl Written {
     }
 
     /// Returns the result of the command.
-    ///
-    /// # Errors
-    ///
-    /// Fails with what ended the measurement early, or else with all files that could not be
-    /// written.
     pub(crate) fn end(self, measured: Result<()>) -> Result<()> {
         let failed = self.failed.join("\n  ");
         match measured {

@@ -5,11 +5,12 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::findings::{Finding, Story};
 use super::matrix::{self, Entry};
 use crate::results::statistics::distinct;
-use crate::results::verdict::{FEWEST, SMALLEST_EFFECT};
+use crate::results::verdict::FEWEST;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 
 /// One experiment as the page shows it.
+#[derive(Default)]
 pub(crate) struct Section {
     pub(crate) name: String,
     pub(crate) title: String,
@@ -69,8 +70,9 @@ pub(crate) fn render(sections: &[Section], left_out: &[String]) -> String {
                 p {
                     (format!("Every number here, and every sentence about one, is generated from the data. Ratios are taken within rounds; a value is the \
                      median over the rounds, with its exact interval from order statistics, of 95 % at least. Nothing is claimed with \
-                     fewer than {FEWEST} rounds, nor where chance explains a ratio (sign test, corrected by Benjamini and \
-                     Hochberg for all comparisons of this page), nor where it is within {:.0} % of 1.", (SMALLEST_EFFECT - 1.0) * 100.0))
+                     fewer than {FEWEST} rounds, nor where chance explains a ratio (signed ranks, corrected by Benjamini and \
+                     Hochberg for all comparisons of this page with the same rival), nor where a subject differs as much from itself under that \
+                     workload."))
                 }
                 details {
                     summary { "Machines and commits" }
@@ -245,18 +247,13 @@ mod tests {
         Section {
             name: name.into(),
             title: name.into(),
-            question: String::new(),
-            figure: String::new(),
-            missing: None,
             story: Story {
                 is_of_ours: true,
                 findings: vec![finding],
                 cells: vec![cell],
                 ..Story::default()
             },
-            sheet: None,
-            files: Vec::new(),
-            sidecar: None,
+            ..Section::default()
         }
     }
 

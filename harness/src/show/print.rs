@@ -86,10 +86,6 @@ pub(crate) fn leaves_files() {
 }
 
 /// Flushes buffered output.
-///
-/// # Errors
-///
-/// Fails if standard output failed at any time, unless its reader had gone.
 pub(crate) fn finish() -> Result<(), &'static io::Error> {
     let _ = Stdout.flush();
     match FAILED.get() {

@@ -5,26 +5,10 @@ use std::fs::{self, File};
 use std::process::{Command, Stdio};
 
 use crate::place::{Ended, Place, has};
+use crate::studies::{STUDIES, Study};
 
-/// Every command that measures at once and writes its files at the end, in a tiny version, with the
-/// name of its files.
-const STUDIES: [(&str, &str); 6] = [
-    (
-        "layouts",
-        "space layouts --buckets 1000 --tables 1 --absent 1000",
-    ),
-    ("kcas", "kcas --rounds 1 --threads 1 --seconds 0.001"),
-    (
-        "memory",
-        "space memory --subjects lock-free --loads 0.5 --keys 1000 --absent 1000",
-    ),
-    ("theory", "space theory --subjects bloom --keys 10000"),
-    (
-        "cuckoo-hashing",
-        "cuckoo-hashing --buckets 1000 --rounds 1 --operations 10 --loads 0.2",
-    ),
-    ("growth", "growth --keys 10000 --rounds 1 --slices 3"),
-];
+/// A study that leaves a figure at once.
+const LAYOUTS: &str = "space layouts --buckets 1000 --tables 1 --absent 1000";
 
 /// Returns a sweep of six measurements in each round.
 fn experiment(name: &str, rounds: usize) -> String {
@@ -77,7 +61,7 @@ fn closed_stdout_is_not_an_error() {
     for line in ["list --experiments .", "--help", "plot --help"] {
         unread(line, 0);
     }
-    for (name, line) in STUDIES {
+    for Study { name, line, .. } in &STUDIES {
         unread(&format!("{line} --out studies"), 1);
         let csv = place.text(&format!("studies/{name}.csv"));
         assert!(csv.lines().count() > 1, "{name}");
@@ -95,7 +79,7 @@ fn closed_stdout_is_not_an_error() {
 fn full_stdout_is_one_line_of_error_and_costs_no_file() {
     let full = || File::options().write(true).open("/dev/full").unwrap();
     let place = place();
-    let studied = STUDIES[0].1.to_owned() + " --out studied";
+    let studied = LAYOUTS.to_owned() + " --out studied";
     for (line, directory, files) in [
         ("list --experiments .", "none", 0),
         ("--help", "none", 0),
@@ -121,7 +105,7 @@ fn full_stdout_is_one_line_of_error_and_costs_no_file() {
 /// Writes results of a sweep, and of a command that measures at once.
 fn results() -> Place {
     let place = place();
-    for line in ["sweep a.toml", STUDIES[0].1] {
+    for line in ["sweep a.toml", LAYOUTS] {
         place.run(&format!("{line} --out r"));
     }
     place
@@ -175,7 +159,7 @@ fn plot_names_the_commands_that_it_draws() {
     assert!(error.starts_with(why), "{error}");
     let drawn = STUDIES
         .iter()
-        .filter_map(|(_, line)| line.split(' ').next());
+        .filter_map(|study| study.line.split(' ').next());
     for command in drawn.chain(["sweep"]) {
         let command = format!("`{command}`");
         has(&error, &[&command]);
@@ -187,7 +171,7 @@ fn plot_names_the_commands_that_it_draws() {
 #[test]
 fn unwritable_results_are_found_before_anything_is_measured() {
     let place = place();
-    let studies = STUDIES.iter().map(|(_, line)| *line);
+    let studies = STUDIES.iter().map(|study| study.line);
     for line in studies.chain(["sweep a.toml b.toml"]) {
         for (limit, out) in [("-f unlimited", "b.toml/r"), ("-f 0", "full")] {
             let line = format!("{line} --out {out}");
@@ -210,7 +194,7 @@ fn a_disk_that_fills_up_costs_only_what_does_not_fit() {
     let place = place();
     let second = "\n[[workload]]\nkind = 'insert'\nload = 0.9";
     place.write("a.toml", experiment("a", 1) + second);
-    for (name, line) in [STUDIES[0], ("a", "sweep a.toml")] {
+    for (name, line) in [("layouts", LAYOUTS), ("a", "sweep a.toml")] {
         let error = format!("error: cannot write {name}/{name}.svg: ");
         let ended = limited(&place, "-f 16", &format!("{line} --out {name}"), &error);
         let files = [".csv", ".machine.toml"].map(|ending| format!("{name}{ending}"));

@@ -3,9 +3,9 @@
 use crate::place::{Place, has, rows};
 
 /// A command, and what it leaves.
-struct Study {
-    name: &'static str,
-    line: &'static str,
+pub(crate) struct Study {
+    pub(crate) name: &'static str,
+    pub(crate) line: &'static str,
     /// What it prints.
     prints: &'static [&'static str],
     /// The first columns of its rows, and how many rows there are.
@@ -19,7 +19,7 @@ struct Study {
     page: &'static str,
 }
 
-const STUDIES: [Study; 7] = [
+pub(crate) const STUDIES: [Study; 7] = [
     Study {
         name: "pair",
         line: "pair lock-free word-lock --against fastbloom --threads 2,1 --processes 2 --keys 1000 \

@@ -92,10 +92,6 @@ impl Figure {
     }
 
     /// Keeps the panels that are named, by number from 1 or by label, in their order.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no such panel; the message names those that there are.
     pub fn keep_panels(&mut self, names: &[String]) -> Result<()> {
         let is_named = |name: &String, (index, panel): &(usize, &Panel)| {
             panel.label == *name || name.parse() == Ok(index + 1)
@@ -115,10 +111,6 @@ impl Figure {
 
     /// Keeps these subjects, and the panels that show one of them. Where several results are drawn
     /// together, a name without that of a result means it in all of them.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is no such subject; the message names those that there are.
     pub fn keep_subjects(&mut self, names: &[String]) -> Result<()> {
         let is = |subject: &str, name: &str| {
             let rest = subject.strip_prefix(name);
@@ -142,10 +134,6 @@ impl Figure {
     }
 
     /// Lays out what was measured on linear axes from zero, or on logarithmic ones.
-    ///
-    /// # Errors
-    ///
-    /// Fails if there is a zero, which a logarithmic axis does not have.
     pub fn scale(&mut self, is_logarithmic: bool) -> Result<()> {
         for panel in &mut self.panels {
             let is_zero = |line: &&Line| line.points.iter().any(|(_, of)| of.median <= 0.0);

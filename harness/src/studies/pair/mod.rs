@@ -15,6 +15,7 @@ use subject::Operations;
 
 use crate::experiment::threads::MAX_THREADS;
 use crate::machine::pinning::Cores;
+use crate::results::ranks::MOST_RANKED;
 use crate::results::rows::{Record, columns};
 use crate::run::order;
 use crate::show::sidecar::Run;
@@ -55,11 +56,12 @@ pub struct Pair {
     /// Numbers of threads, separated by commas; by default one, and one for each core.
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = within(1..=MAX_THREADS as u64))]
     pub threads: Vec<usize>,
-    /// Number of processes; with fewer than 6, no interval of 95 % can be given.
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = within(1..=1_000))]
+    /// Number of processes; with fewer than 6, no interval of 95 % can be given, and with fewer than 9 no
+    /// single one of eight comparisons with a rival can be claimed.
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = within(1..=MOST_RANKED as u64))]
     pub processes: usize,
     /// Seconds of turns in each process, for each workload and number of threads.
-    #[arg(long, value_name = "S", default_value = "5.5", value_parser = seconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", default_value = "5", value_parser = seconds, allow_negative_numbers = true)]
     #[serde(serialize_with = "in_seconds")]
     pub seconds: Duration,
     /// Keys of a table; so many fill it to its load factor.
