@@ -199,6 +199,7 @@ mod insert_error;
 pub mod layout;
 mod length;
 mod lookup;
+mod methods;
 mod path;
 #[doc = include_str!("recipes.md")]
 pub mod recipes {}

@@ -1,23 +1,16 @@
-//! What all filters of this crate can do: the trait [`Filter`], whose most frequent calls, and loading,
-//! each type of filter also has as functions of its own.
+//! What all filters of this crate can do: the trait [`Filter`].
 
-use std::fs::File;
-use std::hash::{BuildHasher, Hash, Hasher};
-use std::io::{Read, Write};
+use std::hash::{Hash, Hasher};
+use std::io::Write;
 use std::path::Path;
 
 use arrayvec::ArrayVec;
 use kcas::thread_id::{self, TooManyThreads};
 
 use crate::batch::{self, assert_same_length};
-use crate::builder::Builder;
-use crate::dyn_filter::{DynCuckooFilter, Rate};
-use crate::filter::CuckooFilter;
-use crate::growing::{Growing, GrowingCuckooFilter};
 use crate::hashing::Location;
 use crate::insert_error::InsertError;
-use crate::layout::Layout;
-use crate::save::{LoadError, SaveError, save_as};
+use crate::save::{SaveError, save_as};
 use crate::snapshot::SnapshotError;
 
 /// What all filters of this crate can do, for code that works with any of them (`F: Filter`), or
@@ -509,168 +502,4 @@ impl<F: Filter + ?Sized> Filter for Box<F> {
     fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
         (**self).to_bytes()
     }
-}
-
-/// Gives these types the most frequent calls of [`Filter`] and loading with the default hasher as
-/// functions of their own, so that a program need import neither the trait nor a builder.
-macro_rules! methods {
-    ($(($($parameters:tt)*) $filter:ty, built by $builder:ty, by default $start:expr => $default:ty;)+) => {$(
-        /// The most frequent calls of [`Filter`], which describes each of them.
-        impl<$($parameters)* S: BuildHasher> $filter {
-            /// [`Filter::insert`].
-            ///
-            /// # Errors
-            /// [`InsertError`]; nothing was added.
-            #[inline]
-            pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), InsertError> {
-                Filter::insert(self, key)
-            }
-
-            /// [`Filter::insert_unique`].
-            ///
-            /// # Errors
-            /// [`InsertError`]; nothing was added.
-            #[inline]
-            pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
-                Filter::insert_unique(self, key)
-            }
-
-            /// [`Filter::contains`].
-            #[inline(always)]
-            pub fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool {
-                Filter::contains(self, key)
-            }
-
-            /// [`Filter::count`].
-            #[inline]
-            pub fn count<T: Hash + ?Sized>(&self, key: &T) -> usize {
-                Filter::count(self, key)
-            }
-
-            /// [`Filter::remove`].
-            ///
-            /// # Panics
-            /// As [`Filter::remove_hash`].
-            #[inline]
-            pub fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool {
-                Filter::remove(self, key)
-            }
-
-            /// [`Filter::len`].
-            pub fn len(&self) -> usize {
-                Filter::len(self)
-            }
-
-            /// [`Filter::is_empty`].
-            pub fn is_empty(&self) -> bool {
-                Filter::is_empty(self)
-            }
-
-            /// [`Filter::capacity`].
-            pub fn capacity(&self) -> usize {
-                Filter::capacity(self)
-            }
-
-            /// [`Filter::load_factor`].
-            pub fn load_factor(&self) -> f64 {
-                Filter::load_factor(self)
-            }
-
-            /// [`Filter::false_positive_rate`].
-            pub fn false_positive_rate(&self) -> f64 {
-                Filter::false_positive_rate(self)
-            }
-
-            /// [`Filter::memory_bytes`].
-            pub fn memory_bytes(&self) -> usize {
-                Filter::memory_bytes(self)
-            }
-
-            /// [`Filter::clear`].
-            pub fn clear(&mut self) {
-                Filter::clear(self);
-            }
-
-            /// [`Filter::to_bytes`].
-            ///
-            /// # Errors
-            /// [`SnapshotError`]; the filter holds what it held.
-            pub fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
-                Filter::to_bytes(self)
-            }
-
-            /// [`Filter::write_to`].
-            ///
-            /// # Errors
-            /// [`SaveError`], perhaps after a part was written.
-            pub fn write_to(&self, mut writer: impl Write) -> Result<(), SaveError> {
-                Filter::write_to(self, &mut writer)
-            }
-
-            /// [`Filter::save`].
-            ///
-            /// # Errors
-            /// [`SaveError`]; an older file is as it was.
-            pub fn save(&self, path: impl AsRef<Path>) -> Result<(), SaveError> {
-                Filter::save(self, path.as_ref())
-            }
-        }
-
-        impl<$($parameters)* S: BuildHasher> $builder {
-            /// [`read_from`](Self::read_from) a file, which was made by [`Filter::save`].
-            ///
-            /// # Errors
-            /// [`LoadError`].
-            ///
-            /// # Panics
-            /// When the hasher panics.
-            pub fn load(self, path: impl AsRef<Path>) -> Result<$filter, LoadError> {
-                let path = path.as_ref();
-                let file = File::open(path).map_err(|error| LoadError::File {
-                    path: path.display().to_string(),
-                    error,
-                })?;
-                self.read_from(file)
-            }
-        }
-
-        /// Loading a filter with the default hasher (and, for a `CuckooFilter`, in the default
-        /// layout); its builder loads others.
-        impl $default {
-            /// Loads the filter that was saved as these bytes.
-            ///
-            /// # Errors
-            /// [`LoadError`].
-            #[doc(alias = "deserialize")]
-            pub fn from_bytes(bytes: &[u8]) -> Result<$default, LoadError> {
-                $start.from_bytes(bytes)
-            }
-
-            /// Loads a filter from a reader, which needs no buffer of its own. Nothing is read past
-            /// the filter's end.
-            ///
-            /// # Errors
-            /// [`LoadError`].
-            pub fn read_from(reader: impl Read) -> Result<$default, LoadError> {
-                $start.read_from(reader)
-            }
-
-            /// Loads the filter that was [saved](Filter::save) as this file.
-            ///
-            /// # Errors
-            /// [`LoadError`].
-            pub fn load(path: impl AsRef<Path>) -> Result<$default, LoadError> {
-                $start.load(path)
-            }
-        }
-    )+};
-}
-
-methods! {
-    (const SLOTS: usize, const BITS: usize,) CuckooFilter<SLOTS, BITS, S>, built by Builder<Layout<SLOTS, BITS>, S>,
-        by default CuckooFilter::builder() => CuckooFilter;
-    () DynCuckooFilter<S>, built by Builder<Rate, S>,
-        by default CuckooFilter::builder().false_positive_rate(1.0) => DynCuckooFilter;
-    () GrowingCuckooFilter<S>, built by Builder<Growing, S>,
-        by default GrowingCuckooFilter::builder() => GrowingCuckooFilter;
 }
