@@ -136,7 +136,7 @@ impl Hasher for FixedHasher {
 /// it as it is: if you make hashes elsewhere and are not sure of all their bits, mix them with this
 /// function first.
 #[inline]
-pub fn mix(hash: u64) -> u64 {
+pub const fn mix(hash: u64) -> u64 {
     // The finalizer of SplitMix64 (Stafford's thirteenth variant).
     let hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

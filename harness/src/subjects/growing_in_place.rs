@@ -31,6 +31,7 @@ use std::hash::{BuildHasher, Hash};
 use anyhow::Result;
 use arrayvec::ArrayVec;
 use filter::FixedState;
+use filter::hashing::mix;
 use filter::internals::length::Length;
 use kcas::sync::{AtomicU64, Ordering};
 use kcas::{Entry, WordArray, thread_id};
@@ -81,9 +82,7 @@ static APART: [u64; 1 << TAG] = {
     let mut table = [0; 1 << TAG];
     let mut tag = 0;
     while tag < table.len() {
-        let mixed = (tag as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        table[tag] = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) >> TAG;
+        table[tag] = mix(tag as u64 + 1) >> TAG;
         tag += 1;
     }
     table
@@ -181,7 +180,7 @@ fn length(slot: u64) -> u32 {
 #[derive(Clone, Copy)]
 struct Moving {
     tag: u64,
-    /// That of its other bucket.
+    /// The address of its other bucket.
     address: u64,
     /// Number of known bits of the address.
     known: u32,
@@ -486,9 +485,9 @@ impl GrowingInPlace {
             let entries: ArrayVec<Entry, 2> = looks
                 .iter()
                 .enumerate()
-                .filter(|&(other, (place, word))| {
+                .filter(|&(other, (place, _))| {
                     let whole = length(slot_at(looks[at].1, slot)) == AHEAD;
-                    other == at || !whole && place.bucket != looks[at].0.bucket && *word != 0
+                    other == at || !whole && place.bucket != looks[at].0.bucket
                 })
                 .map(|(other, &(place, word))| {
                     let cleared = word & !(((1 << SLOT) - 1) << (slot * SLOT))
