@@ -7,20 +7,20 @@ use crate::show::matrix::Cell;
 
 /// What a page says of results, besides figure and table.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Story {
+pub struct Findings {
     /// Whether our filter is the one that others are compared with.
     pub(crate) is_of_ours: bool,
     /// Sentences to compare with the paper's.
     pub(crate) headlines: Vec<String>,
     /// What the data say of other subjects.
-    pub(crate) findings: Vec<Finding>,
+    pub(crate) comparisons: Vec<Finding>,
     /// The cells of the page's matrix.
     pub(crate) cells: Vec<Cell>,
     /// What else the data say.
     pub(crate) sentences: Vec<String>,
 }
 
-impl Story {
+impl Findings {
     pub(crate) fn of(sentences: Vec<String>) -> Self {
         Self {
             sentences,

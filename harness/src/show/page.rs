@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::findings::{Finding, Story};
+use super::findings::{Finding, Findings};
 use super::matrix::{self, Entry};
 use crate::results::statistics::distinct;
 use crate::results::verdict::FEWEST;
@@ -20,7 +20,7 @@ pub(crate) struct Section {
     /// A note that rows are missing, if they are.
     pub(crate) missing: Option<String>,
     /// What the data say.
-    pub(crate) story: Story,
+    pub(crate) findings: Findings,
     pub(crate) sheet: Option<Sheet>,
     /// Files beside the page.
     pub(crate) files: Vec<String>,
@@ -46,10 +46,10 @@ nav li { margin: 0.1rem 0; }
 
 /// Renders the page of these sections, with the reasons why files were left out.
 pub(crate) fn render(sections: &[Section], left_out: &[String]) -> String {
-    let headline = (sections.iter()).find(|section| !section.story.headlines.is_empty());
+    let headline = (sections.iter()).find(|section| !section.findings.headlines.is_empty());
     let sources: Vec<_> = sections.iter().map(source).collect();
     let entries = sections.iter().zip(&sources).flat_map(|(section, source)| {
-        section.story.cells.iter().map(|cell| Entry {
+        section.findings.cells.iter().map(|cell| Entry {
             section: &section.name,
             source,
             cell,
@@ -82,7 +82,7 @@ pub(crate) fn render(sections: &[Section], left_out: &[String]) -> String {
                 @if let Some(section) = headline {
                     h2 { "The headline" }
                     p { a href=(format!("#{}", section.name)) { (titled(section, sections)) } }
-                    ul { @for line in &section.story.headlines { li { (line) } } }
+                    ul { @for line in &section.findings.headlines { li { (line) } } }
                 }
                 (losses(sections, &matrix))
                 nav {
@@ -139,12 +139,12 @@ fn losses(sections: &[Section], matrix: &[Entry]) -> Markup {
         })
     };
     let lost = |section: &Section| -> Vec<Finding> {
-        let findings = section.story.findings.iter();
+        let findings = section.findings.comparisons.iter();
         let lost = findings.filter(|finding| finding.is_loss() && !is_shown(section, finding));
         lost.cloned().collect()
     };
     let lost: Vec<_> = (sections.iter())
-        .filter(|section| section.story.is_of_ours)
+        .filter(|section| section.findings.is_of_ours)
         .map(|section| (section, lost(section)))
         .filter(|(_, findings)| !findings.is_empty())
         .collect();
@@ -168,16 +168,16 @@ fn describe(section: &Section, title: &str) -> Markup {
         @if !section.question.is_empty() { p.question { (section.question) } }
         @if let Some(missing) = &section.missing { p.lost { (missing) } }
         div.figure { (PreEscaped(&section.figure)) }
-        @for line in &section.story.headlines { p { (line) } }
-        @for line in &section.story.sentences { p { (line) } }
-        @let cases = cases(&section.story.findings);
+        @for line in &section.findings.headlines { p { (line) } }
+        @for line in &section.findings.sentences { p { (line) } }
+        @let cases = cases(&section.findings.comparisons);
         @if !cases.is_empty() {
             details open[cases.len() < 5] {
                 summary { "What the data say" }
                 @for case in cases {
                     h3 { (case) }
                     ul {
-                        @for finding in section.story.findings.iter().filter(|finding| finding.case == case) {
+                        @for finding in section.findings.comparisons.iter().filter(|finding| finding.case == case) {
                             li.lost[finding.is_loss()] { (finding.text) }
                         }
                     }
@@ -247,11 +247,11 @@ mod tests {
         Section {
             name: name.into(),
             title: name.into(),
-            story: Story {
+            findings: Findings {
                 is_of_ours: true,
-                findings: vec![finding],
+                comparisons: vec![finding],
                 cells: vec![cell],
-                ..Story::default()
+                ..Findings::default()
             },
             ..Section::default()
         }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use super::kinds::{NoResults, Rows, read_any};
 use crate::results::verdict::Judge;
 use crate::show::files;
-use crate::show::findings::Story;
+use crate::show::findings::Findings;
 use crate::show::outputs::Outputs;
 use crate::show::page::{self, Section};
 use crate::show::sidecar::Sidecar;
@@ -77,13 +77,13 @@ pub fn write(directory: &Path) -> Result<Written> {
     let judged = Judge::of_page(|judge| {
         let of = |(rows, section): &(Box<dyn Rows>, Section)| {
             let sidecar = section.sidecar.as_ref();
-            (rows.story(sidecar, judge), rows.sheet(sidecar, judge))
+            (rows.findings(sidecar, judge), rows.sheet(sidecar, judge))
         };
         read.iter().map(of).collect::<Vec<_>>()
     });
     let (_, mut sections): (Vec<_>, Vec<_>) = read.into_iter().unzip();
-    for (section, (story, sheet)) in sections.iter_mut().zip(judged) {
-        (section.story, section.sheet) = (story, sheet);
+    for (section, (findings, sheet)) in sections.iter_mut().zip(judged) {
+        (section.findings, section.sheet) = (findings, sheet);
     }
     notes = (notes.iter().map(|why| format!("left out: {why}"))).collect();
     notes.extend(sections.iter().filter_map(|section| {
@@ -132,7 +132,7 @@ fn section(csv: &Path) -> Result<(Box<dyn Rows>, Section)> {
         question: run.map_or_else(String::new, |run| run.question.clone()),
         figure: figure(&*rows, &outputs, described)?,
         missing: described.and_then(|sidecar| rows.missing(sidecar)),
-        story: Story::default(),
+        findings: Findings::default(),
         sheet: None,
         files: names.collect(),
         name,

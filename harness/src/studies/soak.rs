@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::results::rows::{Record, bounded, columns};
 use crate::results::verdict::Judge;
-use crate::show::findings::Story;
+use crate::show::findings::Findings;
 use crate::show::sheet::{Column, Sheet};
 use crate::show::sidecar::Sidecar;
 use crate::studies::study::Presented;
@@ -127,7 +127,7 @@ impl Presented for Vec<Row> {
         ))
     }
 
-    fn story(&self, _: Option<&Sidecar>, _: &Judge) -> Story {
+    fn findings(&self, _: Option<&Sidecar>, _: &Judge) -> Findings {
         let all: Vec<_> = self.iter().collect();
         let sentence = format!(
             "{} were made, of {} in {}, at {} ({}); violations: {}; parts of histories that could not be \
@@ -140,7 +140,7 @@ impl Presented for Vec<Row> {
             violations(&all),
             grouped(undecided(self)),
         );
-        Story::of(vec![sentence])
+        Findings::of(vec![sentence])
     }
 }
 

@@ -16,7 +16,7 @@ use crate::results::rows::{Columns, Record};
 use crate::results::verdict::Judge;
 use crate::run::ending::{Ending, stop_on_ctrl_c};
 use crate::show::chart::Figure;
-use crate::show::findings::Story;
+use crate::show::findings::Findings;
 use crate::show::outputs::{self, Outputs};
 use crate::show::print::{note, say};
 use crate::show::progress;
@@ -72,7 +72,7 @@ pub trait Presented {
     }
 
     /// Returns what the rows say, in sentences.
-    fn story(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Story;
+    fn findings(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Findings;
 }
 
 /// A measurement that has a command of its own. Its fields are the options of the command, and are

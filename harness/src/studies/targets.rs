@@ -17,7 +17,7 @@ use crate::results::record;
 use crate::results::rows::{Record, columns};
 use crate::results::statistics::{Axis, Case, Results, distinct};
 use crate::results::verdict::{self, INTERVAL, Judge, Marks, Verdict};
-use crate::show::findings::Story;
+use crate::show::findings::Findings;
 use crate::show::outputs;
 use crate::show::sheet::{Column, Sheet};
 use crate::show::sidecar::{Run, Sidecar};
@@ -199,7 +199,7 @@ impl Presented for Vec<Row> {
         Some(Sheet::of(lead, self, &columns, notes))
     }
 
-    fn story(&self, _: Option<&Sidecar>, _: &Judge) -> Story {
+    fn findings(&self, _: Option<&Sidecar>, _: &Judge) -> Findings {
         let pairs = distinct(self.iter().map(Row::pair));
         let sentence = |pair: &(&str, &str)| {
             let rows: Vec<_> = self.iter().filter(|row| row.pair() == *pair).collect();
@@ -225,7 +225,7 @@ impl Presented for Vec<Row> {
                 tally(rows.iter().copied()),
             )
         };
-        Story::of(pairs.iter().map(sentence).collect())
+        Findings::of(pairs.iter().map(sentence).collect())
     }
 }
 

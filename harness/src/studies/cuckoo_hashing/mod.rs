@@ -7,8 +7,8 @@
 //! load to the next, so that each ratio compares measurements adjacent in time. Every answer is
 //! checked against the expected one.
 
+mod report;
 mod run;
-mod shown;
 
 use anyhow::{Result, ensure};
 use rand::rngs::SmallRng;

@@ -20,8 +20,8 @@
 //! clock starts.
 
 mod contenders;
+mod report;
 mod run;
-mod shown;
 
 use std::ops::ControlFlow;
 

@@ -5,7 +5,7 @@
 pub(crate) mod contest;
 #[cfg(feature = "steps")]
 mod exchanges;
-mod shown;
+mod report;
 
 use std::ops::ControlFlow;
 use std::time::Duration;

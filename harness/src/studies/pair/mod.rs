@@ -3,7 +3,7 @@
 //! process to process by more than turns differ within it: so an interval is over processes.
 
 mod compared;
-mod shown;
+mod report;
 mod turns;
 
 use std::time::Duration;

@@ -16,7 +16,7 @@ use crate::results::rows::{Record, bounded, columns};
 use crate::results::summary::Summary;
 use crate::results::verdict::Judge;
 use crate::show::chart::{Figure, Line, Look};
-use crate::show::findings::Story;
+use crate::show::findings::Findings;
 use crate::show::sheet::{Column, Sheet};
 use crate::show::sidecar::{Run, Sidecar};
 use crate::studies::study::{Presented, Progress, Study, within};
@@ -281,7 +281,7 @@ impl Presented for Vec<Row> {
 
     /// Says how often each layout is wrong and what it costs, beside a Bloom filter that is wrong
     /// as often.
-    fn story(&self, _: Option<&Sidecar>, _: &Judge) -> Story {
+    fn findings(&self, _: Option<&Sidecar>, _: &Judge) -> Findings {
         let sentence = |row: &Row| {
             let bloom = -row.rate_theory.log2() * std::f64::consts::LOG2_E;
             format!(
@@ -293,7 +293,7 @@ impl Presented for Vec<Row> {
                 row.rate
             )
         };
-        Story::of(self.iter().map(sentence).collect())
+        Findings::of(self.iter().map(sentence).collect())
     }
 }
 

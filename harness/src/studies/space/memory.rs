@@ -20,7 +20,7 @@ use crate::results::rows::{Record, bounded, columns};
 use crate::results::summary::Summary;
 use crate::results::verdict::Judge;
 use crate::show::chart::{Axis, Figure, Line, Panel, Scale};
-use crate::show::findings::Story;
+use crate::show::findings::Findings;
 use crate::show::sheet::{Column, Sheet};
 use crate::show::sidecar::{Run, Sidecar};
 use crate::show::units::rounded;
@@ -330,7 +330,7 @@ impl Presented for Vec<Row> {
 
     /// Says what each structure takes and how often it is wrong at the highest load factor at which
     /// it holds all keys.
-    fn story(&self, _: Option<&Sidecar>, _: &Judge) -> Story {
+    fn findings(&self, _: Option<&Sidecar>, _: &Judge) -> Findings {
         let of_subjects = self.chunk_by(|a, b| a.subject == b.subject);
         let fullest = of_subjects.filter_map(|rows| {
             let whole = rows.iter().filter(|row| row.refused == 0);
@@ -348,7 +348,7 @@ impl Presented for Vec<Row> {
                 )),
             )
         };
-        Story::of(fullest.map(sentence).collect())
+        Findings::of(fullest.map(sentence).collect())
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::structures::{STRUCTURES, Structure};
 use crate::results::rows::{Record, columns};
 use crate::results::verdict::Judge;
-use crate::show::findings::Story;
+use crate::show::findings::Findings;
 use crate::show::sheet::{Column, Sheet};
 use crate::show::sidecar::{Run, Sidecar};
 use crate::studies::study::{Presented, Progress, Study};
@@ -191,8 +191,8 @@ impl Presented for Vec<Row> {
         Some(Sheet::of(lead, self, &columns, vec![allowed]))
     }
 
-    fn story(&self, _: Option<&Sidecar>, _: &Judge) -> Story {
-        Story::default()
+    fn findings(&self, _: Option<&Sidecar>, _: &Judge) -> Findings {
+        Findings::default()
     }
 }
 

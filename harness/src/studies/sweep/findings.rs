@@ -8,7 +8,7 @@ use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Results};
 use crate::results::summary::Summary;
 use crate::results::verdict::{Comparison, Judge, Verdict};
-use crate::show::findings::{Finding, Judged, Story, THROUGHPUT, clauses, reservation};
+use crate::show::findings::{Finding, Findings, Judged, THROUGHPUT, clauses, reservation};
 use crate::show::matrix::Cell;
 use crate::show::sidecar::Sidecar;
 use crate::show::units::duration;
@@ -19,23 +19,23 @@ use crate::wording::{counted, noun};
 use crate::workload::latency::percent;
 
 /// Returns what the rows say.
-pub(super) fn story(rows: &[Row], sidecar: Option<&Sidecar>, judge: &Judge) -> Story {
+pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>, judge: &Judge) -> Findings {
     let results = &Results::of(rows);
     let title = |case: &Case| panel_title(results, case, sidecar);
-    let mut story = Story::default();
+    let mut findings = Findings::default();
     if results.timed() {
-        story.sentences = of_latency(results, sidecar, title);
-        story.sentences.extend(of_chains(results, title));
+        findings.sentences = of_latency(results, sidecar, title);
+        findings.sentences.extend(of_chains(results, title));
     } else if of_copies(results) {
-        story.sentences = vec![of_itself(results, judge)];
+        findings.sentences = vec![of_itself(results, judge)];
     } else if rows.iter().any(|row| row.frozen > 0) {
-        story.sentences = of_frozen(results, title);
+        findings.sentences = of_frozen(results, title);
     } else {
-        story.is_of_ours = results.subjects().first() == Some(&OURS);
-        story.headlines = headlines(results, judge);
-        of_throughput(results, judge, title, &mut story);
+        findings.is_of_ours = results.subjects().first() == Some(&OURS);
+        findings.headlines = headlines(results, judge);
+        of_throughput(results, judge, title, &mut findings);
     }
-    story
+    findings
 }
 
 /// Whether all subjects are copies of the first.
@@ -104,14 +104,14 @@ fn of_throughput(
     results: &Results,
     judge: &Judge,
     title: impl Fn(&Case) -> String,
-    story: &mut Story,
+    findings: &mut Findings,
 ) {
     let subjects = results.subjects();
     let Some((first, others)) = subjects.split_first() else {
         return;
     };
     for case in results.cases() {
-        let in_matrix = story.is_of_ours && results.axis() == Axis::Threads;
+        let in_matrix = findings.is_of_ours && results.axis() == Axis::Threads;
         let shown = if in_matrix && case.simulated.is_empty() {
             results.one_and_all(&case)
         } else {
@@ -128,7 +128,7 @@ fn of_throughput(
             if at.is_empty() {
                 continue;
             }
-            story.cells.extend((at.iter()).filter_map(|of| {
+            findings.cells.extend((at.iter()).filter_map(|of| {
                 shown.contains(&of.place).then_some(())?;
                 Some(Cell {
                     workload: title(&case),
@@ -140,7 +140,7 @@ fn of_throughput(
                 })
             }));
             let lost = at.iter().filter(|of| of.verdict == Verdict::Slower);
-            story.findings.push(Finding {
+            findings.comparisons.push(Finding {
                 case: title(&case),
                 other: (*other).to_owned(),
                 lost_at: lost.map(|of| of.place).collect(),

@@ -21,7 +21,7 @@ use crate::results::file;
 use crate::results::record::Row;
 use crate::results::verdict::Judge;
 use crate::show::chart::Figure;
-use crate::show::findings::Story;
+use crate::show::findings::Findings;
 use crate::show::outputs::Outputs;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
@@ -39,11 +39,11 @@ impl Presented for Vec<Row> {
         (!variants::is_varied(self)).then(|| figure::of(self, sidecar))
     }
 
-    fn story(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Story {
+    fn findings(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Findings {
         if variants::is_varied(self) {
-            return Story::default();
+            return Findings::default();
         }
-        findings::story(self, sidecar, judge)
+        findings::of(self, sidecar, judge)
     }
 }
 

@@ -100,7 +100,7 @@ fn numbers(mark: &str, judge: &Judge, directory: &Path) -> Result<String> {
             let sheet = rows.sheet(sidecar.as_ref(), judge);
             return Ok(markdown(&sheet.with_context(lacks)?));
         }
-        let findings = rows.story(sidecar.as_ref(), judge);
+        let findings = rows.findings(sidecar.as_ref(), judge);
         ensure!(!findings.sentences.is_empty(), lacks());
         let lines = findings.sentences.iter().map(|line| format!("- {line}"));
         return Ok(lines.collect::<Vec<_>>().join("\n"));

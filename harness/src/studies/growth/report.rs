@@ -6,7 +6,7 @@ use super::{OURS, RIVALS, Row};
 use crate::results::statistics::Results;
 use crate::results::verdict::{INTERVAL, Judge, Marks};
 use crate::show::chart::{Axis, Figure, Line, Look, Panel, Scale};
-use crate::show::findings::{Finding, Judged, Story, THROUGHPUT, Words, clauses};
+use crate::show::findings::{Finding, Findings, Judged, THROUGHPUT, Words, clauses};
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 use crate::show::units::{BANDS, duration, rounded};
@@ -175,19 +175,19 @@ impl Presented for Vec<Row> {
 
     /// Compares the filter that grows with each rival at a few sizes of the set, except for latencies
     /// that the clock cannot tell from none.
-    fn story(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Story {
+    fn findings(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Findings {
         let results = Results::along((), self);
-        let mut story = Story {
+        let mut findings = Findings {
             is_of_ours: true,
-            ..Story::default()
+            ..Findings::default()
         };
         for rival in RIVALS {
             for quantity in PANELS.into_iter().chain([ELAPSED]) {
                 let finding = finding(quantity, rival, results, sidecar, judge);
-                story.findings.extend(finding);
+                findings.comparisons.extend(finding);
             }
         }
-        story
+        findings
     }
 }
 

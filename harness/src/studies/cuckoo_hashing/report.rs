@@ -5,7 +5,7 @@ use crate::results::statistics::Results;
 use crate::results::summary::Summary;
 use crate::results::verdict::{INTERVAL, Judge, Marks, Verdict};
 use crate::show::chart::{Axis, Figure, Guide, Line, Panel, Scale};
-use crate::show::findings::Story;
+use crate::show::findings::Findings;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 use crate::show::units::{BARS, rounded};
@@ -83,7 +83,7 @@ impl Presented for Vec<Row> {
 
     /// Says where SmartCuckoo is faster than plain cuckoo hashing under each mix, and where it is
     /// slower.
-    fn story(&self, _: Option<&Sidecar>, judge: &Judge) -> Story {
+    fn findings(&self, _: Option<&Sidecar>, judge: &Judge) -> Findings {
         let results = Results::along((), self);
         let sentence = |mix: String| {
             let at = |load| {
@@ -101,7 +101,7 @@ impl Presented for Vec<Row> {
             let compared: Vec<_> = results.places(&mix).into_iter().filter_map(at).collect();
             format!("{SMART} over {PLAIN}, mix {mix}: {}.", compared.join(", "))
         };
-        Story::of(results.cases().into_iter().map(sentence).collect())
+        Findings::of(results.cases().into_iter().map(sentence).collect())
     }
 }
 

@@ -6,7 +6,7 @@ use crate::results::statistics::distinct;
 use crate::results::summary::Summary;
 use crate::results::verdict::Judge;
 use crate::show::chart::{Axis, Figure, Guide, Line, Panel, Scale};
-use crate::show::findings::Story;
+use crate::show::findings::Findings;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 use crate::show::units::rounded;
@@ -97,7 +97,7 @@ impl Presented for Vec<Row> {
         Some(Figure::new("Pairs", caption, panels, sidecar))
     }
 
-    fn story(&self, _: Option<&Sidecar>, _: &Judge) -> Story {
+    fn findings(&self, _: Option<&Sidecar>, _: &Judge) -> Findings {
         let all = compared::all(self);
         let sentence = |&subject: &&str| {
             let of: Vec<_> = all.iter().filter(|of| of.subject == subject).collect();
@@ -131,11 +131,11 @@ impl Presented for Vec<Row> {
             .iter()
             .filter(|subject| **subject != itself(&self[0].first))
             .map(sentence);
-        Story {
+        Findings {
             is_of_ours: self[0].first == FIRST,
             headlines: sentences.by_ref().take(1).collect(),
             sentences: sentences.collect(),
-            ..Story::default()
+            ..Findings::default()
         }
     }
 }

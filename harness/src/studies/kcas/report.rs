@@ -5,7 +5,7 @@ use super::contest::{OWN_WORDS, SHARED_WORDS, Workload};
 use crate::results::statistics::{InRounds, Results};
 use crate::results::verdict::{INTERVAL, Judge, Marks, Verdict};
 use crate::show::chart::{Axis, Figure, Line, Panel, Scale};
-use crate::show::findings::Story;
+use crate::show::findings::Findings;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 use crate::show::units::{BARS, rounded};
@@ -81,7 +81,7 @@ impl Presented for Vec<Row> {
 
     /// Says, for each workload and each other engine, in how many cases of threads and words ours is
     /// ahead.
-    fn story(&self, _: Option<&Sidecar>, judge: &Judge) -> Story {
+    fn findings(&self, _: Option<&Sidecar>, judge: &Judge) -> Findings {
         let results = Results::along((), self);
         let engines = engines(&results);
         let mut sentences = Vec::new();
@@ -91,7 +91,7 @@ impl Presented for Vec<Row> {
                 sentences.extend(sentence(&results, workload.label(), names, judge));
             }
         }
-        Story::of(sentences)
+        Findings::of(sentences)
     }
 }
 
