@@ -297,22 +297,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frozen_threads_need_a_build_with_steps() {
-        let experiment = Experiment::parse(GOOD).unwrap();
-        assert_eq!(experiment.frozen, [0]);
-        assert!(experiment.check_build().is_ok());
-        let frozen = GOOD.replace("seed ", "frozen = [0, 2]\nseed ");
-        let experiment = Experiment::parse(&frozen).unwrap();
-        assert_eq!(experiment.frozen, [0, 2]);
-        let checked = experiment.check_build().map_err(|error| error.to_string());
-        assert_eq!(checked.is_ok(), cfg!(feature = "steps"), "{checked:?}");
-        if let Err(error) = checked {
-            let command = "--features steps -- sweep experiments/tiny.toml";
-            assert!(error.contains(command), "{error}");
-        }
-    }
-
-    #[test]
     fn short_fills_on_more_threads_than_cores_are_warned_of() {
         let warning = |text: &str, cores| Experiment::parse(text).unwrap().warning(cores);
         let fill = GOOD.to_owned() + "\n[[workload]]\nkind = 'insert'\nload = 0.9";
@@ -326,25 +310,5 @@ mod tests {
         assert_eq!(warning(GOOD, 1), None, "no fill");
         assert_eq!(warning(&fill.replace("1000", "1000000"), 1), None);
         assert!(warning(&fill.replace("1000", "999999"), 1).is_some());
-    }
-
-    #[test]
-    fn unknown_subjects_list_the_known_ones() {
-        let experiment = Experiment::parse(GOOD).unwrap();
-        assert!(experiment.check_subjects(&Registry::standard()).is_ok());
-        let error = experiment.check_subjects(&Registry::new()).unwrap_err();
-        let error = format!("{error:#}");
-        assert!(
-            error.contains("`subjects`: unknown subject \"lock-free\""),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn sizes_beyond_memory_are_refused() {
-        let experiment = Experiment::parse(GOOD).unwrap();
-        assert!(experiment.check_memory(1_000 * BYTES_PER_KEY).is_ok());
-        let error = experiment.check_memory(1_000 * BYTES_PER_KEY - 1);
-        assert!(error.unwrap_err().to_string().contains("`keys`"));
     }
 }

@@ -164,8 +164,7 @@ pub(super) fn first_repeated<T: PartialEq>(list: &[T]) -> Option<&T> {
 
 #[cfg(test)]
 mod tests {
-    use crate::experiment::Experiment;
-    use crate::experiment::testing::{GOOD, TARGET, complaint};
+    use crate::experiment::testing::{TARGET, complaint};
 
     #[test]
     fn impossible_values_name_their_field_and_what_is_allowed() {
@@ -237,38 +236,5 @@ mod tests {
             let error = complaint(parts[0], parts[1]);
             assert!(error.contains(parts[2]), "{line}: {error}");
         }
-    }
-
-    #[test]
-    fn all_problems_are_reported_at_once() {
-        let text = "name = 'tiny'\nrounds = 0\nseconds = 0\nthreads = [0]\nkeys = 1";
-        let error = Experiment::parse(text).unwrap_err().to_string();
-        for field in [
-            "rounds", "seconds", "threads", "keys", "subjects", "workload",
-        ] {
-            assert!(
-                error.contains(&format!("field `{field}`: ")),
-                "{field}: {error}"
-            );
-        }
-        assert!(
-            !error.contains("`seed`") && !error.contains("`title`"),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn a_latency_is_of_the_closed_loop_and_of_other_rates() {
-        let timed = GOOD.replace("seed ", "latency = { offered = [0.5] }\nseed ");
-        let offered = |text: &str| {
-            Experiment::parse(text)
-                .unwrap()
-                .offered()
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(
-            (offered(&timed), offered(GOOD)),
-            (vec![0.0, 0.5], vec![0.0])
-        );
     }
 }

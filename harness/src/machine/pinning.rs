@@ -170,16 +170,4 @@ mod tests {
             assert_eq!(left.join().unwrap(), (true, vec![id]));
         }
     }
-
-    #[test]
-    fn the_description_tells_what_was_done() {
-        let Some(&first) = usable().first() else {
-            return;
-        };
-        let of = |policy| Cores::ordered(policy).describe();
-        assert!(of(Policy::Cores).contains("(policy cores)"));
-        assert!(of(Policy::None).contains("not bound"));
-        let one = Cores::chosen(&[first]).unwrap().describe();
-        assert!(one.starts_with("1 hardware thread on 1 physical core of 1 NUMA node;"));
-    }
 }

@@ -226,15 +226,6 @@ mod tests {
     }
 
     #[test]
-    fn nodes_packages_and_cores_are_read() {
-        let threads = describe_in(server(&[]).path(), &[13, 2]);
-        let found = threads
-            .iter()
-            .map(|of| (of.id, of.node, of.package, of.core));
-        assert!(found.eq([(13, 1, 1, 5), (2, 0, 0, 2)]));
-    }
-
-    #[test]
     fn every_policy_has_its_order() {
         // Which hardware threads may be used, which are offline, and the order.
         for (policy, ids, offline, expected) in [
@@ -278,20 +269,6 @@ mod tests {
     }
 
     #[test]
-    fn siblings_may_also_be_neighbours() {
-        let system = tempfile::tempdir().unwrap();
-        for id in 0..4 {
-            let topology = system.path().join(format!("cpu/cpu{id}/topology"));
-            fs::create_dir_all(&topology).unwrap();
-            let siblings = ["0-1", "2-3"][id / 2];
-            fs::write(topology.join("thread_siblings_list"), siblings).unwrap();
-        }
-        let threads = Policy::Cores.order(describe_in(system.path(), &[0, 1, 2, 3]));
-        let ids: Vec<_> = threads.iter().map(|thread| thread.id).collect();
-        assert_eq!(ids, [0, 2, 1, 3]);
-    }
-
-    #[test]
     fn without_topology_nothing_is_shared() {
         let nowhere = tempfile::tempdir().unwrap();
         let threads = describe_in(nowhere.path(), &[1, 3]);
@@ -309,16 +286,6 @@ mod tests {
         assert_eq!(lines.len(), 8);
         assert_eq!(lines[0], "node 0, package 0: hardware threads 0");
         assert_eq!(lines[7], "node 1, package 1: hardware threads 7,15");
-    }
-
-    #[test]
-    fn policies_are_known_by_name() {
-        for (policy, name) in Policy::ALL {
-            assert_eq!(Policy::named(name), Ok(policy));
-            assert_eq!(policy.to_string(), name);
-        }
-        let error = Policy::named("spread").unwrap_err();
-        assert!(error.contains("\"cores\", \"compact\""), "{error}");
     }
 
     #[test]

@@ -126,54 +126,6 @@ mod tests {
     }
 
     #[test]
-    fn resume_continues_after_the_last_whole_row() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("rows.csv");
-        Writer::create(&path).unwrap().write(&row()).unwrap();
-        let whole = std::fs::read_to_string(&path).unwrap();
-        let second = Row { round: 2, ..row() };
-        for torn in ["", "tiny,lock-free,lookup-hit,2,0,2,fal"] {
-            std::fs::write(&path, format!("{whole}{torn}")).unwrap();
-            let (mut writer, cut) = Writer::resume(&path).unwrap();
-            assert_eq!(cut, torn);
-            assert_eq!(read(&path).unwrap(), [row()]);
-            writer.write(&second).unwrap();
-            assert_eq!(read(&path).unwrap(), [row(), second.clone()]);
-        }
-        for torn in ["", "experiment,sub"] {
-            std::fs::write(&path, torn).unwrap();
-            let (mut writer, cut) = Writer::resume(&path).unwrap();
-            assert_eq!(cut, torn);
-            writer.write(&second).unwrap();
-            assert_eq!(read(&path).unwrap(), std::slice::from_ref(&second));
-        }
-    }
-
-    #[test]
-    fn an_existing_file_is_never_overwritten_nor_given_impossible_rows() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("rows.csv");
-        let mut writer = Writer::create(&path).unwrap();
-        writer.write(&row()).unwrap();
-        assert!(Writer::<Row>::create(&path).is_err());
-        let impossible = Row {
-            mops: f64::NAN,
-            ..row()
-        };
-        let error = format!("{:#}", writer.write(&impossible).unwrap_err());
-        assert!(error.contains("`mops`"), "{error}");
-        assert_eq!(read(&path).unwrap(), [row()]);
-    }
-
-    #[test]
-    fn older_files_are_read() {
-        let old = "experiment,subject,workload,threads,round,oversubscribed,pinned,load_factor,keys,slots,\
-                   memory_bytes,operations,refused,seconds,mops\n\
-                   tiny,lock-free,lookup-hit,2,1,false,true,0.92,1000,1088,2176,50000,0,0.01,5.0\n";
-        assert_eq!(read_text(old).unwrap(), [row()]);
-    }
-
-    #[test]
     fn errors_name_line_and_column() {
         let good = "tiny,lock-free,lookup-hit,2,0,1,false,true,0.92,1000,1088,2176,50000,0,0.01,5.0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,,0";
         let header = header();

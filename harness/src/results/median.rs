@@ -94,13 +94,6 @@ mod tests {
     }
 
     #[test]
-    fn an_infinite_value_is_one_like_any_other() {
-        let mut values = vec![1.0; 12];
-        values.push(f64::INFINITY);
-        assert_eq!(interval(&mut values), Some((1.0, 1.0)));
-    }
-
-    #[test]
     fn the_test_counts_sides() {
         let all_above = [1.1; 9];
         assert_eq!(sign_test(&all_above), 2.0 / 512.0);

@@ -205,18 +205,6 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_an_error_and_holds_up_nobody() {
-        let cores = &Cores::detect();
-        let crew = Crew::new(cores, 2);
-        let work = |member: Member| {
-            assert!(member.thread > 0, "this thread panics on purpose");
-            member.arrival.wait();
-        };
-        let error = crew.run(&work, |_, arrival| arrival.wait()).unwrap_err();
-        assert_eq!(error.to_string(), "a thread panicked");
-    }
-
-    #[test]
     fn threads_that_do_not_end_are_counted() {
         let cores = &Cores::detect();
         let (crew, released) = (Crew::new(cores, 3), AtomicBool::new(false));

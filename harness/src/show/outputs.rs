@@ -190,24 +190,6 @@ impl Written {
 mod tests {
     use super::*;
 
-    #[test]
-    fn earlier_results_are_renamed_together() {
-        let directory = tempfile::tempdir().unwrap();
-        let directory = directory.path().join("made/here");
-        for run in 0..3 {
-            let files = Outputs::reserve(&directory, "demo").unwrap();
-            for path in files.paths() {
-                assert!(!path.exists());
-                fs::write(path, run.to_string()).unwrap();
-            }
-        }
-        for (name, run) in [("demo.1", "0"), ("demo.2", "1"), ("demo", "2")] {
-            for path in Outputs::beside(&directory.join(format!("{name}.csv"))).paths() {
-                assert_eq!(fs::read_to_string(path).unwrap(), run, "{}", path.display());
-            }
-        }
-    }
-
     /// The feature makes all measurements slow.
     #[test]
     fn a_build_that_simulates_does_not_measure() {

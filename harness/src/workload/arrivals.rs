@@ -65,12 +65,4 @@ mod tests {
     fn at_a_rate_of_zero_nothing_is_ever_due() {
         assert_eq!(moments(0.0, 3), [u64::MAX; 3]);
     }
-
-    #[test]
-    fn gaps_are_exponential() {
-        let moments = moments(1e5, Arrivals::GAPS);
-        let longer = moments.windows(2).filter(|pair| pair[1] - pair[0] > 10_000);
-        let share = longer.count() as f64 / moments.len() as f64;
-        assert!((share - (-1_f64).exp()).abs() < 0.012, "{share}");
-    }
 }

@@ -334,26 +334,6 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_copied_in_the_order_of_their_indices() {
-        let indices = [3, 0, 3, 998];
-        let text = file(numbered(1_000).as_bytes());
-        let source = KeySource::from_file(text.path(), 400, 1).unwrap();
-        let (Keys::Lines(all), Keys::Lines(copied)) =
-            (source.keys(), source.keys().copied(&indices))
-        else {
-            panic!("keys of a file are lines");
-        };
-        assert_eq!(copied.len(), indices.len());
-        for (at, &index) in indices.iter().enumerate() {
-            assert_eq!(copied.get(at), all.get(index));
-        }
-        let Keys::Numbers(numbers) = Keys::Numbers(vec![5, 6, 7, 8]).copied(&indices[..3]) else {
-            panic!("numbers stay numbers");
-        };
-        assert_eq!(numbers, [8, 5, 8]);
-    }
-
-    #[test]
     fn an_endless_line_is_an_error_that_names_it() {
         let longest = "x".repeat(MAX_LINE);
         let good = file(format!("{}{longest}\r\n", numbered(1_000)).as_bytes());

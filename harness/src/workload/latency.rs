@@ -246,15 +246,4 @@ mod tests {
         assert_eq!((one.all().count(), one.chains.count()), (4_000, 1));
         assert_eq!(one.chains.within(1.0), 1, "not taken for none");
     }
-
-    #[test]
-    fn the_description_has_loops_and_cost() {
-        let (spent, shown) = (50.4, 21);
-        let text = latency("offered = [0.6]")
-            .unwrap()
-            .describe(&Cost { spent, shown });
-        for part in ["every operation", "at 60 % of", "costs 50 ns", "show 21 ns"] {
-            assert!(text.contains(part), "{text}");
-        }
-    }
 }

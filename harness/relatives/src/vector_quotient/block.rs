@@ -21,21 +21,16 @@ use std::sync::atomic::fence;
 use subject::spin::{Held, Spin};
 use subject::sync::AtomicU64;
 
-use super::instructions::Instructions;
+use super::instructions::{Instructions, Line};
 use super::mini_filter::{Run, SLOTS, TAG_WORDS, insert_tag, remove_tag, taken};
 
 /// The lowest bit of the version: set while a block is held.
 const LOCK: u64 = 1 << (SLOTS % 8 * 8);
 
-/// A cache line that threads take and free.
+/// A cache line that threads take and free: the slots, the version, and then the slots of each
+/// bucket.
 #[derive(Debug, Default)]
-#[repr(C, align(64))]
-pub(super) struct Block {
-    /// The slots, and then the version.
-    pub(super) tags: [AtomicU64; TAG_WORDS],
-    /// The slots of each bucket.
-    runs: [AtomicU64; 2],
-}
+pub(super) struct Block(Line);
 
 /// What a lookup looks for in a block.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +68,7 @@ impl Block {
     /// Returns the word with the version.
     #[inline]
     fn last(&self) -> &AtomicU64 {
-        &self.tags[TAG_WORDS - 1]
+        &self.0.0[TAG_WORDS - 1]
     }
 
     /// Returns a word with the version at this moment.
@@ -97,7 +92,7 @@ impl Block {
     /// different moments.
     #[inline(always)]
     fn runs(&self) -> u128 {
-        let [low, high] = self.runs.each_ref().map(|word| word.load(Relaxed));
+        let [low, high] = [0, 1].map(|half: usize| self.0.0[TAG_WORDS + half].load(Relaxed));
         u128::from(low) | u128::from(high) << 64
     }
 
@@ -113,7 +108,7 @@ impl Block {
     pub(super) fn find(&self, with: impl Instructions, wanted: Wanted) -> Option<Found> {
         let runs = self.runs();
         let run = with.run_of(wanted.bucket, runs);
-        let slot = with.find_tag(self, run, wanted.tag)?;
+        let slot = with.find_tag(&self.0, run, wanted.tag)?;
         Some(Found { runs, run, slot })
     }
 }
@@ -143,8 +138,8 @@ impl<'a> HeldBlock<'a> {
     /// Changes the tags, and then the runs.
     #[inline(always)]
     fn change(&self, runs: u128, change: impl FnOnce([u64; TAG_WORDS]) -> [u64; TAG_WORDS]) {
-        let Block { tags, runs: halves } = self.block();
-        let mut words = tags.each_ref().map(|word| word.load(Relaxed));
+        let (tags, halves) = self.block().0.0.split_at(TAG_WORDS);
+        let mut words = std::array::from_fn(|word| tags[word].load(Relaxed));
         let version = words[TAG_WORDS - 1] & !(LOCK - 1);
         words[TAG_WORDS - 1] &= LOCK - 1;
         words = change(words);

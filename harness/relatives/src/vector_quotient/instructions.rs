@@ -3,16 +3,21 @@
 //!
 //! - **Select.** `pdep` and a count of trailing zeros find a bucket in the runs (Pandey, Bender,
 //!   Johnson, *A Fast x86 Implementation of Select*, 2017).
-//! - **Compare.** One instruction compares all tags of a block (AVX-512), or two do (AVX2), while
-//!   the bucket is being found. Rust has no atomic load of a vector, so this one instruction is
-//!   written in assembly.
+//! - **Compare.** Two instructions compare all tags of a block (AVX2), while the bucket is being
+//!   found. Rust has no atomic load of a vector, so these are written in assembly.
 //!
 //! Processors of AMD before Zen 3 have `pdep` in microcode: there, the portable code is faster.
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::block::Block;
+use subject::sync::AtomicU64;
+
 use super::mini_filter::{self, Run};
+
+/// A cache line: words of tags first.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(super) struct Line(pub(super) [AtomicU64; 8]);
 
 /// Instructions for searches. A value is proof that this processor has them.
 pub(super) trait Instructions: Copy {
@@ -23,8 +28,8 @@ pub(super) trait Instructions: Copy {
     fn run_of(self, bucket: usize, runs: u128) -> Run;
 
     /// Finds the first slot of the run that holds the tag. Makes something up if the run was not
-    /// one of the block's, or the block changes.
-    fn find_tag(self, block: &Block, run: Run, tag: u8) -> Option<usize>;
+    /// one of the line's, or the line changes.
+    fn find_tag(self, line: &Line, run: Run, tag: u8) -> Option<usize>;
 }
 
 /// The instructions that every processor has.
@@ -43,8 +48,8 @@ impl Instructions for Portable {
     }
 
     #[inline(always)]
-    fn find_tag(self, block: &Block, run: Run, tag: u8) -> Option<usize> {
-        mini_filter::find_tag(run, tag, |word| block.tags[word].load(Relaxed))
+    fn find_tag(self, line: &Line, run: Run, tag: u8) -> Option<usize> {
+        mini_filter::find_tag(run, tag, |word| line.0[word].load(Relaxed))
     }
 }
 
@@ -54,8 +59,6 @@ pub(super) enum Processor {
     Portable(Portable),
     #[cfg(target_arch = "x86_64")]
     Avx2(x86::Avx2),
-    #[cfg(target_arch = "x86_64")]
-    Avx512(x86::Avx512),
 }
 
 /// Evaluates an expression with the instructions of a [`Processor`].
@@ -65,8 +68,6 @@ macro_rules! with_instructions {
             Processor::Portable($with) => $work,
             #[cfg(target_arch = "x86_64")]
             Processor::Avx2($with) => $work,
-            #[cfg(target_arch = "x86_64")]
-            Processor::Avx512($with) => $work,
         }
     };
 }
@@ -77,9 +78,7 @@ impl Processor {
     pub(super) fn available() -> impl Iterator<Item = Self> {
         let portable = std::iter::once(Self::Portable(Portable));
         #[cfg(target_arch = "x86_64")]
-        let all = portable
-            .chain(x86::Avx2::found().map(Self::Avx2))
-            .chain(x86::Avx512::found().map(Self::Avx512));
+        let all = portable.chain(x86::Avx2::found().map(Self::Avx2));
         #[cfg(not(target_arch = "x86_64"))]
         let all = portable;
         all
@@ -94,77 +93,52 @@ impl Processor {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::asm;
-    use std::arch::x86_64::{__m256i, __m512i, _mm256_set1_epi8, _mm512_set1_epi8, _pdep_u64};
+    use std::arch::x86_64::{__m256i, _mm256_set1_epi8, _pdep_u64};
     use std::hint::select_unpredictable;
 
     use kcas::steps::step;
 
-    use super::super::block::Block;
     use super::super::mini_filter::Run;
-    use super::Instructions;
+    use super::{Instructions, Line};
 
-    /// A type for instructions that this processor has, with functions compiled for them.
-    macro_rules! instructions {
-        ($(#[$doc:meta])* $name:ident, $features:literal, [$($feature:tt),*], $equal:ident) => {
-            $(#[$doc])*
-            #[derive(Clone, Copy, Debug)]
-            pub(in super::super) struct $name(());
+    /// AVX2, with `pdep`.
+    #[derive(Clone, Copy, Debug)]
+    pub(in super::super) struct Avx2(());
 
-            impl $name {
-                pub(super) fn found() -> Option<Self> {
-                    let found = true $(&& is_x86_feature_detected!($feature))*;
-                    found.then_some(Self(()))
-                }
-
-                #[target_feature(enable = $features)]
-                fn work<R>(work: impl FnOnce() -> R) -> R {
-                    work()
-                }
-
-                #[target_feature(enable = $features)]
-                #[inline]
-                fn run_of(bucket: usize, runs: u128) -> Run {
-                    run_of(bucket, runs)
-                }
-
-                #[target_feature(enable = $features)]
-                #[inline]
-                fn find_tag(block: &Block, run: Run, tag: u8) -> Option<usize> {
-                    first($equal(block, tag), run)
-                }
-            }
-
-            impl Instructions for $name {
-                #[inline(always)]
-                fn run<R>(self, work: impl FnOnce() -> R) -> R {
-                    // SAFETY: `found` alone makes `self`, and it has found these features.
-                    unsafe { Self::work(work) }
-                }
-
-                #[inline(always)]
-                fn run_of(self, bucket: usize, runs: u128) -> Run {
-                    // SAFETY: as above.
-                    unsafe { Self::run_of(bucket, runs) }
-                }
-
-                #[inline(always)]
-                fn find_tag(self, block: &Block, run: Run, tag: u8) -> Option<usize> {
-                    // SAFETY: as above.
-                    unsafe { Self::find_tag(block, run, tag) }
-                }
-            }
-        };
+    impl Avx2 {
+        pub(super) fn found() -> Option<Self> {
+            let found = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("popcnt");
+            found.then_some(Self(()))
+        }
     }
 
-    instructions!(
-        /// AVX2, with `pdep`.
-        Avx2, "avx2,bmi1,bmi2,popcnt", ["avx2", "bmi1", "bmi2", "popcnt"], equal_avx2
-    );
-    instructions!(
-        /// AVX-512BW, with `pdep`.
-        Avx512, "avx2,avx512bw,bmi1,bmi2,popcnt", ["avx512bw", "avx2", "bmi1", "bmi2", "popcnt"],
-        equal_avx512
-    );
+    impl Instructions for Avx2 {
+        #[inline(always)]
+        fn run<R>(self, work: impl FnOnce() -> R) -> R {
+            // SAFETY: `found` alone makes `self`, and it has found these features.
+            unsafe { run(work) }
+        }
+
+        #[inline(always)]
+        fn run_of(self, bucket: usize, runs: u128) -> Run {
+            // SAFETY: as above.
+            unsafe { run_of(bucket, runs) }
+        }
+
+        #[inline(always)]
+        fn find_tag(self, line: &Line, run: Run, tag: u8) -> Option<usize> {
+            // SAFETY: as above.
+            unsafe { first(equal(line, tag), run) }
+        }
+    }
+
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    fn run<R>(work: impl FnOnce() -> R) -> R {
+        work()
+    }
 
     /// [`mini_filter::run_of`](super::mini_filter::run_of).
     #[target_feature(enable = "bmi1,bmi2,popcnt")]
@@ -189,7 +163,7 @@ mod x86 {
         )
     }
 
-    /// Returns the first slot of the run among the bytes of the block with a one.
+    /// Returns the first slot of the run among the bytes of the line with a one.
     #[target_feature(enable = "bmi1,bmi2")]
     #[inline]
     fn first(bytes: u64, run: Run) -> Option<usize> {
@@ -200,37 +174,16 @@ mod x86 {
         (slots != 0).then(|| slot.wrapping_sub(1))
     }
 
-    /// Returns a one for each byte of the block that equals the tag.
-    #[target_feature(enable = "avx512bw")]
-    #[inline]
-    fn equal_avx512(block: &Block, tag: u8) -> u64 {
-        step();
-        let tags: __m512i = _mm512_set1_epi8(tag as i8);
-        let equal: u64;
-        // SAFETY: this reads 64 bytes, which is what a block has, at an aligned address, and writes
-        // no memory. Other threads may write the block meanwhile, by atomic stores. The number that
-        // comes of that is as good as any other, as the caller looks at the version; whatever it
-        // is, nothing unsafe depends on it.
-        unsafe {
-            asm!(
-                "vpcmpeqb {equal}, {tags}, zmmword ptr [{line}]",
-                equal = out(kreg) equal,
-                tags = in(zmm_reg) tags,
-                line = in(reg) block,
-                options(readonly, nostack, preserves_flags),
-            );
-        }
-        equal
-    }
-
-    /// Returns a one for each byte of the block that equals the tag.
+    /// Returns a one for each byte of the line that equals the tag.
     #[target_feature(enable = "avx2")]
     #[inline]
-    fn equal_avx2(block: &Block, tag: u8) -> u64 {
+    fn equal(line: &Line, tag: u8) -> u64 {
         step();
         let tags: __m256i = _mm256_set1_epi8(tag as i8);
         let (low, high): (u32, u32);
-        // SAFETY: as in `equal_avx512`, by halves.
+        // SAFETY: this reads the 64 bytes of the line, which is aligned, and writes no memory. Other
+        // threads may write it meanwhile, by atomic stores. The number that comes of that is as good
+        // as any other, as the caller looks at the version; nothing unsafe depends on it.
         unsafe {
             asm!(
                 "vpcmpeqb {half}, {tags}, ymmword ptr [{line}]",
@@ -239,7 +192,7 @@ mod x86 {
                 "vpmovmskb {high:e}, {half}",
                 half = out(ymm_reg) _,
                 tags = in(ymm_reg) tags,
-                line = in(reg) block,
+                line = in(reg) line,
                 low = out(reg) low,
                 high = lateout(reg) high,
                 options(readonly, nostack, preserves_flags),
@@ -283,7 +236,7 @@ mod tests {
         /// As they may be while another thread changes them.
         #[test]
         fn runs_of_no_block_are_no_danger(runs: u128, sparse: u128, tag: u8) {
-            let block = Block::default();
+            let line = Line::default();
             for runs in [runs, runs & sparse, runs | sparse, 0, u128::MAX, runs << 64, runs >> 64] {
                 for (processor, bucket) in Processor::available().flat_map(|it| (0..BUCKETS).map(move |b| (it, b))) {
                     let run = with_instructions!(processor, with => with.run_of(bucket, runs));
@@ -291,7 +244,7 @@ mod tests {
                         prop_assert_eq!(run, Portable.run_of(bucket, runs), "{:?}", processor);
                     }
                     // Whatever it finds.
-                    let _ = with_instructions!(processor, with => with.find_tag(&block, run, tag));
+                    let _ = with_instructions!(processor, with => with.find_tag(&line, run, tag));
                 }
             }
         }

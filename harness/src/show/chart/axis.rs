@@ -307,26 +307,3 @@ pub(super) fn beside(
         canvas.upwards((left - distance, middle), TEXT_SIZE, &axis.name);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn span(scale: Scale, values: &[f64]) -> Span {
-        Span::of(scale, values.iter().copied(), (0.0, 100.0))
-    }
-
-    #[test]
-    fn values_far_apart_get_a_logarithmic_axis() {
-        let is_logarithmic = |values: &[f64]| span(Scale::BySpread, values).logarithmic;
-        assert!(!is_logarithmic(&[1.0, 20.0]) && is_logarithmic(&[1.0, 20.1]));
-        assert!(!is_logarithmic(&[0.0, 20.1]), "there is no zero on it");
-    }
-
-    #[test]
-    fn there_are_as_many_numbers_as_have_room() {
-        let many = span(Scale::Logarithmic, &[1e-8, 1.0]);
-        assert_eq!(many.numbered(4.0).len(), 5);
-        assert_eq!(span(Scale::Linear, &[3.0]).place(3.0), 50.0);
-    }
-}

@@ -260,35 +260,3 @@ fn shifts(drawn: &[Drawn], distance: f64) -> Vec<f64> {
     let shift = |((x, _), of): ((f64, Drawn), &Drawn)| x - of.place.0;
     done.into_iter().zip(drawn).map(shift).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(line: usize, x: f64, top: f64, bottom: f64) -> Drawn {
-        Drawn {
-            line,
-            place: (x, top),
-            top,
-            bottom,
-            most: 10.0,
-        }
-    }
-
-    #[test]
-    fn only_overlapping_marks_are_moved() {
-        let all = [
-            at(0, 10.0, 0.0, 5.0),
-            at(0, 11.0, 0.0, 5.0),
-            at(1, 10.0, 20.0, 25.0),
-            at(2, 10.0, 4.0, 9.0),
-            at(2, 30.0, 4.0, 9.0),
-        ];
-        assert_eq!(shifts(&all, 4.0), [0.0, 0.0, 0.0, -4.0, 0.0]);
-        let alike = [0, 1, 2, 3].map(|line| at(line, 10.0, 0.0, 5.0));
-        assert_eq!(shifts(&alike, 4.0), [0.0, 4.0, -4.0, 8.0]);
-        // Without enough room, none stands where another does.
-        let close = alike.map(|of| Drawn { most: 3.0, ..of });
-        assert_eq!(shifts(&close, 4.0), [0.0, 3.0, -3.0, 1.5]);
-    }
-}

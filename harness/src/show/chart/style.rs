@@ -111,17 +111,6 @@ pub(super) fn styles(subjects: &[&str]) -> Vec<Style> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_subject_keeps_its_style_whatever_else_is_drawn() {
-        let alone = styles(&["segment-lock"])[0];
-        assert_eq!(styles(&["roofline", "mine", "segment-lock"])[2], alone);
-        let between = styles(&["lock-free", "segment-lock", "global-lock"]);
-        assert_eq!(between[1], alone);
-        // A ninth subject would have the colour of the first.
-        let ours = styles(&["lock-free"])[0];
-        assert_eq!(styles(&["atomic-cuckoo-filter", "lock-free"])[1], ours);
-    }
-
     /// Marks are small: where there are enough colours, nobody should need them.
     #[test]
     fn subjects_of_an_experiment_differ_in_colour() {

@@ -73,30 +73,3 @@ pub(super) fn wrap_title(text: &str, width: f64, size: f64) -> Vec<String> {
         _ => wrap(text, width, size),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_text_is_broken_between_words() {
-        let text = "one two three four five six";
-        let lines = wrap(text, text_width("one two three", 10.0), 10.0);
-        assert_eq!(lines, ["one two three", "four five six"]);
-        assert_eq!(wrap("", 100.0, 10.0), [""; 0]);
-        let parts = kept_together("load factor 0.9, 50 % lookup, 2 threads");
-        assert_eq!(
-            parts,
-            ["load", "factor", "0.9,", "50 % lookup,", "2 threads"]
-        );
-    }
-
-    #[test]
-    fn a_title_is_broken_before_its_brackets() {
-        let title = "Lookup, key present (load factor 0.9)";
-        let width = text_width("Lookup, key present (load", 10.0);
-        let lines = wrap_title(title, width, 10.0);
-        assert_eq!(lines, ["Lookup, key present", "(load factor 0.9)"]);
-        assert_eq!(wrap_title(title, 1000.0, 10.0), [title]);
-    }
-}

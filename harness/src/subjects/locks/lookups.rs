@@ -170,25 +170,3 @@ impl Version {
         (self.0.load(Ordering::Relaxed) ^ version) | (version & 1)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_version_changes_when_the_stripe_is_taken() {
-        let stripe = Version::default();
-        let before = stripe.now();
-        assert_eq!(stripe.change_since(before), 0);
-        assert!(stripe.try_take() && !stripe.try_take() && stripe.is_held());
-        let while_held = stripe.now();
-        assert!(
-            [before, while_held]
-                .iter()
-                .all(|&version| stripe.change_since(version) != 0)
-        );
-        stripe.free();
-        assert!(stripe.change_since(before) != 0 && !stripe.is_held());
-        assert_eq!(stripe.change_since(stripe.now()), 0);
-    }
-}
