@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::Experiment;
 use super::problems::first_repeated;
+use crate::workload::Workload;
 
 /// A file with several experiments.
 #[derive(Deserialize)]
@@ -60,6 +61,14 @@ fn complete(mut experiment: Experiment, written: toml::Table, name: &str) -> Res
     }
     if !written.contains_key("title") {
         experiment.title = experiment.name.clone();
+    }
+    if let Some(slots) = experiment.slots {
+        ensure!(
+            !written.contains_key("keys"),
+            "field `slots`: it says how many keys there are; leave out `keys`"
+        );
+        let loads = experiment.workloads.iter().map(Workload::load);
+        experiment.keys = vec![(slots as f64 * loads.fold(0.0, f64::max)) as usize];
     }
     experiment.as_written = written;
     experiment.validate()?;

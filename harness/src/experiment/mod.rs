@@ -72,9 +72,12 @@ pub struct Experiment {
     /// load factor and removes take as long as they take.
     pub seconds: f64,
     /// Distinct keys that fill a table to its load factor, at least 1,000; this sets the table's
-    /// size. Several numbers are several sizes, measured one after another.
+    /// size. Several numbers are several sizes, which take turns in each round.
     #[serde(deserialize_with = "one_or_several")]
     pub keys: Vec<usize>,
+    /// Slots of each table, in place of `keys`: they are the same at all load factors, where `keys` makes
+    /// a table the larger, the less it is filled.
+    pub slots: Option<usize>,
     /// The seed from which generated keys and every shuffle derive.
     pub seed: u64,
     /// The workloads, one panel of the figure each.
@@ -104,6 +107,7 @@ impl Default for Experiment {
             rounds: 9,
             seconds: 0.1,
             keys: vec![60_000],
+            slots: None,
             seed: 1,
             workloads: Vec::new(),
             pinning: Policy::default(),
@@ -210,7 +214,19 @@ impl Experiment {
         self.keys.iter().copied().max().unwrap_or_default()
     }
 
-    /// Returns an experiment for each size, in the order in which they are measured.
+    /// Returns the load factor to which all keys fill the tables of a workload: its own, or the highest of
+    /// all where tables have the same slots.
+    pub fn full_load(&self, workload: &Workload) -> f64 {
+        let loads = self.workloads.iter().filter(|_| self.slots.is_some());
+        loads.map(Workload::load).fold(workload.load(), f64::max)
+    }
+
+    /// Returns how many of these keys a workload fills its tables with.
+    pub fn residents(&self, workload: &Workload, keys: usize) -> usize {
+        (keys as f64 * (workload.load() / self.full_load(workload))).round() as usize
+    }
+
+    /// Returns an experiment for each size, in the order of the first round.
     pub fn sizes(&self) -> impl Iterator<Item = Self> {
         self.keys.iter().map(|&keys| Self {
             keys: vec![keys],

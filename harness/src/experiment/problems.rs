@@ -85,7 +85,10 @@ impl Experiment {
         problems.unless(one_size, "keys", sizes);
         problems.list("subjects", &self.subjects, "", |_| true);
         let few = format!("too few; {MIN_KEYS} or more are needed");
-        problems.list("keys", &self.keys, &few, |&keys| keys >= MIN_KEYS);
+        problems.list("keys", &self.keys, &few, |&keys| {
+            let residents = |of| self.residents(of, keys);
+            self.workloads.iter().map(residents).fold(keys, usize::min) >= MIN_KEYS
+        });
         let between = format!("not between 0 and {MAX_THREADS}");
         problems.list("frozen", &self.frozen, &between, |&frozen| {
             frozen <= MAX_THREADS

@@ -290,7 +290,9 @@ impl InRounds for Row {
     }
 
     fn case(&self, axis: Axis) -> Case {
-        let others = Axis::ALL.into_iter().filter(|&other| other != axis);
+        // Along the load factor, a table of the same slots has other keys.
+        let goes_with = |other| other == axis || (axis, other) == (Axis::Load, Axis::Keys);
+        let others = Axis::ALL.into_iter().filter(|&other| !goes_with(other));
         Case {
             workload: self.workload.clone(),
             simulated: self.simulated.clone(),
@@ -342,7 +344,10 @@ impl<'a> Results<'a> {
     pub fn of(rows: &'a [Row]) -> Self {
         let differs = |axis: &Axis| {
             rows.iter().any(|row| {
-                let same = |other: &&Row| other.workload == row.workload;
+                let same = |other: &&Row| {
+                    other.workload == row.workload
+                        && (*axis != Axis::Keys || other.load_factor == row.load_factor)
+                };
                 let first = rows.iter().find(same);
                 first.is_some_and(|first| axis.place(first) != axis.place(row))
             })

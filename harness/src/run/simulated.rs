@@ -63,7 +63,7 @@ impl<'a> Simulated<'a> {
         stop: &'a AtomicBool,
     ) -> Self {
         let bench = Bench::new(sweep, workload, stop);
-        let keys = bench.looked_up.as_ref().unwrap_or(sweep.keys.keys());
+        let keys = bench.looked_up.as_ref().unwrap_or(bench.keys.keys());
         Self {
             keys: Rc::new(keys.clone()),
             bench,
@@ -105,7 +105,7 @@ impl<'a> Simulated<'a> {
     /// Returns the time that an operation of one thread was measured to take under this very workload, in
     /// ns: the median, as of what is predicted from it.
     fn measured(&self, one: &Measurement) -> Option<f64> {
-        let (keys, workload) = (self.bench.sweep.keys.residents() as u64, &one.workload);
+        let (keys, workload) = (self.bench.keys.residents() as u64, &one.workload);
         let label = workload.label();
         let is_it = |row: &&Row| {
             (&row.subject, &row.workload) == (&one.subject, &label)

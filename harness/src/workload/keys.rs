@@ -10,6 +10,7 @@ use std::hash::{BuildHasher, Hash};
 use std::io::{BufRead, BufReader, Read};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use filter::FixedState;
@@ -26,7 +27,7 @@ const MAX_LINE: usize = 1 << 20;
 /// The keys of a sweep, all distinct.
 #[derive(Debug, Clone)]
 pub struct KeySource {
-    keys: Keys,
+    keys: Arc<Keys>,
     residents: usize,
     /// The number of residents asked for, if the file has too few lines for it.
     pub scaled_down_from: Option<usize>,
@@ -68,7 +69,7 @@ impl KeySource {
         let start = mix(seed);
         let numbers = (0..total(keys) as u64).map(|counter| mix(start.wrapping_add(counter)));
         Self {
-            keys: Keys::Numbers(numbers.collect()),
+            keys: Arc::new(Keys::Numbers(numbers.collect())),
             residents: keys,
             scaled_down_from: None,
             description: format!("generated from seed {seed}"),
@@ -107,8 +108,18 @@ impl KeySource {
             scaled_down_from: (residents < keys).then_some(keys),
             description: format!("{} distinct lines of {short_name}", lines.len()),
             warning: lines.warning(&name.to_string()),
-            keys: Keys::Lines(lines.shuffled(&mut SmallRng::seed_from_u64(seed))),
+            keys: Arc::new(Keys::Lines(
+                lines.shuffled(&mut SmallRng::seed_from_u64(seed)),
+            )),
         })
+    }
+
+    /// Returns the same keys, of which fewer fill a table.
+    pub fn with_residents(&self, residents: usize) -> Self {
+        Self {
+            residents: residents.min(self.residents),
+            ..self.clone()
+        }
     }
 
     /// Returns the number of keys that fill a table to its load factor.
@@ -299,10 +310,10 @@ mod tests {
     #[test]
     fn generated_keys_are_distinct_and_follow_the_seed() {
         let numbers = |seed| {
-            let Keys::Numbers(numbers) = KeySource::generated(10_001, seed).keys else {
+            let Keys::Numbers(numbers) = &*KeySource::generated(10_001, seed).keys else {
                 panic!("generated keys are numbers");
             };
-            numbers
+            numbers.clone()
         };
         let distinct: HashSet<u64> = numbers(1).into_iter().collect();
         assert_eq!(distinct.len(), 25_003);

@@ -37,7 +37,6 @@ fn interrupted(place: &Place, line: &str, (until, times): (&str, usize)) -> Ende
 
 #[test]
 fn what_was_done_is_kept_and_drawn() {
-    // One workload after the other takes two seconds.
     let place = Place::with_tiny("\"insert\"", "\"lookup-miss\"");
     let sweep = "sweep tiny.toml --subjects lock-free --threads 1 --rounds 100 --seconds 0.02";
     // It listens for signals before it says what it checks.
@@ -65,7 +64,7 @@ fn what_was_done_is_kept_and_drawn() {
             64,
             "Interrupted; what was done is kept",
         ),
-        ("tiny", sweep, ("done, now ", 2), 100, &of_sweep),
+        ("tiny", sweep, ("done, now round ", 3), 4, &of_sweep),
     ] {
         interrupted(&place, line, until).notes(&[kept]);
         let done = rows(&place.text(&format!("results/{name}.csv")));

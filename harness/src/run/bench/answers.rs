@@ -49,11 +49,11 @@ impl Bench<'_> {
         measurement: &Measurement,
     ) -> Result<()> {
         let workload = &measurement.workload;
-        let residents = self.sweep.keys.residents() as u64;
+        let residents = self.keys.residents() as u64;
         let found = || {
             table
                 .subject
-                .count_found(self.sweep.keys.keys(), self.sweep.keys.resident()) as u64
+                .count_found(self.keys.keys(), self.keys.resident()) as u64
         };
         let are_updated = matches!(workload, Workload::Ycsb { mix, .. } if mix.updates());
         // A thread that works alone knows every answer, unless keys were refused.
@@ -72,11 +72,9 @@ impl Bench<'_> {
             Workload::Remove { .. } => (tally.missing, refused),
             Workload::Ycsb { .. } if are_updated && !(is_foreseen && tally.missing > 0) => {
                 let not_found = residents - found();
-                let (mut remove, watch) = (
-                    Phase::Remove(self.sweep.keys.resident()),
-                    Watch::new(self.stop),
-                );
-                let keys = self.sweep.keys.keys();
+                let (mut remove, watch) =
+                    (Phase::Remove(self.keys.resident()), Watch::new(self.stop));
+                let keys = self.keys.keys();
                 let removed = table.subject.perform(keys, &mut remove, &watch, None);
                 (not_found.max(removed.missing), refused + tally.left_out)
             }
@@ -104,10 +102,10 @@ impl Bench<'_> {
             _ if are_updated => (found(), residents),
             _ => {
                 // Some workloads ask for no absent key.
-                let absent = self.sweep.keys.absent();
+                let absent = self.keys.absent();
                 let probed = absent.start..absent.end.min(absent.start + PROBES);
                 let asked = probed.len() as u64;
-                let found = table.subject.count_found(self.sweep.keys.keys(), probed) as u64;
+                let found = table.subject.count_found(self.keys.keys(), probed) as u64;
                 (tally.false_positives + found, tally.absent + asked)
             }
         };
@@ -142,9 +140,9 @@ impl Bench<'_> {
             ..measurement.clone()
         };
         let (mut phase, _) = self.prepare(0, &*table.subject, &alone, &pools(1));
-        let keys = self.looked_up.as_ref().unwrap_or(self.sweep.keys.keys());
+        let keys = self.looked_up.as_ref().unwrap_or(self.keys.keys());
         let length = match self.drawn.len() {
-            0 => self.sweep.keys.residents(),
+            0 => self.keys.residents(),
             drawn => drawn,
         };
         let batch = Watch {

@@ -52,7 +52,7 @@ pub struct Sweep<'a> {
     pub experiment: &'a Experiment,
     pub registry: &'a Registry,
     pub plan: &'a Plan,
-    /// Keys of all tables.
+    /// Keys of the fullest tables.
     pub keys: &'a KeySource,
     /// The cores that threads are bound to.
     pub cores: &'a Cores,
@@ -60,21 +60,26 @@ pub struct Sweep<'a> {
     pub made: &'a [Row],
 }
 
-/// Makes the measurements of one workload.
+/// Makes the measurements of one workload with tables of one size.
 pub(in crate::run) struct Bench<'a> {
     pub(in crate::run) sweep: Sweep<'a>,
     stop: &'a AtomicBool,
+    /// The keys of this workload's tables.
+    pub(in crate::run) keys: KeySource,
     /// The keys that all threads look up, drawn once for all subjects and rounds.
     drawn: Arc<[usize]>,
     /// Copies of these keys in their order, if there are any.
     pub(in crate::run) looked_up: Option<Keys>,
     /// Filled tables that serve every measurement, by subject, if the workload does not change
     /// them.
-    tables: HashMap<&'a str, Table>,
+    tables: HashMap<&'static str, Arc<Table>>,
     /// The latest throughput in the closed loop, in million operations per second, and its round, by
     /// subject and number of threads.
     saturation: HashMap<(String, usize), (usize, f64)>,
 }
+
+/// Filled tables, by subject, buckets and keys: workloads that only look keys up share them.
+pub(in crate::run) type Tables = HashMap<(&'static str, usize, usize), Arc<Table>>;
 
 /// A subject with the keys that a workload starts from.
 pub(in crate::run) struct Table {
@@ -89,11 +94,14 @@ impl<'a> Bench<'a> {
         workload: &Workload,
         stop: &'a AtomicBool,
     ) -> Self {
-        let drawn = phases::draw_lookups(workload, sweep.keys, sweep.experiment.seed);
-        let looked_up = (!drawn.is_empty()).then(|| sweep.keys.keys().copied(&drawn));
+        let keys = sweep.experiment.residents(workload, sweep.keys.residents());
+        let keys = sweep.keys.with_residents(keys);
+        let drawn = phases::draw_lookups(workload, &keys, sweep.experiment.seed);
+        let looked_up = (!drawn.is_empty()).then(|| keys.keys().copied(&drawn));
         Self {
             sweep: *sweep,
             stop,
+            keys,
             looked_up,
             drawn,
             tables: HashMap::new(),
@@ -105,15 +113,25 @@ impl<'a> Bench<'a> {
     /// themselves.
     pub(in crate::run) fn ready(
         sweep: &Sweep<'a>,
-        part: &'a Part,
+        part: &Part,
+        tables: &mut Tables,
         stop: &'a AtomicBool,
     ) -> Result<Self> {
         let mut bench = Self::new(sweep, &part.workload, stop);
         if !sweep.experiment.freezes() && part.workload.only_looks_up() {
             for subject in &part.subjects {
                 let entry = sweep.registry.get(subject)?;
-                let table = bench.fresh_table(entry, &part.workload)?;
-                bench.tables.insert(subject, table);
+                let place = (
+                    entry.name,
+                    bench.buckets(&part.workload),
+                    bench.keys.residents(),
+                );
+                let table = match tables.get(&place) {
+                    Some(known) => Arc::clone(known),
+                    None => Arc::new(bench.fresh_table(entry, &part.workload)?),
+                };
+                tables.insert(place, Arc::clone(&table));
+                bench.tables.insert(entry.name, table);
             }
         }
         // Time-bounded measurements warm up by themselves.
@@ -233,7 +251,7 @@ impl<'a> Bench<'a> {
             oversubscribed: false,
             pinned: true,
             load_factor: workload.load(),
-            keys: self.sweep.keys.residents() as u64,
+            keys: self.keys.residents() as u64,
             slots: table.subject.slots() as u64,
             memory_bytes: table.subject.memory_bytes() as u64,
             operations: tally.operations,
@@ -256,15 +274,21 @@ impl<'a> Bench<'a> {
         entry: &SubjectInfo,
         workload: &Workload,
     ) -> Result<Table> {
-        let residents = self.sweep.keys.residents();
-        let slots = residents as f64 / workload.load();
-        let subject = entry.build((slots / SLOTS_PER_BUCKET as f64).ceil() as usize)?;
+        let residents = self.keys.residents();
+        let subject = entry.build(self.buckets(workload))?;
         let mut refused = 0;
         if entry.holds_keys && workload.only_looks_up() {
-            let accepted = self.fill(&*subject, self.sweep.keys.resident(), &mut self.random(0));
+            let accepted = self.fill(&*subject, self.keys.resident(), &mut self.random(0));
             refused = (residents - accepted.len()) as u64;
         }
         Ok(Table { subject, refused })
+    }
+
+    /// Returns the buckets of its tables.
+    fn buckets(&self, workload: &Workload) -> usize {
+        let load = self.sweep.experiment.full_load(workload);
+        let slots = self.sweep.keys.residents() as f64 / load;
+        (slots / SLOTS_PER_BUCKET as f64).ceil() as usize
     }
 
     /// Inserts keys in random order, so that a walk along the list does not meet them in the order
@@ -277,7 +301,7 @@ impl<'a> Bench<'a> {
     ) -> Vec<usize> {
         let mut order: Vec<usize> = keys.collect();
         order.shuffle(random);
-        subject.fill(self.sweep.keys.keys(), &mut order, self.stop);
+        subject.fill(self.keys.keys(), &mut order, self.stop);
         order.sort_unstable();
         order
     }

@@ -66,7 +66,7 @@ struct Part<'a> {
 
 impl Part<'_> {
     fn phase(&mut self, workload: &Workload) -> Phase {
-        let keys = self.bench.sweep.keys;
+        let keys = &self.bench.keys;
         let lookups = |cycle, present| Phase::Lookup(Lookups { cycle, present });
         let scheduled = match *workload {
             Workload::LookupHit { .. } => {
@@ -111,14 +111,14 @@ impl Part<'_> {
     /// Prepares a mix. Half of the resident keys stay; the other half and the churn keys are the
     /// two pools, each of them half inserted.
     fn mix(&mut self, lookup: u8, hit: u8) -> Scheduled {
-        let resident = self.bench.sweep.keys.resident();
+        let resident = self.bench.keys.resident();
         let middle = resident.len() / 2;
         let stable = self.fill(self.share(0..middle));
         let pool = self.fill(self.share(middle..resident.end));
         let counts = lookups(lookup, hit);
         Scheduled {
             stable,
-            walk: self.cycle(self.bench.sweep.keys.absent()),
+            walk: self.cycle(self.bench.keys.absent()),
             pools: self.with_own((pools(1), 0), pool),
             ..Scheduled::new(&counts, Op::Remove, &mut self.random)
         }
@@ -128,7 +128,7 @@ impl Part<'_> {
     /// windows of all these pools, of which one will be the thread's own. An age counts the newer
     /// keys of all threads, which are taken to slide in turns.
     fn window(&mut self, lookup: u8, skew: f64, (pools, own): (Pools, usize)) -> Scheduled {
-        let inside = self.fill(self.share(self.bench.sweep.keys.resident()));
+        let inside = self.fill(self.share(self.bench.keys.resident()));
         let (size, threads) = (inside.len(), pools.len());
         let ages = draw::ages(size * threads, skew, &mut self.random).into_iter();
         let counts = [(Op::LookupAged, percent(lookup))];
@@ -143,7 +143,7 @@ impl Part<'_> {
     }
 
     fn updates(&mut self, mix: Ycsb) -> Scheduled {
-        self.fill(self.share(self.bench.sweep.keys.resident()));
+        self.fill(self.share(self.bench.keys.resident()));
         let update = match mix {
             Ycsb::F => Op::ReadAndUpdate,
             _ => Op::Update,
@@ -157,7 +157,7 @@ impl Part<'_> {
 
     /// Prepares a phase that fills the table, of which it finds this share filled.
     fn growth(&mut self, insert: u8, hit: u8, filled: f64) -> Scheduled {
-        let mine = self.share(self.bench.sweep.keys.resident());
+        let mine = self.share(self.bench.keys.resident());
         let middle = mine.start + (mine.len() as f64 * filled) as usize;
         let mut stable = self.fill(mine.start..middle);
         stable.reserve_exact(mine.end - middle);
@@ -165,7 +165,7 @@ impl Part<'_> {
         Scheduled {
             stable,
             coming: Some(middle..mine.end),
-            walk: self.cycle(self.bench.sweep.keys.absent()),
+            walk: self.cycle(self.bench.keys.absent()),
             ..Scheduled::new(&counts, Op::Grow, &mut self.random)
         }
     }
@@ -181,7 +181,7 @@ impl Part<'_> {
     /// Sets the thread's own pool: the keys inside, and its churn keys, which are outside.
     fn with_own(&self, (pools, own): (Pools, usize), mut inside: Vec<usize>) -> (Pools, usize) {
         let live = inside.len();
-        inside.extend(self.share(self.bench.sweep.keys.churn()));
+        inside.extend(self.share(self.bench.keys.churn()));
         pools[own].get_or_init(|| Pool::new(inside, live));
         (pools, own)
     }

@@ -80,8 +80,8 @@ impl Bench<'_> {
         arrival.wait_for_others();
         let site = Site {
             subject: &*table.subject,
-            keys: self.sweep.keys.keys(),
-            pool: self.sweep.keys.churn(),
+            keys: self.keys.keys(),
+            pool: self.keys.churn(),
         };
         // Different steps in every round, but the same for all subjects of a round.
         let (seed, seconds) = (self.sweep.experiment.seed, self.sweep.experiment.seconds);
@@ -112,7 +112,7 @@ impl Bench<'_> {
             pinned,
             arrival,
         } = member;
-        let keys = self.looked_up.as_ref().unwrap_or(self.sweep.keys.keys());
+        let keys = self.looked_up.as_ref().unwrap_or(self.keys.keys());
         let (mut phase, refused) = self.prepare(thread, &*table.subject, measurement, pools);
 
         let mut watch = Watch::new(self.stop);

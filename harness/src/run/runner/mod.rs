@@ -1,17 +1,20 @@
 //! Runs an experiment and hands out one row per measurement.
 //!
-//! In each round all subjects are measured right after one another, at every number of threads (and
-//! of frozen ones, and at every rate of operations, if an experiment has those), in an
-//! [order](crate::run::order) of its own. So whatever the machine does meanwhile, the measurements of one
-//! round are about equally affected. The module `bench` describes how one measurement is made.
+//! In each round, all sizes and workloads take turns in an [order](crate::run::order) of the round's own.
+//! In a turn all subjects are measured right after one another, at every number of threads (and of frozen
+//! ones, and at every rate of operations, if an experiment has those), again in an order of its own. So
+//! whatever the machine does meanwhile, subjects are about equally affected, and so are the places along
+//! the axis of a figure. The module `bench` describes how one measurement is made.
 
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 
+use crate::experiment::Experiment;
 use crate::results::record::Row;
-use crate::run::bench::Bench;
 pub use crate::run::bench::Sweep;
+use crate::run::bench::{Bench, Tables};
+use crate::run::order;
 use crate::run::plan::Measurement;
 
 /// A report of a run's progress.
@@ -24,30 +27,54 @@ pub enum Event<'a> {
     Made(Row),
 }
 
-/// Makes all measurements of the [plan](crate::run::plan::Plan), in its order, but for those that an
-/// earlier run has made. Passes each row to the observer as soon as it is made. Once `stop` is set,
-/// the current measurement is aborted and leaves no row.
+/// Makes all measurements of an experiment, but for those that an earlier run has made. Passes each row to
+/// the observer as soon as it is made. Once `stop` is set, the current measurement is aborted and leaves no
+/// row.
 pub fn run(
     sweep: &Sweep,
     stop: &AtomicBool,
     observer: &mut dyn FnMut(Event) -> Result<()>,
 ) -> Result<()> {
-    for part in &sweep.plan.parts {
-        let mut bench = None;
-        let rounds = 1..=sweep.experiment.rounds;
-        for measurement in rounds.flat_map(|round| part.round(round)) {
-            if sweep.made.iter().any(|row| measurement.made(row)) {
-                continue;
+    let of_size = |size: Experiment| {
+        let keys = sweep.keys.with_residents(size.most_keys());
+        let made = sweep.experiment.rows_of(&size, sweep.made);
+        (size, keys, made)
+    };
+    let sizes: Vec<_> = sweep.experiment.sizes().map(of_size).collect();
+    let parts = |(experiment, keys, made)| {
+        let sweep = Sweep {
+            experiment,
+            keys,
+            made,
+            ..*sweep
+        };
+        let parts = sweep.plan.parts.iter();
+        parts.map(move |part| (sweep, part, None))
+    };
+    let sizes = sizes
+        .iter()
+        .map(|(size, keys, made)| (size, keys, &made[..]));
+    let mut turns: Vec<_> = sizes.flat_map(parts).collect();
+    let mut tables = Tables::default();
+    for round in 1..=sweep.experiment.rounds {
+        let mut turns: Vec<_> = turns.iter_mut().collect();
+        // The seeds of orders of subjects are above that of the experiment.
+        order::shuffle(&mut turns, !sweep.experiment.seed, round, 0);
+        for (sweep, part, bench) in turns {
+            for measurement in part.round(round) {
+                if sweep.made.iter().any(|row| measurement.made(row)) {
+                    continue;
+                }
+                let bench = match bench {
+                    Some(bench) => bench,
+                    None => bench.insert(Bench::ready(sweep, part, &mut tables, stop)?),
+                };
+                observer(Event::Next(&measurement))?;
+                let Some(row) = bench.measure(&measurement)? else {
+                    return Ok(());
+                };
+                observer(Event::Made(row))?;
             }
-            let bench = match &mut bench {
-                Some(bench) => bench,
-                None => bench.insert(Bench::ready(sweep, part, stop)?),
-            };
-            observer(Event::Next(&measurement))?;
-            let Some(row) = bench.measure(&measurement)? else {
-                return Ok(());
-            };
-            observer(Event::Made(row))?;
         }
     }
     Ok(())

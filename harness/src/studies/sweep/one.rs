@@ -44,12 +44,8 @@ pub(super) fn run(
         rows.clone_from(&earlier.rows);
         return Ok(());
     }
-    // The keys of a size are made when its turn comes, and dropped after it.
-    let mut sizes = prepared.experiment.sizes().peekable();
-    let first = sizes.peek().map(|size| options.keys(size)).transpose()?;
-    if let Some(keys) = &first {
-        announce(&prepared, keys);
-    }
+    let keys = options.keys(&prepared.experiment)?;
+    announce(&prepared, &keys);
     let (mut sidecar, mut writer, made) = match earlier {
         Some(earlier) => resume(earlier, &prepared)?,
         None => begin(&prepared, options)?,
@@ -62,36 +58,34 @@ pub(super) fn run(
     let started = Instant::now();
     let all = measurements(&prepared.experiment, &prepared.plan);
     let bar = progress::bar(all as u64).with_position(rows.len() as u64);
-    let (mut last, mut first) = (String::new(), first);
+    let mut last = 0;
     let is_over = || stop.load(Ordering::Relaxed);
-    let result = sizes.take_while(|_| !is_over()).try_for_each(|size| {
-        let sweep = Sweep {
-            experiment: &size,
-            registry,
-            keys: &first.take().map_or_else(|| options.keys(&size), Ok)?,
-            plan: &prepared.plan,
-            cores: &prepared.cores,
-            made: &prepared.experiment.rows_of(&size, &made),
-        };
-        runner::run(&sweep, stop, &mut |event| {
-            match event {
-                Event::Next(now) => {
-                    let workload = now.workload.describe();
-                    if bar.is_hidden() && last != workload {
-                        note!("  {}/{all} done, now {workload}", bar.position());
-                    }
-                    let at = format!("{}: {workload}, threads {}", now.subject, now.threads);
-                    bar.set_message(at);
-                    last = workload;
+    let sweep = Sweep {
+        experiment: &prepared.experiment,
+        registry,
+        keys: &keys,
+        plan: &prepared.plan,
+        cores: &prepared.cores,
+        made: &made,
+    };
+    let result = runner::run(&sweep, stop, &mut |event| {
+        match event {
+            Event::Next(now) => {
+                let (round, workload) = (now.round, now.workload.describe());
+                if bar.is_hidden() && last != round {
+                    note!("  {}/{all} done, now round {round}", bar.position());
                 }
-                Event::Made(row) => {
-                    writer.write(&row)?;
-                    rows.push(row);
-                    bar.inc(1);
-                }
+                let at = format!("{}: {workload}, threads {}", now.subject, now.threads);
+                bar.set_message(at);
+                last = round;
             }
-            Ok(())
-        })
+            Event::Made(row) => {
+                writer.write(&row)?;
+                rows.push(row);
+                bar.inc(1);
+            }
+        }
+        Ok(())
     });
     bar.finish_and_clear();
     if rows.is_empty() {

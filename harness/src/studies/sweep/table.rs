@@ -186,6 +186,7 @@ fn shown(results: &Results) -> Vec<Axis> {
     .into_iter();
     let needed = others.filter(|&axis| match axis {
         Axis::Hit => results.axis() == Axis::Hit,
+        Axis::Keys => results.axis() != Axis::Load && differs(axis),
         _ => differs(axis),
     });
     always.into_iter().chain(needed).collect()

@@ -1,9 +1,11 @@
 //! Every measurement that was planned gives a row, and the row says what was done.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use super::{Experiment, MIX, WORKLOADS, experiment, keys, name, rows, standard_rows};
 use crate::machine::pinning::Cores;
+use crate::results::record::Row;
 use crate::results::rows::Record;
 use crate::subjects::registry::Registry;
 use crate::workload::keys::KeySource;
@@ -58,6 +60,53 @@ fn everything_planned_gives_a_row() {
         ..experiment(&["lock-free"], &[MIX])
     };
     assert_eq!(standard_rows(&busy).len(), 4);
+}
+
+/// What differs along the axis of a figure takes turns: the size, and what a workload states.
+#[test]
+fn sizes_and_workloads_take_turns_within_rounds() {
+    let experiment = Experiment {
+        keys: vec![1_000, 2_000],
+        rounds: 5,
+        seconds: 1e-3,
+        ..experiment(
+            &["lock-free"],
+            &["insert", "lookup hit=20", "lookup hit=80"],
+        )
+    };
+    let keys = KeySource::generated(2_000, 1);
+    let all = rows(&experiment, &Registry::standard(), (&keys, &[])).unwrap();
+    assert!(all.is_sorted_by_key(|row| row.round));
+    let turn = |row: &Row| (row.keys, row.workload.clone(), row.hit);
+    let orders: BTreeSet<Vec<_>> = (all.chunk_by(|a, b| a.round == b.round))
+        .map(|round| {
+            assert_eq!(round.len(), 12, "two numbers of threads of each");
+            round.iter().map(turn).collect()
+        })
+        .collect();
+    assert!(orders.len() > 2, "{orders:?}");
+    // What was made of one size is not missing of the other.
+    let (small, _): (Vec<_>, Vec<_>) = all.into_iter().partition(|row| row.keys == 1_000);
+    let rest = rows(&experiment, &Registry::standard(), (&keys, &small)).unwrap();
+    assert!(rest.len() == small.len() && rest.iter().all(|row| row.keys == 2_000));
+}
+
+#[test]
+fn tables_may_have_the_same_slots_at_all_loads() {
+    let text = "name = 'tiny'\ntitle = 'Tiny'\nsubjects = ['lock-free']\nthreads = [1]\nrounds = 1\nseconds = 1e-3\n\
+        slots = 10_000\nworkload = [{ kind = 'insert', load = 0.9 }, { kind = 'insert', load = 0.3 }]";
+    let experiment = Experiment::parse(text).unwrap();
+    let with_keys = text.replace("slots", "keys = 9_000\nslots");
+    let error = Experiment::parse(&with_keys).unwrap_err().to_string();
+    assert!(error.contains("leave out `keys`"), "{error}");
+    let keys = KeySource::generated(experiment.most_keys(), 1);
+    for row in rows(&experiment, &Registry::standard(), (&keys, &[])).unwrap() {
+        let full = row.keys as f64 / row.slots as f64;
+        assert!(
+            row.slots == 10_000 && (full - row.load_factor).abs() < 1e-3,
+            "{row:?}"
+        );
+    }
 }
 
 /// Its inserts are measured, though no lookup can show their effect.
