@@ -224,7 +224,8 @@ fn make_way(
         Word::Kcas(tag) | Word::Owner(tag) if tag == own.tag => return Some(Placed::Yes),
         // A decided operation waits for nobody: its early words may be released and owned by
         // operations that in turn wait for its late words. (`help` alone would end that, since it
-        // releases a decided operation and installs nothing: this spares the owner the help.)
+        // releases a decided operation and installs nothing: this spares the owner the help, so that
+        // a call helps only while it may have to.)
         Word::Kcas(_) | Word::Owner(_) if own.state() != State::Undecided => {
             return Some(Placed::Decided);
         }
@@ -308,7 +309,7 @@ fn install_and_decide(
                 verdict = State::Failed;
                 break;
             }
-            // As in `make_way`: a decided operation waits for nobody, here only to spare work.
+            // As in `make_way`.
             Installed::Blocked(other) if is_undecided(tag) => return Some(other),
             Installed::Blocked(_) => return None,
         }

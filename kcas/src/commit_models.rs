@@ -505,6 +505,46 @@ fn a_decided_operation_in_the_way_of_a_helper() {
     );
 }
 
+/// A decided operation waits for nobody: its late owner, or a late helper, finds another operation in
+/// its second word, whose thread has stopped, and leaves it as it is.
+#[test]
+fn a_decided_operation_helps_no_other() {
+    for (owner_is_late, at_least) in [(true, 1), (false, 45_000)] {
+        explore(
+            "a_decided_operation_helps_no_other",
+            3,
+            at_least,
+            move || {
+                let (array, entries, own) = begun_in(3);
+                let finish = || assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
+                let helper = (!owner_is_late).then(|| {
+                    as_me(|me| install(&array.words()[0], me, own.tag, 0));
+                    let array = Arc::clone(&array);
+                    spawn(move || array.load_helping(0))
+                });
+                if owner_is_late {
+                    run_by_a_helper(&array);
+                } else {
+                    finish();
+                    assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
+                }
+                let stopped = {
+                    let array = Arc::clone(&array);
+                    let entries = Entries::from_iter([Entry::new(1, 0, 5), Entry::new(2, 0, 5)]);
+                    spawn(move || begun(&array, &entries).tag)
+                };
+                let stopped = Word::Owner(stopped.join().unwrap());
+                if owner_is_late {
+                    finish();
+                }
+                helper.map(|helper| assert_eq!(helper.join().unwrap(), 1));
+                assert_eq!(Word::from(array.load_raw(1)), stopped);
+                assert_eq!([0, 1, 2].map(|index| array.load(index)), [1, 0, 0]);
+            },
+        );
+    }
+}
+
 /// A helper has stopped after putting an installation over a value, for an operation that has
 /// succeeded: readers do not wait for it.
 #[test]
