@@ -18,7 +18,6 @@ pub struct Part {
 }
 
 impl Part {
-    /// Returns the part of a thread whose calls are like those of all others.
     pub fn of(thread: usize) -> Self {
         Self {
             thread,

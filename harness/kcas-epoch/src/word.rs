@@ -118,7 +118,6 @@ impl<'g> Content<'g> {
         }
     }
 
-    /// Returns the raw word for this content.
     fn raw(self) -> u64 {
         let tag = |address: usize| {
             let address = address as u64;

@@ -42,7 +42,6 @@ impl WordArray {
         })
     }
 
-    /// Returns the number of words.
     #[inline]
     pub fn len(&self) -> usize {
         self.words.len()

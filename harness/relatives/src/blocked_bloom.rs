@@ -64,7 +64,6 @@ fn masks(hash: u64) -> [u64; WORDS] {
 }
 
 impl BlockedBloom {
-    /// Returns the words of a key's block, each with the key's bits in it.
     #[inline]
     fn of<K: Hash + ?Sized>(
         &self,

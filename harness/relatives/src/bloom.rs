@@ -72,7 +72,6 @@ pub(crate) fn set(word: &AtomicU64, mask: u64) {
     }
 }
 
-/// Returns whether bits of a word are set.
 #[inline]
 pub(crate) fn has(word: &AtomicU64, mask: u64) -> bool {
     word.load(Ordering::Relaxed) & mask == mask
@@ -106,7 +105,6 @@ impl<const BITS: usize> Cells<BITS> {
         &self.shape
     }
 
-    /// Returns the word of a cell, and how far the cell is from its low end.
     #[inline]
     fn at(&self, cell: usize) -> (&AtomicU64, usize) {
         (&self.words[cell / Self::A_WORD], cell % Self::A_WORD * BITS)
@@ -189,7 +187,6 @@ impl<const BITS: usize> Cells<BITS> {
         }
     }
 
-    /// Returns whether the key with this hash may have been added.
     #[inline]
     pub(crate) fn contains_hash(&self, hash: u64) -> bool {
         self.shape.of(hash).all(|cell| self.cell(cell) > 0)

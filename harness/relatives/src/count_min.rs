@@ -91,7 +91,6 @@ impl CountMin {
         })
     }
 
-    /// Returns the counters of the key with this hash, one from each row.
     #[inline]
     fn of(&self, hash: u64) -> impl Iterator<Item = &AtomicU64> {
         let rows = self.counters.chunks_exact(self.width).zip(&self.rows);

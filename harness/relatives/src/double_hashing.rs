@@ -60,7 +60,6 @@ impl DoubleHashing {
         Self { cells, hashes }
     }
 
-    /// Returns the number of cells, m.
     pub fn cells(&self) -> usize {
         self.cells
     }
@@ -70,7 +69,6 @@ impl DoubleHashing {
         self.hashes
     }
 
-    /// Returns the cells of the key with this hash.
     #[inline]
     pub(crate) fn of(&self, hash: u64) -> impl Iterator<Item = usize> + use<> {
         let (cells, stride) = (self.cells as u128, mix(hash));

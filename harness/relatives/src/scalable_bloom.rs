@@ -117,7 +117,6 @@ impl ScalableBloom {
         })
     }
 
-    /// Returns the number of stages made so far.
     pub fn stages(&self) -> usize {
         self.newest() + 1
     }
@@ -134,7 +133,6 @@ impl ScalableBloom {
         self.newest.load(Ordering::Acquire) as usize
     }
 
-    /// Returns the stages made so far, the newest first.
     #[inline]
     fn newest_first(&self) -> impl Iterator<Item = &Bloom> {
         let there = self.stages[..=self.newest()].iter().rev();

@@ -85,7 +85,6 @@ impl Claim {
         Self { allowed, ..self }
     }
 
-    /// Returns whether the measurement is within what the formula allows.
     pub fn holds(&self) -> bool {
         self.allowed.contains(&self.measured)
     }
@@ -116,7 +115,6 @@ impl Trial {
         Self { keys, seed, first }
     }
 
-    /// Returns the key with this index.
     pub fn key(self, index: u64) -> u64 {
         self.first.wrapping_add(index)
     }

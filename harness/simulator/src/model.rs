@@ -124,7 +124,6 @@ impl Model {
         Self::parse(&text).with_context(|| format!("in the machine file {name}"))
     }
 
-    /// Returns the names of the machines that come with this crate.
     pub fn names() -> Vec<&'static str> {
         PRESETS.iter().copied().filter_map(name_in).collect()
     }
@@ -227,7 +226,6 @@ impl Model {
         is_one
     }
 
-    /// Returns the number of the last-level cache of a core.
     pub(crate) fn llc_of(&self, core: usize) -> usize {
         core / if self.llc_of_group {
             self.cores_per_group
@@ -256,7 +254,6 @@ impl Model {
         Ok(varied)
     }
 
-    /// Returns the names of all numbers that are assumed.
     fn assumed_numbers(&self) -> Result<Vec<String>> {
         let mut table = Value::try_from(self)?;
         let mut numbers = Vec::new();
@@ -281,7 +278,6 @@ impl Model {
     }
 }
 
-/// Returns the name that a machine file gives.
 fn name_in(text: &str) -> Option<&str> {
     let quoted = text.lines().find_map(|line| line.strip_prefix("name = "))?;
     Some(quoted.trim_matches('"'))

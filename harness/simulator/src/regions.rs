@@ -69,12 +69,10 @@ impl Regions {
         })
     }
 
-    /// Returns how many lines have been numbered.
     pub(crate) fn lines(&self) -> usize {
         self.lines as usize
     }
 
-    /// Returns the lines of all that has this name.
     pub(crate) fn called(&self, what: &str) -> Vec<u32> {
         let called = self.named.iter().filter(|region| region.named.what == what);
         called

@@ -270,7 +270,6 @@ impl Scheduler {
         }
     }
 
-    /// Returns the accesses of all parts of the run.
     pub(crate) fn accesses(&self) -> u64 {
         self.accesses
     }

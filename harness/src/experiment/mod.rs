@@ -209,7 +209,6 @@ impl Experiment {
         self.targets = targets;
     }
 
-    /// Returns the keys of the largest tables.
     pub fn most_keys(&self) -> usize {
         self.keys.iter().copied().max().unwrap_or_default()
     }

@@ -158,7 +158,6 @@ impl Experiment {
     }
 }
 
-/// Returns the first value that appears a second time.
 pub(super) fn first_repeated<T: PartialEq>(list: &[T]) -> Option<&T> {
     let repeats = |(index, value): &(usize, &T)| list[..*index].contains(value);
     let mut numbered = list.iter().enumerate();

@@ -31,7 +31,6 @@ pub struct Target {
 }
 
 impl Target {
-    /// Returns whether the target covers this workload.
     pub fn is_of(&self, workload: &Workload) -> bool {
         self.workloads.contains(&workload.label())
             && self.load.is_none_or(|load| load == workload.load())

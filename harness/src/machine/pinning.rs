@@ -116,7 +116,6 @@ impl Cores {
     }
 }
 
-/// Returns the hardware threads that this process may run on.
 pub fn usable() -> Vec<usize> {
     let listed = core_affinity::get_core_ids().unwrap_or_default();
     listed.iter().map(|core| core.id).collect()

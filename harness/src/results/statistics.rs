@@ -34,7 +34,6 @@ pub trait InRounds {
     /// Returns the throughput, in million operations per second; `None` if no ratio can be taken of it.
     fn throughput(&self) -> Option<f64>;
 
-    /// Returns whether there were more threads than cores.
     fn oversubscribed(&self) -> bool {
         false
     }
@@ -44,7 +43,6 @@ pub trait InRounds {
         false
     }
 
-    /// Returns the smallest ratio, or its inverse, that allows a claim.
     fn smallest_effect(_case: &Self::Case) -> f64 {
         SMALLEST_EFFECT
     }
@@ -107,14 +105,12 @@ impl<'a, R: InRounds> Results<'a, R> {
         self.rows.iter().filter(there).any(R::oversubscribed)
     }
 
-    /// Returns all rows of a subject under a case, at any place on the axis.
     pub fn rows(&self, case: &R::Case, subject: &str) -> impl Iterator<Item = &'a R> {
         let axis = self.axis;
         let of = move |row: &&R| row.is_of(case, axis) && row.subject() == subject;
         self.rows.iter().filter(of)
     }
 
-    /// Returns all rows of a subject at one place on the axis, one per round.
     pub fn rounds(&self, case: &R::Case, place: f64, subject: &str) -> impl Iterator<Item = &'a R> {
         let axis = self.axis;
         let of = move |row: &&R| row.place(axis) == place;
@@ -230,7 +226,6 @@ impl Axis {
         Self::Skew,
     ];
 
-    /// Returns the place of a row on this axis.
     pub fn place(self, row: &Row) -> f64 {
         match self {
             Self::Keys => row.keys as f64,

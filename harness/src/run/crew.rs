@@ -165,7 +165,6 @@ impl<'a> Crew<'a> {
         })
     }
 
-    /// Returns whether all threads have ended.
     pub(crate) fn is_over(&self) -> bool {
         self.ended.load(Ordering::Relaxed) == self.threads
     }

@@ -45,7 +45,6 @@ impl Earlier {
         experiment.sizes().map(of_size).sum()
     }
 
-    /// Returns whether nothing is left to do.
     pub fn is_complete(&self, plan: &Plan, experiment: &Experiment) -> bool {
         self.sidecar.run.ended.is_some() && self.missing(plan, experiment) == 0
     }

@@ -43,7 +43,6 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    /// Returns whether the first subject is worse somewhere.
     pub(crate) fn is_loss(&self) -> bool {
         !self.lost_at.is_empty()
     }

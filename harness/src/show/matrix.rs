@@ -49,7 +49,6 @@ impl<'a> Entry<'a> {
         (self.cell.keys, self.cell.threads, self.source)
     }
 
-    /// Returns whether it is of this workload and this rival.
     pub(crate) fn is_at(&self, workload: &str, rival: &str) -> bool {
         (&*self.cell.workload, &*self.cell.rival) == (workload, rival)
     }

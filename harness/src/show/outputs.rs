@@ -174,7 +174,6 @@ impl Written {
         }
     }
 
-    /// Returns the result of the command.
     pub(crate) fn end(self, measured: Result<()>) -> Result<()> {
         let failed = self.failed.join("\n  ");
         match measured {

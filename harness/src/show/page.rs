@@ -119,7 +119,6 @@ fn machines(sections: &[Section]) -> Vec<String> {
     distinct(sidecars.map(Sidecar::machine_line))
 }
 
-/// Returns the machine and the commit that results are from.
 fn source(section: &Section) -> String {
     let of = |sidecar: &Sidecar| {
         let commit = sidecar.harness.short();

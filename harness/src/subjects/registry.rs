@@ -36,7 +36,6 @@ impl SubjectInfo {
         })
     }
 
-    /// Returns the subject in the form that can be [checked](check).
     pub fn candidate(&self) -> &Candidate {
         &self.candidate
     }
@@ -53,7 +52,6 @@ impl Registry {
         Self::default()
     }
 
-    /// Returns the subjects that come with this crate.
     pub fn standard() -> Self {
         let mut registry = Self::new();
         registry.add::<LockFree>();

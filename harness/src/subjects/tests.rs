@@ -33,7 +33,6 @@ struct Tested {
 }
 
 impl Tested {
-    /// Returns all that hold keys and find them.
     fn all() -> Vec<Self> {
         let registry = Registry::standard();
         let tested = |info: &SubjectInfo| {

@@ -51,7 +51,6 @@ impl Clock {
         now
     }
 
-    /// Returns the nanoseconds from one reading to a later one.
     #[inline]
     pub fn ns_between(&self, before: u64, after: u64) -> u64 {
         self.0.delta_as_nanos(before, after)

@@ -59,7 +59,6 @@ pub trait KeyList {
 
     fn get(&self, index: usize) -> &Self::Key;
 
-    /// Returns the keys at a range of indices.
     fn iter(&self, range: Range<usize>) -> impl ExactSizeIterator<Item = &Self::Key>;
 }
 
@@ -133,7 +132,6 @@ impl KeySource {
         &self.keys
     }
 
-    /// Returns the range of the keys that fill a table.
     pub fn resident(&self) -> Range<usize> {
         0..self.residents
     }
@@ -150,7 +148,6 @@ impl KeySource {
     }
 }
 
-/// Returns the number of keys in all three sets together.
 fn total(residents: usize) -> usize {
     2 * residents + residents.div_ceil(2)
 }
@@ -234,7 +231,6 @@ impl Lines {
         self.copied(&order)
     }
 
-    /// Returns the lines at these indices, in this order.
     fn copied(&self, indices: &[usize]) -> Self {
         let mut copied = Self::new();
         copied.bounds.reserve_exact(indices.len());

@@ -115,12 +115,10 @@ impl Timings {
         self.chains.add(&other.chains);
     }
 
-    /// Returns the latencies of operations of one kind.
     pub fn of(&self, kind: Kind) -> &Latencies {
         &self.kinds[kind as usize]
     }
 
-    /// Returns the latencies of operations of all kinds together.
     pub fn all(&self) -> Latencies {
         let mut all = Latencies::new();
         self.kinds.iter().for_each(|of| all.add(of));

@@ -120,7 +120,6 @@ impl Ycsb {
         }
     }
 
-    /// Returns whether keys are updated, by all threads.
     pub fn updates(self) -> bool {
         matches!(self, Self::A | Self::B | Self::F)
     }
@@ -130,7 +129,6 @@ fn default_hit() -> u8 {
     50
 }
 
-/// Returns the skew of the benchmark.
 fn default_ycsb_skew() -> f64 {
     0.99
 }

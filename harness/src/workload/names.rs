@@ -33,7 +33,6 @@ impl Workload {
         }
     }
 
-    /// Returns the label and the title.
     fn names(&self) -> (String, String) {
         let simple = |label: &str, title: &str| (label.into(), title.into());
         match *self {

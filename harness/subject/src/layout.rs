@@ -24,7 +24,6 @@ pub const FALSE_POSITIVE_RATE: f64 =
 /// The mapping of a fingerprint to its two buckets, as in the lock-free filter.
 pub type Geometry = filter::internals::Geometry<SLOTS_PER_BUCKET, FINGERPRINT_BITS>;
 
-/// Returns the geometry of a table with this many buckets.
 pub fn geometry(buckets: usize) -> Result<Geometry> {
     ensure!(
         (1..=MAX_BUCKETS).contains(&buckets),
@@ -80,7 +79,6 @@ impl Table {
         self.words.len() * SLOTS_PER_BUCKET
     }
 
-    /// Returns the size of the words in bytes.
     pub fn memory_bytes(&self) -> usize {
         size_of_val(&*self.words)
     }

@@ -159,7 +159,6 @@ impl Operations {
         ..Self::ALL
     };
 
-    /// Returns the first operation among those needed that is missing here.
     pub fn missing(self, needed: Self) -> Option<&'static str> {
         if needed.lookup && !self.lookup {
             Some("look keys up")

@@ -40,7 +40,6 @@ pub trait Sequential: Send + Sync + Sized + 'static {
 
     fn slots(&self) -> usize;
 
-    /// Returns the size in bytes of what it has allocated.
     fn memory_bytes(&self) -> usize;
 }
 

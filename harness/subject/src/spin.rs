@@ -14,7 +14,6 @@ pub trait Spin {
     /// last holder wrote.
     fn try_take(&self) -> bool;
 
-    /// Returns whether the lock is held at the moment.
     fn is_held(&self) -> bool;
 
     /// Releases the lock, which the caller holds.

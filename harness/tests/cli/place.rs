@@ -138,7 +138,6 @@ impl Place {
     }
 }
 
-/// Returns the path of a committed result.
 pub(crate) fn committed(name: &str) -> String {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("paper-figures");
     top.join(name).display().to_string()

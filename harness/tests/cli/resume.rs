@@ -24,7 +24,6 @@ fn kill(place: &Place) {
     place.write(SIDECAR, unfinished.join("\n"));
 }
 
-/// Returns the first lines of a text.
 fn lines(text: &str, count: usize) -> String {
     text.split_inclusive('\n').take(count).collect()
 }

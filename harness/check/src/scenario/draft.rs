@@ -187,7 +187,6 @@ impl Draft<'_> {
         self.same_for_all(groups, residents, 1_500, mix)
     }
 
-    /// Returns the scenario with a script for each thread.
     fn finish(
         mut self,
         groups: Vec<Group>,
@@ -259,7 +258,6 @@ impl Draft<'_> {
             .collect()
     }
 
-    /// Returns the groups that a thread changes.
     fn written_by(&self, thread: usize, groups: &[Group]) -> Vec<usize> {
         let shares = self.threads.div_ceil(MOST_WRITERS);
         let mine = |group: &usize| group % shares == thread % shares;

@@ -38,7 +38,6 @@ fn operations(script: &Script) -> impl Iterator<Item = (Operation, usize)> {
     })
 }
 
-/// Returns the groups that a script changes.
 fn changed(script: &Script) -> HashSet<usize> {
     let changes = |operation| !matches!(operation, Operation::Contains | Operation::Count);
     let changing = operations(script).filter(|(operation, _)| changes(*operation));

@@ -45,7 +45,6 @@ impl Buckets {
         self.0.len()
     }
 
-    /// Returns the key in a bucket.
     #[inline]
     pub fn key_in(&self, bucket: usize) -> Option<Key> {
         self.0[bucket]
@@ -57,7 +56,6 @@ impl Buckets {
         [key.get(), mix(key.get())].map(|hash| reduce(hash, self.0.len()))
     }
 
-    /// Returns the bucket that holds a copy of a key.
     #[inline]
     pub fn find(&self, key: Key) -> Option<usize> {
         let mut candidates = self.candidates(key).into_iter();
@@ -87,14 +85,12 @@ impl Buckets {
         Some(Hand { key, to })
     }
 
-    /// Returns the other bucket of a key.
     #[inline]
     pub(super) fn other(&self, key: Key, bucket: usize) -> usize {
         let [first, second] = self.candidates(key);
         if bucket == first { second } else { first }
     }
 
-    /// Returns the size in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.0)
     }

@@ -64,7 +64,6 @@ pub trait CuckooTable: Send + Sync + Sized + 'static {
     /// Adds a copy of a key. A refused insert leaves the table as it was.
     fn insert(&mut self, key: Key) -> Insertion;
 
-    /// Returns whether the table holds a copy of the key.
     fn contains(&self, key: Key) -> bool {
         self.buckets().find(key).is_some()
     }
@@ -73,10 +72,8 @@ pub trait CuckooTable: Send + Sync + Sized + 'static {
     /// if there is no copy.
     fn remove(&mut self, key: Key) -> Option<usize>;
 
-    /// Returns the buckets.
     fn buckets(&self) -> &Buckets;
 
-    /// Returns the size in bytes of everything it has allocated.
     fn memory_bytes(&self) -> usize;
 }
 

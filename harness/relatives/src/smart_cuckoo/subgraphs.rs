@@ -48,7 +48,6 @@ impl Subgraphs {
         }
     }
 
-    /// Returns the root of a vertex's subgraph.
     #[inline]
     pub(super) fn of(&mut self, mut vertex: usize) -> Vertex {
         loop {
@@ -108,7 +107,6 @@ impl Subgraphs {
         renewed
     }
 
-    /// Returns the size in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.vertices) + self.members.capacity() * size_of::<u32>()
     }

@@ -88,7 +88,6 @@ fn expected_failures(buckets: usize, keys: usize) -> f64 {
     n - m + trees
 }
 
-/// Returns the share of inserts that a large table refuses.
 fn share_beyond_the_threshold(load: f64) -> f64 {
     let c = 2.0 * load;
     // Newton's method would be faster, but this cannot miss the smaller solution, and ends within a

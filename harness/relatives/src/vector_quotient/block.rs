@@ -65,7 +65,6 @@ impl Spin for Block {
 }
 
 impl Block {
-    /// Returns the word with the version.
     #[inline]
     fn last(&self) -> &AtomicU64 {
         &self.0.0[TAG_WORDS - 1]

@@ -84,7 +84,6 @@ impl Processor {
         all
     }
 
-    /// Returns the best that this processor has.
     pub(super) fn best() -> Self {
         Self::available().last().unwrap_or(Self::Portable(Portable))
     }

@@ -64,13 +64,11 @@ impl Run {
         }
     }
 
-    /// Returns the number of its slots.
     #[inline(always)]
     pub(super) fn len(self) -> usize {
         self.ones.count_ones() as usize
     }
 
-    /// Returns the bits up to this bucket's zero.
     #[inline]
     fn below(self) -> u128 {
         u128::MAX >> (127 - self.bit)

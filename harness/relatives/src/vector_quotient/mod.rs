@@ -144,7 +144,6 @@ impl VectorQuotient {
         }
     }
 
-    /// Returns whether either block has a copy.
     #[inline(always)]
     fn has(&self, with: impl Instructions, place: Place) -> bool {
         let [first, second] = self.find(with, place);

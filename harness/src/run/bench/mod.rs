@@ -306,7 +306,6 @@ impl<'a> Bench<'a> {
         order
     }
 
-    /// Returns the random generator of a thread, the same in every round.
     fn random(&self, thread: usize) -> SmallRng {
         SmallRng::seed_from_u64(self.sweep.experiment.seed ^ ((thread as u64) << 32))
     }

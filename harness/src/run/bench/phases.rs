@@ -197,7 +197,6 @@ impl Part<'_> {
     }
 }
 
-/// Returns how many operations of a schedule are this percentage.
 fn percent(percent: u8) -> usize {
     usize::from(percent) * Schedule::<Op>::LENGTH / 100
 }

@@ -121,7 +121,6 @@ impl Span {
         f64::midpoint(self.place(a), self.place(b))
     }
 
-    /// Returns the values that have a number, about so many.
     pub(super) fn numbered(&self, about: f64) -> Vec<f64> {
         if !self.logarithmic {
             return self.even(about);
@@ -172,7 +171,6 @@ impl Span {
         (first..=last).map(|number| number as f64 * step).collect()
     }
 
-    /// Returns whether a value is within the range.
     pub(super) fn has(&self, value: f64) -> bool {
         let slack = 1e-9 * (self.to - self.from);
         (self.from - slack..=self.to + slack).contains(&value)
@@ -189,7 +187,6 @@ const NAME_BELOW: f64 = 9.0;
 /// Room for a name at the left.
 pub(super) const NAME_BESIDE: f64 = 9.0;
 
-/// Returns the values that the axis numbers, on some points of a page.
 fn numbered(axis: &Axis, span: &Span, measured: &[f64], about: f64) -> Vec<f64> {
     if axis.as_measured {
         measured.to_vec()
@@ -270,7 +267,6 @@ impl Axis {
         wrap_title(&self.name, width, TEXT_SIZE)
     }
 
-    /// Returns the height of the name below a plot of this width.
     pub(super) fn height_of_name(&self, plot: f64) -> f64 {
         NAME_BELOW * self.lines_of_name(plot).len() as f64
     }

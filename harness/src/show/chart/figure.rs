@@ -71,7 +71,6 @@ impl Figure {
         }
     }
 
-    /// Returns the same figure for another width, in inches.
     pub fn at(&self, width: f64) -> Self {
         let figure = self.clone();
         Self { width, ..figure }
@@ -336,12 +335,10 @@ impl Figure {
 }
 
 impl Panel {
-    /// Returns the axis below the plot.
     fn across(&self) -> &super::axis::Axis {
         if self.in_rows { &self.y } else { &self.x }
     }
 
-    /// Returns the width that a plot needs: the more lines, the more.
     fn narrowest(&self) -> f64 {
         if self.in_rows {
             76.0

@@ -69,7 +69,6 @@ impl Line {
 }
 
 impl Line {
-    /// Returns its name in rows.
     pub(super) fn named(&self) -> String {
         match &*self.note {
             "" => self.subject.clone(),
@@ -102,7 +101,6 @@ impl Panel {
         places(self.lines.iter())
     }
 
-    /// Returns all values that are shown.
     pub(crate) fn values(&self) -> impl Iterator<Item = f64> + Clone {
         self.lines.iter().flat_map(|line| {
             let points = line.points.iter();

@@ -18,12 +18,10 @@ fn row_height(places: &[f64]) -> f64 {
 }
 
 impl Panel {
-    /// Returns the height of all rows, each with marks for these places.
     pub(super) fn height_of_rows(&self, places: &[f64]) -> f64 {
         row_height(places) * self.lines.len() as f64
     }
 
-    /// Returns the width of the names beside the rows.
     pub(super) fn width_of_names(&self) -> f64 {
         let names: Vec<_> = self.lines.iter().map(Line::named).collect();
         widest(names.iter().map(String::as_str), TEXT_SIZE) + 4.0

@@ -56,18 +56,15 @@ pub(super) struct Style {
 }
 
 impl Style {
-    /// Returns the corners of the mark around a place.
     pub(super) fn mark_at(&self, place: (f64, f64)) -> impl Iterator<Item = (f64, f64)> {
         corners(self.mark, place)
     }
 
-    /// Returns the colours inside and around the mark.
     pub(super) fn paint(&self) -> [Colour; 2] {
         [if self.open { WHITE } else { self.colour }, self.colour]
     }
 }
 
-/// Returns the corners of a mark around a place.
 pub(super) fn corners(mark: Mark, (x, y): (f64, f64)) -> impl Iterator<Item = (f64, f64)> {
     let corners = mark.chunks_exact(2);
     corners.map(move |of| (x + UNIT * f64::from(of[0]), y + UNIT * f64::from(of[1])))

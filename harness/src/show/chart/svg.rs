@@ -16,7 +16,6 @@ pub(super) const DARK: Colour = Colour(70, 70, 70);
 pub(super) const PALE: Colour = Colour(222, 222, 222);
 
 impl Colour {
-    /// Returns the colour as SVG writes it.
     pub(super) fn hex(self) -> String {
         let Self(red, green, blue) = self;
         format!("#{red:02x}{green:02x}{blue:02x}")

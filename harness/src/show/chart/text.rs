@@ -23,7 +23,6 @@ pub(super) fn text_width(text: &str, size: f64) -> f64 {
     size * text.chars().map(width).sum::<f64>()
 }
 
-/// Returns the width of the widest of these texts.
 pub(super) fn widest<'t>(texts: impl IntoIterator<Item = &'t str>, size: f64) -> f64 {
     let widths = texts.into_iter().map(|text| text_width(text, size));
     widths.fold(0.0, f64::max)

@@ -37,7 +37,6 @@ pub struct Change {
 }
 
 impl Change {
-    /// Returns the new value for an old one.
     #[inline]
     fn of(self, value: u64) -> u64 {
         value.wrapping_add_signed(self.by)

@@ -64,7 +64,6 @@ impl<W: subjects::Words> Session for &Ours<W> {
     }
 }
 
-/// Returns the entries of the operation, given how words are read.
 #[inline]
 fn entries(changes: &[Change], load: impl Fn(usize) -> u64) -> ArrayVec<Entry, MAX_ENTRIES> {
     let entry = |change: &Change| {

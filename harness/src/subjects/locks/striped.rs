@@ -46,7 +46,6 @@ pub trait Lookup: Sized + Send + Sync + 'static {
     const GUARANTEES: &'static str;
     type Lock: Spin + Default + Send + Sync;
 
-    /// Returns whether the table has the key.
     fn contains(table: &Striped<Self>, location: Location) -> bool;
 }
 
@@ -217,7 +216,6 @@ impl<L: Lookup> Striped<L> {
         }
     }
 
-    /// Returns whether neither bucket has room, at one moment.
     fn are_full(&self, one: usize, other: usize) -> bool {
         let _held = self.lock_both(one, other);
         let full = |bucket| Layout::find_empty(self.read(bucket)).is_none();

@@ -155,12 +155,10 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Returns the number of operations between two calls of `is_over`.
     fn batch(&self) -> usize {
         if self.progress.is_some() { 1 } else { BATCH }
     }
 
-    /// Returns whether to stop after this many operations in all.
     fn is_over(&self, operations: u64) -> bool {
         if let Some(progress) = self.progress {
             progress.store(operations, Ordering::Relaxed);
@@ -298,7 +296,6 @@ impl Cycle {
     }
 }
 
-/// Returns the next position in a ring.
 pub(crate) fn after(position: usize, length: usize) -> usize {
     if position + 1 == length {
         0

@@ -44,7 +44,6 @@ impl<T: Copy> Schedule<T> {
         self.kinds[(self.next + ahead) % self.kinds.len()]
     }
 
-    /// Returns the next operation alone.
     #[inline]
     pub(crate) fn next_kind(&mut self) -> T {
         let kind = self.kinds[self.next];

@@ -91,7 +91,6 @@ fn standard_rows(experiment: &Experiment) -> Vec<Row> {
     rows(experiment, &Registry::standard(), (&keys(), &[])).unwrap()
 }
 
-/// Returns the subject, workload, threads and round of a row.
 fn name(row: &Row) -> (String, String, usize, usize) {
     let (subject, workload) = (row.subject.clone(), row.workload.clone());
     (subject, workload, row.threads, row.round)

@@ -255,7 +255,6 @@ impl WordLock {
     }
 }
 
-/// Returns whether the bucket of this word is unlocked.
 #[inline]
 fn is_free(word: u64) -> bool {
     word & LOCK == 0
