@@ -8,6 +8,7 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::results::rows::{Record, bounded, columns};
+use crate::subjects::engines::MAX_ENTRIES;
 use crate::wording::counted;
 use crate::workload::latency::percent;
 
@@ -78,7 +79,7 @@ columns! {
     #[serde(default)]
     max_ns: u64,
     /// Rate at which operations were due, as a share of the subject's throughput in the closed loop of
-    /// the same round; 0 in that loop, and in older files, in which all subjects had the same rate.
+    /// the same round; 0 in that loop.
     #[serde(default)]
     offered: f64,
     /// Time of a lookup in ns, in chains in which the answer of one lookup chooses the key of the
@@ -125,6 +126,20 @@ columns! {
     /// hypervisor moves the cores. 0 if threads were frozen or not pinned, or there is one core.
     #[serde(default)]
     hand_over_ns: f64,
+    /// Words that an operation changes at one moment (k), where K-CAS itself is measured; 0 otherwise,
+    /// here and in the columns that follow.
+    #[serde(default)]
+    entries: usize,
+    /// How often these operations were tried, by reading the words anew.
+    #[serde(default)]
+    attempts: u64,
+    /// Words that did not hold, in the end, what the operations add up to: anything but 0 is a bug.
+    #[serde(default)]
+    wrong_words: usize,
+    /// Threads that never came out of an operation. If there are any, the measurement was given up, and
+    /// its throughput is 0.
+    #[serde(default)]
+    stuck: usize,
 }
 
 impl Record for Row {
@@ -138,7 +153,10 @@ impl Record for Row {
         }
         bounded("threads", self.threads as f64, 1.0..)?;
         bounded("round", self.round as f64, 1.0..)?;
-        bounded("load_factor", self.load_factor, 1e-30..=1.0)?;
+        match self.entries {
+            0 => bounded("load_factor", self.load_factor, 1e-30..=1.0)?,
+            entries => bounded("entries", entries as f64, ..=MAX_ENTRIES as f64)?,
+        }
         bounded("seconds", self.seconds, 1e-12..)?;
         bounded("hit", self.hit.into(), 0.0..=100.0)?;
         // Threads may be stopped by frozen ones, or lose their cores.
@@ -173,7 +191,7 @@ impl Record for Row {
 
     fn identity(&self) -> Option<String> {
         Some(format!(
-            "round {} of {} under {} at {} ({} frozen, {} keys, load factor {}, {} % hits, skew {}, {} % or {} M/s due{})",
+            "round {} of {} under {} at {} ({} frozen, {} keys, load factor {}, {} % hits, skew {}, {} % due, k = {}{})",
             self.round,
             self.subject,
             self.workload,
@@ -184,7 +202,7 @@ impl Record for Row {
             self.hit,
             self.skew,
             percent(self.offered),
-            self.common_rate(),
+            self.entries,
             match &*self.simulated {
                 "" => String::new(),
                 machine => format!(", simulated on {machine}"),
@@ -197,14 +215,6 @@ impl Row {
     /// Returns whether nothing was done, though no thread was frozen: such a row is no measure of speed.
     pub fn stood_still(&self) -> bool {
         self.mops == 0.0 && self.frozen == 0
-    }
-
-    /// Returns the rate that was due for all subjects alike, in million operations per second; 0 if none.
-    pub(super) fn common_rate(&self) -> f64 {
-        match self.offered {
-            0.0 => self.offered_mops,
-            _ => 0.0,
-        }
     }
 
     /// Returns the latencies in ns that 50, 99 and 99.9 % of the lookups, inserts and removes stayed

@@ -21,9 +21,9 @@ macro_rules! columns {
      $($(#[doc = $line:literal])+ $(#[serde($absent:ident)])? $name:ident: $kind:ty,)+) => {
         $(#[doc = $what])+
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-        #[serde(deny_unknown_fields)]
+        #[serde(default, deny_unknown_fields)]
         pub struct Row {
-            $($(#[doc = $line])+ $(#[serde($absent)])? pub $name: $kind,)+
+            $($(#[doc = $line])+ pub $name: $kind,)+
         }
 
         /// Name and meaning of every column, in the order of the file.

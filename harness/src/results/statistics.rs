@@ -196,6 +196,8 @@ impl<'a, R: InRounds> Results<'a, R> {
 /// them is the horizontal axis of a figure, and the others are constant within a panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Axis {
+    /// The words that an operation of K-CAS changes.
+    Entries,
     /// The keys that fill a table to its load factor, and so its size.
     Keys,
     Threads,
@@ -203,9 +205,6 @@ pub enum Axis {
     /// The rate at which operations are due, as a share of each subject's throughput in the closed
     /// loop.
     Offered,
-    /// The rate at which operations are due, in million operations per second, in older files: the
-    /// same for all subjects.
-    Rate,
     Load,
     /// The percentage of lookups for a key that is present.
     Hit,
@@ -216,11 +215,11 @@ pub enum Axis {
 impl Axis {
     /// All axes, in the order in which the axis of a figure is chosen: the first that differs.
     const ALL: [Self; 8] = [
+        Self::Entries,
         Self::Frozen,
         Self::Keys,
         Self::Threads,
         Self::Offered,
-        Self::Rate,
         Self::Load,
         Self::Hit,
         Self::Skew,
@@ -232,7 +231,7 @@ impl Axis {
             Self::Threads => row.threads as f64,
             Self::Frozen => row.frozen as f64,
             Self::Offered => row.offered,
-            Self::Rate => row.common_rate(),
+            Self::Entries => row.entries as f64,
             Self::Load => row.load_factor,
             Self::Hit => f64::from(row.hit),
             Self::Skew => row.skew,
@@ -334,7 +333,7 @@ impl InRounds for Row {
 
 impl<'a> Results<'a> {
     /// Chooses as axis what differs among the rows of one workload: the first, in this order, of
-    /// frozen threads, keys, threads, offered rate, load factor, hit ratio and skew. If nothing differs,
+    /// entries, frozen threads, keys, threads, offered rate, load factor, hit ratio and skew. If nothing differs,
     /// the axis is threads.
     pub fn of(rows: &'a [Row]) -> Self {
         let differs = |axis: &Axis| {

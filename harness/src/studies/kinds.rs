@@ -6,6 +6,7 @@ use anyhow::Result;
 use csv::StringRecord;
 
 use super::KINDS;
+use super::older;
 use super::study::Presented;
 use crate::results::rows::{Record, check_header, header, read};
 use crate::results::{file, record};
@@ -75,6 +76,9 @@ pub fn read_any(csv: &Path) -> Result<Box<dyn Rows>> {
     let header = header(csv)?;
     if let Some(kind) = KINDS.iter().find(|kind| (kind.has)(&header)) {
         return (kind.read)(csv);
+    }
+    if let Some(rows) = older::read(csv, &header) {
+        return Ok(Box::new(rows?));
     }
     let (first, _) = record::COLUMNS[0];
     if header.iter().any(|name| name == first) {

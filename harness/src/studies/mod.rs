@@ -6,6 +6,7 @@ pub mod cuckoo_hashing;
 pub mod growth;
 pub mod kcas;
 pub mod kinds;
+mod older;
 mod one_measurement;
 pub mod pair;
 pub mod report;
@@ -66,7 +67,6 @@ studies! {
 const KINDS: &[Kind] = &[
     Kind::of::<<Pair as Study>::Row>(),
     Kind::of::<layouts::Row>(),
-    Kind::of::<<Kcas as Study>::Row>(),
     Kind::of::<memory::Row>(),
     Kind::of::<theory::Row>(),
     Kind::of::<<CuckooHashing as Study>::Row>(),

@@ -51,21 +51,21 @@ pub(crate) const STUDIES: [Study; 7] = [
         name: "kcas",
         line: "kcas --threads 2,1,2 --rounds 1 --seconds 0.001",
         prints: &[
-            "ours / crate kcas",
-            "ours / mutex",
+            "over crate kcas",
+            "over mutex",
             "| contended |       2 | 8 |",
         ],
-        columns: "engine,workload,entries,threads,round,",
+        columns: "experiment,subject,workload,threads,",
         // Two workloads, eight sizes, two numbers of threads.
         rows: 2 * 8 * 2 * harness::subjects::engines::ENGINES.len(),
         described: &["kcas --threads 2,1,2", "wrong_words = "],
         figure: &[
-            "disjoint, 1 thread",
-            "contended, 2 threads",
+            "disjoint (1 thread",
+            "contended (2 threads",
             "ours, epoch",
             "Commit",
         ],
-        page: "ours / mutex",
+        page: "ours against mutex",
     },
     Study {
         name: "memory",

@@ -13,8 +13,8 @@ use rand::seq::index;
 use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-use super::Row;
 use crate::machine::pinning::Cores;
+use crate::results::record::Row;
 use crate::run::crew::{Crew, Member};
 use crate::studies::subprocess::print;
 use crate::subjects::engines::{Change, ENGINES, EngineInfo, START};
@@ -29,12 +29,12 @@ pub(crate) enum Workload {
 }
 
 /// Words of each thread where they are disjoint: 512 bytes.
-pub(super) const OWN_WORDS: usize = 64;
+const OWN_WORDS: usize = 64;
 /// Unused words between those of one thread and the next, so that they share no cache line, nor a
 /// pair of lines.
 const GAP: usize = 16;
 /// Words of all threads where they are contended: two cache lines.
-pub(super) const SHARED_WORDS: usize = 16;
+const SHARED_WORDS: usize = 16;
 
 impl Workload {
     pub(super) const ALL: [Workload; 2] = [Workload::Disjoint, Workload::Contended];
@@ -115,7 +115,8 @@ impl Contest {
         };
         let crew = Crew::new(cores, self.threads);
         let mut row = Row {
-            engine: self.engine.clone(),
+            experiment: super::NAME.into(),
+            subject: self.engine.clone(),
             workload: self.workload.label().into(),
             entries: self.entries,
             threads: self.threads,

@@ -1,23 +1,21 @@
 //! The `kcas` study: the cost of changing k words at one moment. It measures the throughput of
 //! every [engine](crate::subjects::engines) for k = 1 … 8, and the compare-and-swaps of one
-//! operation.
+//! operation. Its rows are those of a sweep.
 
 pub(crate) mod contest;
 #[cfg(feature = "steps")]
 mod exchanges;
-mod report;
 
 use std::ops::ControlFlow;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::experiment::threads::Threads;
 use crate::machine::pinning::Cores;
-use crate::results::rows::{Record, bounded, columns};
-use crate::results::statistics::InRounds;
+use crate::results::record::Row;
 use crate::run::order;
 use crate::show::print::{self, note, say};
 use crate::show::sheet::markdown;
@@ -28,6 +26,7 @@ use crate::subjects::engines::{ENGINES, MAX_ENTRIES, MAX_THREADS};
 use crate::subjects::registry::Registry;
 use crate::wording::counted;
 use contest::{Changes, Contest, Workload};
+const NAME: &str = "kcas";
 
 /// Measure K-CAS itself, ours against others: throughput against k, the number of words changed at
 /// once.
@@ -79,78 +78,6 @@ pub struct Kcas {
     #[arg(long)]
     #[serde(skip)]
     pub check: bool,
-}
-
-columns! {
-    /// One measurement: one engine, one workload, one k, one number of threads, in one round.
-    Row:
-    /// Name of the engine that was measured.
-    engine: String,
-    /// `disjoint`: each thread has 64 words of its own; `contended`: all have the same 16 words.
-    workload: String,
-    /// Words that an operation changes (k), chosen at random.
-    entries: usize,
-    /// Threads that ran at the same time, from 1.
-    threads: usize,
-    /// Round the measurement was taken in, from 1; engines of one round ran one right after
-    /// another.
-    round: usize,
-    /// Whether there were more threads than cores.
-    oversubscribed: bool,
-    /// Whether every thread was pinned to its core.
-    pinned: bool,
-    /// Operations of all threads together that took effect: each reads k words and increases each
-    /// by one.
-    operations: u64,
-    /// How often they were tried for that, by reading the words anew.
-    attempts: u64,
-    /// Words that did not hold, in the end, what these operations add up to: anything but 0 is a
-    /// bug of the engine.
-    wrong_words: usize,
-    /// From the common start to the last thread's end.
-    seconds: f64,
-    /// Throughput in million operations per second: operations / seconds / 1,000,000.
-    mops: f64,
-    /// Threads that never came out of an operation. If there are any, the measurement was given up,
-    /// and its throughput is 0. Absent in older files.
-    #[serde(default)]
-    stuck: usize,
-}
-
-impl Record for Row {
-    fn check(&self) -> Result<()> {
-        bounded("entries", self.entries as f64, 1.0..=MAX_ENTRIES as f64)
-    }
-}
-
-impl InRounds for Row {
-    type Axis = ();
-    /// The workload, and the number of threads; k is the axis.
-    type Case = (String, usize);
-
-    fn subject(&self) -> &str {
-        &self.engine
-    }
-
-    fn round(&self) -> usize {
-        self.round
-    }
-
-    fn case(&self, (): ()) -> (String, usize) {
-        (self.workload.clone(), self.threads)
-    }
-
-    fn place(&self, (): ()) -> f64 {
-        self.entries as f64
-    }
-
-    fn throughput(&self) -> Option<f64> {
-        (self.stuck == 0).then_some(self.mops)
-    }
-
-    fn oversubscribed(&self) -> bool {
-        self.oversubscribed
-    }
 }
 
 impl Kcas {
@@ -224,13 +151,13 @@ impl Kcas {
 
 /// Measures in a new process. Threads that are stuck end with it, and disturb nobody.
 fn measure(contest: Contest) -> Result<Row> {
-    subprocess::measure(Kcas::NAME, &contest)
+    subprocess::measure(NAME, &contest)
 }
 
 impl Study for Kcas {
     type Row = Row;
 
-    const NAME: &'static str = "kcas";
+    const NAME: &'static str = NAME;
 
     fn about(&self, _: &Registry) -> Result<(Run, Vec<(String, String)>)> {
         let subjects = ENGINES.iter().map(|engine| {

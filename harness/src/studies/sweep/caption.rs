@@ -1,5 +1,6 @@
 //! The caption of the figure.
 
+use super::table::flaws;
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Results};
 use crate::show::sidecar::Sidecar;
@@ -31,6 +32,7 @@ pub(super) enum View {
 pub(super) fn caption(results: &Results, shown: View, sidecar: Option<&Sidecar>) -> Vec<String> {
     let mut lines = vec![how(results, shown, sidecar)];
     lines.extend(remarks(results).map(str::to_owned));
+    lines.extend(flaws(results));
     if matches!(shown, View::Speedup | View::OverControl) {
         lines.extend(results.left_out());
     }
@@ -71,14 +73,16 @@ fn how(results: &Results, shown: View, sidecar: Option<&Sidecar>) -> String {
     let rows = results.all();
     let rounds = rounds(results);
     let most = rounds.iter().copied().max().unwrap_or_default();
-    let (what, numbers) = if results.are_of_words() {
-        let words = |row: &Row| row.memory_bytes / size_of::<u64>() as u64;
-        ("Words", range(rows.iter().map(words)))
+    let words = |row: &Row| row.memory_bytes / size_of::<u64>() as u64;
+    let numbers = if results.axis() == Axis::Entries {
+        String::new()
+    } else if results.are_of_words() {
+        format!(" Words: {}", range(rows.iter().map(words)))
     } else {
-        ("Keys", range(rows.iter().map(|row| row.keys)))
+        format!(" Keys: {}", range(rows.iter().map(|row| row.keys)))
     };
     let mut how = format!(
-        "{} of {} {}.{} {what}: {numbers}",
+        "{} of {} {}.{}{numbers}",
         if shown == View::Latency {
             "Percentiles: median"
         } else {
@@ -93,6 +97,7 @@ fn how(results: &Results, shown: View, sidecar: Option<&Sidecar>) -> String {
         }
     );
     match sidecar {
+        _ if numbers.is_empty() => {}
         Some(sidecar) if !results.are_of_words() => how += &format!(" ({}).", sidecar.run.keys),
         _ => how += ".",
     }
@@ -100,7 +105,7 @@ fn how(results: &Results, shown: View, sidecar: Option<&Sidecar>) -> String {
     if across_threads && rows.iter().any(|row| row.oversubscribed) {
         how += " Oversubscribed: more threads than cores.";
     }
-    if rows.iter().any(|row| !row.pinned) {
+    if rows.iter().any(|row| !row.pinned && row.stuck == 0) {
         how += " Threads were not all pinned.";
     }
     how
@@ -130,6 +135,11 @@ fn remarks(results: &Results) -> impl Iterator<Item = &'static str> {
              The cost of looking at the clock is in it.",
         ),
         (rows.iter().any(|row| row.offered > 0.0), DUE),
+        (
+            results.axis() == Axis::Entries,
+            "An operation reads k words and increases each by one, all at one moment, again and again until it succeeds. \
+             Disjoint: each thread has 64 words of its own. Contended: all threads have the same 16.",
+        ),
         (
             rows.iter().any(|row| row.frozen > 0),
             "Frozen threads stopped in the middle of an insert or remove, at a step drawn at random anew in \

@@ -73,13 +73,17 @@ pub(super) fn panel_title(results: &Results, case: &Case, sidecar: Option<&Sidec
     fixed.extend(value(Axis::Skew).map(|skew| format!("Zipf {skew}")));
     if let Some(share) = value(Axis::Offered) {
         fixed.push(format!("{} % due", percent(share)));
-    } else if let Some(rate) = value(Axis::Rate) {
-        fixed.push(format!("{rate} M/s due"));
-    } else if results.timed() && !matches!(results.axis(), Axis::Offered | Axis::Rate) {
+    } else if results.timed() && results.axis() != Axis::Offered {
         fixed.push("closed loop".into());
     }
     if !matches!(results.axis(), Axis::Threads | Axis::Frozen) {
-        fixed.extend(value(Axis::Threads).map(|threads| counted(threads, "thread")));
+        let more = |&place: &f64| results.oversubscribed(case, place);
+        let more = match results.axis() {
+            Axis::Entries if results.places(case).iter().any(more) => ", more than cores",
+            _ => "",
+        };
+        let threads = value(Axis::Threads).map(|threads| counted(threads, "thread") + more);
+        fixed.extend(threads);
     }
     if !fixed.is_empty() {
         title += &format!(" ({})", fixed.join(", "));
@@ -231,8 +235,8 @@ impl Drawn<'_> {
 /// Returns how places are laid out: numbers that double each time by their logarithms.
 fn scale(axis: Axis) -> Scale {
     match axis {
-        Axis::Threads | Axis::Rate | Axis::Keys => Scale::Logarithmic,
-        Axis::Frozen | Axis::Offered | Axis::Load | Axis::Hit | Axis::Skew => Scale::Linear,
+        Axis::Threads | Axis::Keys => Scale::Logarithmic,
+        _ => Scale::Linear,
     }
 }
 
@@ -258,7 +262,7 @@ fn axis_label(axis: Axis, case: &Case) -> String {
         }
         Axis::Keys => "slots of the table".into(),
         Axis::Offered => "share of the closed loop's throughput due".into(),
-        Axis::Rate => "million operations/s due".into(),
+        Axis::Entries => "k: words of an operation".into(),
         Axis::Load => "load factor".into(),
         Axis::Hit => "lookups of present keys in %".into(),
         Axis::Skew => "skew (exponent of Zipf's law)".into(),

@@ -172,7 +172,7 @@ fn at_places(axis: Axis, places: &[f64]) -> String {
                 percent.join(", ")
             )
         }
-        Axis::Rate => format!("{list} million operations per second due"),
+        Axis::Entries => format!("k = {list}"),
         Axis::Load => format!("load factor {list}"),
         Axis::Hit => format!("{list} % present"),
         Axis::Skew => format!("skew {list}"),
@@ -277,12 +277,9 @@ pub(super) fn overload_warning(rows: &[Row]) -> Option<String> {
     let mut overloaded: Vec<String> = Vec::new();
     for row in rows.iter().filter(|row| is_overloaded(row)) {
         let (subject, workload) = (&row.subject, &row.workload);
-        let due = match row.offered {
-            0.0 => format!("{} Mops/s", row.offered_mops),
-            share => format!("{} % due", percent(share)),
-        };
+        let due = percent(row.offered);
         let case = format!(
-            "{subject} under {workload}, {}, {due}",
+            "{subject} under {workload}, {}, {due} % due",
             counted(row.threads, "thread")
         );
         if !overloaded.contains(&case) {
@@ -372,8 +369,8 @@ pub(super) fn named(case: &Case) -> String {
         _ => case.workload.clone(),
     };
     case.marked(match case.value(Axis::Load) {
-        Some(load) => format!("{workload} (load factor {load})"),
-        None => workload,
+        Some(load) if load > 0.0 => format!("{workload} (load factor {load})"),
+        _ => workload,
     })
 }
 
@@ -403,6 +400,7 @@ mod tests {
     #[test]
     fn overload_is_reported_once() {
         let row = |subject, mops, offered_mops| Row {
+            offered: 0.6,
             offered_mops,
             ..sample(subject, "mix-90-5-5", 8, 1, mops)
         };
@@ -414,14 +412,8 @@ mod tests {
             row("a", 0.3, 1.0),
         ];
         let warning = overload_warning(&rows).unwrap();
-        let case = "a under mix-90-5-5, 8 threads, 1 Mops/s";
+        let case = "a under mix-90-5-5, 8 threads, 60 % due";
         assert_eq!(warning.matches(case).count(), 1, "{warning}");
         assert!(!warning.contains("b under"), "{warning}");
-        let share = [0.9, 1.1].map(|rate| Row {
-            offered: 0.6,
-            ..row("a", 0.5, rate)
-        });
-        let shares = overload_warning(&share).unwrap();
-        assert_eq!(shares.matches("8 threads, 60 % due").count(), 1, "{shares}");
     }
 }

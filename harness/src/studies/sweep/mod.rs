@@ -28,7 +28,10 @@ use crate::show::sidecar::Sidecar;
 
 impl Presented for Vec<Row> {
     fn again(&self) -> &'static str {
-        "the same command with --resume measures them"
+        match self.first() {
+            Some(row) if row.entries > 0 => "a new run measures them",
+            _ => "the same command with --resume measures them",
+        }
     }
 
     fn sheet(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {

@@ -173,13 +173,14 @@ fn shown(results: &Results) -> Vec<Axis> {
         let first = places.next();
         places.any(|place| Some(place) != first)
     };
-    let always = [Axis::Load, Axis::Threads];
+    let of_words = results.axis() == Axis::Entries;
+    let always = [Axis::Load, Axis::Threads].into_iter();
     // A hit ratio that only distinguishes kinds of lookups is in their names.
     let others = [
+        Axis::Entries,
         Axis::Frozen,
         Axis::Keys,
         Axis::Offered,
-        Axis::Rate,
         Axis::Hit,
         Axis::Skew,
     ]
@@ -189,7 +190,9 @@ fn shown(results: &Results) -> Vec<Axis> {
         Axis::Keys => results.axis() != Axis::Load && differs(axis),
         _ => differs(axis),
     });
-    always.into_iter().chain(needed).collect()
+    (always.filter(|&axis| !of_words || axis != Axis::Load))
+        .chain(needed)
+        .collect()
 }
 
 fn column(axis: Axis) -> &'static str {
@@ -198,7 +201,7 @@ fn column(axis: Axis) -> &'static str {
         Axis::Frozen => "frozen",
         Axis::Keys => "keys",
         Axis::Offered => "share due",
-        Axis::Rate => "M/s due",
+        Axis::Entries => "k",
         Axis::Load => "load",
         Axis::Hit => "% present",
         Axis::Skew => "skew",
@@ -250,6 +253,7 @@ fn notes(results: &Results, judge: &Judge, marks: &Marks, others: &[&str]) -> Ve
         ));
     }
     notes.extend(refusals(results));
+    notes.extend(flaws(results));
     notes.extend(headlines(results, judge));
     notes
 }
@@ -275,6 +279,23 @@ fn refusals(results: &Results) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Says for which subjects words were wrong in the end, or measurements were given up.
+pub(super) fn flaws(results: &Results) -> Vec<String> {
+    let said = |subject: &str| {
+        let rows = || results.all().iter().filter(|row| row.subject == subject);
+        let words: usize = rows().map(|row| row.wrong_words).sum();
+        let stuck = rows().filter(|row| row.stuck > 0).count();
+        (words + stuck > 0).then(|| {
+            format!(
+                "{subject}: {} held in the end what no operations add up to, and {} given up, with threads stuck.",
+                counted(words, "word"),
+                counted(stuck, "measurement")
+            )
+        })
+    };
+    results.subjects().into_iter().filter_map(said).collect()
 }
 
 #[cfg(test)]
