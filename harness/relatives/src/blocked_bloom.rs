@@ -25,6 +25,7 @@
 //! 0.195 %.
 
 use std::hash::{BuildHasher, Hash};
+use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use filter::FixedState;
@@ -33,7 +34,7 @@ use subject::layout::{Geometry, geometry};
 use subject::sync::AtomicU64;
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
-use crate::bloom::{has, set};
+use crate::bloom::set;
 use crate::theory::{Claim, Theory, Trial};
 
 /// Words per block.
@@ -100,7 +101,10 @@ impl Subject for BlockedBloom {
 
     #[inline(always)]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.of(key).all(|(word, mask)| has(word, mask))
+        // No word is left out: a branch between the two would be mispredicted where half of the keys are
+        // there.
+        let missing = |(word, mask): (&AtomicU64, u64)| !word.load(Ordering::Relaxed) & mask;
+        self.of(key).map(missing).fold(0, |all, of| all | of) == 0
     }
 
     /// Returns the number of slots in our table of the same memory.

@@ -73,7 +73,7 @@ pub(crate) fn set(word: &AtomicU64, mask: u64) {
 }
 
 #[inline]
-pub(crate) fn has(word: &AtomicU64, mask: u64) -> bool {
+fn has(word: &AtomicU64, mask: u64) -> bool {
     word.load(Ordering::Relaxed) & mask == mask
 }
 

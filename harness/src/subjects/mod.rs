@@ -52,13 +52,19 @@ pub(crate) const BOUNDS: [&str; 4] = [
 /// The subjects that can be simulated: all that they share between threads comes through the doors
 /// of [`kcas::sync`] and [`subject::sync`].
 #[cfg(feature = "simulation")]
-pub(crate) const SIMULATED: [&str; 17] = [
+pub(crate) const SIMULATED: [&str; 23] = [
     LockFree::NAME,
     LockFreeFitted::NAME,
     WordLock::NAME,
-    SegmentLock::NAME,
+    <SegmentLock>::NAME,
+    SegmentLock::<4_096>::NAME,
+    SegmentLock::<16_384>::NAME,
+    SegmentLock::<65_536>::NAME,
     StripedTimestamps::NAME,
-    Optimistic::NAME,
+    <Optimistic>::NAME,
+    Optimistic::<4_096>::NAME,
+    Optimistic::<16_384>::NAME,
+    Optimistic::<65_536>::NAME,
     GlobalLock::NAME,
     TwoPhase::NAME,
     AblationDcss::NAME,

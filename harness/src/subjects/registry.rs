@@ -62,8 +62,14 @@ impl Registry {
         registry.add::<GrowingReader>();
         registry.add::<GrowingInPlace>();
         registry.add::<SegmentLock>();
+        registry.add::<SegmentLock<4_096>>();
+        registry.add::<SegmentLock<16_384>>();
+        registry.add::<SegmentLock<65_536>>();
         registry.add::<StripedTimestamps>();
         registry.add::<Optimistic>();
+        registry.add::<Optimistic<4_096>>();
+        registry.add::<Optimistic<16_384>>();
+        registry.add::<Optimistic<65_536>>();
         registry.add::<WordLock>();
         registry.add::<GlobalLock>();
         registry.add::<RwLock>();

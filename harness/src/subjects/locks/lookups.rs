@@ -18,19 +18,40 @@ use subject::layout::Layout;
 use subject::spin::{Spin, SpinLock};
 use subject::sync::{AtomicU64, Backoff};
 
-use super::striped::{Lookup, Striped};
+use super::striped::{FEWEST_STRIPES, Lookup, MORE_STRIPES, Striped};
+
+/// Returns the name of a subject with so many stripes.
+const fn named(stripes: usize, names: [&'static str; 4]) -> &'static str {
+    let [some, more, most] = MORE_STRIPES;
+    match stripes {
+        FEWEST_STRIPES => names[0],
+        _ if stripes == some => names[1],
+        _ if stripes == more => names[2],
+        _ if stripes == most => names[3],
+        _ => panic!("no subject has so many stripes"),
+    }
+}
 
 /// A cuckoo filter under striped spinlocks: the fine-grained baseline, made as fast as we know how.
 /// A lookup takes the stripe of one bucket and looks there; only if it finds nothing does it also
 /// take the stripe of the other bucket, still holding the first. So every operation takes effect
 /// while it holds what it read.
-pub type SegmentLock = Striped<ByLock>;
+pub type SegmentLock<const STRIPES: usize = FEWEST_STRIPES> = Striped<ByLock<STRIPES>>;
 
 #[derive(Debug)]
-pub struct ByLock;
+pub struct ByLock<const STRIPES: usize = FEWEST_STRIPES>;
 
-impl Lookup for ByLock {
-    const NAME: &'static str = "segment-lock";
+impl<const STRIPES: usize> Lookup for ByLock<STRIPES> {
+    const NAME: &'static str = named(
+        STRIPES,
+        [
+            "segment-lock",
+            "segment-lock-4096",
+            "segment-lock-16384",
+            "segment-lock-65536",
+        ],
+    );
+    const STRIPES: usize = STRIPES;
     const DESCRIPTION: &'static str =
         "cuckoo filter under striped spin locks; chains are searched without locks";
     const GUARANTEES: &'static str = "linearizable; blocking";
@@ -87,15 +108,24 @@ impl Lookup for ByTimestamps {
 /// - **One version, not two.** If that of the first bucket is even and unchanged, the first word did
 ///   not change between the two looks at it, so neither bucket held a copy when the second was read:
 ///   a move from one to the other holds the stripes of both.
-/// - **Buckets share 1,024 stripes**, each with cache lines of its own, where MemC3 has 8,192
-///   counters, and libcuckoo 65,536 locks, side by side.
-pub type Optimistic = Striped<ByVersions>;
+/// - **Stripes have cache lines of their own**, where MemC3 has 8,192 counters, and libcuckoo 65,536 locks,
+///   side by side.
+pub type Optimistic<const STRIPES: usize = FEWEST_STRIPES> = Striped<ByVersions<STRIPES>>;
 
 #[derive(Debug)]
-pub struct ByVersions;
+pub struct ByVersions<const STRIPES: usize = FEWEST_STRIPES>;
 
-impl Lookup for ByVersions {
-    const NAME: &'static str = "optimistic";
+impl<const STRIPES: usize> Lookup for ByVersions<STRIPES> {
+    const NAME: &'static str = named(
+        STRIPES,
+        [
+            "optimistic",
+            "optimistic-4096",
+            "optimistic-16384",
+            "optimistic-65536",
+        ],
+    );
+    const STRIPES: usize = STRIPES;
     const DESCRIPTION: &'static str = "cuckoo filter under striped versions: lookups write nothing, and look again when one has changed";
     const GUARANTEES: &'static str = "linearizable, but that an insert may be seen a moment after its end; blocking; lookups never write";
     type Lock = Version;

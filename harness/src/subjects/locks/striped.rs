@@ -34,16 +34,22 @@ use subject::sync::name;
 
 use super::chain::{INSERTED, REMOVED, counted, find_chain};
 
-/// Locks of a table, unless it has fewer buckets: a power of two. With two threads, 2^8 to 2^14 are
-/// within a tenth of one another; fewer make threads collide, and more push the table out of the
-/// nearest caches.
-const STRIPES: usize = 1 << 10;
+/// The number of stripes where the name of a subject does not say it. Which number is the best depends on
+/// the machine: fewer make threads collide, and more push the table out of the nearest caches. So a rival
+/// is the best of [several numbers](MORE_STRIPES), which `experiments/stripes.toml` measures, and simulates
+/// for more cores.
+pub(super) const FEWEST_STRIPES: usize = 1 << 10;
+
+/// What the names of the others end in.
+pub(super) const MORE_STRIPES: [usize; 3] = [1 << 12, 1 << 14, 1 << 16];
 
 /// The locks and the lookups of a subject, in which it differs from others with the same table.
 pub trait Lookup: Sized + Send + Sync + 'static {
     const NAME: &'static str;
     const DESCRIPTION: &'static str;
     const GUARANTEES: &'static str;
+    /// Locks of a table, unless it has fewer buckets: a power of two.
+    const STRIPES: usize = FEWEST_STRIPES;
     type Lock: Spin + Default + Send + Sync;
 
     fn contains(table: &Striped<Self>, location: Location) -> bool;
@@ -67,7 +73,7 @@ impl<L: Lookup> Subject for Striped<L> {
 
     fn with_buckets(buckets: usize) -> Result<Self> {
         let table = Table::new(buckets)?;
-        let stripes = STRIPES.min(buckets.next_power_of_two());
+        let stripes = L::STRIPES.min(buckets.next_power_of_two());
         let stripes: Box<[_]> = (0..stripes).map(|_| CachePadded::default()).collect();
         name("stripe", &stripes, 0);
         Ok(Self {

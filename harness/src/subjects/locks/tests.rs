@@ -21,7 +21,7 @@ fn keys<L: Lookup>(filter: &Striped<L>, buckets: [usize; 2]) -> impl Iterator<It
 /// it does not read.
 #[test]
 fn an_insert_is_not_refused_while_a_slot_is_empty_throughout() {
-    let filter = Rc::new(SegmentLock::with_buckets(2).unwrap());
+    let filter = Rc::new(<SegmentLock>::with_buckets(2).unwrap());
     let mut firsts = keys(&filter, [0, 1]);
     let (leaves, refused) = (firsts.next().unwrap(), firsts.next().unwrap());
     let mut seconds = keys(&filter, [1, 0]);
