@@ -53,16 +53,25 @@ columns! {
     low: Option<f64>,
     /// The upper end of that interval.
     high: Option<f64>,
-    /// How it compares with the target: "aim reached", "enough", "FALLS SHORT", "too few rounds" or
-    /// "not measured".
+    /// How it compares with the target: "aim reached", "enough", "FALLS SHORT", "undecided",
+    /// "too few rounds" or "not measured".
     verdict: String,
 }
 
 impl Record for Row {
     fn check(&self) -> Result<()> {
         let verdict = self.compared();
+        // In older files the median decided.
+        let of_median = |median| {
+            Row {
+                low: Some(median),
+                high: Some(median),
+                ..self.clone()
+            }
+            .compared()
+        };
         ensure!(
-            self.verdict == verdict,
+            self.verdict == verdict || self.measured.map(of_median) == Some(&self.verdict),
             "column `verdict` is {:?}, but by the other columns it is {verdict:?}",
             self.verdict
         );
@@ -70,16 +79,17 @@ impl Record for Row {
     }
 }
 
-/// How a measured ratio may compare with its target: at the aim or above it; below the aim, but no
-/// lower than the least; below the least; with too few rounds for a [claim](verdict); in no round with
-/// both sides.
-const VERDICTS: [&str; 5] = [
+/// Where the whole interval of a measured ratio lies: at the aim or above it; no lower than the least; below
+/// the least; around the least; with too few rounds for a [claim](verdict); in no round with both sides.
+const VERDICTS: [&str; 6] = [
     "aim reached",
     "enough",
     "FALLS SHORT",
+    "undecided",
     "too few rounds",
     "not measured",
 ];
+
 impl Target {
     fn lines(&self, experiment: &Experiment, rows: &[record::Row]) -> Vec<Row> {
         let workloads = (experiment.workloads.iter()).filter(|workload| self.is_of(workload));
@@ -156,15 +166,16 @@ impl Row {
         Some(format!("{measured:.2} [{low:.2}–{high:.2}]"))
     }
 
-    /// Compares the ratio with the target. The median decides.
+    /// Compares the interval of the ratio with the target.
     fn compared(&self) -> &'static str {
-        let [reached, enough, short, too_few, not_measured] = VERDICTS;
-        match self.measured {
+        let [reached, enough, short, undecided, too_few, not_measured] = VERDICTS;
+        match self.low.zip(self.high) {
             None => not_measured,
             Some(_) if self.rounds < verdict::FEWEST => too_few,
-            Some(ratio) if ratio >= self.aim => reached,
-            Some(ratio) if ratio >= self.at_least => enough,
-            Some(_) => short,
+            Some((low, _)) if low >= self.aim => reached,
+            Some((low, _)) if low >= self.at_least => enough,
+            Some((_, high)) if high < self.at_least => short,
+            Some(_) => undecided,
         }
     }
 }
@@ -183,14 +194,15 @@ impl Presented for Vec<Row> {
                 let marked = |ratio| Marks::default().marked(ratio, Verdict::of_rounds(row.rounds));
                 row.measured().map_or("–".into(), marked)
             }),
-            ("verdict", |row| row.verdict.clone()),
+            ("verdict", |row| row.compared().into()),
         ];
         let mut marks = Marks::default();
         for row in self.iter().filter(|row| row.measured.is_some()) {
             marks.marked(String::new(), Verdict::of_rounds(row.rounds));
         }
         let mut notes = vec![format!(
-            "Ratios are taken within rounds: median over the rounds [{INTERVAL}]; the median decides."
+            "Ratios are taken within rounds: median over the rounds [{INTERVAL}]; a target is decided where the whole interval is on \
+             one side of it."
         )];
         notes.extend(marks.explained());
         let of = counted(self.len(), "target");
@@ -306,7 +318,13 @@ mod tests {
         let rows = |rounds| {
             let of_round = |round| {
                 [
-                    row("lock-free", "lookup-hit", 1, round, 75.0),
+                    row(
+                        "lock-free",
+                        "lookup-hit",
+                        1,
+                        round,
+                        75.0 + round as f64 % 2.0,
+                    ),
                     row("roofline", "lookup-hit", 1, round, 100.0),
                     row("lock-free", "lookup-hit", 2, round, 127.5),
                     row("lock-free", "lookup-miss", 1, round, 49.0),
@@ -315,8 +333,15 @@ mod tests {
             };
             (1..=rounds).flat_map(of_round).collect::<Vec<_>>()
         };
-        let [reached, enough, short, too_few, not_measured] = VERDICTS;
-        assert_eq!(verdicts(&rows(9)), [reached, short, enough]);
+        let [reached, enough, short, undecided, too_few, not_measured] = VERDICTS;
+        assert_eq!(verdicts(&rows(9)), [reached, short, undecided]);
+        let mut apart = rows(9);
+        // Half of the rounds are below what is asked for.
+        let varying = |row: &&mut Measured| row.workload == "lookup-miss" && row.round % 2 == 0;
+        (apart.iter_mut().filter(varying)).for_each(|row| row.mops = 60.0);
+        assert_eq!(verdicts(&apart)[1], undecided);
+        (apart.iter_mut().filter(|row| row.subject == "roofline")).for_each(|row| row.mops = 90.0);
+        assert_eq!(verdicts(&apart)[..2], [reached, enough]);
         assert_eq!(verdicts(&rows(8)), [too_few; 3]);
         assert_eq!(
             verdicts(&rows(9)[..2]),

@@ -11,8 +11,6 @@ use crate::results::verdict::{Comparison, Judge, Verdict};
 use crate::show::findings::{Finding, Findings, Judged, THROUGHPUT, clauses, reservation};
 use crate::show::matrix::Cell;
 use crate::show::sidecar::Sidecar;
-use crate::show::units::duration;
-use crate::show::units::latency;
 use crate::subjects::registry::original;
 use crate::subjects::{AblationControl, BOUNDS};
 use crate::wording::{counted, noun};
@@ -24,8 +22,7 @@ pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>, judge: &Judge) -> Find
     let title = |case: &Case| panel_title(results, case, sidecar);
     let mut findings = Findings::default();
     if results.timed() {
-        findings.sentences = of_latency(results, sidecar, title);
-        findings.sentences.extend(of_chains(results, title));
+        // The table has the percentiles with their intervals.
     } else if of_copies(results) {
         findings.sentences = vec![of_itself(results, judge)];
     } else if rows.iter().any(|row| row.frozen > 0) {
@@ -177,62 +174,6 @@ fn at_places(axis: Axis, places: &[f64]) -> String {
         Axis::Hit => format!("{list} % present"),
         Axis::Skew => format!("skew {list}"),
     }
-}
-
-/// Says for each case how long 999 of 1,000 operations take at most at the case's last place, where
-/// the load on the subjects is highest.
-fn of_latency(
-    results: &Results,
-    sidecar: Option<&Sidecar>,
-    title: impl Fn(&Case) -> String,
-) -> Vec<String> {
-    let sentence = |case: Case| {
-        let place = *results.places(&case).last()?;
-        let p999 = |row: &Row| (row.max_ns > 0).then_some(row.p999_ns as f64);
-        let wait = |subject: &str| results.summary(&case, place, subject, p999);
-        let (waits, reservation) = listed(results, wait, |wait| latency(wait, sidecar))?;
-        Some(format!(
-            "{}, at {}: 999 of 1,000 operations end within {waits}{reservation}.",
-            title(&case),
-            at_places(results.axis(), &[place]),
-        ))
-    };
-    results.cases().into_iter().filter_map(sentence).collect()
-}
-
-/// Says for each case how long a lookup in a chain takes at the case's first place, where the fewest
-/// threads are in each other's way.
-fn of_chains(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> {
-    let sentence = |case: Case| {
-        let place = *results.places(&case).first()?;
-        let chained = |row: &Row| (row.chained_ns > 0.0).then_some(row.chained_ns);
-        let of = |subject: &str| results.summary(&case, place, subject, chained);
-        let (times, reservation) = listed(results, of, duration)?;
-        Some(format!(
-            "{}, at {}: where the answer of each lookup chooses the next key, a lookup takes {times}{reservation}.",
-            title(&case),
-            at_places(results.axis(), &[place]),
-        ))
-    };
-    results.cases().into_iter().filter_map(sentence).collect()
-}
-
-/// Lists the median times of all subjects, in their order, and returns what a sentence must add;
-/// `None` if there are none.
-fn listed(
-    results: &Results,
-    of: impl Fn(&str) -> Option<Summary>,
-    shown: impl Fn(f64) -> String,
-) -> Option<(String, &'static str)> {
-    let subjects = results.subjects().into_iter();
-    let times: Vec<(Summary, &str)> = subjects
-        .filter_map(|subject| Some((of(subject)?, subject)))
-        .collect();
-    let fewest = times.iter().map(|(time, _)| time.count).min()?;
-    let list: Vec<_> = (times.into_iter())
-        .map(|(time, subject)| format!("{} with {subject}", shown(time.median)))
-        .collect();
-    Some((list.join(", "), reservation(fewest)))
 }
 
 /// Says for each case what is left of every subject's throughput with the most frozen threads.
