@@ -17,7 +17,7 @@ fn over<'a>(
     results: &Results,
     [places, variant]: [&str; 2],
     variants: impl Fn(&Case) -> Vec<(&'a str, Vec<Case>)>,
-    mut ratio: impl FnMut(&Case, f64, [Series; 2]) -> Option<f64>,
+    mut ratio: impl FnMut(&Case, f64, &str, [Series; 2]) -> Option<f64>,
 ) -> Sheet {
     let subjects = results.subjects();
     let mut lines = Vec::new();
@@ -28,7 +28,7 @@ fn over<'a>(
                 let mut cell = |subject: &&str| {
                     let ratios = variants.iter().map(|of| {
                         let of = [of, &case].map(|case| results.throughputs(case, place, subject));
-                        ratio(&case, place, of)
+                        ratio(&case, place, subject, of)
                     });
                     ratios.collect::<Vec<_>>()
                 };
@@ -83,7 +83,8 @@ pub(super) fn assumed(rows: &[Row]) -> Option<Sheet> {
         numbers.into_iter().map(of).collect()
     };
     let names = ["cores", "assumed number"];
-    let ratio = |_: &Case, _, [of, over]: [Series; 2]| Some(of.over(&over).summary()?.median);
+    let ratio =
+        |_: &Case, _, _: &str, [of, over]: [Series; 2]| Some(of.over(&over).summary()?.median);
     is_varied(rows).then(|| Sheet {
         lead: "Throughput with an assumed number halved and doubled, over throughput as it is."
             .into(),
@@ -138,10 +139,16 @@ pub(super) fn predictions(predicted: &[Row], measured: &[Row]) -> Option<Sheet> 
         &results,
         ["threads", "machine"],
         variants,
-        |case, place, of| {
+        |case, place, subject, of| {
             let [of, measured] = of.map(|series| series.summary());
             let (predicted, measured) = (of?.median, measured?);
-            pairs.push((case.clone(), place, predicted, measured));
+            let one = results.throughputs(case, 1.0, subject).summary();
+            pairs.push(Pair {
+                at: (case.clone(), place),
+                predicted,
+                null: one.map(|one| place * one.median),
+                measured,
+            });
             Some(predicted / measured.median)
         },
     );
@@ -152,30 +159,50 @@ pub(super) fn predictions(predicted: &[Row], measured: &[Row]) -> Option<Sheet> 
     })
 }
 
-/// Summarises the errors, and counts the subjects that are in the wrong order.
-fn errors(pairs: &[(Case, f64, f64, Summary)], left_out: usize) -> Vec<String> {
-    let error = |(.., predicted, measured): &(_, _, f64, Summary)| {
-        100.0 * (predicted / measured.median - 1.0).abs()
-    };
-    let mut errors: Vec<f64> = pairs.iter().map(error).collect();
+/// What was predicted of a subject, and measured.
+struct Pair {
+    at: (Case, f64),
+    predicted: f64,
+    /// What one thread was measured to do, as often as there are threads.
+    null: Option<f64>,
+    measured: Summary,
+}
+
+/// Says how far these predictions are off, in the median and at most.
+fn off(predictions: impl Iterator<Item = (f64, Summary)>) -> String {
+    let error = |(of, measured): (f64, Summary)| 100.0 * (of / measured.median - 1.0).abs();
+    let mut errors: Vec<f64> = predictions.map(error).collect();
     let most = errors.iter().copied().fold(0.0, f64::max);
+    let middle = median(&mut errors);
+    format!("{middle:.0} % in the median and {most:.0} % at most")
+}
+
+/// Summarises the errors, and counts the subjects that are in the wrong order.
+fn errors(pairs: &[Pair], left_out: usize) -> Vec<String> {
     let (mut decided, mut wrong) = (0, 0);
-    for (at, (case, place, predicted, measured)) in pairs.iter().enumerate() {
-        for (other_case, other_place, other_predicted, other) in &pairs[at + 1..] {
-            let apart = measured.low > other.high || other.low > measured.high;
-            if apart && (case, place) == (other_case, other_place) {
+    for (at, one) in pairs.iter().enumerate() {
+        for other in pairs[at + 1..].iter().filter(|other| other.at == one.at) {
+            let (a, b) = (&one.measured, &other.measured);
+            if a.low > b.high || b.low > a.high {
                 decided += 1;
-                let faster = measured.median > other.median;
-                wrong += usize::from(faster != (predicted > other_predicted));
+                wrong += usize::from((a.median > b.median) != (one.predicted > other.predicted));
             }
         }
     }
     let mut notes = vec![format!(
-        "{} rows; the error is {:.0} % in the median and {most:.0} % at most. Of {decided} pairs of subjects whose \
-         measured intervals do not overlap, {wrong} are predicted in the wrong order.",
+        "{} rows; the error is {}. Of {decided} pairs of subjects whose measured intervals do not overlap, {wrong} are \
+         predicted in the wrong order.",
         pairs.len(),
-        median(&mut errors)
+        off(pairs.iter().map(|of| (of.predicted, of.measured)))
     )];
+    let null = pairs.iter().filter_map(|of| Some((of.null?, of.measured)));
+    if null.clone().next().is_some() {
+        notes.push(format!(
+            "Without a model, taking for each thread what one thread does alone: {}, of {} rows.",
+            off(null.clone()),
+            null.count()
+        ));
+    }
     if left_out > 0 {
         notes.push(format!(
             "Left out: {}, just before or after which hand-overs took more than {ALIKE} times as long as with \
