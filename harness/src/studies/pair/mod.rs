@@ -44,7 +44,8 @@ pub struct Pair {
     /// The subject that all others are compared with; `harness list` names them. By default lock-free.
     #[arg(value_name = "A", requires = "second")]
     pub first: Option<String>,
-    /// Its rival. If A and B are left out, the rivals are three locks and three published crates.
+    /// Its rival. If A and B are left out, the rivals are three locks, three published crates, and a
+    /// blocked Bloom filter.
     #[arg(value_name = "B")]
     pub second: Option<String>,
     /// Further rivals, separated by commas.
@@ -74,13 +75,14 @@ pub struct Pair {
 
 /// The subjects where none are named.
 const FIRST: &str = "lock-free";
-const RIVALS: [&str; 6] = [
+const RIVALS: [&str; 7] = [
     "word-lock",
     "segment-lock",
     "global-lock",
     "atomic-cuckoo-filter",
     "fastbloom",
     "exact-set",
+    "blocked-bloom",
 ];
 
 /// What the threads of a process do.
