@@ -57,6 +57,60 @@ fn the_committed_page_is_made_of_the_committed_rows() {
     }
 }
 
+/// Returns what a page says in words: without code, addresses, and what is made of rows.
+fn prose(page: &str) -> String {
+    let without = |text: &str, from: &str, to: &str| {
+        let mut parts = text.split(from);
+        let mut kept = parts.next().unwrap_or_default().to_owned();
+        parts.for_each(|part| kept += part.split_once(to).map_or("", |(_, rest)| rest));
+        kept
+    };
+    // What is quoted in code is the second of two parts.
+    let code = |text: &str, mark| text.split(mark).step_by(2).collect::<String>();
+    let marked = without(page, "<!-- numbers: ", "<!-- end of numbers -->");
+    without(&code(&code(&marked, "```"), "`"), "](", ")")
+}
+
+#[test]
+fn each_number_in_prose_has_a_source() {
+    let root = committed().join("..");
+    let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
+    let sources: toml::Table = read("harness/tests/prose.toml").parse().unwrap();
+    for (page, phrases) in sources {
+        let text = prose(&read(&page));
+        // Items of a list have numbers, too.
+        let words = text.lines().flat_map(|line| match line.split_once(". ") {
+            Some((item, rest)) if item.parse::<u8>().is_ok() => rest.split_whitespace(),
+            _ => line.split_whitespace(),
+        });
+        let mut prose = words.collect::<Vec<_>>().join(" ");
+        for (phrase, source) in phrases.as_table().unwrap() {
+            let left = prose.replace(phrase, "");
+            let is_said = left != prose;
+            assert!(
+                is_said,
+                "{page} lacks \"{phrase}\", of harness/tests/prose.toml"
+            );
+            prose = left;
+            let (file, text) = source.as_str().unwrap().split_once(": ").unwrap();
+            assert!(
+                read(file).contains(text),
+                "{file} lacks \"{text}\", which \"{phrase}\" comes from"
+            );
+        }
+        // Not those in names, such as z3.
+        let is_number = |word: &&str| {
+            let word = word.trim_start_matches(|letter: char| !letter.is_alphanumeric());
+            word.starts_with(|letter: char| letter.is_ascii_digit())
+        };
+        let number = prose.split(' ').find(is_number);
+        assert_eq!(
+            number, None,
+            "{page}: name its source in harness/tests/prose.toml"
+        );
+    }
+}
+
 #[test]
 fn a_folder_without_results_is_an_error() {
     let place = tempdir().unwrap();
