@@ -212,19 +212,6 @@ fn dedup_takes_as_many_threads_as_a_filter_has_ids_for() {
     assert!(messages.contains("with 4096 threads"), "{messages}");
 }
 
-#[test]
-fn counts_of_one_use_the_singular() {
-    let directory = TempDir::new().unwrap();
-    let one = file(&directory, "one", b"a\n");
-    let mut dedup = example("dedup");
-    let (_, messages) = run(dedup.args(["--threads", "1"]).arg(&one), b"");
-    assert!(messages.starts_with("1 line (2 B) in "), "{messages}");
-    assert!(messages.contains(" with 1 thread: "), "{messages}");
-    let mut difference = example("difference");
-    let (_, messages) = run(difference.args([&one, &one]), b"");
-    assert!(messages.contains("lacks 0 of B's 1 line\n"), "{messages}");
-}
-
 /// Commands of all examples here that write to the standard output.
 fn writers(directory: &TempDir) -> [Command; 2] {
     let (a, b) = (

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::commit::{Installed, Placed, finish_own, install, place};
 use crate::descriptor::{self, Own, State};
 use crate::entry::{Entries, Entry};
-use crate::model::{explore, spawn};
+use crate::model::{explore_test, spawn_with};
 use crate::sync::Ordering;
 use crate::tagged::Word;
 use crate::thread_id::{self, ThreadId};
@@ -18,29 +18,25 @@ use crate::{Error, WordArray};
 /// undone. When the first helper wakes, it must not take the other's installation for its own.
 #[test]
 fn an_installation_is_finished_only_as_what_it_is() {
-    explore(
-        "an_installation_is_finished_only_as_what_it_is",
-        2,
-        13_000,
-        || {
-            begin_at_the_second_word();
-            let (array, entries, own) = begun_in(2);
-            let helpers = [(); 2].map(|()| {
-                let array = Arc::clone(&array);
-                spawn(move || as_me(|me| install(&array.words()[1], me, own.tag, 0)))
-            });
-            assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
-            assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
-            for helper in helpers {
-                let outcome = helper.join().unwrap();
-                assert!(matches!(
-                    outcome,
-                    Installed::Yes | Installed::Decided | Installed::Differs
-                ));
-            }
-            assert_eq!((array.load(0), array.load(1)), (1, 0));
-        },
-    );
+    explore_test(2, 13_000, || {
+        begin_at_the_second_word();
+        let (array, entries, own) = begun_in(2);
+        let helpers = [(); 2].map(|()| {
+            spawn_with(&array, move |array| {
+                as_me(|me| install(&array.words()[1], me, own.tag, 0))
+            })
+        });
+        assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
+        assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
+        for helper in helpers {
+            let outcome = helper.join().unwrap();
+            assert!(matches!(
+                outcome,
+                Installed::Yes | Installed::Decided | Installed::Differs
+            ));
+        }
+        assert_eq!((array.load(0), array.load(1)), (1, 0));
+    });
 }
 
 /// A failed operation, a helper that installs late, and the owner's record in use again: the owner
@@ -50,16 +46,13 @@ fn an_installation_is_finished_only_as_what_it_is() {
 /// not been acquired.)
 #[test]
 fn late_installation_and_reused_record() {
-    explore("late_installation_and_reused_record", 5, 55_000, || {
+    explore_test(5, 55_000, || {
         begin_at_the_second_word();
         let (array, entries, own) = begun_with_a_word_that_differs(3);
-        let helper = {
-            let array = Arc::clone(&array);
-            spawn(move || {
-                array.compare_exchange(1, 9, 0).unwrap();
-                as_me(|me| install(&array.words()[1], me, own.tag, 0))
-            })
-        };
+        let helper = spawn_with(&array, move |array| {
+            array.compare_exchange(1, 9, 0).unwrap();
+            as_me(|me| install(&array.words()[1], me, own.tag, 0))
+        });
         let first = as_me(|me| finish_own(array.words(), me, own, &entries));
         let second = array.kcas(&[Entry::new(1, 0, 5), Entry::new(2, 0, 5)]);
         helper.join().unwrap();
@@ -78,22 +71,18 @@ fn late_installation_and_reused_record() {
 /// started afresh, the helper would take one of them for the operation it is helping.
 #[test]
 fn thread_id_is_reused() {
-    explore("thread_id_is_reused", 3, 63_000, || {
+    explore_test(3, 63_000, || {
         begin_at_the_second_word();
         let (array, entries, own) = begun_in(4);
-        let helper = {
-            let array = Arc::clone(&array);
-            spawn(move || as_me(|me| install(&array.words()[1], me, own.tag, 0)))
-        };
+        let helper = spawn_with(&array, move |array| {
+            as_me(|me| install(&array.words()[1], me, own.tag, 0))
+        });
         assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
         assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
         thread_id::end_of_thread();
-        let successor = {
-            let array = Arc::clone(&array);
-            spawn(move || {
-                [0, 1].map(|n| array.kcas(&[Entry::new(2, n, n + 1), Entry::new(3, n, n + 1)]))
-            })
-        };
+        let successor = spawn_with(&array, move |array| {
+            [0, 1].map(|n| array.kcas(&[Entry::new(2, n, n + 1), Entry::new(3, n, n + 1)]))
+        });
         assert_eq!(successor.join().unwrap(), [Ok(()), Ok(())]);
         helper.join().unwrap();
         assert_eq!([0, 1, 2, 3].map(|index| array.load(index)), [1, 0, 2, 2]);
@@ -105,15 +94,12 @@ fn thread_id_is_reused() {
 /// the record is used for the next operation.
 #[test]
 fn an_owner_that_comes_late() {
-    explore("an_owner_that_comes_late", 2, 16_000, || {
+    explore_test(2, 16_000, || {
         let (array, entries, own) = begun_in(3);
-        let helper = {
-            let array = Arc::clone(&array);
-            spawn(move || {
-                assert!([1, 2].contains(&array.load_helping(0)));
-                assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
-            })
-        };
+        let helper = spawn_with(&array, move |array| {
+            assert!([1, 2].contains(&array.load_helping(0)));
+            assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
+        });
         assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
         assert_eq!(
             array.kcas(&[Entry::new(0, 1, 2), Entry::new(2, 0, 2)]),
@@ -129,15 +115,12 @@ fn an_owner_that_comes_late() {
 /// that were put there meanwhile.
 #[test]
 fn an_owner_that_is_told_of_a_success() {
-    explore("an_owner_that_is_told_of_a_success", 3, 16_000, || {
+    explore_test(3, 16_000, || {
         let (array, entries, own) = begun_with_a_word_that_differs(2);
-        let helper = {
-            let array = Arc::clone(&array);
-            spawn(move || {
-                array.compare_exchange(1, 9, 0).unwrap();
-                array.load_helping(0)
-            })
-        };
+        let helper = spawn_with(&array, move |array| {
+            array.compare_exchange(1, 9, 0).unwrap();
+            array.load_helping(0)
+        });
         let succeeded = as_me(|me| finish_own(array.words(), me, own, &entries));
         if succeeded {
             let left = array.words()[1].load(Ordering::Acquire);
@@ -155,73 +138,55 @@ fn an_owner_that_is_told_of_a_success() {
 /// for a reader nor for a thread that takes it out.
 #[test]
 fn a_late_tag_of_the_owner_stands_for_the_expected_value() {
-    explore(
-        "a_late_tag_of_the_owner_stands_for_the_expected_value",
-        4,
-        2_500,
-        || {
-            let (array, entries, own) = begun_in(2);
-            run_by_a_helper(&array);
-            let other = {
-                let array = Arc::clone(&array);
-                spawn(move || (array.load(1), array.compare_exchange(1, 0, 5)))
-            };
-            assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
-            assert_eq!(other.join().unwrap(), (0, Ok(0)));
-            assert_eq!([0, 1].map(|index| array.load(index)), [1, 5]);
-        },
-    );
+    explore_test(4, 2_500, || {
+        let (array, entries, own) = begun_in(2);
+        run_by_a_helper(&array);
+        let other = spawn_with(&array, move |array| {
+            (array.load(1), array.compare_exchange(1, 0, 5))
+        });
+        assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
+        assert_eq!(other.join().unwrap(), (0, Ok(0)));
+        assert_eq!([0, 1].map(|index| array.load(index)), [1, 5]);
+    });
 }
 
 /// The same while a helper's installation is over the tag.
 #[test]
 fn an_installation_over_a_late_tag_stands_for_the_expected_value() {
-    explore(
-        "an_installation_over_a_late_tag_stands_for_the_expected_value",
-        None,
-        1,
-        || {
-            let (array, entries, own) = begun_in(2);
-            run_by_a_helper(&array);
-            put(&array, own, &entries[1]);
-            let late = own.tag.owner_raw();
-            let mine = as_me(|me| descriptor::begin_install(me, own.tag, late)).raw();
-            // SeqCst, both: as in `install`.
-            let put =
-                array.words()[1].compare_exchange(late, mine, Ordering::SeqCst, Ordering::SeqCst);
-            assert_eq!(put, Ok(late));
-            assert_eq!(array.load(1), 0);
-            assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
-            assert_eq!([0, 1].map(|index| array.load(index)), [1, 0]);
-        },
-    );
+    explore_test(None, 1, || {
+        let (array, entries, own) = begun_in(2);
+        run_by_a_helper(&array);
+        put(&array, own, &entries[1]);
+        let late = own.tag.owner_raw();
+        let mine = as_me(|me| descriptor::begin_install(me, own.tag, late)).raw();
+        // SeqCst, both: as in `install`.
+        let put = array.words()[1].compare_exchange(late, mine, Ordering::SeqCst, Ordering::SeqCst);
+        assert_eq!(put, Ok(late));
+        assert_eq!(array.load(1), 0);
+        assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
+        assert_eq!([0, 1].map(|index| array.load(index)), [1, 0]);
+    });
 }
 
 /// A helper that began before the decision installs over a late tag of the owner. It will put the
 /// tag back, or its own, unless the owner finishes the installation before reusing its record.
 #[test]
 fn an_installation_over_a_late_tag_of_the_owner() {
-    explore(
-        "an_installation_over_a_late_tag_of_the_owner",
-        4,
-        2_800,
-        || {
-            let (array, entries, own) = begun_in(3);
-            run_by_a_helper(&array);
-            let helper = {
-                let array = Arc::clone(&array);
-                spawn(move || as_me(|me| install(&array.words()[1], me, own.tag, 0)))
-            };
-            assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
-            assert_eq!(
-                array.kcas(&[Entry::new(0, 1, 2), Entry::new(2, 0, 2)]),
-                Ok(())
-            );
-            let outcome = helper.join().unwrap();
-            assert!(matches!(outcome, Installed::Decided));
-            assert_eq!([0, 1, 2].map(|index| array.load(index)), [2, 0, 2]);
-        },
-    );
+    explore_test(4, 2_800, || {
+        let (array, entries, own) = begun_in(3);
+        run_by_a_helper(&array);
+        let helper = spawn_with(&array, move |array| {
+            as_me(|me| install(&array.words()[1], me, own.tag, 0))
+        });
+        assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
+        assert_eq!(
+            array.kcas(&[Entry::new(0, 1, 2), Entry::new(2, 0, 2)]),
+            Ok(())
+        );
+        let outcome = helper.join().unwrap();
+        assert!(matches!(outcome, Installed::Decided));
+        assert_eq!([0, 1, 2].map(|index| array.load(index)), [2, 0, 2]);
+    });
 }
 
 /// The owner leaves a word in which it found an installation, but the helper has meanwhile
@@ -229,136 +194,99 @@ fn an_installation_over_a_late_tag_of_the_owner() {
 /// tag is there.
 #[test]
 fn an_installation_that_cannot_be_read_any_more() {
-    explore(
-        "an_installation_that_cannot_be_read_any_more",
-        4,
-        17_000,
-        || {
-            let (array, entries, own) = begun_in(3);
-            put(&array, own, &entries[1]);
-            let helper = {
-                let array = Arc::clone(&array);
-                spawn(move || {
-                    for index in [0, 1] {
-                        as_me(|me| install(&array.words()[index], me, own.tag, 0));
-                    }
-                })
-            };
-            assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
-            assert_eq!(
-                array.kcas(&[Entry::new(0, 1, 2), Entry::new(2, 0, 2)]),
-                Ok(())
-            );
-            helper.join().unwrap();
-            assert_eq!([0, 1, 2].map(|index| array.load(index)), [2, 1, 2]);
-        },
-    );
+    explore_test(4, 17_000, || {
+        let (array, entries, own) = begun_in(3);
+        put(&array, own, &entries[1]);
+        let helper = spawn_with(&array, move |array| {
+            for index in [0, 1] {
+                as_me(|me| install(&array.words()[index], me, own.tag, 0));
+            }
+        });
+        assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
+        assert_eq!(
+            array.kcas(&[Entry::new(0, 1, 2), Entry::new(2, 0, 2)]),
+            Ok(())
+        );
+        helper.join().unwrap();
+        assert_eq!([0, 1, 2].map(|index| array.load(index)), [2, 1, 2]);
+    });
 }
 
 /// The same, but by the time the owner looks again another installation is in the word: one by the
 /// same thread, for another operation. It must not be taken for the first one.
 #[test]
 fn an_installation_in_the_place_of_one_that_cannot_be_read() {
-    explore(
-        "an_installation_in_the_place_of_one_that_cannot_be_read",
-        3,
-        37_000,
-        || {
-            let (array, entries, own) = begun_in(3);
-            put(&array, own, &entries[1]);
-            let helper = {
-                let array = Arc::clone(&array);
-                spawn(move || {
-                    as_me(|me| install(&array.words()[0], me, own.tag, 0));
-                    assert_eq!(array.load_helping(0), 1);
-                    assert_eq!(array.compare_exchange(0, 1, 9), Ok(1));
-                    let next = array.kcas_by_dcss(&[Entry::new(0, 9, 10), Entry::new(2, 0, 2)]);
-                    assert_eq!(next, Ok(()));
-                })
-            };
-            assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
-            helper.join().unwrap();
-            assert_eq!([0, 1, 2].map(|index| array.load(index)), [10, 1, 2]);
-        },
-    );
+    explore_test(3, 37_000, || {
+        let (array, entries, own) = begun_in(3);
+        put(&array, own, &entries[1]);
+        let helper = spawn_with(&array, move |array| {
+            as_me(|me| install(&array.words()[0], me, own.tag, 0));
+            assert_eq!(array.load_helping(0), 1);
+            assert_eq!(array.compare_exchange(0, 1, 9), Ok(1));
+            let next = array.kcas_by_dcss(&[Entry::new(0, 9, 10), Entry::new(2, 0, 2)]);
+            assert_eq!(next, Ok(()));
+        });
+        assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
+        helper.join().unwrap();
+        assert_eq!([0, 1, 2].map(|index| array.load(index)), [10, 1, 2]);
+    });
 }
 
 /// The owner of a failed operation finds an installation of another operation in one of its words, and
 /// leaves it there: its installer counts on it.
 #[test]
 fn an_installation_of_another_operation_is_left() {
-    explore(
-        "an_installation_of_another_operation_is_left",
-        3,
-        2_400,
-        || {
-            let (array, entries, own) = begun_with_a_word_that_differs(3);
-            let other = {
-                let array = Arc::clone(&array);
-                spawn(move || array.kcas_by_dcss(&[Entry::new(1, 9, 5), Entry::new(2, 0, 5)]))
-            };
-            assert!(!as_me(|me| finish_own(array.words(), me, own, &entries)));
-            assert_eq!(other.join().unwrap(), Ok(()));
-            assert_eq!([0, 1, 2].map(|index| array.load(index)), [0, 5, 5]);
-        },
-    );
+    explore_test(3, 2_400, || {
+        let (array, entries, own) = begun_with_a_word_that_differs(3);
+        let other = spawn_with(&array, move |array| {
+            array.kcas_by_dcss(&[Entry::new(1, 9, 5), Entry::new(2, 0, 5)])
+        });
+        assert!(!as_me(|me| finish_own(array.words(), me, own, &entries)));
+        assert_eq!(other.join().unwrap(), Ok(()));
+        assert_eq!([0, 1, 2].map(|index| array.load(index)), [0, 5, 5]);
+    });
 }
 
 /// Before the owner has left a word, the word is released and its former value put back, and a helper
 /// that comes late installs over that: the owner does not take it for a tag of its own in time.
 #[test]
 fn a_late_installation_over_a_value_is_put_back() {
-    explore(
-        "a_late_installation_over_a_value_is_put_back",
-        3,
-        5_500,
-        || {
-            let (array, entries, own) = begun_in(2);
-            let helper = {
-                let array = Arc::clone(&array);
-                spawn(move || {
-                    let undone =
-                        array.load_helping(1) == 1 && array.compare_exchange(1, 1, 0).is_ok();
-                    if undone {
-                        let late = as_me(|me| descriptor::begin_install(me, own.tag, 0)).raw();
-                        let word = &array.words()[1];
-                        // SeqCst, both: as in `install`. It fails if the owner comes late, too.
-                        let _ = word.compare_exchange(0, late, Ordering::SeqCst, Ordering::SeqCst);
-                        assert_eq!(array.load_helping(1), 0);
-                    }
-                    undone
-                })
-            };
-            assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
-            let second = u64::from(!helper.join().unwrap());
-            assert_eq!([0, 1].map(|index| array.load(index)), [1, second]);
-        },
-    );
+    explore_test(3, 5_500, || {
+        let (array, entries, own) = begun_in(2);
+        let helper = spawn_with(&array, move |array| {
+            let undone = array.load_helping(1) == 1 && array.compare_exchange(1, 1, 0).is_ok();
+            if undone {
+                let late = as_me(|me| descriptor::begin_install(me, own.tag, 0)).raw();
+                let word = &array.words()[1];
+                // SeqCst, both: as in `install`. It fails if the owner comes late, too.
+                let _ = word.compare_exchange(0, late, Ordering::SeqCst, Ordering::SeqCst);
+                assert_eq!(array.load_helping(1), 0);
+            }
+            undone
+        });
+        assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
+        let second = u64::from(!helper.join().unwrap());
+        assert_eq!([0, 1].map(|index| array.load(index)), [1, second]);
+    });
 }
 
 /// A helper installs over an owner tag placed in time, and learns of the decision before it
 /// confirms: the word stands for the new value throughout, as the other one does.
 #[test]
 fn an_installation_over_the_tag_of_an_owner_in_time() {
-    explore(
-        "an_installation_over_the_tag_of_an_owner_in_time",
-        5,
-        12_000,
-        || {
-            begin_at_the_second_word();
-            let (array, entries, own) = begun_in(2);
-            put(&array, own, &entries[1]);
-            let helper = {
-                let array = Arc::clone(&array);
-                spawn(move || as_me(|me| install(&array.words()[1], me, own.tag, 0)))
-            };
-            own.decide(State::SucceededByOwner);
-            assert_eq!([0, 1].map(|index| array.load(index)), [1, 1]);
-            assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
-            helper.join().unwrap();
-            assert_eq!([0, 1].map(|index| array.load(index)), [1, 1]);
-        },
-    );
+    explore_test(5, 12_000, || {
+        begin_at_the_second_word();
+        let (array, entries, own) = begun_in(2);
+        put(&array, own, &entries[1]);
+        let helper = spawn_with(&array, move |array| {
+            as_me(|me| install(&array.words()[1], me, own.tag, 0))
+        });
+        own.decide(State::SucceededByOwner);
+        assert_eq!([0, 1].map(|index| array.load(index)), [1, 1]);
+        assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
+        helper.join().unwrap();
+        assert_eq!([0, 1].map(|index| array.load(index)), [1, 1]);
+    });
 }
 
 /// A thread that meets a decided operation takes its tags out and installs nothing: helpers that
@@ -368,25 +296,17 @@ fn an_installation_over_the_tag_of_an_owner_in_time() {
 /// installed.)
 #[test]
 fn nothing_is_installed_for_a_decided_operation() {
-    explore(
-        "nothing_is_installed_for_a_decided_operation",
-        4,
-        4_400,
-        || {
-            let (array, entries, own) = begun_in(2);
-            put(&array, own, &entries[1]);
-            own.decide(State::SucceededByOwner);
-            let helper = {
-                let array = Arc::clone(&array);
-                spawn(move || array.compare_exchange(0, 1, 5))
-            };
-            let seen = Word::from(array.load_raw(0));
-            assert!(!matches!(seen, Word::Install(_)), "{seen:?}");
-            assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
-            assert_eq!(helper.join().unwrap(), Ok(1));
-            assert_eq!([0, 1].map(|index| array.load(index)), [5, 1]);
-        },
-    );
+    explore_test(4, 4_400, || {
+        let (array, entries, own) = begun_in(2);
+        put(&array, own, &entries[1]);
+        own.decide(State::SucceededByOwner);
+        let helper = spawn_with(&array, move |array| array.compare_exchange(0, 1, 5));
+        let seen = Word::from(array.load_raw(0));
+        assert!(!matches!(seen, Word::Install(_)), "{seen:?}");
+        assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
+        assert_eq!(helper.join().unwrap(), Ok(1));
+        assert_eq!([0, 1].map(|index| array.load(index)), [5, 1]);
+    });
 }
 
 /// A helper loses a word at the last moment to an operation of a thread that has had none before.
@@ -394,12 +314,11 @@ fn nothing_is_installed_for_a_decided_operation() {
 /// before.
 #[test]
 fn a_helper_that_comes_too_late_for_a_word() {
-    explore("a_helper_that_comes_too_late_for_a_word", 3, 7_800, || {
+    explore_test(3, 7_800, || {
         let (array, entries, own) = begun_in(3);
-        let other = {
-            let array = Arc::clone(&array);
-            spawn(move || array.kcas(&[Entry::new(1, 0, 5), Entry::new(2, 0, 5)]))
-        };
+        let other = spawn_with(&array, move |array| {
+            array.kcas(&[Entry::new(1, 0, 5), Entry::new(2, 0, 5)])
+        });
         array.load_helping(0);
         let mine = as_me(|me| finish_own(array.words(), me, own, &entries));
         let contents = match (mine, other.join().unwrap()) {
@@ -416,7 +335,7 @@ fn a_helper_that_comes_too_late_for_a_word() {
 #[test]
 fn two_writers_of_whom_one_is_helped() {
     for confirmed in [false, true] {
-        explore("two_writers_of_whom_one_is_helped", 3, 170, move || {
+        explore_test(3, 170, move || {
             let array = Arc::new(WordArray::new(3));
             (0..3).for_each(|index| assert_eq!(array.compare_exchange(index, 0, 1), Ok(0)));
             let entries = Entries::from_iter([Entry::new(0, 1, 2), Entry::new(1, 1, 2)]);
@@ -425,13 +344,10 @@ fn two_writers_of_whom_one_is_helped() {
                 let installed = as_me(|me| install(&array.words()[0], me, own.tag, 1));
                 assert!(matches!(installed, Installed::Yes));
             }
-            let other = {
-                let array = Arc::clone(&array);
-                spawn(move || {
-                    array.compare_exchange(2, 1, 2).unwrap();
-                    array.load(0)
-                })
-            };
+            let other = spawn_with(&array, move |array| {
+                array.compare_exchange(2, 1, 2).unwrap();
+                array.load(0)
+            });
             let finish = || assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
             if confirmed {
                 finish();
@@ -452,21 +368,15 @@ fn two_writers_of_whom_one_is_helped() {
 /// the word and still found the operation undone: no order of the calls explains that.
 #[test]
 fn a_helper_confirms_what_is_only_compared() {
-    explore("a_helper_confirms_what_is_only_compared", 2, 11_000, || {
+    explore_test(2, 11_000, || {
         let array = Arc::new(WordArray::new(2));
         let entries = Entries::from_iter([Entry::new(0, 0, 1), Entry::new(1, 0, 0)]);
         let own = begun(&array, &entries);
-        let helper = {
-            let array = Arc::clone(&array);
-            spawn(move || array.load_helping(0))
-        };
-        let writer = {
-            let array = Arc::clone(&array);
-            spawn(move || {
-                array.compare_exchange(1, 0, 9).unwrap();
-                array.load(0)
-            })
-        };
+        let helper = spawn_with(&array, move |array| array.load_helping(0));
+        let writer = spawn_with(&array, move |array| {
+            array.compare_exchange(1, 0, 9).unwrap();
+            array.load(0)
+        });
         let succeeded = as_me(|me| finish_own(array.words(), me, own, &entries));
         assert_eq!(helper.join().unwrap(), u64::from(succeeded));
         assert_eq!(writer.join().unwrap(), u64::from(succeeded));
@@ -482,27 +392,21 @@ fn a_helper_confirms_what_is_only_compared() {
 /// differ.
 #[test]
 fn a_decided_operation_in_the_way_of_a_helper() {
-    explore(
-        "a_decided_operation_in_the_way_of_a_helper",
-        3,
-        2_300,
-        || {
-            let array = Arc::new(WordArray::new(3));
-            let entries = Entries::from_iter([Entry::new(1, 0, 1), Entry::new(2, 0, 1)]);
-            let decided = begun(&array, &entries);
-            put(&array, decided, &entries[1]);
-            decided.decide(State::SucceededByOwner);
-            let other = {
-                let array = Arc::clone(&array);
-                spawn(move || array.kcas(&[Entry::new(0, 0, 5), Entry::new(1, 1, 5)]))
-            };
-            let seen = array.load_helping(0);
-            assert_eq!(other.join().unwrap(), Ok(()));
-            assert!([0, 5].contains(&seen));
-            assert!(as_me(|me| finish_own(array.words(), me, decided, &entries)));
-            assert_eq!([0, 1, 2].map(|index| array.load(index)), [5, 5, 1]);
-        },
-    );
+    explore_test(3, 2_300, || {
+        let array = Arc::new(WordArray::new(3));
+        let entries = Entries::from_iter([Entry::new(1, 0, 1), Entry::new(2, 0, 1)]);
+        let decided = begun(&array, &entries);
+        put(&array, decided, &entries[1]);
+        decided.decide(State::SucceededByOwner);
+        let other = spawn_with(&array, move |array| {
+            array.kcas(&[Entry::new(0, 0, 5), Entry::new(1, 1, 5)])
+        });
+        let seen = array.load_helping(0);
+        assert_eq!(other.join().unwrap(), Ok(()));
+        assert!([0, 5].contains(&seen));
+        assert!(as_me(|me| finish_own(array.words(), me, decided, &entries)));
+        assert_eq!([0, 1, 2].map(|index| array.load(index)), [5, 5, 1]);
+    });
 }
 
 /// A decided operation waits for nobody: its late owner, or a late helper, finds another operation in
@@ -510,38 +414,31 @@ fn a_decided_operation_in_the_way_of_a_helper() {
 #[test]
 fn a_decided_operation_helps_no_other() {
     for (owner_is_late, at_least) in [(true, 1), (false, 45_000)] {
-        explore(
-            "a_decided_operation_helps_no_other",
-            3,
-            at_least,
-            move || {
-                let (array, entries, own) = begun_in(3);
-                let finish = || assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
-                let helper = (!owner_is_late).then(|| {
-                    as_me(|me| install(&array.words()[0], me, own.tag, 0));
-                    let array = Arc::clone(&array);
-                    spawn(move || array.load_helping(0))
-                });
-                if owner_is_late {
-                    run_by_a_helper(&array);
-                } else {
-                    finish();
-                    assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
-                }
-                let stopped = {
-                    let array = Arc::clone(&array);
-                    let entries = Entries::from_iter([Entry::new(1, 0, 5), Entry::new(2, 0, 5)]);
-                    spawn(move || begun(&array, &entries).tag)
-                };
-                let stopped = Word::Owner(stopped.join().unwrap());
-                if owner_is_late {
-                    finish();
-                }
-                helper.map(|helper| assert_eq!(helper.join().unwrap(), 1));
-                assert_eq!(Word::from(array.load_raw(1)), stopped);
-                assert_eq!([0, 1, 2].map(|index| array.load(index)), [1, 0, 0]);
-            },
-        );
+        explore_test(3, at_least, move || {
+            let (array, entries, own) = begun_in(3);
+            let finish = || assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
+            let helper = (!owner_is_late).then(|| {
+                as_me(|me| install(&array.words()[0], me, own.tag, 0));
+                spawn_with(&array, |array| array.load_helping(0))
+            });
+            if owner_is_late {
+                run_by_a_helper(&array);
+            } else {
+                finish();
+                assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
+            }
+            let stopped = spawn_with(&array, |array| {
+                let entries = Entries::from_iter([Entry::new(1, 0, 5), Entry::new(2, 0, 5)]);
+                begun(array, &entries).tag
+            });
+            let stopped = Word::Owner(stopped.join().unwrap());
+            if owner_is_late {
+                finish();
+            }
+            helper.map(|helper| assert_eq!(helper.join().unwrap(), 1));
+            assert_eq!(Word::from(array.load_raw(1)), stopped);
+            assert_eq!([0, 1, 2].map(|index| array.load(index)), [1, 0, 0]);
+        });
     }
 }
 
@@ -549,7 +446,7 @@ fn a_decided_operation_helps_no_other() {
 /// succeeded: readers do not wait for it.
 #[test]
 fn a_reader_passes_a_late_installation() {
-    explore("a_reader_passes_a_late_installation", 2, 1, || {
+    explore_test(2, 1, || {
         let (array, entries, own) = begun_in(2);
         assert!(as_me(|me| finish_own(array.words(), me, own, &entries)));
         assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::commit::{finish_own, place};
 use crate::descriptor::{self, State};
 use crate::entry::Entry;
-use crate::model::{explore, spawn};
+use crate::model::{explore_test, spawn, spawn_with};
 use crate::sync::Ordering;
 use crate::tagged::KcasTag;
 use crate::thread_id::{self, ThreadId};
@@ -21,108 +21,82 @@ fn an_operation_is_read_whole_or_not_at_all() {
         |tag| Some([1, 2].contains(&descriptor::read_entry(tag, 0, State::confirmed)?)),
     ];
     for is_right in readings {
-        explore(
-            "an_operation_is_read_whole_or_not_at_all",
-            3,
-            3_000,
-            move || {
-                // It is decided though no word has its tag: not watched.
-                conformance::unwatch();
-                let tag = begun(&[operation]);
-                let reader = spawn(move || is_right(tag));
-                descriptor::decide(tag, State::SucceededByOwner);
-                begun(&[Entry::new(2, 3, 4), Entry::new(3, 5, 6)]);
-                assert_ne!(
-                    reader.join().unwrap(),
-                    Some(false),
-                    "two operations were mixed"
-                );
-            },
-        );
+        explore_test(3, 3_000, move || {
+            // It is decided though no word has its tag: not watched.
+            conformance::unwatch();
+            let tag = begun(&[operation]);
+            let reader = spawn(move || is_right(tag));
+            descriptor::decide(tag, State::SucceededByOwner);
+            begun(&[Entry::new(2, 3, 4), Entry::new(3, 5, 6)]);
+            assert_ne!(
+                reader.join().unwrap(),
+                Some(false),
+                "two operations were mixed"
+            );
+        });
     }
 }
 
 /// The same for an installation.
 #[test]
 fn an_installation_is_read_whole_or_not_at_all() {
-    explore(
-        "an_installation_is_read_whole_or_not_at_all",
-        None,
-        1_900,
-        || {
-            let target = begun(&[Entry::new(0, 1, 2)]);
-            let tag = as_me(|me| descriptor::begin_install(me, target, 1));
-            let reader = spawn(move || descriptor::read_install(tag));
-            let next = begun(&[Entry::new(0, 3, 4)]);
-            as_me(|me| descriptor::begin_install(me, next, 3));
-            let found = reader.join().unwrap();
-            assert!(found.is_none() || found == Some((target, 1)), "{found:?}");
-        },
-    );
+    explore_test(None, 1_900, || {
+        let target = begun(&[Entry::new(0, 1, 2)]);
+        let tag = as_me(|me| descriptor::begin_install(me, target, 1));
+        let reader = spawn(move || descriptor::read_install(tag));
+        let next = begun(&[Entry::new(0, 3, 4)]);
+        as_me(|me| descriptor::begin_install(me, next, 3));
+        let found = reader.join().unwrap();
+        assert!(found.is_none() || found == Some((target, 1)), "{found:?}");
+    });
 }
 
 /// A thread that finds an operation over finds its tag gone from the word, at the first look. (With
 /// a relaxed load: loom does not let a `SeqCst` one return an older value.)
 #[test]
 fn an_operation_that_is_over_has_left_its_words() {
-    explore(
-        "an_operation_that_is_over_has_left_its_words",
-        4,
-        950,
-        || {
-            let array = Arc::new(WordArray::new(2));
-            let entries = [Entry::new(0, 0, 1), Entry::new(1, 0, 1)];
-            let own = as_me(|me| descriptor::begin_kcas(me, &entries));
-            let tag = own.tag;
-            let reader = {
-                let array = Arc::clone(&array);
-                spawn(move || {
-                    let over = descriptor::state(tag).is_none();
-                    let there = array.words()[0].load(Ordering::Relaxed) == tag.owner_raw();
-                    assert!(!(over && there), "an operation that is over owns a word");
-                })
-            };
-            as_me(|me| {
-                place(array.words(), me, own, &entries[0]);
-                assert!(finish_own(array.words(), me, own, &entries));
-            });
-            begun(&entries);
-            reader.join().unwrap();
-        },
-    );
+    explore_test(4, 950, || {
+        let array = Arc::new(WordArray::new(2));
+        let entries = [Entry::new(0, 0, 1), Entry::new(1, 0, 1)];
+        let own = as_me(|me| descriptor::begin_kcas(me, &entries));
+        let tag = own.tag;
+        let reader = spawn_with(&array, move |array| {
+            let over = descriptor::state(tag).is_none();
+            let there = array.words()[0].load(Ordering::Relaxed) == tag.owner_raw();
+            assert!(!(over && there), "an operation that is over owns a word");
+        });
+        as_me(|me| {
+            place(array.words(), me, own, &entries[0]);
+            assert!(finish_own(array.words(), me, own, &entries));
+        });
+        begun(&entries);
+        reader.join().unwrap();
+    });
 }
 
 /// The same for an installation.
 #[test]
 fn an_installation_that_is_over_has_left_its_word() {
-    explore(
-        "an_installation_that_is_over_has_left_its_word",
-        4,
-        3_600,
-        || {
-            let array = Arc::new(WordArray::new(1));
-            let target = begun(&[Entry::new(0, 0, 1)]);
-            let tag = as_me(|me| descriptor::begin_install(me, target, 0));
-            let exchange = |current, new| {
-                array.words()[0].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
-            };
-            let reader = {
-                let array = Arc::clone(&array);
-                spawn(move || {
-                    let over = descriptor::read_install(tag).is_none();
-                    let there = array.words()[0].load(Ordering::Relaxed) == tag.raw();
-                    assert!(
-                        !(over && there),
-                        "an installation that is over is in a word"
-                    );
-                })
-            };
-            exchange(0, tag.raw()).unwrap();
-            exchange(tag.raw(), target.raw()).unwrap();
-            as_me(|me| descriptor::begin_install(me, target, 0));
-            reader.join().unwrap();
-        },
-    );
+    explore_test(4, 3_600, || {
+        let array = Arc::new(WordArray::new(1));
+        let target = begun(&[Entry::new(0, 0, 1)]);
+        let tag = as_me(|me| descriptor::begin_install(me, target, 0));
+        let exchange = |current, new| {
+            array.words()[0].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
+        };
+        let reader = spawn_with(&array, move |array| {
+            let over = descriptor::read_install(tag).is_none();
+            let there = array.words()[0].load(Ordering::Relaxed) == tag.raw();
+            assert!(
+                !(over && there),
+                "an installation that is over is in a word"
+            );
+        });
+        exchange(0, tag.raw()).unwrap();
+        exchange(tag.raw(), target.raw()).unwrap();
+        as_me(|me| descriptor::begin_install(me, target, 0));
+        reader.join().unwrap();
+    });
 }
 
 fn begun(entries: &[Entry]) -> KcasTag {

@@ -77,6 +77,27 @@ pub fn explore(
     );
 }
 
+/// [`explore`]s the model of a test, which has the test's name.
+pub fn explore_test<M: Fn() + Send + Sync + 'static>(
+    preemptions: impl Into<Option<usize>>,
+    at_least: u64,
+    model: M,
+) {
+    let model_name = std::any::type_name::<M>();
+    let test = model_name.split("::{{closure}}").next();
+    let name = test.and_then(|test| test.rsplit("::").next());
+    explore(name.unwrap_or(model_name), preemptions, at_least, model);
+}
+
+/// [`spawn`]s a thread that shares a value with this one.
+pub fn spawn_with<T: 'static, R: 'static>(
+    shared: &Arc<T>,
+    body: impl FnOnce(&T) -> R + 'static,
+) -> loom::thread::JoinHandle<R> {
+    let shared = Arc::clone(shared);
+    spawn(move || body(&shared))
+}
+
 /// Spawns a thread of a model; its id is free again by the time it can be joined.
 pub fn spawn<R: 'static>(body: impl FnOnce() -> R + 'static) -> loom::thread::JoinHandle<R> {
     THREADS.set(THREADS.get() + 1);

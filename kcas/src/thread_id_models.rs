@@ -2,7 +2,7 @@
 
 use crate::descriptor;
 use crate::entry::Entry;
-use crate::model::{explore, spawn};
+use crate::model::{explore_test, spawn};
 use crate::thread_id::{MAX_THREADS, ThreadId};
 
 /// A thread gives its id back, and another one, which nothing else synchronises with it, claims it:
@@ -10,33 +10,28 @@ use crate::thread_id::{MAX_THREADS, ThreadId};
 /// operations or two installations would get the same tag.
 #[test]
 fn an_id_changes_hands_with_what_is_kept_under_it() {
-    explore(
-        "an_id_changes_hands_with_what_is_kept_under_it",
-        4,
-        10_000,
-        || {
-            let begin = || {
-                let entry = Entry::new(0, 0, 1);
-                let id = ThreadId::acquire().unwrap();
-                let tag = descriptor::begin_kcas(&id, &[entry]).tag;
-                let install = descriptor::begin_install(&id, tag, 0);
-                id.give_back();
-                (tag, install)
-            };
-            let other = spawn(begin);
-            let mine = begin();
-            let others = other.join().unwrap();
-            assert_ne!(mine.0, others.0, "two operations have one tag");
-            assert_ne!(mine.1, others.1, "two installations have one tag");
-        },
-    );
+    explore_test(4, 10_000, || {
+        let begin = || {
+            let entry = Entry::new(0, 0, 1);
+            let id = ThreadId::acquire().unwrap();
+            let tag = descriptor::begin_kcas(&id, &[entry]).tag;
+            let install = descriptor::begin_install(&id, tag, 0);
+            id.give_back();
+            (tag, install)
+        };
+        let other = spawn(begin);
+        let mine = begin();
+        let others = other.join().unwrap();
+        assert_ne!(mine.0, others.0, "two operations have one tag");
+        assert_ne!(mine.1, others.1, "two installations have one tag");
+    });
 }
 
 /// All ids are held when one is given back: a thread that is promised an id finds it at once,
 /// rather than searching for a bit that it cannot see yet.
 #[test]
 fn a_promised_id_is_found() {
-    explore("a_promised_id_is_found", None, 10, || {
+    explore_test(None, 10, || {
         let held: Vec<_> = (1..MAX_THREADS)
             .map(|_| ThreadId::acquire().unwrap())
             .collect();

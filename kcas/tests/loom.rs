@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use kcas::model::{explore, spawn};
+use kcas::model::{explore, explore_test, spawn_with};
 use kcas::{Entry, Error, WordArray};
 
 fn array(values: &[u64]) -> Arc<WordArray> {
@@ -28,12 +28,11 @@ fn contents(words: &WordArray) -> Vec<u64> {
 /// completely.
 #[test]
 fn opposite_order() {
-    explore("opposite_order", 3, 9_300, || {
+    explore_test(3, 9_300, || {
         let words = array(&[0, 0]);
-        let other = {
-            let words = Arc::clone(&words);
-            spawn(move || words.kcas(&[Entry::new(1, 0, 2), Entry::new(0, 0, 2)]))
-        };
+        let other = spawn_with(&words, move |words| {
+            words.kcas(&[Entry::new(1, 0, 2), Entry::new(0, 0, 2)])
+        });
         let mine = words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 0, 1)]);
         let other = other.join().unwrap();
         match (mine, other) {
@@ -54,10 +53,9 @@ fn against_reader(
     for [first, second] in [[0, 1], [1, 0]] {
         explore(name, preemptions, at_least, move || {
             let words = array(&[0, 0]);
-            let writer = {
-                let words = Arc::clone(&words);
-                spawn(move || words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 0, 1)]))
-            };
+            let writer = spawn_with(&words, move |words| {
+                words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 0, 1)])
+            });
             let (first, second) = (load(&words, first), load(&words, second));
             assert!(first <= second, "read {first}, then {second}");
             assert_eq!(writer.join().unwrap(), Ok(()));
@@ -85,12 +83,9 @@ fn operation_against_helping_reader() {
 /// the operation is still working on it. The helper must not carry it out a second time.
 #[test]
 fn values_that_return() {
-    explore("values_that_return", 4, 97_000, || {
+    explore_test(4, 97_000, || {
         let words = array(&[0, 0]);
-        let helper = {
-            let words = Arc::clone(&words);
-            spawn(move || words.compare_exchange(0, 0, 7))
-        };
+        let helper = spawn_with(&words, move |words| words.compare_exchange(0, 0, 7));
         let first = words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 0, 1)]);
         if first.is_ok() {
             assert_eq!(words.compare_exchange(1, 1, 0), Ok(1));
@@ -108,15 +103,12 @@ fn values_that_return() {
 /// `commit`.)
 #[test]
 fn failed_operation_and_reused_record() {
-    explore("failed_operation_and_reused_record", 2, 100_000, || {
+    explore_test(2, 100_000, || {
         let words = array(&[0, 9, 0]);
-        let helper = {
-            let words = Arc::clone(&words);
-            spawn(move || {
-                assert_eq!(words.compare_exchange(1, 9, 0), Ok(9));
-                words.compare_exchange(0, 0, 3)
-            })
-        };
+        let helper = spawn_with(&words, move |words| {
+            assert_eq!(words.compare_exchange(1, 9, 0), Ok(9));
+            words.compare_exchange(0, 0, 3)
+        });
         let first = words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 0, 1)]);
         let second = words.kcas(&[Entry::new(1, 0, 5), Entry::new(2, 0, 5)]);
         let helped = helper.join().unwrap();
@@ -134,12 +126,11 @@ fn failed_operation_and_reused_record() {
 /// comparisons would be worth nothing (write skew); if neither did, one failed without a reason.
 #[test]
 fn compare_only_entries() {
-    explore("compare_only_entries", 3, 9_900, || {
+    explore_test(3, 9_900, || {
         let words = array(&[0, 0]);
-        let other = {
-            let words = Arc::clone(&words);
-            spawn(move || words.kcas(&[Entry::new(0, 0, 0), Entry::new(1, 0, 2)]))
-        };
+        let other = spawn_with(&words, move |words| {
+            words.kcas(&[Entry::new(0, 0, 0), Entry::new(1, 0, 2)])
+        });
         let mine = words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 0, 0)]);
         match (mine, other.join().unwrap()) {
             (Ok(()), Err(Error::Mismatch)) => assert_eq!(contents(&words), [1, 0]),
@@ -155,16 +146,13 @@ fn compare_only_entries() {
 /// decision is not enough: the word must be held until then.)
 #[test]
 fn a_comparison_and_a_writer_that_reads() {
-    explore("a_comparison_and_a_writer_that_reads", 3, 11_200, || {
+    explore_test(3, 11_200, || {
         let words = array(&[0, 0]);
-        let other = {
-            let words = Arc::clone(&words);
-            spawn(move || {
-                let written = words.compare_exchange(0, 0, 5);
-                assert_eq!(written, Ok(0), "nobody else writes it");
-                words.load(1)
-            })
-        };
+        let other = spawn_with(&words, move |words| {
+            let written = words.compare_exchange(0, 0, 5);
+            assert_eq!(written, Ok(0), "nobody else writes it");
+            words.load(1)
+        });
         let mine = words.kcas(&[Entry::new(0, 0, 0), Entry::new(1, 0, 1)]);
         match (mine, other.join().unwrap()) {
             (Ok(()), 1) => assert_eq!(contents(&words), [5, 1]),
@@ -180,12 +168,11 @@ fn a_comparison_and_a_writer_that_reads() {
 /// operations helped each other for ever.)
 #[test]
 fn helping_a_decided_operation() {
-    explore("helping_a_decided_operation", 3, 13_000, || {
+    explore_test(3, 13_000, || {
         let words = array(&[0, 0]);
-        let other = {
-            let words = Arc::clone(&words);
-            spawn(move || words.kcas(&[Entry::new(0, 0, 0), Entry::new(1, 0, 2)]))
-        };
+        let other = spawn_with(&words, move |words| {
+            words.kcas(&[Entry::new(0, 0, 0), Entry::new(1, 0, 2)])
+        });
         let mine = words.kcas(&[Entry::new(0, 0, 0), Entry::new(1, 2, 3)]);
         assert_eq!(other.join().unwrap(), Ok(()));
         match mine {
@@ -202,19 +189,16 @@ fn helping_a_decided_operation() {
 /// some word held, never what the next operation merely expected or what another word holds.
 #[test]
 fn reader_of_a_record_in_use_again() {
-    explore("reader_of_a_record_in_use_again", 4, 29_000, || {
+    explore_test(4, 29_000, || {
         let words = array(&[0, 5]);
-        let owner = {
-            let words = Arc::clone(&words);
-            spawn(move || {
-                assert_eq!(
-                    words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 5, 6)]),
-                    Ok(())
-                );
-                let next = words.kcas(&[Entry::new(0, 7, 8), Entry::new(1, 6, 9)]);
-                assert_eq!(next, Err(Error::Mismatch));
-            })
-        };
+        let owner = spawn_with(&words, move |words| {
+            assert_eq!(
+                words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 5, 6)]),
+                Ok(())
+            );
+            let next = words.kcas(&[Entry::new(0, 7, 8), Entry::new(1, 6, 9)]);
+            assert_eq!(next, Err(Error::Mismatch));
+        });
         let read = (words.load(0), words.load(1));
         assert!(
             [(0, 5), (0, 6), (1, 6)].contains(&read),
@@ -229,60 +213,44 @@ fn reader_of_a_record_in_use_again() {
 /// second: the reader does not get the value of the word now in its former place.
 #[test]
 fn reader_of_a_record_in_use_for_other_words() {
-    explore(
-        "reader_of_a_record_in_use_for_other_words",
-        4,
-        12_000,
-        || {
-            let words = array(&[1, 5, 2]);
-            let owner = {
-                let words = Arc::clone(&words);
-                spawn(move || {
-                    assert_eq!(
-                        words.kcas(&[Entry::new(0, 1, 3), Entry::new(1, 5, 6)]),
-                        Ok(())
-                    );
-                    assert_eq!(
-                        words.kcas(&[Entry::new(1, 6, 7), Entry::new(2, 2, 4)]),
-                        Ok(())
-                    );
-                })
-            };
-            let read = words.load(1);
-            assert!([5, 6, 7].contains(&read), "word 1 never held {read}");
-            owner.join().unwrap();
-            assert_eq!(contents(&words), [3, 7, 4]);
-        },
-    );
+    explore_test(4, 12_000, || {
+        let words = array(&[1, 5, 2]);
+        let owner = spawn_with(&words, move |words| {
+            assert_eq!(
+                words.kcas(&[Entry::new(0, 1, 3), Entry::new(1, 5, 6)]),
+                Ok(())
+            );
+            assert_eq!(
+                words.kcas(&[Entry::new(1, 6, 7), Entry::new(2, 2, 4)]),
+                Ok(())
+            );
+        });
+        let read = words.load(1);
+        assert!([5, 6, 7].contains(&read), "word 1 never held {read}");
+        owner.join().unwrap();
+        assert_eq!(contents(&words), [3, 7, 4]);
+    });
 }
 
 /// A helper of an operation whose owner goes on to an operation on a larger array: the helper must
 /// not take the new indices for indices of its own array.
 #[test]
 fn helper_of_a_record_in_use_for_another_array() {
-    explore(
-        "helper_of_a_record_in_use_for_another_array",
-        2,
-        23_000,
-        || {
-            let (small, large) = (array(&[0, 0]), array(&[0, 0, 0, 0]));
-            let helper = {
-                let small = Arc::clone(&small);
-                spawn(move || small.compare_exchange(0, 0, 7))
-            };
-            let first = small.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 0, 1)]);
-            assert_eq!(
-                large.kcas(&[Entry::new(2, 0, 1), Entry::new(3, 0, 1)]),
-                Ok(())
-            );
-            match (first, helper.join().unwrap()) {
-                (Ok(()), Err(1)) => assert_eq!(contents(&small), [1, 1]),
-                (Err(Error::Mismatch), Ok(0)) => assert_eq!(contents(&small), [7, 0]),
-                results => panic!("no order of the operations explains {results:?}"),
-            }
-            assert_eq!(contents(&large), [0, 0, 1, 1]);
-        },
-    );
+    explore_test(2, 23_000, || {
+        let (small, large) = (array(&[0, 0]), array(&[0, 0, 0, 0]));
+        let helper = spawn_with(&small, move |small| small.compare_exchange(0, 0, 7));
+        let first = small.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 0, 1)]);
+        assert_eq!(
+            large.kcas(&[Entry::new(2, 0, 1), Entry::new(3, 0, 1)]),
+            Ok(())
+        );
+        match (first, helper.join().unwrap()) {
+            (Ok(()), Err(1)) => assert_eq!(contents(&small), [1, 1]),
+            (Err(Error::Mismatch), Ok(0)) => assert_eq!(contents(&small), [7, 0]),
+            results => panic!("no order of the operations explains {results:?}"),
+        }
+        assert_eq!(contents(&large), [0, 0, 1, 1]);
+    });
 }
 
 /// Single exchanges: a thread that sees the second of another's two writes, by a load or by an
@@ -295,15 +263,12 @@ fn single_exchanges_in_order() {
         |words| words.compare_exchange(1, 5, 6) == Err(1),
     ];
     for sees_the_second in looks {
-        explore("single_exchanges_in_order", None, 10, move || {
+        explore_test(None, 10, move || {
             let words = array(&[0, 0]);
-            let writer = {
-                let words = Arc::clone(&words);
-                spawn(move || {
-                    words.compare_exchange(0, 0, 1).unwrap();
-                    words.compare_exchange(1, 0, 1).unwrap();
-                })
-            };
+            let writer = spawn_with(&words, move |words| {
+                words.compare_exchange(0, 0, 1).unwrap();
+                words.compare_exchange(1, 0, 1).unwrap();
+            });
             if sees_the_second(&words) {
                 assert_eq!(
                     words.load(0),
@@ -323,15 +288,12 @@ fn single_exchanges_in_order() {
 #[test]
 fn two_writers_that_load_the_others_word() {
     for whole in [false, true] {
-        explore("two_writers_that_load_the_others_word", 4, 10, move || {
+        explore_test(4, 10, move || {
             let words = array(&[1, 1, 1]);
-            let other = {
-                let words = Arc::clone(&words);
-                spawn(move || {
-                    words.compare_exchange(1, 1, 2).unwrap();
-                    words.load(0)
-                })
-            };
+            let other = spawn_with(&words, move |words| {
+                words.compare_exchange(1, 1, 2).unwrap();
+                words.load(0)
+            });
             if whole {
                 words
                     .kcas(&[Entry::new(0, 1, 2), Entry::new(2, 1, 2)])
@@ -353,22 +315,14 @@ fn a_writer_that_loads_first_hides_no_execution() {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     let seen: &'static AtomicU64 = Box::leak(Box::new(AtomicU64::new(0)));
-    explore(
-        "a_writer_that_loads_first_hides_no_execution",
-        None,
-        1,
-        move || {
-            let words = array(&[0]);
-            let writer = {
-                let words = Arc::clone(&words);
-                spawn(move || {
-                    let value = words.load(0);
-                    words.compare_exchange(0, value, 1).unwrap();
-                })
-            };
-            seen.fetch_or(1 << words.load(0), Ordering::Relaxed);
-            writer.join().unwrap();
-        },
-    );
+    explore_test(None, 1, move || {
+        let words = array(&[0]);
+        let writer = spawn_with(&words, move |words| {
+            let value = words.load(0);
+            words.compare_exchange(0, value, 1).unwrap();
+        });
+        seen.fetch_or(1 << words.load(0), Ordering::Relaxed);
+        writer.join().unwrap();
+    });
     assert_eq!(seen.load(Ordering::Relaxed), 0b11, "a result is missing");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::small::{Caller, Small, holding, key, residents};
 use crate::{race, race_of_three};
 use filter::InsertError;
-use kcas::model::explore;
+use kcas::model::explore_test;
 
 fn all_present(filter: &Small, keys: &[u64]) {
     for key in keys {
@@ -30,7 +30,7 @@ fn hop(from: u64, to: u64) -> impl Fn(&mut Caller) + Copy {
 #[test]
 fn lookup_of_a_key_that_a_chain_moves() {
     for moved in [key(1, 0, 3), key(0, 1, 3)] {
-        explore("lookup_of_a_key_that_a_chain_moves", 5, 5_800, move || {
+        explore_test(5, 5_800, move || {
             let filter = holding(&residents());
             let look = |reader: &mut Caller| _ = reader.contains(moved);
             race(&filter, &residents(), look, insert(key(0, 2, 0)));
@@ -43,7 +43,7 @@ fn lookup_of_a_key_that_a_chain_moves() {
 #[test]
 fn batch_with_a_key_that_a_chain_moves() {
     for moved in [key(0, 1, 3), key(1, 0, 3)] {
-        explore("batch_with_a_key_that_a_chain_moves", 4, 7_000, move || {
+        explore_test(4, 7_000, move || {
             let filter = holding(&residents());
             let look = |reader: &mut Caller| reader.contains_batch([moved, key(2, 1, 2)]);
             race(&filter, &residents(), look, insert(key(0, 2, 0)));
@@ -57,7 +57,7 @@ fn batch_with_a_key_that_a_chain_moves() {
 #[test]
 fn a_shift_that_is_taken_back() {
     let (here, there) = (key(0, 1, 3), key(1, 0, 3));
-    explore("a_shift_that_is_taken_back", 4, 5_300, move || {
+    explore_test(4, 5_300, move || {
         let filter = holding(&residents());
         assert_eq!(filter.class(&here), filter.class(&there));
         let look = |reader: &mut Caller| _ = reader.contains(there);
@@ -77,7 +77,7 @@ fn a_shift_that_is_taken_back() {
 fn hops_by_insert_and_remove() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     for looked_up in [there, here] {
-        explore("hops_by_insert_and_remove", 6, 6_000, move || {
+        explore_test(6, 6_000, move || {
             let filter = holding(&[here]);
             assert_eq!(filter.class(&here), filter.class(&there));
             let look = |reader: &mut Caller| _ = reader.contains(looked_up);
@@ -93,8 +93,7 @@ fn hops_by_insert_and_remove() {
 /// for both: both succeed and nothing is lost.
 #[test]
 fn two_evicting_inserts_with_overlapping_chains() {
-    let name = "two_evicting_inserts_with_overlapping_chains";
-    explore(name, 3, 11_000, || {
+    explore_test(3, 11_000, || {
         let movable = [key(0, 1, 0), key(0, 1, 1), key(2, 1, 0), key(2, 1, 1)];
         let filter = holding(&movable);
         race(
@@ -109,7 +108,7 @@ fn two_evicting_inserts_with_overlapping_chains() {
 /// The same with room for one: one insert succeeds, the other gets `Full`, and nothing is lost.
 #[test]
 fn two_evicting_inserts_for_one_slot() {
-    explore("two_evicting_inserts_for_one_slot", 3, 13_000, || {
+    explore_test(3, 13_000, || {
         let movable = [key(0, 1, 0), key(0, 1, 1), key(2, 1, 0), key(2, 1, 1)];
         let held = [&movable[..], &[key(1, 1, 0)]].concat();
         let filter = holding(&held);
@@ -124,7 +123,7 @@ fn two_evicting_inserts_for_one_slot() {
 /// Two removes of the last copy: exactly one takes it.
 #[test]
 fn two_removes_of_the_last_copy() {
-    explore("two_removes_of_the_last_copy", None, 190, || {
+    explore_test(None, 190, || {
         let last = key(0, 1, 0);
         let remove = move |caller: &mut Caller| _ = caller.remove(last);
         race(&holding(&[last]), &[last], remove, remove);
@@ -135,7 +134,7 @@ fn two_removes_of_the_last_copy() {
 #[test]
 fn remove_of_a_key_that_a_chain_moves() {
     for removed in [key(0, 1, 3), key(1, 0, 3)] {
-        explore("remove_of_a_key_that_a_chain_moves", 4, 25_000, move || {
+        explore_test(4, 25_000, move || {
             let filter = holding(&residents());
             let remove = |caller: &mut Caller| assert!(caller.remove(removed));
             race(&filter, &residents(), remove, insert(key(0, 2, 0)));
@@ -147,7 +146,7 @@ fn remove_of_a_key_that_a_chain_moves() {
 /// if a resident key is removed at the same time (then the insert may find room instead).
 #[test]
 fn full_leaves_everything() {
-    explore("full_leaves_everything", 5, 100, || {
+    explore_test(5, 100, || {
         let stuck = [key(0, 0, 0), key(0, 0, 1), key(1, 1, 0), key(1, 1, 1)];
         let filter = holding(&stuck);
         let new = key(0, 1, 0);
@@ -169,8 +168,7 @@ fn no_too_many_copies_while_there_are_fewer() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     let (others, new) = (key(1, 1, 0), key(0, 0, 0));
     let held = [here, here, there, others];
-    let name = "no_too_many_copies_while_there_are_fewer";
-    explore(name, 3, 2_000, move || {
+    explore_test(3, 2_000, move || {
         let insert = |mine: &mut Caller| _ = mine.insert(here);
         race(&holding(&held), &held, insert, move |writer| {
             assert!(writer.remove(here));
@@ -185,8 +183,7 @@ fn no_too_many_copies_while_there_are_fewer() {
 /// Two plain inserts and a remove in one bucket: no copy is lost and none appears from nowhere.
 #[test]
 fn plain_inserts_and_a_remove_in_one_bucket() {
-    let name = "plain_inserts_and_a_remove_in_one_bucket";
-    explore(name, None, 3_100, || {
+    explore_test(None, 3_100, || {
         let (resident, mine, others) = (key(0, 1, 0), key(0, 1, 1), key(0, 1, 2));
         // Neither bucket is emptier, so both inserts choose the same one.
         let held = [resident, key(1, 1, 0)];
@@ -201,7 +198,7 @@ fn plain_inserts_and_a_remove_in_one_bucket() {
 /// `true`. (If they looked first and inserted afterwards, both would.)
 #[test]
 fn two_unique_inserts_of_one_class() {
-    explore("two_unique_inserts_of_one_class", 3, 32_000, || {
+    explore_test(3, 32_000, || {
         let insert = |new| move |caller: &mut Caller| assert!(caller.insert_unique(new).is_ok());
         race(
             &holding(&[]),
@@ -217,7 +214,7 @@ fn two_unique_inserts_of_one_class() {
 #[test]
 fn unique_insert_of_a_key_that_hops() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
-    explore("unique_insert_of_a_key_that_hops", 5, 1_290, move || {
+    explore_test(5, 1_290, move || {
         let insert = |mine: &mut Caller| {
             assert_eq!(mine.insert_unique(there), Ok(false));
             assert!((1..=2).contains(&mine.count(there)));
@@ -234,7 +231,7 @@ fn unique_insert_with_a_chain() {
     let (here, there) = (key(0, 2, 0), key(2, 0, 0));
     let cases = [(key(2, 2, 0), there, 7_100), (key(0, 0, 0), here, 1_200)];
     for (removed, others, at_least) in cases {
-        explore("unique_insert_with_a_chain", 2, at_least, move || {
+        explore_test(2, at_least, move || {
             let insert = |mine: &mut Caller| assert!(mine.insert_unique(here).is_ok());
             race(&holding(&residents()), &residents(), insert, move |other| {
                 assert!(other.remove(removed));
@@ -249,8 +246,7 @@ fn unique_insert_with_a_chain() {
 /// `true`.
 #[test]
 fn unique_insert_with_a_chain_into_its_other_bucket() {
-    let name = "unique_insert_with_a_chain_into_its_other_bucket";
-    explore(name, 3, 4_100, || {
+    explore_test(3, 4_100, || {
         let (here, there) = (key(0, 2, 0), key(2, 0, 0));
         let held = [key(0, 2, 1), key(0, 0, 0), key(2, 2, 0), key(2, 2, 1)];
         let insert = |mine: &mut Caller| _ = mine.insert_unique(here);
@@ -274,7 +270,7 @@ fn copy<const N: usize>(keys: [u64; N], throughout: usize) -> impl Fn(&mut Calle
 fn copy_of_a_key_that_hops() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     for (here, there) in [(here, there), (there, here)] {
-        explore("copy_of_a_key_that_hops", 2, 23_000, move || {
+        explore_test(2, 23_000, move || {
             race(&holding(&[here]), &[here], copy([here], 1), move |writer| {
                 hop(here, there)(writer);
                 hop(there, here)(writer);
@@ -287,7 +283,7 @@ fn copy_of_a_key_that_hops() {
 #[test]
 fn copy_of_a_key_that_hops_on() {
     let (here, there) = (key(2, 1, 0), key(1, 2, 0));
-    explore("copy_of_a_key_that_hops_on", 2, 66_000, move || {
+    explore_test(2, 66_000, move || {
         race(&holding(&[here]), &[here], copy([here], 1), move |writer| {
             hop(here, there)(writer);
             hop(there, here)(writer);
@@ -302,8 +298,7 @@ fn copy_of_a_key_that_hops_on() {
 #[test]
 fn copy_of_a_key_that_others_insert_and_remove() {
     let (here, there) = (key(1, 0, 0), key(0, 1, 0));
-    let name = "copy_of_a_key_that_others_insert_and_remove";
-    explore(name, 2, 28_000, move || {
+    explore_test(2, 28_000, move || {
         let remove = |mine: &mut Caller| assert!(mine.remove(here));
         let copy = move |copier: &mut Caller| _ = copier.try_clone(&[here]);
         race_of_three(&holding(&[here]), &[here], remove, copy, move |one| {
@@ -319,8 +314,7 @@ fn copy_of_a_key_that_others_insert_and_remove() {
 #[test]
 fn copy_of_a_key_that_is_removed_and_comes_back() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
-    let name = "copy_of_a_key_that_is_removed_and_comes_back";
-    explore(name, 2, 33_000, move || {
+    explore_test(2, 33_000, move || {
         let remove = |mine: &mut Caller| {
             assert!(mine.remove(here));
             // Shows whether the other one has been added.
@@ -335,7 +329,7 @@ fn copy_of_a_key_that_is_removed_and_comes_back() {
 #[test]
 fn copy_of_a_bucket_that_two_change() {
     let (here, there, another) = (key(1, 0, 0), key(0, 1, 0), key(0, 0, 0));
-    explore("copy_of_a_bucket_that_two_change", 2, 200_000, move || {
+    explore_test(2, 200_000, move || {
         let (held, remove) = ([here, another], move |caller: &mut Caller| {
             assert!(caller.remove(another));
         });
@@ -353,7 +347,7 @@ fn copy_of_a_bucket_that_two_change() {
 #[test]
 fn two_copies_of_a_key_that_hops() {
     let (here, there) = (key(1, 0, 0), key(0, 1, 0));
-    explore("two_copies_of_a_key_that_hops", 2, 10_700, move || {
+    explore_test(2, 10_700, move || {
         race(&holding(&[here]), &[here], copy([here], 1), move |writer| {
             copy([here], 1)(writer);
             hop(here, there)(writer);
@@ -366,7 +360,7 @@ fn two_copies_of_a_key_that_hops() {
 #[test]
 fn copies_in_succession() {
     let (here, there, another) = (key(1, 0, 0), key(0, 1, 0), key(0, 0, 0));
-    explore("copies_in_succession", 2, 27_000, move || {
+    explore_test(2, 27_000, move || {
         let held = [here, another];
         let twice = |mine: &mut Caller| (0..2).for_each(|_| copy(held, 1)(mine));
         race(&holding(&held), &held, twice, move |writer| {
@@ -380,7 +374,7 @@ fn copies_in_succession() {
 /// another key: no key that stays is missing, and none is there twice.
 #[test]
 fn copy_of_a_key_that_a_chain_moves() {
-    explore("copy_of_a_key_that_a_chain_moves", 1, 2_500, move || {
+    explore_test(1, 2_500, move || {
         let [moved, another, third, fourth] = residents();
         let new = key(0, 2, 0);
         let copy = copy([moved, third, fourth, another, new], 3);

@@ -138,21 +138,11 @@ fn a_fitted_filter_is_loaded_with_its_hasher_and_a_rate() {
 fn debug_is_one_short_line() {
     let typed = CuckooFilter::with_capacity(1_000_000);
     typed.insert("key").unwrap();
-    let fitted = fitted(1_000_000, 0.01);
-    for (text, parts) in [
-        (
-            format!("{typed:?}"),
-            ["CuckooFilter {", "slots: 4, bits: 12", "len: 1,"],
-        ),
-        (
-            format!("{fitted:?}"),
-            ["DynCuckooFilter {", "slots: 5, bits: 10", "len: 0,"],
-        ),
-    ] {
-        assert!(text.len() < 200, "{} characters", text.len());
-        assert!(!text.contains('\n'));
-        for part in parts {
-            assert!(text.contains(part), "{text}");
-        }
+    let typed = format!("{typed:?}");
+    assert!(typed.contains("slots: 4, bits: 12") && typed.contains("len: 1,"));
+    let fitted = format!("{:?}", fitted(1_000_000, 0.01));
+    assert!(fitted.contains("slots: 5, bits: 10") && fitted.contains("len: 0,"));
+    for text in [typed, fitted] {
+        assert!(text.len() < 200 && !text.contains('\n'), "{text}");
     }
 }

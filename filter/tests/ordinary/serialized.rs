@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::hash::RandomState;
 
 use filter::growing::GrowingCuckooFilter;
-use filter::{CuckooFilter, DynCuckooFilter, Filter};
+use filter::{CuckooFilter, Filter};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -49,19 +49,6 @@ fn a_filter_among_other_things() {
     let builder = CuckooFilter::builder().capacity(1_000);
     is_serialized(&builder.false_positive_rate(0.001).build().unwrap());
     is_serialized(&GrowingCuckooFilter::new());
-}
-
-#[test]
-fn another_type_of_filter_is_named() {
-    fn refused<F: DeserializeOwned + Debug>(saved: &impl Serialize, advice: &str) {
-        let text = serde_json::to_string(saved).unwrap();
-        let error = serde_json::from_str::<F>(&text).unwrap_err().to_string();
-        assert!(error.contains(advice), "{error}");
-    }
-    let (fixed, growing) = (CuckooFilter::with_capacity(10), GrowingCuckooFilter::new());
-    refused::<GrowingCuckooFilter>(&fixed, "load it as a CuckooFilter");
-    refused::<CuckooFilter>(&growing, "load it as a GrowingCuckooFilter");
-    refused::<DynCuckooFilter>(&growing, "load it as a GrowingCuckooFilter");
 }
 
 #[test]

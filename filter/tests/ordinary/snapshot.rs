@@ -4,8 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::identity::Identity;
-use filter::internals::Geometry;
 use filter::{CuckooFilter, Filter, GrowingCuckooFilter};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -47,68 +45,6 @@ fn while_others_write(write: impl Fn(&mut StdRng, u64) + Sync, mut copy: impl Fn
         }
         copies
     })
-}
-
-/// Returns keys of `classes` classes, for a table of `buckets` buckets: for each class one key that
-/// prefers one of its buckets, and one that prefers the other.
-fn pairs_of_keys(buckets: usize, classes: usize) -> Vec<[u64; 2]> {
-    let geometry = Geometry::<4, 12>::new(buckets);
-    let key = |bucket: usize, fingerprint: u64| {
-        (((bucket as u64) << 32) / buckets as u64 + 1) << 32 | fingerprint
-    };
-    (1..4096)
-        .map(|fingerprint| {
-            let here = key(fingerprint as usize % buckets, fingerprint);
-            [here, key(geometry.locate(here).second, fingerprint)]
-        })
-        .filter(|[here, there]| here != there)
-        .take(classes)
-        .collect()
-}
-
-/// Keys hop between their buckets, by an insert into one and a remove, and by chains, in a table so
-/// small that all threads meet: a copy holds each of them once or twice.
-#[test]
-fn keys_that_hop_are_in_every_copy() {
-    for buckets in [3, 5, 16] {
-        let filter = CuckooFilter::builder()
-            .buckets(buckets)
-            .unmixed_hasher(Identity::default())
-            .build()
-            .unwrap();
-        // Enough that chains are needed now and then.
-        let pairs = pairs_of_keys(buckets, buckets * 3);
-        for [here, _] in &pairs {
-            filter.insert(here).unwrap();
-        }
-        let hop = |rng: &mut StdRng, thread: u64| {
-            // Each class belongs to one thread, so it has one or two copies at any time.
-            for pair in pairs
-                .iter()
-                .skip(thread as usize - 1)
-                .step_by(WRITERS as usize)
-            {
-                if filter.insert(&pair[rng.random_range(0..2)]).is_ok() {
-                    assert!(filter.remove(&pair[rng.random_range(0..2)]));
-                }
-            }
-        };
-        let copies = while_others_write(hop, || {
-            let copy = filter.try_clone().unwrap();
-            let counts = pairs.iter().map(|[here, _]| copy.count(here));
-            assert!(
-                counts.clone().all(|count| (1..=2).contains(&count)),
-                "{:?}",
-                counts.collect::<Vec<_>>()
-            );
-            assert_eq!(
-                copy.len(),
-                counts.sum::<usize>(),
-                "something else is in the copy"
-            );
-        });
-        println!("{buckets} buckets: {copies} copies");
-    }
 }
 
 /// Whatever writers insert and remove, the keys from 0 to `staying` are in every copy, saved and

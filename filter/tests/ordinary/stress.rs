@@ -83,47 +83,6 @@ fn churn_loses_nothing_and_leaves_nothing() {
     }
 }
 
-/// All threads insert and remove at random copies of few classes in few buckets: their results add
-/// up class by class.
-#[test]
-fn copies_of_shared_keys_add_up() {
-    const KEYS: usize = 24;
-    let filter = CuckooFilter::builder().buckets(5).build().unwrap();
-    let change = |seed| {
-        let mut rng = StdRng::seed_from_u64(seed);
-        let mut reported = [0; KEYS];
-        for _ in 0..150_000 {
-            let key = rng.random_range(0..KEYS);
-            if rng.random() {
-                reported[key] += i64::from(filter.insert(&key).is_ok());
-            } else {
-                reported[key] -= i64::from(filter.remove(&key));
-            }
-        }
-        reported
-    };
-    let reported = on_threads(4, change);
-    let mut left = 0;
-    let classes: Vec<_> = (0..KEYS).map(|key| filter.class(&key)).collect();
-    for (key, class) in classes.iter().enumerate() {
-        if classes[..key].contains(class) {
-            continue;
-        }
-        let members = (0..KEYS).filter(|&other| classes[other] == *class);
-        let copies: i64 = members
-            .flat_map(|k| reported.iter().map(move |t| t[k]))
-            .sum();
-        assert!(copies >= 0);
-        left += copies;
-        for _ in 0..copies {
-            assert!(filter.remove(&key), "a copy of key {key} is lost");
-        }
-        assert!(!filter.contains(&key), "a phantom of key {key} is left");
-    }
-    assert!(left > 0, "the run says something only if copies remain");
-    assert!(filter.is_empty());
-}
-
 /// Returns what each thread returns, which is given its number.
 fn on_threads<R: Send>(threads: u64, run: impl Fn(u64) -> R + Sync) -> Vec<R> {
     let run = &run;

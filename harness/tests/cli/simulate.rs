@@ -33,7 +33,12 @@ mod simulated {
         let swept = place.run("sweep tiny.toml");
         swept.notes(&["measure with `cargo run --release -p harness --`"]);
         let described = place.text("results/tiny.machine.toml");
-        has(&described, &["\nsimulation = true\n"]);
+        let steps = format!("\nsteps = {}\n", cfg!(feature = "steps"));
+        has(&described, &["\nsimulation = true\n", &steps]);
+        let says_steps = place
+            .text("results/tiny.svg")
+            .contains("threads can be stopped");
+        assert_eq!(says_steps, cfg!(feature = "steps"));
         // Predictions are compared with that, without the column of hand-overs, by which a busy
         // machine leaves rows out.
         let csv = place.text("results/tiny.csv");
