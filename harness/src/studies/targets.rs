@@ -337,7 +337,8 @@ mod tests {
         assert_eq!(verdicts(&rows(9)), [reached, short, undecided]);
         let mut apart = rows(9);
         // Half of the rounds are below what is asked for.
-        let varying = |row: &&mut Measured| row.workload == "lookup-miss" && row.round % 2 == 0;
+        let varying =
+            |row: &&mut Measured| row.workload == "lookup-miss" && row.round.is_multiple_of(2);
         (apart.iter_mut().filter(varying)).for_each(|row| row.mops = 60.0);
         assert_eq!(verdicts(&apart)[1], undecided);
         (apart.iter_mut().filter(|row| row.subject == "roofline")).for_each(|row| row.mops = 90.0);

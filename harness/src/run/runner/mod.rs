@@ -1,6 +1,6 @@
 //! Runs an experiment and hands out one row per measurement.
 //!
-//! In each round, all sizes and workloads take turns in an [order](crate::run::order) of the round's own.
+//! In each round, all sizes and workloads take turns in an [order] of the round's own.
 //! In a turn all subjects are measured right after one another, at every number of threads (and of frozen
 //! ones, and at every rate of operations, if an experiment has those), again in an order of its own. So
 //! whatever the machine does meanwhile, subjects are about equally affected, and so are the places along
