@@ -228,7 +228,7 @@ fn body(shared: Rc<Shared>, mut phase: Phase, warms_up: bool) -> Body {
 }
 
 /// Returns the name of a subject without its number of stripes.
-fn with_fewest_stripes(name: &str) -> &str {
+pub(crate) fn with_fewest_stripes(name: &str) -> &str {
     let named = name.rsplit_once('-');
     named.map_or(name, |(of, number)| match number.parse::<usize>() {
         Ok(_) if [<SegmentLock>::NAME, <Optimistic>::NAME].contains(&of) => of,
@@ -362,7 +362,11 @@ mod tests {
         // The times of one thread are known for all. To find out which part of them is computing
         // would take a minute, so none is charged.
         let simulate = |simulated: &Simulated, of: &Measurement, setting: &Setting| {
-            alone(setting.model, &of.subject, &of.workload)?;
+            alone(
+                setting.model,
+                with_fewest_stripes(&of.subject),
+                &of.workload,
+            )?;
             simulated.run(of, setting, 0.0)
         };
         for workload in WORKLOADS {

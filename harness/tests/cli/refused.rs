@@ -29,7 +29,7 @@ const REFUSED: &str = "
 2 | reproduce --quick --full --experiments nowhere | --quick | --full
 1 | check --subjects roofline | cannot insert
 1 | check --subjects null --tally results | holds no keys
-1 | check --subjects balloon | segment-lock, striped-timestamps, optimistic
+1 | check --subjects balloon | segment-lock-65536, striped-timestamps, optimistic
 1 | check --subjects lockfree | did you mean \"lock-free\"? Known are lock-free, 
 2 | check --subjects lock-free --threads 0 | 1 to 64
 2 | check --subjects lock-free --threads 2,65 | 1 to 64
