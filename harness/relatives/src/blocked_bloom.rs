@@ -25,7 +25,6 @@
 //! 0.195 %.
 
 use std::hash::{BuildHasher, Hash};
-use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use filter::FixedState;
@@ -34,7 +33,7 @@ use subject::layout::{Geometry, geometry};
 use subject::sync::AtomicU64;
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
-use crate::bloom::set;
+use crate::bloom::{has, set};
 use crate::theory::{Claim, Theory, Trial};
 
 /// Words per block.
@@ -103,8 +102,8 @@ impl Subject for BlockedBloom {
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
         // No word is left out: a branch between the two would be mispredicted where half of the keys are
         // there.
-        let missing = |(word, mask): (&AtomicU64, u64)| !word.load(Ordering::Relaxed) & mask;
-        self.of(key).map(missing).fold(0, |all, of| all | of) == 0
+        self.of(key)
+            .fold(true, |all, (word, mask)| all & has(word, mask))
     }
 
     /// Returns the number of slots in our table of the same memory.

@@ -73,7 +73,7 @@ pub(crate) fn set(word: &AtomicU64, mask: u64) {
 }
 
 #[inline]
-fn has(word: &AtomicU64, mask: u64) -> bool {
+pub(crate) fn has(word: &AtomicU64, mask: u64) -> bool {
     word.load(Ordering::Relaxed) & mask == mask
 }
 

@@ -8,13 +8,13 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, ensure};
 use simulator::{Body, Core, Model, Options, Report};
-use subject::Subject;
 
 use crate::results::median::median;
 use crate::results::record::Row;
 use crate::run::bench::{Bench, Sweep, Table};
 use crate::run::plan::Measurement;
-use crate::subjects::{Optimistic, SIMULATED, SegmentLock};
+use crate::subjects::SIMULATED;
+use crate::wording::unnumbered;
 use crate::workload::Workload;
 use crate::workload::keys::{KeySource, Keys};
 use crate::workload::phase::{Phase, Tally, Watch, pools};
@@ -93,7 +93,7 @@ impl<'a> Simulated<'a> {
             (measured, self.run(&one, &setting, 0.0)?.1)
         } else {
             // The same code with another number of stripes computes as long.
-            let subject = with_fewest_stripes(&one.subject).to_owned();
+            let subject = timed_alone(model, &one.subject).to_owned();
             let one = Measurement { subject, ..one };
             let alone = alone(model, &one.subject, &one.workload)?;
             (alone, self.with_small_table(&one, &setting)?)
@@ -227,13 +227,9 @@ fn body(shared: Rc<Shared>, mut phase: Phase, warms_up: bool) -> Body {
     })
 }
 
-/// Returns the name of a subject without its number of stripes.
-pub(crate) fn with_fewest_stripes(name: &str) -> &str {
-    let named = name.rsplit_once('-');
-    named.map_or(name, |(of, number)| match number.parse::<usize>() {
-        Ok(_) if [<SegmentLock>::NAME, <Optimistic>::NAME].contains(&of) => of,
-        _ => name,
-    })
+/// Returns the name under which the machine has the times of a subject on one thread.
+fn timed_alone<'a>(model: &Model, subject: &'a str) -> &'a str {
+    unnumbered(subject, |name| model.alone.contains_key(name))
 }
 
 /// Returns the time of an operation on one thread whose table is in its own caches: as measured for
@@ -263,6 +259,8 @@ fn alone(model: &Model, subject: &str, workload: &Workload) -> Result<f64> {
 #[cfg(test)]
 mod tests {
     use std::hash::Hash;
+
+    use subject::Subject;
 
     use super::*;
     use crate::experiment::Experiment;
@@ -362,11 +360,8 @@ mod tests {
         // The times of one thread are known for all. To find out which part of them is computing
         // would take a minute, so none is charged.
         let simulate = |simulated: &Simulated, of: &Measurement, setting: &Setting| {
-            alone(
-                setting.model,
-                with_fewest_stripes(&of.subject),
-                &of.workload,
-            )?;
+            let subject = timed_alone(setting.model, &of.subject);
+            alone(setting.model, subject, &of.workload)?;
             simulated.run(of, setting, 0.0)
         };
         for workload in WORKLOADS {

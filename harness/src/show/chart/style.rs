@@ -1,6 +1,7 @@
 //! How subjects look: the same colour and marker in every figure.
 
 use super::svg::{Colour, WHITE};
+use crate::wording::unnumbered;
 
 /// A mark in points.
 const UNIT: f64 = 0.4;
@@ -70,15 +71,6 @@ pub(super) fn corners(mark: Mark, (x, y): (f64, f64)) -> impl Iterator<Item = (f
     corners.map(move |of| (x + UNIT * f64::from(of[0]), y + UNIT * f64::from(of[1])))
 }
 
-/// Returns the name of a subject without its number, unless it has a style of its own: of its number of
-/// stripes.
-fn kind<'a>(subject: &'a str, fixed: &[&str]) -> &'a str {
-    match subject.rsplit_once('-') {
-        Some((of, number)) if !fixed.contains(&subject) && number.parse::<u64>().is_ok() => of,
-        _ => subject,
-    }
-}
-
 /// Returns the styles of the subjects of a figure, in their order. No two have both colour and mark
 /// in common; up to eight differ in colour.
 pub(super) fn styles(subjects: &[&str]) -> Vec<Style> {
@@ -86,7 +78,9 @@ pub(super) fn styles(subjects: &[&str]) -> Vec<Style> {
     // From the last one's on: a design that is hardly ever drawn beside them.
     let mut others = fixed.len() - 1..;
     let wanted = subjects.iter().enumerate().map(|(place, subject)| {
-        let fixed = fixed.iter().position(|&name| name == kind(subject, &fixed));
+        // With another number of stripes, a subject looks alike.
+        let kind = unnumbered(subject, |name| fixed.contains(&name));
+        let fixed = fixed.iter().position(|&name| name == kind);
         (fixed.or_else(|| others.next()).unwrap_or_default(), place)
     });
     let mut wanted: Vec<(usize, usize)> = wanted.collect();
@@ -139,7 +133,8 @@ mod tests {
     fn every_subject_of_ours_has_the_style_of_its_kind() {
         let fixed: Vec<_> = FIXED_STYLES.split('|').collect();
         for name in crate::subjects::registry::Registry::standard().names() {
-            assert!(fixed.contains(&kind(name, &fixed)), "{name}");
+            let kind = unnumbered(name, |name| fixed.contains(&name));
+            assert!(fixed.contains(&kind), "{name}");
         }
     }
 }

@@ -294,14 +294,12 @@ mod tests {
     #[cfg(feature = "simulation")]
     #[test]
     fn calibration_measures_every_simulated_subject() {
-        use crate::run::simulated;
-
         let experiment = Experiment::parse(ALONE).unwrap();
-        let mut simulated = crate::subjects::SIMULATED
-            .map(simulated::with_fewest_stripes)
-            .to_vec();
+        let is_measured = |name: &str| experiment.subjects.iter().any(|subject| subject == name);
+        let of_name = |name| crate::wording::unnumbered(name, is_measured);
+        let mut simulated = crate::subjects::SIMULATED.map(of_name).to_vec();
         simulated.dedup();
         assert_eq!(experiment.subjects, simulated);
-        assert_eq!(experiment.keys, [simulated::ALONE_KEYS]);
+        assert_eq!(experiment.keys, [crate::run::simulated::ALONE_KEYS]);
     }
 }

@@ -26,6 +26,7 @@ use crate::subjects::engines::{ENGINES, MAX_ENTRIES, MAX_THREADS};
 use crate::subjects::registry::Registry;
 use crate::wording::counted;
 use contest::{Changes, Contest, Workload};
+
 const NAME: &str = "kcas";
 
 /// Measure K-CAS itself, ours against others: throughput against k, the number of words changed at

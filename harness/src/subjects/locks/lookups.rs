@@ -18,16 +18,15 @@ use subject::layout::Layout;
 use subject::spin::{Spin, SpinLock};
 use subject::sync::{AtomicU64, Backoff};
 
-use super::striped::{FEWEST_STRIPES, Lookup, MORE_STRIPES, Striped};
+use super::striped::{FEWEST_STRIPES, Lookup, Striped};
 
 /// Returns the name of a subject with so many stripes.
 const fn named(stripes: usize, names: [&'static str; 4]) -> &'static str {
-    let [some, more, most] = MORE_STRIPES;
     match stripes {
         FEWEST_STRIPES => names[0],
-        _ if stripes == some => names[1],
-        _ if stripes == more => names[2],
-        _ if stripes == most => names[3],
+        4_096 => names[1],
+        16_384 => names[2],
+        65_536 => names[3],
         _ => panic!("no subject has so many stripes"),
     }
 }
