@@ -66,16 +66,23 @@ pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
                 }),
             }
         }
-        // In ascending order of index. Each entry goes where its rank says, without a branch:
-        // hashes choose the buckets, so no order is likelier than another.
-        let mut sorted = [entries[0]; WordArray::MAX_ENTRIES];
-        for entry in &entries {
-            let precedes = |other: &Entry| usize::from(other.index < entry.index);
-            let rank: usize = entries.iter().map(precedes).sum();
-            sorted[rank] = *entry;
-        }
+        let sorted = in_order(&entries);
         self.commit(&sorted[..entries.len()])
     }
+}
+
+/// Returns the entries, of which there is at least one, in ascending order of index, and then more.
+#[inline]
+pub(crate) fn in_order(entries: &[Entry]) -> [Entry; WordArray::MAX_ENTRIES] {
+    // Each goes where its rank says, without a branch: hashes choose the buckets, so no order is
+    // likelier than another.
+    let mut sorted = [entries[0]; WordArray::MAX_ENTRIES];
+    for entry in entries {
+        let precedes = |other: &Entry| usize::from(other.index < entry.index);
+        let rank: usize = entries.iter().map(precedes).sum();
+        sorted[rank] = *entry;
+    }
+    sorted
 }
 
 /// A table of buckets of one word each, all empty at first.

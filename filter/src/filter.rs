@@ -79,8 +79,8 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     }
 
     /// Begins a snapshot of the table.
-    fn snapshot(&self) -> Result<Snapshot<'_, SLOTS, BITS>, SnapshotError> {
-        Snapshot::begin(self.table())
+    fn snapshot(&self) -> Result<Snapshot<'_, Buckets<SLOTS, BITS>>, SnapshotError> {
+        Snapshot::begin(&self.buckets, &self.snapshots)
     }
 
     /// [`Filter::memory_bytes`].

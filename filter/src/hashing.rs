@@ -231,13 +231,6 @@ pub const MAX_BUCKETS: usize = match 1usize.checked_shl(32) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry<const SLOTS: usize, const BITS: usize> {
     buckets: usize,
-    /// The buckets are divided into consecutive slices of this size, and both buckets of a key are
-    /// in the same slice. All tables have one slice, except those of a [growing](crate::growing)
-    /// filter.
-    slice: usize,
-    /// The bits of a fingerprint that choose the other bucket: all of them, except in a growing
-    /// filter.
-    pairing: u64,
 }
 
 impl<const SLOTS: usize, const BITS: usize> Geometry<SLOTS, BITS> {
@@ -252,22 +245,7 @@ impl<const SLOTS: usize, const BITS: usize> Geometry<SLOTS, BITS> {
             (1..=MAX_BUCKETS).contains(&buckets),
             "a table has 1 to {MAX_BUCKETS} buckets, not {buckets}"
         );
-        Geometry {
-            buckets,
-            slice: buckets,
-            pairing: Layout::<SLOTS, BITS>::MAX_FINGERPRINT,
-        }
-    }
-
-    /// Describes a table of `slices` slices of `slice` buckets, in which only these bits of a
-    /// fingerprint choose the other bucket. Its owner must compute the locations itself:
-    /// [`locate`](Self::locate) ignores slices.
-    pub(crate) fn sliced(slice: usize, slices: usize, pairing: u64) -> Self {
-        Geometry {
-            slice,
-            pairing,
-            ..Geometry::new(slice * slices)
-        }
+        Geometry { buckets }
     }
 
     /// Returns the number of buckets.
@@ -286,13 +264,7 @@ impl<const SLOTS: usize, const BITS: usize> Geometry<SLOTS, BITS> {
     /// inverse.
     #[inline]
     pub fn other(&self, fingerprint: u64, bucket: usize) -> usize {
-        // Only tables with several slices need the division.
-        let start = if self.slice == self.buckets {
-            0
-        } else {
-            bucket - bucket % self.slice
-        };
-        start + other(fingerprint & self.pairing, bucket - start, self.slice)
+        other(fingerprint, bucket, self.buckets)
     }
 }
 

@@ -50,6 +50,29 @@ struct Node {
 
 const _: () = assert!(size_of::<Node>() == 16 && MAX_NODES <= 1 << 16);
 
+/// A table as far as a search needs to know it.
+pub trait Moves<const SLOTS: usize> {
+    /// Returns the other bucket of each fingerprint of a full bucket, which holds this word.
+    fn others(&self, bucket: usize, word: u64) -> [usize; SLOTS];
+
+    /// Returns an empty slot of a bucket that holds this word, if it has one.
+    fn find_empty(&self, word: u64) -> Option<usize>;
+}
+
+impl<const SLOTS: usize, const BITS: usize> Moves<SLOTS> for Geometry<SLOTS, BITS> {
+    #[inline]
+    fn others(&self, bucket: usize, word: u64) -> [usize; SLOTS] {
+        std::array::from_fn(|slot| {
+            self.other(Layout::<SLOTS, BITS>::fingerprint(word, slot), bucket)
+        })
+    }
+
+    #[inline]
+    fn find_empty(&self, word: u64) -> Option<usize> {
+        Layout::<SLOTS, BITS>::find_empty(word)
+    }
+}
+
 /// Finds the shortest chain from one of `roots` to a bucket with an empty slot, provided that the
 /// bounded search finds one of at most `longest` buckets. The roots are the one or two buckets
 /// where a new fingerprint may go, with their words, which have no empty slot; `read` returns the
@@ -57,8 +80,8 @@ const _: () = assert!(size_of::<Node>() == 16 && MAX_NODES <= 1 << 16);
 /// in `found`, or false.
 // Not inlined: an insert that needs no chain should not pay for a stack frame of this size.
 #[inline(never)]
-pub fn search<const SLOTS: usize, const BITS: usize>(
-    geometry: &Geometry<SLOTS, BITS>,
+pub fn search<const SLOTS: usize>(
+    moves: &impl Moves<SLOTS>,
     roots: &[(usize, u64)],
     longest: usize,
     read: impl Fn([usize; SLOTS]) -> [u64; SLOTS],
@@ -84,9 +107,7 @@ pub fn search<const SLOTS: usize, const BITS: usize>(
         // when the search continues from here.
         if !leads_through(&nodes, node, node.bucket) {
             let bucket = node.bucket as usize;
-            let others: [usize; SLOTS] = std::array::from_fn(|slot| {
-                geometry.other(Layout::<SLOTS, BITS>::fingerprint(node.word, slot), bucket)
-            });
+            let others = moves.others(bucket, node.word);
             let words = read(others);
             let child = |slot: usize| Node {
                 word: words[slot],
@@ -96,7 +117,7 @@ pub fn search<const SLOTS: usize, const BITS: usize>(
                 depth: node.depth + 1,
             };
             // All at once: one branch for all of them.
-            let has_room = |&word: &u64| u64::from(Layout::<SLOTS, BITS>::has_room(word));
+            let has_room = |&word: &u64| u64::from(moves.find_empty(word).is_some());
             let with_room = (words.iter().map(has_room).enumerate())
                 .fold(0u64, |mask, (slot, room)| mask | room << slot);
             let mut left = with_room;
@@ -105,7 +126,8 @@ pub fn search<const SLOTS: usize, const BITS: usize>(
                 // A bucket of the chain that was full when first read may have room when read
                 // again.
                 if !leads_through(&nodes, last, last.bucket) {
-                    retrace::<SLOTS, BITS>(&nodes, last, found);
+                    let empty = moves.find_empty(last.word).expect("it has room");
+                    retrace(&nodes, last, empty, found);
                     return true;
                 }
                 left &= left - 1;
@@ -134,9 +156,8 @@ fn leads_through(nodes: &[Node], mut node: Node, bucket: u32) -> bool {
     false
 }
 
-/// Puts the path from the root to `last`, which has an empty slot, into `found`.
-fn retrace<const SLOTS: usize, const BITS: usize>(nodes: &[Node], last: Node, found: &mut Chain) {
-    let empty = Layout::<SLOTS, BITS>::find_empty(last.word).expect("it has room");
+/// Puts the path from the root to `last`, which has this empty slot, into `found`.
+fn retrace(nodes: &[Node], last: Node, empty: usize, found: &mut Chain) {
     found.clear();
     found.extend(std::iter::repeat_n(
         Step::default(),

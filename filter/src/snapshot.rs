@@ -87,6 +87,54 @@ pub enum SnapshotError {
     TooManyThreads(#[from] TooManyThreads),
 }
 
+/// A table as snapshots see it. All its buckets are made from the start, or each is made at one
+/// moment of a part of what another one holds.
+pub(crate) trait Table {
+    /// Returns the number of buckets that have been made.
+    fn made(&self) -> usize;
+
+    /// Returns how many buckets there are at most, as long as nobody begins to make more.
+    fn begun(&self) -> usize;
+
+    /// Returns for how many buckets a snapshot reserves places.
+    fn places(&self) -> usize;
+
+    /// Advances the timestamp of a bucket, and returns its contents; `None` if it has changed
+    /// meanwhile. A bucket that has not been made holds nothing.
+    fn freeze(&self, bucket: usize) -> Option<u64>;
+
+    /// Calls `each` for the buckets that must be kept before this change: the one that changes, and
+    /// both of each fingerprint that it adds or takes.
+    fn each_affected(&self, entry: &Entry, each: impl FnMut(usize));
+}
+
+impl<const SLOTS: usize, const BITS: usize> Table for Buckets<SLOTS, BITS> {
+    fn made(&self) -> usize {
+        self.geometry().buckets()
+    }
+
+    fn begun(&self) -> usize {
+        self.made()
+    }
+
+    fn places(&self) -> usize {
+        self.made()
+    }
+
+    fn freeze(&self, bucket: usize) -> Option<u64> {
+        let word = self.read(bucket);
+        let frozen = self.replace(bucket, word, Layout::<SLOTS, BITS>::advance(word));
+        frozen.then(|| Layout::<SLOTS, BITS>::slots(word))
+    }
+
+    fn each_affected(&self, entry: &Entry, mut each: impl FnMut(usize)) {
+        for fingerprint in different::<SLOTS, BITS>(entry.expected, entry.new) {
+            each(entry.index);
+            each(self.geometry().other(fingerprint, entry.index));
+        }
+    }
+}
+
 /// The snapshots under way of one table.
 #[derive(Debug)]
 pub(crate) struct Snapshots {
@@ -124,30 +172,22 @@ impl Kept {
     }
 
     /// Makes sure that the snapshot gets what the bucket holds now, whatever happens to it next.
-    fn keep<const SLOTS: usize, const BITS: usize>(
-        &self,
-        buckets: &Buckets<SLOTS, BITS>,
-        bucket: usize,
-    ) {
-        if bucket < self.behind() {
+    fn keep(&self, table: &impl Table, bucket: usize) {
+        if bucket < self.behind() || bucket >= self.places.len() - 1 {
             return;
         }
-        if let Some(slots) = self.freeze(buckets, bucket) {
+        if let Some(slots) = self.freeze(table, bucket) {
             // If it fails, another thread has filled the place.
             let _ = self.places.compare_exchange(bucket, 0, filled(slots));
         }
     }
 
-    /// Advances the timestamp of a bucket that is not kept, and returns its slots.
-    fn freeze<const SLOTS: usize, const BITS: usize>(
-        &self,
-        buckets: &Buckets<SLOTS, BITS>,
-        bucket: usize,
-    ) -> Option<u64> {
+    /// Advances the timestamp of a bucket that is not kept, and returns its contents.
+    fn freeze(&self, table: &impl Table, bucket: usize) -> Option<u64> {
         while self.get(bucket).is_none() {
-            let word = buckets.read(bucket);
-            if buckets.replace(bucket, word, Layout::<SLOTS, BITS>::advance(word)) {
-                return Some(Layout::<SLOTS, BITS>::slots(word));
+            let frozen = table.freeze(bucket);
+            if frozen.is_some() {
+                return frozen;
             }
         }
         None
@@ -165,32 +205,21 @@ impl Snapshots {
     /// Keeps what an update is about to change, for every snapshot that it must be aware of; it has
     /// read the buckets before.
     #[inline]
-    fn keep_before<const SLOTS: usize, const BITS: usize>(
-        &self,
-        buckets: &Buckets<SLOTS, BITS>,
-        entries: &[Entry],
-    ) {
+    pub(crate) fn keep_before(&self, table: &impl Table, entries: &[Entry]) {
         // Relaxed: a thread that has read a bucket after its timestamp was advanced for a snapshot
         // has synchronised with one that found the snapshot on the list, and finds it announced.
         if self.announced.load(Ordering::Relaxed) != 0 {
-            self.keep_all(buckets, entries);
+            self.keep_all(table, entries);
         }
     }
 
     #[cold]
-    fn keep_all<const SLOTS: usize, const BITS: usize>(
-        &self,
-        buckets: &Buckets<SLOTS, BITS>,
-        entries: &[Entry],
-    ) {
+    fn keep_all(&self, table: &impl Table, entries: &[Entry]) {
         let pinned = pin();
         // A snapshot whose places are gone has ended.
         for kept in self.list.load(&pinned).iter().filter_map(Weak::upgrade) {
             for entry in entries {
-                for fingerprint in different::<SLOTS, BITS>(entry.expected, entry.new) {
-                    kept.keep(buckets, entry.index);
-                    kept.keep(buckets, buckets.geometry().other(fingerprint, entry.index));
-                }
+                table.each_affected(entry, |bucket| kept.keep(table, bucket));
             }
         }
     }
@@ -269,66 +298,85 @@ impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS> for Watched
     }
 }
 
-/// A snapshot under way: an iterator over the slots of each bucket, without timestamps.
+/// A snapshot under way: an iterator over the contents of each bucket, without timestamps.
 #[derive(Debug)]
-pub(crate) struct Snapshot<'a, const SLOTS: usize, const BITS: usize> {
-    table: Watched<'a, SLOTS, BITS>,
+pub(crate) struct Snapshot<'a, T> {
+    table: &'a T,
+    snapshots: &'a Snapshots,
     kept: Arc<Kept>,
+    /// Number of buckets that were made before it began.
+    made: usize,
+    /// Number of buckets that it returns.
+    buckets: usize,
     next: usize,
 }
 
-impl<'a, const SLOTS: usize, const BITS: usize> Snapshot<'a, SLOTS, BITS> {
+impl<'a, T: Table> Snapshot<'a, T> {
     /// Announces a snapshot.
     ///
-    /// Progress: lock-free, apart from the allocator.
-    pub(crate) fn begin(table: Watched<'a, SLOTS, BITS>) -> Result<Self, SnapshotError> {
-        let buckets = table.geometry().buckets();
+    /// Progress: lock-free, apart from the allocator. (It begins again only if a table has grown by an
+    /// eighth meanwhile.)
+    pub(crate) fn begin(table: &'a T, snapshots: &'a Snapshots) -> Result<Self, SnapshotError> {
         // Advancing a timestamp may require helping.
         thread_id::register()?;
-        let places =
-            WordArray::try_new(buckets + 1).map_err(|_| SnapshotError::OutOfMemory { buckets })?;
-        let kept = Arc::new(Kept { places });
-        let snapshots = table.snapshots;
-        // Relaxed: published with the list. The order of the two matters: a thread that finds a
-        // snapshot on the list, perhaps because it saw an earlier one announced, begins to keep
-        // buckets for it, and from then on no update may be unaware of it.
-        snapshots.announced.fetch_add(1, Ordering::Relaxed);
-        snapshots.change_list(|list| list.push(Arc::downgrade(&kept)));
-        Ok(Snapshot {
-            table,
-            kept,
-            next: 0,
-        })
+        loop {
+            let (made, buckets) = (table.made(), table.places());
+            let places = WordArray::try_new(buckets + 1)
+                .map_err(|_| SnapshotError::OutOfMemory { buckets })?;
+            let kept = Arc::new(Kept { places });
+            // Relaxed: published with the list. The order of the two matters: a thread that finds a
+            // snapshot on the list, perhaps because it saw an earlier one announced, begins to keep
+            // buckets for it, and from then on no update may be unaware of it.
+            snapshots.announced.fetch_add(1, Ordering::Relaxed);
+            snapshots.change_list(|list| list.push(Arc::downgrade(&kept)));
+            let snapshot = Snapshot {
+                table,
+                snapshots,
+                kept,
+                made,
+                // After that: whoever makes a bucket and is unaware of the snapshot has begun before.
+                buckets: table.begun(),
+                next: 0,
+            };
+            if snapshot.buckets <= buckets {
+                return Ok(snapshot);
+            }
+        }
     }
 
-    /// How keys are distributed over the buckets.
-    pub(crate) fn geometry(&self) -> &Geometry<SLOTS, BITS> {
-        self.table.buckets.geometry()
+    /// The table.
+    pub(crate) fn table(&self) -> &'a T {
+        self.table
     }
 
-    /// Returns the number of buckets.
+    /// Returns the number of buckets that were made before it began.
+    pub(crate) fn made(&self) -> usize {
+        self.made
+    }
+
+    /// Returns the number of buckets that it returns.
     pub(crate) fn buckets(&self) -> usize {
-        self.geometry().buckets()
+        self.buckets
     }
 }
 
-impl<const SLOTS: usize, const BITS: usize> Iterator for Snapshot<'_, SLOTS, BITS> {
+impl<T: Table> Iterator for Snapshot<'_, T> {
     type Item = u64;
 
     /// Progress: lock-free, as the module's docs explain. Linearization point: each class has its
     /// own.
     fn next(&mut self) -> Option<u64> {
         let bucket = self.next;
-        if bucket == self.buckets() {
+        if bucket == self.buckets {
             return None;
         }
         self.next += 1;
-        let found = self.kept.freeze(self.table.buckets, bucket);
+        let found = self.kept.freeze(self.table, bucket);
         // What an update has kept comes first: if it did so before the timestamp was advanced here,
         // what was found here is newer.
         let slots = self.kept.get(bucket).or(found);
         if self.next % STRIDE == 0 {
-            let (last, behind) = (self.buckets(), self.kept.behind() as u64);
+            let (last, behind) = (self.kept.places.len() - 1, self.kept.behind() as u64);
             // Nobody else changes it.
             let _ = self
                 .kept
@@ -339,9 +387,9 @@ impl<const SLOTS: usize, const BITS: usize> Iterator for Snapshot<'_, SLOTS, BIT
     }
 }
 
-impl<const SLOTS: usize, const BITS: usize> Drop for Snapshot<'_, SLOTS, BITS> {
+impl<T> Drop for Snapshot<'_, T> {
     fn drop(&mut self) {
-        let snapshots = self.table.snapshots;
+        let snapshots = self.snapshots;
         snapshots.change_list(|list| list.retain(|kept| !std::ptr::eq(kept.as_ptr(), &*self.kept)));
         // Relaxed: an update that still finds it announced looks at the list in vain. The other
         // order would do as well: nobody reads any more what is kept for it.

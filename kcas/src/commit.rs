@@ -4,6 +4,7 @@
 
 use crate::descriptor::{self, Own, State};
 use crate::entry::Entry;
+use crate::storage::Words;
 use crate::sync::{AtomicU64, Ordering};
 use crate::tagged::{self, InstallTag, KcasTag, Word};
 use crate::thread_id::{self, ThreadId, TooManyThreads};
@@ -12,7 +13,7 @@ use crate::watch::{Event, report};
 
 /// Returns the word at `index` as it stands: a value or a tag.
 #[inline]
-pub(crate) fn load_raw(words: &[AtomicU64], index: usize) -> u64 {
+pub(crate) fn load_raw<W: Words + ?Sized>(words: &W, index: usize) -> u64 {
     look(&words[index])
 }
 
@@ -30,7 +31,7 @@ fn look(word: &AtomicU64) -> u64 {
 /// it wrote, the operation's decision or the load of the word, whichever is later; otherwise the
 /// load of the word.
 #[inline]
-pub(crate) fn load(words: &[AtomicU64], index: usize) -> u64 {
+pub(crate) fn load<W: Words + ?Sized>(words: &W, index: usize) -> u64 {
     let raw = load_raw(words, index);
     if tagged::is_value(raw) {
         raw
@@ -41,7 +42,7 @@ pub(crate) fn load(words: &[AtomicU64], index: usize) -> u64 {
 
 /// The slow path of [`load`]: an operation was seen on the word.
 #[cold]
-fn load_through(words: &[AtomicU64], index: usize, mut raw: u64) -> u64 {
+fn load_through<W: Words + ?Sized>(words: &W, index: usize, mut raw: u64) -> u64 {
     loop {
         if let Some(value) = meaning(index, raw) {
             return value;
@@ -68,7 +69,10 @@ fn meaning(index: usize, raw: u64) -> Option<u64> {
 ///
 /// Linearization point: the last load of the word.
 #[inline]
-pub(crate) fn load_helping(words: &[AtomicU64], index: usize) -> Result<u64, TooManyThreads> {
+pub(crate) fn load_helping<W: Words + ?Sized>(
+    words: &W,
+    index: usize,
+) -> Result<u64, TooManyThreads> {
     let raw = load_raw(words, index);
     if tagged::is_value(raw) {
         Ok(raw)
@@ -79,7 +83,11 @@ pub(crate) fn load_helping(words: &[AtomicU64], index: usize) -> Result<u64, Too
 
 /// The slow path of [`load_helping`]: an operation was seen on the word.
 #[cold]
-fn help_and_load(words: &[AtomicU64], index: usize, mut raw: u64) -> Result<u64, TooManyThreads> {
+fn help_and_load<W: Words + ?Sized>(
+    words: &W,
+    index: usize,
+    mut raw: u64,
+) -> Result<u64, TooManyThreads> {
     while !tagged::is_value(raw) {
         thread_id::with(|me| clear(words, me, index, raw))?;
         raw = load_raw(words, index);
@@ -91,8 +99,8 @@ fn help_and_load(words: &[AtomicU64], index: usize, mut raw: u64) -> Result<u64,
 ///
 /// Linearization point: the successful exchange of the word, or the linearization point of the
 /// [`load`] that found another value.
-pub(crate) fn compare_exchange(
-    words: &[AtomicU64],
+pub(crate) fn compare_exchange<W: Words + ?Sized>(
+    words: &W,
     index: usize,
     current: u64,
     new: u64,
@@ -141,7 +149,7 @@ impl From<TooManyThreads> for CompareExchangeError {
 /// Linearization point: the decision ([`descriptor::decide`]) on success, otherwise the access that
 /// found a word to differ.
 #[inline]
-pub(crate) fn kcas(words: &[AtomicU64], me: &ThreadId, entries: &[Entry]) -> bool {
+pub(crate) fn kcas<W: Words + ?Sized>(words: &W, me: &ThreadId, entries: &[Entry]) -> bool {
     let own = descriptor::begin_kcas(me, entries);
     // No other thread sees an operation whose first word differs: it needs no decision.
     match place(words, me, own, &entries[0]) {
@@ -153,7 +161,12 @@ pub(crate) fn kcas(words: &[AtomicU64], me: &ThreadId, entries: &[Entry]) -> boo
 /// Completes this thread's own K-CAS, which has its first word, and leaves its record ready for the
 /// next one.
 #[inline]
-pub(crate) fn finish_own(words: &[AtomicU64], me: &ThreadId, own: Own, entries: &[Entry]) -> bool {
+pub(crate) fn finish_own<W: Words + ?Sized>(
+    words: &W,
+    me: &ThreadId,
+    own: Own,
+    entries: &[Entry],
+) -> bool {
     let state = own.decide(place_rest(words, me, own, entries));
     for entry in entries {
         withdraw(&words[entry.index], own.tag, state, entry);
@@ -164,7 +177,7 @@ pub(crate) fn finish_own(words: &[AtomicU64], me: &ThreadId, own: Own, entries: 
 /// Puts the owner's tag into every word but the first. Returns the verdict, which is void if a
 /// helper has decided.
 #[inline]
-fn place_rest(words: &[AtomicU64], me: &ThreadId, own: Own, entries: &[Entry]) -> State {
+fn place_rest<W: Words + ?Sized>(words: &W, me: &ThreadId, own: Own, entries: &[Entry]) -> State {
     for entry in &entries[1..] {
         match place(words, me, own, entry) {
             Placed::Yes => {}
@@ -189,7 +202,12 @@ pub(crate) enum Placed {
 /// after a helper has decided. In that case the word was released before, and the tag stands for
 /// the value it replaced ([`State::owned`]).
 #[inline]
-pub(crate) fn place(words: &[AtomicU64], me: &ThreadId, own: Own, entry: &Entry) -> Placed {
+pub(crate) fn place<W: Words + ?Sized>(
+    words: &W,
+    me: &ThreadId,
+    own: Own,
+    entry: &Entry,
+) -> Placed {
     loop {
         // SeqCst, both: as in `compare_exchange`. Acquire on failure: the record of what is found
         // is read next.
@@ -213,8 +231,8 @@ pub(crate) fn place(words: &[AtomicU64], me: &ThreadId, own: Own, entry: &Entry)
 /// Gets what was seen on the word at `index` out of the owner's way, unless it is the owner's own
 /// operation, or that operation is already decided.
 #[cold]
-fn make_way(
-    words: &[AtomicU64],
+fn make_way<W: Words + ?Sized>(
+    words: &W,
     me: &ThreadId,
     own: Own,
     index: usize,
@@ -235,7 +253,7 @@ fn make_way(
 }
 
 /// [`kcas`] as Harris, Fraser & Pratt describe it: the owner installs by DCSS, as its helpers do.
-pub(crate) fn kcas_by_dcss(words: &[AtomicU64], me: &ThreadId, entries: &[Entry]) -> bool {
+pub(crate) fn kcas_by_dcss<W: Words + ?Sized>(words: &W, me: &ThreadId, entries: &[Entry]) -> bool {
     let own = descriptor::begin_kcas(me, entries);
     while let Some(other) = install_and_decide(words, me, own.tag, entries) {
         help(words, me, other);
@@ -252,7 +270,7 @@ pub(crate) fn kcas_by_dcss(words: &[AtomicU64], me: &ThreadId, entries: &[Entry]
 }
 
 /// Gets the operation seen on the word at `index` out of the way.
-fn clear(words: &[AtomicU64], me: &ThreadId, index: usize, raw: u64) {
+fn clear<W: Words + ?Sized>(words: &W, me: &ThreadId, index: usize, raw: u64) {
     match Word::from(raw) {
         Word::Value(_) => {}
         Word::Install(tag) => complete_install(&words[index], tag),
@@ -266,7 +284,7 @@ fn clear(words: &[AtomicU64], me: &ThreadId, index: usize, raw: u64) {
 /// are installed in index order, and a decided operation waits for nobody: so the chain ends. It is
 /// walked without recursion, so the stack does not grow with it. (All callers look at their word
 /// again, so to return after the first operation of the chain would be right, too.)
-fn help(words: &[AtomicU64], me: &ThreadId, met: KcasTag) {
+fn help<W: Words + ?Sized>(words: &W, me: &ThreadId, met: KcasTag) {
     let mut current = met;
     loop {
         // If its owner has moved on, there is nothing left to help. A decided operation is
@@ -294,8 +312,8 @@ fn help(words: &[AtomicU64], me: &ThreadId, met: KcasTag) {
 
 /// Installs the confirmed tag of a K-CAS in each of its words and decides it. Returns the K-CAS
 /// that stands in its way, if there is one; otherwise it is decided.
-fn install_and_decide(
-    words: &[AtomicU64],
+fn install_and_decide<W: Words + ?Sized>(
+    words: &W,
     me: &ThreadId,
     tag: KcasTag,
     entries: &[Entry],
@@ -394,7 +412,7 @@ fn finish_install(word: &AtomicU64, tag: InstallTag, target: KcasTag, old: u64) 
 
 /// Replaces the tags of a decided operation, wherever they still stand, by what the decision says.
 /// The order does not matter: each word stands for the same value before and after.
-fn release(words: &[AtomicU64], tag: KcasTag, state: State, entries: &[Entry]) {
+fn release<W: Words + ?Sized>(words: &W, tag: KcasTag, state: State, entries: &[Entry]) {
     for entry in entries {
         let word = &words[entry.index];
         let raw = look(word);

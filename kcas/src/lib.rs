@@ -148,6 +148,7 @@ mod machine;
 pub mod model;
 pub mod simulation;
 pub mod steps;
+mod storage;
 pub mod sync;
 mod tagged;
 pub mod thread_id;
@@ -158,6 +159,7 @@ mod watch;
 mod words;
 
 pub use entry::{Entries, Entry};
+pub use storage::{Pieces, Storage};
 pub use words::{Error, OutOfMemory, WordArray, sort_entries};
 
 /// The README's example is a test.

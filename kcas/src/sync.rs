@@ -248,6 +248,46 @@ impl<T, A> OnFirstUse<T, A> {
     }
 }
 
+/// A value that is set once, by the first of several threads that try, without a lock.
+#[derive(Debug)]
+pub(crate) struct SetOnce<T> {
+    #[cfg(not(kcas_loom))]
+    value: once_cell::race::OnceBox<T>,
+    /// Set before threads share it: see [`Pieces`](crate::Pieces).
+    #[cfg(kcas_loom)]
+    value: std::sync::OnceLock<T>,
+}
+
+impl<T> SetOnce<T> {
+    pub(crate) fn new() -> Self {
+        SetOnce {
+            #[cfg(not(kcas_loom))]
+            value: once_cell::race::OnceBox::new(),
+            #[cfg(kcas_loom)]
+            value: std::sync::OnceLock::new(),
+        }
+    }
+
+    /// Returns the value, if it has been set. Wait-free: one load.
+    #[inline]
+    pub(crate) fn get(&self) -> Option<&T> {
+        #[cfg(not(kcas_loom))]
+        announce(self, Access::Load);
+        self.value.get()
+    }
+
+    /// Sets the value, unless that has been done.
+    pub(crate) fn set(&self, value: T) {
+        #[cfg(not(kcas_loom))]
+        {
+            announce(self, Access::Exchange);
+            let _ = self.value.set(Box::new(value));
+        }
+        #[cfg(kcas_loom)]
+        let _ = self.value.set(value);
+    }
+}
+
 /// Declares a static that holds atomics, or an array of atomics that are all made alike: an
 /// ordinary one normally, one made anew for each execution under loom.
 macro_rules! shared_static {

@@ -2,6 +2,7 @@
 
 use crate::commit::{self, CompareExchangeError};
 use crate::entry::{Entries, Entry, MAX_ENTRIES};
+use crate::storage::{Pieces, Storage};
 use crate::sync::{AtomicU64, Ordering, zeros};
 use crate::tagged;
 use crate::thread_id::{self, ThreadId, TooManyThreads};
@@ -79,9 +80,11 @@ pub struct OutOfMemory {
 ///     .unwrap();
 /// assert_eq!((accounts.load(0), accounts.load(2)), (70, 30));
 /// ```
+///
+/// With [`Pieces`] for `W`, the array [grows](WordArray::grow_to).
 #[derive(Debug)]
-pub struct WordArray {
-    words: Box<[AtomicU64]>,
+pub struct WordArray<W: Storage = Box<[AtomicU64]>> {
+    words: W,
 }
 
 impl WordArray {
@@ -110,10 +113,7 @@ impl WordArray {
     pub fn try_new(len: usize) -> Result<WordArray, OutOfMemory> {
         match zeros(len) {
             Some(words) => {
-                #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-                report(Event::Array(
-                    words.iter().map(|word| (word.address(), 0)).collect(),
-                ));
+                report_zeros(&words);
                 Ok(WordArray::of(words))
             }
             None => Err(OutOfMemory { len }),
@@ -165,7 +165,44 @@ impl WordArray {
         crate::machine::name("bucket", &words, 0);
         WordArray { words }
     }
+}
 
+impl WordArray<Pieces> {
+    /// Makes an array of `len` words, all zero, that can [grow](Self::grow_to).
+    ///
+    /// # Errors
+    /// When the allocator refuses `8 × len` bytes.
+    pub fn try_growing(len: usize) -> Result<Self, OutOfMemory> {
+        let words = Pieces::try_new(len)?;
+        words.each_piece(made);
+        Ok(WordArray { words })
+    }
+
+    /// Makes all words below `len` that there are not yet, all zero, and perhaps some more: the array
+    /// grows by a quarter of a doubling at a time. Words that exist stay where they are.
+    ///
+    /// Progress: lock-free, apart from the allocator. Threads that make the same words at the same time
+    /// each ask for their memory, and all but one give it back. A word exists for whoever has
+    /// synchronised with the end of a call that made it.
+    ///
+    /// ```
+    /// use kcas::{Entry, Pieces, WordArray};
+    ///
+    /// let words = WordArray::<Pieces>::try_growing(4)?;
+    /// words.grow_to(100)?;
+    /// words.kcas(&[Entry::new(3, 0, 1), Entry::new(99, 0, 2)])?;
+    /// assert_eq!((words.load(3), words.load(99)), (1, 2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the allocator refuses the memory. Words made before stay, and a later call goes on.
+    pub fn grow_to(&self, len: usize) -> Result<(), OutOfMemory> {
+        self.words.grow_to(len)
+    }
+}
+
+impl<W: Storage> WordArray<W> {
     /// Returns the number of words.
     #[inline]
     pub fn len(&self) -> usize {
@@ -174,7 +211,7 @@ impl WordArray {
 
     /// True if there are no words.
     pub fn is_empty(&self) -> bool {
-        self.words.is_empty()
+        self.words.len() == 0
     }
 
     /// Returns the value of the word at `index`. Never writes shared memory and never helps: a
@@ -190,7 +227,7 @@ impl WordArray {
     /// When `index` is out of range.
     #[inline]
     pub fn load(&self, index: usize) -> u64 {
-        commit::load(&self.words, index)
+        commit::load(self.words.words(), index)
     }
 
     /// Returns the word at `index` as it stands: its value, or a number of 2^63 or more when an
@@ -203,7 +240,7 @@ impl WordArray {
     /// When `index` is out of range.
     #[inline]
     pub fn load_raw(&self, index: usize) -> u64 {
-        commit::load_raw(&self.words, index)
+        commit::load_raw(self.words.words(), index)
     }
 
     /// [`load`](Self::load), but an operation found on the word is first helped to completion, as
@@ -220,7 +257,7 @@ impl WordArray {
     /// that has [registered](thread_id::register)).
     #[inline]
     pub fn load_helping(&self, index: usize) -> u64 {
-        match commit::load_helping(&self.words, index) {
+        match commit::load_helping(self.words.words(), index) {
             Ok(value) => value,
             Err(TooManyThreads) => panic!("{TooManyThreads}"),
         }
@@ -244,7 +281,7 @@ impl WordArray {
             tagged::is_value(current | new),
             "a value is wider than 63 bits: {current:#x} or {new:#x}"
         );
-        match commit::compare_exchange(&self.words, index, current, new) {
+        match commit::compare_exchange(self.words.words(), index, current, new) {
             Ok(value) => Ok(value),
             Err(CompareExchangeError::Differs(value)) => Err(value),
             Err(CompareExchangeError::TooManyThreads) => panic!("{TooManyThreads}"),
@@ -287,10 +324,10 @@ impl WordArray {
     fn run(
         &self,
         entries: &[Entry],
-        kcas: impl FnOnce(&[AtomicU64], &ThreadId, &[Entry]) -> bool,
+        kcas: impl FnOnce(&W::Words, &ThreadId, &[Entry]) -> bool,
     ) -> Result<(), Error> {
         let sorted;
-        let entries = if are_in_order(entries, self.len()) {
+        let entries = if are_in_order(entries, |index| self.words.has(index)) {
             entries
         } else {
             sorted = sort_entries(entries, self.len())?;
@@ -299,16 +336,29 @@ impl WordArray {
         match entries {
             [] => Ok(()),
             [entry] => {
-                match commit::compare_exchange(&self.words, entry.index, entry.expected, entry.new)
-                {
+                let words = self.words.words();
+                match commit::compare_exchange(words, entry.index, entry.expected, entry.new) {
                     Ok(_) => Ok(()),
                     Err(CompareExchangeError::Differs(_)) => Err(Error::Mismatch),
                     Err(CompareExchangeError::TooManyThreads) => Err(TooManyThreads.into()),
                 }
             }
-            _ if thread_id::with(|me| kcas(&self.words, me, entries))? => Ok(()),
+            _ if thread_id::with(|me| kcas(self.words.words(), me, entries))? => Ok(()),
             _ => Err(Error::Mismatch),
         }
+    }
+
+    /// Sets the word at `index`.
+    ///
+    /// # Panics
+    /// When `index` is out of range, or `value` is wider than 63 bits.
+    pub fn set(&mut self, index: usize, value: u64) {
+        assert!(
+            tagged::is_value(value),
+            "a value is wider than 63 bits: {value:#x}"
+        );
+        // Relaxed: as in `clear`.
+        self.words.words()[index].store(value, Ordering::Relaxed);
     }
 
     /// Sets every word to 0.
@@ -319,38 +369,58 @@ impl WordArray {
     /// assert_eq!((words.load(0), words.load(1)), (0, 0));
     /// ```
     pub fn clear(&mut self) {
-        for word in &self.words {
-            // Relaxed: nobody else has access meanwhile, and handing the array on synchronises. No
-            // tag comes back: an operation under way borrows the array.
-            word.store(0, Ordering::Relaxed);
-        }
+        self.words.each_piece(|piece| {
+            for word in piece {
+                // Relaxed: nobody else has access meanwhile, and handing the array on synchronises. No
+                // tag comes back: an operation under way borrows the array.
+                word.store(0, Ordering::Relaxed);
+            }
+        });
     }
 
     /// The words themselves, for models that start in the middle of an operation.
     #[cfg(all(test, kcas_loom))]
-    pub(crate) fn words(&self) -> &[AtomicU64] {
-        &self.words
+    pub(crate) fn words(&self) -> &W::Words {
+        self.words.words()
     }
 }
 
 #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-impl Drop for WordArray {
+impl<W: Storage> Drop for WordArray<W> {
     fn drop(&mut self) {
-        let words = self.words.as_ptr_range();
-        report(Event::Dropped(words.start.addr()..words.end.addr()));
+        self.words.each_piece(|piece| {
+            let words = piece.as_ptr_range();
+            report(Event::Dropped(words.start.addr()..words.end.addr()));
+        });
     }
+}
+
+/// Prepares a piece of an array that has just been made: all zero.
+pub(crate) fn made(words: &[AtomicU64]) {
+    #[cfg(feature = "huge-pages")]
+    huge_pages::advise(words);
+    crate::machine::name("bucket", words, 0);
+    report_zeros(words);
+}
+
+/// Announces an array to a [watcher](crate::watch).
+fn report_zeros(_words: &[AtomicU64]) {
+    #[cfg(any(kcas_loom, all(test, feature = "steps")))]
+    report(Event::Array(
+        _words.iter().map(|word| (word.address(), 0)).collect(),
+    ));
 }
 
 /// True if the entries can be run as they stand: [`sort_entries`] would change nothing and find no
 /// misuse.
 #[inline]
-fn are_in_order(entries: &[Entry], len: usize) -> bool {
+fn are_in_order(entries: &[Entry], has: impl Fn(usize) -> bool) -> bool {
     let wide = entries
         .iter()
         .fold(0, |all, entry| all | entry.expected | entry.new);
     entries.len() <= MAX_ENTRIES
         && entries.windows(2).all(|pair| pair[0].index < pair[1].index)
-        && entries.last().is_none_or(|entry| entry.index < len)
+        && entries.last().is_none_or(|entry| has(entry.index))
         && tagged::is_value(wide)
 }
 

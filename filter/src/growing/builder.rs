@@ -1,58 +1,88 @@
-//! Building a growing filter, and the size of its first table.
+//! Building a growing filter, and its first size.
 
 use kcas::OutOfMemory;
 
 use super::GrowingCuckooFilter;
-use super::schedule::{first_bits, first_buckets};
-use super::table::{Table, format};
-use super::tables::Tables;
+use super::table::{LEAST_BUCKETS, Table};
+use super::word::SLOTS;
 use crate::builder::{BuildError, Builder, Size, built};
 use crate::hashing::{FixedState, MAX_BUCKETS, Mixed};
 
-/// Buckets of the first table, unless the builder sets another size: 10 KiB, room for some 2,000
-/// keys.
-///
-/// Not fewer, since slices fill up one by one: of small slices, one is full while the others have
-/// room. Not a power of two, so that round numbers of keys do not fall just after a split: with
-/// 1,024 buckets, 60,000 keys took 70 bits each; with 1,280 they take 44.
-const FIRST_BUCKETS: usize = 1_280;
+/// Buckets of the first size, unless the builder sets another: 8 KiB, room for some 2,500 keys.
+const FIRST_BUCKETS: usize = 1 << 10;
 
-/// Makes the first table, of this many buckets.
-pub(super) fn first_table(buckets: usize) -> Result<Table, OutOfMemory> {
-    Table::try_new(first_bits(buckets), buckets, 0)
-}
+/// Address space that a filter reserves unless the builder sets another, in words: 64 MiB. Lookups in
+/// a table within it need not ask where a bucket is. (Tests that stop threads or simulate cores write
+/// all memory that they reserve.)
+const RESERVED: usize = if cfg!(any(
+    kcas_loom,
+    feature = "steps",
+    feature = "simulation",
+    not(target_pointer_width = "64")
+)) {
+    0
+} else {
+    1 << 23
+};
 
 /// What the builder of a [`GrowingCuckooFilter`] builds.
 #[derive(Clone, Copy, Debug)]
-pub struct Growing;
+pub struct Growing {
+    /// Words of address space to reserve.
+    pub(super) reserved: usize,
+}
 
 /// Builds a [`GrowingCuckooFilter`]; see [`GrowingCuckooFilter::builder`].
 pub type GrowingBuilder<S = FixedState> = Builder<Growing, S>;
 
 impl<S> Builder<Growing, S> {
+    /// Sets how much address space the filter reserves at once, in bytes: 64 MiB unless this is called.
+    /// (A first size that takes more gets more.)
+    ///
+    /// Up to there, the table is in one piece, and lookups are a little faster. Memory is taken page by
+    /// page as the table grows, so what is reserved costs nothing where the system overcommits. Set
+    /// 0 where it does not, or where an allocator counts what it has promised: then the table is made
+    /// in pieces from the start, four to each doubling.
+    ///
+    /// ```
+    /// use filter::GrowingCuckooFilter;
+    ///
+    /// let seen = GrowingCuckooFilter::builder().reserved_bytes(0).build()?;
+    /// assert!(seen.insert_unique("key")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reserved_bytes(mut self, bytes: usize) -> Self {
+        self.kind.reserved = bytes / size_of::<u64>();
+        self
+    }
+
     /// Builds the filter.
     ///
     /// # Errors
     /// [`BuildError`] when the size is 0 buckets or too large, or when there is no memory.
     pub fn build(self) -> Result<GrowingCuckooFilter<S>, BuildError> {
-        let slice = match self.size {
+        let buckets = match self.size {
             None => FIRST_BUCKETS,
             Some(Size::Buckets(0)) => return Err(BuildError::ZeroSize),
-            Some(Size::Keys(keys)) => first_buckets(keys, format).max(FIRST_BUCKETS),
-            Some(Size::Buckets(buckets)) => buckets,
+            Some(Size::Keys(keys)) => (keys / SLOTS).max(FIRST_BUCKETS),
+            Some(Size::Buckets(buckets)) => buckets.max(LEAST_BUCKETS),
         };
-        if slice > MAX_BUCKETS {
-            return Err(BuildError::TooLarge { buckets: slice });
+        if buckets > MAX_BUCKETS {
+            return Err(BuildError::TooLarge { buckets });
         }
-        let first = first_table(slice)
-            .map_err(|OutOfMemory { len: buckets }| BuildError::OutOfMemory { buckets })?;
-        let tables = Tables::of_all([(first, 0)]);
-        Ok(GrowingCuckooFilter::of(tables, slice, self.hasher))
+        let reserved = self.kind.reserved;
+        let table = Table::try_new(buckets.ilog2(), reserved)
+            .map_err(|OutOfMemory { len }| BuildError::OutOfMemory { buckets: len })?;
+        Ok(GrowingCuckooFilter {
+            table,
+            reserved,
+            hasher: self.hasher,
+        })
     }
 }
 
 impl GrowingCuckooFilter {
-    /// Builds an empty filter, whose first table takes 10 KiB.
+    /// Builds an empty filter, whose table takes 8 KiB at first.
     ///
     /// # Panics
     /// When there is no memory for it.
@@ -60,8 +90,8 @@ impl GrowingCuckooFilter {
         built(GrowingCuckooFilter::builder().build())
     }
 
-    /// Builds an empty filter whose first table has room for `n` distinct keys
-    /// ([`Builder::capacity`]).
+    /// Builds an empty filter that has room for about half of `n` distinct keys, or all of them, before it
+    /// grows ([`Builder::capacity`]).
     ///
     /// # Panics
     /// When `n` is absurdly large, or there is not enough memory.
@@ -71,7 +101,7 @@ impl GrowingCuckooFilter {
 
     /// Starts building a filter.
     pub fn builder() -> GrowingBuilder {
-        Builder::new(Growing)
+        Builder::new(Growing { reserved: RESERVED })
     }
 }
 

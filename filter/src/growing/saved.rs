@@ -1,120 +1,128 @@
 //! Saving and loading a growing filter.
 //!
-//! All numbers are little-endian. First come 32 bytes:
+//! All numbers are little-endian:
 //!
 //! | Offset | Bytes | What |
 //! |---:|---:|---|
 //! | 0 | 8 | `cuckoog` and a line feed |
-//! | 8 | 4 | version of this format: 2 |
-//! | 12 | 4 | 0 |
-//! | 16 | 8 | number of buckets of a slice |
-//! | 24 | 8 | a digest of the hashes of known keys, as in [`save`](crate::save) |
+//! | 8 | 4 | version of this format: 3 |
+//! | 12 | 4 | base-2 logarithm of the first number of buckets |
+//! | 16 | 8 | number of buckets |
+//! | 24 | 8 | number of slots that were doubled, because no bit was left |
+//! | 32 | 8 | a digest of the hashes of known keys, as in [`save`](crate::save) |
+//! | 40 | 8 | checksum of the preceding 40 bytes |
+//! | 48 | 8 × buckets | a number for each bucket: its slots, and from bit 51 how often it was split (`word.rs`); 0 for a bucket that had not been made, of which another one holds the contents |
+//! | then | 8 | checksum of all preceding bytes except the first checksum |
 //!
-//! Then, for each generation, the oldest first:
+//! What no filter can have is refused even if the checksums are right.
 //!
-//! | Bytes | What |
-//! |---:|---|
-//! | 4 | bits of a fingerprint, 12 to 25, which follow from the number of slices; 12 unless it is the newest |
-//! | 4 | base-2 logarithm of the number of slices; in a newer generation greater than in an older one |
-//! | 8 | checksum of all preceding bytes except checksums |
-//! | 8 × buckets | a number for each bucket, as in [`save`](crate::save) |
-//!
-//! Then 8 bytes of 0, and a checksum of all preceding bytes except checksums.
-//!
-//! What no filter can have is refused even if the checksums are right: other numbers of bits and
-//! slices than a filter has as it [grows](super), and fingerprints whose twelve lowest bits are 0.
-//!
-//! Version 1 was never released, and is refused.
+//! Versions 1 and 2, of a design with several tables, were never released, and are refused.
 
 use std::hash::BuildHasher;
 use std::io::{self, Read, Write};
 
-use arrayvec::ArrayVec;
-
-use super::schedule::{MAX_GENERATIONS, PAIRING_BITS, bits_at};
-use super::table::Table;
-use super::tables::Tables;
+use super::address::parent;
+use super::table::{Table, has_level};
+use super::word;
 use super::{Growing, GrowingCuckooFilter};
 use crate::builder::Builder;
 use crate::hashing::MAX_BUCKETS;
+use crate::save::LoadError;
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::words::{
-    CHECKSUM_BYTES, CHUNK_WORDS, GROWING, Sum, check, digest_of, field, read_exact, read_start,
+    CHECKSUM_BYTES, CHUNK_WORDS, GROWING, check, check_table, digest_of, field, read_start,
     read_words, write_words,
 };
-use crate::save::{LoadError, SaveError};
-use crate::snapshot::SnapshotError;
+use crate::snapshot::{Snapshot, SnapshotError};
 
-/// Number of bytes before the first generation.
-const HEADER_BYTES: usize = 32;
+const HEADER_BYTES: usize = 48;
 
-/// Number of bytes before the buckets of a generation, and at the end.
-const FORMAT_BYTES: usize = 8 + CHECKSUM_BYTES;
+/// Begins a snapshot of the table.
+fn snapshot(table: &Table) -> Result<Snapshot<'_, Table>, SnapshotError> {
+    Snapshot::begin(table, table.snapshots())
+}
 
-impl<S: BuildHasher> GrowingCuckooFilter<S> {
-    /// Writes the newest table only after it was copied: for others it is as if the filter grew for as
-    /// long as that takes. Once there are several generations, a key that is removed and inserted again
-    /// meanwhile can be saved twice. Until the call ends it takes as much memory as the newest table,
-    /// and a buffer of 16 KiB.
-    pub(super) fn write_tables(&self, mut writer: impl Write) -> Result<(), SaveError> {
-        let mut header = [0; HEADER_BYTES];
-        header[..8].copy_from_slice(&GROWING.magic);
-        header[8..12].copy_from_slice(&GROWING.version.to_le_bytes());
-        header[16..24].copy_from_slice(&(self.slice as u64).to_le_bytes());
-        header[24..].copy_from_slice(&digest_of_known_keys(&self.hasher).to_le_bytes());
-        let mut digest = digest_of(&header);
-        let mut superseded = self.superseded()?.peekable();
-        // If there is no memory for a single table, nothing is written.
-        if let Some(Err(error)) = superseded.peek() {
-            return Err((*error).into());
+/// [`write`]s to memory.
+pub(super) fn to_bytes(table: &Table, hasher: &impl BuildHasher) -> Result<Vec<u8>, SnapshotError> {
+    let snapshot = snapshot(table)?;
+    let buckets = snapshot.buckets();
+    let mut bytes = Vec::new();
+    bytes
+        .try_reserve_exact(HEADER_BYTES + 8 * buckets + CHECKSUM_BYTES)
+        .map_err(|_| SnapshotError::OutOfMemory { buckets })?;
+    write_snapshot(snapshot, hasher, &mut bytes).expect("a vector takes every byte");
+    Ok(bytes)
+}
+
+/// Writes the filter of this table and hasher.
+pub(super) fn write(
+    table: &Table,
+    hasher: &impl BuildHasher,
+    writer: impl Write,
+) -> Result<(), crate::save::SaveError> {
+    Ok(write_snapshot(snapshot(table)?, hasher, writer)?)
+}
+
+fn write_snapshot(
+    snapshot: Snapshot<'_, Table>,
+    hasher: &impl BuildHasher,
+    mut writer: impl Write,
+) -> io::Result<()> {
+    let table = snapshot.table();
+    let mut bytes = [0; HEADER_BYTES];
+    bytes[..8].copy_from_slice(&GROWING.magic);
+    bytes[8..12].copy_from_slice(&GROWING.version.to_le_bytes());
+    bytes[12..16].copy_from_slice(&table.base().to_le_bytes());
+    bytes[16..24].copy_from_slice(&(snapshot.buckets() as u64).to_le_bytes());
+    bytes[24..32].copy_from_slice(&table.doubled().to_le_bytes());
+    bytes[32..40].copy_from_slice(&digest_of_known_keys(hasher).to_le_bytes());
+    let mut digest = digest_of(&bytes[..40]);
+    bytes[40..].copy_from_slice(&digest.clone().finalize().to_le_bytes());
+    writer.write_all(&bytes)?;
+    write_words(&mut writer, &mut digest, Made::new(snapshot))?;
+    writer.write_all(&digest.finalize().to_le_bytes())?;
+    writer.flush()
+}
+
+/// The contents of each bucket of a snapshot, and 0 for those that were made after the bucket that they
+/// are made of was kept: that one was kept with all that it held.
+struct Made<'a> {
+    snapshot: Snapshot<'a, Table>,
+    next: usize,
+    /// Of each bucket that was made since the snapshot began, whether it was made before.
+    since: Vec<bool>,
+}
+
+impl<'a> Made<'a> {
+    fn new(snapshot: Snapshot<'a, Table>) -> Self {
+        Made {
+            next: 0,
+            since: vec![false; snapshot.buckets() - snapshot.made()],
+            snapshot,
         }
-        writer.write_all(&header)?;
-        for table in superseded {
-            let table = table?;
-            let format = [table.format().bits, table.slice_bits()];
-            write_format(&mut writer, &mut digest, format)?;
-            write_words(&mut writer, &mut digest, table.frozen_slots())?;
-        }
-        write_format(&mut writer, &mut digest, [0, 0])?;
-        Ok(writer.flush()?)
     }
+}
 
-    pub(super) fn tables_to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
-        let mut bytes = InMemory(Vec::new());
-        match self.write_tables(&mut bytes) {
-            Ok(()) => Ok(bytes.0),
-            Err(SaveError::Snapshot(error)) => Err(error),
-            Err(_) => {
-                let buckets = self.tables().iter().map(|table| table.buckets).sum();
-                Err(SnapshotError::OutOfMemory { buckets })
+impl Iterator for Made<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        let (bucket, made) = (self.next, self.snapshot.made());
+        let contents = self.snapshot.next()?;
+        self.next += 1;
+        if bucket >= made && !self.since[bucket - made] {
+            return Some(0);
+        }
+        // Those that it had been split into.
+        let base = self.snapshot.table().base();
+        for level in base..base + word::level(contents) {
+            let upper = bucket + (1 << level);
+            if bucket < 1 << level && upper >= made {
+                self.since[upper - made] = true;
             }
         }
+        Some(contents)
     }
-}
-
-/// Bytes in memory; an error, instead of an abort, if there is not enough of it.
-struct InMemory(Vec<u8>);
-
-impl Write for InMemory {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let room = self.0.try_reserve(bytes.len());
-        room.map_err(|_| io::ErrorKind::OutOfMemory)?;
-        self.0.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-fn write_format(writer: &mut impl Write, digest: &mut Sum, format: [u32; 2]) -> io::Result<()> {
-    let mut bytes = [0; FORMAT_BYTES];
-    bytes[..4].copy_from_slice(&format[0].to_le_bytes());
-    bytes[4..8].copy_from_slice(&format[1].to_le_bytes());
-    digest.update(&bytes[..8]);
-    bytes[8..].copy_from_slice(&digest.clone().finalize().to_le_bytes());
-    writer.write_all(&bytes)
 }
 
 /// Loading with the hasher of this builder, which must be the one that the filter was built with.
@@ -142,114 +150,70 @@ impl<S: BuildHasher> Builder<Growing, S> {
     ///
     /// # Panics
     /// When the hasher panics.
-    pub fn read_from(self, reader: impl Read) -> Result<GrowingCuckooFilter<S>, LoadError> {
-        let mut saved = Saved::begin(reader)?;
-        let mut words = ArrayVec::<_, MAX_GENERATIONS>::new();
-        while let Some(format) = saved.next_format()? {
-            // Not before a checksum was right.
-            if saved.zeros != 0 {
-                let what = "bytes 12 to 15 that are not 0";
-                return Err(LoadError::Impossible { what });
-            }
-            if saved.hasher != digest_of_known_keys(&self.hasher) {
-                return Err(LoadError::Hasher);
-            }
-            words.push(saved.read_words(format)?);
+    pub fn read_from(self, mut reader: impl Read) -> Result<GrowingCuckooFilter<S>, LoadError> {
+        let shortest = (HEADER_BYTES + 8 + CHECKSUM_BYTES) as u64;
+        let header: [u8; HEADER_BYTES] = read_start(&mut reader, &GROWING, shortest)?;
+        let mut digest = digest_of(&header[..40]);
+        check(&digest, &header[40..], "header")?;
+        let base = u32::from_le_bytes(field(&header, 12));
+        let [buckets, doubled, hasher] =
+            [16, 24, 32].map(|offset| u64::from_le_bytes(field(&header, offset)));
+        if hasher != digest_of_known_keys(&self.hasher) {
+            return Err(LoadError::Hasher);
         }
-        if words.is_empty() {
-            return Err(LoadError::Size { buckets: 0 });
-        }
-        // All checksums were right.
-        let slice = saved.slice as usize;
-        let formats = saved.formats.into_iter().zip(words);
-        let tables: Result<Vec<_>, _> = formats
-            .map(|([bits, slice_bits], words)| Table::from_words(bits, slice, slice_bits, words))
-            .collect();
-        Ok(GrowingCuckooFilter::of(
-            Tables::of_all(tables?),
-            slice,
-            self.hasher,
-        ))
-    }
-}
-
-/// A saved filter that is being read.
-struct Saved<R> {
-    reader: R,
-    /// Bytes 12 to 15, which must be 0.
-    zeros: u32,
-    slice: u64,
-    /// The digest of known keys' hashes.
-    hasher: u64,
-    /// The checksum to continue with.
-    digest: Sum,
-    /// The least number of bytes it can have, from what is known.
-    bytes: u64,
-    /// The generations whose formats were read: bits of a fingerprint, and the logarithm of the
-    /// number of slices.
-    formats: ArrayVec<[u32; 2], MAX_GENERATIONS>,
-}
-
-impl<R: Read> Saved<R> {
-    /// Reads what comes before the generations.
-    fn begin(mut reader: R) -> Result<Saved<R>, LoadError> {
-        let bytes = (HEADER_BYTES + 2 * FORMAT_BYTES) as u64;
-        let header: [u8; HEADER_BYTES] = read_start(&mut reader, &GROWING, bytes)?;
-        Ok(Saved {
-            reader,
-            zeros: u32::from_le_bytes(field(&header, 12)),
-            slice: u64::from_le_bytes(field(&header, 16)),
-            hasher: u64::from_le_bytes(field(&header, 24)),
-            digest: digest_of(&header),
-            bytes,
-            formats: ArrayVec::new(),
-        })
-    }
-
-    /// Reads the format of the next generation; `None` at the end.
-    fn next_format(&mut self) -> Result<Option<[u32; 2]>, LoadError> {
-        let mut format = [0; FORMAT_BYTES];
-        read_exact(&mut self.reader, &mut format, self.bytes)?;
-        self.digest.update(&format[..8]);
-        let part = match self.formats.len() {
-            0 => "header",
-            _ => "table",
-        };
-        check(&self.digest, &format[8..], part)?;
-        let format = [field(&format, 0), field(&format, 4)].map(u32::from_le_bytes);
-        Ok((format != [0, 0]).then_some(format))
-    }
-
-    /// Reads the buckets of a generation.
-    fn read_words(&mut self, [bits, slice_bits]: [u32; 2]) -> Result<Vec<u64>, LoadError> {
-        let slices = 1_u64.checked_shl(slice_bits);
-        let buckets = slices.and_then(|slices| self.slice.checked_mul(slices));
-        let buckets = buckets.unwrap_or(u64::MAX);
         if !(1..=MAX_BUCKETS as u64).contains(&buckets) {
             return Err(LoadError::Size { buckets });
         }
-        if !self.can_follow(bits, slice_bits) {
-            let what = "tables that do not grow from one another";
+        if buckets.checked_shr(base).unwrap_or(0) == 0 {
+            let what = "fewer buckets than it began with";
             return Err(LoadError::Impossible { what });
         }
-        if !self.formats.is_empty() {
-            self.bytes += FORMAT_BYTES as u64;
-        }
-        self.bytes += 8 * buckets;
-        self.formats.push([bits, slice_bits]);
+        let whole = (HEADER_BYTES + CHECKSUM_BYTES) as u64 + 8 * buckets;
         let buckets = buckets as usize;
-        let Saved { reader, digest, .. } = self;
-        // One word more counts timestamp wraps.
-        read_words(reader, digest, buckets, CHUNK_WORDS, 1, self.bytes)
+        let mut words = read_words(&mut reader, &mut digest, buckets, CHUNK_WORDS, 0, whole)?;
+        check_table(&mut reader, digest, whole)?;
+        let more = complete(base, &mut words)?;
+        let occupied: usize = words.iter().map(|&word| word::occupied(word)).sum();
+        let doubled = doubled.saturating_add(more as u64);
+        if doubled > occupied as u64 {
+            let what = "more doubled slots than there are";
+            return Err(LoadError::Impossible { what });
+        }
+        let reserved = self.kind.reserved;
+        let table = Table::from_words(base, &words, doubled as usize, reserved)
+            .map_err(|_| LoadError::OutOfMemory { buckets })?;
+        Ok(GrowingCuckooFilter {
+            table,
+            reserved,
+            hasher: self.hasher,
+        })
     }
+}
 
-    /// True if the filter has such a table once it has grown to this size, in a later generation
-    /// than the one before, which has ended. Only then does it distinguish whatever that one does,
-    /// and there are at most [`MAX_GENERATIONS`].
-    fn can_follow(&self, bits: u32, slice_bits: u32) -> bool {
-        let (expected, begins) = bits_at(self.slice as usize, slice_bits);
-        let has_ended =
-            |&[bits, slice_bits]: &[u32; 2]| bits == PAIRING_BITS && slice_bits < begins;
-        bits == expected && self.formats.last().is_none_or(has_ended)
+/// Checks the words of a table, and splits the buckets of which others had not been made. Returns how
+/// many slots that doubles.
+fn complete(base: u32, words: &mut [u64]) -> Result<usize, LoadError> {
+    let error = |bucket: usize, word: u64| LoadError::Bucket { bucket, word };
+    let mut doubled = 0;
+    for bucket in 0..words.len() {
+        let word = words[bucket];
+        if !word::is_possible(word) {
+            return Err(error(bucket, word));
+        }
+        if word == 0 && bucket >= 1 << base {
+            let lower = parent(bucket);
+            let held = words[lower.bucket];
+            if word::level(held) + base != lower.level {
+                return Err(error(bucket, word));
+            }
+            doubled += word::doubled(held);
+            [words[lower.bucket], words[bucket]] = word::halves(held);
+        }
     }
+    for (bucket, &word) in words.iter().enumerate() {
+        if !has_level(bucket, words.len(), base, word) {
+            return Err(error(bucket, word));
+        }
+    }
+    Ok(doubled)
 }

@@ -18,7 +18,7 @@ const HEADER_BYTES: usize = 40;
 
 /// [`write`]s to memory.
 pub(crate) fn to_bytes<const SLOTS: usize, const BITS: usize>(
-    snapshot: Snapshot<'_, SLOTS, BITS>,
+    snapshot: Snapshot<'_, Buckets<SLOTS, BITS>>,
     hasher: &impl BuildHasher,
 ) -> Result<Vec<u8>, SnapshotError> {
     let buckets = snapshot.buckets();
@@ -32,7 +32,7 @@ pub(crate) fn to_bytes<const SLOTS: usize, const BITS: usize>(
 
 /// Writes the filter of this snapshot and hasher.
 pub(crate) fn write<const SLOTS: usize, const BITS: usize>(
-    snapshot: Snapshot<'_, SLOTS, BITS>,
+    snapshot: Snapshot<'_, Buckets<SLOTS, BITS>>,
     hasher: &impl BuildHasher,
     mut writer: impl Write,
 ) -> io::Result<()> {

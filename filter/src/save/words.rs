@@ -40,7 +40,7 @@ pub(crate) const FIXED: Kind = Kind {
 
 pub(crate) const GROWING: Kind = Kind {
     magic: *b"cuckoog\n",
-    version: 2,
+    version: 3,
     described: [
         "growing filter",
         "GrowingCuckooFilter, with GrowingCuckooFilter::builder()",

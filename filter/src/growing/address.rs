@@ -1,0 +1,166 @@
+//! From a key's hash to its tag and its two buckets, in a table of any number of buckets, and from
+//! what a slot holds to its other bucket.
+//!
+//! A hash gives a tag and the address of the first bucket; the address of the second is its xor with
+//! a number that the tag chooses. A table of n buckets, 2^l ≤ n < 2^(l+1), is in the middle of a
+//! round: buckets below n − 2^l have been split, and use l + 1 bits of an address, as do those that
+//! were made of them; the others use l.
+
+use super::word::{self, AHEAD, TAG};
+use crate::hashing::mix;
+use crate::traits::Class;
+
+/// The bits of an address in reverse, and the 1 that ends them: the bit that is used up next comes
+/// first.
+static REVERSED: [u16; 1 << AHEAD] = {
+    let mut table = [0; 1 << AHEAD];
+    let mut bits = 0;
+    while bits < table.len() {
+        table[bits] = (bits as u16).reverse_bits() >> (16 - AHEAD) << 1 | 1;
+        bits += 1;
+    }
+    table
+};
+
+/// By tag: what the addresses of the two buckets differ by.
+static APART: [u64; 1 << TAG] = {
+    let mut table = [0; 1 << TAG];
+    let mut tag = 0;
+    while tag < table.len() {
+        table[tag] = mix(tag as u64 + 1) >> TAG;
+        tag += 1;
+    }
+    table
+};
+
+/// A key: its tag, and the addresses of its buckets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Key {
+    tag: u64,
+    pub(super) addresses: [u64; 2],
+}
+
+impl Key {
+    #[inline(always)]
+    pub(super) fn new(hash: u64) -> Self {
+        let (tag, first) = (hash & ((1 << TAG) - 1), hash >> TAG);
+        let addresses = [first, first ^ APART[tag as usize]];
+        Key { tag, addresses }
+    }
+
+    #[inline(always)]
+    pub(super) fn places(self, buckets: usize) -> [Place; 2] {
+        self.addresses.map(|address| Place::of(address, buckets))
+    }
+
+    /// What the key has in a slot of one of its buckets, if it is inserted now.
+    #[inline(always)]
+    pub(super) fn slot(self, which: usize, place: Place) -> u64 {
+        slot_at(self.tag, self.addresses[which], place.level)
+    }
+
+    /// The key's class in a table that has used this many bits of an address.
+    pub(super) fn class(self, level: u32) -> Class {
+        let known = self
+            .addresses
+            .map(|address| address & ((1 << (level + AHEAD)) - 1));
+        let mut buckets = known.map(|address| address as usize);
+        buckets.sort_unstable();
+        Class {
+            fingerprint: self.tag,
+            buckets,
+        }
+    }
+}
+
+/// A bucket, and how many bits of an address it uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) bucket: usize,
+    pub(super) level: u32,
+}
+
+impl Place {
+    /// The bucket of an address in a table of this many.
+    #[inline(always)]
+    pub(super) fn of(address: u64, buckets: usize) -> Self {
+        let level = 63 - (buckets as u64 | 1).leading_zeros();
+        let half = 1usize << level;
+        let upper = address as usize & (2 * half - 1);
+        let lower = upper & (half - 1);
+        let split = lower < buckets - half;
+        Place {
+            bucket: if split { upper } else { lower },
+            level: level + u32::from(split),
+        }
+    }
+
+    /// The bucket of an address that uses this many bits of it.
+    pub(super) fn at(address: u64, level: u32) -> Self {
+        let bucket = address as usize & ((1 << level) - 1);
+        Place { bucket, level }
+    }
+}
+
+/// Returns the bucket that a bucket is made of, which is not among those of the first size, and the
+/// number of bits that it uses until then.
+pub(super) fn parent(bucket: usize) -> Place {
+    let level = bucket.ilog2();
+    Place {
+        bucket: bucket - (1 << level),
+        level,
+    }
+}
+
+#[inline(always)]
+fn slot_at(tag: u64, address: u64, level: u32) -> u64 {
+    let ahead = address >> level & ((1 << AHEAD) - 1);
+    word::slot_of(tag, u64::from(REVERSED[ahead as usize]))
+}
+
+/// What an occupied slot says of the other bucket of its fingerprint.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moving {
+    tag: u64,
+    address: u64,
+    /// Number of bits of the address that are known.
+    known: u32,
+}
+
+impl Moving {
+    #[inline]
+    pub(super) fn out_of(from: Place, slot: u64) -> Self {
+        let (tag, length) = (word::tag(slot), word::length(slot));
+        let known = from.level + length;
+        let ahead =
+            u64::from(REVERSED[(word::ahead(slot) >> 1) as usize] >> 1) & ((1 << length) - 1);
+        let address = (from.bucket as u64 | ahead << from.level) ^ APART[tag as usize];
+        Moving {
+            tag,
+            address: address & ((1 << known) - 1),
+            known,
+        }
+    }
+
+    /// Where it goes in a table of this many buckets; `None` if it has no bit left to say which of the
+    /// two halves of a bucket.
+    #[inline]
+    pub(super) fn place(self, buckets: usize) -> Option<Place> {
+        let place = Place::of(self.address, buckets);
+        (place.level <= self.known).then_some(place)
+    }
+
+    /// Every bucket of this level where it may be.
+    pub(super) fn each(self, level: u32, mut each: impl FnMut(usize)) {
+        let unknown = level.saturating_sub(self.known);
+        for bits in 0..1 << unknown {
+            each(Place::at(self.address | bits << self.known, level).bucket);
+        }
+    }
+
+    /// What it has in a slot of this level, of which it knows all bits.
+    pub(super) fn slot(self, level: u32) -> u64 {
+        let end = AHEAD - (self.known - level).min(AHEAD);
+        slot_at(self.tag, self.address, level) >> (end + 1) << (end + 1) | 1 << end
+    }
+}

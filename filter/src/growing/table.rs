@@ -1,0 +1,710 @@
+//! The table: looking for a key, changing a bucket, and splitting one. The [parent](super) says why
+//! each is right.
+
+use std::cell::Cell;
+
+use arrayvec::ArrayVec;
+use kcas::sync::{AtomicU64, Ordering};
+use kcas::{Entry, Error, OutOfMemory, Pieces, WordArray};
+
+use super::address::{Key, Moving, Place, parent};
+use super::word::{self, SLOTS};
+use crate::buckets::in_order;
+use crate::hashing::{MAX_BUCKETS, select_unpredictable};
+use crate::insert_error::InsertError;
+use crate::length::Length;
+use crate::path::{self, Chain, MAX_CHAIN, Moves, Step};
+use crate::snapshot::{self, Snapshots};
+
+/// Buckets that are split in one go.
+const RUN: usize = if cfg!(kcas_loom) { 1 } else { 16 };
+
+/// The least number of buckets of a first size.
+pub(super) const LEAST_BUCKETS: usize = RUN;
+
+/// An insert that has looked at more buckets than this splits a run.
+const MANY_READS: usize = 16;
+
+/// A table of so many buckets, 1 MiB, grows no more while it is nearly empty.
+const MANY_BUCKETS: usize = 1 << 17;
+
+/// Counters of timestamps that were turned over: each counts for the buckets whose numbers have the
+/// same remainder. They come before the buckets, each in a cache line of its own.
+const STRIPES: usize = if cfg!(kcas_loom) { 1 } else { 8 };
+const LINE: usize = if cfg!(kcas_loom) { 1 } else { 8 };
+
+/// Index of the first bucket's word.
+const FRONT: usize = STRIPES * LINE;
+
+/// Returns the index of a bucket's word.
+#[inline(always)]
+fn index(bucket: usize) -> usize {
+    bucket + FRONT
+}
+
+/// Returns the index of the counter for a bucket, or for the bucket of an address: the bits that
+/// choose it are the same.
+#[inline(always)]
+fn stripe(address: u64) -> usize {
+    (address as usize % STRIPES) * LINE
+}
+
+/// Words of both buckets of a key, each of which was its bucket's when read, the first one's first.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    key: Key,
+    roots: [(Place, u64); 2],
+    /// The first bucket's counter of turned timestamps, read before.
+    turns: u64,
+}
+
+impl Seen {
+    /// The highest bits of the slots of a bucket that may stand for the key.
+    #[inline]
+    fn matches(&self, which: usize) -> u64 {
+        let (place, word) = self.roots[which];
+        word::matches(word, self.key.slot(which, place))
+    }
+
+    #[inline]
+    fn is_found(&self) -> bool {
+        self.matches(0) | self.matches(1) != 0
+    }
+
+    /// The one or two buckets.
+    fn different(&self) -> &[(Place, u64)] {
+        let [first, second] = self.roots;
+        let number = if first.0.bucket == second.0.bucket {
+            1
+        } else {
+            2
+        };
+        &self.roots[..number]
+    }
+
+    fn copies(&self) -> usize {
+        let copies = |which| word::number(self.matches(which));
+        (0..self.different().len()).map(copies).sum()
+    }
+
+    /// The bucket with more room, if one has any.
+    #[inline]
+    fn roomier(&self) -> Option<usize> {
+        let [first, second] = self.roots.map(|(_, word)| word::occupied(word));
+        let which = select_unpredictable(second < first, 1, 0);
+        (first.min(second) < SLOTS).then_some(which)
+    }
+}
+
+/// The buckets, and what belongs to them.
+#[derive(Debug)]
+pub(super) struct Table {
+    words: WordArray<Pieces>,
+    /// How many there are: all below have been made.
+    buckets: AtomicU64,
+    /// Base-2 logarithm of how many there were at first.
+    base: u32,
+    /// How many slots were doubled because no bit was left.
+    doubled: AtomicU64,
+    pub(super) length: Length,
+    snapshots: Snapshots,
+}
+
+impl Table {
+    /// Makes a table of 2^`base` empty buckets, and reserves address space for some more.
+    pub(super) fn try_new(base: u32, reserved: usize) -> Result<Self, OutOfMemory> {
+        let buckets = 1 << base;
+        Ok(Table {
+            words: WordArray::try_growing(index(buckets).max(reserved))?,
+            buckets: AtomicU64::new(buckets as u64),
+            base,
+            doubled: AtomicU64::new(0),
+            length: Length::starting_at(0),
+            snapshots: Snapshots::new(),
+        })
+    }
+
+    /// Makes a table of these words, of which `doubled` slots were doubled.
+    pub(super) fn from_words(
+        base: u32,
+        words: &[u64],
+        doubled: usize,
+        reserved: usize,
+    ) -> Result<Self, OutOfMemory> {
+        let mut table = Table::try_new(base, index(words.len()).max(reserved))?;
+        for (bucket, &word) in words.iter().enumerate() {
+            table.words.set(index(bucket), word);
+        }
+        let occupied: usize = words.iter().map(|&word| word::occupied(word)).sum();
+        table.buckets = AtomicU64::new(words.len() as u64);
+        table.doubled = AtomicU64::new(doubled as u64);
+        table.length = Length::starting_at(occupied.saturating_sub(doubled));
+        Ok(table)
+    }
+
+    /// Acquire: with the exchange in [`grow`](Self::grow), after which the buckets were made.
+    #[inline(always)]
+    pub(super) fn buckets(&self) -> usize {
+        self.buckets.load(Ordering::Acquire) as usize
+    }
+
+    /// Base-2 logarithm of the first number of buckets.
+    pub(super) fn base(&self) -> u32 {
+        self.base
+    }
+
+    /// Relaxed: as exact as [`len`](Length::sum).
+    pub(super) fn doubled(&self) -> u64 {
+        self.doubled.load(Ordering::Relaxed)
+    }
+
+    /// Returns the memory that it occupies, not including the value itself.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let words = index(self.buckets()) * size_of::<u64>();
+        words + self.length.memory_bytes() + self.snapshots.memory_bytes()
+    }
+
+    pub(super) fn snapshots(&self) -> &Snapshots {
+        &self.snapshots
+    }
+
+    /// Empties every bucket. It keeps its size.
+    pub(super) fn clear(&mut self) {
+        self.words.clear();
+        self.buckets = AtomicU64::new(1 << self.base);
+        self.doubled = AtomicU64::new(0);
+        self.length.clear();
+    }
+
+    /// Reads a key's buckets, without the answer.
+    #[inline]
+    pub(super) fn fetch(&self, key: Key) -> [u64; 2] {
+        let places = key.places(self.buckets());
+        places.map(|place| self.words.load_raw(index(place.bucket)))
+    }
+
+    /// True if the key has a copy; `None` if its buckets are changing.
+    ///
+    /// As in a fixed-size filter, the answer is data, and one branch decides whether it counts.
+    #[inline(always)]
+    fn contains_at_once(&self, key: Key) -> Option<bool> {
+        let places = key.places(self.buckets());
+        let stripe = stripe(key.addresses[0]);
+        let turns = self.words.load_raw(stripe);
+        let words = places.map(|place| self.words.load_raw(index(place.bucket)));
+        let again = self.words.load_raw(index(places[0].bucket));
+        let turned = self.words.load_raw(stripe) ^ turns;
+        let differs = |which: usize| word::differs(words[which], places[which].level - self.base);
+        let matches = |which: usize| word::matches(words[which], key.slot(which, places[which]));
+        let rare = again ^ words[0] | turned | turns & 1 << 63 | differs(0) | differs(1);
+        (rare == 0).then_some(matches(0) | matches(1) != 0)
+    }
+
+    /// True if the key has a copy.
+    ///
+    /// Progress: lock-free; it starts again only if its first bucket changed. Linearization point: the
+    /// read that matches, or the last read of the second bucket.
+    #[inline(always)]
+    pub(super) fn contains(&self, hash: u64) -> bool {
+        match self.contains_at_once(Key::new(hash)) {
+            Some(found) => found,
+            // Not given the key, which would be stored to memory in every lookup.
+            None => self.contains_slowly(hash),
+        }
+    }
+
+    #[cold]
+    fn contains_slowly(&self, hash: u64) -> bool {
+        loop {
+            let seen = self.see(Key::new(hash));
+            if seen.is_found() {
+                return true;
+            }
+            if self.is_unchanged(&seen) {
+                return false;
+            }
+        }
+    }
+
+    /// Returns the number of copies of the key.
+    ///
+    /// Progress and linearization point: as for a lookup that finds nothing.
+    pub(super) fn count(&self, key: Key) -> usize {
+        loop {
+            let seen = self.see(key);
+            if self.is_unchanged(&seen) {
+                return seen.copies();
+            }
+        }
+    }
+
+    /// Reads both buckets of a key.
+    #[inline]
+    fn see(&self, key: Key) -> Seen {
+        let turns = self.words.load(stripe(key.addresses[0]));
+        let places = key.places(self.buckets());
+        let look = |which: usize| self.look(key.addresses[which], places[which]);
+        let first = look(0);
+        Seen {
+            key,
+            roots: [first, look(1)],
+            turns,
+        }
+    }
+
+    /// Reads the bucket of an address, which was this one.
+    #[inline]
+    fn look(&self, address: u64, mut place: Place) -> (Place, u64) {
+        loop {
+            let word = self.words.load(index(place.bucket));
+            if word::level(word) == place.level - self.base {
+                return (place, word);
+            }
+            // It has been split since.
+            place = Place::at(address, place.level + 1);
+        }
+    }
+
+    /// True if nothing was added to the first bucket between its reading and now: so both words were
+    /// there when the second one was read.
+    #[inline]
+    fn is_unchanged(&self, seen: &Seen) -> bool {
+        let (place, word) = seen.roots[0];
+        self.words.load(index(place.bucket)) == word
+            && self.words.load(stripe(seen.key.addresses[0])) == seen.turns
+    }
+
+    /// Reads both buckets of a key, neither of which is being split.
+    #[inline]
+    fn see_settled(&self, key: Key) -> Seen {
+        loop {
+            let seen = self.see(key);
+            let [(_, first), (_, second)] = seen.roots;
+            if !word::is_splitting(first | second) {
+                return seen;
+            }
+            for (place, word) in seen.roots {
+                self.settle(place.bucket, word);
+            }
+        }
+    }
+
+    /// Ends a split that is under way.
+    fn settle(&self, bucket: usize, word: u64) {
+        if word::is_splitting(word) {
+            self.finish_split(bucket, word);
+        }
+    }
+
+    /// Adds a copy of the key.
+    ///
+    /// Progress: lock-free, apart from the allocator. Linearization point: the compare-and-swap or
+    /// K-CAS that adds the fingerprint. For an error: a moment when both buckets were full.
+    #[inline]
+    pub(super) fn insert(&self, key: Key) -> Result<(), InsertError> {
+        loop {
+            let seen = self.see_settled(key);
+            let added = match seen.roomier() {
+                Some(which) => self.fill(&seen, which),
+                None => self.insert_by_chain(&seen, &[])?,
+            };
+            if added {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Puts the key into an empty slot of this bucket, if the bucket is still as it was read.
+    #[inline]
+    fn fill(&self, seen: &Seen, which: usize) -> bool {
+        let (Place { bucket, .. }, word) = seen.roots[which];
+        if word::must_turn(word) {
+            self.turn(bucket, word);
+            return false;
+        }
+        let slot = word::find_empty(word).expect("it has room");
+        let content = seen.key.slot(which, seen.roots[which].0);
+        self.replace(bucket, word, word::placed(word, slot, content))
+    }
+
+    /// Adds a copy of the key if it has none; false if it has one.
+    ///
+    /// Progress: as for an insert. Linearization point: the K-CAS that adds the fingerprint and
+    /// compares the other bucket; for false: the read that found a copy; for an error: as for an
+    /// insert.
+    pub(super) fn insert_unique(&self, key: Key) -> Result<bool, InsertError> {
+        loop {
+            let seen = self.see_settled(key);
+            if seen.is_found() {
+                return Ok(false);
+            }
+            let added = match seen.roomier() {
+                Some(which) => {
+                    let (Place { bucket, .. }, word) = seen.roots[which];
+                    let slot = word::find_empty(word).expect("it has room");
+                    self.shift(&seen, &[Step { bucket, slot, word }], seen.different())
+                }
+                None => self.insert_by_chain(&seen, seen.different())?,
+            };
+            if added {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Takes one copy of the key; false if it has none.
+    ///
+    /// Of the slots that match, it takes one that knows most bits of its address. So whoever else
+    /// this slot stood for is the same key as far as the key's own slot can tell, which stands for it
+    /// from now on.
+    ///
+    /// Progress: lock-free; it tries again only if another thread changed one of the buckets.
+    /// Linearization point: the compare-and-swap that empties the slot. For false: as in a lookup.
+    pub(super) fn remove(&self, key: Key) -> bool {
+        loop {
+            let seen = self.see_settled(key);
+            let mut longest = None;
+            for (which, &(place, word)) in seen.different().iter().enumerate() {
+                let mut matches = seen.matches(which);
+                while matches != 0 {
+                    let slot = word::lowest(matches);
+                    let known = place.level + word::length(word::slot(word, slot));
+                    longest = longest.max(Some((known, which, slot)));
+                    matches &= matches - 1;
+                }
+            }
+            // A longer one may have moved from the second bucket to the first between the reads.
+            if !self.is_unchanged(&seen) {
+                continue;
+            }
+            let Some((_, which, slot)) = longest else {
+                return false;
+            };
+            let (place, word) = seen.roots[which];
+            if self.replace(place.bucket, word, word::emptied(word, slot)) {
+                return true;
+            }
+        }
+    }
+
+    /// Adds the key to full buckets by shifting others; false if buckets have changed, or the table has
+    /// grown instead. The words of `unchanged` must not change.
+    #[cold]
+    fn insert_by_chain(
+        &self,
+        seen: &Seen,
+        unchanged: &[(Place, u64)],
+    ) -> Result<bool, InsertError> {
+        let buckets = self.buckets();
+        let mut chain = Chain::new();
+        // One entry of the K-CAS is for the root that the chain does not begin with.
+        let longest = MAX_CHAIN - usize::from(!unchanged.is_empty());
+        let (reads, stale) = (Cell::new(0), Cell::new(false));
+        let read = |others: [usize; SLOTS]| {
+            reads.set(reads.get() + SLOTS);
+            others.map(|bucket| {
+                let word = self.words.load(index(bucket));
+                let level = Place::of(bucket as u64, buckets).level - self.base;
+                stale.set(stale.get() | (word::differs(word, level) != 0));
+                word
+            })
+        };
+        let roots: ArrayVec<(usize, u64), 2> = seen
+            .different()
+            .iter()
+            .map(|&(place, word)| (place.bucket, word))
+            .collect();
+        let shifts = Shifts {
+            base: self.base,
+            buckets,
+        };
+        let found = path::search(&shifts, &roots, longest, read, &mut chain);
+        // A bucket has another level: a run of splits has begun that the number does not count yet.
+        if stale.get() {
+            self.grow(buckets)?;
+            return Ok(false);
+        }
+        let added = found && self.shift(seen, &chain, unchanged);
+        if !found {
+            if !self.is_unchanged(seen) {
+                return Ok(false);
+            }
+            self.check_room(seen)?;
+        }
+        if !found || reads.get() > MANY_READS {
+            match self.grow(buckets) {
+                Err(error) if !added => return Err(error),
+                // There was room for this one.
+                _ => {}
+            }
+        }
+        Ok(added)
+    }
+
+    /// An error if a larger table would have no more room for the key, whose buckets were full at one
+    /// moment.
+    fn check_room(&self, seen: &Seen) -> Result<(), InsertError> {
+        let copies = seen.copies();
+        let (buckets, len) = (self.buckets(), self.length.sum());
+        let slots = buckets * SLOTS;
+        let is_full = copies == seen.different().len() * SLOTS;
+        // Keys of several copies fill their buckets long before the others are full.
+        let crowds_out = copies >= SLOTS && buckets > 1 << self.base && len < slots / 2;
+        if is_full || crowds_out {
+            return Err(InsertError::TooManyCopies { most: copies as u8 });
+        }
+        if buckets >= MANY_BUCKETS && len < slots / 8 {
+            return Err(InsertError::Crowded);
+        }
+        Ok(())
+    }
+
+    /// Shifts every fingerprint of the chain one step on and puts the key into the slot of the first
+    /// step, all at one moment, provided that no bucket of the chain nor of `unchanged` has changed.
+    fn shift(&self, seen: &Seen, chain: &[Step], unchanged: &[(Place, u64)]) -> bool {
+        if let Some(step) = chain.iter().find(|step| word::must_turn(step.word)) {
+            self.turn(step.bucket, step.word);
+            return false;
+        }
+        let first = seen
+            .roots
+            .iter()
+            .position(|(place, _)| place.bucket == chain[0].bucket);
+        let which = first.expect("a chain begins in a bucket of the key");
+        let mut arriving = seen.key.slot(which, seen.roots[which].0);
+        let mut entries = ArrayVec::<Entry, { WordArray::MAX_ENTRIES }>::new();
+        for (at, &Step { bucket, slot, word }) in chain.iter().enumerate() {
+            entries.push(Entry {
+                index: index(bucket),
+                expected: word,
+                new: word::placed(word, slot, arriving),
+            });
+            if let Some(next) = chain.get(at + 1) {
+                let level = self.base + word::level(word);
+                let moving = Moving::out_of(Place { bucket, level }, word::slot(word, slot));
+                arriving = moving.slot(self.base + word::level(next.word));
+            }
+        }
+        for &(place, word) in unchanged {
+            let index = index(place.bucket);
+            if entries.iter().all(|entry| entry.index != index) {
+                entries.push(Entry {
+                    index,
+                    expected: word,
+                    new: word,
+                });
+            }
+        }
+        let sorted = in_order(&entries);
+        let entries = &sorted[..entries.len()];
+        self.snapshots.keep_before(self, entries);
+        self.commit(entries)
+    }
+
+    fn commit(&self, entries: &[Entry]) -> bool {
+        match self.words.kcas(entries) {
+            Ok(()) => true,
+            Err(Error::Mismatch) => false,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Replaces the bucket's word if it is still `current`.
+    #[inline]
+    fn replace(&self, bucket: usize, current: u64, new: u64) -> bool {
+        let entry = Entry {
+            index: index(bucket),
+            expected: current,
+            new,
+        };
+        self.snapshots.keep_before(self, &[entry]);
+        self.words
+            .compare_exchange(entry.index, current, new)
+            .is_ok()
+    }
+
+    /// Turns a timestamp over and counts that, both at one moment; unless the word has changed.
+    #[cold]
+    fn turn(&self, bucket: usize, word: u64) {
+        let stripe = stripe(bucket as u64);
+        let turns = self.words.load(stripe);
+        // If it fails, the bucket has changed, or another timestamp was turned over.
+        self.commit(&[
+            Entry::new(stripe, turns, turns + 1),
+            Entry::new(index(bucket), word, word::turned(word)),
+        ]);
+    }
+
+    /// Makes the run of buckets after this many, unless that has been done. All threads make the same
+    /// ones: nobody claims any, so a thread that stops holds nobody up.
+    #[cold]
+    fn grow(&self, buckets: usize) -> Result<(), InsertError> {
+        let run = RUN.min(1 << self.base);
+        let grown = buckets + run;
+        if grown > MAX_BUCKETS {
+            return Err(InsertError::TooLarge { buckets: grown });
+        }
+        let made = self.words.grow_to(index(grown));
+        made.map_err(|_| InsertError::OutOfMemory { buckets: grown })?;
+        (buckets..grown).for_each(|upper| self.split(upper));
+        // AcqRel: with the Acquire in `buckets`. If it fails, another thread has made them.
+        let _ = self.buckets.compare_exchange(
+            buckets as u64,
+            grown as u64,
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        );
+        Ok(())
+    }
+
+    /// Makes a bucket of half of another one, unless that has been done.
+    fn split(&self, upper: usize) {
+        let lower = parent(upper);
+        loop {
+            let word = self.words.load(index(lower.bucket));
+            if word::level(word) != lower.level - self.base {
+                return;
+            }
+            if word::is_splitting(word) {
+                return self.finish_split(lower.bucket, word);
+            }
+            if self.replace(lower.bucket, word, word::splitting(word)) {
+                return self.finish_split(lower.bucket, word::splitting(word));
+            }
+        }
+    }
+
+    /// Ends the split of a bucket that holds this word: nobody changes it before.
+    fn finish_split(&self, lower: usize, word: u64) {
+        let [stays, moves] = word::halves(word);
+        let upper = lower + (1 << (self.base + word::level(word)));
+        // If either fails, another thread has done it. A bucket that was made is never 0 again.
+        let _ = self.words.compare_exchange(index(upper), 0, moves);
+        if self
+            .words
+            .compare_exchange(index(lower), word, stays)
+            .is_ok()
+        {
+            let doubled = word::doubled(word);
+            if doubled != 0 {
+                // Relaxed: it publishes nothing.
+                self.doubled.fetch_add(doubled as u64, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Joins buckets again as long as there is room for what they hold; returns the words left, if any
+    /// were joined.
+    pub(super) fn joined(&mut self) -> Option<Vec<u64>> {
+        let mut words: Vec<u64> = (0..self.buckets())
+            .map(|bucket| self.words.load(index(bucket)))
+            .collect();
+        let before = words.len();
+        let run = RUN.min(1 << self.base);
+        while words.len() > 1 << self.base {
+            let uppers = words.len() - run..words.len();
+            let joined: Option<Vec<u64>> = uppers
+                .clone()
+                .map(|upper| word::joined([words[parent(upper).bucket], words[upper]]))
+                .collect();
+            let Some(joined) = joined else { break };
+            for (upper, word) in uppers.clone().zip(joined) {
+                words[parent(upper).bucket] = word;
+            }
+            words.truncate(uppers.start);
+        }
+        (words.len() < before).then_some(words)
+    }
+}
+
+/// Where fingerprints may move, in a table of this many buckets.
+struct Shifts {
+    base: u32,
+    buckets: usize,
+}
+
+impl Moves<SLOTS> for Shifts {
+    #[inline]
+    fn others(&self, bucket: usize, word: u64) -> [usize; SLOTS] {
+        let level = self.base + word::level(word);
+        std::array::from_fn(|slot| {
+            let moving = Moving::out_of(Place { bucket, level }, word::slot(word, slot));
+            // A chain that comes back to this bucket leads nowhere.
+            moving
+                .place(self.buckets)
+                .map_or(bucket, |place| place.bucket)
+        })
+    }
+
+    #[inline]
+    fn find_empty(&self, word: u64) -> Option<usize> {
+        word::find_empty(word)
+    }
+}
+
+impl snapshot::Table for Table {
+    fn made(&self) -> usize {
+        self.buckets()
+    }
+
+    /// A thread that read the number of buckets before makes none after these.
+    fn begun(&self) -> usize {
+        self.buckets() + RUN.min(1 << self.base)
+    }
+
+    fn places(&self) -> usize {
+        let buckets = self.buckets();
+        buckets + buckets / 8 + 2 * RUN
+    }
+
+    fn freeze(&self, bucket: usize) -> Option<u64> {
+        let buckets = self.buckets();
+        // Without memory for it, nobody has made it.
+        if bucket >= buckets && self.words.grow_to(index(bucket) + 1).is_err() {
+            return Some(0);
+        }
+        let word = self.words.load(index(bucket));
+        if word == 0 && bucket >= 1 << self.base {
+            return Some(0);
+        }
+        if word::is_splitting(word) {
+            self.finish_split(bucket, word);
+            return None;
+        }
+        if word::must_turn(word) {
+            self.turn(bucket, word);
+            return None;
+        }
+        let frozen = self
+            .words
+            .compare_exchange(index(bucket), word, word::advanced(word));
+        frozen.is_ok().then(|| word::contents(word))
+    }
+
+    fn each_affected(&self, entry: &Entry, mut each: impl FnMut(usize)) {
+        let bucket = entry.index - FRONT;
+        let slots = |word: u64| (0..SLOTS).map(move |slot| word::slot(word, slot));
+        let differ = word::is_splitting(entry.new) || entry.expected != entry.new;
+        if differ {
+            each(bucket);
+        }
+        let level = self.base + word::level(entry.expected);
+        for (before, after) in slots(entry.expected).zip(slots(entry.new)) {
+            if before == after {
+                continue;
+            }
+            for content in [before, after].into_iter().filter(|&content| content != 0) {
+                let moving = Moving::out_of(Place { bucket, level }, content);
+                // Another bucket may have been split once less or more. What was made last comes last.
+                for level in level.saturating_sub(1).max(self.base)..=level + 1 {
+                    moving.each(level, &mut each);
+                }
+            }
+        }
+    }
+}
+
+/// True if a word has the level of this bucket in a table of this many: for saved tables.
+pub(super) fn has_level(bucket: usize, buckets: usize, base: u32, word: u64) -> bool {
+    word::level(word) + base == Place::of(bucket as u64, buckets).level
+}

@@ -1,0 +1,227 @@
+//! Packing a bucket into one 63-bit word: three slots, its level, and its timestamp.
+//!
+//! ```text
+//! bit 62 …  57    56     55 … 51 50 …  34 33 … 17 16 … 0    a slot: bit 16  15 … 10   9 … 0
+//!    timestamp splitting  level   slot 2   slot 1  slot 0      occupied       tag   next bits of the
+//!                                                                                   address, 1, zeros
+//! ```
+//!
+//! A slot holds the tag of a fingerprint, and as many bits of its address as were left when it came
+//! here: at most nine, the one that the next split uses first, then a 1, then zeros. A split shifts
+//! them by one. An empty slot is zero.
+//!
+//! A word of zero is an empty bucket of the first size, so a table begins with memory as the system
+//! gives it.
+
+/// Slots of a bucket.
+pub(super) const SLOTS: usize = 3;
+/// Bits of a slot.
+const SLOT: u32 = 17;
+/// Bits of a tag.
+pub(super) const TAG: u32 = 6;
+/// Most bits of an address in a slot.
+pub(super) const AHEAD: u32 = 9;
+
+const USED: u32 = SLOTS as u32 * SLOT;
+/// One in the lowest bit of every slot.
+const LOWEST: u64 = 1 | 1 << SLOT | 1 << (2 * SLOT);
+/// One in the highest bit of every slot.
+const OCCUPIED: u64 = LOWEST << (SLOT - 1);
+const ONE_SLOT: u64 = (1 << SLOT) - 1;
+const ALL_SLOTS: u64 = (1 << USED) - 1;
+/// In every slot, the bits of an address and the 1 that ends them.
+const ADDRESSES: u64 = LOWEST * ((2 << AHEAD) - 1);
+const LEVEL_BITS: u32 = 5;
+const LEVEL: u64 = ((1 << LEVEL_BITS) - 1) << USED;
+const SPLITTING: u64 = 1 << (USED + LEVEL_BITS);
+const TIMESTAMP: u32 = USED + LEVEL_BITS + 1;
+/// The last timestamp before it must be [turned over](turned). (In models, so early that one insert
+/// more does it.)
+const LAST: u64 = if cfg!(kcas_loom) {
+    1
+} else {
+    (1 << (63 - TIMESTAMP)) - 1
+};
+
+/// Returns a slot that holds this tag and these [bits of an address](super::address).
+#[inline(always)]
+pub(super) fn slot_of(tag: u64, ahead: u64) -> u64 {
+    1 << (SLOT - 1) | tag << (AHEAD + 1) | ahead
+}
+
+/// Returns the tag in an occupied slot.
+pub(super) fn tag(slot: u64) -> u64 {
+    slot >> (AHEAD + 1) & ((1 << TAG) - 1)
+}
+
+/// Returns the bits of an address in an occupied slot, and the 1 that ends them.
+pub(super) fn ahead(slot: u64) -> u64 {
+    slot & ((2 << AHEAD) - 1)
+}
+
+/// Returns how many bits of an address an occupied slot holds.
+pub(super) fn length(slot: u64) -> u32 {
+    AHEAD - slot.trailing_zeros()
+}
+
+/// How many times the bucket's part of the table has been split since the first size.
+#[inline(always)]
+pub(super) fn level(word: u64) -> u32 {
+    ((word & LEVEL) >> USED) as u32
+}
+
+/// Not zero if the word has another level, or is being split, or is no value.
+#[inline(always)]
+pub(super) fn differs(word: u64, level: u32) -> u64 {
+    (word ^ u64::from(level) << USED) & (LEVEL | SPLITTING | 1 << 63)
+}
+
+/// True from the first step of the bucket's split to the last. The word does not change otherwise.
+#[inline(always)]
+pub(super) fn is_splitting(word: u64) -> bool {
+    word & SPLITTING != 0
+}
+
+/// Begins to split the bucket.
+pub(super) fn splitting(word: u64) -> u64 {
+    word | SPLITTING
+}
+
+/// The slots and the level.
+pub(super) fn contents(word: u64) -> u64 {
+    word & (ALL_SLOTS | LEVEL)
+}
+
+/// Returns the highest bit of each slot that may stand for a key with this slot.
+#[inline(always)]
+pub(super) fn matches(word: u64, slot: u64) -> u64 {
+    let marked = word | OCCUPIED;
+    // In each slot, all bits up to its lowest 1: those that need not agree. They are at least as
+    // great as the difference if and only if all the others agree. An empty slot differs in its
+    // highest bit.
+    let ignored = marked ^ marked.wrapping_sub(LOWEST);
+    let difference = (word ^ slot.wrapping_mul(LOWEST)) & ALL_SLOTS;
+    (ignored | OCCUPIED).wrapping_sub(difference) & OCCUPIED
+}
+
+/// Returns the number of slots that one of these bits is the highest of.
+#[inline]
+pub(super) fn number(highest: u64) -> usize {
+    // In the product, the highest slot is the sum of all.
+    let sum = (highest >> (SLOT - 1)).wrapping_mul(LOWEST) >> (2 * SLOT);
+    (sum & 3) as usize
+}
+
+/// Returns the number of occupied slots.
+#[inline]
+pub(super) fn occupied(word: u64) -> usize {
+    number(word & OCCUPIED)
+}
+
+/// Returns the lowest empty slot.
+#[inline]
+pub(super) fn find_empty(word: u64) -> Option<usize> {
+    let empty = !word & OCCUPIED;
+    (empty != 0).then(|| lowest(empty))
+}
+
+/// Returns the lowest slot that one of these bits is the highest of.
+#[inline]
+pub(super) fn lowest(highest: u64) -> usize {
+    ((highest.trailing_zeros() + 1) / SLOT) as usize - 1
+}
+
+/// Returns what a slot holds; zero if it is empty.
+#[inline]
+pub(super) fn slot(word: u64, slot: usize) -> u64 {
+    word >> (slot as u32 * SLOT) & ONE_SLOT
+}
+
+/// Returns `word` with a slot emptied.
+#[inline]
+pub(super) fn emptied(word: u64, slot: usize) -> u64 {
+    word & !(ONE_SLOT << (slot as u32 * SLOT))
+}
+
+/// Returns `word` with this in a slot, and the timestamp advanced, which [must not be turned
+/// over](must_turn).
+#[inline]
+pub(super) fn placed(word: u64, slot: usize, content: u64) -> u64 {
+    advanced(emptied(word, slot) | content << (slot as u32 * SLOT))
+}
+
+/// True if the timestamp must be turned over before it can advance.
+#[inline]
+pub(super) fn must_turn(word: u64) -> bool {
+    word >> TIMESTAMP == LAST
+}
+
+/// Returns `word` with the timestamp advanced.
+#[inline]
+pub(super) fn advanced(word: u64) -> u64 {
+    word + (1 << TIMESTAMP)
+}
+
+/// Returns `word` with the timestamp at its beginning.
+pub(super) fn turned(word: u64) -> u64 {
+    word & ((1 << TIMESTAMP) - 1)
+}
+
+/// Returns what stays of a word that is split, and what moves to the new bucket, both of the next
+/// level. What has no bit left goes to both.
+pub(super) fn halves(word: u64) -> [u64; 2] {
+    let spent = spent(word);
+    let moves = word >> AHEAD & LOWEST;
+    // What has no bit left keeps the 1 that ends them.
+    let shifted = word & ALL_SLOTS & !ADDRESSES | word << 1 & ADDRESSES & !LOWEST | spent << AHEAD;
+    let only = |slots: u64| shifted & slots * ONE_SLOT;
+    let level = (word & LEVEL) + (1 << USED);
+    let timestamp = word >> TIMESTAMP << TIMESTAMP;
+    [
+        timestamp | level | only(LOWEST & !moves | spent),
+        level | only(moves),
+    ]
+}
+
+/// Returns the number of slots without a bit left: those that a split doubles.
+pub(super) fn doubled(word: u64) -> usize {
+    number(spent(word) << (SLOT - 1))
+}
+
+/// One in the lowest bit of each slot without a bit left.
+fn spent(word: u64) -> u64 {
+    (0..SLOTS)
+        .filter(|&at| ahead(slot(word, at)) == 1 << AHEAD)
+        .fold(0, |spent, at| spent | 1 << (at as u32 * SLOT))
+}
+
+/// Undoes a split, if there is room. Of an address with as many bits as a slot has, the last is
+/// forgotten.
+pub(super) fn joined([stays, moves]: [u64; 2]) -> Option<u64> {
+    let mut word = emptied(emptied(emptied(stays, 0), 1), 2) - (1 << USED);
+    let mut next = 0;
+    for (side, half) in [stays, moves].into_iter().enumerate() {
+        for content in (0..SLOTS)
+            .map(|at| slot(half, at))
+            .filter(|&content| content != 0)
+        {
+            if next == SLOTS {
+                return None;
+            }
+            let ended = ahead(content) & 1;
+            let bits = ahead(content) >> 1 | (side as u64) << AHEAD | ended;
+            word |= slot_of(tag(content), bits) << (next as u32 * SLOT);
+            next += 1;
+        }
+    }
+    Some(word)
+}
+
+/// True if a saved word can be a bucket's [contents](contents).
+pub(super) fn is_possible(word: u64) -> bool {
+    let possible = |content: u64| match content >> (SLOT - 1) {
+        0 => content == 0,
+        _ => ahead(content) != 0,
+    };
+    word == contents(word) && (0..SLOTS).all(|at| possible(slot(word, at)))
+}

@@ -1,0 +1,219 @@
+//! Where the words of an array are: in one piece, or in [`Pieces`] that are made one after another.
+
+use std::fmt::Debug;
+use std::ops::Index;
+
+use crate::sync::{AtomicU64, SetOnce, zeros};
+use crate::words::{OutOfMemory, made};
+
+/// Words by index, as the protocol reaches them.
+pub trait Words: Index<usize, Output = AtomicU64> {}
+
+impl<W: Index<usize, Output = AtomicU64> + ?Sized> Words for W {}
+
+/// What a [`WordArray`](crate::WordArray) keeps its words in.
+pub trait Storage: Debug {
+    /// The words by index.
+    type Words: Words + ?Sized;
+
+    /// Returns the words by index.
+    fn words(&self) -> &Self::Words;
+
+    /// Returns the number of words there are now.
+    fn len(&self) -> usize;
+
+    /// True if there is a word of this index now.
+    fn has(&self, index: usize) -> bool;
+
+    /// Calls `each` for each piece of memory.
+    fn each_piece(&self, each: impl FnMut(&[AtomicU64]));
+}
+
+impl Storage for Box<[AtomicU64]> {
+    type Words = [AtomicU64];
+
+    #[inline]
+    fn words(&self) -> &[AtomicU64] {
+        self
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        <[_]>::len(self)
+    }
+
+    #[inline]
+    fn has(&self, index: usize) -> bool {
+        index < <[_]>::len(self)
+    }
+
+    fn each_piece(&self, mut each: impl FnMut(&[AtomicU64])) {
+        each(self);
+    }
+}
+
+/// Number of pieces after the first: four to each doubling.
+const LATER: usize = if cfg!(kcas_loom) { 4 } else { 4 * 40 };
+
+/// Words in pieces that are never moved or freed while the array lives. Four pieces of equal size
+/// double the array; so whatever it grows to, at most a fifth of it is more than was asked for.
+///
+/// In models, all pieces are made at once, so that no publication is hidden from them.
+#[derive(Debug)]
+pub struct Pieces {
+    first: Box<[AtomicU64]>,
+    /// Base-2 logarithm of the number of words of one of the first four pieces after the first.
+    quarter: u32,
+    later: Box<[SetOnce<Box<[AtomicU64]>>]>,
+}
+
+impl Pieces {
+    /// Makes the first piece.
+    pub(crate) fn try_new(first: usize) -> Result<Pieces, OutOfMemory> {
+        let quarter = (first.max(4) / 4).ilog2();
+        let pieces = Pieces {
+            first: zeros(first).ok_or(OutOfMemory { len: first })?,
+            quarter,
+            later: (0..LATER).map(|_| SetOnce::new()).collect(),
+        };
+        #[cfg(kcas_loom)]
+        for piece in 0..LATER {
+            pieces.make(piece)?;
+        }
+        Ok(pieces)
+    }
+
+    /// Returns the piece after the first that holds the word of this index, and its place there.
+    #[inline]
+    fn place_of(&self, index: usize) -> (usize, usize) {
+        // Counted in quarters from the first piece on, as if that had four of them.
+        let after = index - self.first.len() + (4 << self.quarter);
+        let size = after.ilog2() - 2;
+        let doubling = (size - self.quarter) as usize;
+        (
+            doubling * 4 + (after >> size & 3),
+            after & ((1 << size) - 1),
+        )
+    }
+
+    /// Returns the number of words of a piece after the first.
+    fn size_of(&self, piece: usize) -> usize {
+        1 << (self.quarter as usize + piece / 4)
+    }
+
+    fn make(&self, piece: usize) -> Result<(), OutOfMemory> {
+        if self.later[piece].get().is_none() {
+            let len = self.size_of(piece);
+            let words = zeros(len).ok_or(OutOfMemory { len })?;
+            made(&words);
+            // If it fails, another thread has made the piece.
+            self.later[piece].set(words);
+        }
+        Ok(())
+    }
+
+    /// Makes all words below `len` that do not exist yet.
+    pub(crate) fn grow_to(&self, len: usize) -> Result<(), OutOfMemory> {
+        if len <= self.first.len() {
+            return Ok(());
+        }
+        let (last, _) = self.place_of(len - 1);
+        if last >= LATER {
+            return Err(OutOfMemory { len });
+        }
+        (0..=last).try_for_each(|piece| self.make(piece))
+    }
+
+    fn later(&self, index: usize) -> Option<&AtomicU64> {
+        let (piece, place) = self.place_of(index);
+        self.later.get(piece)?.get()?.get(place)
+    }
+}
+
+impl Index<usize> for Pieces {
+    type Output = AtomicU64;
+
+    #[inline(always)]
+    fn index(&self, index: usize) -> &AtomicU64 {
+        #[cold]
+        fn past_the_end(index: usize) -> ! {
+            panic!("index {index} is past the end of an array");
+        }
+        match self.first.get(index) {
+            Some(word) => word,
+            None => match self.later(index) {
+                Some(word) => word,
+                None => past_the_end(index),
+            },
+        }
+    }
+}
+
+impl Storage for Pieces {
+    type Words = Pieces;
+
+    #[inline]
+    fn words(&self) -> &Pieces {
+        self
+    }
+
+    fn len(&self) -> usize {
+        let mut len = 0;
+        self.each_piece(|piece| len += piece.len());
+        len
+    }
+
+    #[inline]
+    fn has(&self, index: usize) -> bool {
+        index < self.first.len() || self.later(index).is_some()
+    }
+
+    fn each_piece(&self, mut each: impl FnMut(&[AtomicU64])) {
+        each(&self.first);
+        for piece in self.later.iter().map_while(SetOnce::get) {
+            each(piece);
+        }
+    }
+}
+
+#[cfg(all(test, not(kcas_loom)))]
+mod tests {
+    use super::*;
+    use crate::sync::Ordering;
+
+    /// Each index has a word of its own, in the order of the pieces, whatever the first one's size.
+    #[test]
+    fn every_index_has_its_word() {
+        for first in [1, 3, 4, 7, 8, 100, 128] {
+            let pieces = Pieces::try_new(first).unwrap();
+            assert_eq!(Storage::len(&pieces), first);
+            assert!(!pieces.has(first));
+            pieces.grow_to(20 * first).unwrap();
+            let len = Storage::len(&pieces);
+            assert!(
+                (20 * first..25 * first + 8).contains(&len),
+                "{first}: {len}"
+            );
+            assert!(pieces.has(len - 1) && !pieces.has(len));
+            for index in 0..len {
+                // Relaxed, and below: there is one thread.
+                pieces[index].store(index as u64, Ordering::Relaxed);
+            }
+            let mut next = 0;
+            pieces.each_piece(|piece| {
+                for word in piece {
+                    assert_eq!(word.load(Ordering::Relaxed), next);
+                    next += 1;
+                }
+            });
+            assert_eq!(next, len as u64);
+        }
+    }
+
+    #[test]
+    fn sizes_that_no_memory_has_are_refused() {
+        let pieces = Pieces::try_new(8).unwrap();
+        assert!(pieces.grow_to(usize::MAX / 2).is_err());
+        assert!(pieces.grow_to(8).is_ok() && !pieces.has(8));
+    }
+}
