@@ -19,7 +19,7 @@ pub(crate) fn load_raw<W: Words + ?Sized>(words: &W, index: usize) -> u64 {
 
 /// Returns a word as it stands.
 #[inline]
-fn look(word: &AtomicU64) -> u64 {
+pub(crate) fn look(word: &AtomicU64) -> u64 {
     // SeqCst: see the crate's docs, "Orderings". As an Acquire it pairs with every exchange of a
     // word, because the record of what is found is read next.
     word.load(Ordering::SeqCst)

@@ -3,6 +3,9 @@
 use std::fmt::Debug;
 use std::ops::Index;
 
+use crossbeam_utils::CachePadded;
+
+use crate::commit::look;
 use crate::sync::{AtomicU64, SetOnce, zeros};
 use crate::words::{OutOfMemory, made};
 
@@ -20,7 +23,7 @@ pub trait Storage: Debug {
     fn words(&self) -> &Self::Words;
 
     /// Returns the number of words there are now.
-    fn len(&self) -> usize;
+    fn number(&self) -> usize;
 
     /// True if there is a word of this index now.
     fn has(&self, index: usize) -> bool;
@@ -38,13 +41,13 @@ impl Storage for Box<[AtomicU64]> {
     }
 
     #[inline]
-    fn len(&self) -> usize {
-        <[_]>::len(self)
+    fn number(&self) -> usize {
+        self.len()
     }
 
     #[inline]
     fn has(&self, index: usize) -> bool {
-        index < <[_]>::len(self)
+        index < self.len()
     }
 
     fn each_piece(&self, mut each: impl FnMut(&[AtomicU64])) {
@@ -55,12 +58,19 @@ impl Storage for Box<[AtomicU64]> {
 /// Number of pieces after the first: four to each doubling.
 const LATER: usize = if cfg!(kcas_loom) { 4 } else { 4 * 40 };
 
+/// Number of [side words](WordArray::side). (In models one, since fewer words have fewer orders.)
+const SIDE_WORDS: usize = if cfg!(kcas_loom) { 1 } else { 8 };
+
+/// Index of the first side word: greater than that of any other word.
+const FIRST_SIDE: usize = usize::MAX - SIDE_WORDS;
+
 /// Words in pieces that are never moved or freed while the array lives. Four pieces of equal size
 /// double the array; so whatever it grows to, at most a fifth of it is more than was asked for.
 ///
 /// In models, all pieces are made at once, so that no publication is hidden from them.
 #[derive(Debug)]
 pub struct Pieces {
+    side: [CachePadded<AtomicU64>; SIDE_WORDS],
     first: Box<[AtomicU64]>,
     /// Base-2 logarithm of the number of words of one of the first four pieces after the first.
     quarter: u32,
@@ -72,6 +82,7 @@ impl Pieces {
     pub(crate) fn try_new(first: usize) -> Result<Pieces, OutOfMemory> {
         let quarter = (first.max(4) / 4).ilog2();
         let pieces = Pieces {
+            side: std::array::from_fn(|_| CachePadded::new(AtomicU64::new(0))),
             first: zeros(first).ok_or(OutOfMemory { len: first })?,
             quarter,
             later: (0..LATER).map(|_| SetOnce::new()).collect(),
@@ -81,6 +92,23 @@ impl Pieces {
             pieces.make(piece)?;
         }
         Ok(pieces)
+    }
+
+    /// The index of a side word: the remainder of this number counts.
+    #[inline]
+    pub(crate) fn side(number: usize) -> usize {
+        FIRST_SIDE + number % SIDE_WORDS
+    }
+
+    /// A side word as it stands.
+    #[inline(always)]
+    pub(crate) fn side_raw(&self, number: usize) -> u64 {
+        look(&self.side[number % SIDE_WORDS])
+    }
+
+    #[inline(always)]
+    pub(crate) fn first(&self) -> FirstPiece<'_> {
+        FirstPiece(&self.first)
     }
 
     /// Returns the piece after the first that holds the word of this index, and its place there.
@@ -124,9 +152,27 @@ impl Pieces {
         (0..=last).try_for_each(|piece| self.make(piece))
     }
 
+    // Not inlined: most arrays have one piece.
+    #[inline(never)]
     fn later(&self, index: usize) -> Option<&AtomicU64> {
+        if index >= FIRST_SIDE {
+            return Some(self.side.get(index - FIRST_SIDE)?);
+        }
         let (piece, place) = self.place_of(index);
         self.later.get(piece)?.get()?.get(place)
+    }
+}
+
+/// The words that a growing array began with, for a fast path: it keeps in registers where they are.
+#[derive(Clone, Copy, Debug)]
+pub struct FirstPiece<'a>(&'a [AtomicU64]);
+
+impl FirstPiece<'_> {
+    /// [`WordArray::load_raw`](crate::WordArray::load_raw), but `None` for a word that the array did not
+    /// begin with.
+    #[inline(always)]
+    pub fn load_raw(self, index: usize) -> Option<u64> {
+        self.0.get(index).map(look)
     }
 }
 
@@ -157,10 +203,10 @@ impl Storage for Pieces {
         self
     }
 
-    fn len(&self) -> usize {
-        let mut len = 0;
-        self.each_piece(|piece| len += piece.len());
-        len
+    /// Not counting the side words.
+    fn number(&self) -> usize {
+        let made = self.later.iter().map_while(SetOnce::get);
+        self.first.len() + made.map(|piece| piece.len()).sum::<usize>()
     }
 
     #[inline]
@@ -169,6 +215,9 @@ impl Storage for Pieces {
     }
 
     fn each_piece(&self, mut each: impl FnMut(&[AtomicU64])) {
+        for word in &self.side {
+            each(std::slice::from_ref(&**word));
+        }
         each(&self.first);
         for piece in self.later.iter().map_while(SetOnce::get) {
             each(piece);
@@ -186,10 +235,10 @@ mod tests {
     fn every_index_has_its_word() {
         for first in [1, 3, 4, 7, 8, 100, 128] {
             let pieces = Pieces::try_new(first).unwrap();
-            assert_eq!(Storage::len(&pieces), first);
+            assert_eq!(pieces.number(), first);
             assert!(!pieces.has(first));
             pieces.grow_to(20 * first).unwrap();
-            let len = Storage::len(&pieces);
+            let len = pieces.number();
             assert!(
                 (20 * first..25 * first + 8).contains(&len),
                 "{first}: {len}"

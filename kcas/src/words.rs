@@ -2,7 +2,7 @@
 
 use crate::commit::{self, CompareExchangeError};
 use crate::entry::{Entries, Entry, MAX_ENTRIES};
-use crate::storage::{Pieces, Storage};
+use crate::storage::{FirstPiece, Pieces, Storage};
 use crate::sync::{AtomicU64, Ordering, zeros};
 use crate::tagged;
 use crate::thread_id::{self, ThreadId, TooManyThreads};
@@ -178,6 +178,26 @@ impl WordArray<Pieces> {
         Ok(WordArray { words })
     }
 
+    /// Returns the index of a *side word*, an extra word that is in a cache line of its own and can be
+    /// used like any other, also in a [`kcas`](Self::kcas) with others. There are eight: of `number`,
+    /// the remainder counts.
+    #[inline]
+    pub fn side(number: usize) -> usize {
+        Pieces::side(number)
+    }
+
+    /// [`load_raw`](Self::load_raw) of a [side word](Self::side).
+    #[inline(always)]
+    pub fn load_side_raw(&self, number: usize) -> u64 {
+        self.words.side_raw(number)
+    }
+
+    /// Returns the words that the array began with.
+    #[inline(always)]
+    pub fn first_piece(&self) -> FirstPiece<'_> {
+        self.words.first()
+    }
+
     /// Makes all words below `len` that there are not yet, all zero, and perhaps some more: the array
     /// grows by a quarter of a doubling at a time. Words that exist stay where they are.
     ///
@@ -206,12 +226,12 @@ impl<W: Storage> WordArray<W> {
     /// Returns the number of words.
     #[inline]
     pub fn len(&self) -> usize {
-        self.words.len()
+        self.words.number()
     }
 
     /// True if there are no words.
     pub fn is_empty(&self) -> bool {
-        self.words.len() == 0
+        self.words.number() == 0
     }
 
     /// Returns the value of the word at `index`. Never writes shared memory and never helps: a

@@ -48,6 +48,12 @@ impl Key {
         Key { tag, addresses }
     }
 
+    /// Chooses the counter of turned timestamps for its first bucket.
+    #[inline(always)]
+    pub(super) fn side(self) -> usize {
+        self.addresses[0] as usize
+    }
+
     #[inline(always)]
     pub(super) fn places(self, buckets: usize) -> [Place; 2] {
         self.addresses.map(|address| Place::of(address, buckets))
@@ -86,7 +92,7 @@ impl Place {
     pub(super) fn of(address: u64, buckets: usize) -> Self {
         let level = 63 - (buckets as u64 | 1).leading_zeros();
         let half = 1usize << level;
-        let upper = address as usize & (2 * half - 1);
+        let upper = address as usize & (half | (half - 1));
         let lower = upper & (half - 1);
         let split = lower < buckets - half;
         Place {

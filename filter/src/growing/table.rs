@@ -28,27 +28,6 @@ const MANY_READS: usize = 16;
 /// A table of so many buckets, 1 MiB, grows no more while it is nearly empty.
 const MANY_BUCKETS: usize = 1 << 17;
 
-/// Counters of timestamps that were turned over: each counts for the buckets whose numbers have the
-/// same remainder. They come before the buckets, each in a cache line of its own.
-const STRIPES: usize = if cfg!(kcas_loom) { 1 } else { 8 };
-const LINE: usize = if cfg!(kcas_loom) { 1 } else { 8 };
-
-/// Index of the first bucket's word.
-const FRONT: usize = STRIPES * LINE;
-
-/// Returns the index of a bucket's word.
-#[inline(always)]
-fn index(bucket: usize) -> usize {
-    bucket + FRONT
-}
-
-/// Returns the index of the counter for a bucket, or for the bucket of an address: the bits that
-/// choose it are the same.
-#[inline(always)]
-fn stripe(address: u64) -> usize {
-    (address as usize % STRIPES) * LINE
-}
-
 /// Words of both buckets of a key, each of which was its bucket's when read, the first one's first.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
@@ -115,7 +94,7 @@ impl Table {
     pub(super) fn try_new(base: u32, reserved: usize) -> Result<Self, OutOfMemory> {
         let buckets = 1 << base;
         Ok(Table {
-            words: WordArray::try_growing(index(buckets).max(reserved))?,
+            words: WordArray::try_growing(buckets.max(reserved))?,
             buckets: AtomicU64::new(buckets as u64),
             base,
             doubled: AtomicU64::new(0),
@@ -131,9 +110,9 @@ impl Table {
         doubled: usize,
         reserved: usize,
     ) -> Result<Self, OutOfMemory> {
-        let mut table = Table::try_new(base, index(words.len()).max(reserved))?;
+        let mut table = Table::try_new(base, words.len().max(reserved))?;
         for (bucket, &word) in words.iter().enumerate() {
-            table.words.set(index(bucket), word);
+            table.words.set(bucket, word);
         }
         let occupied: usize = words.iter().map(|&word| word::occupied(word)).sum();
         table.buckets = AtomicU64::new(words.len() as u64);
@@ -160,7 +139,7 @@ impl Table {
 
     /// Returns the memory that it occupies, not including the value itself.
     pub(super) fn memory_bytes(&self) -> usize {
-        let words = index(self.buckets()) * size_of::<u64>();
+        let words = self.buckets() * size_of::<u64>();
         words + self.length.memory_bytes() + self.snapshots.memory_bytes()
     }
 
@@ -180,24 +159,24 @@ impl Table {
     #[inline]
     pub(super) fn fetch(&self, key: Key) -> [u64; 2] {
         let places = key.places(self.buckets());
-        places.map(|place| self.words.load_raw(index(place.bucket)))
+        places.map(|place| self.words.load_raw(place.bucket))
     }
 
-    /// True if the key has a copy; `None` if its buckets are changing.
+    /// True if the key has a copy; `None` if its buckets are changing, or a word cannot be had by `load`.
     ///
     /// As in a fixed-size filter, the answer is data, and one branch decides whether it counts.
     #[inline(always)]
-    fn contains_at_once(&self, key: Key) -> Option<bool> {
+    fn contains_at_once(&self, key: Key, load: impl Fn(usize) -> Option<u64>) -> Option<bool> {
         let places = key.places(self.buckets());
-        let stripe = stripe(key.addresses[0]);
-        let turns = self.words.load_raw(stripe);
-        let words = places.map(|place| self.words.load_raw(index(place.bucket)));
-        let again = self.words.load_raw(index(places[0].bucket));
-        let turned = self.words.load_raw(stripe) ^ turns;
-        let differs = |which: usize| word::differs(words[which], places[which].level - self.base);
-        let matches = |which: usize| word::matches(words[which], key.slot(which, places[which]));
-        let rare = again ^ words[0] | turned | turns & 1 << 63 | differs(0) | differs(1);
-        (rare == 0).then_some(matches(0) | matches(1) != 0)
+        let turns = self.words.load_side_raw(key.side());
+        let [first, second] = [load(places[0].bucket)?, load(places[1].bucket)?];
+        let again = load(places[0].bucket)?;
+        let turned = self.words.load_side_raw(key.side()) ^ turns;
+        let levels = places.map(|place| place.level - self.base);
+        let differ = word::differ([first, second], levels, turns);
+        let slots = [0, 1].map(|which| key.slot(which, places[which]));
+        let found = word::any_matches([first, second], slots);
+        (again ^ first | turned | differ == 0).then_some(found)
     }
 
     /// True if the key has a copy.
@@ -206,11 +185,19 @@ impl Table {
     /// read that matches, or the last read of the second bucket.
     #[inline(always)]
     pub(super) fn contains(&self, hash: u64) -> bool {
-        match self.contains_at_once(Key::new(hash)) {
+        let words = self.words.first_piece();
+        match self.contains_at_once(Key::new(hash), |bucket| words.load_raw(bucket)) {
             Some(found) => found,
             // Not given the key, which would be stored to memory in every lookup.
-            None => self.contains_slowly(hash),
+            None => self.contains_elsewhere(hash),
         }
+    }
+
+    /// [`contains`](Self::contains) in a table that has outgrown its first piece of memory.
+    #[inline(never)]
+    fn contains_elsewhere(&self, hash: u64) -> bool {
+        self.contains_at_once(Key::new(hash), |bucket| Some(self.words.load_raw(bucket)))
+            .unwrap_or_else(|| self.contains_slowly(hash))
     }
 
     #[cold]
@@ -238,10 +225,17 @@ impl Table {
         }
     }
 
+    /// Returns how many timestamps were turned over, of buckets whose numbers end alike: the bits of an
+    /// address that say which are the same for each bucket that it comes to.
+    #[inline]
+    fn turns(&self, number: usize) -> u64 {
+        self.words.load(WordArray::side(number))
+    }
+
     /// Reads both buckets of a key.
     #[inline]
     fn see(&self, key: Key) -> Seen {
-        let turns = self.words.load(stripe(key.addresses[0]));
+        let turns = self.turns(key.side());
         let places = key.places(self.buckets());
         let look = |which: usize| self.look(key.addresses[which], places[which]);
         let first = look(0);
@@ -256,7 +250,7 @@ impl Table {
     #[inline]
     fn look(&self, address: u64, mut place: Place) -> (Place, u64) {
         loop {
-            let word = self.words.load(index(place.bucket));
+            let word = self.words.load(place.bucket);
             if word::level(word) == place.level - self.base {
                 return (place, word);
             }
@@ -270,8 +264,7 @@ impl Table {
     #[inline]
     fn is_unchanged(&self, seen: &Seen) -> bool {
         let (place, word) = seen.roots[0];
-        self.words.load(index(place.bucket)) == word
-            && self.words.load(stripe(seen.key.addresses[0])) == seen.turns
+        self.words.load(place.bucket) == word && self.turns(seen.key.side()) == seen.turns
     }
 
     /// Reads both buckets of a key, neither of which is being split.
@@ -403,9 +396,9 @@ impl Table {
         let read = |others: [usize; SLOTS]| {
             reads.set(reads.get() + SLOTS);
             others.map(|bucket| {
-                let word = self.words.load(index(bucket));
+                let word = self.words.load(bucket);
                 let level = Place::of(bucket as u64, buckets).level - self.base;
-                stale.set(stale.get() | (word::differs(word, level) != 0));
+                stale.set(stale.get() | (word::differ([word], [level], 0) != 0));
                 word
             })
         };
@@ -475,7 +468,7 @@ impl Table {
         let mut entries = ArrayVec::<Entry, { WordArray::MAX_ENTRIES }>::new();
         for (at, &Step { bucket, slot, word }) in chain.iter().enumerate() {
             entries.push(Entry {
-                index: index(bucket),
+                index: bucket,
                 expected: word,
                 new: word::placed(word, slot, arriving),
             });
@@ -486,7 +479,7 @@ impl Table {
             }
         }
         for &(place, word) in unchanged {
-            let index = index(place.bucket);
+            let index = place.bucket;
             if entries.iter().all(|entry| entry.index != index) {
                 entries.push(Entry {
                     index,
@@ -513,7 +506,7 @@ impl Table {
     #[inline]
     fn replace(&self, bucket: usize, current: u64, new: u64) -> bool {
         let entry = Entry {
-            index: index(bucket),
+            index: bucket,
             expected: current,
             new,
         };
@@ -526,12 +519,11 @@ impl Table {
     /// Turns a timestamp over and counts that, both at one moment; unless the word has changed.
     #[cold]
     fn turn(&self, bucket: usize, word: u64) {
-        let stripe = stripe(bucket as u64);
-        let turns = self.words.load(stripe);
+        let turns = self.turns(bucket);
         // If it fails, the bucket has changed, or another timestamp was turned over.
         self.commit(&[
-            Entry::new(stripe, turns, turns + 1),
-            Entry::new(index(bucket), word, word::turned(word)),
+            Entry::new(bucket, word, word::turned(word)),
+            Entry::new(WordArray::side(bucket), turns, turns + 1),
         ]);
     }
 
@@ -544,7 +536,7 @@ impl Table {
         if grown > MAX_BUCKETS {
             return Err(InsertError::TooLarge { buckets: grown });
         }
-        let made = self.words.grow_to(index(grown));
+        let made = self.words.grow_to(grown);
         made.map_err(|_| InsertError::OutOfMemory { buckets: grown })?;
         (buckets..grown).for_each(|upper| self.split(upper));
         // AcqRel: with the Acquire in `buckets`. If it fails, another thread has made them.
@@ -561,7 +553,7 @@ impl Table {
     fn split(&self, upper: usize) {
         let lower = parent(upper);
         loop {
-            let word = self.words.load(index(lower.bucket));
+            let word = self.words.load(lower.bucket);
             if word::level(word) != lower.level - self.base {
                 return;
             }
@@ -579,12 +571,8 @@ impl Table {
         let [stays, moves] = word::halves(word);
         let upper = lower + (1 << (self.base + word::level(word)));
         // If either fails, another thread has done it. A bucket that was made is never 0 again.
-        let _ = self.words.compare_exchange(index(upper), 0, moves);
-        if self
-            .words
-            .compare_exchange(index(lower), word, stays)
-            .is_ok()
-        {
+        let _ = self.words.compare_exchange(upper, 0, moves);
+        if self.words.compare_exchange(lower, word, stays).is_ok() {
             let doubled = word::doubled(word);
             if doubled != 0 {
                 // Relaxed: it publishes nothing.
@@ -597,7 +585,7 @@ impl Table {
     /// were joined.
     pub(super) fn joined(&mut self) -> Option<Vec<u64>> {
         let mut words: Vec<u64> = (0..self.buckets())
-            .map(|bucket| self.words.load(index(bucket)))
+            .map(|bucket| self.words.load(bucket))
             .collect();
         let before = words.len();
         let run = RUN.min(1 << self.base);
@@ -660,10 +648,10 @@ impl snapshot::Table for Table {
     fn freeze(&self, bucket: usize) -> Option<u64> {
         let buckets = self.buckets();
         // Without memory for it, nobody has made it.
-        if bucket >= buckets && self.words.grow_to(index(bucket) + 1).is_err() {
+        if bucket >= buckets && self.words.grow_to(bucket + 1).is_err() {
             return Some(0);
         }
-        let word = self.words.load(index(bucket));
+        let word = self.words.load(bucket);
         if word == 0 && bucket >= 1 << self.base {
             return Some(0);
         }
@@ -677,12 +665,12 @@ impl snapshot::Table for Table {
         }
         let frozen = self
             .words
-            .compare_exchange(index(bucket), word, word::advanced(word));
+            .compare_exchange(bucket, word, word::advanced(word));
         frozen.is_ok().then(|| word::contents(word))
     }
 
     fn each_affected(&self, entry: &Entry, mut each: impl FnMut(usize)) {
-        let bucket = entry.index - FRONT;
+        let bucket = entry.index;
         let slots = |word: u64| (0..SLOTS).map(move |slot| word::slot(word, slot));
         let differ = word::is_splitting(entry.new) || entry.expected != entry.new;
         if differ {

@@ -70,10 +70,14 @@ pub(super) fn level(word: u64) -> u32 {
     ((word & LEVEL) >> USED) as u32
 }
 
-/// Not zero if the word has another level, or is being split, or is no value.
+/// Not zero if one of the words has another level than this, or is being split, or is no value; or if
+/// the count is none, which is far from 2^51.
 #[inline(always)]
-pub(super) fn differs(word: u64, level: u32) -> u64 {
-    (word ^ u64::from(level) << USED) & (LEVEL | SPLITTING | 1 << 63)
+pub(super) fn differ<const N: usize>(words: [u64; N], levels: [u32; N], count: u64) -> u64 {
+    let differ = (0..N).fold(count, |differ, at| {
+        differ | words[at] ^ u64::from(levels[at]) << USED
+    });
+    differ & (LEVEL | SPLITTING | 1 << 63)
 }
 
 /// True from the first step of the bucket's split to the last. The word does not change otherwise.
@@ -93,15 +97,28 @@ pub(super) fn contents(word: u64) -> u64 {
 }
 
 /// Returns the highest bit of each slot that may stand for a key with this slot.
-#[inline(always)]
+#[inline]
 pub(super) fn matches(word: u64, slot: u64) -> u64 {
+    matches_and_more(word, slot) & OCCUPIED
+}
+
+/// True if a slot of one of the words may stand for a key that would have this slot there.
+#[inline(always)]
+pub(super) fn any_matches(words: [u64; 2], slots: [u64; 2]) -> bool {
+    let matches = |which: usize| matches_and_more(words[which], slots[which]);
+    (matches(0) | matches(1)) & OCCUPIED != 0
+}
+
+/// [`matches`], and other bits.
+#[inline(always)]
+fn matches_and_more(word: u64, slot: u64) -> u64 {
     let marked = word | OCCUPIED;
     // In each slot, all bits up to its lowest 1: those that need not agree. They are at least as
     // great as the difference if and only if all the others agree. An empty slot differs in its
     // highest bit.
     let ignored = marked ^ marked.wrapping_sub(LOWEST);
-    let difference = (word ^ slot.wrapping_mul(LOWEST)) & ALL_SLOTS;
-    (ignored | OCCUPIED).wrapping_sub(difference) & OCCUPIED
+    let difference = word ^ slot.wrapping_mul(LOWEST);
+    (ignored | OCCUPIED).wrapping_sub(difference)
 }
 
 /// Returns the number of slots that one of these bits is the highest of.
