@@ -101,6 +101,18 @@ impl Place {
         }
     }
 
+    /// The other bucket of what a slot of this one holds, in a table of this many; `None` if it has no bit
+    /// left to say which of the two halves of a bucket. (What [`Moving`] says, with less effort: another
+    /// bucket has been split at most once more.)
+    #[inline(always)]
+    pub(super) fn other(self, slot: u64, buckets: usize) -> Option<usize> {
+        let next = slot >> AHEAD & 1;
+        let address = (self.bucket as u64 | next << self.level) ^ APART[word::tag(slot) as usize];
+        let place = Place::of(address, buckets);
+        let known = place.level <= self.level || !word::is_spent(slot);
+        known.then_some(place.bucket)
+    }
+
     /// The bucket of an address that uses this many bits of it.
     pub(super) fn at(address: u64, level: u32) -> Self {
         let bucket = address as usize & ((1 << level) - 1);
@@ -146,14 +158,6 @@ impl Moving {
             address: address & ((1 << known) - 1),
             known,
         }
-    }
-
-    /// Where it goes in a table of this many buckets; `None` if it has no bit left to say which of the
-    /// two halves of a bucket.
-    #[inline]
-    pub(super) fn place(self, buckets: usize) -> Option<Place> {
-        let place = Place::of(self.address, buckets);
-        (place.level <= self.known).then_some(place)
     }
 
     /// Every bucket of this level where it may be.

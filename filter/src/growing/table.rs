@@ -392,15 +392,10 @@ impl Table {
         let mut chain = Chain::new();
         // One entry of the K-CAS is for the root that the chain does not begin with.
         let longest = MAX_CHAIN - usize::from(!unchanged.is_empty());
-        let (reads, stale) = (Cell::new(0), Cell::new(false));
+        let reads = Cell::new(0);
         let read = |others: [usize; SLOTS]| {
             reads.set(reads.get() + SLOTS);
-            others.map(|bucket| {
-                let word = self.words.load(bucket);
-                let level = Place::of(bucket as u64, buckets).level - self.base;
-                stale.set(stale.get() | (word::differ([word], [level], 0) != 0));
-                word
-            })
+            others.map(|bucket| self.words.load(bucket))
         };
         let roots: ArrayVec<(usize, u64), 2> = seen
             .different()
@@ -412,8 +407,12 @@ impl Table {
             buckets,
         };
         let found = path::search(&shifts, &roots, longest, read, &mut chain);
-        // A bucket has another level: a run of splits has begun that the number does not count yet.
-        if stale.get() {
+        let is_stale = |step: &Step| {
+            let level = Place::of(step.bucket as u64, buckets).level - self.base;
+            word::differ([step.word], [level], 0) != 0
+        };
+        if chain.iter().any(is_stale) {
+            // A run of splits has begun that the number of buckets does not count yet.
             self.grow(buckets)?;
             return Ok(false);
         }
@@ -614,13 +613,15 @@ struct Shifts {
 impl Moves<SLOTS> for Shifts {
     #[inline]
     fn others(&self, bucket: usize, word: u64) -> [usize; SLOTS] {
-        let level = self.base + word::level(word);
+        let place = Place {
+            bucket,
+            level: self.base + word::level(word),
+        };
+        // A chain that comes back to this bucket leads nowhere.
         std::array::from_fn(|slot| {
-            let moving = Moving::out_of(Place { bucket, level }, word::slot(word, slot));
-            // A chain that comes back to this bucket leads nowhere.
-            moving
-                .place(self.buckets)
-                .map_or(bucket, |place| place.bucket)
+            place
+                .other(word::slot(word, slot), self.buckets)
+                .unwrap_or(bucket)
         })
     }
 

@@ -205,10 +205,16 @@ pub(super) fn doubled(word: u64) -> usize {
     number(spent(word) << (SLOT - 1))
 }
 
+/// True if a slot has no bit of its address left.
+#[inline(always)]
+pub(super) fn is_spent(slot: u64) -> bool {
+    ahead(slot) == 1 << AHEAD
+}
+
 /// One in the lowest bit of each slot without a bit left.
 fn spent(word: u64) -> u64 {
     (0..SLOTS)
-        .filter(|&at| ahead(slot(word, at)) == 1 << AHEAD)
+        .filter(|&at| is_spent(slot(word, at)))
         .fold(0, |spent, at| spent | 1 << (at as u32 * SLOT))
 }
 
