@@ -227,6 +227,7 @@ pub use kcas::thread_id::{MAX_THREADS, TooManyThreads, register as register_thre
 /// it.
 #[doc(hidden)]
 pub mod internals {
+    pub use crate::growing::apart;
     pub use crate::hashing::{Geometry, Location, reduce};
     /// The number of copies held.
     pub mod length {

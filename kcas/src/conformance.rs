@@ -21,7 +21,7 @@ use loom::thread::{self, ThreadId};
 
 use crate::descriptor::State;
 use crate::entry::Entry;
-use crate::tagged::{InstallTag, KcasTag, Word, next_sequence};
+use crate::tagged::{self, InstallTag, KcasTag, Word, next_sequence};
 use crate::thread_id;
 use crate::watch::{self, Event, Place};
 
@@ -443,8 +443,8 @@ impl Watch {
                 Ok(None)
             }
             Place::Word(..) => {
-                let clears = self.direct && now == 0;
-                require(clears, "only `clear` stores words").map(|()| None)
+                let sets = self.direct && tagged::is_value(now);
+                require(sets, "only `clear` and `set` store words").map(|()| None)
             }
         }
     }

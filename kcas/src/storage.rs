@@ -7,7 +7,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::commit::look;
 use crate::sync::{AtomicU64, SetOnce, zeros};
-use crate::words::{OutOfMemory, made};
+use crate::words::{OutOfMemory, prepare};
 
 /// Words by index, as the protocol reaches them.
 pub trait Words: Index<usize, Output = AtomicU64> {}
@@ -61,16 +61,13 @@ const LATER: usize = if cfg!(kcas_loom) { 4 } else { 4 * 40 };
 /// Number of [side words](WordArray::side). (In models one, since fewer words have fewer orders.)
 const SIDE_WORDS: usize = if cfg!(kcas_loom) { 1 } else { 8 };
 
-/// Index of the first side word: greater than that of any other word.
-const FIRST_SIDE: usize = usize::MAX - SIDE_WORDS;
-
 /// Words in pieces that are never moved or freed while the array lives. Four pieces of equal size
 /// double the array; so whatever it grows to, at most a fifth of it is more than was asked for.
 ///
 /// In models, all pieces are made at once, so that no publication is hidden from them.
 #[derive(Debug)]
 pub struct Pieces {
-    side: [CachePadded<AtomicU64>; SIDE_WORDS],
+    side: Box<[CachePadded<AtomicU64>; SIDE_WORDS]>,
     first: Box<[AtomicU64]>,
     /// Base-2 logarithm of the number of words of one of the first four pieces after the first.
     quarter: u32,
@@ -82,11 +79,12 @@ impl Pieces {
     pub(crate) fn try_new(first: usize) -> Result<Pieces, OutOfMemory> {
         let quarter = (first.max(4) / 4).ilog2();
         let pieces = Pieces {
-            side: std::array::from_fn(|_| CachePadded::new(AtomicU64::new(0))),
+            side: Box::new(std::array::from_fn(|_| CachePadded::new(AtomicU64::new(0)))),
             first: zeros(first).ok_or(OutOfMemory { len: first })?,
             quarter,
             later: (0..LATER).map(|_| SetOnce::new()).collect(),
         };
+        prepare(&pieces.first);
         #[cfg(kcas_loom)]
         for piece in 0..LATER {
             pieces.make(piece)?;
@@ -94,10 +92,21 @@ impl Pieces {
         Ok(pieces)
     }
 
+    /// The index of the first side word: greater than that of any other word. (In models, where no words
+    /// are added, the next one.)
+    #[inline]
+    fn first_side(&self) -> usize {
+        if cfg!(kcas_loom) {
+            self.number()
+        } else {
+            usize::MAX - SIDE_WORDS
+        }
+    }
+
     /// The index of a side word: the remainder of this number counts.
     #[inline]
-    pub(crate) fn side(number: usize) -> usize {
-        FIRST_SIDE + number % SIDE_WORDS
+    pub(crate) fn side(&self, number: usize) -> usize {
+        self.first_side() + number % SIDE_WORDS
     }
 
     /// A side word as it stands.
@@ -133,7 +142,7 @@ impl Pieces {
         if self.later[piece].get().is_none() {
             let len = self.size_of(piece);
             let words = zeros(len).ok_or(OutOfMemory { len })?;
-            made(&words);
+            prepare(&words);
             // If it fails, another thread has made the piece.
             self.later[piece].set(words);
         }
@@ -155,8 +164,8 @@ impl Pieces {
     // Not inlined: most arrays have one piece.
     #[inline(never)]
     fn later(&self, index: usize) -> Option<&AtomicU64> {
-        if index >= FIRST_SIDE {
-            return Some(self.side.get(index - FIRST_SIDE)?);
+        if let Some(number) = index.checked_sub(self.first_side()) {
+            return Some(self.side.get(number)?);
         }
         let (piece, place) = self.place_of(index);
         self.later.get(piece)?.get()?.get(place)
@@ -215,12 +224,12 @@ impl Storage for Pieces {
     }
 
     fn each_piece(&self, mut each: impl FnMut(&[AtomicU64])) {
-        for word in &self.side {
-            each(std::slice::from_ref(&**word));
-        }
         each(&self.first);
         for piece in self.later.iter().map_while(SetOnce::get) {
             each(piece);
+        }
+        for word in &*self.side {
+            each(std::slice::from_ref(&**word));
         }
     }
 }
@@ -251,11 +260,13 @@ mod tests {
             let mut next = 0;
             pieces.each_piece(|piece| {
                 for word in piece {
-                    assert_eq!(word.load(Ordering::Relaxed), next);
+                    let expected = if next < len as u64 { next } else { 0 };
+                    assert_eq!(word.load(Ordering::Relaxed), expected);
                     next += 1;
                 }
             });
-            assert_eq!(next, len as u64);
+            assert_eq!(next as usize, len + SIDE_WORDS);
+            assert!((0..SIDE_WORDS).all(|number| pieces.has(pieces.side(number))));
         }
     }
 

@@ -113,6 +113,7 @@ impl WordArray {
     pub fn try_new(len: usize) -> Result<WordArray, OutOfMemory> {
         match zeros(len) {
             Some(words) => {
+                #[cfg(any(kcas_loom, all(test, feature = "steps")))]
                 report_zeros(&words);
                 Ok(WordArray::of(words))
             }
@@ -160,9 +161,7 @@ impl WordArray {
     }
 
     fn of(words: Box<[AtomicU64]>) -> WordArray {
-        #[cfg(feature = "huge-pages")]
-        huge_pages::advise(&words);
-        crate::machine::name("bucket", &words, 0);
+        prepare(&words);
         WordArray { words }
     }
 }
@@ -174,7 +173,8 @@ impl WordArray<Pieces> {
     /// When the allocator refuses `8 × len` bytes.
     pub fn try_growing(len: usize) -> Result<Self, OutOfMemory> {
         let words = Pieces::try_new(len)?;
-        words.each_piece(made);
+        #[cfg(any(kcas_loom, all(test, feature = "steps")))]
+        report_zeros(&words);
         Ok(WordArray { words })
     }
 
@@ -182,8 +182,8 @@ impl WordArray<Pieces> {
     /// used like any other, also in a [`kcas`](Self::kcas) with others. There are eight: of `number`,
     /// the remainder counts.
     #[inline]
-    pub fn side(number: usize) -> usize {
-        Pieces::side(number)
+    pub fn side(&self, number: usize) -> usize {
+        self.words.side(number)
     }
 
     /// [`load_raw`](Self::load_raw) of a [side word](Self::side).
@@ -415,20 +415,19 @@ impl<W: Storage> Drop for WordArray<W> {
     }
 }
 
-/// Prepares a piece of an array that has just been made: all zero.
-pub(crate) fn made(words: &[AtomicU64]) {
+/// Prepares a piece of memory for an array.
+pub(crate) fn prepare(words: &[AtomicU64]) {
     #[cfg(feature = "huge-pages")]
     huge_pages::advise(words);
     crate::machine::name("bucket", words, 0);
-    report_zeros(words);
 }
 
-/// Announces an array to a [watcher](crate::watch).
-fn report_zeros(_words: &[AtomicU64]) {
-    #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-    report(Event::Array(
-        _words.iter().map(|word| (word.address(), 0)).collect(),
-    ));
+/// Announces a new array, all zero, to a [watcher](crate::watch).
+#[cfg(any(kcas_loom, all(test, feature = "steps")))]
+fn report_zeros(words: &impl Storage) {
+    let mut held = Vec::new();
+    words.each_piece(|piece| held.extend(piece.iter().map(|word| (word.address(), 0))));
+    report(Event::Array(held));
 }
 
 /// True if the entries can be run as they stand: [`sort_entries`] would change nothing and find no

@@ -33,6 +33,12 @@ static APART: [u64; 1 << TAG] = {
     table
 };
 
+/// Returns what the addresses of a key with this hash differ by, for tests that choose hashes.
+pub fn apart(hash: u64) -> u64 {
+    let [first, second] = Key::new(hash).addresses;
+    first ^ second
+}
+
 /// A key: its tag, and the addresses of its buckets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key {

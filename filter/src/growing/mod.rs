@@ -23,6 +23,8 @@ use crate::save::known_keys::digest_of_known_keys;
 use crate::snapshot::SnapshotError;
 use crate::traits::{Class, DynKey, Filter, expect_id};
 use address::Key;
+#[doc(hidden)]
+pub use address::apart;
 pub use builder::{Growing, GrowingBuilder};
 use table::Table;
 use word::{AHEAD, SLOTS, TAG};
@@ -96,6 +98,29 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
 impl<S> GrowingCuckooFilter<S> {
     fn occupied_bytes(&self) -> usize {
         self.table.memory_bytes() + size_of::<Self>()
+    }
+
+    /// Returns a separate filter with the same contents, as [`CuckooFilter::try_clone`] does for a filter
+    /// of fixed size: others may insert and remove meanwhile, and make this one grow.
+    ///
+    /// Progress, time and memory: as described there; and once more the words of the copy. (The call
+    /// begins again if the table grows by an eighth while it is being announced.)
+    ///
+    /// [`CuckooFilter::try_clone`]: crate::CuckooFilter::try_clone
+    ///
+    /// # Errors
+    /// [`SnapshotError`]: when there is not enough memory, or when more than
+    /// [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove or copy.
+    #[doc(alias = "clone")]
+    pub fn try_clone(&self) -> Result<Self, SnapshotError>
+    where
+        S: Clone,
+    {
+        Ok(GrowingCuckooFilter {
+            table: saved::try_clone(&self.table, self.reserved)?,
+            reserved: self.reserved,
+            hasher: self.hasher.clone(),
+        })
     }
 
     /// Makes the table as small as its contents allow, and gives the memory of the others back: an empty

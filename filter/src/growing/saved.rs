@@ -42,6 +42,20 @@ fn snapshot(table: &Table) -> Result<Snapshot<'_, Table>, SnapshotError> {
     Snapshot::begin(table, table.snapshots())
 }
 
+/// Copies the table.
+pub(super) fn try_clone(table: &Table, reserved: usize) -> Result<Table, SnapshotError> {
+    let snapshot = snapshot(table)?;
+    let (buckets, doubled) = (snapshot.buckets(), table.doubled() as usize);
+    let out_of_memory = SnapshotError::OutOfMemory { buckets };
+    let mut words = Vec::new();
+    words
+        .try_reserve_exact(buckets)
+        .map_err(|_| out_of_memory)?;
+    words.extend(Made::new(snapshot));
+    let more = complete(table.base(), &mut words).expect("a table can be completed");
+    Table::from_words(table.base(), &words, doubled + more, reserved).map_err(|_| out_of_memory)
+}
+
 /// [`write`]s to memory.
 pub(super) fn to_bytes(table: &Table, hasher: &impl BuildHasher) -> Result<Vec<u8>, SnapshotError> {
     let snapshot = snapshot(table)?;

@@ -229,7 +229,7 @@ impl Table {
     /// address that say which are the same for each bucket that it comes to.
     #[inline]
     fn turns(&self, number: usize) -> u64 {
-        self.words.load(WordArray::side(number))
+        self.words.load(self.words.side(number))
     }
 
     /// Reads both buckets of a key.
@@ -522,7 +522,7 @@ impl Table {
         // If it fails, the bucket has changed, or another timestamp was turned over.
         self.commit(&[
             Entry::new(bucket, word, word::turned(word)),
-            Entry::new(WordArray::side(bucket), turns, turns + 1),
+            Entry::new(self.words.side(bucket), turns, turns + 1),
         ]);
     }
 

@@ -1,11 +1,10 @@
-//! A growing filter with a slice of two buckets, and keys for it.
+//! A growing filter of few buckets, and keys whose buckets a test can choose.
 // Not every test that has this module uses all of it.
 #![allow(dead_code)]
 
 use std::sync::Arc;
 
-use filter::growing::GrowingCuckooFilter;
-use filter::{Class, SnapshotError};
+use filter::{Class, GrowingCuckooFilter, SnapshotError, internals};
 
 use crate::small::{Asked, Identity};
 
@@ -25,25 +24,23 @@ impl Asked for Growing {
     }
 }
 
-/// A key that prefers a bucket of the slice, has the `nth` short part of a fingerprint, and these
-/// bits after it, of which the lowest chooses the slice when the table is split.
-pub(crate) fn key(bucket: u64, nth: u64, tail: u64) -> u64 {
-    bucket << 63 | tail << 12 | (1 + nth)
+/// A key of this tag and this address of its first bucket: the lowest bits choose the bucket.
+pub(crate) fn key(tag: u64, address: u64) -> u64 {
+    address << 6 | tag
 }
 
-/// True if the keys with this short part have two buckets.
-pub(crate) fn has_two_buckets(nth: u64) -> bool {
-    let filter = holding(2, &[]);
-    filter.class(&key(0, nth, 0)) == filter.class(&key(1, nth, 0))
+/// The `nth` tag whose keys have addresses that differ in these of so many lowest bits.
+pub(crate) fn apart(bits: u64, of: u32, nth: usize) -> u64 {
+    let differ = |tag: &u64| internals::apart(*tag) & ((1 << of) - 1) == bits;
+    (0..64).filter(differ).nth(nth).expect("there are as many")
 }
 
-/// Returns two keys of one class that prefer different buckets, with a short part from `from` on.
-pub(crate) fn hopping(from: u64) -> [u64; 2] {
-    let nth = (from..from + 99).find(|&nth| has_two_buckets(nth));
-    [0, 1].map(|bucket| key(bucket, nth.expect("half of them have two buckets"), 0))
+/// The key of the same class that prefers the other bucket.
+pub(crate) fn from_the_other_bucket(key: u64) -> u64 {
+    key ^ internals::apart(key) << 6
 }
 
-/// A filter that begins with so many buckets and holds these keys.
+/// A filter that began with so many buckets, a power of two, and holds these keys.
 pub(crate) fn holding(buckets: usize, keys: &[u64]) -> Arc<Growing> {
     let builder = GrowingCuckooFilter::builder().buckets(buckets);
     let filter = builder.unmixed_hasher(Identity::default()).build().unwrap();

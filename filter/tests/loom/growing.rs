@@ -1,21 +1,15 @@
-//! Models of the growing filter, while tables are split and generations added.
+//! Models of the growing filter, while buckets are split.
 //!
-//! Here a first table has fingerprints of 13 bits and buckets of four slots: it is split once, and
-//! after that a new generation begins. Timestamps have two bits.
+//! Here a filter begins with one or two buckets of three slots, and grows by one bucket at a time.
+//! Timestamps are turned over after every second addition.
 
 use std::sync::Arc;
 
-use crate::small_growing::{Growing, holding, hopping, key};
+use crate::small_growing::{Growing, apart, from_the_other_bucket, holding, key};
 use crate::{race, race_of_three};
-use kcas::model::{explore, spawn};
+use kcas::model::explore_test;
 
 type Caller = crate::small::Caller<Growing>;
-
-fn all_present(filter: &Growing, keys: &[u64]) {
-    for key in keys {
-        assert!(filter.contains(key), "{key:#x} is lost");
-    }
-}
 
 fn insert(key: u64) -> impl Fn(&mut Caller) + Copy {
     move |caller| assert_eq!(caller.insert(key), Ok(()))
@@ -33,180 +27,176 @@ fn look_up(key: u64) -> impl Fn(&mut Caller) + Copy {
     move |caller| _ = caller.contains(key)
 }
 
-/// Adds a copy of a key, and counts its copies.
-fn add(key: u64) -> impl Fn(&mut Caller) + Copy {
+/// The only copy of a class changes buckets, by an insert of one of its keys and a remove of another.
+fn hop(from: u64, to: u64) -> impl Fn(&mut Caller) + Copy {
     move |caller| {
-        insert(key)(caller);
-        caller.count(key);
+        insert(to)(caller);
+        remove(from)(caller);
     }
 }
 
-/// Returns keys that fill the only bucket; when it is split, half of them go to each half.
-fn residents() -> [u64; 4] {
-    [key(0, 0, 0), key(0, 1, 1), key(0, 2, 0), key(0, 3, 1)]
+/// The `nth` key of this address that has one bucket, however often it is split here.
+fn staying(address: u64, nth: usize) -> u64 {
+    key(apart(0, 3, nth), address)
 }
 
-/// A lookup while the table is split, and the bucket taken over and changed.
+/// Keys that fill the only bucket; when it is split, one goes to the new bucket.
+fn residents() -> [u64; 3] {
+    [staying(0, 0), staying(1, 1), staying(2, 2)]
+}
+
+/// A lookup while the bucket is split.
 #[test]
-fn lookup_while_a_table_is_split() {
-    for looked_up in [residents()[0], residents()[1], key(0, 9, 0)] {
-        explore("lookup_while_a_table_is_split", 3, 1_000, move || {
+fn lookup_while_a_bucket_is_split() {
+    for looked_up in [residents()[0], residents()[1], staying(0, 3)] {
+        explore_test(3, 400, move || {
             let filter = holding(1, &residents());
             race(
                 &filter,
                 &residents(),
                 look_up(looked_up),
-                insert(key(0, 4, 0)),
+                insert(staying(0, 3)),
             );
         });
     }
 }
 
-/// A remove, by a thread that may know only the old table, while the table is split.
+/// A count while the bucket is split, which has two copies of the key.
 #[test]
-fn remove_while_a_table_is_split() {
-    explore("remove_while_a_table_is_split", 3, 2_900, move || {
-        let filter = holding(1, &residents());
-        race(
-            &filter,
-            &residents(),
-            remove(residents()[0]),
-            insert(key(0, 4, 0)),
-        );
+fn count_while_a_bucket_is_split() {
+    let twice = staying(1, 0);
+    explore_test(3, 400, move || {
+        let held = [twice, staying(0, 1), twice];
+        let count = move |caller: &mut Caller| _ = caller.count(twice);
+        race(&holding(1, &held), &held, count, insert(staying(0, 3)));
     });
 }
 
-/// Two inserts that both find the table full.
+/// A remove while the bucket is split.
 #[test]
-fn two_inserts_that_split_a_table() {
-    explore("two_inserts_that_split_a_table", 2, 6_500, move || {
-        let filter = holding(1, &residents());
-        race(
-            &filter,
-            &residents(),
-            insert(key(0, 4, 0)),
-            insert(key(0, 5, 0)),
-        );
+fn remove_while_a_bucket_is_split() {
+    for removed in [residents()[0], residents()[1]] {
+        explore_test(3, 1_000, move || {
+            let filter = holding(1, &residents());
+            race(
+                &filter,
+                &residents(),
+                remove(removed),
+                insert(staying(0, 3)),
+            );
+        });
+    }
+}
+
+/// Two inserts that both find the bucket full.
+#[test]
+fn two_inserts_that_split_a_bucket() {
+    explore_test(2, 1_000, || {
+        let (filter, [first, second]) = (holding(1, &residents()), [0, 1].map(|at| staying(at, 3)));
+        race(&filter, &residents(), insert(first), insert(second));
     });
 }
 
-/// Two unique inserts of one key into a full table: one gets `true`.
+/// Two unique inserts of one key into a full bucket: one gets `true`.
 #[test]
-fn two_unique_inserts_that_split_a_table() {
-    let name = "two_unique_inserts_that_split_a_table";
-    explore(name, 2, 10_000, move || {
-        let (filter, insert) = (holding(1, &residents()), insert_unique(key(0, 4, 0)));
+fn two_unique_inserts_that_split_a_bucket() {
+    explore_test(2, 1_000, || {
+        let (filter, insert) = (holding(1, &residents()), insert_unique(staying(0, 3)));
         race(&filter, &residents(), insert, insert);
     });
 }
 
-/// Returns a table of two buckets that has been split, with some of the new table's buckets not
-/// migrated yet.
-fn half_taken_over() -> (Arc<Growing>, Vec<u64>) {
-    let mut keys: Vec<u64> = (0..8).map(|nth| key(nth % 2, nth, nth / 2 % 2)).collect();
-    keys.push(key(0, 8, 1));
-    (holding(2, &keys), keys)
+/// Two unique inserts of keys of one class, which prefer different buckets: one gets `true`.
+#[test]
+fn two_unique_inserts_from_both_buckets() {
+    let [here, there] = hopping();
+    explore_test(4, 500, move || {
+        race(
+            &holding(2, &[]),
+            &[],
+            insert_unique(here),
+            insert_unique(there),
+        );
+    });
 }
 
-/// A copy changes buckets by an insert and a remove, in buckets not migrated yet, while it is
-/// looked up.
+/// Two keys of one class that prefer different buckets of two.
+fn hopping() -> [u64; 2] {
+    let here = key(apart(1, 1, 0), 0);
+    [here, from_the_other_bucket(here)]
+}
+
+/// A copy changes buckets by an insert and a remove, while it is looked up, and the first bucket is split.
 #[test]
-fn hops_in_a_table_that_takes_over() {
+fn hops_while_a_bucket_is_split() {
     for looked_up in 0..2 {
-        explore("hops_in_a_table_that_takes_over", 3, 1_900, move || {
-            let (filter, keys) = half_taken_over();
-            let here = keys[looked_up];
-            race(&filter, &keys, look_up(here), move |writer| {
-                insert(here)(writer);
-                remove(here)(writer);
+        explore_test(2, 1_000, move || {
+            let [here, there] = hopping();
+            // Bucket 0 gets full, and is split.
+            let held = [here, staying(0, 0), staying(2, 1)];
+            let filter = holding(2, &held);
+            let looked_up = [here, there][looked_up];
+            race(&filter, &held, look_up(looked_up), move |writer| {
+                insert(staying(0, 2))(writer);
+                hop(here, there)(writer);
+                hop(there, here)(writer);
             });
         });
     }
 }
 
-/// An insert and a remove, each of which takes over the same bucket and changes it.
+/// A filter of three buckets: bucket 0 of two has been split, bucket 1 not. Bucket 1 is full; one of its
+/// keys, which comes first, can move to bucket 0 or 2.
+fn half_a_round() -> (Arc<Growing>, Vec<u64>) {
+    let tag = apart(1, 1, 0);
+    let splits = [0, 2, 4, 6].map(|address| staying(address, address as usize / 2));
+    let held = [&[key(tag, 1), staying(1, 0), staying(3, 1)], &splits[..]].concat();
+    (holding(2, &held), held)
+}
+
+/// A chain moves a key from a bucket that has not been split to one that has been.
 #[test]
-fn two_threads_that_take_over_a_bucket() {
-    explore("two_threads_that_take_over_a_bucket", 2, 240, move || {
-        let (filter, keys) = half_taken_over();
-        race(&filter, &keys, insert(key(0, 20, 0)), remove(keys[0]));
+fn lookup_of_a_key_that_moves_to_another_level() {
+    explore_test(3, 1_000, || {
+        let (filter, held) = half_a_round();
+        assert_eq!(filter.capacity(), 9);
+        race(&filter, &held, look_up(held[0]), insert(staying(5, 2)));
     });
 }
 
-/// Returns keys that fill the only bucket, and stay together when it is split: the next one that
-/// would go there begins a new generation.
-fn together() -> [u64; 4] {
-    [0, 1, 2, 3].map(|nth| key(0, nth, 0))
-}
-
-/// Returns a filter of two generations, and what it holds: all but the last in the older one.
-fn of_two_generations() -> (Arc<Growing>, Vec<u64>) {
-    let held = [&together()[..], &[key(0, 9, 0)]].concat();
-    let filter = holding(1, &held);
-    assert_eq!(filter.tables().len(), 2);
-    (filter, held)
-}
-
-/// Two unique inserts of one key, one of which may begin a new generation while the other still
-/// takes the old one for the newest; a remove makes room there. (With at most 3 preemptions there
-/// are 387,745 executions, in two minutes.)
+/// A chain moves a key out of a bucket while that is split.
 #[test]
-fn two_unique_inserts_while_a_generation_is_added() {
-    let name = "two_unique_inserts_while_a_generation_is_added";
-    explore(name, 2, 6_500, move || {
-        let filter = holding(1, &together()[..3]);
-        let (filling, new) = (together()[3], key(0, 4, 0));
-        // Once more, so that no timestamp wraps below.
-        filter.insert(&filling).unwrap();
-        assert!(filter.remove(&filling));
-        race(
-            &filter,
-            &together()[..3],
-            insert_unique(new),
-            move |other| {
-                insert(filling)(other);
-                insert_unique(new)(other);
-            },
-        );
-    });
-}
-
-/// A copy is added in a new generation, and then one is removed from the old generation by a thread
-/// that looked into the new one earlier: a lookup that looks there first must not miss both.
-#[test]
-fn lookup_of_a_key_that_changes_generations() {
-    let name = "lookup_of_a_key_that_changes_generations";
-    explore(name, 2, 6_500, move || {
-        let (filter, held) = of_two_generations();
-        let hopping = held[0];
-        race_of_three(
-            &filter,
-            &held,
-            look_up(hopping),
-            add(hopping),
-            remove(hopping),
-        );
+fn chain_out_of_a_bucket_that_is_split() {
+    explore_test(2, 1_000, || {
+        let (filter, held) = half_a_round();
+        // The first two fill bucket 0 or 2; then bucket 1 is next to be split.
+        race(&filter, &held, insert(staying(5, 2)), move |other| {
+            insert(staying(0, 4))(other);
+            insert(staying(0, 5))(other);
+        });
     });
 }
 
 /// The copy of a key moves to the key's other bucket and back, and so much is added to that bucket
 /// that its timestamp comes round: a lookup that reads the same word before and after must notice
-/// this by the number of wraps.
+/// this by the number of turns.
 #[test]
 fn lookup_while_a_timestamp_wraps() {
-    explore("lookup_while_a_timestamp_wraps", 3, 2_000, || {
-        let [here, there] = hopping(0);
-        let other = key(0, 9, 0);
-        let filter = holding(2, &[there]);
-        // The timestamp of the first bucket is one; it is zero only while it wraps.
-        filter.insert(&other).unwrap();
-        assert!(filter.remove(&other));
-        race(&filter, &[there], look_up(here), move |writer| {
-            for (to, from) in [(here, there), (there, here), (other, other), (other, other)] {
-                insert(to)(writer);
-                remove(from)(writer);
-            }
-        });
+    explore_test(3, 1_000, || {
+        let [here, there] = hopping();
+        race(
+            &holding(2, &[there]),
+            &[there],
+            look_up(here),
+            move |writer| {
+                hop(there, here)(writer);
+                hop(here, there)(writer);
+                hop(there, there)(writer);
+                let other = staying(0, 0);
+                insert(other)(writer);
+                remove(other)(writer);
+            },
+        );
     });
 }
 
@@ -215,100 +205,55 @@ fn lookup_while_a_timestamp_wraps() {
 #[test]
 fn copy_while_a_key_hops() {
     for first in [0, 1] {
-        explore("copy_while_a_key_hops", 3, 19_000, move || {
-            let (here, there) = (hopping(0)[first], hopping(0)[1 - first]);
-            // The other one stays in the first bucket.
-            let held = [here, key(0, 9, 0)];
+        explore_test(2, 1_000, move || {
+            let (here, there) = (hopping()[first], hopping()[1 - first]);
+            let held = [here, staying(0, 0)];
             let copy = |mine: &mut Caller| _ = mine.try_clone(&held);
-            race(&holding(2, &held), &held, copy, move |writer| {
-                insert(there)(writer);
-                remove(here)(writer);
-            });
+            race(&holding(2, &held), &held, copy, hop(here, there));
         });
     }
 }
 
-/// The table is split while it is copied, or copied while it is split.
+/// The bucket is split while the filter is copied.
 #[test]
-fn copy_while_a_table_is_split() {
-    explore("copy_while_a_table_is_split", 2, 2_100, move || {
-        let new = key(0, 4, 0);
+fn copy_while_a_bucket_is_split() {
+    explore_test(2, 1_000, || {
+        let new = staying(0, 3);
         let all = [&residents()[..], &[new]].concat();
-        let copy = |mine: &mut Caller| all_present(&mine.try_clone(&all), &residents());
+        let copy = |mine: &mut Caller| {
+            let copied = mine.try_clone(&all);
+            assert!(residents().iter().all(|key| copied.contains(key)));
+        };
         race(&holding(1, &residents()), &residents(), copy, insert(new));
     });
 }
 
-/// A generation begins, and gets a key. Then an insert that began before adds a second copy to the
-/// older generation, and the key's newest copy is removed: it is there throughout, and so it is in
-/// the copy.
+/// A key in the new half is removed and inserted again, by a thread that began before the copy.
 #[test]
-fn copy_while_a_late_insert_adds_to_an_older_generation() {
-    let name = "copy_while_a_late_insert_adds_to_an_older_generation";
-    explore(name, 2, 2_300, move || {
-        // One slice is full, and the other one has room.
-        let held = [&together()[..], &[key(0, 8, 1)]].concat();
-        let filter = holding(1, &held);
-        assert_eq!(filter.tables().len(), 1);
-        let (new, late) = (key(0, 4, 0), key(0, 9, 1));
-        let add_and_remove = |mine: &mut Caller| {
-            insert(late)(mine);
-            remove(late)(mine);
-        };
-        race(&filter, &held, add_and_remove, move |other| {
-            insert(new)(other);
-            insert(late)(other);
-            other.try_clone_of_generations(&[late]);
-        });
-    });
-}
-
-/// A copy of a key is added in a new generation, and then one is removed from the old generation by
-/// a thread that looked into the new one earlier. A copy that reads the new one first must not miss
-/// both.
-#[test]
-fn copy_of_a_key_that_changes_generations() {
-    let name = "copy_of_a_key_that_changes_generations";
-    explore(name, 2, 33_000, move || {
-        let (filter, held) = of_two_generations();
-        let hopping = held[0];
-        let copy = move |copier: &mut Caller| _ = copier.try_clone_of_generations(&[hopping]);
-        race_of_three(&filter, &held, remove(hopping), add(hopping), copy);
+fn copy_while_a_new_bucket_changes() {
+    explore_test(2, 1_000, || {
+        let (new, moved) = (staying(0, 3), residents()[1]);
+        let all = [&residents()[..], &[new]].concat();
+        let copy = |mine: &mut Caller| _ = mine.try_clone(&all);
+        race(
+            &holding(1, &residents()),
+            &residents(),
+            copy,
+            move |writer| {
+                insert(new)(writer);
+                remove(moved)(writer);
+                insert(moved)(writer);
+            },
+        );
     });
 }
 
 /// Two threads copy the filter at once, while a third changes it.
 #[test]
 fn two_copies_of_a_growing_filter() {
-    explore("two_copies_of_a_growing_filter", 1, 1_900, move || {
-        let [here, there] = hopping(0);
+    explore_test(1, 500, || {
+        let [here, there] = hopping();
         let copy = move |caller: &mut Caller| _ = caller.try_clone(&[here]);
-        let hop = move |writer: &mut Caller| {
-            insert(there)(writer);
-            remove(here)(writer);
-        };
-        race_of_three(&holding(2, &[here]), &[here], copy, hop, copy);
-    });
-}
-
-/// The filter is cleared while a key is inserted: a thread that no longer finds what it inserted
-/// finds nothing older either.
-#[test]
-fn clear_while_a_key_is_inserted() {
-    explore("clear_while_a_key_is_inserted", 3, 7_000, move || {
-        let filter = holding(1, &residents());
-        let (older, new) = (residents()[0], key(0, 4, 0));
-        let others = Arc::clone(&filter);
-        let writer = spawn(move || {
-            others.insert(&new).unwrap();
-            let found = others.contains(&new);
-            assert!(found || !others.contains(&older), "only the newest is gone");
-            found
-        });
-        filter.remove_all().unwrap();
-        assert!(!filter.contains(&older));
-        let found = writer.join().unwrap();
-        assert!(found || !filter.contains(&new), "it comes back");
-        assert_eq!(filter.len(), usize::from(filter.contains(&new)));
+        race_of_three(&holding(2, &[here]), &[here], copy, hop(here, there), copy);
     });
 }
