@@ -45,15 +45,12 @@
 //! | the chain built where it is used instead of returned | 200 bytes need not be copied | insert to 0.95: 26.5 → 24.0 [24.5], churn at 0.95: 116 → 106 [98]; kept |
 //! | K-CAS inlined into its caller instead of called through a pointer | one call fewer | together with the next: churn at 0.95: 0.80 → 0.93 of `word-lock`; kept |
 //! | remove: bucket by a select, slot without a division | no mispredictions | 12.6 → 11.7 [12.1], churn at 0.95: 0.93 → 0.99 of `word-lock`; kept |
-//! | a growing table's share gathered without branches | no mispredictions | inserts from small 5.9 → 4.5 times the fixed filter's; kept |
 //! | batches of hashes, gathered first, instead of references to keys | a hash is in a register, a reference must be followed | half hits, over single calls: 0.93 → 1.19, among 8 million keys 1.04 → 1.20; kept |
 //! | K-CAS: pause 20 times before helping | fewer threads work on one operation | churn by 2 threads among 60,000 keys 1.04 (0.88–3.9), 1,000 keys 0.68 (0.37–1.14), 60 keys 1.00 (0.89–1.9) of before: lost in the noise; rejected |
 //! | the same on 64 simulated cores (`ice-lake-8375c-2s`), 64 buckets, updates alone, five rounds: look at the word up to 10, 100 or 1,000 times, a pause of 40 ns before each, and help if it is still the same | helping costs more than waiting where lines are fought over | 56.2 [55.9–56.8], 56.6 [55.7–57.1] and 56.6 million/s [55.7–57.1] instead of 56.1 [55.5–56.9]: 64 cores lose nothing by helping; rejected |
 //! | the same with as many keys as 8, 16 and 32 buckets hold at a load of 0.9, on as many cores as have keys of their own to insert and remove (14, 28 and 57), three rounds: up to 0, 10, and 100 or 1,000 looks | with fewer buckets, more operations meet | 16.4, 16.9 and 16.9; 23.1, 23.1 and 23.1; 32.4, 33.1 and 32.9 million/s: their ranges overlap; rejected |
 //! | the same where all is K-CAS: 64 cores add to 2, 4 or 8 of 8 words, and to 2 of 17: up to 0 or 10 looks | as above | 1.00 → 0.95, 0.36 → 0.32, 0.23 → 0.19, and 2.22 → 1.66 million/s: waiting costs; rejected |
 //! | `insert_unique`: the bucket that is only compared not in the K-CAS | at most 45 → 20 ns at load 0.5, 47 → 24 at 0.92, if that were free | not linearizable, whether it is compared once or again before the decision ([`kcas`]); rejected |
-//! | growing: a lookup's five loads inlined into it | no call, no struct in memory | 144 → 125 instructions through a `Reader`, of which 19 are the loop's (fixed-size: 72); 1.49–1.79 → 1.44–1.51 times the fixed filter's time; kept |
-//! | growing: pinned by the crate seize 0.5 instead of crossbeam-epoch | no fence | a pin 6.0 ns instead of 6.0; rejected |
 
 use std::time::{Duration, Instant};
 

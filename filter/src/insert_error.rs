@@ -25,9 +25,8 @@ pub enum InsertError {
     )]
     TooManyCopies {
         /// Number of copies that there is room for: 2 × `SLOTS`, or `SLOTS` when both buckets are
-        /// the same one. In a growing filter as many as a bucket has slots: 2 while fingerprints
-        /// have 19 bits or more, 3 down to 15, then 4 ([`TableInfo`](crate::growing::TableInfo));
-        /// each generation counts its own, and inserts of the key that overlap may exceed this.
+        /// the same one. In a growing filter as many as a bucket has slots; inserts of the key
+        /// that overlap may exceed this.
         most: u8,
     },
     /// There is no room for the key in a growing filter, although its table is nearly empty: many of
@@ -38,8 +37,8 @@ pub enum InsertError {
          apart (with random seeds, if strangers choose the keys)"
     )]
     Crowded,
-    /// The allocator refused the next table of a growing filter (or its first, in `remove_all`), and the
-    /// filter has not grown otherwise. Either no other thread was asking for that memory, or others
+    /// The allocator refused the next table of a growing filter, and the filter has not grown
+    /// otherwise. Either no other thread was asking for that memory, or others
     /// were, and none of them had made the filter grow while this one looked a thousand times. (Of
     /// threads that grow a filter at the same time, each asks for a table, and one table is used.)
     #[error("no memory for the next table, of {buckets} buckets, 8 bytes each")]

@@ -58,9 +58,8 @@
 //!   a thread's first insert or remove in a filter may make a chunk of counters, and its first
 //!   K-CAS (a chain, a unique insert, or helping one) a chunk of K-CAS records (one for every 32
 //!   threads alive at the same time); and except while a copy is being taken, when inserts and
-//!   removes pin their thread ([`growing`] says what that may do) and keep what they change.
-//!   Building, copying and saving allocate, and so does a growing filter, on a thread's first call
-//!   and when it grows; any of its calls, even a lookup, may free a table that was replaced.
+//!   removes keep what they change. Building, copying and saving allocate, and so does a growing
+//!   filter when it grows.
 //! - **No `unsafe`**, here or in `kcas`. Two crates of the workspace have some: `epoch-cell`, which
 //!   frees the tables of the growing filter, and `huge-pages`, used only with the feature of that
 //!   name.

@@ -173,8 +173,7 @@ pub trait Filter {
     /// with.
     ///
     /// # Panics
-    /// When there is no memory for the first table of a growing filter, whose
-    /// [`remove_all`](crate::GrowingCuckooFilter::remove_all) returns that as an error.
+    /// When there is no memory for the first table of a growing filter.
     #[doc(alias = "reset")]
     fn clear(&mut self);
 

@@ -4,8 +4,6 @@
 
 mod bounded_memory;
 mod copy_out_of_memory;
-mod growing_given_back;
-mod growing_memory;
 mod growing_out_of_memory;
 mod limited;
 mod no_allocation;

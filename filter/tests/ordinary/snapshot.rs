@@ -92,7 +92,7 @@ fn keys_that_stay_are_in_every_copy() {
     staying_keys_are_in_every_copy(&filter, 6_000, 450, load, clone);
 }
 
-/// Keys are inserted and removed in a filter that grows with them, in one generation or several.
+/// Keys are inserted and removed in a filter that grows with them, a little or many times.
 #[test]
 fn keys_that_stay_are_in_every_copy_while_it_grows() {
     for first in [1, 2, 1_280] {

@@ -24,7 +24,7 @@ fn churn_loses_nothing_and_leaves_nothing() {
     const STAYING: u64 = 300;
     const CHURNERS: u64 = 4;
     let fixed = CuckooFilter::builder().buckets(128).build().unwrap();
-    // Small slices are soon full, so several generations are reached with few keys.
+    // Begun with few buckets, a filter grows many times with few keys.
     let filters: [(Box<dyn Filter + Send + Sync>, u64, usize); 3] = [
         (Box::new(fixed), 30_000, 42),
         (Box::new(growing(2)), 3_000, 1_000),

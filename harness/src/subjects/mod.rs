@@ -10,7 +10,6 @@
 //! | `locks` | our table under locks, and whatever one lock makes a subject of, such as a `HashSet` of the standard library under its `Mutex` |
 //! | `crates` | published crates that threads share as they are, or under the lock that they need |
 //! | `bounds` | no filters, but the least work that an operation needs |
-//! | `growing_in_place` | a design for growing, measured before it is adopted |
 //! | `ablations` | our filter with one decision changed, and the published protocol |
 //!
 //! What is published as a paper alone, and has a theory to check, is in the crate [`relatives`].
@@ -19,7 +18,6 @@ mod ablations;
 mod bounds;
 mod crates;
 pub mod engines;
-mod growing_in_place;
 mod locks;
 mod ours;
 pub mod registry;
@@ -30,7 +28,6 @@ pub(crate) use ablations::{OwnersByDcss, Words};
 pub use ablations::{Reused, TwoPhase};
 pub use bounds::*;
 pub use crates::*;
-pub use growing_in_place::GrowingInPlace;
 pub use locks::*;
 pub use ours::*;
 pub use relatives::{

@@ -196,7 +196,7 @@ impl Growing {
 impl Subject for Growing {
     const NAME: &'static str = "growing";
     const DESCRIPTION: &'static str =
-        "the lock-free filter that grows, from a hundredth of the size; each call pins an epoch";
+        "the lock-free filter that grows, from a hundredth of the size";
     const GUARANTEES: &'static str = "linearizable; lock-free, also while it grows";
     const OPERATIONS: Operations = UNIQUE;
     const GROWS: bool = true;
@@ -221,7 +221,6 @@ impl Subject for Growing {
         self.filter.count(key) as u64
     }
 
-    /// Returns the class in the first generation: later ones only distinguish more keys.
     fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
         Some(self.filter.class(key))
     }
@@ -232,31 +231,4 @@ impl Subject for Growing {
     }
 
     subject::delegate! { self.filter: contains remove memory_bytes }
-}
-
-/// [`Growing`], with many lookups in a row made by a [`Reader`](filter::growing::Reader).
-#[derive(Debug)]
-pub struct GrowingReader(Growing);
-
-impl Subject for GrowingReader {
-    const NAME: &'static str = "growing-reader";
-    const DESCRIPTION: &'static str = "growing, with many lookups in a row by one reader";
-    const GUARANTEES: &'static str = Growing::GUARANTEES;
-    const GROWS: bool = true;
-
-    fn with_buckets(buckets: usize) -> Result<Self> {
-        Growing::with_buckets(buckets).map(Self)
-    }
-
-    #[inline]
-    fn look_up<'k, K: Hash + ?Sized + 'k>(
-        &self,
-        keys: impl ExactSizeIterator<Item = &'k K>,
-        mut report: impl FnMut(bool),
-    ) {
-        let reader = self.0.filter.reader();
-        keys.for_each(|key| report(reader.contains(key)));
-    }
-
-    subject::delegate! { self.0: insert contains remove slots memory_bytes }
 }

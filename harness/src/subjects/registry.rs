@@ -59,8 +59,6 @@ impl Registry {
         registry.add::<LockFreeFitted>();
         registry.add::<LockFreeCopies>();
         registry.add::<Growing>();
-        registry.add::<GrowingReader>();
-        registry.add::<GrowingInPlace>();
         registry.add::<SegmentLock>();
         registry.add::<SegmentLock<4_096>>();
         registry.add::<SegmentLock<16_384>>();

@@ -1,13 +1,15 @@
 //! What the commands do. README.md says how they differ from RedisBloom's.
 
-use filter::growing::{GrowingCuckooFilter, TableInfo};
+use std::sync::Arc;
+
+use filter::growing::GrowingCuckooFilter;
 use filter::{Filter, InsertError};
 use redis_module::key::{RedisKey, RedisKeyWritable};
 use redis_module::raw;
 use redis_module::{Context, ContextFlags, RedisError, RedisResult, RedisString, RedisValue};
 
 use crate::bulk;
-use crate::stored::{FILTER_TYPE, PIECE, Stored, Whole};
+use crate::stored::{Arriving, FILTER_TYPE, PIECE, Stored, Whole};
 
 const OK: RedisResult = Ok(RedisValue::SimpleStringStatic("OK"));
 const NOT_FOUND: RedisError = RedisError::Str("ERR not found");
@@ -56,16 +58,24 @@ fn whole(stored: Option<&Stored>) -> Result<Option<&Whole>, RedisError> {
     match stored {
         None => Ok(None),
         Some(Stored::Whole(whole)) => Ok(Some(whole)),
-        Some(Stored::Arriving(arriving)) => Err(RedisError::String(format!(
-            "ERR the filter is being loaded: its first {} bytes are here; go on with CF.LOADCHUNK, or delete the key",
-            arriving.bytes.len()
-        ))),
+        Some(Stored::Arriving(arriving)) => Err(being_loaded(arriving)),
     }
 }
 
 /// The filter in a key that was opened to write.
-fn whole_mut(key: &RedisKeyWritable) -> Result<Option<&Whole>, RedisError> {
-    whole(stored_mut(key)?.map(|stored| &*stored))
+fn whole_mut(key: &RedisKeyWritable) -> Result<Option<&mut Whole>, RedisError> {
+    match stored_mut(key)? {
+        None => Ok(None),
+        Some(Stored::Whole(whole)) => Ok(Some(whole)),
+        Some(Stored::Arriving(arriving)) => Err(being_loaded(arriving)),
+    }
+}
+
+fn being_loaded(arriving: &Arriving) -> RedisError {
+    RedisError::String(format!(
+        "ERR the filter is being loaded: its first {} bytes are here; go on with CF.LOADCHUNK, or delete the key",
+        arriving.bytes.len()
+    ))
 }
 
 /// `CF.RESERVE key capacity [BUCKETSIZE n] [MAXITERATIONS n] [EXPANSION n]`
@@ -298,19 +308,17 @@ pub(crate) fn info(ctx: &Context, args: &[RedisString]) -> RedisResult {
     let key = ctx.open_key(&args[1]);
     let stored = stored(&key)?.ok_or(NOT_FOUND)?;
     let whole = whole(Some(stored))?.ok_or(NOT_FOUND)?;
-    let tables = whole.filter.tables();
-    let sum = |of: fn(&TableInfo) -> usize| tables.iter().map(of).sum::<usize>();
-    let slots = tables.first().map_or(0, |newest| newest.slots);
-    let most_searched = <GrowingCuckooFilter>::MAX_SEARCHED_BUCKETS;
+    // Clients ask for all of RedisBloom's fields. The filter has no such settings, and its buckets are
+    // its own matter: each slot counts as one.
     let fields = [
         ("Size", stored.memory_bytes()),
-        ("Number of buckets", sum(|table| table.buckets)),
-        ("Number of filters", tables.len()),
-        ("Number of items inserted", sum(|table| table.len)),
+        ("Number of buckets", whole.filter.capacity()),
+        ("Number of filters", 1),
+        ("Number of items inserted", whole.filter.len()),
         ("Number of items deleted", whole.deleted.get()),
-        ("Bucket size", slots),
-        ("Expansion rate", <GrowingCuckooFilter>::GROWTH),
-        ("Max iterations", most_searched),
+        ("Bucket size", 1),
+        ("Expansion rate", 1),
+        ("Max iterations", 1),
     ];
     raw::reply_with_map(ctx.get_raw(), fields.len() as _);
     for (name, value) in fields {
@@ -323,12 +331,14 @@ pub(crate) fn info(ctx: &Context, args: &[RedisString]) -> RedisResult {
 /// `CF.COMPACT key`: frees what is not needed.
 pub(crate) fn compact(ctx: &Context, args: &[RedisString]) -> RedisResult {
     let key = ctx.open_key_writable(&args[1]);
-    let whole = whole_mut(&key)?.ok_or(NOT_FOUND)?;
-    whole.filter.shrink();
-    // Only this thread inserts.
-    if whole.filter.is_empty() {
-        whole.filter.remove_all().map_err(error)?;
+    let filter = &mut whole_mut(&key)?.ok_or(NOT_FOUND)?.filter;
+    if Arc::get_mut(filter).is_none() {
+        // The worker thread looks up in it, and goes on with what there was. (An error would leave
+        // a replica with another filter than its master.)
+        *filter = Arc::new(filter.try_clone().map_err(error)?);
     }
+    let own = Arc::get_mut(filter).expect("nobody else has it");
+    own.shrink_to_fit().map_err(error)?;
     ctx.replicate_verbatim();
     OK
 }

@@ -43,9 +43,9 @@ const FIXED_STYLES: &str = "lock-free|segment-lock|global-lock|roofline|two-phas
     ablation-one-round-lookup|ablation-hop-by-hop|ablation-random-walk|ablation-epoch|\
     ablation-helping-readers|ablation-uncounted|smart-cuckoo|plain-cuckoo|count-min|\
     hyperloglog|growing|update-roofline|bloom|counting-bloom|null|lock-free-fitted|\
-    scalable-bloom|growing-reader|batched-roofline|striped-timestamps|ablation-dcss|kcas-2|\
+    scalable-bloom|mutex|batched-roofline|striped-timestamps|ablation-dcss|kcas-2|\
     kcas-4|kcas-8|mutex-2|mutex-4|mutex-8|lock-free-copies|ours|ours-by-dcss|ours, epoch|\
-    crate kcas|crate mwcas|mutex|growing-in-place";
+    crate kcas|crate mwcas";
 
 /// How a subject is drawn, in every panel.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,8 +75,7 @@ pub(super) fn corners(mark: Mark, (x, y): (f64, f64)) -> impl Iterator<Item = (f
 /// in common; up to eight differ in colour.
 pub(super) fn styles(subjects: &[&str]) -> Vec<Style> {
     let fixed: Vec<_> = FIXED_STYLES.split('|').collect();
-    // From the last one's on: a design that is hardly ever drawn beside them.
-    let mut others = fixed.len() - 1..;
+    let mut others = fixed.len()..;
     let wanted = subjects.iter().enumerate().map(|(place, subject)| {
         // With another number of stripes, a subject looks alike.
         let kind = unnumbered(subject, |name| fixed.contains(&name));

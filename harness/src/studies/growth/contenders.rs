@@ -55,11 +55,6 @@ impl Contender for Growing {
             usize::try_from(keys)?,
         )?)
     }
-
-    fn parts(&self) -> usize {
-        let tables = self.filter().tables().into_iter();
-        tables.map(|table| 1 + usize::from(table.takes_over)).sum()
-    }
 }
 
 impl Contender for LockFree {
@@ -68,10 +63,6 @@ impl Contender for LockFree {
 
     fn for_keys(keys: u64) -> Result<Self> {
         Ok(Self::with_room_for(usize::try_from(keys)?)?)
-    }
-
-    fn parts(&self) -> usize {
-        1
     }
 }
 

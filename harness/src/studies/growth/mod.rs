@@ -50,7 +50,7 @@ const FEWEST_KEYS: u64 = 10_000;
 /// The most keys that can be measured.
 const MOST_KEYS: u64 = 1 << 30;
 
-/// Upper bound of the bytes per key, old and new table together.
+/// Upper bound of the bytes per key.
 const BYTES_A_KEY: u64 = 8;
 
 /// Measure sets while they grow a thousandfold: throughput, latency and memory on the way.
@@ -143,11 +143,9 @@ columns! {
     insert_p99_ns: Option<u64>,
     /// Longest latency of an insert in ns.
     insert_max_ns: Option<u64>,
-    /// What the structure says it takes at the end of the slice, in bytes, a table that is being
-    /// replaced included.
+    /// What the structure says it takes at the end of the slice, in bytes.
     memory_bytes: u64,
-    /// Tables that a lookup may ask at the end of the slice: generations of growing, and one more
-    /// while a table takes over from another; stages of scalable-bloom.
+    /// Tables that a lookup may ask at the end of the slice: stages of scalable-bloom.
     parts: usize,
 }
 

@@ -78,8 +78,7 @@ fn the_server_survives_damage() {
         let mut image = images[round % images.len()].clone();
         mutate(&mut image, random);
         if image.len() > 56 && round % 4 < 3 {
-            // The filter's checksums are right, too: that of the header, if it has one generation, and that
-            // of the whole.
+            // The filter's checksums are right, too: that of the header, and that of the whole.
             let header = checksum.checksum(&image[..40]).to_le_bytes();
             image[40..48].copy_from_slice(&header);
             let end = image.len() - 8;

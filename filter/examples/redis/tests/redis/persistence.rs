@@ -85,10 +85,9 @@ fn memory_is_reported_and_large_keys_are_freed_aside() {
         server.info("lazyfreed_objects") > freed
     });
     assert!(server.info("used_memory") < before + used / 10);
-    // Tables that were replaced are freed, too, some hundred commands later.
+    // Also of a filter that has grown.
     let before = server.info("used_memory");
     add_numbers(c, "g", 0..200_000);
-    has_all(c, "g", 0..1_000);
     let used = server.info("used_memory") - before;
     let reported: u64 = ask(c, "MEMORY", &["USAGE", "g"]);
     assert!(reported.abs_diff(used) < used / 5, "{reported}, not {used}");
