@@ -14,7 +14,8 @@ if [ "${1:-}" = --short ]; then
     shift
 fi
 for name; do
-    if ! models | grep -qF -- "$name"; then
+    # (Not `grep -q`, which ends at the first line, so that `models` may fail to write the others.)
+    if ! models | grep -F -- "$name" >/dev/null; then
         echo "no model has \"$name\" in its name" >&2
         exit 2
     fi

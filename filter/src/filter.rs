@@ -86,7 +86,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// [`Filter::memory_bytes`].
     pub(crate) fn occupied_bytes(&self) -> usize {
         let table = self.buckets.geometry().buckets() * size_of::<u64>();
-        table + self.length.memory_bytes() + self.snapshots.memory_bytes() + size_of::<Self>()
+        table + self.length.memory_bytes() + size_of::<Self>()
     }
 
     /// Writes what `Debug` shows for a filter of this name that takes this many bytes.

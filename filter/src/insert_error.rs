@@ -25,32 +25,29 @@ pub enum InsertError {
     )]
     TooManyCopies {
         /// Number of copies that there is room for: 2 × `SLOTS`, or `SLOTS` when both buckets are
-        /// the same one. In a growing filter as many as a bucket has slots; inserts of the key
-        /// that overlap may exceed this.
+        /// the same one. In a growing filter as many as it has: three or more, until six (three if
+        /// both buckets are the same one) fit as long as at least half of the slots are taken.
         most: u8,
     },
     /// There is no room for the key in a growing filter, although its table is nearly empty: many of
     /// the inserted keys have part of their hashes in common. A larger table would soon be as
-    /// crowded there, and so on until memory is used up. (Tables of up to 1 MiB grow nevertheless.)
+    /// crowded there, and so on until memory is used up. (Tables of less than 1 MiB grow nevertheless.)
     #[error(
         "there is no room for this key though the table is nearly empty: use a hasher that tells keys \
          apart (with random seeds, if strangers choose the keys)"
     )]
     Crowded,
-    /// The allocator refused the next table of a growing filter, and the filter has not grown
-    /// otherwise. Either no other thread was asking for that memory, or others
-    /// were, and none of them had made the filter grow while this one looked a thousand times. (Of
-    /// threads that grow a filter at the same time, each asks for a table, and one table is used.)
-    #[error("no memory for the next table, of {buckets} buckets, 8 bytes each")]
+    /// A growing filter is full, and the allocator refused the memory for more buckets. A later insert
+    /// asks again.
+    #[error("no memory for a table of {buckets} buckets, 8 bytes each")]
     OutOfMemory {
         /// How many buckets the table would have.
         buckets: usize,
     },
-    /// The next table of a growing filter would have more than
-    /// [`MAX_BUCKETS`](crate::hashing::MAX_BUCKETS) buckets.
-    #[error("the next table would have {buckets} buckets: at most 2^32 are possible")]
+    /// A growing filter is full, and has [`MAX_BUCKETS`](crate::hashing::MAX_BUCKETS) buckets.
+    #[error("the table would have {buckets} buckets: at most 2^32 are possible")]
     TooLarge {
-        /// How many buckets the table would have (saturating).
+        /// How many buckets the table would have.
         buckets: usize,
     },
     /// More than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove or copy.

@@ -58,8 +58,9 @@
 //!   a thread's first insert or remove in a filter may make a chunk of counters, and its first
 //!   K-CAS (a chain, a unique insert, or helping one) a chunk of K-CAS records (one for every 32
 //!   threads alive at the same time); and except while a copy is being taken, when inserts and
-//!   removes keep what they change. Building, copying and saving allocate, and so does a growing
-//!   filter when it grows.
+//!   removes keep what they change: a thread's first one then makes a record of some 200 bytes,
+//!   unless a thread that has ended has left one, and any of them may free what was kept for a copy
+//!   that ends. Building, copying and saving allocate, and so does a growing filter when it grows.
 //! - **No `unsafe`**, here or in `kcas`. Two crates of the workspace have some: `epoch-cell`, which
 //!   frees the tables of the growing filter, and `huge-pages`, used only with the feature of that
 //!   name.
@@ -187,6 +188,12 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
+#[cfg(kcas_loom)]
+#[allow(
+    clippy::disallowed_types,
+    reason = "in a model, one thread runs at a time"
+)]
+mod arc_swap_in_models;
 mod batch;
 mod buckets;
 mod builder;

@@ -46,23 +46,31 @@
 //! **What it costs.** One exchange for each bucket, and no second table: a place is filled only by
 //! an update that comes before the snapshot does, and memory for places is taken page by page, when
 //! one is filled. If all buckets change before the snapshot gets there, that is as much memory as
-//! the table takes; it is given back with the snapshot, or by the update that still looks at it
-//! then. (4 KiB for lists are given back only when no thread is pinned that was pinned before.)
-//! Lookups do nothing for a snapshot. An update makes one load while there is none; while there is
-//! one, it pins itself (`epoch_cell`), and the first one to change a bucket keeps it.
+//! the table takes; it is given back with the snapshot, or by the last update that still looks at it
+//! then. (A thread that looks at the list has a record for it, which other threads use after it:
+//! `arc_swap` never frees those, some 200 bytes each.) Lookups do nothing for a snapshot. An update
+//! makes one load while there is none; while there is one, it looks at the list, and the first one
+//! to change a bucket keeps it.
+//!
+//! Looking at the list and changing it are lock-free, apart from the allocator
+//! (`arc_swap::docs::performance`).
 //!
 //! The snapshot never begins again, whatever others insert and remove: an exchange of its own fails
 //! only if another thread has kept the same bucket at that moment, or was unaware; for each
 //! snapshot, each can do so only a few times for a bucket. Other snapshots advance timestamps, too;
 //! beside them it is only lock-free.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use epoch_cell::{EpochCell, pin};
+#[cfg(not(kcas_loom))]
+use arc_swap::ArcSwapOption;
+use kcas::steps::step;
 use kcas::sync::{AtomicU64, Ordering};
 use kcas::thread_id::{self, TooManyThreads};
 use kcas::{Entry, WordArray};
 
+#[cfg(kcas_loom)]
+use crate::arc_swap_in_models::ArcSwapOption;
 use crate::buckets::{BucketTable, Buckets};
 use crate::hashing::Geometry;
 use crate::layout::Layout;
@@ -140,9 +148,8 @@ impl<const SLOTS: usize, const BITS: usize> Table for Buckets<SLOTS, BITS> {
 pub(crate) struct Snapshots {
     /// How many there are.
     announced: AtomicU64,
-    /// Weak: a list that was replaced is freed late, or never if a thread stops while it is pinned,
-    /// and what was kept must not wait for that.
-    list: EpochCell<Vec<Weak<Kept>>>,
+    /// `None` while there are none, so that it takes no memory then.
+    list: ArcSwapOption<Vec<Arc<Kept>>>,
 }
 
 /// What one snapshot needs of the buckets that changed before it got there.
@@ -198,7 +205,7 @@ impl Snapshots {
     pub(crate) fn new() -> Snapshots {
         Snapshots {
             announced: AtomicU64::new(0),
-            list: EpochCell::new(Vec::new()),
+            list: ArcSwapOption::empty(),
         }
     }
 
@@ -215,31 +222,22 @@ impl Snapshots {
 
     #[cold]
     fn keep_all(&self, table: &impl Table, entries: &[Entry]) {
-        let pinned = pin();
-        // A snapshot whose places are gone has ended.
-        for kept in self.list.load(&pinned).iter().filter_map(Weak::upgrade) {
+        // `arc_swap` has no steps of its own.
+        step();
+        for kept in self.list.load().as_deref().into_iter().flatten() {
             for entry in entries {
                 table.each_affected(entry, |bucket| kept.keep(table, bucket));
             }
         }
     }
 
-    /// Returns the memory that they occupy while there are none, in bytes, not including the value
-    /// itself.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        size_of::<Vec<Weak<Kept>>>()
-    }
-
-    fn change_list(&self, change: impl Fn(&mut Vec<Weak<Kept>>)) {
-        let pinned = pin();
-        loop {
-            let current = self.list.load(&pinned);
-            let mut changed = Box::new(current.clone());
+    fn change_list(&self, change: impl Fn(&mut Vec<Arc<Kept>>)) {
+        self.list.rcu(|list| {
+            step();
+            let mut changed = list.as_deref().cloned().unwrap_or_default();
             change(&mut changed);
-            if self.list.replace(current, changed, &pinned).is_ok() {
-                return;
-            }
-        }
+            (!changed.is_empty()).then(|| Arc::new(changed))
+        });
     }
 }
 
@@ -328,7 +326,7 @@ impl<'a, T: Table> Snapshot<'a, T> {
             // snapshot on the list, perhaps because it saw an earlier one announced, begins to keep
             // buckets for it, and from then on no update may be unaware of it.
             snapshots.announced.fetch_add(1, Ordering::Relaxed);
-            snapshots.change_list(|list| list.push(Arc::downgrade(&kept)));
+            snapshots.change_list(|list| list.push(Arc::clone(&kept)));
             let snapshot = Snapshot {
                 table,
                 snapshots,
@@ -390,7 +388,7 @@ impl<T: Table> Iterator for Snapshot<'_, T> {
 impl<T> Drop for Snapshot<'_, T> {
     fn drop(&mut self) {
         let snapshots = self.snapshots;
-        snapshots.change_list(|list| list.retain(|kept| !std::ptr::eq(kept.as_ptr(), &*self.kept)));
+        snapshots.change_list(|list| list.retain(|kept| !Arc::ptr_eq(kept, &self.kept)));
         // Relaxed: an update that still finds it announced looks at the list in vain. The other
         // order would do as well: nobody reads any more what is kept for it.
         snapshots.announced.fetch_sub(1, Ordering::Relaxed);

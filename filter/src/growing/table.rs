@@ -139,8 +139,7 @@ impl Table {
 
     /// Returns the memory that it occupies, not including the value itself.
     pub(super) fn memory_bytes(&self) -> usize {
-        let words = self.buckets() * size_of::<u64>();
-        words + self.length.memory_bytes() + self.snapshots.memory_bytes()
+        self.buckets() * size_of::<u64>() + self.length.memory_bytes()
     }
 
     pub(super) fn snapshots(&self) -> &Snapshots {

@@ -163,18 +163,15 @@ fn passes_the_workable_load<const SLOTS: usize, const BITS: usize>() {
     assert!((0..refused).all(|key| filter.contains(&key)));
 }
 
-/// What a copy kept is freed with it.
+/// All memory of a copy is freed with it, but for what the thread's first one makes.
 #[test]
 fn copies_give_their_memory_back() {
     let filter = CuckooFilter::builder().buckets(10_000).build().unwrap();
-    filter.insert("the thread's first use").unwrap();
-    let measured = allocation_counter::measure(|| {
-        for _ in 0..20 {
-            filter.write_to(std::io::sink()).unwrap();
-        }
-    });
+    let save = || filter.write_to(std::io::sink()).unwrap();
+    save();
+    let measured = allocation_counter::measure(|| (0..20).for_each(|_| save()));
     assert!(measured.bytes_max > 80_000, "{measured:?}");
-    assert!(measured.bytes_current < 20 * 6_000, "{measured:?}");
+    assert_eq!(measured.bytes_current, 0, "{measured:?}");
 }
 
 /// Returns the n-th key of a kind.
