@@ -62,8 +62,12 @@ impl Seen {
     }
 
     fn copies(&self) -> usize {
-        let copies = |which| word::number(self.matches(which));
-        (0..self.different().len()).map(copies).sum()
+        let [first, second] = [self.matches(0), self.matches(1)];
+        match self.different() {
+            // Each slot says one of the two addresses.
+            [_] => word::number(first | second),
+            _ => word::number(first) + word::number(second),
+        }
     }
 
     /// The bucket with more room, if one has any.
@@ -237,10 +241,12 @@ impl Table {
         let turns = self.turns(key.side());
         let places = key.places(self.buckets());
         let look = |which: usize| self.look(key.addresses[which], places[which]);
-        let first = look(0);
+        let (first, second) = (look(0), look(1));
+        // If both are the same, it was read once.
+        let is_other = second.0.bucket != first.0.bucket;
         Seen {
             key,
-            roots: [first, look(1)],
+            roots: [first, select_unpredictable(is_other, second, first)],
             turns,
         }
     }
@@ -356,7 +362,7 @@ impl Table {
         loop {
             let seen = self.see_settled(key);
             let mut longest = None;
-            for (which, &(place, word)) in seen.different().iter().enumerate() {
+            for (which, &(place, word)) in seen.roots.iter().enumerate() {
                 let mut matches = seen.matches(which);
                 while matches != 0 {
                     let slot = word::lowest(matches);
