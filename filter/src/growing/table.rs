@@ -16,11 +16,18 @@ use crate::length::Length;
 use crate::path::{self, Chain, MAX_CHAIN, Moves, Step};
 use crate::snapshot::{self, Snapshots};
 
-/// Buckets that are split in one go.
-const RUN: usize = if cfg!(kcas_loom) { 1 } else { 16 };
+/// Buckets that are split in one go. (Fewer in models and in tests that stop threads at every step.)
+const RUN: usize = if cfg!(kcas_loom) {
+    1
+} else if cfg!(feature = "steps") {
+    2
+} else {
+    16
+};
 
-/// The least number of buckets of a first size.
-pub(super) const LEAST_BUCKETS: usize = RUN;
+/// The least number of buckets of a first size: at least as many as there are side words, which the
+/// same bits choose.
+pub(super) const LEAST_BUCKETS: usize = if cfg!(kcas_loom) { 1 } else { 16 };
 
 /// An insert that has looked at more buckets than this splits a run.
 const MANY_READS: usize = 16;
