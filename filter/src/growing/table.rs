@@ -16,11 +16,18 @@ use crate::length::Length;
 use crate::path::{self, Chain, MAX_CHAIN, Moves, Step};
 use crate::snapshot::{self, Snapshots};
 
-/// Buckets that are split in one go.
-const RUN: usize = if cfg!(kcas_loom) { 1 } else { 16 };
+/// Buckets that are split in one go. (Fewer in models and in tests that stop threads at every step.)
+const RUN: usize = if cfg!(kcas_loom) {
+    1
+} else if cfg!(feature = "steps") {
+    2
+} else {
+    16
+};
 
-/// The least number of buckets of a first size.
-pub(super) const LEAST_BUCKETS: usize = RUN;
+/// The least number of buckets of a first size: at least as many as there are side words, which the
+/// same bits choose.
+pub(super) const LEAST_BUCKETS: usize = if cfg!(kcas_loom) { 1 } else { 16 };
 
 /// An insert that has looked at more buckets than this splits a run.
 const MANY_READS: usize = 16;
@@ -62,8 +69,12 @@ impl Seen {
     }
 
     fn copies(&self) -> usize {
-        let copies = |which| word::number(self.matches(which));
-        (0..self.different().len()).map(copies).sum()
+        let [first, second] = [self.matches(0), self.matches(1)];
+        match self.different() {
+            // Each slot says one of the two addresses.
+            [_] => word::number(first | second),
+            _ => word::number(first) + word::number(second),
+        }
     }
 
     /// The bucket with more room, if one has any.
@@ -237,10 +248,12 @@ impl Table {
         let turns = self.turns(key.side());
         let places = key.places(self.buckets());
         let look = |which: usize| self.look(key.addresses[which], places[which]);
-        let first = look(0);
+        let (first, second) = (look(0), look(1));
+        // If both are the same, it was read once.
+        let is_other = second.0.bucket != first.0.bucket;
         Seen {
             key,
-            roots: [first, look(1)],
+            roots: [first, select_unpredictable(is_other, second, first)],
             turns,
         }
     }
@@ -356,7 +369,7 @@ impl Table {
         loop {
             let seen = self.see_settled(key);
             let mut longest = None;
-            for (which, &(place, word)) in seen.different().iter().enumerate() {
+            for (which, &(place, word)) in seen.roots.iter().enumerate() {
                 let mut matches = seen.matches(which);
                 while matches != 0 {
                     let slot = word::lowest(matches);

@@ -305,6 +305,25 @@ fn a_bucket_with_much_room_is_read_alone() {
 
 /// Lookups in a signal handler, which runs at any step of an operation of the same thread: they
 /// end, allocate nothing, and find what is there throughout.
+pub(crate) fn lookups_may_interrupt<F: Stopped>(state: &State<F>, operation: Operation) {
+    let filter = state.filter();
+    let stay = state.settled(&filter, &[operation]);
+    let interrupted = Arc::clone(&filter);
+    let handler = move |_| {
+        let look = || {
+            assert!(stay.iter().all(|key| interrupted.contains(key)));
+            assert!(stay.iter().all(|key| interrupted.count(key) == 1));
+            // As before the operation or as after it.
+            assert!((stay.len()..=stay.len() + 1).contains(&interrupted.len()));
+        };
+        // Bounded, although nobody can end the operation meanwhile.
+        within(4 * stay.len() as u64 * F::LOOKUP + 2_000, look);
+        assert_eq!(allocation_counter::measure(look).count_total, 0);
+    };
+    let caller = with_hook(handler, run_on(&filter, 0, operation));
+    explained(&state.held, [caller]);
+}
+
 #[test]
 fn lookups_may_interrupt_an_operation_of_their_thread() {
     let new = key(0, 2, 0);
@@ -316,22 +335,12 @@ fn lookups_may_interrupt_an_operation_of_their_thread() {
         ([new, key(2, 0, 1)].to_vec(), Remove(new)),
     ];
     for (held, operation) in operations {
-        let filter = holding(&held);
-        let stay: Vec<u64> = (held.iter().copied().filter(|&key| key != new)).collect();
-        let interrupted = Arc::clone(&filter);
-        let handler = move |_| {
-            let look = || {
-                assert!(stay.iter().all(|key| interrupted.contains(key)));
-                assert!(stay.iter().all(|key| interrupted.count(key) == 1));
-                // As before the operation or as after it.
-                assert!((stay.len()..=stay.len() + 1).contains(&interrupted.len()));
-            };
-            // Bounded, although nobody can end the operation meanwhile.
-            within(4 * stay.len() as u64 * Small::LOOKUP + 2_000, look);
-            assert_eq!(allocation_counter::measure(look).count_total, 0);
+        let state = State {
+            name: "interrupted",
+            filter: Box::new(holding),
+            held,
+            new: Vec::new(),
         };
-        let run = run_on(&filter, 0, operation);
-        let caller = with_hook(handler, run);
-        explained(&held, [caller]);
+        lookups_may_interrupt(&state, operation);
     }
 }
