@@ -30,5 +30,5 @@ models() {
                     inside = FILENAME; sub(/\/(src|tests)\/.*/, "", inside); crate = inside; sub(/.*\//, "", crate)
                     flag = substr(FILENAME, length(inside) + 2, 5) == "tests" ? "--test=" suite : "--lib" }
          /^#\[test\]/ { getline; while (/^#/) getline; sub(/^fn /, ""); sub(/\(.*/, ""); print "lfcf-" crate, flag, $0 }' \
-        $(find kcas/src filter/epoch-cell/src filter/src -name '*_models.rs') kcas/tests/loom*.rs filter/tests/loom/*.rs
+        $(find kcas/src filter/src -name '*_models.rs') kcas/tests/loom*.rs filter/tests/loom/*.rs
 }

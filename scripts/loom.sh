@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Explores every model of kcas, epoch-cell and filter under loom, and prints for each how much was
+# Explores every model of kcas and filter under loom, and prints for each how much was
 # explored.
 #
 #   scripts/loom.sh [TEST-NAME-FILTER ...]
@@ -29,9 +29,9 @@ run() { # CRATE SUITE ...
     cargo test --locked --profile loom -p "$1" --lib "${@:2}"
 }
 run lfcf-kcas --test loom --no-run
-run lfcf-filter -p lfcf-epoch-cell --test loom --no-run
+run lfcf-filter --test loom --no-run
 # Side by side, since a long model keeps only one core busy.
 run lfcf-kcas --test loom -- --nocapture "$@" &
-run lfcf-filter -p lfcf-epoch-cell --test loom -- --nocapture "$@" || failed=yes
+run lfcf-filter --test loom -- --nocapture "$@" || failed=yes
 wait $! || failed=yes
 [ -z "${failed:-}" ]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Weakens every memory ordering of kcas, epoch-cell and filter, one at a time, in a copy of the
+# Weakens every memory ordering of kcas and filter, one at a time, in a copy of the
 # code, and shows which model notices: an ordering that nothing would miss is a guess. For each
 # ordering, scripts/orderings.txt names the model that must notice, or the reason why none can; and for each of kcas that is
 # weaker than SeqCst, why the proof, which takes all for SeqCst, holds nevertheless.
@@ -20,7 +20,7 @@ target="${CARGO_TARGET_DIR:-$root/target}/orderings"
 # Prints FILE FUNCTION NTH ACCESS ORDERING WEAKER for every ordering that can be weakened, and of kcas for all others.
 orderings() {
     local file
-    find kcas/src filter/epoch-cell/src filter/src -name '*.rs' | grep -vE '/(sync|model|steps|[a-z_]+_models)\.rs$' | LC_ALL=C sort |
+    find kcas/src filter/src -name '*.rs' | grep -vE '/(sync|model|steps|[a-z_]+_models)\.rs$' | LC_ALL=C sort |
         while read -r file; do awk -v all="$(sed -n 's/^kcas.*/yes/p' <<<"$file")" -f scripts/orderings.awk "$file" | sed "s|^|$file |"; done
 }
 

@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-packages=(lfcf-huge-pages lfcf-kcas lfcf-epoch-cell lfcf-filter)
+packages=(lfcf-huge-pages lfcf-kcas lfcf-filter)
 selected=()
 for package in "${packages[@]}"; do selected+=(-p "$package"); done
 if [ "${1:-}" = --list ]; then exec cargo package --locked --list --allow-dirty "${selected[@]}"; fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the stress tests of kcas and filter under ThreadSanitizer, which watches real threads for
 # unsynchronised memory accesses. Since kcas and filter are safe Rust and share nothing but atomics,
-# it also watches what they are built on (once_cell, the standard library's threads).
+# it also watches what they are built on (once_cell, arc-swap, the standard library's threads).
 #
 # It needs a compiler that has the sanitizer's runtime and allows -Z options: a nightly one, or a
 # stable one with RUSTC_BOOTSTRAP set. The standard library is not instrumented, so a report that

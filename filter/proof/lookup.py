@@ -3,7 +3,7 @@ the key stays. For any number of buckets, keys, threads and lookups; README.md i
 
 A *class* is a fingerprint with its two buckets. Inserts, removes and whole chains of shifts are single steps, since each is one
 compare-and-swap or one K-CAS (kcas/proof/kcas.py). Timestamps are numbers without bound; real ones wrap (filter/src/layout.rs).
-A growing filter, whose table is split while it is used, is not in it.
+A growing filter, whose buckets are split while it is used, is not in it.
 
 Run it with PYTHONPATH=kcas/proof, as `scripts/proof.sh` does:
 

@@ -100,9 +100,8 @@ impl<K, S> Builder<K, S> {
     /// Layouts for which this promise cannot be kept are refused by [`build`](Builder::build)
     /// ([`Layout::DEPENDABLE`]).
     ///
-    /// Of a growing filter it is the first table that has so much room; without this and `buckets`,
-    /// that takes 10 KiB. A large first table has fingerprints of 18 bits and takes 23 bits per key; a
-    /// fixed-size filter takes 17.
+    /// A growing filter begins with room for half of the keys or all of them, since it rounds the number
+    /// of buckets down to a power of two, and grows. Without this and `buckets`, it begins with 8 KiB.
     pub fn capacity(mut self, n: usize) -> Self {
         self.size = Some(Size::Keys(n));
         self
@@ -112,8 +111,8 @@ impl<K, S> Builder<K, S> {
     /// than a number of keys. The last call of this or [`capacity`](Self::capacity) counts.
     ///
     /// For an error rate, a table of `number` buckets takes the same memory in every layout: the one
-    /// with the most slots is chosen. Of a growing filter it is the size of the first table: below a
-    /// thousand, later tables have more empty slots; below ten, at least nine slots in ten are empty.
+    /// with the most slots is chosen. A growing filter begins with this number, rounded down to a power of
+    /// two, or with 16.
     pub fn buckets(mut self, number: usize) -> Self {
         self.size = Some(Size::Buckets(number));
         self

@@ -10,6 +10,8 @@
 //! other is mixed first ([`Mixed`]), unless it is given to
 //! [`Builder::unmixed_hasher`](crate::Builder::unmixed_hasher). `filter/tests/ordinary/capacity.rs`
 //! fills a filter by means of a hasher that does nothing.
+//!
+//! All of this but the buckets holds for [growing](crate::growing) filters, too.
 
 use std::hash::{BuildHasher, Hasher};
 

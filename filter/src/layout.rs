@@ -1,4 +1,4 @@
-//! Packing a bucket into one 63-bit word: its slots and its timestamp.
+//! Packing a bucket of a fixed-size filter into one 63-bit word: its slots and its timestamp.
 //!
 //! ```text
 //! bit 62 … SLOTS × BITS                 …  2 × BITS … BITS        … 0

@@ -47,23 +47,21 @@
 //! - **Linearizable**: each insert, remove, lookup and count takes effect at one moment between its
 //!   start and its end, which its docs name. (A batch is not one call but many; `len` and a copy do
 //!   not reflect one moment of the whole filter.)
-//! - **Lock-free**: a thread that stops anywhere stops nobody else. Lookups of a fixed-size filter
-//!   write nothing.
+//! - **Lock-free**: a thread that stops anywhere stops nobody else. Lookups write nothing.
 //! - **One `true`**: of any number of threads that insert the same key with `insert_unique`, at
 //!   most one gets `true`, unless the key is removed in between; and exactly one does if there is
 //!   room and no key of its class is there already.
 //! - **A refused insert leaves the contents exactly as they were** ([`InsertError`]). Nothing is
 //!   dropped to make room.
-//! - **Lookups, inserts and removes of a fixed-size filter do not allocate**, except on first use:
-//!   a thread's first insert or remove in a filter may make a chunk of counters, and its first
+//! - **Lookups do not allocate, nor do inserts and removes of a fixed-size filter**, except on first
+//!   use: a thread's first insert or remove in a filter may make a chunk of counters, and its first
 //!   K-CAS (a chain, a unique insert, or helping one) a chunk of K-CAS records (one for every 32
 //!   threads alive at the same time); and except while a copy is being taken, when inserts and
 //!   removes keep what they change: a thread's first one then makes a record of some 200 bytes,
 //!   unless a thread that has ended has left one, and any of them may free what was kept for a copy
 //!   that ends. Building, copying and saving allocate, and so does a growing filter when it grows.
-//! - **No `unsafe`**, here or in `kcas`. Two crates of the workspace have some: `epoch-cell`, which
-//!   frees the tables of the growing filter, and `huge-pages`, used only with the feature of that
-//!   name.
+//! - **No `unsafe`**, here or in `kcas`. The crate `huge-pages` has some, which is used only with the
+//!   feature of that name.
 //!
 //! # Limits
 //!
@@ -95,15 +93,14 @@
 //!   count.
 //! - **Types of keys.** Ask for a key as the type that it was inserted as: `"abc"` and its bytes are
 //!   different keys.
-//! - **Signal handlers** may look up keys in a fixed-size filter (`contains`, `count`, `len`), even
-//!   when they have interrupted an insert or a remove of their thread, provided that keys can be
-//!   hashed there. They must not call anything else: an insert or a remove destroys the operation
-//!   that it has interrupted.
+//! - **Signal handlers** may look up keys (`contains`, `count`, `len`), even when they have interrupted
+//!   an insert or a remove of their thread, provided that keys can be hashed there. They must not call
+//!   anything else: an insert or a remove destroys the operation that it has interrupted.
 //!
 //! # Traits of collections
 //!
 //! No filter has `Extend`, `FromIterator` or `Clone`, because none of them can report an error: a
-//! fixed-size filter may be full, and a growing one may refuse a key that comes for the third time or
+//! fixed-size filter may be full, and a growing one may refuse a key that comes for the fourth time or
 //! more. (To add each key once would not help: a new key that is taken for another one is not added,
 //! must not be removed then, and nobody would learn which keys these are.) `try_for_each` collects keys
 //! in one line, and ends at the first error; [`try_clone`](CuckooFilter::try_clone) copies a filter,
@@ -150,7 +147,7 @@
 //! Others may go on inserting and removing: whatever was in the filter throughout the call is saved,
 //! and whatever was in it at no moment is not. Saving makes one pass, and does not fail however much
 //! others change meanwhile. It needs a buffer, and memory for buckets that others change before it
-//! gets there: at most another table. A [growing filter](growing) takes the memory of a second table.
+//! gets there: at most another table.
 //!
 //! # Memory
 //!

@@ -169,11 +169,8 @@ pub trait Filter {
     #[doc(alias = "size_in_bytes")]
     fn memory_bytes(&self) -> usize;
 
-    /// Removes everything. A fixed-size filter keeps its memory, a growing one as much as it began
-    /// with.
-    ///
-    /// # Panics
-    /// When there is no memory for the first table of a growing filter.
+    /// Removes everything. A fixed-size filter keeps its memory; a growing one goes back to its first
+    /// size. (If it gets no memory for that, it empties what it has.)
     #[doc(alias = "reset")]
     fn clear(&mut self);
 

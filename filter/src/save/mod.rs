@@ -78,8 +78,7 @@ use crate::snapshot::SnapshotError;
 /// Why a filter could not be saved.
 #[derive(Debug, thiserror::Error)]
 pub enum SaveError {
-    /// The filter could not be copied. Nothing was written, unless a growing filter has several
-    /// generations: then some of them may have been.
+    /// The filter could not be copied. Nothing was written.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
     /// The writer failed, perhaps after part of the filter was written.
@@ -146,7 +145,7 @@ pub enum LoadError {
     #[error("the saved filter is cut off: it should have at least {bytes} bytes. Copy it again")]
     Truncated {
         /// The least length that it can have, as far as it was read: that of the shortest filter, if
-        /// the header itself is cut off; otherwise the correct one for a fixed-size filter.
+        /// the header itself is cut off; otherwise the correct one.
         bytes: u64,
     },
     /// There are more bytes than the filter has.
@@ -175,8 +174,7 @@ pub enum LoadError {
         /// What no filter has.
         what: &'static str,
     },
-    /// The checksums match, but a bucket's word has bits where there are no slots, or, in a growing
-    /// filter, a fingerprint whose twelve lowest bits are 0.
+    /// The checksums match, but this bucket can never hold this word.
     #[error("bucket {bucket} cannot hold {word:#x}: this was not written by this crate")]
     Bucket {
         /// Its number.

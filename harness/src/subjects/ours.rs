@@ -173,7 +173,7 @@ impl Subject for LockFreeFitted {
     subject::delegate! { self.0: contains remove memory_bytes }
 }
 
-/// [`GrowingCuckooFilter`] whose first table has a hundredth of the buckets asked for.
+/// [`GrowingCuckooFilter`] that begins with a hundredth of the buckets asked for, or half of that.
 #[derive(Debug)]
 pub struct Growing {
     filter: GrowingCuckooFilter,
@@ -181,7 +181,7 @@ pub struct Growing {
 }
 
 impl Growing {
-    /// Creates a filter whose first table has room for this many keys, and which reports `slots`
+    /// Creates a filter that begins with room for this many keys or half of them, and reports `slots`
     /// slots.
     pub fn with_room_for(keys: usize, slots: usize) -> Result<Self, BuildError> {
         let filter = GrowingCuckooFilter::builder().capacity(keys).build()?;

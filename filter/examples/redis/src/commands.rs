@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use filter::growing::GrowingCuckooFilter;
 use filter::{Filter, InsertError};
 use redis_module::key::{RedisKey, RedisKeyWritable};
 use redis_module::raw;
 use redis_module::{Context, ContextFlags, RedisError, RedisResult, RedisString, RedisValue};
 
 use crate::bulk;
-use crate::stored::{Arriving, FILTER_TYPE, PIECE, Stored, Whole};
+use crate::stored::{Arriving, FILTER_TYPE, PIECE, Stored, Whole, builder};
 
 const OK: RedisResult = Ok(RedisValue::SimpleStringStatic("OK"));
 const NOT_FOUND: RedisError = RedisError::Str("ERR not found");
@@ -24,7 +23,7 @@ fn error(error: impl std::error::Error) -> RedisError {
 }
 
 fn build(capacity: u64) -> Result<Stored, RedisError> {
-    let filter = GrowingCuckooFilter::builder().capacity(capacity as usize);
+    let filter = builder().capacity(capacity as usize);
     Ok(Stored::new(filter.build().map_err(error)?))
 }
 
@@ -338,7 +337,7 @@ pub(crate) fn compact(ctx: &Context, args: &[RedisString]) -> RedisResult {
         *filter = Arc::new(filter.try_clone().map_err(error)?);
     }
     let own = Arc::get_mut(filter).expect("nobody else has it");
-    own.shrink_to_fit().map_err(error)?;
+    own.shrink_to_fit();
     ctx.replicate_verbatim();
     OK
 }

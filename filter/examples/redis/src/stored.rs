@@ -8,7 +8,7 @@ use std::process;
 use std::ptr;
 use std::sync::Arc;
 
-use filter::growing::GrowingCuckooFilter;
+use filter::growing::{GrowingBuilder, GrowingCuckooFilter};
 use filter::save::{LoadError, SaveError};
 use redis_module::native_types::RedisType;
 use redis_module::raw::{self, RedisModuleDigest, RedisModuleIO, RedisModuleString};
@@ -19,6 +19,11 @@ use crate::{caught, log};
 /// The most bytes of a saved filter in one string: of an RDB file, of a chunk, of a command of an
 /// AOF.
 pub(crate) const PIECE: usize = 4 << 20;
+
+/// What every filter is built or loaded with: no address space in reserve, which would count as used memory.
+pub(crate) fn builder() -> GrowingBuilder {
+    GrowingCuckooFilter::builder().reserved_bytes(0)
+}
 
 /// The value of a key.
 pub(crate) enum Stored {
@@ -117,7 +122,7 @@ impl Arriving {
         if (self.bytes.len() as u64) < self.least {
             return Ok(None);
         }
-        match GrowingCuckooFilter::builder().from_bytes(&self.bytes) {
+        match builder().from_bytes(&self.bytes) {
             Ok(filter) => Ok(Some(Stored::new(filter))),
             Err(LoadError::Truncated { bytes: least }) => {
                 self.least = least;
@@ -187,8 +192,7 @@ pub(crate) static FILTER_TYPE: RedisType = RedisType::new(
         free_effort: Some(free_effort),
         unlink: None,
         copy: Some(copy),
-        // A table is one piece of 10 KiB and more, and lookups in the worker thread may be reading
-        // it: it is not moved.
+        // Lookups in the worker thread may be reading the table: it is not moved.
         defrag: None,
         mem_usage2: None,
         free_effort2: None,
@@ -243,7 +247,7 @@ unsafe extern "C" fn rdb_load(io: *mut RedisModuleIO, encoding: c_int) -> *mut c
             raw::load_unsigned(io).map_err(|error| LoadError::Io(io::Error::other(error)))?;
         let mut strings = Strings(io, None);
         if kind == WHOLE {
-            let filter = GrowingCuckooFilter::builder().read_from(&mut strings)?;
+            let filter = builder().read_from(&mut strings)?;
             return match strings.read(&mut [0]).map_err(LoadError::Io)? {
                 0 => Ok(Stored::new(filter)),
                 excess => Err(LoadError::TooLong {

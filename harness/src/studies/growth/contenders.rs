@@ -46,8 +46,8 @@ fn first_keys(keys: u64) -> Result<usize> {
 }
 
 impl Contender for Growing {
-    const START: &'static str = "the lock-free filter that grows, started with room for a thousandth of the keys, or \
-                                 with its smallest table, of 8 KiB";
+    const START: &'static str = "the lock-free filter that grows, started with room for a thousandth of the keys or \
+                                 half of that, and at least with 8 KiB";
 
     fn for_keys(keys: u64) -> Result<Self> {
         Ok(Self::with_room_for(
