@@ -138,6 +138,11 @@ impl Table {
         self.buckets.load(Ordering::Acquire) as usize
     }
 
+    /// Number of buckets that are made in one go.
+    fn run(&self) -> usize {
+        RUN.min(1 << self.base)
+    }
+
     /// Base-2 logarithm of the first number of buckets.
     pub(super) fn base(&self) -> u32 {
         self.base
@@ -542,7 +547,7 @@ impl Table {
     /// ones: nobody claims any, so a thread that stops holds nobody up.
     #[cold]
     fn grow(&self, buckets: usize) -> Result<(), InsertError> {
-        let run = RUN.min(1 << self.base);
+        let run = self.run();
         let grown = buckets + run;
         if grown > MAX_BUCKETS {
             return Err(InsertError::TooLarge { buckets: grown });
@@ -599,7 +604,7 @@ impl Table {
             .map(|bucket| self.words.load(bucket))
             .collect();
         let before = words.len();
-        let run = RUN.min(1 << self.base);
+        let run = self.run();
         while words.len() > 1 << self.base {
             let uppers = words.len() - run..words.len();
             let joined: Option<Vec<u64>> = uppers
@@ -650,7 +655,7 @@ impl snapshot::Table for Table {
 
     /// A thread that read the number of buckets before makes none after these.
     fn begun(&self) -> usize {
-        self.buckets() + RUN.min(1 << self.base)
+        self.buckets() + self.run()
     }
 
     fn places(&self) -> usize {
