@@ -84,7 +84,8 @@ impl Pieces {
             quarter,
             later: (0..LATER).map(|_| SetOnce::new()).collect(),
         };
-        prepare(&pieces.first);
+        prepare(&pieces.first, 0);
+        crate::machine::name("side word", &*pieces.side, 0);
         #[cfg(kcas_loom)]
         for piece in 0..LATER {
             pieces.make(piece)?;
@@ -142,7 +143,8 @@ impl Pieces {
         if self.later[piece].get().is_none() {
             let len = self.size_of(piece);
             let words = zeros(len).ok_or(OutOfMemory { len })?;
-            prepare(&words);
+            let before: usize = (0..piece).map(|piece| self.size_of(piece)).sum();
+            prepare(&words, self.first.len() + before);
             // If it fails, another thread has made the piece.
             self.later[piece].set(words);
         }

@@ -161,7 +161,7 @@ impl WordArray {
     }
 
     fn of(words: Box<[AtomicU64]>) -> WordArray {
-        prepare(&words);
+        prepare(&words, 0);
         WordArray { words }
     }
 }
@@ -415,11 +415,11 @@ impl<W: Storage> Drop for WordArray<W> {
     }
 }
 
-/// Prepares a piece of memory for an array.
-pub(crate) fn prepare(words: &[AtomicU64]) {
+/// Prepares a piece of memory for the words of an array from this index on.
+pub(crate) fn prepare(words: &[AtomicU64], first: usize) {
     #[cfg(feature = "huge-pages")]
     huge_pages::advise(words);
-    crate::machine::name("bucket", words, 0);
+    crate::machine::name("bucket", words, first);
 }
 
 /// Announces a new array, all zero, to a [watcher](crate::watch).

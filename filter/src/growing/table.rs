@@ -2,6 +2,7 @@
 //! each is right.
 
 use std::cell::Cell;
+use std::cmp::Ordering::{Equal, Greater, Less};
 
 use arrayvec::ArrayVec;
 use kcas::sync::{AtomicU64, Ordering};
@@ -424,13 +425,16 @@ impl Table {
             buckets,
         };
         let found = path::search(&shifts, &roots, longest, read, &mut chain);
-        let is_stale = |step: &Step| {
+        for step in &chain {
             let level = Place::of(step.bucket as u64, buckets).level - self.base;
-            word::differ([step.word], [level], 0) != 0
-        };
-        if chain.iter().any(is_stale) {
-            // A run of splits has begun that the number of buckets does not count yet.
-            self.grow(buckets)?;
+            match word::level(step.word).cmp(&level) {
+                Equal if !word::is_splitting(step.word) => continue,
+                // A run of splits has begun that the number of buckets does not count yet.
+                Greater => self.grow(buckets)?,
+                Equal => self.finish_split(step.bucket, step.word),
+                // It has been split since.
+                Less => {}
+            }
             return Ok(false);
         }
         let added = found && self.shift(seen, &chain, unchanged);

@@ -167,11 +167,36 @@ fn lookup_of_a_key_that_moves_to_another_level() {
 /// A chain moves a key out of a bucket while that is split.
 #[test]
 fn chain_out_of_a_bucket_that_is_split() {
-    explore_test(2, 1_000, || {
+    explore_test(1, 100, || {
         let (filter, held) = half_a_round();
         // Bucket 0 is full, too, and bucket 1 is the next to be split.
         race(&filter, &held, insert(staying(5, 2)), insert(staying(0, 5)));
     });
+}
+
+/// A chain moves a key into a bucket that has been split since the chain's thread read how many there are.
+#[test]
+fn chain_into_a_bucket_that_is_split() {
+    explore_test(2, 1_000, || {
+        // In bucket 0; its other bucket is 1, and 3 once that has been split.
+        let moves = key(apart(3, 2, 0), 0);
+        let filler = staying(1, 2);
+        let first = [staying(1, 0), staying(3, 1), filler, moves];
+        let then = [0, 2, 6, 4].map(staying_once);
+        let filter = holding(2, &[&first[..], &then].concat());
+        assert!(filter.remove(&filler));
+        assert_eq!(filter.capacity(), 9);
+        let held = [&[first[0], first[1], moves], &then[..]].concat();
+        race(&filter, &held, insert(staying_once(8)), move |other| {
+            insert(filler)(other);
+            insert(staying(3, 3))(other);
+        });
+    });
+}
+
+/// A key of this address and one bucket.
+fn staying_once(address: u64) -> u64 {
+    staying(address, 4)
 }
 
 /// The copy of a key moves to the key's other bucket and back, and so much is added to that bucket
@@ -202,7 +227,7 @@ fn lookup_while_a_timestamp_wraps() {
 #[test]
 fn copy_while_a_key_hops() {
     for first in [0, 1] {
-        explore_test(2, 1_000, move || {
+        explore_test(1, 100, move || {
             let (here, there) = (hopping()[first], hopping()[1 - first]);
             let held = [here];
             let copy = |mine: &mut Caller| _ = mine.try_clone(&held);
