@@ -27,8 +27,8 @@ borrow_build() {
 # Prints CRATE SUITE MODEL for every model there is.
 models() {
     awk 'FNR == 1 { suite = FILENAME; sub(/^.*\/tests\//, "", suite); sub(/[\/.].*/, "", suite)
-                    inside = FILENAME; sub(/\/(src|tests)\/.*/, "", inside); crate = inside; sub(/.*\//, "", crate)
-                    flag = substr(FILENAME, length(inside) + 2, 5) == "tests" ? "--test=" suite : "--lib" }
+                    crate = FILENAME; sub(/\/.*/, "", crate)
+                    flag = FILENAME ~ /\/tests\// ? "--test=" suite : "--lib" }
          /^#\[test\]/ { getline; while (/^#/) getline; sub(/^fn /, ""); sub(/\(.*/, ""); print "lfcf-" crate, flag, $0 }' \
         $(find kcas/src filter/src -name '*_models.rs') kcas/tests/loom*.rs filter/tests/loom/*.rs
 }

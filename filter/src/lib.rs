@@ -83,8 +83,8 @@
 //! - **A timestamp wraps**, in the default layout after 2^15 additions to one bucket or copies of
 //!   the filter: a lookup or a remove that finds nothing, a count, a refused insert and a copy
 //!   could be misled if a multiple of that number fell between two of their loads
-//!   ([`layout`](layout#when-a-timestamp-wraps)). This cannot happen in [`GrowingCuckooFilter`],
-//!   which [counts](growing#when-a-timestamp-wraps) the wraps.
+//!   ([`layout`](layout#when-a-timestamp-wraps)). [`GrowingCuckooFilter`]
+//!   [counts](growing#when-a-timestamp-wraps) the wraps: there only a copy could be misled, after 64.
 //! - **Threads.** At most [`MAX_THREADS`] live threads may insert, remove or copy, in all filters
 //!   of the process together: a thread that has done so counts until it ends. With one thread too
 //!   many, an insert returns [`TooManyThreads`](InsertError::TooManyThreads) and a remove panics,
