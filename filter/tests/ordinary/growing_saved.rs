@@ -151,8 +151,10 @@ fn buckets_that_had_not_been_made_are_made() {
     let mut words = words_of(&saved(&filter_of(16, 12)));
     assert_eq!((words.len(), words[13]), (32, 0));
     [words[13], words[29]] = [of_level(1); 2];
-    let loaded = load(&forged(4, &words, 0)).unwrap();
+    let mut loaded = load(&forged(4, &words, 0)).unwrap();
     assert_eq!((loaded.len(), loaded.capacity()), (12, 3 * 30));
+    loaded.shrink_to_fit();
+    assert_eq!((loaded.len(), loaded.capacity()), (12, 3 * 16));
     assert!((0..12_u64).all(|key| loaded.remove(&key)));
     assert!(loaded.is_empty());
 }
