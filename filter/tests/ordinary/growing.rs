@@ -328,3 +328,36 @@ fn keys_with_many_copies_do_not_use_up_memory() {
         assert!(filter.is_empty());
     }
 }
+
+/// Lookups in a signal handler, which runs at any step of an operation of the same thread, also while
+/// that makes the table grow: they end, allocate nothing, and find what is there throughout.
+#[cfg(feature = "steps")]
+#[test]
+fn lookups_may_interrupt_an_operation_that_makes_it_grow() {
+    use kcas::steps::{with_hook, within};
+    use std::sync::Arc;
+
+    let filter = Arc::new(of_buckets(16));
+    let handler = |stay: u64| {
+        let interrupted = Arc::clone(&filter);
+        move |_| {
+            let look = || {
+                for key in (0..stay).step_by(7) {
+                    assert!(interrupted.contains(&key) && interrupted.count(&key) == 1);
+                }
+                // As before the operation or as after it.
+                assert!((stay..=stay + 1).contains(&(interrupted.len() as u64)));
+            };
+            // Bounded, although nobody can end the operation meanwhile.
+            within(20 * stay + 1_000, look);
+            assert_eq!(allocation_counter::measure(look).count_total, 0);
+        }
+    };
+    for key in 0..150 {
+        with_hook(handler(key), || filter.insert(&key)).unwrap();
+    }
+    assert!(filter.capacity() > 48 * 3);
+    for key in (0..150).rev() {
+        assert!(with_hook(handler(key), || filter.remove(&key)));
+    }
+}
