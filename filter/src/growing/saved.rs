@@ -204,10 +204,14 @@ impl<S: BuildHasher> Builder<Growing, S> {
     }
 }
 
-/// Checks the words of a table, and splits the buckets of which others had not been made. Returns how
-/// many slots that doubles.
-fn complete(base: u32, words: &mut [u64]) -> Result<usize, LoadError> {
+/// Checks the words of a table, and splits the buckets of which others had not been made, unless nothing
+/// follows those. Returns how many slots that doubles.
+fn complete(base: u32, words: &mut Vec<u64>) -> Result<usize, LoadError> {
     let error = |bucket: usize, word: u64| LoadError::Bucket { bucket, word };
+    // A snapshot has those that others may have begun to make: most often, nobody has.
+    while words.len() > 1 << base && words.last() == Some(&0) {
+        words.pop();
+    }
     let mut doubled = 0;
     for bucket in 0..words.len() {
         let word = words[bucket];

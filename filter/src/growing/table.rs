@@ -610,6 +610,8 @@ impl Table {
         let before = words.len();
         let run = self.run();
         while words.len() > 1 << self.base {
+            // A saved table may end within a run.
+            let run = run.min(words.len() - (1 << self.base));
             let uppers = words.len() - run..words.len();
             let joined: Option<Vec<u64>> = uppers
                 .clone()

@@ -15,7 +15,6 @@ std::thread_local! {
     static MOST: Cell<usize> = const { Cell::new(usize::MAX) };
     /// after this many were granted.
     static GRANTED: Cell<usize> = const { Cell::new(0) };
-    static REFUSALS: Cell<u64> = const { Cell::new(0) };
     static COUNTED: Cell<Measured> = const { Cell::new(Measured { count_total: 0, bytes_current: 0 }) };
 }
 
@@ -54,7 +53,6 @@ impl Limited {
             GRANTED.set(granted.saturating_sub(1));
             granted > 0
         };
-        REFUSALS.set(REFUSALS.get() + u64::from(!allowed));
         if allowed {
             count(1, layout.size() as i64);
         }
@@ -88,12 +86,6 @@ unsafe impl GlobalAlloc for Limited {
         // SAFETY: it came from the system's allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
-}
-
-/// Returns how often the current thread was refused something.
-#[cfg(feature = "steps")]
-pub(crate) fn refusals() -> u64 {
-    REFUSALS.get()
 }
 
 /// Runs `action` while every request for more than `most` bytes is refused.

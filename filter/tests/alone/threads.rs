@@ -43,10 +43,11 @@ fn keys(thread: usize) -> [usize; 4] {
 impl Filters {
     fn new() -> Filters {
         let builder = CuckooFilter::builder().capacity(4 * THREADS);
+        let growing = GrowingCuckooFilter::builder().buckets(1 << 20);
         Filters([
             Box::new(builder.layout::<2, 24>().build().unwrap()),
             Box::new(builder.false_positive_rate(1e-6).build().unwrap()),
-            Box::new(GrowingCuckooFilter::new()),
+            Box::new(growing.build().unwrap()),
         ])
     }
 

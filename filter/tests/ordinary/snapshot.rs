@@ -95,9 +95,14 @@ fn keys_that_stay_are_in_every_copy() {
 /// Keys are inserted and removed in a filter that grows with them, a little or many times.
 #[test]
 fn keys_that_stay_are_in_every_copy_while_it_grows() {
-    for first in [1, 2, 1_280] {
-        let builder = GrowingCuckooFilter::builder().buckets(first);
-        let load = |bytes: &[u8]| GrowingCuckooFilter::from_bytes(bytes).unwrap();
+    for first in [16, 1_024] {
+        let builder = GrowingCuckooFilter::builder().reserved_bytes(1 << 20);
+        let builder = builder.buckets(first);
+        // Not so much memory that the counting allocator, which writes it, takes most of the time.
+        let load = |bytes: &[u8]| {
+            let builder = GrowingCuckooFilter::builder().reserved_bytes(1 << 20);
+            builder.from_bytes(bytes).unwrap()
+        };
         let clone = |filter: &GrowingCuckooFilter| filter.try_clone().unwrap();
         staying_keys_are_in_every_copy(&builder.build().unwrap(), 2_500, 2_000, load, clone);
     }
