@@ -5,7 +5,7 @@ use kcas::{Entry, Error, OutOfMemory, WordArray};
 
 use crate::hashing::Geometry;
 use crate::layout::Layout;
-use crate::path::{MAX_CHAIN, Step};
+use crate::path::Step;
 
 /// A table of buckets as seen by inserts and removes.
 pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
@@ -23,16 +23,6 @@ pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
 
     /// Replaces the bucket's word if it is still `current`.
     fn replace(&self, bucket: usize, current: u64, new: u64) -> bool;
-
-    /// Returns the maximum number of copies of a class.
-    fn most_copies(&self) -> usize {
-        usize::MAX
-    }
-
-    /// Returns how many buckets a chain of shifts may have.
-    fn longest_chain(&self) -> usize {
-        MAX_CHAIN
-    }
 
     /// Replaces several words at one moment if each is as expected; the indices are bucket numbers,
     /// in ascending order.
@@ -94,29 +84,16 @@ pub(crate) struct Buckets<const SLOTS: usize, const BITS: usize> {
 
 impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
     pub(crate) fn try_new(geometry: Geometry<SLOTS, BITS>) -> Result<Self, OutOfMemory> {
-        Buckets::try_with_more(geometry, 0)
-    }
-
-    /// Makes a table with this many extra words after those of the buckets.
-    pub(crate) fn try_with_more(
-        geometry: Geometry<SLOTS, BITS>,
-        more: usize,
-    ) -> Result<Self, OutOfMemory> {
         Ok(Buckets {
-            words: WordArray::try_new(geometry.buckets() + more)?,
+            words: WordArray::try_new(geometry.buckets())?,
             geometry,
         })
     }
 
     /// Makes a table of these words, one per bucket. None may be wider than 63 bits.
     pub(crate) fn from_words(words: Vec<u64>) -> Self {
-        Buckets::with_words(Geometry::new(words.len()), words)
-    }
-
-    /// Makes a table of these words: one per bucket, and perhaps extra ones after those.
-    pub(crate) fn with_words(geometry: Geometry<SLOTS, BITS>, words: Vec<u64>) -> Self {
         Buckets {
-            geometry,
+            geometry: Geometry::new(words.len()),
             words: WordArray::from_values(words),
         }
     }

@@ -275,11 +275,6 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     pub const fn occupied(word: u64) -> usize {
         SLOTS - Self::room(word) as usize
     }
-
-    /// Returns the number of slots of `word` whose fingerprint has one of these bits.
-    pub(crate) const fn occupied_in(word: u64, bits: u64) -> usize {
-        Self::occupied(word & (Self::LOWEST * bits))
-    }
 }
 
 /// What is needed to find a fingerprint in a word of some layout: a value, for a layout known only

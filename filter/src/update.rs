@@ -7,29 +7,6 @@ use crate::layout::Layout;
 use crate::lookup;
 use crate::path::{self, Chain, MAX_CHAIN, Step};
 
-/// Why nothing was added to one of several tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
-    /// As [`InsertError::Full`].
-    Full,
-    /// As [`InsertError::TooManyCopies`]; or the class was seen with as many copies as the table
-    /// [allows](BucketTable::most_copies), in two buckets read one after the other.
-    TooManyCopies { most: u8 },
-    /// The table accepts no more fingerprints.
-    Closed,
-}
-
-impl Refused {
-    /// Converts it to the public error, for a table that is never closed.
-    fn for_good(self) -> InsertError {
-        match self {
-            Refused::Full => InsertError::Full,
-            Refused::TooManyCopies { most } => InsertError::TooManyCopies { most },
-            Refused::Closed => unreachable!("a table that is alone is never closed"),
-        }
-    }
-}
-
 /// Adds one copy to the class of `location`.
 ///
 /// Progress: lock-free; it tries again only if another thread changed one of the buckets it read.
@@ -40,26 +17,9 @@ pub(crate) fn insert<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
 ) -> Result<(), InsertError> {
-    insert_while(buckets, location, || true).map_err(Refused::for_good)
-}
-
-/// [`insert`] as long as the table `is_open`, which is checked after the buckets were read and
-/// before the exchange that compares them. So if a thread that knew the table to be closed has
-/// sealed a bucket, nothing is added.
-#[inline]
-pub(crate) fn insert_while<const SLOTS: usize, const BITS: usize>(
-    buckets: &impl BucketTable<SLOTS, BITS>,
-    location: Location,
-    is_open: impl Fn() -> bool,
-) -> Result<(), Refused> {
-    // Where copies are counted, both buckets must be examined.
-    let first_alone = buckets.most_copies() > SLOTS;
     loop {
         let first = buckets.read(location.first);
-        if first_alone && Layout::<SLOTS, BITS>::room(first) as usize * 2 >= SLOTS {
-            if !is_open() {
-                return Err(Refused::Closed);
-            }
+        if Layout::<SLOTS, BITS>::room(first) as usize * 2 >= SLOTS {
             if fill(buckets, location.first, first, location.fingerprint) {
                 return Ok(());
             }
@@ -69,12 +29,6 @@ pub(crate) fn insert_while<const SLOTS: usize, const BITS: usize>(
             (location.first, first),
             (location.second, buckets.read(location.second)),
         ];
-        if !is_open() {
-            return Err(Refused::Closed);
-        }
-        if has_most_copies(buckets, location, roots.map(|(_, word)| word)) {
-            return Err(Refused::TooManyCopies { most: SLOTS as u8 });
-        }
         if let Some((bucket, word)) = roomier::<SLOTS, BITS>(roots) {
             if fill(buckets, bucket, word, location.fingerprint) {
                 return Ok(());
@@ -82,17 +36,7 @@ pub(crate) fn insert_while<const SLOTS: usize, const BITS: usize>(
             continue;
         }
         let mut chain = Chain::new();
-        let found = search(
-            buckets,
-            location,
-            &roots,
-            buckets.longest_chain(),
-            &mut chain,
-        );
-        if !is_open() {
-            return Err(Refused::Closed);
-        }
-        if found {
+        if search(buckets, location, &roots, MAX_CHAIN, &mut chain) {
             // Unless a bucket of the chain changed meanwhile.
             if buckets.shift(&chain, location.fingerprint, &[]) {
                 return Ok(());
@@ -157,29 +101,16 @@ fn search<const SLOTS: usize, const BITS: usize>(
 
 /// Why there is no room, if both buckets held these words at one moment.
 #[cold]
-fn no_room<const SLOTS: usize, const BITS: usize>(location: Location, words: [u64; 2]) -> Refused {
-    let most = location.different(&words).len() * SLOTS;
-    if lookup::count_in::<SLOTS, BITS>(location, words) == most {
-        Refused::TooManyCopies { most: most as u8 }
-    } else {
-        Refused::Full
-    }
-}
-
-/// True if the two words of a location hold as many copies as the table allows.
-#[inline]
-fn has_most_copies<const SLOTS: usize, const BITS: usize>(
-    buckets: &impl BucketTable<SLOTS, BITS>,
+fn no_room<const SLOTS: usize, const BITS: usize>(
     location: Location,
     words: [u64; 2],
-) -> bool {
-    // If the table allows any number, nothing is counted; in other tables, copies are counted only
-    // if there is one at all.
-    buckets.most_copies() <= SLOTS
-        && words
-            .iter()
-            .any(|&word| Layout::<SLOTS, BITS>::contains(word, location.fingerprint))
-        && lookup::count_in::<SLOTS, BITS>(location, words) >= buckets.most_copies()
+) -> InsertError {
+    let most = location.different(&words).len() * SLOTS;
+    if lookup::count_in::<SLOTS, BITS>(location, words) == most {
+        InsertError::TooManyCopies { most: most as u8 }
+    } else {
+        InsertError::Full
+    }
 }
 
 /// Adds a copy to the class of `location` if it has none, all at one moment; false if it has one.
@@ -196,16 +127,6 @@ pub(crate) fn insert_unique<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
 ) -> Result<bool, InsertError> {
-    insert_unique_while(buckets, location, || true).map_err(Refused::for_good)
-}
-
-/// [`insert_unique`] as long as the table `is_open`: see [`insert_while`].
-#[inline]
-pub(crate) fn insert_unique_while<const SLOTS: usize, const BITS: usize>(
-    buckets: &impl BucketTable<SLOTS, BITS>,
-    location: Location,
-    is_open: impl Fn() -> bool,
-) -> Result<bool, Refused> {
     loop {
         let roots = roots(buckets, location);
         let has_copy = |(_, word)| Layout::<SLOTS, BITS>::contains(word, location.fingerprint);
@@ -220,17 +141,8 @@ pub(crate) fn insert_unique_while<const SLOTS: usize, const BITS: usize>(
                 true
             }
             // One entry of the K-CAS is for the root that the chain does not begin with.
-            None => search(
-                buckets,
-                location,
-                &roots,
-                buckets.longest_chain().min(MAX_CHAIN - 1),
-                &mut chain,
-            ),
+            None => search(buckets, location, &roots, MAX_CHAIN - 1, &mut chain),
         };
-        if !is_open() {
-            return Err(Refused::Closed);
-        }
         if found {
             // Unless one of the buckets has changed.
             if buckets.shift(&chain, location.fingerprint, &roots) {
@@ -238,7 +150,7 @@ pub(crate) fn insert_unique_while<const SLOTS: usize, const BITS: usize>(
             }
         } else if buckets.read(location.first) == roots[0].1 {
             // As in `insert`.
-            return Err(Refused::Full);
+            return Err(InsertError::Full);
         }
     }
 }
@@ -251,37 +163,20 @@ pub(crate) fn remove<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
 ) -> bool {
-    // This table is never closed.
-    remove_while(buckets, location, || true) == Some(true)
-}
-
-/// [`remove`] as long as the table `is_open`, which is checked after the buckets were read; `None`
-/// if it is not.
-#[inline]
-pub(crate) fn remove_while<const SLOTS: usize, const BITS: usize>(
-    buckets: &impl BucketTable<SLOTS, BITS>,
-    location: Location,
-    is_open: impl Fn() -> bool,
-) -> Option<bool> {
     loop {
         let roots = roots(buckets, location);
         let matches =
             roots.map(|(_, word)| Layout::<SLOTS, BITS>::SHAPE.matches(word, location.fingerprint));
-        let found = matches[0] | matches[1] != 0;
-        if !is_open() {
-            return None;
-        }
-        if found {
+        if matches[0] | matches[1] != 0 {
             // Which of the two it is cannot be predicted.
             let (bucket, word) = select_unpredictable(matches[0] != 0, roots[0], roots[1]);
             let matches = select_unpredictable(matches[0] != 0, matches[0], matches[1]);
             if buckets.replace(bucket, word, Layout::<SLOTS, BITS>::take(word, matches)) {
-                return Some(true);
+                return true;
             }
         } else if buckets.read(location.first) == roots[0].1 {
-            // As in a lookup: at the read of the second bucket, neither had a copy. The table was
-            // open then, since it was open afterwards; by now it may be closed.
-            return Some(false);
+            // As in a lookup: at the read of the second bucket, neither had a copy.
+            return false;
         }
     }
 }

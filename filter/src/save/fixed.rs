@@ -153,7 +153,7 @@ impl Header {
         let (_, mut digest) = self.to_bytes();
         let words = read_words(&mut reader, &mut digest, buckets, room, 0, self.bytes())?;
         check_table(&mut reader, digest, self.bytes())?;
-        let copies = count::<SLOTS, BITS>(&words, Layout::<SLOTS, BITS>::MAX_FINGERPRINT)?;
+        let copies = count::<SLOTS, BITS>(&words)?;
         Ok((Buckets::from_words(words), copies))
     }
 }
