@@ -4,8 +4,6 @@ mod address;
 mod builder;
 mod saved;
 mod table;
-#[cfg(all(test, not(kcas_loom)))]
-mod tests;
 mod word;
 
 use std::fmt;

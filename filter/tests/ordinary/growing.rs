@@ -1,5 +1,7 @@
 //! The growing filter: what it holds as it grows and shrinks, its sizes, and its error rates.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use filter::growing::{GrowingBuilder, GrowingCuckooFilter};
 use filter::{InsertError, internals};
 use rand::rngs::StdRng;
@@ -362,4 +364,36 @@ fn lookups_may_interrupt_an_operation_that_makes_it_grow() {
     for key in (0..150).rev() {
         assert!(with_hook(handler(key), || filter.remove(&key)));
     }
+}
+
+/// Whatever is in the filter throughout is in every copy, while others insert, remove and make it grow.
+#[test]
+fn copies_hold_what_was_there_throughout() {
+    const RESIDENT: u64 = 2_000;
+    let filter = of_buckets(16);
+    (0..RESIDENT).for_each(|key| filter.insert(&key).unwrap());
+    let done = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        for thread in 0..2u64 {
+            let (filter, done) = (&filter, &done);
+            threads.spawn(move || {
+                let mut nth = 0u64;
+                while !done.load(Ordering::Relaxed) {
+                    let key = RESIDENT + nth * 2 + thread;
+                    filter.insert(&key).unwrap();
+                    if nth % 3 != 0 {
+                        assert!(filter.remove(&key));
+                    }
+                    nth += 1;
+                }
+            });
+        }
+        for _ in 0..60 {
+            let copy = GrowingCuckooFilter::from_bytes(&filter.to_bytes().unwrap()).unwrap();
+            for key in 0..RESIDENT {
+                assert!(copy.contains(&key), "{key}");
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
 }
