@@ -95,7 +95,7 @@ def make(mistake):
 
     m.action(
         "insert, remove, or shift along a chain",
-        ("update.rs", "insert_while", "if buckets.shift(&chain, location.fingerprint, &[])"),
+        ("update.rs", "insert", "if buckets.shift(&chain, location.fingerprint, &[])"),
         ForAll([b, c], And(t.copies(b, c) >= 0, Implies(t.copies(b, c) > s.copies(b, c), more(b)))),
         ForAll([b], t.time(b) >= s.time(b)),
         notice, changed=["copies", "time", "throughout"],
@@ -130,7 +130,7 @@ def make(mistake):
         both = s.time(first(of)) == s.first_time(call)
     m.action(
         "insert uniquely",
-        ("update.rs", "insert_unique_while", "if buckets.shift(&chain, location.fingerprint, &roots)"),
+        ("update.rs", "insert_unique", "if buckets.shift(&chain, location.fingerprint, &roots)"),
         s.read(call) == 2, both,
         ForAll([b, c], And(t.copies(b, c) >= 0, Implies(t.copies(b, c) > s.copies(b, c), more(b)))),
         ForAll([b], t.time(b) >= s.time(b)),
