@@ -11,7 +11,6 @@ use super::words::{
 };
 use crate::buckets::Buckets;
 use crate::hashing::MAX_BUCKETS;
-use crate::layout::Layout;
 use crate::snapshot::{Snapshot, SnapshotError};
 
 const HEADER_BYTES: usize = 40;
