@@ -249,7 +249,7 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
     }
 
     fn write_to(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
-        Ok(saved::write(&self.table, &self.hasher, writer)?)
+        saved::write(&self.table, &self.hasher, writer)
     }
 
     fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {

@@ -27,12 +27,12 @@ use super::word;
 use super::{Growing, GrowingCuckooFilter};
 use crate::builder::Builder;
 use crate::hashing::MAX_BUCKETS;
-use crate::save::LoadError;
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::words::{
     CHECKSUM_BYTES, CHUNK_WORDS, GROWING, check, check_table, digest_of, field, read_start,
     read_words, write_words,
 };
+use crate::save::{LoadError, SaveError};
 use crate::snapshot::{Snapshot, SnapshotError};
 
 const HEADER_BYTES: usize = 48;
@@ -73,7 +73,7 @@ pub(super) fn write(
     table: &Table,
     hasher: &impl BuildHasher,
     writer: impl Write,
-) -> Result<(), crate::save::SaveError> {
+) -> Result<(), SaveError> {
     Ok(write_snapshot(snapshot(table)?, hasher, writer)?)
 }
 

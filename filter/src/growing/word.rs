@@ -191,7 +191,7 @@ pub(super) fn halves(word: u64) -> [u64; 2] {
     let moves = word >> AHEAD & LOWEST;
     // What has no bit left keeps the 1 that ends them.
     let shifted = word & ALL_SLOTS & !ADDRESSES | word << 1 & ADDRESSES & !LOWEST | spent << AHEAD;
-    let only = |slots: u64| shifted & slots * ONE_SLOT;
+    let only = |slots: u64| shifted & (slots * ONE_SLOT);
     let level = (word & LEVEL) + (1 << USED);
     let timestamp = word >> TIMESTAMP << TIMESTAMP;
     [
