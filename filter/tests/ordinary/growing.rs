@@ -38,7 +38,7 @@ fn narrow(n: u64) -> u64 {
     let key: u64 = (bits.iter().enumerate())
         .map(|(nth, bit)| (n >> nth & 1) << bit)
         .sum();
-    key ^ (internals::apart(key) << 6) * (n >> bits.len())
+    key ^ ((internals::apart(key) << 6) * (n >> bits.len()))
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn words_that_no_filter_has_are_refused() {
         (3, of_level(1) | 1 << 63),
         // A slot without the 1 that ends an address, and an empty one that is not zero.
         (3, of_level(1) | slot(0)),
-        (3, of_level(1) | slot(1) - (1 << 16)),
+        (3, of_level(1) | (slot(1) - (1 << 16))),
     ] {
         let refused = with(bucket, word);
         let Err(LoadError::Bucket {
