@@ -559,7 +559,8 @@ impl Table {
         let made = self.words.grow_to(grown);
         made.map_err(|_| InsertError::OutOfMemory { buckets: grown })?;
         (buckets..grown).for_each(|upper| self.split(upper));
-        // AcqRel: with the Acquire in `buckets`. If it fails, another thread has made them.
+        // AcqRel: with the Acquire in `buckets`, and with the exchange in `begun`. If it fails, another
+        // thread has made them.
         let _ = self.buckets.compare_exchange(
             buckets as u64,
             grown as u64,
@@ -659,9 +660,12 @@ impl snapshot::Table for Table {
         self.buckets()
     }
 
-    /// A thread that read the number of buckets before makes none after these.
+    /// A thread that read the number of buckets before makes none after these. One that raises it later
+    /// has synchronised with this exchange, and finds the snapshot announced.
     fn begun(&self) -> usize {
-        self.buckets() + self.run()
+        // AcqRel: with the exchange in `grow`, before or after this one. (A load might return an older
+        // number, even after the announcement.)
+        self.buckets.fetch_add(0, Ordering::AcqRel) as usize + self.run()
     }
 
     fn places(&self) -> usize {

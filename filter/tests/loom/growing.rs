@@ -199,27 +199,27 @@ fn staying_once(address: u64) -> u64 {
     staying(address, 4)
 }
 
-/// The copy of a key moves to the key's other bucket and back, and so much is added to that bucket
-/// that its timestamp comes round: a lookup that reads the same word before and after must notice
-/// this by the number of turns.
+/// The copy of a key moves to the key's other bucket and back, and that bucket's timestamp comes round: a
+/// lookup or a count that reads the same word before and after must notice this by the number of turns.
 #[test]
 fn lookup_while_a_timestamp_wraps() {
-    explore_test(2, 500, || {
-        let [here, there] = hopping();
-        race(
-            &holding(2, &[there]),
-            &[there],
-            look_up(here),
-            move |writer| {
+    for counts in [false, true] {
+        explore_test(3, 1_000, move || {
+            let [here, there] = hopping();
+            let (filter, other) = (holding(2, &[there]), staying(0, 0));
+            // The timestamp of the first bucket is at its last value.
+            filter.insert(&other).unwrap();
+            assert!(filter.remove(&other));
+            let look = move |caller: &mut Caller| match counts {
+                true => _ = caller.count(here),
+                false => _ = caller.contains(here),
+            };
+            race(&filter, &[there], look, move |writer| {
                 hop(there, here)(writer);
                 hop(here, there)(writer);
-                hop(there, there)(writer);
-                let other = staying(0, 0);
-                insert(other)(writer);
-                remove(other)(writer);
-            },
-        );
-    });
+            });
+        });
+    }
 }
 
 /// A copy of a key is added to one of its buckets and one is removed from the other, while the
@@ -247,6 +247,18 @@ fn copy_while_a_bucket_is_split() {
             assert!(residents().iter().all(|key| copied.contains(key)));
         };
         race(&holding(1, &residents()), &residents(), copy, insert(new));
+    });
+}
+
+/// Two buckets are made while the filter is copied: the first of which that takes none of the keys.
+#[test]
+fn copy_while_two_buckets_are_made() {
+    explore_test(1, 100, || {
+        let held = [staying(0, 0), staying(2, 1), staying(4, 2)];
+        let new = staying(6, 3);
+        let all = [&held[..], &[new]].concat();
+        let copy = |mine: &mut Caller| _ = mine.try_clone(&all);
+        race(&holding(1, &held), &held, copy, insert(new));
     });
 }
 

@@ -397,3 +397,25 @@ fn copies_hold_what_was_there_throughout() {
         done.store(true, Ordering::Relaxed);
     });
 }
+
+/// A key with a copy in each of its buckets has both when they are joined into one.
+#[test]
+fn copies_are_kept_where_buckets_are_joined() {
+    let mut filter = of_hashes(16);
+    let tag = (0..64).find(|&tag| internals::apart(tag) & 31 == 16);
+    let twice = key(tag.expect("one in 32 has it"), 1);
+    let others: Vec<u64> = (0..200).map(|n| filter::hashing::mix(n)).collect();
+    others
+        .iter()
+        .for_each(|other| filter.insert(other).unwrap());
+    assert!(filter.capacity() >= 3 * 32);
+    let before = filter.count(&twice);
+    (0..2).for_each(|_| filter.insert(&twice).unwrap());
+    for other in &others {
+        assert!(filter.remove(other));
+    }
+    filter.shrink_to_fit();
+    assert_eq!((filter.capacity(), before), (3 * 16, 0));
+    assert_eq!(filter.count(&twice), 2);
+    assert!(filter.remove(&twice) && filter.remove(&twice) && !filter.remove(&twice));
+}
