@@ -663,9 +663,9 @@ impl snapshot::Table for Table {
     /// A thread that read the number of buckets before makes none after these. One that raises it later
     /// has synchronised with this exchange, and finds the snapshot announced.
     fn begun(&self) -> usize {
-        // AcqRel: with the exchange in `grow`, before or after this one. (A load might return an older
-        // number, even after the announcement.)
-        self.buckets.fetch_add(0, Ordering::AcqRel) as usize + self.run()
+        // Release: with the exchange in `grow`, if that comes later. (A load might return an older number,
+        // even after the announcement.)
+        self.buckets.fetch_add(0, Ordering::Release) as usize + self.run()
     }
 
     fn places(&self) -> usize {
