@@ -196,7 +196,7 @@ fn a_disk_that_fills_up_costs_only_what_does_not_fit() {
     place.write("a.toml", experiment("a", 1) + second);
     for (name, line) in [("layouts", LAYOUTS), ("a", "sweep a.toml")] {
         let error = format!("error: cannot write {name}/{name}.svg: ");
-        let ended = limited(&place, "-f 16", &format!("{line} --out {name}"), &error);
+        let ended = limited(&place, "-f 14", &format!("{line} --out {name}"), &error);
         let files = [".csv", ".machine.toml"].map(|ending| format!("{name}{ending}"));
         assert_eq!(place.files(name), files);
         has(&ended.stdout, &["|----"]);
@@ -209,14 +209,14 @@ fn a_disk_that_fills_up_costs_only_what_does_not_fit() {
     let left = || (place.files("r"), place.text("r/growth.csv"));
     let earlier = left();
     let error = "error: cannot write r/growth.csv: ";
-    let ended = limited(&place, "-f 16", growth, error);
+    let ended = limited(&place, "-f 14", growth, error);
     assert!(ended.stdout.contains("|----") && !ended.stdout.contains("r/growth"));
     assert_eq!(left(), earlier);
 
     place.write("a.toml", experiment("a", 40));
     let line = "sweep a.toml b.toml --out s";
     let error = "error: the run ended early, with ";
-    let ended = limited(&place, "-f 16", line, error);
+    let ended = limited(&place, "-f 14", line, error);
     has(&ended.stderr, &["cannot write to s/a.csv"]);
     has(&ended.stdout, &["|----"]);
     assert!(!place.files("s").iter().any(|file| file.ends_with(".new")));
