@@ -315,6 +315,10 @@ impl Table {
     pub(super) fn insert(&self, key: Key) -> Result<(), InsertError> {
         loop {
             let seen = self.see_settled(key);
+            if seen.is_found() && self.crowds_out(&seen) && self.is_unchanged(&seen) {
+                let most = seen.copies() as u8;
+                return Err(InsertError::TooManyCopies { most });
+            }
             let added = match seen.roomier() {
                 Some(which) => self.fill(&seen, which),
                 None => self.insert_by_chain(&seen, &[])?,
@@ -380,7 +384,9 @@ impl Table {
                 while matches != 0 {
                     let slot = word::lowest(matches);
                     let known = place.level + word::length(word::slot(word, slot));
-                    longest = longest.max(Some((known, which, slot)));
+                    if longest.is_none_or(|(most, ..)| known > most) {
+                        longest = Some((known, which, slot));
+                    }
                     matches &= matches - 1;
                 }
             }
@@ -454,18 +460,26 @@ impl Table {
         Ok(added)
     }
 
+    /// True if the key has as many copies as it can have in a table that has grown and is less than half
+    /// full: keys of more copies fill their buckets long before the others are full, and a larger table
+    /// would be no help.
+    #[cold]
+    fn crowds_out(&self, seen: &Seen) -> bool {
+        let buckets = self.buckets();
+        seen.copies() >= SLOTS
+            && buckets > 1 << self.base
+            && self.length.sum() * 2 < buckets * SLOTS
+    }
+
     /// An error if a larger table would have no more room for the key, whose buckets were full at one
     /// moment.
     fn check_room(&self, seen: &Seen) -> Result<(), InsertError> {
         let copies = seen.copies();
-        let (buckets, len) = (self.buckets(), self.length.sum());
-        let slots = buckets * SLOTS;
-        let is_full = copies == seen.different().len() * SLOTS;
-        // Keys of several copies fill their buckets long before the others are full.
-        let crowds_out = copies >= SLOTS && buckets > 1 << self.base && len < slots / 2;
-        if is_full || crowds_out {
+        if copies == seen.different().len() * SLOTS || self.crowds_out(seen) {
             return Err(InsertError::TooManyCopies { most: copies as u8 });
         }
+        let (buckets, len) = (self.buckets(), self.length.sum());
+        let slots = buckets * SLOTS;
         if buckets >= MANY_BUCKETS && len < slots / 8 {
             return Err(InsertError::Crowded);
         }

@@ -135,8 +135,8 @@ fn words_that_no_filter_has_are_refused() {
         };
         assert_eq!((at, what), (bucket, word));
     }
-    for (base, words, doubled) in [(5, &words[..], 0), (64, &words, 0), (4, &words, 1)] {
-        let refused = load(&forged(base, words, doubled));
+    for base in [5, 64] {
+        let refused = load(&forged(base, &words, 0));
         assert!(matches!(refused, Err(LoadError::Impossible { .. })));
     }
     let none = load(&forged(0, &[], 0));
