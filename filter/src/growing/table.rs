@@ -378,7 +378,7 @@ impl Table {
     pub(super) fn remove(&self, key: Key) -> bool {
         loop {
             let seen = self.see_settled(key);
-            let mut longest = None;
+            let mut longest: Option<(u32, usize, usize)> = None;
             for (which, &(place, word)) in seen.roots.iter().enumerate() {
                 let mut matches = seen.matches(which);
                 while matches != 0 {
@@ -573,12 +573,12 @@ impl Table {
         let made = self.words.grow_to(grown);
         made.map_err(|_| InsertError::OutOfMemory { buckets: grown })?;
         (buckets..grown).for_each(|upper| self.split(upper));
-        // AcqRel: with the Acquire in `buckets`, and with the exchange in `begun`. If it fails, another
-        // thread has made them.
+        // Release: with the Acquire in `buckets`, also that of this thread when it next asks: it
+        // synchronises with the exchange in `begun` before. If this fails, another thread has made them.
         let _ = self.buckets.compare_exchange(
             buckets as u64,
             grown as u64,
-            Ordering::AcqRel,
+            Ordering::Release,
             Ordering::Relaxed,
         );
         Ok(())

@@ -317,16 +317,29 @@ fn keys_that_agree_do_not_make_it_grow_without_end() {
 fn keys_with_many_copies_do_not_use_up_memory() {
     for keys in [1_200_u64, 20_000] {
         let filter = GrowingCuckooFilter::new();
-        (0..3 * keys).for_each(|nth| filter.insert(&(nth / 3)).unwrap());
+        let mut copies = vec![0; keys as usize];
+        for nth in 0..12 * keys {
+            let key = nth / 12;
+            match filter.insert(&key) {
+                Ok(()) => copies[key as usize] += 1,
+                Err(InsertError::TooManyCopies { .. }) => {}
+                Err(error) => panic!("copy {} of {key}: {error}", nth % 12),
+            }
+        }
         let bits_a_copy = 8.0 * filter.memory_bytes() as f64 / filter.len() as f64;
+        assert!(bits_a_copy < 100.0, "{bits_a_copy}");
+        // All but some that are taken for others have three, and keys that come once have room.
+        let fewer = copies.iter().filter(|&&copies| copies < 3).count() as u64;
+        let others = keys..2 * keys;
+        let added: Vec<u64> = others.filter(|key| filter.insert(key).is_ok()).collect();
         assert!(
-            bits_a_copy < 100.0,
-            "{bits_a_copy}: 64 and 70 were measured"
+            fewer <= keys / 500 && added.len() as u64 >= keys - keys / 500,
+            "{fewer}"
         );
-        // Keys that come once have room among them.
-        (keys..2 * keys).for_each(|key| filter.insert(&key).unwrap());
-        assert!((0..3 * keys).all(|nth| filter.remove(&(nth / 3))));
-        assert!((keys..2 * keys).all(|key| filter.remove(&key)));
+        for (key, copies) in copies.into_iter().enumerate() {
+            (0..copies).for_each(|_| assert!(filter.remove(&(key as u64))));
+        }
+        assert!(added.iter().all(|key| filter.remove(key)));
         assert!(filter.is_empty());
     }
 }
