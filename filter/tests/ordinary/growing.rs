@@ -417,7 +417,7 @@ fn copies_are_kept_where_buckets_are_joined() {
     let mut filter = of_hashes(16);
     let tag = (0..64).find(|&tag| internals::apart(tag) & 31 == 16);
     let twice = key(tag.expect("one in 32 has it"), 1);
-    let others: Vec<u64> = (0..200).map(|n| filter::hashing::mix(n)).collect();
+    let others: Vec<u64> = (0..200).map(filter::hashing::mix).collect();
     others
         .iter()
         .for_each(|other| filter.insert(other).unwrap());
