@@ -106,12 +106,14 @@ impl Pieces {
 
     /// The index of a side word: the remainder of this number counts.
     #[inline]
+    #[cfg_attr(kcas_loom, allow(clippy::modulo_one))]
     pub(crate) fn side(&self, number: usize) -> usize {
         self.first_side() + number % SIDE_WORDS
     }
 
     /// A side word as it stands.
     #[inline(always)]
+    #[cfg_attr(kcas_loom, allow(clippy::modulo_one))]
     pub(crate) fn side_raw(&self, number: usize) -> u64 {
         look(&self.side[number % SIDE_WORDS])
     }

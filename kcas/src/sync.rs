@@ -251,20 +251,14 @@ impl<T, A> OnFirstUse<T, A> {
 /// A value that is set once, by the first of several threads that try, without a lock.
 #[derive(Debug)]
 pub(crate) struct SetOnce<T> {
-    #[cfg(not(kcas_loom))]
+    // In models it is set before threads share it: see `Pieces`.
     value: once_cell::race::OnceBox<T>,
-    /// Set before threads share it: see [`Pieces`](crate::Pieces).
-    #[cfg(kcas_loom)]
-    value: std::sync::OnceLock<T>,
 }
 
 impl<T> SetOnce<T> {
     pub(crate) fn new() -> Self {
         SetOnce {
-            #[cfg(not(kcas_loom))]
             value: once_cell::race::OnceBox::new(),
-            #[cfg(kcas_loom)]
-            value: std::sync::OnceLock::new(),
         }
     }
 
@@ -279,12 +273,8 @@ impl<T> SetOnce<T> {
     /// Sets the value, unless that has been done.
     pub(crate) fn set(&self, value: T) {
         #[cfg(not(kcas_loom))]
-        {
-            announce(self, Access::Exchange);
-            let _ = self.value.set(Box::new(value));
-        }
-        #[cfg(kcas_loom)]
-        let _ = self.value.set(value);
+        announce(self, Access::Exchange);
+        let _ = self.value.set(Box::new(value));
     }
 }
 
