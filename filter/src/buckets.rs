@@ -1,7 +1,7 @@
 //! A table of buckets, on top of an array of words.
 
 use arrayvec::ArrayVec;
-use kcas::{Entry, Error, OutOfMemory, WordArray};
+use kcas::{Entry, Error, OutOfMemory, Storage, WordArray};
 
 use crate::hashing::Geometry;
 use crate::layout::Layout;
@@ -45,19 +45,41 @@ pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
                 }
             })
             .collect();
-        for &(index, word) in unchanged {
-            match entries.iter().find(|entry| entry.index == index) {
-                Some(entry) if entry.expected == word => {}
-                Some(_) => return false,
-                None => entries.push(Entry {
-                    index,
-                    expected: word,
-                    new: word,
-                }),
-            }
+        if !compare_too(&mut entries, unchanged.iter().copied()) {
+            return false;
         }
         let sorted = in_order(&entries);
         self.commit(&sorted[..entries.len()])
+    }
+}
+
+/// Adds these words, by index, to the entries of an operation, which compares them; false if it is to change
+/// one of them that holds another word.
+#[inline]
+pub(crate) fn compare_too(
+    entries: &mut ArrayVec<Entry, { WordArray::MAX_ENTRIES }>,
+    unchanged: impl Iterator<Item = (usize, u64)>,
+) -> bool {
+    for (index, word) in unchanged {
+        match entries.iter().find(|entry| entry.index == index) {
+            Some(entry) if entry.expected == word => {}
+            Some(_) => return false,
+            None => entries.push(Entry {
+                index,
+                expected: word,
+                new: word,
+            }),
+        }
+    }
+    true
+}
+
+/// Runs an operation; false if a word differs.
+pub(crate) fn commit<W: Storage>(words: &WordArray<W>, entries: &[Entry]) -> bool {
+    match words.kcas(entries) {
+        Ok(()) => true,
+        Err(Error::Mismatch) => false,
+        Err(error) => panic!("{error}"),
     }
 }
 
@@ -138,11 +160,7 @@ impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS> for Buckets
     }
 
     fn commit(&self, entries: &[Entry]) -> bool {
-        match self.words.kcas(entries) {
-            Ok(()) => true,
-            Err(Error::Mismatch) => false,
-            Err(error) => panic!("{error}"),
-        }
+        commit(&self.words, entries)
     }
 }
 

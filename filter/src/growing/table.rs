@@ -6,11 +6,11 @@ use std::cmp::Ordering::{Equal, Greater, Less};
 
 use arrayvec::ArrayVec;
 use kcas::sync::{AtomicU64, Ordering};
-use kcas::{Entry, Error, OutOfMemory, Pieces, WordArray};
+use kcas::{Entry, OutOfMemory, Pieces, WordArray};
 
 use super::address::{Key, Moving, Place, parent};
 use super::word::{self, SLOTS};
-use crate::buckets::in_order;
+use crate::buckets::{commit, compare_too, in_order};
 use crate::hashing::{MAX_BUCKETS, select_unpredictable};
 use crate::insert_error::InsertError;
 use crate::length::Length;
@@ -512,28 +512,14 @@ impl Table {
                 arriving = moving.slot(self.base + word::level(next.word));
             }
         }
-        for &(place, word) in unchanged {
-            let index = place.bucket;
-            if entries.iter().all(|entry| entry.index != index) {
-                entries.push(Entry {
-                    index,
-                    expected: word,
-                    new: word,
-                });
-            }
+        let unchanged = unchanged.iter().map(|&(place, word)| (place.bucket, word));
+        if !compare_too(&mut entries, unchanged) {
+            return false;
         }
         let sorted = in_order(&entries);
         let entries = &sorted[..entries.len()];
         self.snapshots.keep_before(self, entries);
-        self.commit(entries)
-    }
-
-    fn commit(&self, entries: &[Entry]) -> bool {
-        match self.words.kcas(entries) {
-            Ok(()) => true,
-            Err(Error::Mismatch) => false,
-            Err(error) => panic!("{error}"),
-        }
+        commit(&self.words, entries)
     }
 
     /// Replaces the bucket's word if it is still `current`.
@@ -555,10 +541,11 @@ impl Table {
     fn turn(&self, bucket: usize, word: u64) {
         let turns = self.turns(bucket);
         // If it fails, the bucket has changed, or another timestamp was turned over.
-        self.commit(&[
+        let entries = [
             Entry::new(bucket, word, word::turned(word)),
             Entry::new(self.words.side(bucket), turns, turns + 1),
-        ]);
+        ];
+        commit(&self.words, &entries);
     }
 
     /// Makes the run of buckets after this many, unless that has been done. All threads make the same

@@ -35,10 +35,10 @@ const LEVEL_BITS: u32 = 5;
 const LEVEL: u64 = ((1 << LEVEL_BITS) - 1) << USED;
 const SPLITTING: u64 = 1 << (USED + LEVEL_BITS);
 const TIMESTAMP: u32 = USED + LEVEL_BITS + 1;
-/// The last timestamp before it must be [turned over](turned). (In models, so early that one insert
-/// more does it.)
+/// The last timestamp before it must be [turned over](turned). (In models, so early that two inserts
+/// do it.)
 const LAST: u64 = if cfg!(kcas_loom) {
-    1
+    2
 } else {
     (1 << (63 - TIMESTAMP)) - 1
 };
