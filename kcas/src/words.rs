@@ -202,7 +202,7 @@ impl WordArray<Pieces> {
     /// grows by a quarter of a doubling at a time. Words that exist stay where they are.
     ///
     /// Progress: lock-free, apart from the allocator. Threads that make the same words at the same time
-    /// each ask for their memory, and all but one give it back. A word exists for whoever has
+    /// each ask for their memory, and all but one give it back. A thread may use a word once it has
     /// synchronised with the end of a call that made it.
     ///
     /// ```

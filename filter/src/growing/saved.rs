@@ -184,14 +184,12 @@ impl<S: BuildHasher> Builder<Growing, S> {
         }
         let whole = (HEADER_BYTES + CHECKSUM_BYTES) as u64 + 8 * buckets;
         let buckets = buckets as usize;
-        let mut words = read_words(&mut reader, &mut digest, buckets, CHUNK_WORDS, 0, whole)?;
+        let mut words = read_words(&mut reader, &mut digest, buckets, CHUNK_WORDS, whole)?;
         check_table(&mut reader, digest, whole)?;
         let more = complete(base, &mut words)?;
-        let occupied: usize = words.iter().map(|&word| word::occupied(word)).sum();
-        // What a remove of an absent key has taken may have been a doubled slot.
-        let doubled = doubled.saturating_add(more as u64).min(occupied as u64);
+        let doubled = usize::try_from(doubled).unwrap_or(usize::MAX);
         let reserved = self.kind.reserved;
-        let table = Table::from_words(base, &words, doubled as usize, reserved)
+        let table = Table::from_words(base, &words, doubled.saturating_add(more), reserved)
             .map_err(|_| LoadError::OutOfMemory { buckets })?;
         Ok(GrowingCuckooFilter {
             table,

@@ -127,9 +127,11 @@ impl Table {
             table.words.set(bucket, word);
         }
         let occupied: usize = words.iter().map(|&word| word::occupied(word)).sum();
+        // What a remove of an absent key has taken may have been a doubled slot.
+        let doubled = doubled.min(occupied);
         table.buckets = AtomicU64::new(words.len() as u64);
         table.doubled = AtomicU64::new(doubled as u64);
-        table.length = Length::starting_at(occupied.saturating_sub(doubled));
+        table.length = Length::starting_at(occupied - doubled);
         Ok(table)
     }
 
@@ -675,9 +677,8 @@ impl snapshot::Table for Table {
     }
 
     fn freeze(&self, bucket: usize) -> Option<u64> {
-        let buckets = self.buckets();
         // Without memory for it, nobody has made it.
-        if bucket >= buckets && self.words.grow_to(bucket + 1).is_err() {
+        if bucket >= self.buckets() && self.words.grow_to(bucket + 1).is_err() {
             return Some(0);
         }
         let word = self.words.load(bucket);
@@ -701,8 +702,7 @@ impl snapshot::Table for Table {
     fn each_affected(&self, entry: &Entry, mut each: impl FnMut(usize)) {
         let bucket = entry.index;
         let slots = |word: u64| (0..SLOTS).map(move |slot| word::slot(word, slot));
-        let differ = word::is_splitting(entry.new) || entry.expected != entry.new;
-        if differ {
+        if entry.expected != entry.new {
             each(bucket);
         }
         let level = self.base + word::level(entry.expected);

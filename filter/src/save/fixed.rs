@@ -150,7 +150,7 @@ impl Header {
     ) -> Result<(Buckets<SLOTS, BITS>, usize), LoadError> {
         let buckets = self.buckets as usize;
         let (_, mut digest) = self.to_bytes();
-        let words = read_words(&mut reader, &mut digest, buckets, room, 0, self.bytes())?;
+        let words = read_words(&mut reader, &mut digest, buckets, room, self.bytes())?;
         check_table(&mut reader, digest, self.bytes())?;
         let copies = count::<SLOTS, BITS>(&words)?;
         Ok((Buckets::from_words(words), copies))

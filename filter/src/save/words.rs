@@ -100,13 +100,12 @@ pub(crate) fn write_words(
 
 /// Reads this many words of a saved filter that is `whole` bytes long, and adds them to the
 /// checksum. `room` is the number of words for which memory may be requested before any have
-/// arrived, and `more` the number of words that are to be added afterwards.
+/// arrived.
 pub(crate) fn read_words(
     reader: &mut impl Read,
     digest: &mut Sum,
     number: usize,
     room: usize,
-    more: usize,
     whole: u64,
 ) -> Result<Vec<u64>, LoadError> {
     let mut words: Vec<u64> = Vec::new();
@@ -116,9 +115,8 @@ pub(crate) fn read_words(
         if words.len() == words.capacity() {
             // As much again as has arrived.
             let next = words.len().max(room);
-            let last = next >= missing;
             words
-                .try_reserve_exact(if last { missing + more } else { next })
+                .try_reserve_exact(next.min(missing))
                 .map_err(|_| LoadError::OutOfMemory { buckets: number })?;
         }
         let arriving = missing.min(words.capacity() - words.len());
