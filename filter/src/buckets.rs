@@ -28,20 +28,29 @@ pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
     /// in ascending order.
     fn commit(&self, entries: &[Entry]) -> bool;
 
-    /// Shifts every fingerprint of the chain one step on and puts `fingerprint` into the slot of
+    /// Returns what a slot of this word holds, all of which moves with its fingerprint.
+    fn held(word: u64, slot: usize) -> u64 {
+        Layout::<SLOTS, BITS>::fingerprint(word, slot)
+    }
+
+    /// Returns the word with this in a slot, whatever was there, and the timestamp advanced.
+    fn place(word: u64, slot: usize, held: u64) -> u64 {
+        Layout::<SLOTS, BITS>::place(word, slot, held)
+    }
+
+    /// Shifts what the slots of the chain hold one step on and puts `arriving` into the slot of
     /// the first step, all at one moment, provided that no bucket of the chain has changed since
     /// the search read it and each bucket of `unchanged` still holds this word.
-    fn shift(&self, chain: &[Step], fingerprint: u64, unchanged: &[(usize, u64)]) -> bool {
-        let mut arriving = fingerprint;
+    fn shift(&self, chain: &[Step], mut arriving: u64, unchanged: &[(usize, u64)]) -> bool {
         let mut entries: ArrayVec<Entry, { WordArray::MAX_ENTRIES }> = chain
             .iter()
             .map(|step| {
-                let leaving = Layout::<SLOTS, BITS>::fingerprint(step.word, step.slot);
+                let leaving = Self::held(step.word, step.slot);
                 let placed = std::mem::replace(&mut arriving, leaving);
                 Entry {
                     index: step.bucket,
                     expected: step.word,
-                    new: Layout::<SLOTS, BITS>::place(step.word, step.slot, placed),
+                    new: Self::place(step.word, step.slot, placed),
                 }
             })
             .collect();

@@ -167,22 +167,7 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<Layout<SLOTS, BITS>, S> {
     /// [`BuildError`] when the size is missing, 0 buckets or too large, when the layout is not
     /// dependable and a capacity was asked for, or when there is not enough memory.
     pub fn build(self) -> Result<CuckooFilter<SLOTS, BITS, S>, BuildError> {
-        let buckets = match self.size.ok_or(BuildError::NoSize)? {
-            Size::Buckets(0) => return Err(BuildError::ZeroSize),
-            Size::Keys(_) if !Layout::<SLOTS, BITS>::DEPENDABLE => {
-                return Err(BuildError::Undependable {
-                    slots: SLOTS,
-                    bits: BITS,
-                });
-            }
-            Size::Keys(keys) => buckets_for::<SLOTS, BITS>(keys),
-            Size::Buckets(buckets) => buckets,
-        };
-        if buckets > MAX_BUCKETS {
-            return Err(BuildError::TooLarge { buckets });
-        }
-        let buckets = Buckets::try_new(Geometry::new(buckets))
-            .map_err(|OutOfMemory { len: buckets }| BuildError::OutOfMemory { buckets })?;
+        let buckets = table_of(self.size)?;
         Ok(CuckooFilter::of(buckets, 0, self.hasher))
     }
 }
@@ -215,8 +200,13 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Builder<Layout<SLOTS
     /// When the hasher panics.
     pub fn from_bytes(self, bytes: &[u8]) -> Result<CuckooFilter<SLOTS, BITS, S>, LoadError> {
         let mut rest = bytes;
-        let (buckets, copies) = Header::of(&mut rest)?.read_all(rest, &self.hasher)?;
-        Ok(CuckooFilter::of(buckets, copies, self.hasher))
+        let header = Header::of::<Layout<SLOTS, BITS>>(&mut rest)?;
+        let (words, copies) = header.read_all::<Layout<SLOTS, BITS>>(rest, &self.hasher)?;
+        Ok(CuckooFilter::of(
+            Buckets::from_words(words),
+            copies,
+            self.hasher,
+        ))
     }
 
     /// Loads a filter as [`from_bytes`](Self::from_bytes) does, but from a reader such as a file. `reader`
@@ -234,8 +224,22 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Builder<Layout<SLOTS
         self,
         mut reader: impl Read,
     ) -> Result<CuckooFilter<SLOTS, BITS, S>, LoadError> {
-        let (buckets, copies) = Header::of(&mut reader)?.read_rest(reader, &self.hasher)?;
-        Ok(CuckooFilter::of(buckets, copies, self.hasher))
+        let header = Header::of::<Layout<SLOTS, BITS>>(&mut reader)?;
+        self.read_after(header, reader)
+    }
+
+    /// Loads the rest of the filter of this header.
+    pub(crate) fn read_after(
+        self,
+        header: Header,
+        reader: impl Read,
+    ) -> Result<CuckooFilter<SLOTS, BITS, S>, LoadError> {
+        let (words, copies) = header.read_rest::<Layout<SLOTS, BITS>>(reader, &self.hasher)?;
+        Ok(CuckooFilter::of(
+            Buckets::from_words(words),
+            copies,
+            self.hasher,
+        ))
     }
 }
 
@@ -268,6 +272,28 @@ impl<S> CuckooFilter<4, 12, Mixed<S>> {
     pub fn with_capacity_and_hasher(n: usize, hasher: S) -> Self {
         built(CuckooFilter::builder().capacity(n).hasher(hasher).build())
     }
+}
+
+/// Makes a table of this size.
+pub(crate) fn table_of<const SLOTS: usize, const BITS: usize>(
+    size: Option<Size>,
+) -> Result<Buckets<SLOTS, BITS>, BuildError> {
+    let buckets = match size.ok_or(BuildError::NoSize)? {
+        Size::Buckets(0) => return Err(BuildError::ZeroSize),
+        Size::Keys(_) if !Layout::<SLOTS, BITS>::DEPENDABLE => {
+            return Err(BuildError::Undependable {
+                slots: SLOTS,
+                bits: BITS,
+            });
+        }
+        Size::Keys(keys) => buckets_for::<SLOTS, BITS>(keys),
+        Size::Buckets(buckets) => buckets,
+    };
+    if buckets > MAX_BUCKETS {
+        return Err(BuildError::TooLarge { buckets });
+    }
+    Buckets::try_new(Geometry::new(buckets))
+        .map_err(|OutOfMemory { len: buckets }| BuildError::OutOfMemory { buckets })
 }
 
 /// Returns the number of buckets that `keys` distinct keys need.

@@ -90,14 +90,14 @@ macro_rules! dyn_filter {
             /// # Errors
             /// [`LoadError`].
             pub fn from_bytes(self, bytes: &[u8]) -> Result<DynCuckooFilter<S>, LoadError> {
-                let Header { slots, bits, .. } = Header::of(bytes)?;
+                let Header { slots, bits, .. } = Header::of::<Layout<4, 12>>(bytes)?;
                 $(
                     if (slots, bits) == ($slots, $bits) && self.allows::<$slots, $bits>() {
                         let builder = self.of_kind(Layout::<$slots, $bits>);
                         return builder.from_bytes(bytes).map(DynCuckooFilter::from);
                     }
                 )+
-                Err(LoadError::Layout { slots, bits })
+                Err(LoadError::Layout { slots, bits, ages: 0 })
             }
 
             /// [`Builder::read_from`].
@@ -105,16 +105,15 @@ macro_rules! dyn_filter {
             /// # Errors
             /// [`LoadError`].
             pub fn read_from(self, mut reader: impl Read) -> Result<DynCuckooFilter<S>, LoadError> {
-                let header = Header::of(&mut reader)?;
+                let header = Header::of::<Layout<4, 12>>(&mut reader)?;
                 let Header { slots, bits, .. } = header;
                 $(
                     if (slots, bits) == ($slots, $bits) && self.allows::<$slots, $bits>() {
-                        let (buckets, copies) = header.read_rest(reader, &self.hasher)?;
-                        let filter = CuckooFilter::<$slots, $bits, S>::of(buckets, copies, self.hasher);
-                        return Ok(DynCuckooFilter::from(filter));
+                        let builder = self.of_kind(Layout::<$slots, $bits>);
+                        return builder.read_after(header, reader).map(DynCuckooFilter::from);
                     }
                 )+
-                Err(LoadError::Layout { slots, bits })
+                Err(LoadError::Layout { slots, bits, ages: 0 })
             }
         }
 

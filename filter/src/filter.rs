@@ -71,9 +71,9 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
 
     /// The table as inserts and removes see it.
     #[inline]
-    fn table(&self) -> Watched<'_, SLOTS, BITS> {
+    fn table(&self) -> Watched<'_, Buckets<SLOTS, BITS>> {
         Watched {
-            buckets: &self.buckets,
+            table: &self.buckets,
             snapshots: &self.snapshots,
         }
     }
@@ -151,13 +151,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
         S: Clone,
     {
         let snapshot = self.snapshot()?;
-        let mut words = Vec::new();
-        let buckets = snapshot.buckets();
-        words
-            .try_reserve_exact(buckets)
-            .map_err(|_| SnapshotError::OutOfMemory { buckets })?;
-        let mut copies = 0;
-        words.extend(snapshot.inspect(|&word| copies += Layout::<SLOTS, BITS>::occupied(word)));
+        let (words, copies) = snapshot.words(Layout::<SLOTS, BITS>::occupied)?;
         Ok(CuckooFilter::of(
             Buckets::from_words(words),
             copies,
@@ -262,10 +256,18 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
     }
 
     fn write_to(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
-        Ok(fixed::write(self.snapshot()?, &self.hasher, writer)?)
+        let snapshot = self.snapshot()?;
+        let buckets = snapshot.buckets();
+        Ok(fixed::write::<Layout<SLOTS, BITS>>(
+            buckets,
+            snapshot,
+            &self.hasher,
+            writer,
+        )?)
     }
 
     fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
-        fixed::to_bytes(self.snapshot()?, &self.hasher)
+        let snapshot = self.snapshot()?;
+        fixed::to_bytes::<Layout<SLOTS, BITS>>(snapshot.buckets(), snapshot, &self.hasher)
     }
 }

@@ -195,6 +195,7 @@ mod batch;
 mod buckets;
 mod builder;
 mod dyn_filter;
+pub mod expiring;
 mod filter;
 pub mod growing;
 pub mod hashing;
@@ -215,6 +216,7 @@ mod update;
 
 pub use builder::{BuildError, Builder};
 pub use dyn_filter::{DynBuildError, DynBuilder, DynCuckooFilter, Rate};
+pub use expiring::ExpiringCuckooFilter;
 pub use filter::CuckooFilter;
 pub use growing::GrowingCuckooFilter;
 pub use hashing::FixedState;

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use crate::builder::Builder;
 use crate::dyn_filter::{DynCuckooFilter, Rate};
+use crate::expiring::{Ages, ExpiringCuckooFilter};
 use crate::filter::CuckooFilter;
 use crate::growing::{Growing, GrowingCuckooFilter};
 use crate::insert_error::InsertError;
@@ -173,6 +174,9 @@ macro_rules! methods {
 methods! {
     (const SLOTS: usize, const BITS: usize,) CuckooFilter<SLOTS, BITS, S>, built by Builder<Layout<SLOTS, BITS>, S>,
         by default CuckooFilter::builder() => CuckooFilter;
+    (const SLOTS: usize, const BITS: usize, const AGE_BITS: usize,) ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>,
+        built by Builder<Ages<SLOTS, BITS, AGE_BITS>, S>,
+        by default ExpiringCuckooFilter::builder() => ExpiringCuckooFilter;
     () DynCuckooFilter<S>, built by Builder<Rate, S>,
         by default CuckooFilter::builder().false_positive_rate(1.0) => DynCuckooFilter;
     () GrowingCuckooFilter<S>, built by Builder<Growing, S>,

@@ -12,6 +12,7 @@ use serde::{de, ser};
 
 use crate::builder::Builder;
 use crate::dyn_filter::DynCuckooFilter;
+use crate::expiring::{Ages, ExpiringCuckooFilter};
 use crate::filter::CuckooFilter;
 use crate::growing::GrowingCuckooFilter;
 use crate::layout::Layout;
@@ -61,6 +62,11 @@ serialized!(
     CuckooFilter<SLOTS, BITS, S>,
     [const SLOTS: usize, const BITS: usize,],
     |hasher, bytes| Builder::new(Layout).unmixed_hasher(hasher).from_bytes(bytes)
+);
+serialized!(
+    ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>,
+    [const SLOTS: usize, const BITS: usize, const AGE_BITS: usize,],
+    |hasher, bytes| Builder::new(Ages).unmixed_hasher(hasher).from_bytes(bytes)
 );
 serialized!(DynCuckooFilter<S>, [], |hasher, bytes| {
     let builder = CuckooFilter::builder().unmixed_hasher(hasher);

@@ -135,11 +135,8 @@ impl<const SLOTS: usize, const BITS: usize> Table for Buckets<SLOTS, BITS> {
         frozen.then(|| Layout::<SLOTS, BITS>::slots(word))
     }
 
-    fn each_affected(&self, entry: &Entry, mut each: impl FnMut(usize)) {
-        for fingerprint in different::<SLOTS, BITS>(entry.expected, entry.new) {
-            each(entry.index);
-            each(self.geometry().other(fingerprint, entry.index));
-        }
+    fn each_affected(&self, entry: &Entry, each: impl FnMut(usize)) {
+        each_different(self, entry, each);
     }
 }
 
@@ -241,42 +238,49 @@ impl Snapshots {
     }
 }
 
-/// Returns the fingerprints whose numbers differ between two words of a bucket, some of them more
+/// Calls `each` for the bucket of this change, and for the other bucket of each fingerprint whose copies
+/// differ in number, or in what is held with them, before and after. It calls it for some of them more
 /// than once.
-fn different<const SLOTS: usize, const BITS: usize>(
-    former: u64,
-    word: u64,
-) -> impl Iterator<Item = u64> {
-    let in_slots =
-        |word| (0..SLOTS).map(move |slot| Layout::<SLOTS, BITS>::fingerprint(word, slot));
-    let count = Layout::<SLOTS, BITS>::count;
-    in_slots(former)
-        .chain(in_slots(word))
-        .filter(move |&fingerprint| fingerprint != 0)
-        .filter(move |&fingerprint| count(former, fingerprint) != count(word, fingerprint))
+pub(crate) fn each_different<const SLOTS: usize, const BITS: usize, T: BucketTable<SLOTS, BITS>>(
+    table: &T,
+    entry: &Entry,
+    mut each: impl FnMut(usize),
+) {
+    let slots = |word| (0..SLOTS).map(move |slot| (T::held(word, slot), word, slot));
+    let count = |word, held| slots(word).filter(|&(other, ..)| other == held).count();
+    for (held, word, slot) in slots(entry.expected).chain(slots(entry.new)) {
+        let fingerprint = Layout::<SLOTS, BITS>::fingerprint(word, slot);
+        if fingerprint != 0 && count(entry.expected, held) != count(entry.new, held) {
+            each(entry.index);
+            each(table.geometry().other(fingerprint, entry.index));
+        }
+    }
 }
 
 /// A table whose updates keep what snapshots need.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Watched<'a, const SLOTS: usize, const BITS: usize> {
-    pub(crate) buckets: &'a Buckets<SLOTS, BITS>,
+pub(crate) struct Watched<'a, T> {
+    pub(crate) table: &'a T,
     pub(crate) snapshots: &'a Snapshots,
 }
 
-impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS> for Watched<'_, SLOTS, BITS> {
+impl<const SLOTS: usize, const BITS: usize, T> BucketTable<SLOTS, BITS> for Watched<'_, T>
+where
+    T: BucketTable<SLOTS, BITS> + Table,
+{
     #[inline]
     fn geometry(&self) -> &Geometry<SLOTS, BITS> {
-        self.buckets.geometry()
+        self.table.geometry()
     }
 
     #[inline]
     fn read(&self, bucket: usize) -> u64 {
-        self.buckets.read(bucket)
+        self.table.read(bucket)
     }
 
     #[inline]
     fn read_all<const N: usize>(&self, buckets: [usize; N]) -> [u64; N] {
-        self.buckets.read_all(buckets)
+        self.table.read_all(buckets)
     }
 
     #[inline]
@@ -286,13 +290,21 @@ impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS> for Watched
             expected: current,
             new,
         };
-        self.snapshots.keep_before(self.buckets, &[entry]);
-        self.buckets.replace(bucket, current, new)
+        self.snapshots.keep_before(self.table, &[entry]);
+        self.table.replace(bucket, current, new)
     }
 
     fn commit(&self, entries: &[Entry]) -> bool {
-        self.snapshots.keep_before(self.buckets, entries);
-        self.buckets.commit(entries)
+        self.snapshots.keep_before(self.table, entries);
+        self.table.commit(entries)
+    }
+
+    fn held(word: u64, slot: usize) -> u64 {
+        T::held(word, slot)
+    }
+
+    fn place(word: u64, slot: usize, held: u64) -> u64 {
+        T::place(word, slot, held)
     }
 }
 
@@ -355,6 +367,20 @@ impl<'a, T: Table> Snapshot<'a, T> {
     /// Returns the number of buckets that it returns.
     pub(crate) fn buckets(&self) -> usize {
         self.buckets
+    }
+
+    /// Returns all of them, and the sum of their numbers of copies.
+    pub(crate) fn words(
+        self,
+        copies: impl Fn(u64) -> usize,
+    ) -> Result<(Vec<u64>, usize), SnapshotError> {
+        let (mut words, mut sum) = (Vec::new(), 0);
+        let buckets = self.buckets;
+        words
+            .try_reserve_exact(buckets)
+            .map_err(|_| SnapshotError::OutOfMemory { buckets })?;
+        words.extend(self.inspect(|&word| sum += copies(word)));
+        Ok((words, sum))
     }
 }
 

@@ -266,7 +266,6 @@ pub trait Filter {
     /// # Errors
     /// As [`insert_unique_hash`](Self::insert_unique_hash).
     #[doc(alias = "test_and_add")]
-    #[doc(alias = "insert_if_absent")]
     #[inline]
     fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError>
     where

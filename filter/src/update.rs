@@ -53,11 +53,11 @@ pub(crate) fn insert<const SLOTS: usize, const BITS: usize>(
 }
 
 /// A bucket, and its word.
-type Root = (usize, u64);
+pub(crate) type Root = (usize, u64);
 
 /// Both buckets of a location with their words, the first one read first.
 #[inline]
-fn roots<const SLOTS: usize, const BITS: usize>(
+pub(crate) fn roots<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
 ) -> [Root; 2] {
@@ -67,7 +67,9 @@ fn roots<const SLOTS: usize, const BITS: usize>(
 
 /// Returns the emptier bucket; `None` if neither has room. (If both are alike, either would do.)
 #[inline]
-fn roomier<const SLOTS: usize, const BITS: usize>([first, second]: [Root; 2]) -> Option<Root> {
+pub(crate) fn roomier<const SLOTS: usize, const BITS: usize>(
+    [first, second]: [Root; 2],
+) -> Option<Root> {
     let [room, more] = [first, second].map(|(_, word)| Layout::<SLOTS, BITS>::room(word));
     let root = select_unpredictable(more > room, second, first);
     (room | more != 0).then_some(root)

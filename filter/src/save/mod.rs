@@ -7,12 +7,18 @@
 //! | 0 | 8 | `cuckoof` and a line feed |
 //! | 8 | 4 | version of this format: 3 |
 //! | 12 | 2 | slots of a bucket, s |
-//! | 14 | 2 | bits of a fingerprint, b |
+//! | 14 | 1 | bits of a fingerprint, b |
+//! | 15 | 1 | 0 |
 //! | 16 | 8 | number of buckets, at least 1 |
 //! | 24 | 8 | a digest of the hashes of known keys, which identifies the [hasher](#hashers) |
 //! | 32 | 8 | checksum of the preceding 32 bytes |
 //! | 40 | 8 × buckets | a number for each bucket: slot i is in bits i × b to i × b + b − 1, and 0 there says that it is empty; all bits from s × b on are 0 |
 //! | then | 8 | checksum of all preceding bytes except the first checksum |
+//!
+//! A filter that forgets ([`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter)) begins with `cuckooe`
+//! instead, and has the bits of an age, a, at offset 15. Bits s × b + i × a to s × b + i × a + a − 1 of
+//! a bucket's number say how many periods ago the key in slot i was inserted or renewed (0 if the slot
+//! is empty). The number of the period follows the buckets, in 8 bytes.
 //!
 //! The checksums are CRC-64/XZ. They detect every single flipped bit and every error within 64
 //! consecutive bits; of all other errors, all but one in 2^64. They protect against accidents, not
@@ -124,14 +130,21 @@ pub enum LoadError {
     },
     /// The saved filter has another layout than the one asked for.
     #[error(
-        "the saved filter has {slots} slots of {bits} bits per bucket, not the layout asked for: load it \
-         with CuckooFilter::builder().layout::<{slots}, {bits}>()"
+        "the saved filter has {slots} slots of {bits} bits per bucket{}, not the layout asked for: load it \
+         with {}",
+        match ages { 0 => String::new(), _ => format!(", and ages of {ages} bits") },
+        match ages {
+            0 => format!("CuckooFilter::builder().layout::<{slots}, {bits}>()"),
+            _ => format!("ExpiringCuckooFilter::builder().ages::<{slots}, {bits}, {ages}>()"),
+        }
     )]
     Layout {
         /// Slots of a bucket in the saved filter.
         slots: u16,
         /// Bits of a fingerprint in the saved filter.
-        bits: u16,
+        bits: u8,
+        /// Bits of an age there, or 0 if it has none.
+        ages: u8,
     },
     /// The keys were hashed by another hasher, or by one with other seeds, or on a machine where it
     /// gives other results ([`save`](crate::save#hashers)).

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use crc::{CRC_64_XZ, Crc, Digest, Table};
 
 use super::LoadError;
-use crate::layout::Layout;
+use super::fixed::Saved;
 
 pub(crate) const CHECKSUM_BYTES: usize = 8;
 
@@ -38,6 +38,15 @@ pub(crate) const FIXED: Kind = Kind {
     ],
 };
 
+pub(crate) const EXPIRING: Kind = Kind {
+    magic: *b"cuckooe\n",
+    version: 3,
+    described: [
+        "filter that forgets",
+        "ExpiringCuckooFilter, with ExpiringCuckooFilter::builder()",
+    ],
+};
+
 pub(crate) const GROWING: Kind = Kind {
     magic: *b"cuckoog\n",
     version: 3,
@@ -59,7 +68,7 @@ pub(crate) fn read_start<const N: usize>(
     for end in 1..=8 {
         read_exact(reader, &mut bytes[end - 1..end], shortest)?;
         let begins = |kind: &&Kind| kind.magic.starts_with(&bytes[..end]);
-        let Some(found) = [&FIXED, &GROWING].into_iter().find(begins) else {
+        let Some(found) = [&FIXED, &EXPIRING, &GROWING].into_iter().find(begins) else {
             return Err(LoadError::NotAFilter);
         };
         if end == 8 && found.magic != kind.magic {
@@ -148,16 +157,14 @@ pub(crate) fn check(digest: &Sum, checksum: &[u8], part: &'static str) -> Result
     Ok(())
 }
 
-/// Returns the number of copies in these words, if all of them can be words of a table.
-pub(crate) fn count<const SLOTS: usize, const BITS: usize>(
-    words: &[u64],
-) -> Result<usize, LoadError> {
+/// Returns the number of copies in these words, if a bucket can be saved as each of them.
+pub(crate) fn count<L: Saved>(words: &[u64]) -> Result<usize, LoadError> {
     let mut found = 0;
     for (bucket, &word) in words.iter().enumerate() {
-        if Layout::<SLOTS, BITS>::slots(word) != word {
+        if !L::is_possible(word) {
             return Err(LoadError::Bucket { bucket, word });
         }
-        found += Layout::<SLOTS, BITS>::occupied(word);
+        found += L::copies(word);
     }
     Ok(found)
 }

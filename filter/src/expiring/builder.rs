@@ -1,0 +1,74 @@
+//! Building an expiring filter.
+
+use super::table::Aged;
+use super::{Ages, ExpiringCuckooFilter};
+use crate::builder::{BuildError, Builder, built, table_of};
+use crate::hashing::{FixedState, Mixed};
+
+/// Builds an [`ExpiringCuckooFilter`]; see [`ExpiringCuckooFilter::builder`].
+pub type ExpiringBuilder<S = FixedState> = Builder<Ages<4, 12, 2>, S>;
+
+impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
+    Builder<Ages<SLOTS, BITS, AGE_BITS>, S>
+{
+    /// Sets another division of a bucket: slots, bits of a fingerprint, bits of an age. A window has
+    /// 2^`AGE_BITS2` − 1 periods: with 3 bits of age seven, so the window is kept to a seventh.
+    /// Which divisions exist is checked at compile time ([`Ages`]).
+    ///
+    /// ```
+    /// use filter::ExpiringCuckooFilter;
+    ///
+    /// let builder = ExpiringCuckooFilter::builder().ages::<4, 11, 3>();
+    /// let seen = builder.capacity(1_000).build()?;
+    /// seen.insert("key")?;
+    /// for _ in 0..7 {
+    ///     assert!(seen.contains("key"));
+    ///     seen.advance()?;
+    /// }
+    /// assert!(!seen.contains("key"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn ages<const SLOTS2: usize, const BITS2: usize, const AGE_BITS2: usize>(
+        self,
+    ) -> Builder<Ages<SLOTS2, BITS2, AGE_BITS2>, S> {
+        self.of_kind(Ages)
+    }
+
+    /// Builds the filter. Its [`capacity`](Builder::capacity) is the number of keys that are remembered
+    /// at once: those of a window, and of one period more if keys are to be inserted while
+    /// [`advance`](ExpiringCuckooFilter::advance) forgets the oldest ones.
+    ///
+    /// # Errors
+    /// As [`Builder::build`](crate::Builder::build) of a fixed-size filter.
+    pub fn build(self) -> Result<ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>, BuildError> {
+        let table = Aged::new(table_of(self.size)?);
+        Ok(ExpiringCuckooFilter::of(table, 0, self.hasher))
+    }
+}
+
+impl ExpiringCuckooFilter {
+    /// Builds a filter with room for `n` distinct keys in a window, in the default division and with
+    /// the default hasher.
+    ///
+    /// # Panics
+    /// As [`CuckooFilter::with_capacity`](crate::CuckooFilter::with_capacity).
+    pub fn with_capacity(n: usize) -> ExpiringCuckooFilter {
+        built(ExpiringCuckooFilter::builder().capacity(n).build())
+    }
+
+    /// Starts building a filter.
+    pub fn builder() -> ExpiringBuilder {
+        Builder::new(Ages)
+    }
+}
+
+impl<S> ExpiringCuckooFilter<4, 12, 2, Mixed<S>> {
+    /// [`with_capacity`](ExpiringCuckooFilter::with_capacity), with this [`hasher`](Builder::hasher).
+    ///
+    /// # Panics
+    /// As `with_capacity`.
+    pub fn with_capacity_and_hasher(n: usize, hasher: S) -> Self {
+        let builder = ExpiringCuckooFilter::builder().capacity(n);
+        built(builder.hasher(hasher).build())
+    }
+}

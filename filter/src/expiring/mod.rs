@@ -1,0 +1,385 @@
+//! A filter that forgets: keys are remembered for a window of time.
+//!
+//! The window is divided into a few *periods*. A key has the age of the period in which it was inserted
+//! or renewed ([`Ages`]), and when a period begins, the keys of the oldest one are forgotten. The
+//! rest is a filter of fixed size; the source of the module `table` has the protocol, and why it is
+//! right.
+
+mod ages;
+mod builder;
+mod saved;
+mod table;
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::hint::black_box;
+use std::io::Write;
+
+use kcas::thread_id::{self, TooManyThreads};
+
+use crate::buckets::BucketTable;
+use crate::hashing::{FixedState, Location};
+use crate::insert_error::InsertError;
+use crate::layout::Layout;
+use crate::length::Length;
+use crate::save::SaveError;
+use crate::save::known_keys::digest_of_known_keys;
+use crate::snapshot::{SnapshotError, Snapshots};
+use crate::traits::{Class, DynKey, Filter, expect_id};
+use crate::{batch, lookup, update};
+
+pub use ages::Ages;
+pub use builder::ExpiringBuilder;
+use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, begin, insert, sweep};
+
+/// A [`CuckooFilter`](crate::CuckooFilter) that forgets: it answers "was this key inserted within the
+/// last hour?" (or any other window of time).
+///
+/// A window consists of [`PERIODS`](Ages::PERIODS) periods, three unless another division is chosen.
+/// [`advance`](Self::advance) begins a new period, and forgets what was inserted that many periods ago.
+/// Nothing else need be called, and no thread works behind the scenes. The filter has no clock:
+/// whoever calls `advance` says when a period is over.
+///
+/// ```
+/// use filter::ExpiringCuckooFilter;
+///
+/// let seen = ExpiringCuckooFilter::with_capacity(1_000_000);
+/// assert!(seen.insert_unique("request 7")?); // new
+/// assert!(!seen.insert_unique("request 7")?); // there, and renewed
+/// for _ in 0..3 {
+///     assert!(seen.contains("request 7"));
+///     seen.advance()?;
+/// }
+/// assert!(!seen.contains("request 7")); // three periods later, it is forgotten
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// With a clock: say `seen.advance_to(started.elapsed().as_secs() / 1_200)` now and then, from any
+/// thread or from all of them, and the window is an hour of three periods of 20 minutes
+/// ([`advance_to`](Self::advance_to); [`recipes`](crate::recipes) has a program).
+///
+/// **It is a set**: a class of keys ([`Class`]) has one copy at most. [`insert`](Self::insert) and
+/// [`insert_unique`](Self::insert_unique) renew the key if it is there;
+/// [`insert_if_absent`](Self::insert_if_absent) leaves its age as it is. Of several threads that insert
+/// the same new key, exactly one is told that it is new.
+///
+/// **How long a key is remembered.** Until `advance` has been called [`PERIODS`](Ages::PERIODS)
+/// times since the call began that inserted or renewed it last: with three periods, between two and
+/// three periods long, as a key may come at the end of its first one. When the last of those calls
+/// returns, the key is forgotten, unless it is taken for another one.
+///
+/// **What it costs.** Four slots of 12 bits, each with an age of 2 bits: as many bits a key as a
+/// filter of fixed size, and the same error rate, one absent key in 512 at most. A lookup is the lookup
+/// of a filter of fixed size. An insert is an
+/// [`insert_unique`](crate::CuckooFilter::insert_unique) there. `advance` takes one exchange for each
+/// bucket, some milliseconds for a million keys; and all pages of the table are then in memory.
+///
+/// Inserts, removes, lookups and counts are linearizable and lock-free, while others advance as well.
+/// Each key is forgotten at one moment of the call that forgets it, and not all at the same one.
+/// A thread that stops in `advance` stops nobody: the next call finishes what it has begun.
+///
+/// **Removing** is as in any filter without copies of its own for each key: it takes the copy of the
+/// class, so other keys that were inserted as the same class are missing then.
+///
+/// **Timestamps** have 7 bits in the default division, as in the layout 4×14: what that means is said
+/// at [`layout`](crate::layout#when-a-timestamp-wraps). Each `advance` counts as one addition to
+/// every bucket.
+pub struct ExpiringCuckooFilter<
+    const SLOTS: usize = 4,
+    const BITS: usize = 12,
+    const AGE_BITS: usize = 2,
+    S = FixedState,
+> {
+    table: Aged<SLOTS, BITS, AGE_BITS>,
+    length: Length,
+    snapshots: Snapshots,
+    hasher: S,
+}
+
+/// One line with the division, the size, the period and the memory.
+impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S> fmt::Debug
+    for ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExpiringCuckooFilter")
+            .field("slots", &SLOTS)
+            .field("bits", &BITS)
+            .field("age_bits", &AGE_BITS)
+            .field("buckets", &self.table.geometry().buckets())
+            .field("period", &self.period())
+            .field("len", &self.length.sum())
+            .field("memory_bytes", &self.occupied_bytes())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
+    ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
+{
+    fn of(table: Aged<SLOTS, BITS, AGE_BITS>, copies: usize, hasher: S) -> Self {
+        ExpiringCuckooFilter {
+            table,
+            length: Length::starting_at(copies),
+            snapshots: Snapshots::new(),
+            hasher,
+        }
+    }
+
+    #[inline]
+    fn watched(&self) -> WatchedAged<'_, SLOTS, BITS, AGE_BITS> {
+        WatchedAged {
+            table: &self.table,
+            snapshots: &self.snapshots,
+        }
+    }
+
+    #[inline]
+    fn locate(&self, hash: u64) -> Location {
+        self.table.geometry().locate(hash)
+    }
+
+    fn occupied_bytes(&self) -> usize {
+        let table = self.table.geometry().buckets() * size_of::<u64>();
+        table + self.length.memory_bytes() + size_of::<Self>()
+    }
+
+    /// Returns the number of the present period: 0 in a new filter. Wait-free.
+    pub fn period(&self) -> u64 {
+        self.table.clock().period
+    }
+
+    /// Begins a period, and forgets what was inserted or renewed [`PERIODS`](Ages::PERIODS) periods ago;
+    /// returns the number of the new period. Each call begins one, also when several threads call.
+    ///
+    /// **Time.** One exchange for each bucket, some 10 ns each, of which others do the same part if
+    /// they advance as well. If a call stopped before it had swept the table, twice that: this one
+    /// finishes it first. (An exchange is tried again if another thread has changed the bucket, or the
+    /// call begins again if another thread has begun a period.) It allocates nothing.
+    ///
+    /// Progress: lock-free. Linearization point of the period: an exchange of the clock, after which
+    /// inserts have the new age; each key is forgotten by an exchange of its bucket, later in the call.
+    ///
+    /// # Errors
+    /// [`TooManyThreads`]; nothing has changed.
+    ///
+    /// # Panics
+    /// After 2^43 periods.
+    #[doc(alias = "tick")]
+    #[doc(alias = "expire")]
+    pub fn advance(&self) -> Result<u64, TooManyThreads> {
+        loop {
+            let swept = self.sweep()?;
+            if self.begin(swept, swept.period + 1) {
+                self.sweep()?;
+                return Ok(swept.period + 1);
+            }
+        }
+    }
+
+    /// Begins periods until the present one has this number; does nothing if it has, or a greater one. So
+    /// any number of threads may call it with the time divided by the length of a period, as often as they
+    /// like: most calls load one word.
+    ///
+    /// After a pause of many periods it begins no more than twice as many as the window has, and the last
+    /// one has the right number.
+    ///
+    /// ```
+    /// let seen = filter::ExpiringCuckooFilter::with_capacity(1_000);
+    /// seen.advance_to(1_000_000)?; // such as minutes since 1970
+    /// seen.insert("key")?;
+    /// seen.advance_to(1_000_002)?;
+    /// assert!(seen.contains("key"));
+    /// seen.advance_to(1_000_003)?;
+    /// assert!(!seen.contains("key"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// Time, progress and linearization points are those of as many calls of [`advance`](Self::advance).
+    ///
+    /// # Errors
+    /// [`TooManyThreads`]; some periods may have begun.
+    ///
+    /// # Panics
+    /// When `period` is 2^43 or more.
+    pub fn advance_to(&self, period: u64) -> Result<(), TooManyThreads> {
+        assert!(period <= MAX_PERIOD, "there is no period {period}");
+        let ages = Ages::<SLOTS, BITS, AGE_BITS>::PERIODS + 1;
+        while self.period() < period {
+            let swept = self.sweep()?;
+            let Some(missing @ 1..) = period.checked_sub(swept.period) else {
+                break;
+            };
+            // Whole rounds of ages are left out, and one is not: it forgets everything.
+            let left_out = (missing - 1) / ages * ages;
+            let next = swept.period + 1 + left_out.saturating_sub(ages);
+            self.begin(swept, next);
+        }
+        self.sweep()?;
+        Ok(())
+    }
+
+    /// Finishes the sweep of the present period.
+    fn sweep(&self) -> Result<table::Clock, TooManyThreads> {
+        thread_id::with(|id| {
+            sweep(&self.watched(), |emptied| {
+                self.length
+                    .counter(id)
+                    .change((emptied as u64).wrapping_neg());
+            })
+        })
+    }
+
+    fn begin(&self, swept: table::Clock, period: u64) -> bool {
+        assert!(period <= MAX_PERIOD, "there is no period {period}");
+        begin(&self.table, swept, period)
+    }
+
+    fn insert_at(&self, location: Location, renew: bool) -> Result<bool, InsertError> {
+        thread_id::with(|id| {
+            let counter = self.length.counter(id);
+            Ok(match insert(&self.watched(), location, renew)? {
+                Inserted::New { instead } => {
+                    counter.change(u64::from(!instead));
+                    true
+                }
+                Inserted::There => false,
+            })
+        })?
+    }
+
+    /// Returns the fraction of absent keys about which this filter is wrong when it holds `copies`
+    /// copies: with [`len`](Filter::len) copies, the rate of this moment.
+    pub fn false_positive_rate_with(&self, copies: usize) -> f64 {
+        let slots = self.table.geometry().buckets() * SLOTS;
+        Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE * (copies as f64 / slots as f64).min(1.0)
+    }
+
+    /// Returns a separate filter with the same contents and ages, as
+    /// [`CuckooFilter::try_clone`](crate::CuckooFilter::try_clone) does for a filter without ages: others
+    /// may insert, remove and advance meanwhile. A key's age in the copy is how many periods ago it was
+    /// inserted or renewed at some moment of the call; the copy's period is the one in which the call ends. So
+    /// when a period begins meanwhile, a key may be remembered that much longer in the copy.
+    ///
+    /// Progress, time and memory: as described there.
+    ///
+    /// # Errors
+    /// [`SnapshotError`].
+    #[doc(alias = "clone")]
+    pub fn try_clone(&self) -> Result<Self, SnapshotError>
+    where
+        S: Clone,
+    {
+        let (table, copies) = saved::copy(&self.table, &self.snapshots)?;
+        Ok(Self::of(table, copies, self.hasher.clone()))
+    }
+}
+
+impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHasher>
+    ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
+{
+    /// Returns the class of `key`: this filter cannot tell keys of one class apart.
+    pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
+        self.locate(self.hash(key)).into()
+    }
+
+    /// Inserts a key unless its class is there, whose age then stays as it is; returns whether it was
+    /// inserted. So a key is forgotten a window after it came first, however often it comes again.
+    ///
+    /// Progress and linearization point: as [`insert_unique`](Filter::insert_unique_hash).
+    ///
+    /// # Errors
+    /// [`InsertError`]; nothing was added.
+    pub fn insert_if_absent<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
+        self.insert_at(self.locate(self.hash(key)), false)
+    }
+}
+
+/// A set over classes: `insert` and `insert_unique` renew a key that is there.
+impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHasher> Filter
+    for ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
+{
+    /// Adds a copy of the class, or renews it.
+    fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
+        self.insert_at(self.locate(hash), true).map(drop)
+    }
+
+    /// Adds a copy of the class, and returns true; or renews it.
+    fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
+        self.insert_at(self.locate(hash), true)
+    }
+
+    #[inline(always)]
+    fn contains_hash(&self, hash: u64) -> bool {
+        lookup::contains(&self.table.buckets, self.locate(hash))
+    }
+
+    /// 0 or 1.
+    fn count_hash(&self, hash: u64) -> usize {
+        lookup::count(&self.table.buckets, self.locate(hash))
+    }
+
+    fn remove_hash(&self, hash: u64) -> bool {
+        let location = self.locate(hash);
+        expect_id(thread_id::with(|id| {
+            let counter = self.length.counter(id);
+            let removed = update::remove(&self.watched(), location);
+            counter.change(u64::from(removed).wrapping_neg());
+            removed
+        }))
+    }
+
+    fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        batch::contains(&self.table.buckets, hashes, found);
+    }
+
+    fn fetch(&self, hashes: &[u64], then: &mut dyn FnMut()) {
+        for &hash in hashes {
+            let words = self.table.buckets.words();
+            black_box(lookup::load_both(words, self.locate(hash)));
+        }
+        then();
+    }
+
+    #[inline]
+    fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    fn hash_dyn(&self, key: &dyn DynKey) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    fn hasher_digest(&self) -> u64 {
+        digest_of_known_keys(&self.hasher)
+    }
+
+    fn len(&self) -> usize {
+        self.length.sum()
+    }
+
+    fn capacity(&self) -> usize {
+        self.table.geometry().buckets() * SLOTS
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.occupied_bytes()
+    }
+
+    /// The period stays.
+    fn clear(&mut self) {
+        self.table.buckets.clear();
+        self.length.clear();
+    }
+
+    fn write_to(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
+        saved::write(&self.table, &self.snapshots, &self.hasher, writer)
+    }
+
+    fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
+        saved::to_bytes(&self.table, &self.snapshots, &self.hasher)
+    }
+}

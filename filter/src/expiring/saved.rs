@@ -1,0 +1,129 @@
+//! Copying, saving and loading a filter that forgets.
+
+use std::hash::BuildHasher;
+use std::io::{Read, Write};
+use std::iter;
+
+use super::table::{Aged, MAX_PERIOD};
+use super::{Ages, ExpiringCuckooFilter};
+use crate::builder::Builder;
+use crate::layout::Layout;
+use crate::save::fixed::{self, Header, Saved};
+use crate::save::words::{EXPIRING, Kind};
+use crate::save::{LoadError, SaveError};
+use crate::snapshot::{Snapshot, SnapshotError, Snapshots};
+
+/// A bucket is saved as its slots and how many periods ago each was filled; after the buckets comes the
+/// number of the period.
+impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Saved
+    for Ages<SLOTS, BITS, AGE_BITS>
+{
+    const KIND: &'static Kind = &EXPIRING;
+    const LAYOUT: (usize, usize, usize) = (SLOTS, BITS, AGE_BITS);
+    const MORE: usize = 1;
+
+    fn is_possible(word: u64) -> bool {
+        Self::is_possible(word)
+    }
+
+    fn copies(word: u64) -> usize {
+        Layout::<SLOTS, BITS>::occupied(word)
+    }
+}
+
+/// Copies a table; returns the number of copies in it, too.
+pub(super) fn copy<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>(
+    table: &Aged<SLOTS, BITS, AGE_BITS>,
+    snapshots: &Snapshots,
+) -> Result<(Aged<SLOTS, BITS, AGE_BITS>, usize), SnapshotError> {
+    let snapshot = Snapshot::begin(table, snapshots)?;
+    let (words, copies) = snapshot.words(Layout::<SLOTS, BITS>::occupied)?;
+    // When all has been read: what is remembered is remembered for too long rather than too short.
+    Ok((Aged::of_contents(words, table.clock().period), copies))
+}
+
+/// Returns the number of buckets, and all words that are saved.
+fn words<'a, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>(
+    table: &'a Aged<SLOTS, BITS, AGE_BITS>,
+    snapshots: &'a Snapshots,
+) -> Result<(usize, impl Iterator<Item = u64> + 'a), SnapshotError> {
+    let snapshot = Snapshot::begin(table, snapshots)?;
+    // As in `copy`.
+    let period = iter::once_with(|| table.clock().period);
+    Ok((snapshot.buckets(), snapshot.chain(period)))
+}
+
+/// [`write`]s to memory.
+pub(super) fn to_bytes<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>(
+    table: &Aged<SLOTS, BITS, AGE_BITS>,
+    snapshots: &Snapshots,
+    hasher: &impl BuildHasher,
+) -> Result<Vec<u8>, SnapshotError> {
+    let (buckets, words) = words(table, snapshots)?;
+    fixed::to_bytes::<Ages<SLOTS, BITS, AGE_BITS>>(buckets, words, hasher)
+}
+
+/// Writes the filter of this table and hasher.
+pub(super) fn write<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>(
+    table: &Aged<SLOTS, BITS, AGE_BITS>,
+    snapshots: &Snapshots,
+    hasher: &impl BuildHasher,
+    writer: impl Write,
+) -> Result<(), SaveError> {
+    let (buckets, words) = words(table, snapshots)?;
+    Ok(fixed::write::<Ages<SLOTS, BITS, AGE_BITS>>(
+        buckets, words, hasher, writer,
+    )?)
+}
+
+/// Loading with the division and the hasher of this builder, which must be those that the filter was built
+/// with. The filter has the size and the period with which it was saved, whatever this builder says.
+impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHasher>
+    Builder<Ages<SLOTS, BITS, AGE_BITS>, S>
+{
+    /// As [`Builder::from_bytes`](crate::Builder::from_bytes).
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    ///
+    /// # Panics
+    /// When the hasher panics.
+    pub fn from_bytes(
+        self,
+        bytes: &[u8],
+    ) -> Result<ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>, LoadError> {
+        let mut rest = bytes;
+        let header = Header::of::<Ages<SLOTS, BITS, AGE_BITS>>(&mut rest)?;
+        let words = header.read_all::<Ages<SLOTS, BITS, AGE_BITS>>(rest, &self.hasher)?;
+        self.of_words(words)
+    }
+
+    /// As [`Builder::read_from`](crate::Builder::read_from).
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    ///
+    /// # Panics
+    /// When the hasher panics.
+    pub fn read_from(
+        self,
+        mut reader: impl Read,
+    ) -> Result<ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>, LoadError> {
+        let header = Header::of::<Ages<SLOTS, BITS, AGE_BITS>>(&mut reader)?;
+        let words = header.read_rest::<Ages<SLOTS, BITS, AGE_BITS>>(reader, &self.hasher)?;
+        self.of_words(words)
+    }
+
+    fn of_words(
+        self,
+        (mut words, copies): (Vec<u64>, usize),
+    ) -> Result<ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>, LoadError> {
+        let period = words.pop().expect("the period follows the buckets");
+        if period > MAX_PERIOD {
+            let what = "so late a period";
+            return Err(LoadError::Impossible { what });
+        }
+        let table = Aged::of_contents(words, period);
+        Ok(ExpiringCuckooFilter::of(table, copies, self.hasher))
+    }
+}

@@ -1,0 +1,411 @@
+//! The table of an expiring filter: inserting with an age, and clearing the oldest age.
+//!
+//! ```text
+//! insert:   read both buckets
+//!           read the clock                           which period it is
+//!           the key is there → exchange its age      (or leave it: `insert_if_absent`)
+//!           else K-CAS, which puts it in with the period's age, and compares both buckets
+//! sweep:    for each bucket:  read it
+//!                             read the clock         stop if the period is over
+//!                             exchange: empty the slots of the oldest age, advance the timestamp,
+//!                                       even if no slot is of that age
+//! advance:  finish the sweep of this period
+//!           exchange the clock for the next period
+//!           sweep
+//! ```
+//!
+//! With ages of 2 bits there are four, and period q has the age q mod 4. In period q the keys of q, q−1
+//! and q−2 are remembered, and those of q−3, the *oldest* age, are being swept. That age is the one
+//! of period q+1 as well.
+//!
+//! **A key is forgotten by the exchange that empties its slot**, as if it was removed, and not by the
+//! clock. So a lookup need not know which period it is: it is the lookup of a filter of fixed size.
+//! And whoever finds a key that is due to be forgotten may renew it: it was there all the time. (If
+//! lookups compared ages with the clock, a key would be forgotten at the exchange of the clock; a
+//! renewal that read the clock before and exchanges the age after would say "it was there" about a
+//! key that others have already missed.)
+//!
+//! **No slot has the age of a period that begins.** Let period q be swept, and look at a bucket after
+//! its exchange by the sweep, while the period is q. Whoever puts an age into a bucket, or moves one
+//! there, has read the bucket first and the clock then, and exchanges what it read. If it
+//! succeeds after the sweep's exchange, it has read the bucket after that exchange (which advanced
+//! the timestamp); so it found period q on the clock, and the age is one of those that q remembers.
+//! So when the clock leaves q, no slot has the oldest age, which is the next period's.
+//!
+//! The same order is why a sweep that comes late empties no new slot. If its exchange succeeds, the
+//! bucket is as it read it, which was before it found period q on the clock: what has the oldest age
+//! then was inserted in q−3.
+//!
+//! **A chain** moves slots with their ages. Its words are from before a second look at the clock, which
+//! must show the same period. A bucket with a slot of the oldest age ends a chain, since that slot
+//! counts as empty: no slot of the oldest age is ever moved, which could take it from a bucket that
+//! is still to be swept to one that has been.
+//!
+//! All this is modulo the width of the timestamp, as everything else
+//! ([`layout`](crate::layout#when-a-timestamp-wraps)); a sweep advances each once.
+
+use kcas::Entry;
+use kcas::sync::{AtomicU64, Ordering};
+
+use super::ages::Ages;
+use crate::buckets::{BucketTable, Buckets};
+use crate::hashing::{Geometry, Location};
+use crate::insert_error::InsertError;
+use crate::layout::Layout;
+use crate::path::{self, Chain, MAX_CHAIN, Moves, Step};
+use crate::snapshot::{Table, Watched, each_different};
+use crate::update::{Root, roomier, roots};
+
+/// Number of buckets that are swept before the clock says so: what may be done twice, or again, if
+/// several threads sweep at once.
+const RUN: usize = if cfg!(any(kcas_loom, feature = "steps")) {
+    2
+} else {
+    1 << 12
+};
+
+/// Bits of the clock that count runs.
+const RUN_BITS: u32 = 21;
+
+/// The last period.
+pub(super) const MAX_PERIOD: u64 = (1 << (64 - RUN_BITS)) - 1;
+
+const _: () = assert!(crate::hashing::MAX_BUCKETS / (1 << 12) < 1 << RUN_BITS);
+
+/// Which period it is, and how far its sweep has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Clock {
+    pub(super) period: u64,
+    /// Number of runs, from the beginning of the table, that have been swept in this period.
+    swept: u64,
+}
+
+impl Clock {
+    fn of(word: u64) -> Clock {
+        Clock {
+            period: word >> RUN_BITS,
+            swept: word & ((1 << RUN_BITS) - 1),
+        }
+    }
+
+    fn word(self) -> u64 {
+        self.period << RUN_BITS | self.swept
+    }
+}
+
+/// A table, and its clock.
+#[derive(Debug)]
+pub(super) struct Aged<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> {
+    pub(super) buckets: Buckets<SLOTS, BITS>,
+    clock: AtomicU64,
+}
+
+impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Aged<SLOTS, BITS, AGE_BITS> {
+    /// Makes a table of empty buckets.
+    pub(super) fn new(buckets: Buckets<SLOTS, BITS>) -> Self {
+        let swept = buckets.geometry().buckets().div_ceil(RUN) as u64;
+        Self::at(Clock { period: 0, swept }, buckets)
+    }
+
+    /// Makes a table of what was [saved](Ages::contents), in this period, of which nothing has been
+    /// swept.
+    pub(super) fn of_contents(mut contents: Vec<u64>, period: u64) -> Self {
+        for word in &mut contents {
+            *word = Ages::<SLOTS, BITS, AGE_BITS>::of_contents(*word, period);
+        }
+        Self::at(Clock { period, swept: 0 }, Buckets::from_words(contents))
+    }
+
+    fn at(clock: Clock, buckets: Buckets<SLOTS, BITS>) -> Self {
+        Aged {
+            buckets,
+            clock: AtomicU64::new(clock.word()),
+        }
+    }
+
+    pub(super) fn clock(&self) -> Clock {
+        // Acquire: with the exchanges of the clock. Whoever sees a period sees what was swept before
+        // it began.
+        Clock::of(self.clock.load(Ordering::Acquire))
+    }
+
+    /// Exchanges the clock; false if it has moved.
+    fn exchange(&self, current: Clock, new: Clock) -> bool {
+        // Release: with `clock`, what was swept. Acquire: what others have swept, for whoever reads
+        // this exchange.
+        self.clock
+            .compare_exchange(
+                current.word(),
+                new.word(),
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            )
+            .is_ok()
+    }
+
+    fn runs(&self) -> u64 {
+        self.geometry().buckets().div_ceil(RUN) as u64
+    }
+
+    /// Returns how slots are found that are empty, or of the oldest age of this moment.
+    fn free(&self, clock: Clock) -> Free<'_, SLOTS, BITS, AGE_BITS> {
+        Free {
+            geometry: self.geometry(),
+            oldest: (clock.swept < self.runs()).then_some(clock.period + 1),
+        }
+    }
+}
+
+impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> BucketTable<SLOTS, BITS>
+    for Aged<SLOTS, BITS, AGE_BITS>
+{
+    #[inline]
+    fn geometry(&self) -> &Geometry<SLOTS, BITS> {
+        self.buckets.geometry()
+    }
+
+    #[inline]
+    fn read(&self, bucket: usize) -> u64 {
+        self.buckets.read(bucket)
+    }
+
+    #[inline]
+    fn read_all<const N: usize>(&self, buckets: [usize; N]) -> [u64; N] {
+        self.buckets.read_all(buckets)
+    }
+
+    #[inline]
+    fn replace(&self, bucket: usize, current: u64, new: u64) -> bool {
+        self.buckets.replace(bucket, current, new)
+    }
+
+    fn commit(&self, entries: &[Entry]) -> bool {
+        self.buckets.commit(entries)
+    }
+
+    fn held(word: u64, slot: usize) -> u64 {
+        Ages::<SLOTS, BITS, AGE_BITS>::held(word, slot)
+    }
+
+    fn place(word: u64, slot: usize, held: u64) -> u64 {
+        Ages::<SLOTS, BITS, AGE_BITS>::place(word, slot, held)
+    }
+}
+
+impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Table
+    for Aged<SLOTS, BITS, AGE_BITS>
+{
+    fn made(&self) -> usize {
+        self.geometry().buckets()
+    }
+
+    fn begun(&self) -> usize {
+        self.made()
+    }
+
+    fn places(&self) -> usize {
+        self.made()
+    }
+
+    fn freeze(&self, bucket: usize) -> Option<u64> {
+        let word = self.read(bucket);
+        // After the word, as everywhere.
+        let period = self.clock().period;
+        let frozen = self.replace(bucket, word, Ages::<SLOTS, BITS, AGE_BITS>::advance(word));
+        frozen.then(|| Ages::<SLOTS, BITS, AGE_BITS>::contents(word, period))
+    }
+
+    fn each_affected(&self, entry: &Entry, each: impl FnMut(usize)) {
+        each_different(self, entry, each);
+    }
+}
+
+/// Slots that are empty, or count as empty since they are of the oldest age.
+struct Free<'a, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> {
+    geometry: &'a Geometry<SLOTS, BITS>,
+    /// The oldest age, unless all of its slots have been emptied.
+    oldest: Option<u64>,
+}
+
+impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Free<'_, SLOTS, BITS, AGE_BITS> {
+    /// Returns the word with those slots empty.
+    #[inline]
+    fn emptied(&self, word: u64) -> u64 {
+        match self.oldest {
+            None => word,
+            Some(oldest) => Ages::<SLOTS, BITS, AGE_BITS>::without(word, oldest),
+        }
+    }
+}
+
+impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Moves<SLOTS>
+    for Free<'_, SLOTS, BITS, AGE_BITS>
+{
+    #[inline]
+    fn others(&self, bucket: usize, word: u64) -> [usize; SLOTS] {
+        self.geometry.others(bucket, word)
+    }
+
+    #[inline]
+    fn find_empty(&self, word: u64) -> Option<usize> {
+        Layout::<SLOTS, BITS>::find_empty(self.emptied(word))
+    }
+}
+
+/// A table whose updates keep what snapshots need.
+pub(super) type WatchedAged<'a, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> =
+    Watched<'a, Aged<SLOTS, BITS, AGE_BITS>>;
+
+/// What an insert did.
+pub(super) enum Inserted {
+    /// It added a copy, in the place of a forgotten one or not.
+    New {
+        /// Whether the copy took the place of one that counted as forgotten.
+        instead: bool,
+    },
+    /// The class had its copy.
+    There,
+}
+
+/// Adds the class of `location` with the age of this period; or finds it there, and renews its age if
+/// it is to `renew`. A class has one copy at most.
+///
+/// Progress: lock-free; it tries again only if another thread changed one of the buckets it read, or
+/// a period has begun. Linearization point: the K-CAS that adds the fingerprint, or the exchange of
+/// the age. If the age is to stay, or is that of this period: the last read that found the fingerprint. For
+/// `Full`: the read of the second bucket, at which both were full and neither had the fingerprint.
+pub(super) fn insert<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>(
+    table: &WatchedAged<'_, SLOTS, BITS, AGE_BITS>,
+    location: Location,
+    renew: bool,
+) -> Result<Inserted, InsertError> {
+    loop {
+        let roots = roots(table, location);
+        // After the roots.
+        let clock = table.table.clock();
+        if let Some((bucket, word, slot)) = holder::<SLOTS, BITS>(roots, location.fingerprint) {
+            let renewed = Ages::<SLOTS, BITS, AGE_BITS>::with_age(word, slot, clock.period);
+            let done = match renewed == word {
+                _ if !renew => true,
+                // If it was read before this period began, it may have been of the same age since the
+                // one that is over, and have been swept.
+                true => table.read(bucket) == word,
+                false => table.replace(bucket, word, renewed),
+            };
+            if done {
+                return Ok(Inserted::There);
+            }
+            continue;
+        }
+        let free = table.table.free(clock);
+        let emptied = roots.map(|(bucket, word)| (bucket, free.emptied(word)));
+        let mut chain = Chain::new();
+        let found = match roomier::<SLOTS, BITS>(emptied) {
+            Some((bucket, emptied)) => {
+                let (_, word) = if bucket == roots[0].0 {
+                    roots[0]
+                } else {
+                    roots[1]
+                };
+                let slot = Layout::<SLOTS, BITS>::find_empty(emptied).expect("it has room");
+                chain.push(Step { bucket, slot, word });
+                true
+            }
+            None => {
+                let read = |others| table.read_all(others);
+                // One entry of the K-CAS is for the root that the chain does not begin with.
+                let (roots, longest) = (location.different(&roots), MAX_CHAIN - 1);
+                let found = path::search(&free, roots, longest, read, &mut chain);
+                if table.table.clock().period != clock.period {
+                    continue;
+                }
+                found
+            }
+        };
+        if found {
+            let held = location.fingerprint | (clock.period << BITS);
+            // Unless one of the buckets has changed.
+            if table.shift(&chain, held, &roots) {
+                let last = chain.last().expect("it has a step");
+                let instead = Layout::<SLOTS, BITS>::fingerprint(last.word, last.slot) != 0;
+                return Ok(Inserted::New { instead });
+            }
+        } else if table.read(location.first) == roots[0].1 {
+            // As in a filter of fixed size.
+            return Err(InsertError::Full);
+        }
+    }
+}
+
+/// Returns the root that holds a fingerprint, with the slot.
+#[inline]
+fn holder<const SLOTS: usize, const BITS: usize>(
+    roots: [Root; 2],
+    fingerprint: u64,
+) -> Option<(usize, u64, usize)> {
+    roots.into_iter().find_map(|(bucket, word)| {
+        let slot = Layout::<SLOTS, BITS>::find(word, fingerprint)?;
+        Some((bucket, word, slot))
+    })
+}
+
+/// Finishes the sweep of the present period; returns its clock, and calls `emptied` with the number of
+/// copies that were forgotten, several times.
+///
+/// Progress: lock-free; an exchange of a bucket fails only if another thread changed it, and one of the
+/// clock only if others have swept the same run. Linearization points: a copy is forgotten by the
+/// exchange that empties its slot.
+pub(super) fn sweep<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>(
+    table: &WatchedAged<'_, SLOTS, BITS, AGE_BITS>,
+    mut emptied: impl FnMut(usize),
+) -> Clock {
+    loop {
+        let clock = table.table.clock();
+        if clock.swept >= table.table.runs() {
+            return clock;
+        }
+        let first = clock.swept as usize * RUN;
+        let buckets = table.geometry().buckets();
+        let whole = (first..buckets.min(first + RUN))
+            .try_for_each(|bucket| sweep_bucket(table, bucket, clock.period).map(&mut emptied));
+        if whole.is_some() {
+            let swept = clock.swept + 1;
+            // If it fails, others have done the same.
+            table.table.exchange(clock, Clock { swept, ..clock });
+        }
+    }
+}
+
+/// Empties the slots of the oldest age; returns how many, or `None` if the period is over.
+fn sweep_bucket<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>(
+    table: &WatchedAged<'_, SLOTS, BITS, AGE_BITS>,
+    bucket: usize,
+    period: u64,
+) -> Option<usize> {
+    loop {
+        let word = table.read(bucket);
+        // After the word.
+        if table.table.clock().period != period {
+            return None;
+        }
+        let emptied = Ages::<SLOTS, BITS, AGE_BITS>::without(word, period + 1);
+        if table.replace(
+            bucket,
+            word,
+            Ages::<SLOTS, BITS, AGE_BITS>::advance(emptied),
+        ) {
+            let occupied = Layout::<SLOTS, BITS>::occupied;
+            return Some(occupied(word) - occupied(emptied));
+        }
+    }
+}
+
+/// Begins a period, whose number must be greater than that of the present one, and which must have
+/// been swept; false if others have begun one.
+pub(super) fn begin<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>(
+    table: &Aged<SLOTS, BITS, AGE_BITS>,
+    current: Clock,
+    period: u64,
+) -> bool {
+    table.exchange(current, Clock { period, swept: 0 })
+}
