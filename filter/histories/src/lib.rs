@@ -20,7 +20,10 @@ use std::rc::Rc;
 
 use filter::FixedState;
 
-pub use specification::{Event, OfClass, OneClass, Specification, WholeTable};
+pub use specification::{
+    Event, ExpiringEvent, OfClass, OneClass, OneExpiringClass, Remembered, Specification,
+    WholeTable,
+};
 
 mod specification;
 

@@ -7,6 +7,7 @@
 //! depends on room that classes share: it is checked against the whole table where that has a
 //! simple answer ([`WholeTable`]).
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::hash::Hash;
 
@@ -157,5 +158,105 @@ impl Specification for WholeTable {
 
     fn is_read_only(&self, OfClass(_, event): &OfClass) -> bool {
         event.is_read_only()
+    }
+}
+
+/// A call of a filter that forgets, and its answer. Each has the filter's period before the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpiringEvent {
+    /// [`insert_unique`](filter::Filter::insert_unique), or `insert_if_absent`.
+    Insert {
+        /// The filter's period before the call.
+        since: u64,
+        /// Whether it renews a key that is there.
+        renew: bool,
+        /// The answer.
+        result: Result<bool, InsertError>,
+    },
+    /// [`contains`](filter::Filter::contains).
+    Contains(bool),
+    /// [`remove`](filter::Filter::remove).
+    Remove(bool),
+    /// A call of `advance` that began this period. It is followed by [`Forget`](Self::Forget).
+    Begin(u64),
+    /// The same call forgot the class, if it is as old as that.
+    Forget(u64),
+}
+
+impl fmt::Display for ExpiringEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// One class of a filter that forgets: it has one copy or none. A key that is inserted or renewed gets the
+/// age of some period during the call, and is forgotten by the call of `advance` that begins the
+/// period `periods` later, at some moment after it has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OneExpiringClass {
+    /// Number of periods for which a key is remembered.
+    pub periods: u64,
+}
+
+/// What is known of a class that may expire.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Remembered {
+    /// The period that began last.
+    pub period: u64,
+    /// The periods in which the copy may have been inserted or renewed, and whether there may be none.
+    pub since: BTreeSet<Option<u64>>,
+}
+
+impl Remembered {
+    /// Returns what is left if the class has a copy, or has none.
+    fn only(&self, there: bool) -> Option<Remembered> {
+        let mut left = self.clone();
+        left.since.retain(|since| since.is_some() == there);
+        (!left.since.is_empty()).then_some(left)
+    }
+}
+
+impl Specification for OneExpiringClass {
+    type State = Remembered;
+    type Event = ExpiringEvent;
+
+    fn apply(&self, state: &Remembered, event: &ExpiringEvent) -> Option<Remembered> {
+        let with = |since: &[Option<u64>]| Remembered {
+            period: state.period,
+            since: since.iter().copied().collect(),
+        };
+        match *event {
+            ExpiringEvent::Insert {
+                since,
+                renew,
+                result: Ok(new),
+            } => {
+                let before = state.only(!new)?;
+                let aged: Vec<_> = (since..=state.period).map(Some).collect();
+                Some(if new || renew { with(&aged) } else { before })
+            }
+            ExpiringEvent::Insert { result: Err(_), .. } => state.only(false),
+            ExpiringEvent::Contains(found) => state.only(found),
+            ExpiringEvent::Remove(removed) => {
+                state.only(removed)?;
+                Some(with(&[None]))
+            }
+            ExpiringEvent::Begin(period) => (period == state.period + 1).then(|| Remembered {
+                period,
+                ..state.clone()
+            }),
+            ExpiringEvent::Forget(period) => {
+                let forget = |since: &u64| since + self.periods > period;
+                let since = state.since.iter().map(|since| since.filter(forget));
+                Some(with(&since.collect::<Vec<_>>()))
+            }
+        }
+    }
+
+    fn is_read_only(&self, event: &ExpiringEvent) -> bool {
+        matches!(
+            event,
+            ExpiringEvent::Contains(_) | ExpiringEvent::Insert { result: Err(_), .. }
+        )
     }
 }

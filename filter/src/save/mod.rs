@@ -15,7 +15,7 @@
 //! | 40 | 8 × buckets | a number for each bucket: slot i is in bits i × b to i × b + b − 1, and 0 there says that it is empty; all bits from s × b on are 0 |
 //! | then | 8 | checksum of all preceding bytes except the first checksum |
 //!
-//! A filter that forgets ([`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter)) begins with `cuckooe`
+//! A filter that forgets ([`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter)) begins with `cuckoox`
 //! instead, and has the bits of an age, a, at offset 15. Bits s × b + i × a to s × b + i × a + a − 1 of
 //! a bucket's number say how many periods ago the key in slot i was inserted or renewed (0 if the slot
 //! is empty). The number of the period follows the buckets, in 8 bytes.

@@ -39,7 +39,7 @@ pub(crate) const FIXED: Kind = Kind {
 };
 
 pub(crate) const EXPIRING: Kind = Kind {
-    magic: *b"cuckooe\n",
+    magic: *b"cuckoox\n",
     version: 3,
     described: [
         "filter that forgets",

@@ -19,9 +19,12 @@ use loom::thread::JoinHandle;
 mod identity;
 #[path = "../common/small.rs"]
 mod small;
+#[path = "../common/small_expiring.rs"]
+mod small_expiring;
 #[path = "../common/small_growing.rs"]
 mod small_growing;
 
+mod expiring;
 mod fixed;
 mod growing;
 

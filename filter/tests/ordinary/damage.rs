@@ -3,7 +3,7 @@
 
 use crc::{CRC_64_XZ, Crc};
 use filter::growing::GrowingBuilder;
-use filter::{CuckooFilter, Filter, GrowingCuckooFilter, LoadError};
+use filter::{CuckooFilter, ExpiringCuckooFilter, Filter, GrowingCuckooFilter, LoadError};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -33,9 +33,11 @@ fn growing_builder() -> GrowingBuilder {
 }
 
 #[expect(clippy::single_range_in_vec_init, reason = "a list of ranges, of one")]
-fn kinds() -> [Kind; 2] {
+fn kinds() -> [Kind; 3] {
     let fixed = CuckooFilter::with_capacity(500);
     (0..500).for_each(|key| fixed.insert(&key).unwrap());
+    let expiring = ExpiringCuckooFilter::with_capacity(500);
+    (0..500).for_each(|key| expiring.insert(&key).unwrap());
     let growing = growing_builder().buckets(16).build().unwrap();
     (0..200).for_each(|key| growing.insert(&key).unwrap());
     [
@@ -46,6 +48,15 @@ fn kinds() -> [Kind; 2] {
             claims: &[16..24],
             from_bytes: |bytes| CuckooFilter::from_bytes(bytes).map(boxed),
             read_from: |bytes| CuckooFilter::read_from(bytes).map(boxed),
+            most: 1,
+        },
+        Kind {
+            bytes: expiring.to_bytes().unwrap(),
+            version: 3,
+            header: 32,
+            claims: &[16..24],
+            from_bytes: |bytes| ExpiringCuckooFilter::from_bytes(bytes).map(boxed),
+            read_from: |bytes| ExpiringCuckooFilter::read_from(bytes).map(boxed),
             most: 1,
         },
         Kind {

@@ -123,14 +123,28 @@ fn a_fitted_filter_is_loaded_with_its_hasher_and_a_rate() {
         mixed(f64::NAN).from_bytes(&bytes),
     ] {
         let refused = refused.unwrap_err();
-        assert!(matches!(refused, LoadError::Layout { slots: 5, bits: 10 }));
+        assert!(matches!(
+            refused,
+            LoadError::Layout {
+                slots: 5,
+                bits: 10,
+                ..
+            }
+        ));
     }
     let other = DynCuckooFilter::from_bytes(&bytes);
     assert!(matches!(other, Err(LoadError::Hasher)));
     let builder = CuckooFilter::builder().layout::<4, 8>().capacity(10);
     let bytes = builder.build().unwrap().to_bytes().unwrap();
     let error = DynCuckooFilter::from_bytes(&bytes).unwrap_err();
-    assert!(matches!(error, LoadError::Layout { slots: 4, bits: 8 }));
+    assert!(matches!(
+        error,
+        LoadError::Layout {
+            slots: 4,
+            bits: 8,
+            ..
+        }
+    ));
 }
 
 /// Nobody wants a million words in a log.

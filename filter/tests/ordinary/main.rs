@@ -7,6 +7,7 @@ mod damage;
 mod docs;
 mod dyn_filter;
 mod errors;
+mod expiring;
 mod growing;
 mod growing_saved;
 mod hashers;

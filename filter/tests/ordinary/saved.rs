@@ -122,7 +122,14 @@ fn forged_contents_are_errors() {
     }
     let says = |error: LoadError, part: &str| assert!(error.to_string().contains(part), "{error}");
     let error = forged(12, |_slots| 3);
-    assert!(matches!(error, LoadError::Layout { slots: 3, bits: 12 }));
+    assert!(matches!(
+        error,
+        LoadError::Layout {
+            slots: 3,
+            bits: 12,
+            ages: 0
+        }
+    ));
     says(
         error,
         "load it with CuckooFilter::builder().layout::<3, 12>()",

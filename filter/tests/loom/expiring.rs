@@ -1,0 +1,205 @@
+//! Models of the filter that forgets, with three buckets of two slots, and two ages: a key is remembered for
+//! one period, and the period after the next has the same age.
+
+use std::sync::Arc;
+
+use crate::small::{key, residents};
+use crate::small_expiring::{Caller, Expiring, explained, holding};
+use kcas::model::{explore_test, spawn};
+
+/// Makes calls on two threads, this one and another, of a filter that holds these keys in its period 0;
+/// then `after`, when both have ended. Some order of the calls must explain all answers.
+fn race(
+    held: &[u64],
+    mine: impl FnOnce(&mut Caller),
+    others: impl FnOnce(&mut Caller) + 'static,
+    after: impl FnOnce(&Arc<Expiring>),
+) {
+    let filter = holding(held);
+    let mut other = Caller::new(&filter, 1);
+    let other = spawn(move || {
+        others(&mut other);
+        other
+    });
+    let mut me = Caller::new(&filter, 0);
+    mine(&mut me);
+    explained(held, [me, other.join().unwrap()]);
+    after(&filter);
+}
+
+fn nothing(_: &Arc<Expiring>) {}
+
+/// Two periods later nothing is left, whatever age it has.
+fn forgotten_after_two_periods(filter: &Arc<Expiring>) {
+    for _ in 0..2 {
+        filter.advance().unwrap();
+    }
+    assert_eq!(filter.len(), 0);
+}
+
+/// Begins two periods; looks for the key after each.
+fn two_periods(key: u64) -> impl FnOnce(&mut Caller) {
+    move |caller| {
+        for _ in 0..2 {
+            caller.advance();
+            caller.contains(key);
+        }
+    }
+}
+
+/// A key that is renewed, or due to be forgotten, while a period begins.
+#[test]
+fn a_renewal_while_a_period_begins() {
+    for renew in [true, false] {
+        explore_test(4, 1, move || {
+            let held = key(0, 1, 0);
+            race(
+                &[held],
+                |caller| {
+                    caller.insert(held, renew).unwrap();
+                    caller.contains(held);
+                },
+                Caller::advance,
+                forgotten_after_two_periods,
+            );
+        });
+    }
+}
+
+/// A key that is renewed in the period of its age, as read from a bucket of which the sweep before that
+/// period was not over: the age is the same, and not the period.
+#[test]
+fn a_renewal_while_two_periods_begin() {
+    explore_test(3, 1, || {
+        let held = key(0, 1, 0);
+        race(
+            &[held],
+            |caller| {
+                caller.insert(held, true).unwrap();
+                caller.contains(held);
+            },
+            two_periods(held),
+            nothing,
+        );
+    });
+}
+
+/// A key that is inserted with the age of a period that is over: it must not come back when that age
+/// does.
+#[test]
+fn an_insert_while_two_periods_begin() {
+    explore_test(3, 1, || {
+        let new = key(0, 1, 0);
+        let insert = move |caller: &mut Caller| _ = caller.insert(new, true).unwrap();
+        race(&[], insert, two_periods(new), forgotten_after_two_periods);
+    });
+}
+
+/// Two threads insert a key that is due to be forgotten: whoever is told that it is new has put it in.
+#[test]
+fn two_inserts_while_a_period_begins() {
+    explore_test(3, 1, || {
+        let held = key(0, 1, 0);
+        let insert = move |caller: &mut Caller| _ = caller.insert(held, true).unwrap();
+        race(
+            &[held],
+            move |caller| {
+                caller.advance();
+                insert(caller);
+            },
+            insert,
+            nothing,
+        );
+    });
+}
+
+/// An insert into a bucket that is full of keys due to be forgotten.
+#[test]
+fn an_insert_instead_of_a_forgotten_key() {
+    explore_test(3, 1, || {
+        let held = [key(0, 0, 0), key(0, 0, 1)];
+        race(
+            &held,
+            move |caller| {
+                let inserted = caller.insert(key(0, 0, 2), true);
+                caller.contains(key(0, 0, 2));
+                if inserted.is_err() {
+                    caller.contains(held[0]);
+                }
+            },
+            Caller::advance,
+            forgotten_after_two_periods,
+        );
+    });
+}
+
+/// A chain moves a key while a period begins in which it is forgotten: it must not escape into a bucket
+/// that has been swept.
+#[test]
+fn a_chain_while_two_periods_begin() {
+    explore_test(2, 1, || {
+        let moved = residents()[0];
+        let insert = |caller: &mut Caller| _ = caller.insert(key(0, 2, 0), true);
+        race(
+            &residents(),
+            insert,
+            two_periods(moved),
+            forgotten_after_two_periods,
+        );
+    });
+}
+
+/// A remove and a lookup while a period begins.
+#[test]
+fn a_remove_while_a_period_begins() {
+    explore_test(4, 1, || {
+        let held = [key(0, 1, 0), key(1, 0, 0)];
+        let held = &held[..1];
+        let removed = held[0];
+        race(
+            held,
+            move |caller| {
+                caller.contains(removed);
+                caller.remove(removed);
+            },
+            Caller::advance,
+            nothing,
+        );
+    });
+}
+
+/// Two threads begin periods: each begins one, and what one of them puts in afterwards stays, even if the
+/// other one comes late with its sweep.
+#[test]
+fn two_threads_that_begin_periods() {
+    explore_test(2, 1, || {
+        let held = [key(0, 1, 0), key(2, 1, 0)];
+        race(
+            &held,
+            move |caller| {
+                caller.advance();
+                caller.insert(held[0], true).unwrap();
+                caller.contains(held[0]);
+            },
+            Caller::advance,
+            |filter| assert_eq!(filter.period(), 2),
+        );
+    });
+}
+
+/// A copy while a period begins, and a key is renewed.
+#[test]
+fn a_copy_while_a_period_begins() {
+    explore_test(2, 1, || {
+        let held = [key(0, 1, 0), key(2, 1, 0)];
+        race(
+            &held,
+            move |caller| _ = caller.try_clone(&held),
+            move |caller| {
+                caller.insert(held[0], true).unwrap();
+                caller.advance();
+            },
+            nothing,
+        );
+    });
+}

@@ -1,0 +1,260 @@
+//! A filter that forgets: what it remembers, for how long, and what of that is saved.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use filter::{Class, CuckooFilter, ExpiringCuckooFilter, InsertError, LoadError};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+type Expiring = ExpiringCuckooFilter;
+
+/// Random calls of one thread, beside a map from classes to the periods in which they were renewed.
+fn agrees_with_a_map<const S: usize, const B: usize, const A: usize>(seed: u64) {
+    let periods = (1 << A) - 1;
+    let builder = ExpiringCuckooFilter::builder().ages::<S, B, A>();
+    let mut filter = builder.buckets(64).build().unwrap();
+    let mut map = HashMap::<Class, u64>::new();
+    let mut rng = StdRng::seed_from_u64(seed);
+    let keys = (64 * S) as u64;
+    for _ in 0..20_000 {
+        let key = rng.random_range(0..keys);
+        let (class, period) = (filter.class(&key), filter.period());
+        let there = map.get(&class).copied();
+        match rng.random_range(0..100) {
+            0 => _ = filter.advance().unwrap(),
+            1 => filter.advance_to(period + rng.random_range(0..20)).unwrap(),
+            2 => filter = filter.try_clone().unwrap(),
+            3 => filter = builder.from_bytes(&filter.to_bytes().unwrap()).unwrap(),
+            4..30 => assert_eq!(filter.contains(&key), there.is_some()),
+            30..40 => assert_eq!(filter.remove(&key), map.remove(&class).is_some()),
+            40..70 => match filter.insert_unique(&key) {
+                Ok(new) => assert_eq!(new, map.insert(class, period).is_none()),
+                Err(error) => assert!(error == InsertError::Full && there.is_none()),
+            },
+            _ => match filter.insert_if_absent(&key) {
+                Ok(new) => {
+                    assert_eq!(new, there.is_none());
+                    map.entry(class).or_insert(period);
+                }
+                Err(error) => assert!(error == InsertError::Full && there.is_none()),
+            },
+        }
+        let period = filter.period();
+        map.retain(|_, since| *since + periods > period);
+        assert_eq!(filter.len(), map.len());
+    }
+}
+
+#[test]
+fn random_calls_agree_with_a_map() {
+    for seed in 0..3 {
+        agrees_with_a_map::<4, 12, 2>(seed);
+        agrees_with_a_map::<4, 11, 3>(seed);
+        agrees_with_a_map::<3, 12, 1>(seed);
+    }
+}
+
+/// After a pause of any length, what was there is gone, and it is the period that was asked for.
+#[test]
+fn a_pause_of_any_length_forgets_everything() {
+    for pause in (3..40).chain([1 << 20, (1 << 43) - 9, (1 << 43) - 8]) {
+        let filter = Expiring::with_capacity(100);
+        filter.advance_to(7).unwrap();
+        filter.insert("key").unwrap();
+        filter.advance_to(7 + pause - 1).unwrap();
+        assert_eq!(filter.contains("key"), pause < 4);
+        filter.advance_to(7 + pause).unwrap();
+        assert_eq!((filter.len(), filter.period()), (0, 7 + pause));
+        filter.advance_to(3).unwrap();
+        assert_eq!(filter.period(), 7 + pause);
+    }
+    let filter = Expiring::with_capacity(100);
+    let late = std::panic::catch_unwind(|| filter.advance_to(1 << 43));
+    assert!(late.is_err() && filter.period() == 0);
+}
+
+/// A full filter takes as many keys again when the old ones are forgotten, period after period.
+#[test]
+fn what_is_forgotten_leaves_room() {
+    let filter = Expiring::with_capacity(30_000);
+    for key in 0..300_000 {
+        if key % 10_000 == 0 {
+            filter.advance().unwrap();
+        }
+        assert!(filter.insert_unique(&key).is_ok(), "{key}");
+    }
+    assert!((25_000..=30_000).contains(&filter.len()));
+}
+
+/// Threads insert and renew keys while others begin periods and save: a key is never missed within its
+/// window, and nobody is told that a key is new which another thread has just put in.
+#[test]
+fn no_key_is_missed_within_its_window() {
+    const WRITERS: u64 = 3;
+    let filter = Expiring::with_capacity(60_000);
+    let (done, begun) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let write = |thread: u64| {
+        let mut since = HashMap::<u64, u64>::new();
+        let mut rng = StdRng::seed_from_u64(thread);
+        for _ in 0..60_000 {
+            let key = rng.random_range(0..10_000);
+            let before = filter.period();
+            let remembered = since.get(&key).copied();
+            let answer = match rng.random_range(0..4) {
+                0 => {
+                    let found = filter.contains(&(thread, key));
+                    // It is forgotten three periods after it was inserted, and not before.
+                    let due = |since: u64| filter.period() >= since + 3;
+                    assert!(found || remembered.is_none_or(due), "a key is missing");
+                    continue;
+                }
+                1 => filter.insert_if_absent(&(thread, key)).unwrap(),
+                _ => {
+                    let new = filter.insert_unique(&(thread, key)).unwrap();
+                    since.insert(key, before);
+                    new
+                }
+            };
+            if answer {
+                let due = |since: u64| filter.period() >= since + 3;
+                assert!(remembered.is_none_or(due), "a key was there");
+                since.insert(key, before);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let (filter, done, begun) = (&filter, &done, &begun);
+        let begin = move |pause: u64| {
+            while !done.load(Ordering::Relaxed) {
+                filter.advance().unwrap();
+                begun.fetch_add(1, Ordering::Relaxed);
+                thread::sleep(std::time::Duration::from_micros(pause));
+            }
+        };
+        let helpers = [
+            scope.spawn(move || begin(300)),
+            scope.spawn(move || begin(700)),
+        ];
+        let saver = scope.spawn(move || {
+            while !done.load(Ordering::Relaxed) {
+                let copy = Expiring::from_bytes(&filter.to_bytes().unwrap()).unwrap();
+                (0..4).for_each(|_| _ = copy.advance().unwrap());
+                assert_eq!(copy.len(), 0);
+            }
+        });
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|nth| scope.spawn(move || write(nth)))
+            .collect();
+        writers
+            .into_iter()
+            .for_each(|writer| writer.join().unwrap());
+        done.store(true, Ordering::Relaxed);
+        helpers
+            .into_iter()
+            .for_each(|helper| helper.join().unwrap());
+        saver.join().unwrap();
+    });
+    assert_eq!(filter.period(), begun.into_inner() as u64);
+    (0..3).for_each(|_| _ = filter.advance().unwrap());
+    assert_eq!(filter.len(), 0);
+}
+
+/// Of several threads that insert the same keys, one is told that a key is new.
+#[test]
+fn one_thread_is_told_that_a_key_is_new() {
+    let filter = Expiring::with_capacity(20_000);
+    let insert = || {
+        (0..20_000)
+            .filter(|key| filter.insert_unique(key).unwrap())
+            .count()
+    };
+    let new: usize = thread::scope(|scope| {
+        let threads = [0; 4].map(|_| scope.spawn(insert));
+        threads.map(|thread| thread.join().unwrap()).iter().sum()
+    });
+    assert_eq!(new, filter.len());
+    assert!(
+        new > 19_900,
+        "all but those that are taken for others: {new}"
+    );
+}
+
+/// 300 numbers, of which a hundred each were inserted in period 5, 6 and 7.
+fn golden() -> ExpiringCuckooFilter {
+    let filter = Expiring::builder().buckets(97).build().unwrap();
+    for key in 0..300_u64 {
+        filter.advance_to(5 + key / 100).unwrap();
+        filter.insert(&key).unwrap();
+    }
+    filter
+}
+
+/// As for the other filters: what was saved once can be loaded for ever.
+#[test]
+fn a_filter_saved_in_version_3_is_loaded() {
+    let bytes = include_bytes!("../golden/expiring-version-3");
+    let loaded = Expiring::from_bytes(bytes).unwrap();
+    assert_eq!(loaded.period(), 7);
+    for period in 7..11 {
+        let forgotten = (period - 7) * 100;
+        assert!((forgotten..300).all(|key| loaded.contains(&key)));
+        let found = (0..forgotten).filter(|key| loaded.contains(key)).count();
+        assert!(found < 5, "{found} that are forgotten");
+        loaded.advance().unwrap();
+    }
+    assert_eq!(
+        golden().to_bytes().unwrap(),
+        bytes,
+        "other bytes than before"
+    );
+}
+
+/// Reads ages as the docs of `save` describe them.
+#[test]
+fn ages_are_saved_as_documented() {
+    let filter = golden();
+    let bytes = filter.to_bytes().unwrap();
+    assert_eq!(
+        (&bytes[..8], &bytes[12..16]),
+        (&b"cuckoox\n"[..], &[4, 0, 12, 2][..])
+    );
+    assert_eq!(bytes.len(), 40 + 8 * 97 + 8 + 8);
+    let number = |offset: usize| u64::from_le_bytes(bytes[offset..][..8].try_into().unwrap());
+    assert_eq!(number(40 + 8 * 97), 7);
+    let mut of_age = [0; 4];
+    for bucket in 0..97 {
+        let word = number(40 + 8 * bucket);
+        assert_eq!(word >> 56, 0);
+        for slot in 0..4 {
+            let age = word >> (48 + 2 * slot) & 3;
+            match word >> (12 * slot) & 0xfff {
+                0 => assert_eq!(age, 0),
+                _ => of_age[age as usize] += 1,
+            }
+        }
+    }
+    assert_eq!(of_age.iter().sum::<usize>(), filter.len());
+    assert!(of_age[..3].iter().all(|number| (98..=100).contains(number)) && of_age[3] == 0);
+}
+
+#[test]
+fn another_kind_of_filter_is_refused() {
+    let bytes = golden().to_bytes().unwrap();
+    let error = CuckooFilter::from_bytes(&bytes).unwrap_err();
+    assert!(matches!(
+        error,
+        LoadError::OtherType {
+            found: "filter that forgets",
+            ..
+        }
+    ));
+    let other = ExpiringCuckooFilter::builder().ages::<4, 11, 3>();
+    let error = other.from_bytes(&bytes).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("ExpiringCuckooFilter::builder().ages::<4, 12, 2>()")
+    );
+}
