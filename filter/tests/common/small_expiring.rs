@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use filter::internals::{Geometry, Location};
-use filter::{Class, ExpiringCuckooFilter, Filter, InsertError};
+use filter::{Class, ExpiringCuckooFilter, InsertError};
 use histories::{Call, ExpiringEvent, Failure, OneExpiringClass, Remembered};
 
 use crate::small::{BUCKETS, Identity, key};

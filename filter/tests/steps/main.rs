@@ -4,10 +4,13 @@
 mod identity;
 #[path = "../common/small.rs"]
 mod small;
+#[path = "../common/small_expiring.rs"]
+mod small_expiring;
 #[path = "../common/small_growing.rs"]
 mod small_growing;
 
 mod copy_at_steps;
+mod expiring_stalls;
 mod growing_stalls;
 mod stalls;
 mod timestamp_wrap;

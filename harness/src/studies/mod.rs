@@ -16,6 +16,7 @@ pub mod study;
 mod subprocess;
 pub mod sweep;
 pub mod targets;
+pub mod window;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -31,6 +32,7 @@ pub use one_measurement::One;
 use pair::Pair;
 use space::{layouts, memory, theory};
 use study::{Options, Study};
+use window::Window;
 
 /// Declares the commands of all studies.
 macro_rules! studies {
@@ -61,6 +63,7 @@ studies! {
     Space(space::Command),
     CuckooHashing(Options<CuckooHashing>),
     Growth(Options<Growth>),
+    Window(Options<Window>),
 }
 
 /// The kinds of rows of these studies.
@@ -71,6 +74,7 @@ const KINDS: &[Kind] = &[
     Kind::of::<theory::Row>(),
     Kind::of::<<CuckooHashing as Study>::Row>(),
     Kind::of::<<Growth as Study>::Row>(),
+    Kind::of::<<Window as Study>::Row>(),
     Kind::of::<soak::Row>(),
     Kind::of::<targets::Row>(),
 ];

@@ -1,0 +1,203 @@
+//! What the `window` study compares.
+
+use std::sync::Arc;
+
+use anyhow::{Result, anyhow};
+use arc_swap::ArcSwap;
+use cuckoo_clock::config::{BitCount, ConfigError, CuckooConfiguration, TtlConfig};
+use cuckoo_clock::{InsertValues, LookupValues};
+use filter::{CuckooFilter, ExpiringCuckooFilter};
+
+use super::run::{Plan, run};
+use super::{Row, TICKS};
+
+/// A filter that remembers keys for a window at least.
+pub(super) trait Remembers: Sized + Send + Sync {
+    const NAME: &'static str;
+    /// What it is, and how it divides a window.
+    const MEANING: &'static str;
+
+    /// Makes a filter for so many keys in a window.
+    fn for_window(keys: usize) -> Result<Self>;
+
+    /// Inserts or renews a key; false if it is refused.
+    fn insert(&self, key: u64) -> bool;
+
+    fn contains(&self, key: u64) -> bool;
+
+    /// Begins a tick: a twelfth of a window has passed. Returns whether a period has begun with it.
+    fn begin(&self, tick: usize) -> Result<bool>;
+
+    fn memory_bytes(&self) -> usize;
+}
+
+/// A contender, whatever its type.
+#[derive(Clone, Copy)]
+pub(super) struct Info {
+    pub(super) name: &'static str,
+    pub(super) meaning: &'static str,
+    pub(super) run: fn(&Plan) -> Result<Vec<Row>>,
+}
+
+impl Info {
+    const fn of<C: Remembers>() -> Info {
+        Info {
+            name: C::NAME,
+            meaning: C::MEANING,
+            run: run::<C>,
+        }
+    }
+}
+
+/// All of them, ours first.
+pub(super) const ALL: [Info; 3] = [
+    Info::of::<Expiring>(),
+    Info::of::<Rotating>(),
+    Info::of::<CuckooClock>(),
+];
+
+/// Keys come for three periods before the first of them are forgotten, of which two make a window.
+const PERIOD: usize = TICKS / 2;
+const PERIODS: u32 = 3;
+
+/// Room for the keys of three periods.
+const fn of_three_periods(keys: usize) -> usize {
+    keys / 2 * PERIODS as usize
+}
+
+struct Expiring(ExpiringCuckooFilter);
+
+impl Remembers for Expiring {
+    const NAME: &'static str = "expiring";
+    const MEANING: &'static str = "the lock-free filter that forgets: three periods of half a window, with room for all three";
+
+    fn for_window(keys: usize) -> Result<Self> {
+        let builder = ExpiringCuckooFilter::builder().capacity(of_three_periods(keys));
+        Ok(Self(builder.build()?))
+    }
+
+    #[inline]
+    fn insert(&self, key: u64) -> bool {
+        self.0.insert_unique(&key).is_ok()
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+
+    fn begin(&self, tick: usize) -> Result<bool> {
+        let before = self.0.period();
+        self.0.advance_to((tick / PERIOD) as u64)?;
+        Ok(self.0.period() != before)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+}
+
+/// What keys are inserted into, and what they were inserted into in the window before.
+struct Rotating {
+    filters: ArcSwap<[Arc<CuckooFilter>; 2]>,
+    keys: usize,
+}
+
+impl Rotating {
+    fn new_filter(keys: usize) -> Result<Arc<CuckooFilter>> {
+        Ok(Arc::new(CuckooFilter::builder().capacity(keys).build()?))
+    }
+}
+
+impl Remembers for Rotating {
+    const NAME: &'static str = "rotating";
+    const MEANING: &'static str = "two lock-free filters that take turns: keys go into one of them for a window, which is                                    then kept for another one and thrown away; each has room for a window";
+
+    fn for_window(keys: usize) -> Result<Self> {
+        let filters = [Self::new_filter(keys)?, Self::new_filter(1)?];
+        let filters = ArcSwap::from_pointee(filters);
+        Ok(Self { filters, keys })
+    }
+
+    #[inline]
+    fn insert(&self, key: u64) -> bool {
+        self.filters.load()[0].insert_unique(&key).is_ok()
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        let filters = self.filters.load();
+        filters[0].contains(&key) || filters[1].contains(&key)
+    }
+
+    fn begin(&self, tick: usize) -> Result<bool> {
+        let begins = tick > 0 && tick.is_multiple_of(TICKS);
+        if begins {
+            let newest = Self::new_filter(self.keys)?;
+            let older = Arc::clone(&self.filters.load()[0]);
+            self.filters.store(Arc::new([newest, older]));
+        }
+        Ok(begins)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.filters
+            .load()
+            .iter()
+            .map(|filter| filter.memory_bytes())
+            .sum()
+    }
+}
+
+/// The published crate, whose buckets have a mutex each.
+struct CuckooClock(cuckoo_clock::CuckooFilter<filter::FixedState>);
+
+impl Remembers for CuckooClock {
+    const NAME: &'static str = "cuckoo-clock";
+    const MEANING: &'static str = "the crate cuckoo-clock, a mutex for each bucket of four slots of 12 bits with two bits of age: \
+                                   three periods of half a window, with room for all three, rounded up to a power of two";
+
+    fn for_window(keys: usize) -> Result<Self> {
+        let wrong = |error: ConfigError| anyhow!("cuckoo-clock: {error}");
+        let bits = |bits: usize| BitCount::try_from(bits).map_err(wrong);
+        let config = CuckooConfiguration::builder(of_three_periods(keys))
+            .fingerprint_bits(bits(12)?)
+            .bucket_size(4.try_into()?)
+            .with_ttl(TtlConfig {
+                ttl: PERIODS.try_into()?,
+                ttl_bits: bits(2)?,
+            });
+        let filter =
+            cuckoo_clock::CuckooFilter::new(config.build().map_err(wrong)?, filter::FixedState);
+        Ok(Self(filter))
+    }
+
+    /// A key that it drops instead, to make room, counts as refused.
+    #[inline]
+    fn insert(&self, key: u64) -> bool {
+        let renewed = LookupValues {
+            ttl: Some(PERIODS),
+            counter_diff: None,
+        };
+        let new = InsertValues::default();
+        let dropped = self.0.insert_if_not_present_with_update(&key, new, renewed);
+        dropped.is_none()
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+
+    fn begin(&self, tick: usize) -> Result<bool> {
+        let begins = tick > 0 && tick.is_multiple_of(PERIOD);
+        if begins {
+            self.0.scan_and_update_ttl();
+        }
+        Ok(begins)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.get_memory_usage()
+    }
+}

@@ -1,0 +1,229 @@
+//! The `window` study: filters that forget. How fast are they, what do they take, and for how long do they
+//! remember a key?
+//!
+//! A window is cut into twelve ticks. In each, pinned threads insert new keys, renew keys that come in
+//! each period, and look keys up; then they ask for keys of every age up to two windows and more. Each
+//! filter must remember a key for a window at least; when it forgets it is its own affair, and is what
+//! the figure shows.
+
+mod contenders;
+mod report;
+mod run;
+
+use std::ops::ControlFlow;
+
+use anyhow::{Result, ensure};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::threads::MAX_THREADS;
+use crate::machine::pinning::Cores;
+use crate::results::rows::{Record, columns};
+use crate::results::statistics::InRounds;
+use crate::run::order;
+use crate::show::sidecar::Run;
+use crate::studies::study::{Progress, Study, within};
+use crate::subjects::registry::Registry;
+
+use contenders::ALL;
+
+/// Measure filters that forget: throughput, memory, and the age at which a key is forgotten.
+///
+/// The expiring filter is compared with two filters of fixed size that take turns, and with the
+/// published crate cuckoo-clock. Each is built to remember so many keys for a window. Threads insert new
+/// keys and renew old ones all the time, one of them begins the periods, and all look keys up.
+/// Subjects of a round run one right after another, and ratios are taken within rounds.
+///
+/// Prints one table, and writes window.csv, window.machine.toml and window.svg. Takes about a minute, and
+/// needs the cores to itself. Ctrl-C ends it after the current run, and keeps the finished ones.
+#[derive(Clone, Debug, Args, Serialize)]
+pub struct Window {
+    /// Keys that come in a window.
+    #[arg(long, value_name = "N", default_value_t = 120_000, value_parser = within(1_200..=100_000_000))]
+    pub keys: usize,
+    /// Numbers of threads, separated by commas.
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values = ["1", "2", "8"], value_parser = within(1..=MAX_THREADS as u64))]
+    pub threads: Vec<usize>,
+    /// Number of rounds; with fewer than 5, no interval can be given.
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = within(1..1 << 32))]
+    pub rounds: usize,
+    /// Seed of the keys.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Ticks of a window.
+const TICKS: usize = 12;
+
+/// Ages up to which keys are asked for, in ticks.
+const OLDEST: usize = 2 * TICKS + TICKS / 2;
+
+columns! {
+    /// What one subject did of one kind in one round, on so many threads.
+    Row:
+    /// Name of the structure that was measured.
+    subject: String,
+    /// Round the measurement was taken in, from 1.
+    round: usize,
+    /// Threads that worked, from 1.
+    threads: usize,
+    /// insert: new keys. renew: keys that come once in each period. lookup: half of the keys are
+    /// there, none is older than a window. remembered: keys of one age, not timed.
+    kind: String,
+    /// Time since the key was inserted, in windows; 0 where it differs.
+    age: f64,
+    /// How many of them there were.
+    operations: u64,
+    /// How many keys were found; of inserts and renewals, how many were not refused.
+    found: u64,
+    /// Throughput in million operations per second, the beginning of periods included; 0 where it was not
+    /// timed.
+    mops: f64,
+    /// What the structure takes, in bytes.
+    memory_bytes: u64,
+    /// Keys that it is to remember.
+    keys: u64,
+    /// The longest time that it took to begin a period, in ms.
+    begin_ms: f64,
+    /// Whether there were more threads than cores.
+    oversubscribed: bool,
+    /// Whether every thread was pinned to its core.
+    pinned: bool,
+}
+
+impl Study for Window {
+    type Row = Row;
+
+    const NAME: &'static str = "window";
+
+    fn about(&self, _: &Registry) -> Result<(Run, Vec<(String, String)>)> {
+        let run = Run::begin(
+            "Filters that forget".into(),
+            "What does it cost to remember a key for a window of time, and for how long is it remembered?".into(),
+            self.seed,
+            format!("generated from seed {}", self.seed),
+            Cores::detect().describe(),
+        );
+        let described = |of: &contenders::Info| (of.name.to_owned(), of.meaning.to_owned());
+        Ok((run, ALL.iter().map(described).collect()))
+    }
+
+    fn steps(&self) -> u64 {
+        (self.rounds * self.threads.len() * ALL.len()) as u64
+    }
+
+    fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
+        let cores = &Cores::detect();
+        let rounds = (self.seed, self.rounds);
+        order::in_rounds(rounds, &self.threads, &ALL, |round, &threads, contender| {
+            if progress(&format!("round {round}, {}", contender.name)).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            rows.extend((contender.run)(&run::Plan {
+                keys: self.keys,
+                seed: self.seed ^ (round as u64) << 32,
+                threads,
+                round,
+                cores,
+            })?);
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+}
+
+impl Record for Row {
+    fn check(&self) -> Result<()> {
+        ensure!(
+            self.found <= self.operations,
+            "column `found` is above `operations`"
+        );
+        Ok(())
+    }
+}
+
+impl InRounds for Row {
+    type Axis = ();
+    /// The kind, and for what is asked by age, the threads.
+    type Case = (String, usize);
+
+    fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    fn round(&self) -> usize {
+        self.round
+    }
+
+    fn case(&self, (): ()) -> (String, usize) {
+        let threads = if self.kind == run::REMEMBERED {
+            self.threads
+        } else {
+            0
+        };
+        (self.kind.clone(), threads)
+    }
+
+    fn place(&self, (): ()) -> f64 {
+        if self.kind == run::REMEMBERED {
+            self.age
+        } else {
+            self.threads as f64
+        }
+    }
+
+    fn throughput(&self) -> Option<f64> {
+        (self.mops > 0.0).then_some(self.mops)
+    }
+
+    fn oversubscribed(&self) -> bool {
+        self.oversubscribed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::studies::study::testing::measure;
+
+    /// Every contender remembers a key for a window, and the expiring one forgets it half a window
+    /// later; two filters that take turns need a whole one.
+    #[test]
+    fn keys_are_remembered_for_a_window_and_then_forgotten() {
+        let window = Window {
+            keys: 12_000,
+            threads: vec![1, 3],
+            rounds: 1,
+            seed: 1,
+        };
+        let (rows, steps) = measure(&window, None);
+        assert_eq!(steps.len() as u64, window.steps());
+        let share = |subject: &str, threads, age: f64| {
+            let is = |row: &&Row| {
+                (&*row.subject, row.threads, &*row.kind) == (subject, threads, run::REMEMBERED)
+                    && row.age == age
+            };
+            let row = rows.iter().find(is).unwrap();
+            row.found as f64 / row.operations as f64
+        };
+        for threads in [1, 3] {
+            for age in (0..TICKS).map(|tick| tick as f64 / TICKS as f64) {
+                assert_eq!(share("expiring", threads, age), 1.0);
+                assert_eq!(share("rotating", threads, age), 1.0);
+            }
+            assert!(share("expiring", threads, 1.5) < 0.01);
+            assert!(share("rotating", threads, 1.5) > 0.3);
+            assert!(share("rotating", threads, 2.0) < 0.01);
+            assert!(share("cuckoo-clock", threads, 2.0) < 0.01);
+        }
+        let kinds = |kind: &str| rows.iter().filter(|row| row.kind == kind).count();
+        assert_eq!([run::INSERT, run::RENEW, run::LOOKUP].map(kinds), [6; 3]);
+        for row in rows.iter().filter(|row| row.kind != run::REMEMBERED) {
+            assert!(row.mops > 0.0 && row.operations > 0, "{row:?}");
+            let all = row.found as f64 / row.operations as f64;
+            match &*row.kind {
+                run::LOOKUP => assert!((0.48..=0.52).contains(&all), "{row:?}"),
+                _ => assert!(all > 0.99, "{row:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Runs one contender for four windows, of which the last two count.
+
+use std::hint::black_box;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use anyhow::Result;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use super::contenders::Remembers;
+use super::{OLDEST, Row, TICKS};
+use crate::machine::pinning::Cores;
+use crate::run::crew::{Crew, Done, Member};
+use crate::workload::phase::Tally;
+
+/// The kinds of rows.
+pub(super) const INSERT: &str = "insert";
+pub(super) const RENEW: &str = "renew";
+pub(super) const LOOKUP: &str = "lookup";
+pub(super) const REMEMBERED: &str = "remembered";
+
+/// Of the keys of a window, a quarter come twice in each.
+const RENEWED: usize = 4;
+/// Lookups for each key of a tick.
+const LOOKUPS: usize = 4;
+/// Until then, there are no keys of all ages.
+const FIRST: usize = OLDEST;
+const LAST: usize = FIRST + 2 * TICKS;
+
+pub(super) struct Plan<'a> {
+    pub(super) keys: usize,
+    pub(super) seed: u64,
+    pub(super) threads: usize,
+    pub(super) round: usize,
+    pub(super) cores: &'a Cores,
+}
+
+/// What all threads together did of one kind.
+#[derive(Default)]
+struct Sum {
+    operations: u64,
+    found: u64,
+    seconds: f64,
+}
+
+impl Plan<'_> {
+    /// New keys of a tick.
+    fn new_keys(&self) -> usize {
+        (self.keys - self.keys / RENEWED) / TICKS
+    }
+
+    /// Keys that are renewed in a tick; each of them comes every half window.
+    fn renewed(&self) -> usize {
+        self.keys / RENEWED / (TICKS / 2)
+    }
+
+    /// The `nth` new key of a tick.
+    fn key(&self, tick: usize, nth: usize) -> u64 {
+        self.seed
+            .wrapping_add((tick * self.new_keys() + nth) as u64)
+    }
+
+    /// The `nth` key that is renewed in a tick.
+    fn old_key(&self, tick: usize, nth: usize) -> u64 {
+        let which = tick % (TICKS / 2) * self.renewed() + nth;
+        self.seed.wrapping_sub(1 + which as u64)
+    }
+
+    fn absent(&self, random: &mut SmallRng) -> u64 {
+        self.seed.wrapping_add(1 << 40) ^ (random.random::<u64>() >> 24 << 8)
+    }
+
+    /// Lets all threads do their part of `number` operations, which are numbered; each says whether it
+    /// found its key, or was not refused. `first` comes before, on one of the threads.
+    fn all(
+        &self,
+        number: usize,
+        first: impl FnOnce() + Send,
+        each: impl Fn(usize, &mut SmallRng) -> bool + Sync,
+        sum: &mut Sum,
+    ) -> Result<bool> {
+        let first = Mutex::new(Some(first));
+        let work = |member: Member| {
+            let mut random = SmallRng::seed_from_u64(self.seed ^ member.thread as u64);
+            let own = |thread| number * thread / self.threads;
+            let start = member.arrival.wait();
+            if member.thread == 0
+                && let Some(first) = first.lock().expect("nobody panics").take()
+            {
+                first();
+            }
+            let mut tally = Tally::default();
+            for nth in own(member.thread)..own(member.thread + 1) {
+                tally.operations += 1;
+                tally.missing += u64::from(!black_box(each(nth, &mut random)));
+            }
+            Done {
+                tally,
+                start,
+                end: Instant::now(),
+                pinned: member.pinned,
+                timings: None,
+            }
+        };
+        let crew = Crew::new(self.cores, self.threads);
+        let (done, ()) = crew.run(&work, |_, arrival| drop(arrival))?;
+        let done = Done::together(done.into_iter())?;
+        sum.operations += done.tally.operations;
+        sum.found += done.tally.operations - done.tally.missing;
+        sum.seconds += done.seconds();
+        Ok(done.pinned)
+    }
+}
+
+pub(super) fn run<C: Remembers>(plan: &Plan) -> Result<Vec<Row>> {
+    let contender = &C::for_window(plan.keys)?;
+    let mut sums = [INSERT, RENEW, LOOKUP].map(|kind| (kind, Sum::default()));
+    let mut remembered: Vec<Sum> = (0..=OLDEST).map(|_| Sum::default()).collect();
+    let (mut pinned, mut begin_ms, mut memory_bytes) = (true, 0.0_f64, 0);
+    for tick in 0..LAST {
+        if tick == FIRST {
+            sums.iter_mut().for_each(|(_, sum)| *sum = Sum::default());
+            begin_ms = 0.0;
+        }
+        let [(_, insert), (_, renew), (_, lookup)] = &mut sums;
+        let mut begun = Ok(false);
+        let begin = || {
+            let start = Instant::now();
+            begun = contender.begin(tick);
+            if matches!(begun, Ok(true)) {
+                begin_ms = begin_ms.max(start.elapsed().as_secs_f64() * 1e3);
+            }
+        };
+        let new = |nth, _: &mut SmallRng| contender.insert(plan.key(tick, nth));
+        pinned &= plan.all(plan.new_keys(), begin, new, insert)?;
+        begun?;
+        let old = |nth, _: &mut SmallRng| contender.insert(plan.old_key(tick, nth));
+        pinned &= plan.all(plan.renewed(), || (), old, renew)?;
+        memory_bytes = memory_bytes.max(contender.memory_bytes() as u64);
+        let newer = tick.saturating_sub(TICKS - 1);
+        let look = |nth, random: &mut SmallRng| {
+            let key = if nth % 2 == 0 {
+                let tick = random.random_range(newer..=tick);
+                plan.key(tick, random.random_range(0..plan.new_keys()))
+            } else {
+                plan.absent(random)
+            };
+            contender.contains(key)
+        };
+        pinned &= plan.all(LOOKUPS * plan.new_keys(), || (), look, lookup)?;
+        if tick >= FIRST {
+            for (age, sum) in remembered.iter_mut().enumerate() {
+                let ask = |nth, _: &mut SmallRng| contender.contains(plan.key(tick - age, nth));
+                plan.all(plan.new_keys(), || (), ask, sum)?;
+            }
+        }
+    }
+    let row = |kind: &str, age: usize, sum: Sum, mops| Row {
+        subject: C::NAME.into(),
+        round: plan.round,
+        threads: plan.threads,
+        kind: kind.into(),
+        age: age as f64 / TICKS as f64,
+        operations: sum.operations,
+        found: sum.found,
+        mops,
+        memory_bytes,
+        keys: plan.keys as u64,
+        begin_ms,
+        oversubscribed: plan.threads > plan.cores.count(),
+        pinned,
+    };
+    let timed = sums.into_iter().map(|(kind, sum)| {
+        let mops = sum.operations as f64 / sum.seconds / 1e6;
+        row(kind, 0, sum, mops)
+    });
+    let by_age = remembered.into_iter().enumerate();
+    let by_age = by_age.map(|(age, sum)| row(REMEMBERED, age, sum, 0.0));
+    Ok(timed.chain(by_age).collect())
+}
