@@ -13,7 +13,10 @@ use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::routing::{MethodFilter, MethodRouter, get, on, post};
 use clap::Parser;
-use filter::{CuckooFilter, InsertError};
+use filter::expiring::ExpiringBuilder;
+use filter::{
+    BuildError, Builder, CuckooFilter, ExpiringCuckooFilter, Filter, InsertError, LoadError,
+};
 use percent_encoding::percent_decode_str;
 use programs::{at_least_1, counted, ending, note};
 use tokio::net::TcpListener;
@@ -41,6 +44,10 @@ struct Options {
     /// fixed: if FILE has another one, the service does not start.
     #[arg(long, value_name = "N", value_parser = at_least_1)]
     capacity: Option<NonZeroUsize>,
+    /// Forget keys: each is remembered for so many seconds after it came last, and forgotten half that time
+    /// later. FILE must have been saved with the same window.
+    #[arg(long, value_name = "SECONDS", value_parser = at_least_1)]
+    window: Option<NonZeroUsize>,
 }
 
 /// What a client may ask for.
@@ -53,6 +60,7 @@ Requests:
                                what you inserted, or another key may be denied
   GET  /contains?key=KEY       true or false: true also for about one absent key in 512, if it is full
   GET  /count?key=KEY          the number of copies
+  POST /seen?key=KEY           true if KEY came within the --window; KEY is remembered from now on
   POST /save                   saves the filter now
   GET  /metrics                sizes and the last save, for Prometheus
 
@@ -67,9 +75,17 @@ fn main() -> ExitCode {
 
 fn serve(options: Options) -> Result<()> {
     let _lock = lock(&options.file)?;
-    let filter = load(&options.file, options.capacity.map(NonZeroUsize::get))?;
-    let keys = counted(filter.len() as u64, "key");
-    note(format_args!("{keys} of {}", filter.capacity()));
+    let capacity = options.capacity.map(NonZeroUsize::get);
+    let filter = match options.window {
+        None => Kept::ForEver(load(&options.file, capacity, CuckooFilter::builder())?),
+        Some(seconds) => Kept::ForAWindow {
+            filter: load(&options.file, capacity, ExpiringCuckooFilter::builder())?,
+            period_ms: seconds.get() as u64 * 1_000 / 2,
+        },
+    };
+    filter.go_on()?;
+    let keys = counted(filter.any().len() as u64, "key");
+    note(format_args!("{keys} of {}", filter.any().capacity()));
 
     let (stop, stopped) = mpsc::channel();
     ctrlc::set_handler(move || _ = stop.send(())).context("cannot wait for signals")?;
@@ -111,17 +127,45 @@ fn lock(file: &Path) -> Result<File> {
     Ok(locked)
 }
 
+/// What is loaded and built alike for both kinds of filter.
+trait Loads: Copy {
+    type Filter: Filter;
+    fn of_capacity(self, keys: usize) -> Result<Self::Filter, BuildError>;
+    fn load(self, file: &Path) -> Result<Self::Filter, LoadError>;
+}
+
+impl Loads for Builder {
+    type Filter = CuckooFilter;
+    fn of_capacity(self, keys: usize) -> Result<CuckooFilter, BuildError> {
+        self.capacity(keys).build()
+    }
+    fn load(self, file: &Path) -> Result<CuckooFilter, LoadError> {
+        self.load(file)
+    }
+}
+
+impl Loads for ExpiringBuilder {
+    type Filter = ExpiringCuckooFilter;
+    fn of_capacity(self, keys: usize) -> Result<ExpiringCuckooFilter, BuildError> {
+        self.capacity(keys).build()
+    }
+    fn load(self, file: &Path) -> Result<ExpiringCuckooFilter, LoadError> {
+        self.load(file)
+    }
+}
+
 /// Returns the filter that was saved last, which must have this capacity; or an empty one.
-fn load(file: &Path, capacity: Option<usize>) -> Result<CuckooFilter> {
+fn load<B: Loads>(file: &Path, capacity: Option<usize>, builder: B) -> Result<B::Filter> {
     let build = |keys: usize| {
-        let built = CuckooFilter::builder().capacity(keys).build();
+        let built = builder.of_capacity(keys);
         built.with_context(|| format!("cannot make room for {keys} keys"))
     };
     if !file.exists() {
         return build(capacity.unwrap_or(1_000_000));
     }
-    let cannot = "move the file away to begin with an empty filter";
-    let filter = CuckooFilter::load(file).context(cannot)?;
+    let cannot = "start it with or without --window as before, or move the file away to begin with an \
+                  empty filter";
+    let filter = builder.load(file).context(cannot)?;
     if let Some(keys) = capacity {
         let (name, slots, wished) = (file.display(), filter.capacity(), build(keys)?.capacity());
         ensure!(
@@ -133,9 +177,44 @@ fn load(file: &Path, capacity: Option<usize>) -> Result<CuckooFilter> {
     Ok(filter)
 }
 
+/// A filter, and for how long it keeps its keys.
+enum Kept {
+    ForEver(CuckooFilter),
+    /// A window has two periods, and part of a third one.
+    ForAWindow {
+        filter: ExpiringCuckooFilter,
+        period_ms: u64,
+    },
+}
+
+impl Kept {
+    fn any(&self) -> &(dyn Filter + Send + Sync) {
+        match self {
+            Kept::ForEver(filter) => filter,
+            Kept::ForAWindow { filter, .. } => filter,
+        }
+    }
+
+    /// Forgets what is too old by now.
+    fn go_on(&self) -> Result<()> {
+        let Kept::ForAWindow { filter, period_ms } = self else {
+            return Ok(());
+        };
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+        let period = now.as_millis() as u64 / period_ms;
+        // A little late is possible if the clock was set back.
+        ensure!(
+            filter.period() <= period + 2,
+            "the file was saved with a shorter --window, or the clock is wrong: start it with the window \
+             of before, or move the file away to begin with an empty filter"
+        );
+        Ok(filter.advance_to(period)?)
+    }
+}
+
 /// A filter that clients share, and its file.
 struct Service {
-    filter: CuckooFilter,
+    filter: Kept,
     file: PathBuf,
     /// Held while saving: of two saves at the same time, the one that read the filter first could
     /// otherwise replace the file last.
@@ -150,15 +229,16 @@ fn router(service: Arc<Service>) -> Router {
         // It takes a while: the runtime lets another thread answer the others.
         match block_in_place(|| service.save()) {
             Ok(()) => Ok("saved\n".to_owned()),
-            Err(error) => Err((StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}\n"))),
+            Err(error) => Err(failed(error)),
         }
     };
     let metrics = async |State(service): State<Arc<Service>>| service.metrics();
-    let insert: WithKey = |filter, key| filter.insert(key).map(|()| "inserted".to_owned());
-    let insert_unique: WithKey = |filter, key| Ok(filter.insert_unique(key)?.to_string());
-    let remove: WithKey = |filter, key| Ok(filter.remove(key).to_string());
-    let contains: WithKey = |filter, key| Ok(filter.contains(key).to_string());
-    let count: WithKey = |filter, key| Ok(filter.count(key).to_string());
+    let insert: WithKey = |filter, key| filter.insert_hash(key).map(|()| "inserted".to_owned());
+    let insert_unique: WithKey = |filter, key| Ok(filter.insert_unique_hash(key)?.to_string());
+    let remove: WithKey = |filter, key| Ok(filter.remove_hash(key).to_string());
+    let contains: WithKey = |filter, key| Ok(filter.contains_hash(key).to_string());
+    let count: WithKey = |filter, key| Ok(filter.count_hash(key).to_string());
+    let seen: WithKey = |filter, key| Ok((!filter.insert_unique_hash(key)?).to_string());
     Router::new()
         .route("/insert", with_key(MethodFilter::POST, insert))
         .route(
@@ -168,6 +248,7 @@ fn router(service: Arc<Service>) -> Router {
         .route("/remove", with_key(MethodFilter::POST, remove))
         .route("/contains", with_key(MethodFilter::GET, contains))
         .route("/count", with_key(MethodFilter::GET, count))
+        .route("/seen", with_key(MethodFilter::POST, seen))
         .route("/save", post(save))
         .route("/metrics", get(metrics))
         .fallback(async || (StatusCode::NOT_FOUND, REQUESTS))
@@ -175,7 +256,7 @@ fn router(service: Arc<Service>) -> Router {
         .with_state(service)
 }
 
-type WithKey = fn(&CuckooFilter, &[u8]) -> Result<String, InsertError>;
+type WithKey = fn(&dyn Filter, u64) -> Result<String, InsertError>;
 
 /// Answers requests that name a key.
 fn with_key(method: MethodFilter, answer: WithKey) -> MethodRouter<Arc<Service>> {
@@ -188,7 +269,9 @@ fn with_key(method: MethodFilter, answer: WithKey) -> MethodRouter<Arc<Service>>
                 Some(key) if !key.contains('&') => {
                     // As in forms, `+` is a space.
                     let key: Vec<u8> = percent_decode_str(&key.replace('+', " ")).collect();
-                    answer(&service.filter, &key)
+                    service.filter.go_on().map_err(failed)?;
+                    let filter = service.filter.any();
+                    answer(filter, filter.hash_dyn(&key.as_slice()))
                         .map(|text| text + "\n")
                         .map_err(not_inserted)
                 }
@@ -199,6 +282,10 @@ fn with_key(method: MethodFilter, answer: WithKey) -> MethodRouter<Arc<Service>>
             }
         };
     on(method, handler)
+}
+
+fn failed(error: anyhow::Error) -> (StatusCode, String) {
+    (StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}\n"))
 }
 
 fn not_inserted(error: InsertError) -> (StatusCode, String) {
@@ -216,19 +303,19 @@ impl Service {
         let _saving = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
         // What a save that was killed has left, if there is one.
         let _ = fs::remove_file(self.file.with_added_extension("partial0"));
-        let saved = self.filter.save(&self.file);
+        let saved = self.filter.any().save(&self.file);
         saved.with_context(|| format!("cannot save {}", self.file.display()))
     }
 
     /// Returns the metrics in the text format of Prometheus.
     fn metrics(&self) -> String {
-        let (filter, keys) = (&self.filter, self.filter.len());
+        let (filter, keys) = (self.filter.any(), self.filter.any().len());
         let saved = fs::metadata(&self.file).and_then(|data| data.modified());
         let since = saved
             .ok()
             .and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
         let last_save = since.map_or(0.0, |since| since.as_secs_f64());
-        let rate = filter.false_positive_rate_with(keys);
+        let rate = filter.false_positive_rate() * filter.load_factor().min(1.0);
         [
             ("keys", "Copies held.", keys as f64),
             ("capacity", "Slots.", filter.capacity() as f64),

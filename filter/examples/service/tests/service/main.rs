@@ -2,6 +2,7 @@
 
 mod answers;
 mod kills;
+mod window;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -25,8 +26,13 @@ struct Running {
 impl Running {
     /// Starts it, and waits until it listens.
     fn start(file: &Path) -> Running {
+        Self::start_with(file, &[])
+    }
+
+    fn start_with(file: &Path, options: &[&str]) -> Running {
         let mut command = program(file);
         command.args(["--address", "127.0.0.1:0", "--capacity", "100000"]);
+        command.args(options);
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut lines = lines.map(Result::unwrap);

@@ -1,0 +1,127 @@
+//! The service that forgets: for how long it remembers a key, under load and after kills.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tempfile::TempDir;
+
+use crate::{Client, Running, program};
+
+const WINDOW: Duration = Duration::from_secs(2);
+
+/// What the clients know.
+#[derive(Default)]
+struct Ledger {
+    /// Of each key that was acknowledged, when the request began and when it was answered.
+    came: BTreeMap<u64, [Instant; 2]>,
+    /// When the last completed save began.
+    saved: Option<Instant>,
+}
+
+#[derive(Default)]
+struct Shared {
+    ledger: Mutex<Ledger>,
+    next_key: AtomicU64,
+}
+
+impl Shared {
+    /// Asks for new keys, until nobody answers.
+    fn ask(&self, client: &Client) {
+        loop {
+            let key = self.next_key.fetch_add(1, Ordering::Relaxed);
+            let begun = Instant::now();
+            let Ok((status, _, seen)) = client.post(&format!("/seen?key={key}")) else {
+                return;
+            };
+            assert_eq!(status, 200, "{seen}");
+            // One in some hundred thousand is taken for another one.
+            if seen == "false" {
+                let came = [begun, Instant::now()];
+                self.ledger.lock().unwrap().came.insert(key, came);
+            }
+        }
+    }
+
+    fn save(&self, client: &Client) {
+        loop {
+            let begun = Instant::now();
+            let Ok((status, ..)) = client.post("/save") else {
+                return;
+            };
+            assert_eq!(status, 200);
+            self.ledger.lock().unwrap().saved = Some(begun);
+        }
+    }
+}
+
+/// Whatever was acknowledged before the last completed save began, and came within the window, is there
+/// after a kill; and what is older than a window and a half is not. `KILLS` sets how often it is killed.
+#[test]
+fn a_window_outlives_kills() {
+    let kills: u32 = std::env::var("KILLS").map_or(8, |kills| kills.parse().unwrap());
+    let mut rng = StdRng::seed_from_u64(8);
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("saved");
+    let (mut kept, mut forgotten, mut wrongly_found) = (0, 0, 0);
+    let shared = Shared::default();
+    for _ in 0..kills {
+        let service = Running::start_with(&file, &["--window", "2"]);
+        let clients = [service.client(), service.client()];
+        let saver = service.client();
+        thread::scope(|scope| {
+            for client in &clients {
+                scope.spawn(|| shared.ask(client));
+            }
+            scope.spawn(|| shared.save(&saver));
+            thread::sleep(Duration::from_millis(rng.random_range(300..900)));
+            service.kill();
+        });
+        let service = Running::start_with(&file, &["--window", "2"]);
+        let client = service.client();
+        let mut ledger = shared.ledger.lock().unwrap();
+        let saved = ledger.saved.unwrap();
+        for (key, [begun, answered]) in &ledger.came {
+            let asked = Instant::now();
+            let found = client.contains(*key);
+            if *answered < saved && begun.elapsed() < WINDOW {
+                assert!(found, "{key} came within the window, and is denied");
+                kept += 1;
+            } else if asked - *answered > WINDOW * 3 / 2 {
+                wrongly_found += usize::from(found);
+                forgotten += 1;
+            }
+        }
+        // What a kill has forgotten may be forgotten; what is too old is of no interest any more.
+        (ledger.came)
+            .retain(|_, [begun, answered]| *answered < saved && begun.elapsed() < 2 * WINDOW);
+        service.kill();
+    }
+    assert!(kept > 100 && forgotten > 100, "{kept} {forgotten}");
+    assert!(
+        wrongly_found <= 2 + forgotten / 500,
+        "{wrongly_found} of {forgotten}"
+    );
+    println!(
+        "{kills} kills: {kept} keys kept, {wrongly_found} of {forgotten} found that are too old"
+    );
+}
+
+#[test]
+fn a_file_is_of_one_kind_and_of_one_window() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("saved");
+    let refused = |options: &[&str], says: &str| {
+        let ended = program(&file).args(options).output().unwrap();
+        let text = String::from_utf8(ended.stderr).unwrap();
+        assert!(!ended.status.success() && text.contains(says), "{text}");
+    };
+    Running::start_with(&file, &["--window", "60"]).stop("TERM");
+    refused(&[], "with or without --window as before");
+    refused(&["--window", "600"], "with a shorter --window");
+    refused(&["--window", "0"], "--window");
+}
