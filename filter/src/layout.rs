@@ -58,7 +58,7 @@
 //! | 4×8 | 31 | 2,147,483,648 | 1 min |
 //! | 4×12, 3×16, 2×24 | 15 | 32,768 | 1 ms |
 //! | 4×13 | 11 | 2,048 | 60 µs |
-//! | 8×7, 2×28 (the minimum) | 7 | 128 | 4 µs |
+//! | 8×7, 2×28 (the minimum), [4×12 with ages](crate::expiring) | 7 | 128 | 4 µs |
 //!
 //! A lookup takes a few nanoseconds; only one that loses its core half-way can see so many
 //! additions. While it is suspended, say for a few milliseconds, other threads would have to spend

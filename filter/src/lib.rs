@@ -73,6 +73,7 @@
 //! - **Removing what was never inserted** may take a copy of another key of its class, which is
 //!   then missing. Remove only what you inserted. A key for which `insert_unique` returned `true`
 //!   may be removed once; a `false` added nothing that could be removed.
+//! - **Nothing is forgotten** (except by [`ExpiringCuckooFilter`], whose keys expire).
 //! - **The size is fixed** (except for [`GrowingCuckooFilter`]). Beyond
 //!   [`WORKABLE_LOAD`](layout::Layout::WORKABLE_LOAD), inserts begin to fail.
 //! - **Keys chosen by strangers.** The default hasher, [`FixedState`], makes runs repeatable:

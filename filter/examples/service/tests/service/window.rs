@@ -10,7 +10,9 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tempfile::TempDir;
 
-use crate::{Client, Running, program};
+#[cfg(unix)]
+use crate::program;
+use crate::{Client, Running};
 
 const WINDOW: Duration = Duration::from_secs(2);
 
@@ -111,6 +113,7 @@ fn a_window_outlives_kills() {
     );
 }
 
+#[cfg(unix)]
 #[test]
 fn a_file_is_of_one_kind_and_of_one_window() {
     let directory = TempDir::new().unwrap();
