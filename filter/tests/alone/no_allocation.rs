@@ -4,7 +4,7 @@
 use std::thread;
 
 use filter::growing::GrowingCuckooFilter;
-use filter::{CuckooFilter, Filter, InsertError};
+use filter::{CuckooFilter, ExpiringCuckooFilter, Filter, InsertError};
 
 fn allocations(action: impl FnOnce()) -> u64 {
     crate::limited::measure(action).count_total
@@ -61,6 +61,27 @@ fn first_uses_allocate() {
     let fill = || fill_and_empty(&other);
     assert!(in_a_new_thread(&fill) <= 3, "counters, and K-CAS records");
     assert_eq!(in_a_new_thread(&fill), 0, "the same id");
+}
+
+/// Nor does a filter that forgets, whoever begins its periods.
+#[test]
+fn forgetting_does_not_allocate() {
+    let _turn = crate::turn();
+    let filter = ExpiringCuckooFilter::builder()
+        .buckets(1_000)
+        .build()
+        .unwrap();
+    let fill = || {
+        for key in 0..10_000 {
+            let inserted = filter.insert_unique(&key);
+            assert!(inserted.is_ok() || inserted == Err(InsertError::Full));
+            if key % 500 == 0 {
+                filter.advance().unwrap();
+            }
+        }
+    };
+    fill();
+    assert_eq!(allocations(fill), 0);
 }
 
 /// In a growing filter, an insert allocates only when it grows beyond the memory that it has reserved.

@@ -6,7 +6,9 @@ use std::sync::{Barrier, Mutex};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use filter::growing::GrowingCuckooFilter;
-use filter::{CuckooFilter, Filter, InsertError, MAX_THREADS, TooManyThreads};
+use filter::{
+    CuckooFilter, ExpiringCuckooFilter, Filter, InsertError, MAX_THREADS, TooManyThreads,
+};
 
 const THREADS: usize = 5_000;
 
@@ -33,7 +35,7 @@ fn join<R>(threads: Vec<ScopedJoinHandle<R>>) -> Vec<R> {
 const REFUSED: Result<(), InsertError> = Err(InsertError::TooManyThreads(TooManyThreads));
 
 /// Filters of every kind, with fingerprints so long that no two of the keys here are of one class.
-struct Filters([Box<dyn Filter + Send + Sync>; 3]);
+struct Filters([Box<dyn Filter + Send + Sync>; 4]);
 
 /// Returns the keys that a thread inserts, each in its own way.
 fn keys(thread: usize) -> [usize; 4] {
@@ -44,10 +46,13 @@ impl Filters {
     fn new() -> Filters {
         let builder = CuckooFilter::builder().capacity(4 * THREADS);
         let growing = GrowingCuckooFilter::builder().buckets(1 << 20);
+        let expiring = ExpiringCuckooFilter::builder().capacity(4 * THREADS);
+        let expiring = expiring.ages::<2, 24, 2>();
         Filters([
             Box::new(builder.layout::<2, 24>().build().unwrap()),
             Box::new(builder.false_positive_rate(1e-6).build().unwrap()),
             Box::new(growing.build().unwrap()),
+            Box::new(expiring.build().unwrap()),
         ])
     }
 
@@ -87,7 +92,7 @@ impl Filters {
         }
     }
 
-    fn len(&self) -> [usize; 3] {
+    fn len(&self) -> [usize; 4] {
         [0, 1, 2].map(|nth| self.0[nth].len())
     }
 }
@@ -107,7 +112,7 @@ fn more_threads_than_there_are_ids_get_an_error() {
     let served = thread::scope(|scope| join(spawn_small(scope, THREADS, insert)));
     let refused = served.iter().filter(|served| !**served).count();
     assert_eq!(refused, THREADS - MAX_THREADS);
-    assert_eq!(filters.len(), [4 * MAX_THREADS; 3]);
+    assert_eq!(filters.len(), [4 * MAX_THREADS; 4]);
     let of_served = (0..THREADS).filter(|&thread| served[thread]);
     for thread in of_served.clone() {
         assert!(keys(thread).into_iter().all(|key| filters.has(key)));
@@ -124,7 +129,7 @@ fn more_threads_than_there_are_ids_get_an_error() {
         }
     });
     of_served.for_each(|thread| filters.remove(thread));
-    assert_eq!(filters.len(), [0; 3]);
+    assert_eq!(filters.len(), [0; 4]);
 }
 
 #[test]
@@ -150,7 +155,7 @@ fn a_thread_that_is_one_too_many_looks_up_and_can_ask_before_it_removes() {
             assert_eq!(filter::register_thread(), Err(TooManyThreads));
             assert!(!filters.insert(1));
             assert!(keys(0).into_iter().all(|key| filters.has(key)));
-            assert_eq!((filters.0[0].count(&0), filters.len()), (1, [4; 3]));
+            assert_eq!((filters.0[0].count(&0), filters.len()), (1, [4; 4]));
             let panics = |call: &dyn Fn()| {
                 let message = catch_unwind(AssertUnwindSafe(call)).unwrap_err();
                 let message = message.downcast_ref::<String>().unwrap();
@@ -161,6 +166,10 @@ fn a_thread_that_is_one_too_many_looks_up_and_can_ask_before_it_removes() {
                 panics(&|| filter.remove_batch(&[0, 1], &mut [false; 2]));
                 assert_eq!(filter.try_remove(&0), Err(TooManyThreads));
             }
+            let expiring = ExpiringCuckooFilter::with_capacity(10);
+            assert_eq!(expiring.advance(), Err(TooManyThreads));
+            assert_eq!(expiring.advance_to(1), Err(TooManyThreads));
+            assert_eq!(expiring.period(), 0);
             assert!(keys(0).into_iter().all(|key| filters.has(key)));
         });
         let result = one_too_many.join();
