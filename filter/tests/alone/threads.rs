@@ -93,7 +93,7 @@ impl Filters {
     }
 
     fn len(&self) -> [usize; 4] {
-        [0, 1, 2].map(|nth| self.0[nth].len())
+        [0, 1, 2, 3].map(|nth| self.0[nth].len())
     }
 }
 
