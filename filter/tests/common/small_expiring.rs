@@ -11,14 +11,14 @@ use histories::{Call, ExpiringEvent, Failure, OneExpiringClass, Remembered};
 
 use crate::small::{BUCKETS, Identity, key};
 
-/// Keys are remembered for one period: there are two ages, so each returns after two periods.
-pub(crate) const PERIODS: u64 = 1;
-
-pub(crate) type Expiring = ExpiringCuckooFilter<2, 4, 1, Identity>;
+/// With one bit of age, keys are remembered for one period: there are two ages, so each returns after two
+/// periods.
+pub(crate) type Expiring<const AGE_BITS: usize = 1> =
+    ExpiringCuckooFilter<2, 4, AGE_BITS, Identity>;
 
 /// Makes a filter that holds these keys, each in its preferred bucket.
-pub(crate) fn holding(keys: &[u64]) -> Arc<Expiring> {
-    let builder = ExpiringCuckooFilter::builder().ages::<2, 4, 1>();
+pub(crate) fn holding<const AGE_BITS: usize>(keys: &[u64]) -> Arc<Expiring<AGE_BITS>> {
+    let builder = ExpiringCuckooFilter::builder().ages::<2, 4, AGE_BITS>();
     let builder = builder.buckets(BUCKETS).unmixed_hasher(Identity::default());
     let filter = builder.build().unwrap();
     let geometry = Geometry::<2, 4>::new(BUCKETS);
@@ -39,19 +39,22 @@ pub(crate) fn holding(keys: &[u64]) -> Arc<Expiring> {
 }
 
 /// Makes calls, and records them with their answers.
-pub(crate) struct Caller {
-    pub(crate) filter: Arc<Expiring>,
+pub(crate) struct Caller<const AGE_BITS: usize = 1> {
+    filter: Arc<Expiring<AGE_BITS>>,
     thread: usize,
+    /// The period before the first call.
+    first: u64,
     calls: Vec<Call<(Option<u64>, ExpiringEvent)>>,
 }
 
-impl Caller {
+impl<const AGE_BITS: usize> Caller<AGE_BITS> {
     /// Makes a caller with this number: calls of callers with different numbers count as
     /// simultaneous.
-    pub(crate) fn new(filter: &Arc<Expiring>, thread: usize) -> Self {
+    pub(crate) fn new(filter: &Arc<Expiring<AGE_BITS>>, thread: usize) -> Self {
         Caller {
             filter: Arc::clone(filter),
             thread,
+            first: filter.period(),
             calls: Vec::new(),
         }
     }
@@ -90,7 +93,7 @@ impl Caller {
     }
 
     /// Copies the filter, and records what the copy answers about these keys.
-    pub(crate) fn try_clone(&mut self, keys: &[u64]) -> Expiring {
+    pub(crate) fn try_clone(&mut self, keys: &[u64]) -> Expiring<AGE_BITS> {
         let copy = self.filter.try_clone().expect("there is memory");
         for key in keys {
             self.write_down(Some(*key), ExpiringEvent::Contains(copy.contains(key)));
@@ -108,10 +111,13 @@ impl Caller {
     }
 }
 
-/// Checks that some order explains the answers that the callers got from a filter that held these keys in
+/// Checks that some order explains the answers that the callers got from a filter that held these keys since
 /// its period 0, and that the filter holds what that order leaves.
-pub(crate) fn explained<const N: usize>(held: &[u64], callers: [Caller; N]) {
-    let filter = Arc::clone(&callers[0].filter);
+pub(crate) fn explained<const AGE_BITS: usize, const N: usize>(
+    held: &[u64],
+    callers: [Caller<AGE_BITS>; N],
+) {
+    let (filter, period) = (Arc::clone(&callers[0].filter), callers[0].first);
     let calls: Vec<_> = callers
         .into_iter()
         .flat_map(|caller| caller.calls)
@@ -124,7 +130,7 @@ pub(crate) fn explained<const N: usize>(held: &[u64], callers: [Caller; N]) {
     for (class, key) in classes {
         let there = held.iter().any(|held| filter.class(held) == class);
         let since = BTreeSet::from([there.then_some(0)]);
-        let before = Remembered { period: 0, since };
+        let before = Remembered { period, since };
         let calls: Vec<_> = (calls.iter())
             .filter(|call| call.event.0.is_none_or(|key| filter.class(&key) == class))
             .map(|call| Call {
@@ -134,7 +140,9 @@ pub(crate) fn explained<const N: usize>(held: &[u64], callers: [Caller; N]) {
                 event: call.event.1,
             })
             .collect();
-        let specification = OneExpiringClass { periods: PERIODS };
+        let specification = OneExpiringClass {
+            periods: (1 << AGE_BITS) - 1,
+        };
         let there = filter.contains(&key);
         match histories::check(&specification, &[before], &calls) {
             Ok(left) => assert!(

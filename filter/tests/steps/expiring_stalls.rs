@@ -89,7 +89,7 @@ fn operations() -> [Operation; 9] {
 fn one_thread_stopped_at_every_step() {
     for operation in operations() {
         for step in 0.. {
-            let filter = holding(&residents());
+            let filter = holding::<1>(&residents());
             let Ok(frozen) = freeze(step, run_on(&filter, 1, operation)) else {
                 assert!(step > 0, "it has no steps");
                 println!("{operation:x?}: stopped at each of {step} steps");
@@ -132,7 +132,7 @@ fn two_threads_stopped_at_every_pair_of_steps() {
 
 /// False if one of the operations has no such step.
 fn stopped(first: Operation, second: Operation, steps: [u64; 2], in_order: bool) -> bool {
-    let filter = holding(&residents());
+    let filter = holding::<1>(&residents());
     assert!(steps[0].max(steps[1]) < MOST_STEPS, "it has no end");
     let Ok(one) = freeze(steps[0], run_on(&filter, 1, first)) else {
         return false;
