@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::small::{key, residents};
+use crate::small::key;
 use crate::small_expiring::{Caller, Expiring, explained, holding};
 use kcas::model::{explore_test, spawn};
 
@@ -149,13 +149,14 @@ fn an_insert_instead_of_a_forgotten_key() {
 /// that has been swept.
 #[test]
 fn a_chain_while_two_periods_begin() {
-    explore_test(2, 1, || {
-        let moved = residents()[0];
-        let insert = |caller: &mut Caller| _ = caller.insert(key(0, 2, 0), true);
+    // Bucket 1 is full, and one of its keys can move to bucket 0, which is swept before.
+    let held = [key(1, 0, 3), key(1, 1, 0), key(2, 2, 0), key(2, 2, 1)];
+    explore_test(2, 1, move || {
+        let insert = |caller: &mut Caller| _ = caller.insert(key(1, 2, 0), true);
         race(
-            &residents(),
+            &held,
             insert,
-            two_periods(moved),
+            two_periods(held[0]),
             forgotten_after_two_periods,
         );
     });
