@@ -36,6 +36,10 @@ fn remembered<'a>(
     })
 }
 
+fn keys(row: &Row) -> String {
+    format!("{} keys", grouped(row.keys))
+}
+
 impl Row {
     fn share(&self) -> Option<f64> {
         Some(self.found as f64 / self.operations as f64)
@@ -113,7 +117,7 @@ impl Presented for Vec<Row> {
             lead: format!(
                 "{OURS} over {}, {} in a window, and the last four lines of each by itself.",
                 names.join(" and "),
-                counted(first.keys as usize, "key"),
+                keys(first),
             ),
             header: ["".to_owned()].into_iter().chain(header).collect(),
             lines,
@@ -162,7 +166,7 @@ impl Presented for Vec<Row> {
         let mut caption = vec![format!(
             "{} come in each window, a quarter of them twice; each filter must remember a key for a window. Lines: median of {}. \
              {BANDS}",
-            counted(first.keys as usize, "key"),
+            keys(first),
             counted(results.last_round(), "round"),
         )];
         if self.iter().any(|row| !row.pinned) {
