@@ -204,7 +204,7 @@ fn two_threads_that_begin_periods() {
 /// one.
 #[test]
 fn a_copy_while_a_period_begins() {
-    explore_test(2, 1, || {
+    explore_test(1, 1, || {
         let new = key(0, 1, 0);
         race(
             &[],
