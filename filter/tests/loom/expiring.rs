@@ -60,7 +60,7 @@ fn two_periods(key: u64) -> impl FnOnce(&mut Caller) {
 #[test]
 fn a_renewal_while_a_period_begins() {
     for renew in [true, false] {
-        explore_test(4, 1, move || {
+        explore_test(3, 1, move || {
             let held = key(0, 1, 0);
             race(
                 &[held],
@@ -107,19 +107,19 @@ fn an_insert_while_two_periods_begin() {
     });
 }
 
-/// Two threads insert a key that is due to be forgotten: whoever is told that it is new has put it in.
+/// Two threads insert keys of a class that is due to be forgotten, and prefer different buckets: whoever is
+/// told that it is new has put it in.
 #[test]
 fn two_inserts_while_a_period_begins() {
     explore_test(2, 1, || {
-        let held = key(0, 1, 0);
-        let insert = move |caller: &mut Caller| _ = caller.insert(held, true).unwrap();
+        let (here, there) = (key(0, 1, 0), key(1, 0, 0));
         race(
-            &[held],
+            &[here],
             move |caller| {
                 caller.advance();
-                insert(caller);
+                caller.insert(there, true).unwrap();
             },
-            insert,
+            move |caller| _ = caller.insert(here, true).unwrap(),
             nothing,
         );
     });
@@ -159,6 +159,21 @@ fn a_chain_while_two_periods_begin() {
             two_periods(held[0]),
             forgotten_after_two_periods,
         );
+    });
+}
+
+/// A chain of this period's keys would lead through a bucket of old ones, which is to be swept, to one that
+/// has been: it ends at the old ones.
+#[test]
+fn a_chain_past_old_keys() {
+    let old = [key(1, 0, 3), key(1, 1, 0)];
+    explore_test(2, 1, move || {
+        let fill = |caller: &mut Caller| {
+            for new in [key(2, 1, 1), key(2, 2, 0), key(2, 2, 1)] {
+                _ = caller.insert(new, true);
+            }
+        };
+        race(&old, fill, two_periods(old[0]), forgotten_after_two_periods);
     });
 }
 
