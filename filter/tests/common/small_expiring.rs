@@ -117,7 +117,8 @@ pub(crate) fn explained<const AGE_BITS: usize, const N: usize>(
     held: &[u64],
     callers: [Caller<AGE_BITS>; N],
 ) {
-    let (filter, period) = (Arc::clone(&callers[0].filter), callers[0].first);
+    let filter = Arc::clone(&callers[0].filter);
+    let period = (callers.iter().map(|caller| caller.first).min()).expect("there is one");
     let calls: Vec<_> = callers
         .into_iter()
         .flat_map(|caller| caller.calls)

@@ -151,3 +151,28 @@ fn stopped(first: Operation, second: Operation, steps: [u64; 2], in_order: bool)
     explained(&residents(), [others, one, other]);
     true
 }
+
+/// A chain of this period's keys would lead through a bucket of old ones, which is to be swept, to one that
+/// has been: it ends at the old ones, which are overwritten.
+#[test]
+fn no_old_key_escapes_from_a_sweep() {
+    let old = [key(1, 0, 3), key(1, 1, 0)];
+    for step in 0.. {
+        let filter = holding::<1>(&old);
+        let Ok(sweeping) = freeze(step, run_on(&filter, 1, Advance)) else {
+            assert!(step > 20, "it is stopped at {step} steps");
+            break;
+        };
+        let mut others = Caller::new(&filter, 0);
+        for new in [key(2, 1, 1), key(2, 2, 0), key(2, 2, 1)] {
+            assert_eq!(others.insert(new, true), Ok(true));
+        }
+        let mut sweeping = sweeping.thaw();
+        for _ in 0..2 {
+            sweeping.contains(old[0]);
+            sweeping.advance();
+        }
+        sweeping.contains(old[0]);
+        explained(&old, [others, sweeping]);
+    }
+}
