@@ -61,9 +61,10 @@ impl<const AGE_BITS: usize> Caller<AGE_BITS> {
 
     pub(crate) fn insert(&mut self, key: u64, renew: bool) -> Result<bool, InsertError> {
         let since = self.filter.period();
-        let result = match renew {
-            true => self.filter.insert_unique(&key),
-            false => self.filter.insert_if_absent(&key),
+        let result = if renew {
+            self.filter.insert_unique(&key)
+        } else {
+            self.filter.insert_if_absent(&key)
         };
         let event = ExpiringEvent::Insert {
             since,

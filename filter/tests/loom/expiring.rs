@@ -200,6 +200,23 @@ fn two_threads_that_begin_periods() {
     });
 }
 
+/// A call that begins a period leaves nothing of the old keys, even what another thread has swept.
+#[test]
+fn what_another_thread_has_swept() {
+    explore_test(3, 1, || {
+        let held = key(0, 1, 0);
+        race(
+            &[held],
+            move |caller| {
+                caller.advance();
+                caller.contains(held);
+            },
+            Caller::advance,
+            nothing,
+        );
+    });
+}
+
 /// A copy while a period begins, and a key comes and is renewed then: the copy does not take it for an old
 /// one.
 #[test]
