@@ -10,6 +10,7 @@ mod small_expiring;
 mod small_growing;
 
 mod copy_at_steps;
+mod expiring_hostile;
 mod expiring_stalls;
 mod growing_stalls;
 mod stalls;
