@@ -12,14 +12,16 @@ use filter::ExpiringCuckooFilter;
 #[test]
 #[ignore = "counts wrong answers of a filter of two buckets, of which there are some"]
 fn how_often_a_hot_bucket_misleads() {
-    let number = |name: &str, usual: u64| {
-        std::env::var(name).map_or(usual, |value| value.parse().unwrap())
-    };
+    let number =
+        |name: &str, usual: u64| std::env::var(name).map_or(usual, |value| value.parse().unwrap());
     let (seconds, buckets) = (number("SECONDS", 10), number("BUCKETS", 2) as usize);
     let (writers, advancers) = (number("WRITERS", 3), number("ADVANCERS", 2));
     let shared = number("SHARED", 1) == 1;
     let pause = Duration::from_micros(number("PAUSE_US", 0));
-    let filter = ExpiringCuckooFilter::builder().buckets(buckets).build().unwrap();
+    let filter = ExpiringCuckooFilter::builder()
+        .buckets(buckets)
+        .build()
+        .unwrap();
     let done = AtomicBool::new(false);
     let (missing, calls, longest) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let begun = AtomicU64::new(0);

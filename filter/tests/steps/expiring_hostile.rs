@@ -186,7 +186,10 @@ fn is_noticed_although_a_period_begins(threads: usize) -> bool {
 #[ignore = "fails: each thread that helps with a sweep advances every timestamp of its run once more"]
 fn a_sweep_advances_each_timestamp_once() {
     for threads in [1, 2, TURN as usize - 2, TURN as usize - 1, TURN as usize] {
-        assert!(is_noticed_although_a_period_begins(threads), "{threads} threads");
+        assert!(
+            is_noticed_although_a_period_begins(threads),
+            "{threads} threads"
+        );
     }
 }
 
