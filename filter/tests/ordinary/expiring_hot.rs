@@ -10,7 +10,7 @@ use filter::ExpiringCuckooFilter;
 /// is noticed. `SECONDS`, `BUCKETS`, `WRITERS`, `ADVANCERS`, `PAUSE_US`;
 /// `SHARED=0` gives each writer a key of its own.
 #[test]
-#[ignore = "counts wrong answers of a filter of two buckets, of which there are some"]
+#[ignore = "takes ten seconds, and only counts"]
 fn how_often_a_hot_bucket_misleads() {
     let number =
         |name: &str, usual: u64| std::env::var(name).map_or(usual, |value| value.parse().unwrap());

@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
-use crate::small::{BUCKETS, Identity, key};
+use crate::small::{BUCKETS, Identity, key, residents};
 
 const THREADS: usize = 4;
 
@@ -149,4 +149,50 @@ fn random_turns_are_explained() {
         take_turns::<1>(seed);
         take_turns::<2>(seed);
     }
+}
+
+/// Periods are left out while a call is stopped at any step, with a chain or not: what is inserted afterwards
+/// is remembered for three periods, and nothing for longer.
+#[test]
+fn calls_that_stop_while_others_leap() {
+    type Three = ExpiringCuckooFilter<2, 4, 2, Identity>;
+    let calls: [fn(&Three); 6] = [
+        |filter| _ = filter.insert_unique(&key(0, 2, 0)),
+        |filter| _ = filter.insert_unique(&residents()[0]),
+        |filter| _ = filter.insert_if_absent(&residents()[0]),
+        |filter| _ = filter.advance().unwrap(),
+        |filter| filter.advance_to(17).unwrap(),
+        |filter| _ = filter.try_clone().unwrap(),
+    ];
+    let (new, mut stops) = (key(1, 2, 1), 0);
+    for (call, to) in calls
+        .into_iter()
+        .flat_map(|call| (1..16).map(move |to| (call, to)))
+    {
+        for step in 0.. {
+            let builder = ExpiringCuckooFilter::builder().ages::<2, 4, 2>();
+            let builder = builder.buckets(BUCKETS).unmixed_hasher(Identity::default());
+            let filter = Arc::new(builder.build().unwrap());
+            for key in residents() {
+                filter.insert(&key).unwrap();
+            }
+            let others = Arc::clone(&filter);
+            let Ok(stopped) = freeze(step, move || call(&others)) else {
+                break;
+            };
+            let to = filter.period() + to;
+            filter.advance_to(to).unwrap();
+            assert_eq!(filter.period(), to);
+            let inserted = filter.insert(&new);
+            assert!(inserted.is_ok() || to < 4);
+            let found = filter.contains(&new);
+            assert!(found || inserted.is_err());
+            stopped.thaw();
+            assert!(filter.contains(&new) == found || filter.period() >= to + 3);
+            (0..3).for_each(|_| _ = filter.advance().unwrap());
+            assert_eq!(filter.len(), 0, "stopped at {step}, {to}");
+            stops += 1;
+        }
+    }
+    println!("{stops} stops");
 }
