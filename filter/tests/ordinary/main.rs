@@ -8,6 +8,8 @@ mod docs;
 mod dyn_filter;
 mod errors;
 mod expiring;
+mod expiring_forged;
+mod expiring_hot;
 mod growing;
 mod growing_saved;
 mod hashers;

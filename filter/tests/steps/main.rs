@@ -10,7 +10,9 @@ mod small_expiring;
 mod small_growing;
 
 mod copy_at_steps;
+mod expiring_hostile;
 mod expiring_stalls;
+mod expiring_turns;
 mod growing_stalls;
 mod stalls;
 mod timestamp_wrap;

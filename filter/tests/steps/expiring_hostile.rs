@@ -1,0 +1,303 @@
+//! What the docs of the filter that forgets promise, and what threads that are stopped at chosen steps make of
+//! it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use filter::ExpiringCuckooFilter;
+use kcas::steps::{Access, Frozen, count, freeze, freeze_where, with_access_hook, with_hook};
+
+use crate::small::{BUCKETS, Identity, key, key_of};
+use crate::small_expiring::{Expiring, holding};
+
+/// The default division: three periods, and timestamps of 7 bits.
+type Usual = ExpiringCuckooFilter<4, 12, 2, Identity>;
+
+const TURN: u64 = 1 << 7;
+
+fn usual() -> Arc<Usual> {
+    let builder = ExpiringCuckooFilter::builder().buckets(BUCKETS);
+    let builder = builder.unmixed_hasher(Identity::default());
+    Arc::new(builder.build().unwrap())
+}
+
+/// A key that has no other bucket than bucket 0.
+fn usual_key(nth: usize) -> u64 {
+    key_of::<4, 12>(0, 0, nth)
+}
+
+fn is_exchange(access: Access) -> bool {
+    access == Access::Exchange
+}
+
+/// True if this holds after a call was stopped before some exchange; each time, the filter is made anew.
+fn at_some_exchange<R: Send + 'static>(
+    make: impl Fn() -> Arc<Usual>,
+    call: impl Fn(&Usual) -> R + Copy + Send + 'static,
+    holds: impl Fn(&Usual, Frozen<R>) -> bool,
+) -> bool {
+    let stop = |exchange| {
+        let filter = make();
+        let called = Arc::clone(&filter);
+        let stopped = freeze_where(is_exchange, exchange, move || call(&called));
+        Some(holds(&filter, stopped.ok()?))
+    };
+    // All of them.
+    (0..).map_while(stop).filter(|holds| *holds).count() > 0
+}
+
+/// Adds this often to bucket 0, and leaves nothing there.
+fn add(filter: &Usual, additions: u64) {
+    let other = usual_key(1);
+    for _ in 0..additions {
+        assert_eq!(filter.insert_unique(&other), Ok(true));
+        assert!(filter.remove(&other));
+    }
+}
+
+/// A sweep is stopped at a bucket, before it forgets a key. Another thread forgets it, begins the next
+/// period, and inserts the key again, with so many additions to the bucket in all. True if the key is lost.
+fn a_late_sweep_takes_a_new_key(additions: u64) -> bool {
+    let key = usual_key(0);
+    let make = || {
+        let filter = usual();
+        assert_eq!(filter.insert_unique(&key), Ok(true));
+        filter.advance_to(2).unwrap();
+        filter
+    };
+    let sweep = |filter: &Usual| filter.advance().unwrap();
+    at_some_exchange(make, sweep, |filter, late| {
+        if filter.period() != 3 {
+            return false;
+        }
+        assert_eq!(filter.advance(), Ok(4));
+        assert!(!filter.contains(&key), "it is three periods old");
+        // Both sweeps, and the insert below.
+        add(filter, additions - 3);
+        assert_eq!(filter.insert_unique(&key), Ok(true));
+        late.thaw();
+        assert_eq!(filter.period(), 4);
+        !filter.contains(&key)
+    })
+}
+
+/// Not only lookups: a sweep that is stopped until the next period loses a key of that period.
+#[test]
+fn a_late_sweep_takes_a_new_key_after_a_whole_turn_only() {
+    for additions in [3, 4, TURN / 2, TURN - 1, TURN, TURN + 1, 2 * TURN] {
+        let lost = a_late_sweep_takes_a_new_key(additions);
+        assert_eq!(lost, additions % TURN == 0, "{additions} additions");
+    }
+}
+
+/// A renewal in period 3 is stopped before its exchange. Another thread renews the key in period 5. True if
+/// the key is forgotten when period 6 begins, and not when period 8 does.
+fn a_late_renewal_undoes_another(additions: u64) -> bool {
+    let key = usual_key(0);
+    let make = || {
+        let filter = usual();
+        filter.advance().unwrap();
+        assert_eq!(filter.insert_unique(&key), Ok(true));
+        filter.advance_to(3).unwrap();
+        filter
+    };
+    let renew = move |filter: &Usual| filter.insert_unique(&key);
+    at_some_exchange(make, renew, |filter, late| {
+        assert_eq!(filter.insert_unique(&key), Ok(false));
+        assert_eq!(filter.advance(), Ok(4));
+        add(filter, additions - 2);
+        assert_eq!(filter.advance(), Ok(5));
+        assert_eq!(filter.insert_unique(&key), Ok(false));
+        assert_eq!(late.thaw(), Ok(false));
+        assert_eq!(filter.advance(), Ok(6));
+        !filter.contains(&key)
+    })
+}
+
+/// Not only lookups: a renewal that is stopped for two periods makes a key older that others have renewed.
+#[test]
+fn a_late_renewal_undoes_another_after_a_whole_turn_only() {
+    for additions in [2, 3, TURN - 1, TURN, TURN + 1, 2 * TURN] {
+        let lost = a_late_renewal_undoes_another(additions);
+        assert_eq!(lost, additions % TURN == 0, "{additions} additions");
+    }
+}
+
+/// An insert in period 0 is stopped before its exchange, until period 3. True if its key is remembered for longer
+/// than if it had been inserted in period 3.
+fn a_late_insert_lasts_too_long(additions: u64) -> bool {
+    let key = usual_key(0);
+    let insert = move |filter: &Usual| filter.insert_unique(&key);
+    at_some_exchange(usual, insert, |filter, late| {
+        // In period 0, so that the ages of the empty slots stay as they are.
+        add(filter, additions - 3);
+        filter.advance_to(3).unwrap();
+        assert_eq!(late.thaw(), Ok(true));
+        filter.advance_to(6).unwrap();
+        filter.contains(&key)
+    })
+}
+
+#[test]
+fn a_late_insert_lasts_too_long_after_a_whole_turn_only() {
+    for additions in [3, 4, TURN - 1, TURN, TURN + 1, 2 * TURN] {
+        let too_long = a_late_insert_lasts_too_long(additions);
+        assert_eq!(too_long, additions % TURN == 0, "{additions} additions");
+    }
+}
+
+/// The docs: "each `advance` counts as one addition to every bucket", "a sweep advances each once". Looks a key
+/// up that is taken out of its second bucket and put into the first one, and back, each at one moment
+/// between two steps of the lookup; then one period begins, whose sweep so many threads help with. False if
+/// the lookup has not noticed that the first bucket has changed.
+fn is_noticed_although_a_period_begins(threads: usize) -> bool {
+    let [here, there] = [key_of::<4, 12>(0, 1, 0), key_of::<4, 12>(1, 0, 0)];
+    let filter = usual();
+    assert_eq!(filter.class(&here), filter.class(&there));
+    filter.insert(&there).unwrap();
+    let others = Arc::clone(&filter);
+    let hop = move |to: u64| {
+        assert!(others.remove(&to));
+        assert_eq!(others.insert_unique(&to), Ok(true));
+    };
+    let others = Arc::clone(&filter);
+    let hook = move |step| match step {
+        1 => hop(here),
+        2 => {
+            hop(there);
+            let begin = |exchange| {
+                let filter = Arc::clone(&others);
+                freeze_where(is_exchange, exchange, move || filter.advance_to(1).unwrap())
+                    .expect("it has a bucket to sweep")
+            };
+            // Two claim an id; the first thread begins the period.
+            let helpers: Vec<_> = (0..threads)
+                .map(|nth| begin(if nth == 0 { 3 } else { 2 }))
+                .collect();
+            helpers.into_iter().for_each(Frozen::thaw);
+            assert_eq!(others.period(), 1);
+        }
+        _ => {}
+    };
+    with_hook(hook, || filter.contains(&here))
+}
+
+#[test]
+#[ignore = "fails: each thread that helps with a sweep advances every timestamp of its run once more"]
+fn a_sweep_advances_each_timestamp_once() {
+    for threads in [1, 2, TURN as usize - 2, TURN as usize - 1, TURN as usize] {
+        assert!(
+            is_noticed_although_a_period_begins(threads),
+            "{threads} threads"
+        );
+    }
+}
+
+/// The docs: "until `advance` has been called `PERIODS` times since the call began that inserted or renewed it
+/// last".
+#[test]
+#[ignore = "fails: a call of advance that began before the insert may begin its period after it"]
+fn a_key_is_remembered_until_advance_is_called_again() {
+    let (filter, new) = (holding(&[]), key(0, 1, 0));
+    let others = Arc::clone(&filter);
+    let stopped = freeze(0, move || others.advance().unwrap()).unwrap();
+    assert_eq!(filter.insert_unique(&new), Ok(true));
+    stopped.thaw();
+    assert!(filter.contains(&new), "nobody has called advance since");
+}
+
+/// The docs: "when the last of those calls returns, the key is forgotten".
+#[test]
+#[ignore = "fails: the insert may end after those calls"]
+fn a_key_is_forgotten_when_the_calls_since_the_insert_began_have_returned() {
+    let (filter, new) = (holding(&[]), key(0, 1, 0));
+    let others = Arc::clone(&filter);
+    let stopped = freeze(0, move || others.insert_unique(&new)).unwrap();
+    filter.advance().unwrap();
+    stopped.thaw().unwrap();
+    assert!(!filter.contains(&new), "it is remembered for one period");
+}
+
+/// The docs of `advance_to`: "it begins no more than twice as many as the window has".
+#[test]
+#[ignore = "fails: twice as many as there are ages, which is two more"]
+fn a_leap_begins_twice_as_many_periods_as_a_window_has() {
+    for target in [3, 4, 9, 10] {
+        let mut begun = BTreeSet::new();
+        for step in 0.. {
+            let filter: Arc<Expiring> = holding(&[]);
+            let others = Arc::clone(&filter);
+            let Ok(stopped) = freeze(step, move || others.advance_to(target).unwrap()) else {
+                break;
+            };
+            begun.insert(filter.period());
+            stopped.thaw();
+        }
+        begun.remove(&0);
+        begun.insert(target);
+        println!("to {target}: {begun:?}");
+        assert!(begun.len() <= 2, "to {target}: {begun:?}");
+    }
+}
+
+/// A key of period 0 is three periods old in period 3, however that was reached: the example in the docs of
+/// `advance_to`.
+#[test]
+#[ignore = "fails: while another thread leaps, the number of the period is not what keys are forgotten by"]
+fn a_leap_forgets_for_those_who_go_less_far() {
+    for step in 0.. {
+        let filter = usual();
+        let key = usual_key(0);
+        filter.insert(&key).unwrap();
+        let others = Arc::clone(&filter);
+        let Ok(stopped) = freeze(step, move || others.advance_to(1_000).unwrap()) else {
+            break;
+        };
+        let period = filter.period();
+        if period > 3 {
+            filter.advance_to(period).unwrap();
+            let found = filter.contains(&key);
+            assert!(!found, "a key of period 0, in period {}", filter.period());
+        }
+        stopped.thaw();
+        assert!(!filter.contains(&key));
+    }
+}
+
+/// The docs of `try_clone`: "others may insert, remove and advance meanwhile", and progress as in a filter of
+/// fixed size: a limited number of steps for each bucket.
+#[test]
+#[ignore = "fails: a sweep that forgets nothing keeps nothing, and advances the timestamp that a copy compares"]
+fn a_copy_ends_while_periods_begin() {
+    let filter = usual();
+    let others = Arc::clone(&filter);
+    let hook = move |step, access| {
+        assert!(step < 1_000, "not done after {step} steps");
+        if is_exchange(access) {
+            others.advance().unwrap();
+        }
+    };
+    with_access_hook(hook, || filter.try_clone().unwrap());
+}
+
+/// Runs are short here, so that there are more of them than the clock can count.
+#[test]
+#[ignore = "fails: with short runs, the number of runs overflows into the period"]
+fn a_large_table_begins_in_period_0() {
+    let filter = ExpiringCuckooFilter::builder().buckets(1 << 22);
+    assert_eq!(filter.build().unwrap().period(), 0);
+}
+
+/// The docs of `advance_to`: it "does nothing if it has" this number; "most calls load one word".
+#[test]
+#[ignore = "fails: it loads the clock twice, and after loading a filter it sweeps the whole table"]
+fn a_call_that_has_nothing_to_do_loads_one_word() {
+    let filter = usual();
+    filter.advance_to(5).unwrap();
+    let steps_of = |filter: &Usual| {
+        let ((), counts) = count(|| filter.advance_to(5).unwrap());
+        (counts.loads, counts.exchanges)
+    };
+    let copy = filter.try_clone().unwrap();
+    assert_eq!([steps_of(&filter), steps_of(&copy)], [(1, 0); 2]);
+}

@@ -1,0 +1,198 @@
+//! Threads of the filter that forgets take turns of a random number of steps: with real times, some order of
+//! their calls explains all answers, for one period and for three.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use filter::{Class, ExpiringCuckooFilter};
+use histories::{Call, ExpiringEvent, Failure, OneExpiringClass, Remembered};
+use kcas::steps::freeze;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+
+use crate::small::{BUCKETS, Identity, key, residents};
+
+const THREADS: usize = 4;
+
+/// Two classes of each pair of buckets, so that chains lead from any bucket to any other.
+fn keys() -> Vec<u64> {
+    (0..18)
+        .map(|nth| (nth / 6, nth / 2 % 3, nth % 2))
+        .filter(|(first, second, _)| first >= second)
+        .map(|(first, second, nth)| key(first, second, nth))
+        .collect()
+}
+
+type Recorded = Call<(Option<u64>, ExpiringEvent)>;
+
+/// Random calls of one thread, with the times at which they began and ended.
+fn calls<const AGE_BITS: usize>(
+    filter: &ExpiringCuckooFilter<2, 4, AGE_BITS, Identity>,
+    time: &AtomicU64,
+    thread: usize,
+    seed: u64,
+) -> Vec<Recorded> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let now = || time.fetch_add(1, Ordering::SeqCst);
+    let keys = keys();
+    let mut calls = Vec::new();
+    for _ in 0..rng.random_range(2..7) {
+        let key = keys[rng.random_range(0..keys.len())];
+        let (start, since) = (now(), filter.period());
+        let insert = |renew, result| ExpiringEvent::Insert {
+            since,
+            renew,
+            result,
+        };
+        let events = match rng.random_range(0..14) {
+            0..5 => vec![(Some(key), insert(true, filter.insert_unique(&key)))],
+            5..7 => vec![(Some(key), insert(false, filter.insert_if_absent(&key)))],
+            7..9 => vec![(Some(key), ExpiringEvent::Contains(filter.contains(&key)))],
+            9 => vec![(Some(key), ExpiringEvent::Remove(filter.remove(&key)))],
+            10 => {
+                let copy = filter.try_clone().unwrap();
+                let asked = |key: &u64| (Some(*key), ExpiringEvent::Contains(copy.contains(key)));
+                keys.iter().map(asked).collect()
+            }
+            _ => {
+                let period = filter.advance().unwrap();
+                vec![
+                    (None, ExpiringEvent::Begin(period)),
+                    (None, ExpiringEvent::Forget(period)),
+                ]
+            }
+        };
+        let end = now();
+        calls.extend(events.into_iter().map(|event| Call {
+            thread,
+            start,
+            end,
+            event,
+        }));
+    }
+    calls
+}
+
+fn take_turns<const AGE_BITS: usize>(seed: u64) {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let builder = ExpiringCuckooFilter::builder().ages::<2, 4, AGE_BITS>();
+    let builder = builder.buckets(BUCKETS).unmixed_hasher(Identity::default());
+    let filter = Arc::new(builder.build().unwrap());
+    let time = Arc::new(AtomicU64::new(0));
+    // Nearly full at first.
+    let full = rng.random_range(0..=2 * BUCKETS);
+    let mut held = keys();
+    held.shuffle(&mut rng);
+    held.retain(|key| filter.len() < full && filter.insert_unique(key) == Ok(true));
+    let held: BTreeSet<Class> = held.iter().map(|key| filter.class(key)).collect();
+    let mut running: Vec<_> = (0..THREADS)
+        .map(|thread| {
+            let (filter, time) = (Arc::clone(&filter), Arc::clone(&time));
+            let action = move || calls(&filter, &time, thread, seed * 8 + thread as u64);
+            freeze(0, action).expect("it has steps")
+        })
+        .collect();
+    let mut recorded: Vec<Recorded> = Vec::new();
+    let longest = [2, 8, 30, 100][rng.random_range(0..4)];
+    while !running.is_empty() {
+        let turn = rng.random_range(0..running.len());
+        if !running[turn].advance(rng.random_range(1..=longest)) {
+            recorded.extend(running.swap_remove(turn).thaw());
+        }
+    }
+    recorded.sort_by_key(|call| call.start);
+    let periods = (1 << AGE_BITS) - 1;
+    let classes: BTreeMap<Class, u64> = (keys().into_iter())
+        .map(|key| (filter.class(&key), key))
+        .collect();
+    let mut copies = 0;
+    for (class, key) in classes {
+        let of_class: Vec<_> = (recorded.iter())
+            .filter(|call| (call.event.0).is_none_or(|key| filter.class(&key) == class))
+            .map(|call| Call {
+                thread: call.thread,
+                start: call.start,
+                end: call.end,
+                event: call.event.1,
+            })
+            .collect();
+        let before = Remembered {
+            period: 0,
+            since: BTreeSet::from([held.contains(&class).then_some(0)]),
+        };
+        let there = filter.contains(&key);
+        match histories::check(&OneExpiringClass { periods }, &[before], &of_class) {
+            Ok(left) => assert!(
+                (left.iter()).any(|left| left.since.iter().any(|since| since.is_some() == there)),
+                "seed {seed}, {class:?} is there: {there}; possible: {left:?}"
+            ),
+            Err(Failure::Violation(violation)) => panic!("seed {seed}, {class:?}: {violation}"),
+            Err(Failure::TooManyOverlap) => {}
+        }
+        assert_eq!(filter.count(&key), usize::from(there), "seed {seed}");
+        copies += usize::from(there);
+    }
+    assert_eq!(filter.len(), copies, "seed {seed}");
+    (0..periods).for_each(|_| _ = filter.advance().unwrap());
+    assert_eq!(filter.len(), 0, "seed {seed}");
+}
+
+/// `SEEDS` says how many, from `FIRST` on.
+#[test]
+fn random_turns_are_explained() {
+    let number =
+        |name: &str, usual: u64| std::env::var(name).map_or(usual, |value| value.parse().unwrap());
+    let first = number("FIRST", 0);
+    for seed in first..first + number("SEEDS", 1_000) {
+        take_turns::<1>(seed);
+        take_turns::<2>(seed);
+    }
+}
+
+/// Periods are left out while a call is stopped at any step, with a chain or not: what is inserted afterwards
+/// is remembered for three periods, and nothing for longer.
+#[test]
+fn calls_that_stop_while_others_leap() {
+    type Three = ExpiringCuckooFilter<2, 4, 2, Identity>;
+    let calls: [fn(&Three); 6] = [
+        |filter| _ = filter.insert_unique(&key(0, 2, 0)),
+        |filter| _ = filter.insert_unique(&residents()[0]),
+        |filter| _ = filter.insert_if_absent(&residents()[0]),
+        |filter| _ = filter.advance().unwrap(),
+        |filter| filter.advance_to(17).unwrap(),
+        |filter| _ = filter.try_clone().unwrap(),
+    ];
+    let (new, mut stops) = (key(1, 2, 1), 0);
+    for (call, to) in calls
+        .into_iter()
+        .flat_map(|call| (1..16).map(move |to| (call, to)))
+    {
+        for step in 0.. {
+            let builder = ExpiringCuckooFilter::builder().ages::<2, 4, 2>();
+            let builder = builder.buckets(BUCKETS).unmixed_hasher(Identity::default());
+            let filter = Arc::new(builder.build().unwrap());
+            for key in residents() {
+                filter.insert(&key).unwrap();
+            }
+            let others = Arc::clone(&filter);
+            let Ok(stopped) = freeze(step, move || call(&others)) else {
+                break;
+            };
+            let to = filter.period() + to;
+            filter.advance_to(to).unwrap();
+            assert_eq!(filter.period(), to);
+            let inserted = filter.insert(&new);
+            assert!(inserted.is_ok() || to < 4);
+            let found = filter.contains(&new);
+            assert!(found || inserted.is_err());
+            stopped.thaw();
+            assert!(filter.contains(&new) == found || filter.period() >= to + 3);
+            (0..3).for_each(|_| _ = filter.advance().unwrap());
+            assert_eq!(filter.len(), 0, "stopped at {step}, {to}");
+            stops += 1;
+        }
+    }
+    println!("{stops} stops");
+}
