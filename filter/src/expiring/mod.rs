@@ -15,7 +15,7 @@ use std::hash::{BuildHasher, Hash};
 use std::hint::black_box;
 use std::io::Write;
 
-use kcas::thread_id::{self, TooManyThreads};
+use kcas::thread_id::{self, ThreadId, TooManyThreads};
 
 use crate::buckets::BucketTable;
 use crate::hashing::{FixedState, Location};
@@ -32,11 +32,11 @@ pub use ages::Ages;
 pub use builder::ExpiringBuilder;
 use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, begin, insert, sweep};
 
-/// A [`CuckooFilter`](crate::CuckooFilter) that forgets: it answers "was this key inserted within the
-/// last hour?" (or any other window of time).
+/// A [`CuckooFilter`](crate::CuckooFilter) that forgets: it answers "did this key come lately?".
 ///
-/// A window consists of [`PERIODS`](Ages::PERIODS) periods, three unless another division is chosen.
-/// [`advance`](Self::advance) begins a new period, and forgets what was inserted that many periods ago.
+/// Time is divided into periods. A key is remembered for the one in which it came and the next ones,
+/// [`PERIODS`](Ages::PERIODS) in all: three, unless another division is chosen.
+/// [`advance`](Self::advance) begins a period, and forgets what was inserted that many periods ago.
 /// Nothing else need be called, and no thread works behind the scenes. The filter has no clock:
 /// whoever calls `advance` says when a period is over.
 ///
@@ -54,8 +54,8 @@ use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, begin, insert, sweep};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// With a clock: say `seen.advance_to(started.elapsed().as_secs() / 1_200)` now and then, from any
-/// thread or from all of them, and the window is an hour of three periods of 20 minutes
+/// With a clock: say `seen.advance_to(started.elapsed().as_secs() / 1_800)` now and then, from any
+/// thread or from all of them, and a key is remembered for an hour at least, and an hour and a half at most
 /// ([`advance_to`](Self::advance_to); [`recipes`](crate::recipes) has a program).
 ///
 /// **It is a set**: a class of keys ([`Class`]) has one copy at most. [`insert`](Self::insert) and
@@ -63,10 +63,10 @@ use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, begin, insert, sweep};
 /// [`insert_if_absent`](Self::insert_if_absent) leaves its age as it is. Of several threads that insert
 /// the same new key, exactly one is told that it is new.
 ///
-/// **How long a key is remembered.** Until `advance` has been called [`PERIODS`](Ages::PERIODS)
-/// times since the call began that inserted or renewed it last: with three periods, between two and
-/// three periods long, as a key may come at the end of its first one. When the last of those calls
-/// returns, the key is forgotten, unless it is taken for another one.
+/// **How long a key is remembered.** At least until [`PERIODS`](Ages::PERIODS) periods have begun since the
+/// call began that inserted or renewed it last: three periods last between two and three times the length of one,
+/// as a key may come at the end of its first. When so many calls of `advance` have returned that began after that call
+/// had returned, it is forgotten, unless it is taken for another one.
 ///
 /// **What it costs.** Four slots of 12 bits, each with an age of 2 bits: as many bits a key as a
 /// filter of fixed size, and the same error rate, one absent key in 512 at most. A lookup is the lookup
@@ -82,8 +82,9 @@ use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, begin, insert, sweep};
 /// class, so other keys that were inserted as the same class are missing then.
 ///
 /// **Timestamps** have 7 bits in the default division, as in the layout 4×14: what that means is said
-/// at [`layout`](crate::layout#when-a-timestamp-wraps). Each `advance` counts as one addition to
-/// every bucket.
+/// at [`layout`](crate::layout#when-a-timestamp-wraps), and here it concerns inserts, renewals and `advance` as well,
+/// if a thread loses its core for a period or more. Each `advance` counts as one addition to every bucket for each
+/// thread that is sweeping it.
 pub struct ExpiringCuckooFilter<
     const SLOTS: usize = 4,
     const BITS: usize = 12,
@@ -151,13 +152,15 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// Begins a period, and forgets what was inserted or renewed [`PERIODS`](Ages::PERIODS) periods ago;
     /// returns the number of the new period. Each call begins one, also when several threads call.
     ///
-    /// **Time.** One exchange for each bucket, some 10 ns each, of which others do the same part if
-    /// they advance as well. If a call stopped before it had swept the table, twice that: this one
-    /// finishes it first. (An exchange is tried again if another thread has changed the bucket, or the
-    /// call begins again if another thread has begun a period.) It allocates nothing.
+    /// **Time.** One exchange for each bucket, some 10 ns each if nobody else sweeps. If a call stopped
+    /// before it had swept the table, twice that: this one finishes it first. (An exchange is tried again if another
+    /// thread has changed the bucket, and the call begins again if another one has begun a period.
+    /// Threads that advance at once sweep the same run of buckets, and get in each other's way.) It allocates
+    /// nothing but on a thread's [first use](crate#guarantees).
     ///
     /// Progress: lock-free. Linearization point of the period: an exchange of the clock, after which
-    /// inserts have the new age; each key is forgotten by an exchange of its bucket, later in the call.
+    /// inserts have the new age; each key is forgotten by an exchange of its bucket, later in the call, by whichever
+    /// thread makes it.
     ///
     /// # Errors
     /// [`TooManyThreads`]; nothing has changed.
@@ -167,21 +170,23 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     #[doc(alias = "tick")]
     #[doc(alias = "expire")]
     pub fn advance(&self) -> Result<u64, TooManyThreads> {
-        loop {
-            let swept = self.sweep()?;
-            if self.begin(swept, swept.period + 1) {
-                self.sweep()?;
-                return Ok(swept.period + 1);
+        thread_id::with(|id| {
+            loop {
+                let swept = self.sweep(id);
+                if self.begin(swept, swept.period + 1) {
+                    self.sweep(id);
+                    return swept.period + 1;
+                }
             }
-        }
+        })
     }
 
-    /// Begins periods until the present one has this number; does nothing if it has, or a greater one. So
-    /// any number of threads may call it with the time divided by the length of a period, as often as they
-    /// like: most calls load one word.
+    /// Begins periods until the present one has this number; does nothing if it has, or a greater one, and has been
+    /// swept. So any number of threads may call it with the time divided by the length of a period, as often
+    /// as they like: most calls load one word.
     ///
-    /// After a pause of many periods it begins no more than twice as many as the window has, and the last
-    /// one has the right number.
+    /// After a pause of many periods it begins no more than twice as many as there are ages: first so many that
+    /// everything is forgotten, then one that leaves out all numbers that can be left out.
     ///
     /// ```
     /// let seen = filter::ExpiringCuckooFilter::with_capacity(1_000);
@@ -197,35 +202,43 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// Time, progress and linearization points are those of as many calls of [`advance`](Self::advance).
     ///
     /// # Errors
-    /// [`TooManyThreads`]; some periods may have begun.
+    /// [`TooManyThreads`]; nothing has changed.
     ///
     /// # Panics
     /// When `period` is 2^43 or more.
     pub fn advance_to(&self, period: u64) -> Result<(), TooManyThreads> {
         assert!(period <= MAX_PERIOD, "there is no period {period}");
-        let ages = Ages::<SLOTS, BITS, AGE_BITS>::PERIODS + 1;
-        while self.period() < period {
-            let swept = self.sweep()?;
-            let Some(missing @ 1..) = period.checked_sub(swept.period) else {
-                break;
-            };
-            // Whole rounds of ages are left out, and one is not: it forgets everything.
-            let left_out = (missing - 1) / ages * ages;
-            let next = swept.period + 1 + left_out.saturating_sub(ages);
-            self.begin(swept, next);
+        let mut last = self.table.clock();
+        if last.period >= period && self.table.is_swept(last) {
+            return Ok(());
         }
-        self.sweep()?;
-        Ok(())
+        let ages = Ages::<SLOTS, BITS, AGE_BITS>::PERIODS + 1;
+        thread_id::with(|id| {
+            let mut begun = 0;
+            while last.period < period {
+                let swept = self.sweep(id);
+                if swept.period == last.period {
+                    let left_out = if begun < ages {
+                        0
+                    } else {
+                        (period - last.period - 1) / ages * ages
+                    };
+                    self.begin(swept, last.period + 1 + left_out);
+                } else {
+                    // This call or another one has begun one, or more.
+                    begun += 1;
+                    last = swept;
+                }
+            }
+            self.sweep(id);
+        })
     }
 
     /// Finishes the sweep of the present period.
-    fn sweep(&self) -> Result<table::Clock, TooManyThreads> {
-        thread_id::with(|id| {
-            sweep(&self.watched(), |emptied| {
-                self.length
-                    .counter(id)
-                    .change((emptied as u64).wrapping_neg());
-            })
+    fn sweep(&self, id: &ThreadId) -> table::Clock {
+        sweep(&self.watched(), |emptied| {
+            let counter = self.length.counter(id);
+            counter.change((emptied as u64).wrapping_neg());
         })
     }
 

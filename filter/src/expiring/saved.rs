@@ -119,7 +119,8 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
         (mut words, copies): (Vec<u64>, usize),
     ) -> Result<ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>, LoadError> {
         let period = words.pop().expect("the period follows the buckets");
-        if period > MAX_PERIOD {
+        // So that there are always some to come.
+        if period > MAX_PERIOD / 2 {
             let what = "so late a period";
             return Err(LoadError::Impossible { what });
         }

@@ -18,7 +18,8 @@
 //! A filter that forgets ([`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter)) begins with `cuckoox`
 //! instead, and has the bits of an age, a, at offset 15. Bits s × b + i × a to s × b + i × a + a − 1 of
 //! a bucket's number say how many periods ago the key in slot i was inserted or renewed (0 if the slot
-//! is empty). The number of the period follows the buckets, in 8 bytes.
+//! is empty), at the moment when the bucket was read. The number of the period when all had been read follows the buckets,
+//! in 8 bytes: a key of which the age was read in an earlier period seems younger by the difference.
 //!
 //! The checksums are CRC-64/XZ. They detect every single flipped bit and every error within 64
 //! consecutive bits; of all other errors, all but one in 2^64. They protect against accidents, not
@@ -109,7 +110,7 @@ pub enum LoadError {
     /// The first bytes are not those of a saved filter.
     #[error("this is not a saved filter: it does not begin like one")]
     NotAFilter,
-    /// The bytes are a saved filter of another type: a growing one, or one of a fixed size.
+    /// The bytes are a saved filter of another type: a growing one, one that forgets, or one that does neither.
     #[error("this is a saved {found}: load it as a {loader}")]
     OtherType {
         /// What the saved filter is called.

@@ -41,7 +41,7 @@ fn forged_contents_are_forgotten() {
             })
         };
         let words: Vec<u64> = (0..buckets).map(|_| word(&mut rng)).collect();
-        let period = rng.random_range(0..(1 << 43) - 100);
+        let period = rng.random_range(0..1 << 42);
         let bytes = forged(&words, period);
         let filter = ExpiringCuckooFilter::from_bytes(&bytes).unwrap();
         assert_eq!(filter.to_bytes().unwrap(), bytes);
@@ -78,17 +78,6 @@ fn forged_contents_are_forgotten() {
 
 #[test]
 fn a_period_that_no_filter_has_is_refused() {
-    assert!(ExpiringCuckooFilter::from_bytes(&forged(&[0], 1 << 43)).is_err());
+    assert!(ExpiringCuckooFilter::from_bytes(&forged(&[0], 1 << 42)).is_err());
     assert!(ExpiringCuckooFilter::from_bytes(&forged(&[0], u64::MAX)).is_err());
-}
-
-/// The docs of `save`: "at worst a forged file is a filter of other keys".
-#[test]
-#[ignore = "fails: it may be one of which no period can begin any more"]
-fn a_forged_period_does_not_panic() {
-    let filter = ExpiringCuckooFilter::from_bytes(&forged(&[0], (1 << 43) - 1)).unwrap();
-    filter.insert("key").unwrap();
-    filter.advance_to(1_000).unwrap();
-    (0..3).for_each(|_| _ = filter.advance().unwrap());
-    assert!(!filter.contains("key"));
 }

@@ -9,7 +9,6 @@ mod dyn_filter;
 mod errors;
 mod expiring;
 mod expiring_forged;
-mod expiring_hot;
 mod growing;
 mod growing_saved;
 mod hashers;
