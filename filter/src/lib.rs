@@ -42,14 +42,14 @@
 //!
 //! # Guarantees
 //!
-//! - **No false negatives**: a key that was inserted and not removed is found, even while other keys
-//!   shift it around.
+//! - **No false negatives**: a key that was inserted and not removed (nor forgotten, by an
+//!   [`ExpiringCuckooFilter`]) is found, even while other keys shift it around.
 //! - **Linearizable**: each insert, remove, lookup and count takes effect at one moment between its
 //!   start and its end, which its docs name. (A batch is not one call but many; `len` and a copy do
 //!   not reflect one moment of the whole filter.)
 //! - **Lock-free**: a thread that stops anywhere stops nobody else. Lookups write nothing.
 //! - **One `true`**: of any number of threads that insert the same key with `insert_unique`, at
-//!   most one gets `true`, unless the key is removed in between; and exactly one does if there is
+//!   most one gets `true`, unless the key is removed or forgotten in between; and exactly one does if there is
 //!   room and no key of its class is there already.
 //! - **A refused insert leaves the contents exactly as they were** ([`InsertError`]). Nothing is
 //!   dropped to make room.
@@ -73,7 +73,6 @@
 //! - **Removing what was never inserted** may take a copy of another key of its class, which is
 //!   then missing. Remove only what you inserted. A key for which `insert_unique` returned `true`
 //!   may be removed once; a `false` added nothing that could be removed.
-//! - **Nothing is forgotten** (except by [`ExpiringCuckooFilter`], whose keys expire).
 //! - **The size is fixed** (except for [`GrowingCuckooFilter`]). Beyond
 //!   [`WORKABLE_LOAD`](layout::Layout::WORKABLE_LOAD), inserts begin to fail.
 //! - **Keys chosen by strangers.** The default hasher, [`FixedState`], makes runs repeatable:
@@ -86,7 +85,7 @@
 //!   could be misled if a multiple of that number fell between two of their loads
 //!   ([`layout`](layout#when-a-timestamp-wraps)). [`GrowingCuckooFilter`]
 //!   [counts](growing#when-a-timestamp-wraps) the wraps: there only a copy could be misled, after 64.
-//! - **Threads.** At most [`MAX_THREADS`] live threads may insert, remove or copy, in all filters
+//! - **Threads.** At most [`MAX_THREADS`] live threads may insert, remove, copy or advance, in all filters
 //!   of the process together: a thread that has done so counts until it ends. With one thread too
 //!   many, an insert returns [`TooManyThreads`](InsertError::TooManyThreads) and a remove panics,
 //!   before anything changes. [`try_remove`](Filter::try_remove) returns the error instead,

@@ -20,7 +20,9 @@ use crate::snapshot::SnapshotError;
 /// Inserts, removes, lookups and counts are linearizable and lock-free (in a
 /// [`GrowingCuckooFilter`](crate::GrowingCuckooFilter) apart from the allocator): a thread that
 /// stops anywhere stops nobody else. All keys with the same fingerprint and the same buckets are one
-/// *class* ([`Class`]); the filter counts copies per class.
+/// *class* ([`Class`]); the filter counts copies per class. An
+/// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is a set instead: it has one copy of a class at most, an
+/// insert renews it, and it is forgotten in time as if it was removed.
 ///
 /// ```
 /// use filter::{CuckooFilter, Filter, GrowingCuckooFilter, InsertError};

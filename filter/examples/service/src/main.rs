@@ -12,7 +12,7 @@ use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::routing::{MethodFilter, MethodRouter, get, on, post};
-use clap::Parser;
+use clap::{Parser, value_parser};
 use filter::expiring::ExpiringBuilder;
 use filter::{
     BuildError, Builder, CuckooFilter, ExpiringCuckooFilter, Filter, InsertError, LoadError,
@@ -44,10 +44,10 @@ struct Options {
     /// fixed: if FILE has another one, the service does not start.
     #[arg(long, value_name = "N", value_parser = at_least_1)]
     capacity: Option<NonZeroUsize>,
-    /// Forget keys: each is remembered for so many seconds after it came last, and forgotten half that time
-    /// later. FILE must have been saved with the same window.
-    #[arg(long, value_name = "SECONDS", value_parser = at_least_1)]
-    window: Option<NonZeroUsize>,
+    /// Forget keys: each is remembered for so many seconds after it came last, and forgotten at most half that
+    /// time later. FILE must have been saved with the same window.
+    #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(1..=1_000_000_000))]
+    window: Option<u64>,
 }
 
 /// What a client may ask for.
@@ -80,9 +80,10 @@ fn serve(options: Options) -> Result<()> {
         None => Kept::ForEver(load(&options.file, capacity, CuckooFilter::builder())?),
         Some(seconds) => Kept::ForAWindow {
             filter: load(&options.file, capacity, ExpiringCuckooFilter::builder())?,
-            period_ms: seconds.get() as u64 * 1_000 / 2,
+            period_ms: seconds * 1_000 / 2,
         },
     };
+    filter.check_clock()?;
     filter.go_on()?;
     let keys = counted(filter.any().len() as u64, "key");
     note(format_args!("{keys} of {}", filter.any().capacity()));
@@ -195,21 +196,36 @@ impl Kept {
         }
     }
 
+    /// Fails if the filter is of a later period than it is now.
+    fn check_clock(&self) -> Result<()> {
+        if let Kept::ForAWindow { filter, period_ms } = self {
+            // A little later is possible if the clock was set back.
+            ensure!(
+                filter.period() <= now(*period_ms)? + 2,
+                "the file was saved with a shorter --window, or the clock is or was wrong: start it with \
+                 the window of before, or move the file away to begin with an empty filter"
+            );
+        }
+        Ok(())
+    }
+
     /// Forgets what is too old by now.
     fn go_on(&self) -> Result<()> {
-        let Kept::ForAWindow { filter, period_ms } = self else {
-            return Ok(());
-        };
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
-        let period = now.as_millis() as u64 / period_ms;
-        // A little late is possible if the clock was set back.
-        ensure!(
-            filter.period() <= period + 2,
-            "the file was saved with a shorter --window, or the clock is wrong: start it with the window \
-             of before, or move the file away to begin with an empty filter"
-        );
-        Ok(filter.advance_to(period)?)
+        if let Kept::ForAWindow { filter, period_ms } = self {
+            let period = now(*period_ms)?;
+            if filter.period() < period {
+                // It takes a while: the runtime lets another thread answer the others.
+                block_in_place(|| filter.advance_to(period))?;
+            }
+        }
+        Ok(())
     }
+}
+
+/// Returns the number of the present period since 1970.
+fn now(period_ms: u64) -> Result<u64> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    Ok(now.as_millis() as u64 / period_ms)
 }
 
 /// A filter that clients share, and its file.
@@ -303,6 +319,7 @@ impl Service {
         let _saving = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
         // What a save that was killed has left, if there is one.
         let _ = fs::remove_file(self.file.with_added_extension("partial0"));
+        self.filter.go_on()?;
         let saved = self.filter.any().save(&self.file);
         saved.with_context(|| format!("cannot save {}", self.file.display()))
     }
