@@ -9,7 +9,8 @@ use kcas::sync::{AtomicU64, Ordering};
 use kcas::{Entry, OutOfMemory, Pieces, WordArray};
 
 use super::address::{Key, Moving, Place, parent};
-use super::word::{self, SLOTS};
+use super::builder::Growing;
+use super::word::{self, AHEAD, SLOTS, TAG};
 use crate::buckets::{commit, compare_too, in_order};
 use crate::hashing::{MAX_BUCKETS, select_unpredictable};
 use crate::insert_error::InsertError;
@@ -35,6 +36,14 @@ const MANY_READS: usize = 16;
 
 /// A table of so many buckets, 1 MiB, grows no more while it is nearly empty.
 const MANY_BUCKETS: usize = 1 << 17;
+
+/// The share of absent keys that a full table of this many buckets finds, of 2^`base` at first, if the
+/// number of keys doubled again and again. Half of the slots then know all bits of a fingerprint, a
+/// quarter one bit less, and so on; so each doubling adds as many wrong answers.
+pub(super) fn false_positive_rate(base: u32, buckets: usize) -> f64 {
+    let doublings = (buckets as f64).log2() - f64::from(base);
+    2.0 * SLOTS as f64 * (1.0 + 0.75 * doublings) / f64::from(1u32 << (TAG + AHEAD))
+}
 
 /// Words of both buckets of a key, each of which was its bucket's when read, the first one's first.
 #[derive(Clone, Copy, Debug)]
@@ -99,19 +108,22 @@ pub(super) struct Table {
     doubled: AtomicU64,
     pub(super) length: Length,
     snapshots: Snapshots,
+    /// What [`false_positive_rate`] may come to.
+    max_rate: f64,
 }
 
 impl Table {
     /// Makes a table of 2^`base` empty buckets, and reserves address space for some more.
-    pub(super) fn try_new(base: u32, reserved: usize) -> Result<Self, OutOfMemory> {
+    pub(super) fn try_new(base: u32, kind: Growing) -> Result<Self, OutOfMemory> {
         let buckets = 1 << base;
         Ok(Table {
-            words: WordArray::try_growing(buckets.max(reserved))?,
+            words: WordArray::try_growing(buckets.max(kind.reserved))?,
             buckets: AtomicU64::new(buckets as u64),
             base,
             doubled: AtomicU64::new(0),
             length: Length::starting_at(0),
             snapshots: Snapshots::new(),
+            max_rate: kind.max_rate,
         })
     }
 
@@ -120,9 +132,10 @@ impl Table {
         base: u32,
         words: &[u64],
         doubled: usize,
-        reserved: usize,
+        mut kind: Growing,
     ) -> Result<Self, OutOfMemory> {
-        let mut table = Table::try_new(base, words.len().max(reserved))?;
+        kind.reserved = words.len().max(kind.reserved);
+        let mut table = Table::try_new(base, kind)?;
         for (bucket, &word) in words.iter().enumerate() {
             table.words.set(bucket, word);
         }
@@ -454,7 +467,7 @@ impl Table {
         }
         if !found || reads.get() > MANY_READS {
             match self.grow(buckets) {
-                Err(error) if !added => return Err(error),
+                Err(error) if !found => return Err(error),
                 // There was room for this one.
                 _ => {}
             }
@@ -558,6 +571,9 @@ impl Table {
         let grown = buckets + run;
         if grown > MAX_BUCKETS {
             return Err(InsertError::TooLarge { buckets: grown });
+        }
+        if false_positive_rate(self.base, grown) > self.max_rate {
+            return Err(InsertError::TooManyFalsePositives { buckets: grown });
         }
         let made = self.words.grow_to(grown);
         made.map_err(|_| InsertError::OutOfMemory { buckets: grown })?;
