@@ -90,7 +90,8 @@ impl Seen {
     /// The bucket with more room, if one has any.
     #[inline]
     fn roomier(&self) -> Option<usize> {
-        let [first, second] = self.roots.map(|(_, word)| word::occupied(word));
+        let [(_, first), (_, second)] = self.roots;
+        let [first, second] = [word::occupied(first), word::occupied(second)];
         let which = select_unpredictable(second < first, 1, 0);
         (first.min(second) < SLOTS).then_some(which)
     }
@@ -203,9 +204,10 @@ impl Table {
         let [first, second] = [load(places[0].bucket)?, load(places[1].bucket)?];
         let again = load(places[0].bucket)?;
         let turned = self.words.load_side_raw(key.side()) ^ turns;
-        let levels = places.map(|place| place.level - self.base);
+        // Without `map`, which is a call where crates are not optimised together.
+        let levels = [places[0].level - self.base, places[1].level - self.base];
         let differ = word::differ([first, second], levels, turns);
-        let slots = [0, 1].map(|which| key.slot(which, places[which]));
+        let slots = [key.slot(0, places[0]), key.slot(1, places[1])];
         let found = word::any_matches([first, second], slots);
         (again ^ first | turned | differ == 0).then_some(found)
     }
