@@ -453,7 +453,7 @@ impl Table {
             match word::level(step.word).cmp(&level) {
                 Equal if !word::is_splitting(step.word) => continue,
                 // A run of splits has begun that the number of buckets does not count yet.
-                Greater => self.grow(buckets)?,
+                Greater => self.grow(buckets, seen.key.side())?,
                 Equal => self.finish_split(step.bucket, step.word),
                 // It has been split since.
                 Less => {}
@@ -468,7 +468,7 @@ impl Table {
             self.check_room(seen)?;
         }
         if !found || reads.get() > MANY_READS {
-            match self.grow(buckets) {
+            match self.grow(buckets, seen.key.side()) {
                 Err(error) if !found => return Err(error),
                 // There was room for this one.
                 _ => {}
@@ -566,9 +566,13 @@ impl Table {
     }
 
     /// Makes the run of buckets after this many, unless that has been done. All threads make the same
-    /// ones: nobody claims any, so a thread that stops holds nobody up.
+    /// ones, each from another on, so that they seldom meet in one: nobody claims any, so a thread that stops
+    /// holds nobody up.
     #[cold]
-    fn grow(&self, buckets: usize) -> Result<(), InsertError> {
+    fn grow(&self, buckets: usize, from: usize) -> Result<(), InsertError> {
+        if self.buckets() != buckets {
+            return Ok(());
+        }
         let run = self.run();
         let grown = buckets + run;
         if grown > MAX_BUCKETS {
@@ -579,7 +583,11 @@ impl Table {
         }
         let made = self.words.grow_to(grown);
         made.map_err(|_| InsertError::OutOfMemory { buckets: grown })?;
-        (buckets..grown).for_each(|upper| self.split(upper));
+        (0..run).for_each(|nth| self.split(buckets + (from + nth) % run));
+        // Those who come later write nothing.
+        if self.buckets() != buckets {
+            return Ok(());
+        }
         // Release: with the Acquire in `buckets`, also that of this thread when it next asks: it
         // synchronises with the exchange in `begun` before. If this fails, another thread has made them.
         let _ = self.buckets.compare_exchange(
