@@ -48,7 +48,6 @@ use crate::scenario::{Action, Key, Scenario, Scenarios, Script};
 /// Maximum number of threads: the checker can handle this many overlapping calls.
 pub const MAX_THREADS: usize = 64;
 
-/// How answers are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
     /// Each call is recorded with its times, and some order of the calls must explain all answers.
@@ -107,7 +106,6 @@ impl Rounds {
     }
 }
 
-/// What was done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
     pub rounds: u64,
@@ -127,14 +125,12 @@ pub struct Totals {
 /// Answers that cannot be explained.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The round in which they were given.
     pub round: u64,
     pub scenario: String,
     /// The calls, drawn along a time axis.
     pub history: String,
 }
 
-/// How a check ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     pub totals: Totals,
@@ -236,7 +232,6 @@ impl Round<'_> {
     }
 }
 
-/// Checks that a subject can be checked with these settings.
 pub fn validate(candidate: &Candidate, settings: &Settings) -> Result<()> {
     let (name, threads) = (candidate.name, settings.threads);
     if let Some(missing) = candidate.operations.missing(Operations::ALL) {

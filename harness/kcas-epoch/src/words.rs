@@ -47,7 +47,6 @@ impl WordArray {
         self.words.len()
     }
 
-    /// Returns true if there are no words.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }

@@ -44,10 +44,8 @@ use subject::{Operations, Subject};
 use crate::double_hashing::{DoubleHashing, MAX_HASHES};
 use crate::theory::{Claim, Theory, Trial, deviation_of_share};
 
-/// A Bloom filter.
 pub type Bloom = Cells<1>;
 
-/// A counting Bloom filter.
 pub type CountingBloom = Cells<4>;
 
 /// A Bloom filter whose cells have this many bits: a bit that is set, or a counter.
@@ -57,7 +55,6 @@ pub struct Cells<const BITS: usize> {
     /// All accesses are relaxed: what is known of a cell depends on its own history alone, and no
     /// other data is read on the strength of it.
     words: Box<[AtomicU64]>,
-    /// The number of keys it is sized for.
     capacity: usize,
 }
 
@@ -172,7 +169,6 @@ impl<const BITS: usize> Cells<BITS> {
         true
     }
 
-    /// Adds the key with this hash.
     #[inline]
     pub(crate) fn insert_hash(&self, hash: u64) {
         if BITS == 1 {

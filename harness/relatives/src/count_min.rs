@@ -41,7 +41,6 @@ use crate::theory::{Claim, Theory, Trial};
 /// As a subject, the number of rows, each of which halves the false positive rate.
 const DEPTH: usize = 9;
 
-/// A count-min sketch of atomic counters.
 #[derive(Debug)]
 pub struct CountMin {
     width: usize,
@@ -97,7 +96,6 @@ impl CountMin {
         rows.map(move |(counters, row)| &counters[row.index(hash, self.width)])
     }
 
-    /// Adds `count` occurrences of a key.
     #[inline]
     pub fn add(&self, hash: u64, count: u64) {
         for counter in self.of(hash) {

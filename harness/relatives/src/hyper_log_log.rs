@@ -24,7 +24,6 @@ use crate::theory::{Claim, SIGMAS, Theory, Trial};
 /// As a subject: a standard error of 0.81 % in 16 KiB, however many keys there are.
 const PRECISION: u8 = 14;
 
-/// A HyperLogLog sketch of atomic registers.
 #[derive(Debug)]
 pub struct HyperLogLog {
     sketch: AtomicHyperLogLog<FixedState>,

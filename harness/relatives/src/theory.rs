@@ -18,7 +18,6 @@ pub const SIGMAS: f64 = 5.0;
 /// With fewer keys, the large-number approximations behind the formulas' deviations no longer hold.
 pub const LEAST_KEYS: u64 = 10_000;
 
-/// A structure with claims.
 pub trait Theory: Subject {
     /// Measures the claims.
     ///
@@ -28,16 +27,13 @@ pub trait Theory: Subject {
     fn claims(trial: Trial) -> Result<Vec<Claim>>;
 }
 
-/// A claim about a structure, with its prediction and its measurement.
 #[derive(Debug, Clone)]
 pub struct Claim {
     /// The quantity, with its parameters: `false positive rate, 10 bits a key`.
     pub quantity: String,
     /// The formula, as a paper would write it, and its source.
     pub formula: &'static str,
-    /// The value of the formula.
     pub predicted: f64,
-    /// The measured value.
     pub measured: f64,
     /// The measurements that are consistent with the formula.
     pub allowed: RangeInclusive<f64>,
@@ -66,7 +62,6 @@ impl Claim {
         Self::exact(quantity, formula, predicted, sample.mean()).within(SIGMAS * deviation)
     }
 
-    /// Allows the measurement to be off by `off` either way.
     pub fn within(self, off: f64) -> Self {
         let allowed = self.predicted - off..=self.predicted + off;
         Self { allowed, ..self }
@@ -80,7 +75,6 @@ impl Claim {
         Self { allowed, ..self }
     }
 
-    /// Allows any measurement in this range.
     pub fn allowing(self, allowed: RangeInclusive<f64>) -> Self {
         Self { allowed, ..self }
     }
@@ -103,13 +97,11 @@ pub struct Trial {
     /// The approximate number of keys inserted into each table, and of absent keys looked up in it.
     /// At least [`LEAST_KEYS`].
     pub keys: u64,
-    /// The seed that determines the keys.
     pub seed: u64,
     first: u64,
 }
 
 impl Trial {
-    /// Describes a measurement of this size.
     pub fn new(keys: u64, seed: u64) -> Self {
         let first = SmallRng::seed_from_u64(seed).random();
         Self { keys, seed, first }

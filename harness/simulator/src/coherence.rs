@@ -50,7 +50,6 @@ struct Line {
     queue: Vec<Waiter>,
 }
 
-/// All lines of a machine, and its caches.
 #[derive(Debug)]
 pub(crate) struct Memory {
     model: Model,

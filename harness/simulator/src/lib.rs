@@ -74,7 +74,6 @@ use coherence::Time;
 use door::Door;
 use scheduler::Scheduler;
 
-/// How a run is made.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Time that passes before each access, in ns, but for one that follows a pause.
@@ -91,7 +90,6 @@ pub struct Options {
     pub seed: u64,
 }
 
-/// Accesses to shared memory by kind, and waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub loads: u64,
@@ -104,7 +102,6 @@ pub struct Counts {
     pub calls: u64,
 }
 
-/// What was done in a part of a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Part {
     number: usize,
@@ -120,7 +117,6 @@ pub struct Report {
     pub operations: u64,
     /// Simulated seconds that they took.
     pub seconds: f64,
-    /// Their accesses.
     pub counts: Counts,
     /// Accesses of the whole run, those of its earlier parts included: what was simulated.
     pub accesses: u64,

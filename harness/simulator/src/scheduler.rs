@@ -35,7 +35,6 @@ struct State {
     has_ended: bool,
 }
 
-/// The cores of a machine, and its memory.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     memory: Memory,
@@ -52,7 +51,6 @@ pub(crate) struct Scheduler {
     asleep: BTreeMap<usize, VecDeque<usize>>,
     limits: Vec<Option<u64>>,
     part: Part,
-    /// Accesses of all parts.
     accesses: u64,
     began: Time,
     random: SmallRng,

@@ -133,7 +133,6 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
 /// How often progress is printed where standard error is not a terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
-/// Searches in one subject, and prints what it found.
 fn search(
     entry: &SubjectInfo,
     settings: &Settings,
@@ -206,7 +205,6 @@ fn doubt(totals: &Totals) -> &'static str {
     }
 }
 
-/// Prints what is about to be done.
 fn announce(entry: &SubjectInfo, settings: &Settings) -> Result<()> {
     note!("{}: {}", entry.name, entry.description);
     let Settings { threads, seed, .. } = settings;
@@ -332,7 +330,6 @@ fn rounds_and_calls(totals: &Totals) -> String {
     format!("{}, {}", large(rounds, "round"), large(calls, "call"))
 }
 
-/// Prints what was checked.
 fn show(totals: &Totals) {
     say!("{}:", rounds_and_calls(totals));
     say!(

@@ -229,7 +229,6 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
     }
 }
 
-/// Shows all results of a directory on one page.
 fn report(directory: &Path) -> Result<Ending> {
     let page = report::write(directory)?;
     for line in &page.notes {
@@ -244,7 +243,6 @@ fn report(directory: &Path) -> Result<Ending> {
     Ok(Ending::Complete)
 }
 
-/// Writes the tables that Markdown pages take from results, or checks them.
 fn numbers(pages: &[PathBuf], check: bool) -> Result<Ending> {
     let done = if check {
         numbers::check

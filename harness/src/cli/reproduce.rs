@@ -38,7 +38,6 @@ const FULL: &[&str] = &[
 /// A command that runs in a process of its own, so that nothing it leaves behind, such as
 /// threads of an engine that never end, disturbs another.
 struct Step {
-    /// Name of its results.
     name: &'static str,
     /// The feature of the build that it needs.
     feature: Option<&'static str>,

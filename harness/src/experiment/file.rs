@@ -9,7 +9,6 @@ use super::Experiment;
 use super::problems::first_repeated;
 use crate::workload::Workload;
 
-/// A file with several experiments.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Several {
@@ -76,7 +75,6 @@ fn complete(mut experiment: Experiment, written: toml::Table, name: &str) -> Res
 }
 
 impl Experiment {
-    /// Parses and checks the text of an experiment.
     pub fn parse(text: &str) -> Result<Self> {
         complete(toml::from_str(text)?, toml::from_str(text)?, "")
     }

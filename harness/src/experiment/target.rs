@@ -16,7 +16,6 @@ pub struct Target {
     pub workloads: Vec<String>,
     /// The load factor of these workloads, if the experiment has several; by default all of them.
     pub load: Option<f64>,
-    /// Thread counts.
     pub threads: Vec<usize>,
     /// The subject whose throughput is the numerator.
     pub subject: String,

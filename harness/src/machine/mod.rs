@@ -18,14 +18,12 @@ pub(crate) use source::executable;
 pub use source::{Modified, Program, Source};
 pub(crate) use source::{NO_LIST, ensure_current};
 
-/// The machine as the operating system describes it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Machine {
     pub processor: String,
     /// Physical cores.
     pub cores: usize,
-    /// Hardware threads of each core.
     pub threads_per_core: usize,
     /// Caches, each with its size and the processors that share it.
     pub caches: Vec<String>,
@@ -43,11 +41,9 @@ pub struct Machine {
     pub kernel: String,
 }
 
-/// The compiler that built the measuring program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Compiler {
-    /// `rustc --version`.
     pub rustc: String,
     pub target: String,
     /// Cargo's profile.
@@ -71,7 +67,6 @@ pub struct Compiler {
 }
 
 impl Machine {
-    /// Describes this machine.
     pub fn describe() -> Result<Self> {
         let mut system = System::new().context("cannot ask the system about this machine")?;
         system.refresh_memory();
@@ -103,7 +98,6 @@ impl Machine {
 }
 
 impl Compiler {
-    /// Describes the compiler of this program.
     pub fn describe() -> Self {
         Self {
             rustc: env!("HARNESS_RUSTC").into(),

@@ -17,7 +17,6 @@ pub struct Cores {
     count: usize,
 }
 
-/// How the order was chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum How {
     Policy(Policy),
@@ -86,7 +85,6 @@ impl Cores {
         }
     }
 
-    /// Describes how threads are bound, for the description of a run.
     pub fn describe(&self) -> String {
         if self.order.is_empty() {
             return "not pinned: the platform does not list its cores".into();

@@ -41,7 +41,6 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// All policies, with their names.
     pub const ALL: [(Self, &str); 4] = [
         (Self::Cores, "cores"),
         (Self::Compact, "compact"),

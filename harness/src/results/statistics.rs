@@ -64,7 +64,6 @@ impl<R: InRounds> Clone for Results<'_, R> {
 impl<R: InRounds> Copy for Results<'_, R> {}
 
 impl<'a, R: InRounds> Results<'a, R> {
-    /// Puts these rows along an axis.
     pub fn along(axis: R::Axis, rows: &'a [R]) -> Self {
         Self { rows, axis }
     }

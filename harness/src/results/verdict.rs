@@ -200,7 +200,6 @@ impl Judge {
         }
     }
 
-    /// Says what may be said of a ratio.
     pub fn verdict(&self, of: &Comparison) -> Verdict {
         let ratio = &of.ratio;
         if let Some(too_few) = Verdict::of_rounds(ratio.count) {
@@ -304,7 +303,6 @@ mod tests {
     use crate::results::record::{Row, sample};
     use crate::results::statistics::{Case, Results};
 
-    /// Judges these ratios alone.
     fn alone(ratios: &[f64]) -> Verdict {
         Judge::of_page(|judge| judge.verdict(&Comparison::of(ratios.to_vec())))
     }

@@ -13,12 +13,10 @@ use crate::run::order;
 use crate::subjects::registry::Registry;
 use crate::workload::Workload;
 
-/// What a run will do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// The workloads, in the order of round 1, without those that no subject supports.
     pub parts: Vec<Part>,
-    /// What is left out, and why.
     pub skipped: Vec<Skipped>,
 }
 
@@ -51,9 +49,7 @@ pub struct Measurement {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Skipped {
     pub subject: String,
-    /// The workload it is left out of.
     pub workload: Workload,
-    /// What it does not support.
     pub reason: String,
 }
 

@@ -24,14 +24,10 @@ const MAY_DIFFER: [&str; 9] = [
     "run.ended",
 ];
 
-/// What an earlier run left.
 #[derive(Debug)]
 pub struct Earlier {
-    /// Its description.
     pub sidecar: Sidecar,
-    /// The rows it made.
     pub rows: Vec<Row>,
-    /// Where further rows go.
     pub writer: Writer<Row>,
     /// Half a row that was cut off at the end, empty if there was none.
     pub torn: String,

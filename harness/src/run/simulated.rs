@@ -25,19 +25,15 @@ pub const ALONE_KEYS: usize = 60_000;
 /// Operations from which the model's price of accesses on one thread is taken.
 const ALONE_OPERATIONS: u64 = 40_000;
 
-/// What a simulation is made with.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
-    /// The machine.
     pub model: &'a Model,
     /// Operations of all cores together that are timed, unless the workload itself ends; half as
     /// many go before.
     pub operations: u64,
-    /// The seed of the order of events.
     pub seed: u64,
 }
 
-/// Simulates the measurements of one workload.
 pub struct Simulated<'a> {
     bench: Bench<'a>,
     keys: Rc<Keys>,
@@ -47,7 +43,6 @@ pub struct Simulated<'a> {
     compute: RefCell<HashMap<(String, String), f64>>,
 }
 
-/// What the cores of a run share.
 struct Shared {
     table: Table,
     keys: Rc<Keys>,
@@ -208,7 +203,6 @@ impl<'a> Simulated<'a> {
     }
 }
 
-/// Returns what a core does.
 fn body(shared: Rc<Shared>, mut phase: Phase, warms_up: bool) -> Body {
     Box::new(move |core: &Core| {
         let watch = Watch {

@@ -37,7 +37,6 @@ pub(crate) const STYLE: &str = "
 /// A cell, with what it is from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry<'a> {
-    /// Name of the section.
     pub(crate) section: &'a str,
     /// Machine and commit.
     pub(crate) source: &'a str,

@@ -56,20 +56,16 @@ pub struct Panel {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Run {
-    /// Title of the experiment.
     pub title: String,
-    /// The question that it answers.
     pub question: String,
     /// Start of this run, in UTC, as in RFC 3339; in older files, of the command that made it and
     /// others.
     pub started: String,
     /// Command line, paths shortened to file names.
     pub command: String,
-    /// Seed of generated keys and of all shuffles.
     pub seed: u64,
     /// Where the keys came from.
     pub keys: String,
-    /// How threads were bound to cores.
     pub pinning: String,
     /// Which operations were timed one by one, if any, and what the timing cost.
     pub latency: Option<String>,
@@ -224,12 +220,10 @@ impl Sidecar {
         ))
     }
 
-    /// Writes the file, completely or not at all.
     pub fn write(&self, path: &Path) -> Result<()> {
         files::write(path, &self.text()?)
     }
 
-    /// Reads a file that [`Sidecar::write`] left.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read the sidecar {}", path.display()))?;

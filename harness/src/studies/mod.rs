@@ -32,7 +32,6 @@ use pair::Pair;
 use space::{layouts, memory, theory};
 use study::{Options, Study};
 
-/// Declares the commands of all studies.
 macro_rules! studies {
     ($($(#[$about:meta])* $name:ident($options:ty),)+) => {
         /// The studies that have a command.
@@ -63,7 +62,6 @@ studies! {
     Growth(Options<Growth>),
 }
 
-/// The kinds of rows of these studies.
 const KINDS: &[Kind] = &[
     Kind::of::<<Pair as Study>::Row>(),
     Kind::of::<layouts::Row>(),

@@ -42,7 +42,6 @@ pub(crate) fn seconds(text: &str) -> Result<Duration> {
     }
 }
 
-/// Writes a time as a number of seconds.
 pub(super) fn in_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(time.as_secs_f64())
 }

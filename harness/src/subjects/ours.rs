@@ -21,7 +21,6 @@ const UNIQUE: Operations = Operations {
 pub struct LockFree(CuckooFilter);
 
 impl LockFree {
-    /// Creates a filter with room for this many keys.
     pub fn with_room_for(keys: usize) -> Result<Self, BuildError> {
         Ok(Self(CuckooFilter::builder().capacity(keys).build()?))
     }

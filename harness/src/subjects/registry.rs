@@ -41,7 +41,6 @@ impl SubjectInfo {
     }
 }
 
-/// The subjects that a sweep may name.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
     entries: Vec<SubjectInfo>,

@@ -24,7 +24,6 @@ pub const MIN_LINES: usize = 1_000;
 /// Longest line allowed in a file of keys, in bytes.
 const MAX_LINE: usize = 1 << 20;
 
-/// The keys of a sweep, all distinct.
 #[derive(Debug, Clone)]
 pub struct KeySource {
     keys: Arc<Keys>,
@@ -37,7 +36,6 @@ pub struct KeySource {
     pub warning: Option<String>,
 }
 
-/// A list of keys of one type.
 #[derive(Debug, Clone)]
 pub enum Keys {
     Numbers(Vec<u64>),
@@ -54,7 +52,6 @@ pub struct Lines {
 
 /// A list of keys of a static type, so that loops over it are compiled for that type.
 pub trait KeyList {
-    /// The type to be hashed.
     type Key: Hash + ?Sized;
 
     fn get(&self, index: usize) -> &Self::Key;

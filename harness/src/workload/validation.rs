@@ -75,7 +75,6 @@ impl Workload {
     }
 }
 
-/// Checks that these are percentages.
 fn percentages(fields: &[(&str, u8)]) -> Result<()> {
     for (field, percent) in fields {
         ensure!(

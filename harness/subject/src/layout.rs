@@ -51,9 +51,7 @@ pub fn zeroed(words: usize) -> Result<Box<[AtomicU64]>> {
 /// A word for each bucket of a table, and where keys belong.
 #[derive(Debug)]
 pub struct Table {
-    /// The buckets of each fingerprint.
     pub geometry: Geometry,
-    /// The buckets.
     pub words: Box<[AtomicU64]>,
 }
 
@@ -74,7 +72,6 @@ impl Table {
         Some(self.locate(key).into())
     }
 
-    /// Returns the number of slots.
     pub fn slots(&self) -> usize {
         self.words.len() * SLOTS_PER_BUCKET
     }

@@ -38,7 +38,6 @@ pub(super) struct Draft<'a> {
     pub(super) room: usize,
     /// Whether the subject supports insert-if-absent and counting.
     pub(super) unique: bool,
-    /// Number of keys of the class that hops.
     pub(super) keys_of_hopper: usize,
 }
 

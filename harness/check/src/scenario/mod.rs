@@ -125,7 +125,6 @@ pub enum Action {
     Call(Operation, Key),
     /// Inserts one more copy, and, unless it was refused, removes one.
     Renew {
-        /// The key of which a copy is inserted.
         insert: Key,
         /// A key of the same group, of which one is removed.
         remove: Key,
@@ -163,7 +162,6 @@ impl Script {
 }
 
 impl Scenario {
-    /// Counts the scripts that are run once.
     pub fn once_only(&self) -> usize {
         self.scripts.iter().filter(|script| !script.repeats).count()
     }
@@ -187,7 +185,6 @@ pub struct Scenarios<'a> {
 }
 
 impl<'a> Scenarios<'a> {
-    /// Creates the generator of a subject's scenarios for this many threads.
     pub fn new(candidate: &'a Candidate, threads: usize, seed: u64) -> Result<Self> {
         Ok(Self {
             candidate,

@@ -11,7 +11,6 @@ use filter::internals::reduce;
 /// empty bucket.
 pub type Key = NonZeroU64;
 
-/// The buckets of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Buckets(Box<[Option<Key>]>);
 
@@ -40,7 +39,6 @@ impl Buckets {
         Ok(Self(vec![None; number].into()))
     }
 
-    /// Returns the number of buckets.
     pub fn number(&self) -> usize {
         self.0.len()
     }

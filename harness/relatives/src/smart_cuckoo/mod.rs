@@ -49,7 +49,6 @@ use buckets::Hand;
 
 /// A cuckoo hash table, smart or plain.
 pub trait CuckooTable: Send + Sync + Sized + 'static {
-    /// Its name in experiments, CSV files and figures.
     const NAME: &'static str;
     /// What it is under a mutex, in one line, where subjects are listed.
     const DESCRIPTION: &'static str = Self::NAME;
@@ -77,10 +76,8 @@ pub trait CuckooTable: Send + Sync + Sized + 'static {
     fn memory_bytes(&self) -> usize;
 }
 
-/// Outcome of an insert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Insertion {
-    /// Whether the key is in; otherwise it was refused.
     pub placed: bool,
     /// The number of keys kicked out of a bucket. For a refused insert these are in vain, and
     /// undoing them takes as many again.

@@ -112,7 +112,6 @@ impl Block {
     }
 }
 
-/// A tag found in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     runs: u128,

@@ -22,10 +22,8 @@ pub(super) const SLOTS: usize = 46;
 /// Buckets per block: more than slots, so that a bucket has 0.56 slots when all are taken.
 pub(super) const BUCKETS: usize = 82;
 
-/// Bits per tag.
 const TAG_BITS: usize = 8;
 
-/// Tags per word.
 pub(super) const TAGS_PER_WORD: usize = 64 / TAG_BITS;
 
 /// Words that hold a block's tags. The last two bytes hold none.
@@ -98,7 +96,6 @@ pub(super) fn run_of(bucket: usize, runs: u128) -> Run {
     Run::at(bit, bucket, runs.unbounded_shr(bit as u32) as u64)
 }
 
-/// Counts the taken slots.
 #[inline]
 pub(super) fn taken(runs: u128) -> usize {
     runs.count_ones() as usize

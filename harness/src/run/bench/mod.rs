@@ -54,7 +54,6 @@ pub struct Sweep<'a> {
     pub plan: &'a Plan,
     /// Keys of the fullest tables.
     pub keys: &'a KeySource,
-    /// The cores that threads are bound to.
     pub cores: &'a Cores,
     /// Rows of an earlier run that was interrupted: these measurements are not repeated.
     pub made: &'a [Row],
@@ -284,7 +283,6 @@ impl<'a> Bench<'a> {
         Ok(Table { subject, refused })
     }
 
-    /// Returns the buckets of its tables.
     fn buckets(&self, workload: &Workload) -> usize {
         let load = self.sweep.experiment.full_load(workload);
         let slots = self.sweep.keys.residents() as f64 / load;

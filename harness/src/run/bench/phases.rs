@@ -60,7 +60,6 @@ struct Part<'a> {
     thread: usize,
     threads: usize,
     random: SmallRng,
-    /// Number of keys refused so far.
     refused: u64,
 }
 

@@ -192,7 +192,6 @@ fn panels(results: Results<Row>) -> Option<Vec<Panel>> {
     ])
 }
 
-/// Says what the figure shows, and how it was measured.
 fn caption(rows: &[Row], sidecar: Option<&Sidecar>) -> Vec<String> {
     let first = &rows[0];
     let mut caption = vec![format!(

@@ -19,7 +19,6 @@ use crate::run::crew::{Crew, Member};
 use crate::studies::subprocess::print;
 use crate::subjects::engines::{Change, ENGINES, EngineInfo, START};
 
-/// Which words the threads change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Workload {
     /// Each thread has its own words: the cost of an operation that meets no other.
@@ -59,7 +58,6 @@ impl Workload {
     }
 }
 
-/// What is added to the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Changes {
     /// One to each word. No word ever holds a value twice.
@@ -68,7 +66,6 @@ pub(super) enum Changes {
     Returning,
 }
 
-/// One engine under one workload.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Contest {
     pub(super) engine: String,

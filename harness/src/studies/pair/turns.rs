@@ -89,12 +89,10 @@ impl Drop for Leaving<'_> {
     }
 }
 
-/// What all threads share.
 struct Arena<'a> {
     one: &'a One,
     contestants: Vec<Contestant<'a>>,
     keys: Keys,
-    /// Which keys are looked up.
     drawn: Arc<[usize]>,
     meeting: Meeting,
     is_over: AtomicBool,
@@ -327,12 +325,10 @@ impl Arena<'_> {
         (0..count).flat_map(slice).collect()
     }
 
-    /// Returns how many batches a turn has.
     fn batches(&self) -> usize {
         (self.one.keys / BATCH_OF).clamp(1, BATCHES)
     }
 
-    /// Returns the rows of what the threads did.
     fn rows(&self, common: &Row, threads: &[Vec<Turn>]) -> Vec<Row> {
         let mut rows = Vec::new();
         for &workload in self.one.work.measures() {

@@ -16,7 +16,6 @@ use crate::subjects::{AblationControl, BOUNDS};
 use crate::wording::{counted, noun};
 use crate::workload::latency::percent;
 
-/// Returns what the rows say.
 pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>, judge: &Judge) -> Findings {
     let results = &Results::of(rows);
     let title = |case: &Case| panel_title(results, case, sidecar);

@@ -35,7 +35,6 @@ use crate::wording::counted;
 const BEGIN: &str = "<!-- numbers: ";
 const END: &str = "<!-- end of numbers -->";
 
-/// Writes the numbers of a page anew.
 pub fn renew(page: &Path) -> Result<()> {
     let (old, new) = old_and_new(page)?;
     if old != new {
@@ -44,7 +43,6 @@ pub fn renew(page: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the numbers of a page are those of the results.
 pub fn check(page: &Path) -> Result<()> {
     let (old, new) = old_and_new(page)?;
     let differs = (old.lines().zip(new.lines())).find(|(old, new)| old != new);

@@ -114,7 +114,6 @@ mod simulating {
     use crate::wording::counted;
     use crate::workload::keys::KeySource;
 
-    /// An experiment that is ready to be simulated.
     struct Prepared {
         experiment: Experiment,
         plan: Plan,
@@ -139,7 +138,6 @@ mod simulating {
     /// A row, and the number of its simulated accesses.
     type Made = (Row, u64);
 
-    /// See the other build.
     pub fn simulate(
         registry: &Registry,
         files: &[std::path::PathBuf],

@@ -3,7 +3,6 @@
 
 use kcas::{Entry, Error, OutOfMemory, WordArray};
 
-/// Words that can be compared and swapped several at a time.
 pub trait Words: Sized + Send + Sync + 'static {
     fn try_new(len: usize) -> Result<Self, OutOfMemory>;
 

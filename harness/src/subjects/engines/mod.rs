@@ -21,7 +21,6 @@ pub use ours::Ours;
 /// Maximum number of threads that may use the words of one engine.
 pub const MAX_THREADS: usize = 256;
 
-/// Maximum number of entries of one operation.
 pub const MAX_ENTRIES: usize = WordArray::MAX_ENTRIES;
 
 /// Initial value of every word: far from 0, so that it can also be reduced, and narrow enough for
@@ -51,7 +50,6 @@ pub trait Words: Send + Sync + Sized + 'static {
     /// Creates `len` words, each holding [`START`].
     fn new(len: usize) -> Result<Self>;
 
-    /// Gives the current thread access.
     fn session(&self) -> Self::Session<'_>;
 
     /// Returns the value of a word while no operation is under way; `None` if an operation left
@@ -59,7 +57,6 @@ pub trait Words: Send + Sync + Sized + 'static {
     fn value(&self, index: usize) -> Option<u64>;
 }
 
-/// See [`Words::Session`].
 pub trait Session {
     /// Reads the words, which have ascending indices, and makes all the changes at one moment.
     /// Returns `false`, without effect, if another thread changed a word meanwhile.
@@ -80,11 +77,9 @@ pub trait Engine: Send + Sync {
     fn value(&self, index: usize) -> Option<u64>;
 }
 
-/// What one thread did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub operations: u64,
-    /// Attempts made for them.
     pub attempts: u64,
 }
 
@@ -118,14 +113,10 @@ impl<W: Words> Engine for W {
     }
 }
 
-/// An engine, by its name.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineInfo {
-    /// Name used in CSV files and figures.
     pub name: &'static str,
-    /// One-line description.
     pub description: &'static str,
-    /// One line on what its users may rely on.
     pub guarantees: &'static str,
     /// Whether its accesses to shared memory are [steps](kcas::steps), and so can be counted.
     pub counted: bool,

@@ -43,7 +43,6 @@ pub type GlobalLock = OneLock<Mutex<VictimCuckoo>>;
 /// need, once to lock and once to unlock.
 pub type RwLock = OneLock<Shared>;
 
-/// The lock of [`RwLock`].
 #[derive(Debug)]
 pub struct Shared(sync::RwLock<VictimCuckoo>);
 

@@ -10,7 +10,6 @@ use super::{Cycle, Pools, Tally, after};
 use crate::workload::keys::KeyList;
 use crate::workload::latency::Kind;
 
-/// A kind of operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
     /// Looks up a key that stays in the filter; an absent one, while there is none.

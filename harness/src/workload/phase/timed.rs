@@ -13,7 +13,6 @@ use crate::workload::clock::Clock;
 use crate::workload::keys::KeyList;
 use crate::workload::latency::{CHAIN, Kind, Timings};
 
-/// Times the operations of one thread.
 #[derive(Debug)]
 pub struct Timer {
     clock: Clock,
@@ -23,7 +22,6 @@ pub struct Timer {
     pub(crate) timings: Timings,
 }
 
-/// When operations start.
 #[derive(Debug)]
 pub(crate) enum Pace {
     /// When the last one is done.
@@ -107,7 +105,6 @@ trait Work {
     fn perform(&mut self) -> u64;
 }
 
-/// Those of a phase.
 struct OnSubject<'a, S, L> {
     subject: &'a S,
     keys: &'a L,
