@@ -237,7 +237,7 @@ pub(super) fn overload_warning(rows: &[Row]) -> Option<String> {
 }
 
 /// Our filter, the subject of the paper's ratio.
-pub(super) const OURS: &str = "lock-free";
+const OURS: &str = "lock-free";
 /// The baseline the paper compares with.
 const FINE_GRAINED: &str = "segment-lock";
 /// The strongest lock that we know.
