@@ -139,8 +139,7 @@ impl Specification for NoFalseNegatives {
     }
 }
 
-/// The copies of one key or class that a subject holds: of those that it accepted, all, or one if
-/// it is a set.
+/// The copies of one key or class that a subject holds: all it accepted, or one if it is a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Held<S> {
     set: bool,

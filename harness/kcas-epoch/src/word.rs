@@ -138,8 +138,7 @@ fn address<T>(descriptor: &T) -> usize {
 }
 
 impl Kcas {
-    /// Creates an operation that lives as long as its guard, or until it is
-    /// [retired](Kcas::retire).
+    /// Creates an operation that lives as long as its guard, or until it is retired.
     pub(crate) fn new(status: u64, entries: Entries, _: &Guard) -> &Kcas {
         let status = AtomicU64::new(status);
         let at = Arc::into_raw(Arc::new(Kcas { status, entries }));

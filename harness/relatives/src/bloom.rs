@@ -131,8 +131,7 @@ impl<const BITS: usize> Cells<BITS> {
         cells
     }
 
-    /// Changes a counter, unless it is saturated, or zero and to be decremented; its value is then
-    /// the error.
+    /// Changes a counter, unless it is saturated, or would go below zero: its value is the error.
     #[inline]
     fn change(&self, cell: usize, by: i64) -> Result<(), u64> {
         let (word, shift) = self.at(cell);
@@ -150,8 +149,7 @@ impl<const BITS: usize> Cells<BITS> {
         }
     }
 
-    /// Decrements all of these counters but for saturated ones. If one is zero, restores the others
-    /// and returns `false`.
+    /// Decrements these counters but for saturated ones; `false`, with none changed, if one is 0.
     fn decrease_all(&self, cells: &[usize]) -> bool {
         let mut decreased = Distinct::new();
         for &cell in cells {
@@ -361,8 +359,7 @@ mod tests {
         cells_are_those_of_a_list::<4>();
     }
 
-    /// A remove that has looked at all counters when another takes the last restores what it
-    /// decremented.
+    /// When another takes the last copy meanwhile, a remove restores what it decremented.
     #[test]
     fn a_refused_remove_leaves_the_counters_as_they_were() {
         let bloom = CountingBloom::new(10, 0.01).unwrap();

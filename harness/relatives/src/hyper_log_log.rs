@@ -65,8 +65,7 @@ impl Subject for HyperLogLog {
     }
 }
 
-/// Estimates are unbiased and as precise as they should be, and merged sketches equal that of the
-/// union.
+/// Estimates are unbiased and as precise as they should be, also those of merged sketches.
 impl Theory for HyperLogLog {
     fn claims(_: Trial) -> Result<Vec<Claim>> {
         const SKETCHES: u64 = 250;

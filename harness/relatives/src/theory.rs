@@ -67,8 +67,7 @@ impl Claim {
         Self { allowed, ..self }
     }
 
-    /// Allows for chance: the measured quantity, which is never negative, has this standard
-    /// deviation.
+    /// Allows for chance: the measured quantity, never negative, has this standard deviation.
     pub fn by_chance(self, deviation: f64) -> Self {
         let off = SIGMAS * deviation;
         let allowed = (self.predicted - off).max(0.0)..=self.predicted + off;
@@ -90,12 +89,10 @@ pub fn deviation_of_share(share: f64, trials: f64) -> f64 {
     (share * (1.0 - share) / trials).sqrt()
 }
 
-/// The size of a measurement, and its distinct keys: consecutive numbers from one that the seed
-/// determines.
+/// The size of a measurement, and its distinct keys: consecutive numbers from one of the seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
-    /// The approximate number of keys inserted into each table, and of absent keys looked up in it.
-    /// At least [`LEAST_KEYS`].
+    /// About so many keys are inserted, and looked up absent: [`LEAST_KEYS`] at least.
     pub keys: u64,
     pub seed: u64,
     first: u64,

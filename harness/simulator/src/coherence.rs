@@ -244,8 +244,7 @@ impl Memory {
         }
     }
 
-    /// A line that a core waited for has arrived. Returns when the core goes on, and which others
-    /// get the line when.
+    /// A line has arrived. Returns when the core goes on, and which others get the line when.
     pub(crate) fn arrived(
         &mut self,
         core: usize,

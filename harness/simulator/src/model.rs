@@ -18,8 +18,7 @@ const PRESETS: [&str; 5] = [
     include_str!("../machines/graviton-3.toml"),
 ];
 
-/// Time of an operation on one thread whose table is in its own caches, by subject and workload, in
-/// ns.
+/// Nanoseconds of an operation on one thread with a cached table, by subject and workload.
 pub type Alone = BTreeMap<String, BTreeMap<String, f64>>;
 
 /// The field of these times.
@@ -209,8 +208,7 @@ impl Model {
         }
     }
 
-    /// Sets the hand-over latency between any two cores, if it is the same for all of them. Returns
-    /// whether it is.
+    /// Sets the hand-over latency between cores, if it is the same for all. Returns whether it is.
     pub fn set_hand_over(&mut self, ns: f64) -> bool {
         let of = &mut self.hand_over;
         let is_one = of.group == of.socket && of.socket == of.other_socket;

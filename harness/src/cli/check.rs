@@ -233,8 +233,7 @@ fn announce(entry: &SubjectInfo, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// Runs a check, and hands on the totals after each round. Ends the process when a round has not
-/// ended for `patience`.
+/// Runs a check, and hands on the totals of each round; ends the process after `patience` in one.
 pub(super) fn run(
     entry: &SubjectInfo,
     settings: &Settings,
@@ -384,8 +383,7 @@ pub(super) mod tests {
         assert!(doubt(1_000, 950).contains("little was checked"));
     }
 
-    /// The lock-free filter, declared as a set or not; with `FORGETS`, it drops a key that it
-    /// holds.
+    /// The lock-free filter, declared as a set or not; if it forgets, it drops a key that it holds.
     struct Declared<const SET: bool, const FORGETS: bool>(LockFree);
 
     impl<const SET: bool, const FORGETS: bool> Subject for Declared<SET, FORGETS> {

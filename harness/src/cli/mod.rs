@@ -277,8 +277,7 @@ fn named(experiments: Vec<PathBuf>) -> Vec<PathBuf> {
     experiments.into_iter().map(file).collect()
 }
 
-/// Returns the given directory, or `experiments` here, or that of the source this program was
-/// compiled from.
+/// Returns the given directory, or `experiments` here, or that of this program's source.
 fn experiments_directory(given: Option<PathBuf>) -> Result<PathBuf> {
     if let Some(given) = given {
         return Ok(given);
@@ -293,8 +292,7 @@ fn experiments_directory(given: Option<PathBuf>) -> Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    /// Whoever adds a feature decides whether a build with it measures; its results say that they are
-    /// of such a build.
+    /// Whether a build with a feature measures is to be decided; results say which it is of.
     #[test]
     fn each_feature_is_in_the_description_of_results() {
         let manifest: toml::Table = include_str!("../../Cargo.toml").parse().unwrap();

@@ -158,8 +158,7 @@ fn arguments(step: &Step, directory: &Path, options: &sweep::Options) -> Vec<OsS
     arguments
 }
 
-/// Returns whether all results of this program on this machine are there. What cannot be read is
-/// measured again.
+/// Returns whether all results of this program are there; what cannot be read is measured again.
 fn is_complete(directory: &Path, name: &str) -> Result<bool> {
     let files = Outputs::named(directory, name);
     let (Ok(sidecar), Ok(rows)) = (Sidecar::read(&files.sidecar), read_any(&files.csv)) else {

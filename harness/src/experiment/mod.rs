@@ -137,11 +137,9 @@ fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<usiz
     several.iter().map(whole).collect()
 }
 
-/// The fewest keys an experiment may ask for: with fewer, a measurement shows little but its own
-/// overhead.
+/// With fewer keys, a measurement shows little but its own overhead.
 pub const MIN_KEYS: usize = 1_000;
-/// Keys of a fill that takes threads long enough for some to be interrupted, where there are more of
-/// them than cores.
+/// A fill of so many keys is long enough for threads to be interrupted, where they share cores.
 pub const INTERRUPTED_KEYS: usize = 1_000_000;
 const MAX_ROUNDS: usize = 1_000;
 const MAX_SECONDS: f64 = 600.0;

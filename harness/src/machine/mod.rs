@@ -29,8 +29,7 @@ pub struct Machine {
     pub caches: Vec<String>,
     /// Each online core, with its node, its package and its hardware threads.
     pub core_list: Vec<String>,
-    /// When programs get huge pages: the setting of transparent huge pages, with the current choice
-    /// in brackets.
+    /// The setting of transparent huge pages, with the current choice in brackets.
     pub huge_pages: String,
     pub memory_gib: f64,
     /// Whether the processor reports that it is virtual.
@@ -57,8 +56,7 @@ pub struct Compiler {
     pub codegen_units: String,
     /// Flags from `RUSTFLAGS` or Cargo's configuration.
     pub flags: String,
-    /// Whether threads could be stopped at any step, which makes every access to shared memory
-    /// slower.
+    /// Whether threads could be stopped at any step, which slows accesses to shared memory.
     pub steps: bool,
     /// Whether subjects could run on simulated cores, which makes it slower, too.
     pub simulation: bool,
@@ -185,8 +183,7 @@ fn hypervisor() -> String {
     }
 }
 
-/// Reads Linux's description of one processor's caches, for example `L2 1280K, shared by processors
-/// 0`.
+/// Reads Linux's description of caches, such as `L2 1280K, shared by processors 0`.
 fn caches(directory: &Path) -> Vec<String> {
     let describe = |index: usize| {
         let of = |file: &str| line_of(directory.join(format!("index{index}")).join(file));

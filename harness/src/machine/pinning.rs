@@ -68,8 +68,7 @@ impl Cores {
         })
     }
 
-    /// Returns the number of hardware threads to measure on, from 1. More threads than this are
-    /// oversubscribed.
+    /// Returns the number of hardware threads, from 1; more threads are oversubscribed.
     pub fn count(&self) -> usize {
         self.count
     }

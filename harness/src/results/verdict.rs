@@ -110,8 +110,7 @@ pub struct Comparison {
     varies: bool,
     /// Whether it was open before: bounds are faster by nature, and simulations do not vary.
     is_open: bool,
-    /// How likely chance explains the ratio: by [signed ranks](signed_rank), unless there are too many
-    /// rounds for them.
+    /// How likely chance explains the ratio: by signed ranks, if there are not too many rounds.
     by_chance: f64,
     smallest_effect: f64,
     /// The rival, by the hash of its name.

@@ -70,8 +70,7 @@ impl Drop for End<'_> {
     }
 }
 
-/// Lets threads through when all have arrived. They spin rather than sleep, so that they start
-/// together.
+/// Lets threads through when all have arrived; they spin, so that they start together.
 struct Gate {
     awaited: AtomicUsize,
     opened: OnceLock<Instant>,

@@ -118,8 +118,7 @@ impl Plan {
 }
 
 impl Part {
-    /// Returns the measurements of one round, numbered from 1, with the subjects in an order
-    /// of its own at each point.
+    /// Returns the measurements of a round, from 1, with subjects in an own order at each point.
     pub fn round(&self, round: usize) -> Vec<Measurement> {
         let of = |(turn, &(threads, frozen, offered)): (usize, &_)| {
             let mut subjects = self.subjects.clone();
@@ -229,8 +228,7 @@ mod tests {
         }
     }
 
-    /// A thread without a key to insert or remove would count as one and do nothing; a simulated
-    /// core would do so for ever.
+    /// A thread without a key would count as one and do nothing; a simulated core, for ever.
     #[test]
     fn each_thread_needs_keys_of_its_own() {
         for (workload, most) in [

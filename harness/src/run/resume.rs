@@ -81,8 +81,7 @@ pub fn is_of_this_program(before: &Sidecar) -> Result<bool> {
     Ok(same && now.harness == before.harness && now.program == before.program)
 }
 
-/// Returns the fields of the sidecar in which a run differs from an earlier one, though both must
-/// agree.
+/// Returns the fields in which a run differs from an earlier one, though both must agree.
 fn differences(before: &Sidecar, now: &Sidecar) -> Result<Vec<String>> {
     let mut found = Vec::new();
     compare(

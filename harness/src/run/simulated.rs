@@ -28,8 +28,7 @@ const ALONE_OPERATIONS: u64 = 40_000;
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
     pub model: &'a Model,
-    /// Operations of all cores together that are timed, unless the workload itself ends; half as
-    /// many go before.
+    /// Operations of all cores that are timed, unless the workload ends; half as many go before.
     pub operations: u64,
     pub seed: u64,
 }
@@ -346,8 +345,7 @@ mod tests {
         })
     }
 
-    /// Each subject that can be simulated is observed, its answers are checked, and its rows are
-    /// like those of a sweep.
+    /// Each is observed, its answers are checked, and its rows are like those of a sweep.
     #[test]
     fn all_that_can_be_simulated_are() {
         let registry = Registry::standard().only(&SIMULATED);
@@ -370,8 +368,7 @@ mod tests {
         }
     }
 
-    /// One core then does what one thread was measured to do under that very workload, whatever the
-    /// machine's file has.
+    /// One core does what one thread was measured to do, whatever the machine's file has.
     #[test]
     fn simulations_begin_with_what_was_measured_of_one_thread() {
         let registry = Registry::standard().only(&["lock-free"]);

@@ -89,8 +89,7 @@ impl Judged {
     }
 }
 
-/// Returns one clause for each verdict, naming the places at which it holds. What is lost comes
-/// first.
+/// Returns a clause for each verdict with its places, what is lost first.
 pub(crate) fn clauses(words: &Words, named: impl Fn(&[f64]) -> String, at: &[Judged]) -> String {
     let clause = |verdict: Verdict| {
         let of = at.iter().filter(|of| of.verdict == verdict);

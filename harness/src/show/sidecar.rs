@@ -58,8 +58,7 @@ pub struct Panel {
 pub struct Run {
     pub title: String,
     pub question: String,
-    /// Start of this run, in UTC, as in RFC 3339; in older files, of the command that made it and
-    /// others.
+    /// Start of this run, in UTC, as in RFC 3339; in older files, of the whole command.
     pub started: String,
     /// Command line, paths shortened to file names.
     pub command: String,
@@ -81,8 +80,7 @@ pub struct Run {
     /// When the run was resumed after an interruption, each time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resumed: Vec<String>,
-    /// In older files: how many rounds each workload had and why no more, where the experiment left
-    /// that open.
+    /// In older files: how many rounds each workload had, and why no more.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<String>,
     /// Number of rows the run made; while some are missing, the least number it is to make.
@@ -133,8 +131,7 @@ impl Sidecar {
         2.0 * self.run.timing_ns.unwrap_or_default() as f64
     }
 
-    /// Describes a run of this program on this machine, with these columns, without subjects and
-    /// workloads.
+    /// Describes a run of this program here, with these columns, without subjects and workloads.
     pub fn describe(run: Run, columns: &[(&str, &str)]) -> Result<Self> {
         let column = |(name, meaning): &(&str, &str)| (name.to_string(), meaning.trim().to_owned());
         // Where this cannot be known, the description alone says so.

@@ -149,8 +149,7 @@ fn total(residents: usize) -> usize {
     2 * residents + residents.div_ceil(2)
 }
 
-/// A bijection of 64-bit numbers that looks random (the finalizer of SplitMix64): distinct counters
-/// give distinct keys.
+/// A bijection that looks random (the finalizer of SplitMix64): keys are distinct.
 fn mix(counter: u64) -> u64 {
     let mut z = counter.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -220,8 +219,7 @@ impl Lines {
         Ok(lines)
     }
 
-    /// Returns the same lines in random order, so that a sorted file gives three sets of the same
-    /// kind of keys.
+    /// Returns the lines in random order: a sorted file gives three sets of the same kind.
     fn shuffled(&self, random: &mut SmallRng) -> Self {
         let mut order: Vec<usize> = (0..self.len()).collect();
         order.shuffle(random);
@@ -237,8 +235,7 @@ impl Lines {
 }
 
 impl Keys {
-    /// Returns the keys at these indices, in this order, so that a walk through them is sequential
-    /// in memory.
+    /// Returns the keys at these indices: a walk through them is sequential in memory.
     pub fn copied(&self, indices: &[usize]) -> Self {
         match self {
             Self::Numbers(numbers) => {

@@ -31,11 +31,9 @@ pub trait Subject: Send + Sync + Sized + 'static {
     const GUARANTEES: &'static str;
     /// The operations it supports. A workload that needs more is skipped, and the plan says so.
     const OPERATIONS: Operations = Operations::ALL;
-    /// Whether it holds keys at all. A bound does not; its answers mean nothing and are not
-    /// checked.
+    /// Whether it holds keys. A bound does not: its answers mean nothing and are not checked.
     const HOLDS_KEYS: bool = true;
-    /// How many fingerprints it can hold in addition to the slots of its table: 1 for a victim
-    /// slot.
+    /// How many fingerprints it holds beside the slots of its table: 1 for a victim slot.
     const STASH: usize = 0;
 
     /// Whether it makes room for more than it was asked for. If so, a refusal does not show how
@@ -112,8 +110,7 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// Returns the number of slots.
     fn slots(&self) -> usize;
 
-    /// Returns the size of the table in bytes, including the locks or counters it needs to be
-    /// shared.
+    /// Returns the size in bytes, including the locks or counters needed to be shared.
     fn memory_bytes(&self) -> usize;
 }
 

@@ -19,8 +19,7 @@ use subject::calls::{Calls, Operation};
 use crate::candidate::Candidate;
 use draft::Draft;
 
-/// Keys of one class in [`Kind::Hops`]: with six, all prefer the same bucket in only one round of
-/// 32.
+/// Keys of one class in [`Kind::Hops`]: so many prefer the same bucket in one round of 32.
 const KEYS_OF_HOPPER: usize = 6;
 
 /// Number of keys searched for keys of the same class. In a table of six buckets some thirty
@@ -79,8 +78,7 @@ impl Kind {
         }
     }
 
-    /// Returns whether all keys share the only two buckets, so that the table can be checked as a
-    /// whole.
+    /// Returns whether all keys share the only two buckets: the table can be checked as a whole.
     pub fn is_of_two_buckets(self) -> bool {
         matches!(self, Self::TwoBuckets | Self::Holes)
     }

@@ -7,8 +7,7 @@ use anyhow::{Result, ensure};
 use filter::hashing::mix;
 use filter::internals::reduce;
 
-/// What the table stores of a key: its hash, all of whose bits must be good. Zero stands for an
-/// empty bucket.
+/// A key's hash, all of whose bits must be good. Zero stands for an empty bucket.
 pub type Key = NonZeroU64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

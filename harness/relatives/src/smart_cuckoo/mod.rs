@@ -67,8 +67,7 @@ pub trait CuckooTable: Send + Sync + Sized + 'static {
         self.buckets().find(key).is_some()
     }
 
-    /// Removes a copy. Returns the number of buckets whose subgraph was worked out anew, or `None`
-    /// if there is no copy.
+    /// Removes a copy. Returns how many buckets' subgraphs were worked out anew; `None` if none.
     fn remove(&mut self, key: Key) -> Option<usize>;
 
     fn buckets(&self) -> &Buckets;
@@ -255,8 +254,7 @@ impl<T: CuckooTable> Sequential for SingleThreaded<T> {
 
     fn locator(&self) {}
 
-    /// Zero, which stands for an empty bucket, becomes one, so two of the 2^64 hashes count as the
-    /// same.
+    /// Zero stands for an empty bucket, so two of the 2^64 hashes count as the same.
     #[inline(always)]
     fn locate<K: Hash + ?Sized>((): &(), key: &K) -> Key {
         Key::new(FixedState.hash_one(key)).unwrap_or(Key::MIN)

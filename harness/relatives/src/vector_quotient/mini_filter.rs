@@ -49,8 +49,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Returns the slots of a bucket, whose zero is this bit of the runs; `following` is the bits
-    /// from there on.
+    /// Returns the slots of a bucket with its zero at this bit; `following` is the runs from there.
     #[inline(always)]
     pub(super) fn at(bit: usize, bucket: usize, following: u64) -> Self {
         Self {
@@ -88,8 +87,7 @@ impl Run {
     }
 }
 
-/// Finds the slots of a bucket. Makes something up if the runs have too few buckets, as halves of
-/// different moments may.
+/// Finds the slots of a bucket; makes something up if the runs have too few buckets.
 #[inline]
 pub(super) fn run_of(bucket: usize, runs: u128) -> Run {
     let bit = select_zero(runs, bucket);

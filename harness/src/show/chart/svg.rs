@@ -135,8 +135,7 @@ impl Canvas {
         let _ = writeln!(self.0, "{element}");
     }
 
-    /// Returns the file, of this width and height. `title` and `description` are for those who
-    /// cannot see it.
+    /// Returns the file; `title` and `description` are for those who cannot see it.
     pub(super) fn file(self, (width, height): Place, title: &str, description: &str) -> String {
         // A page may hold many figures, each with names of its own.
         let name = description.bytes().chain(title.bytes());

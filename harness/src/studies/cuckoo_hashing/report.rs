@@ -81,8 +81,7 @@ impl Presented for Vec<Row> {
         Some(Figure::new(title, caption(self, sidecar), panels, sidecar))
     }
 
-    /// Says where SmartCuckoo is faster than plain cuckoo hashing under each mix, and where it is
-    /// slower.
+    /// Says where SmartCuckoo is faster or slower than plain cuckoo hashing under each mix.
     fn findings(&self, _: Option<&Sidecar>, judge: &Judge) -> Findings {
         let results = Results::along((), self);
         let sentence = |mix: String| {

@@ -29,8 +29,7 @@ pub(crate) enum Workload {
 
 /// Words of each thread where they are disjoint: 512 bytes.
 const OWN_WORDS: usize = 64;
-/// Unused words between those of one thread and the next, so that they share no cache line, nor a
-/// pair of lines.
+/// Unused words between those of threads, so that they share no line, nor a pair of lines.
 const GAP: usize = 16;
 /// Words of all threads where they are contended: two cache lines.
 const SHARED_WORDS: usize = 16;

@@ -210,8 +210,7 @@ fn deeper<T>(calls: usize, action: &mut dyn FnMut() -> T) -> T {
 }
 
 impl Arena<'_> {
-    /// Takes turns until the time is over, in an order drawn anew for each round. All threads draw the
-    /// same.
+    /// Takes turns until the time is over, in an order for each round that all threads draw.
     fn take_turns(&self, thread: usize) -> Vec<Turn> {
         let One { threads, work, .. } = *self.one;
         let random = &mut SmallRng::seed_from_u64(self.one.seed());

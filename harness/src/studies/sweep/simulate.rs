@@ -126,8 +126,7 @@ mod simulating {
         alike: Vec<Row>,
     }
 
-    /// What one process simulates, since the code under test has globals: a subject under a workload
-    /// on a machine.
+    /// What one process simulates, as the code has globals: a subject, a workload, a machine.
     struct Share<'a> {
         of: &'a Prepared,
         model: &'a Model,

@@ -18,8 +18,7 @@ impl Variant for AblationControl {
     const GUARANTEES: &'static str = AS_THE_CONTROL;
 }
 
-/// The published lookup, with eviction paths carried out atomically. It misses keys as `two-phase`
-/// does.
+/// The published lookup, with paths carried out atomically. It misses keys as `two-phase` does.
 pub type AblationTwoPhaseLookup = Ablation<TwoRounds>;
 
 impl Variant for AblationTwoPhaseLookup {

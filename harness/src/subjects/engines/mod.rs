@@ -23,8 +23,7 @@ pub const MAX_THREADS: usize = 256;
 
 pub const MAX_ENTRIES: usize = WordArray::MAX_ENTRIES;
 
-/// Initial value of every word: far from 0, so that it can also be reduced, and narrow enough for
-/// every engine.
+/// Initial value: far from 0, as words are also reduced, and narrow enough for every engine.
 pub const START: u64 = 1 << 32;
 
 /// One entry of an operation: add `by` to the word at `index`.
@@ -52,8 +51,7 @@ pub trait Words: Send + Sync + Sized + 'static {
 
     fn session(&self) -> Self::Session<'_>;
 
-    /// Returns the value of a word while no operation is under way; `None` if an operation left
-    /// something else behind.
+    /// Returns a word's value between operations; `None` if one left something else behind.
     fn value(&self, index: usize) -> Option<u64>;
 }
 
@@ -72,8 +70,7 @@ pub trait Engine: Send + Sync {
     /// Makes one uncontended operation.
     fn change(&self, changes: &[Change]);
 
-    /// Returns the value of a word while no operation is under way; `None` if an operation left
-    /// something else behind.
+    /// Returns a word's value between operations; `None` if one left something else behind.
     fn value(&self, index: usize) -> Option<u64>;
 }
 
@@ -130,8 +127,7 @@ impl EngineInfo {
         self.guarantees.starts_with("linearizable")
     }
 
-    /// Creates `len` words, each holding [`START`], for operations of `entries` entries, from 1 to
-    /// [`MAX_ENTRIES`].
+    /// Creates `len` words that hold [`START`], for operations of up to [`MAX_ENTRIES`] entries.
     pub fn build(&self, len: usize, entries: usize) -> Box<dyn Engine> {
         assert!(
             (1..=MAX_ENTRIES).contains(&entries),

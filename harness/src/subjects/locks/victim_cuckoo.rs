@@ -29,8 +29,7 @@ pub(crate) const MAX_KICKS: usize = 500;
 pub struct VictimCuckoo {
     /// Accesses are relaxed: the lock orders them.
     table: Table,
-    /// The fingerprint in hand when an insert gave up, with one of its buckets. While there is one,
-    /// the filter is full.
+    /// The fingerprint that an insert gave up, with a bucket of its: then the filter is full.
     victim: Option<(u64, usize)>,
     random: SmallRng,
 }

@@ -102,8 +102,7 @@ impl WordLock {
         self.evict(location)
     }
 
-    /// Inserts into two buckets that are full or locked; returns `false` if no eviction path makes
-    /// room.
+    /// Inserts into two full or locked buckets; returns `false` if no path makes room.
     #[cold]
     fn evict(&self, location: Location) -> bool {
         let Location { first, second, .. } = location;
