@@ -84,16 +84,6 @@ impl Experiment {
 mod tests {
     use super::*;
     use crate::experiment::testing::GOOD;
-    use crate::workload::Workload;
-
-    #[test]
-    fn a_good_file_is_understood() {
-        let experiment = Experiment::parse(GOOD).unwrap();
-        assert_eq!(experiment.subjects, ["lock-free", "roofline"]);
-        assert_eq!(experiment.threads.counts(64), [1, 2]);
-        assert_eq!(experiment.workloads[0], Workload::LookupHit { load: 0.92 });
-        assert_eq!(experiment.workloads[1].label(), "mix-90-5-5");
-    }
 
     #[test]
     fn what_a_file_leaves_out_has_defaults() {

@@ -254,14 +254,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn unsupported_workloads_are_skipped_with_a_reason() {
-        let plan = plan(&["roofline"]);
-        assert_eq!((plan.parts.len(), plan.measurements(2).count()), (1, 2 * 2));
-        let skipped: Vec<String> = plan.skipped.iter().map(ToString::to_string).collect();
-        let expected = ["insert", "mix-80-10-10"]
-            .map(|of| format!("roofline is left out of {of}: it cannot insert"));
-        assert_eq!(skipped, expected);
-    }
 }
