@@ -272,9 +272,10 @@ mod tests {
 
     #[test]
     fn impossible_values_name_their_columns() {
+        type Change = fn(&mut Row);
         let good = || sample("lock-free", "lookup-hit", 2, 1, 5.0);
         assert!(good().validate().is_ok());
-        let changes: [(fn(&mut Row), &str); 9] = [
+        let changes: [(Change, &str); 9] = [
             (|row| row.mops = f64::NAN, "`mops` is NaN"),
             (|row| row.seconds = -0.01, "`seconds` is -0.01"),
             (
