@@ -81,11 +81,7 @@ impl<const BITS: usize> Cells<BITS> {
     const MOST: u64 = (1 << BITS) - 1;
 
     /// Creates an empty filter for `capacity` keys. Once they are in, it finds this share of absent
-    /// keys.
-    ///
-    /// # Errors
-    ///
-    /// As [`DoubleHashing::sized`], or if there is not enough memory.
+    /// keys. Fails as [`DoubleHashing::sized`], or if there is not enough memory.
     pub fn new(capacity: usize, false_positive_rate: f64) -> Result<Self> {
         let shape = DoubleHashing::sized(capacity, false_positive_rate)?;
         let words = zeroed(shape.cells().div_ceil(Self::A_WORD))

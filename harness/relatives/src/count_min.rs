@@ -71,11 +71,7 @@ impl Row {
 
 impl CountMin {
     /// Creates a sketch with `depth` rows of `width` counters. The seed determines its hash
-    /// functions.
-    ///
-    /// # Errors
-    ///
-    /// If there is not enough memory.
+    /// functions. Fails if there is not enough memory.
     pub fn new(width: usize, depth: usize, seed: u64) -> Result<Self> {
         let mut random = SmallRng::seed_from_u64(seed);
         let row = |_| Row {

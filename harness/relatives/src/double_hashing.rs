@@ -33,11 +33,8 @@ pub struct DoubleHashing {
 }
 
 impl DoubleHashing {
-    /// Sizes a filter for this many keys, with this false positive rate once they are in.
-    ///
-    /// # Errors
-    ///
-    /// If `keys` is zero or more than 2^34, or the rate is below 2^-64 or above one half.
+    /// Sizes a filter for this many keys, with this false positive rate once they are in. Fails if
+    /// `keys` is zero or more than 2^34, or the rate is below 2^-64 or above one half.
     pub fn sized(keys: usize, false_positive_rate: f64) -> Result<Self> {
         ensure!(
             (1..=MAX_KEYS).contains(&keys),

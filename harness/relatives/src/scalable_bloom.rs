@@ -87,11 +87,8 @@ impl ScalableBloom {
 
     /// Creates an empty filter with a first stage for `first_capacity` keys. It finds at most
     /// `false_positive_rate` of absent keys however much it grows. Each stage is sized for `growth`
-    /// times as many keys as the one before, at `tightening` times its rate.
-    ///
-    /// # Errors
-    ///
-    /// If the first stage is impossible.
+    /// times as many keys as the one before, at `tightening` times its rate. Fails if the first
+    /// stage is impossible.
     pub fn new(
         first_capacity: usize,
         false_positive_rate: f64,

@@ -19,11 +19,7 @@ pub const SIGMAS: f64 = 5.0;
 pub const LEAST_KEYS: u64 = 10_000;
 
 pub trait Theory: Subject {
-    /// Measures the claims.
-    ///
-    /// # Errors
-    ///
-    /// If the structure cannot be built, or loses a key.
+    /// Measures the claims. Fails if the structure cannot be built, or loses a key.
     fn claims(trial: Trial) -> Result<Vec<Claim>>;
 }
 
@@ -109,10 +105,6 @@ impl Trial {
     }
 
     /// Inserts the keys with these indices, and makes sure that they are found.
-    ///
-    /// # Errors
-    ///
-    /// If a key is refused or not found.
     pub fn insert<S: Subject>(self, subject: &S, indices: Range<u64>) -> Result<()> {
         for index in indices.clone() {
             let key = self.key(index);
@@ -122,10 +114,6 @@ impl Trial {
     }
 
     /// Makes sure that the keys with these indices are found.
-    ///
-    /// # Errors
-    ///
-    /// If one is not.
     pub fn find<S: Subject>(self, subject: &S, mut indices: Range<u64>) -> Result<()> {
         let missed = indices.find(|&index| !subject.contains(&self.key(index)));
         ensure!(missed.is_none(), "misses the key with index {missed:?}");
@@ -156,11 +144,7 @@ pub type Formula = (&'static str, fn(f64) -> f64);
 
 impl Trial {
     /// Fills a table until it refuses a key. Claims the load factor at which it does, the bits that
-    /// a key takes then, and the false positive rate.
-    ///
-    /// # Errors
-    ///
-    /// If the table cannot be built.
+    /// a key takes then, and the false positive rate. Fails if the table cannot be built.
     pub fn full_table<S: Subject>(
         self,
         (planned, allowed): (&'static str, RangeInclusive<f64>),

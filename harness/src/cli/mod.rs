@@ -136,7 +136,7 @@ enum Command {
     ///
     /// A page marks the place of each table and names the CSV file it comes from:
     ///
-    ///   <!-- numbers: paper-figures/quick.csv over word-lock at 1, 2 threads -->
+    ///   <!-- numbers: paper-figures/pair.csv table -->
     ///   <!-- end of numbers -->
     #[command(verbatim_doc_comment)]
     Numbers {

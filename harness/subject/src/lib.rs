@@ -45,11 +45,7 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// `check` finds out if there is none.
     const SET: bool = false;
 
-    /// Creates an empty filter with room for `buckets` × [`SLOTS_PER_BUCKET`] fingerprints.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot have this number of buckets.
+    /// Creates an empty filter with room for `buckets` × [`SLOTS_PER_BUCKET`] fingerprints, if it can.
     fn with_buckets(buckets: usize) -> Result<Self>;
 
     /// Adds one copy of a key; returns `false` if it is refused, for lack of room or because there
@@ -83,11 +79,8 @@ pub trait Subject: Send + Sync + Sized + 'static {
     }
 
     /// Adds a copy of a key if its class has none, atomically. Returns whether it did. Not
-    /// supported, and never called, where [`OPERATIONS`](Self::OPERATIONS) lack `unique`.
-    ///
-    /// # Errors
-    ///
-    /// If there is no copy, and no room for one.
+    /// supported, and never called, where [`OPERATIONS`](Self::OPERATIONS) lack `unique`. Fails if
+    /// there is no copy, and no room for one.
     fn insert_unique<K: Hash + ?Sized>(&self, _key: &K) -> Result<bool, InsertError> {
         Err(InsertError::Full)
     }

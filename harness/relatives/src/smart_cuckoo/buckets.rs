@@ -24,11 +24,7 @@ impl Buckets {
     /// The largest number of buckets: as many as 32 bits can count.
     pub const MOST: usize = u32::MAX as usize;
 
-    /// Creates this many empty buckets.
-    ///
-    /// # Errors
-    ///
-    /// If `number` is zero or more than [`MOST`](Self::MOST).
+    /// Creates empty buckets: one at least, and at most [`MOST`](Self::MOST).
     pub fn new(number: usize) -> Result<Self> {
         ensure!(
             (1..=Self::MOST).contains(&number),

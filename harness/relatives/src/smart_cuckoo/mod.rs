@@ -53,11 +53,7 @@ pub trait CuckooTable: Send + Sync + Sized + 'static {
     /// What it is under a mutex, in one line, where subjects are listed.
     const DESCRIPTION: &'static str = Self::NAME;
 
-    /// Creates an empty table of this many buckets.
-    ///
-    /// # Errors
-    ///
-    /// If a table cannot have this number of buckets.
+    /// Creates an empty table of this many buckets, if it can have so many.
     fn new(buckets: usize) -> Result<Self>;
 
     /// Adds a copy of a key. A refused insert leaves the table as it was.
@@ -166,11 +162,7 @@ impl PlainCuckoo {
     /// The limit used in SmartCuckoo's evaluation.
     pub const MOST_KICKS: u64 = 50;
 
-    /// Creates an empty table that gives up after this many kicks.
-    ///
-    /// # Errors
-    ///
-    /// If a table cannot have this number of buckets.
+    /// Creates an empty table, if it can have so many buckets, that gives up after this many kicks.
     pub fn with_limit(buckets: usize, most_kicks: u64) -> Result<Self> {
         Ok(Self {
             buckets: Buckets::new(buckets)?,
