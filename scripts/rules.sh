@@ -81,4 +81,22 @@ measured() { git hash-object paper-figures/*.csv paper-figures/*.machine.toml | 
 [ "$(measured)" = "$(cat paper-figures/measured.hash)" ] ||
     fail "rows or a description in paper-figures differ from what was measured; for new results, write $(measured) into measured.hash there"
 
+# Links of pages lead to files that are there, and to headings of them; docs name headings of their crate.
+anchors() { sed -nE 's,^(//[/!] )?#+ (.*)$,\2,p' "$@" | tr '[:upper:]' '[:lower:]' | sed -E 's/[^a-z0-9 _-]//g; s/ /-/g'; }
+while IFS=: read -r page link; do
+    link=${link:2:-1}
+    file=$(dirname "$page")/${link%%#*}
+    case $page in
+        */src/*) file=$(git ls-files "${page%%/src/*}/src" | grep -E '\.(rs|md)$') ;;
+        *) [ -n "${link%%#*}" ] || file=$page ;;
+    esac
+    # shellcheck disable=SC2086 # The names of files have no spaces.
+    if ! ls $file >/dev/null 2>&1 || { [[ $link = *#* ]] && ! grep -qxF -- "${link#*#}" <(anchors $file); }; then
+        fail "$page links to $link, which is not there"
+    fi
+done < <(
+    git grep -oE '\]\([^)]*\)' -- '*.md' ':!*/src/*.md' | grep -v ://
+    git grep -oE '\]\([A-Za-z:_]*#[^)]*\)' -- '*/src/*.md' '*/src/*.rs'
+)
+
 exit $broken

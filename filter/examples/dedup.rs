@@ -24,8 +24,7 @@ use filter::{CuckooFilter, Filter, InsertError, MAX_THREADS};
 use indicatif::HumanBytes;
 use programs::{at_least_1, counted, ending, is_broken_pipe, note};
 
-/// Number of bytes read at a time. They stay in the second-level cache until their lines have been
-/// processed.
+/// So few bytes stay in the second-level cache until their lines have been processed.
 const READ_SIZE: usize = 1 << 18;
 
 /// Fingerprints of 24 bits, two in a bucket: wrong about one absent line in four million when full.
@@ -129,7 +128,6 @@ fn work(input: &Mutex<Input>, seen: &Seen) -> Result<Count> {
     Ok(count)
 }
 
-/// Files, read one after the other.
 struct Input {
     /// The next one is the last.
     files: Vec<(String, Box<dyn BufRead + Send>)>,
@@ -180,7 +178,6 @@ impl Input {
         Ok(false)
     }
 
-    /// Stops reading.
     fn end(&mut self) {
         self.files.clear();
     }
@@ -191,7 +188,6 @@ fn build(capacity: usize) -> Result<Lines> {
     filter.with_context(|| format!("no filter for {capacity} lines: choose --capacity"))
 }
 
-/// The lines seen so far.
 struct Seen {
     /// The newest takes new lines, the older ones are full. A thread holds the lock for reading
     /// while it processes a chunk, so no filter can be added between its look into the older ones
@@ -246,10 +242,8 @@ impl Seen {
     fn report(&self) {
         let filters = self.filters.read().expect("no worker panicked");
         for filter in filters.iter() {
-            let (bytes, load) = (
-                HumanBytes(filter.memory_bytes() as u64),
-                filter.load_factor(),
-            );
+            let bytes = HumanBytes(filter.memory_bytes() as u64);
+            let load = filter.load_factor();
             note(format_args!("filter of {bytes}, load factor {load:.2}"));
         }
     }

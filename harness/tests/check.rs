@@ -41,8 +41,7 @@ const FINDS_NONE_AT_THE_END: Flaw = 8;
 const KEEPS_AT_THE_END: Flaw = 9;
 /// Is slow to look a key up.
 const SLOW: Flaw = 10;
-/// Claims to remove a key that is not there; at the end, finds nothing, so that only the
-/// sum of copies shows it.
+/// Claims to remove an absent key; at the end finds nothing: only the sum of copies shows it.
 const REMOVES_NOTHING: Flaw = 11;
 /// Accepts a key that it holds, and adds no copy.
 const LOSES_COPIES: Flaw = 12;

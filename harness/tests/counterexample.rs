@@ -22,8 +22,7 @@ const BUCKETS: usize = 16;
 /// Maximum number of copies held at once, one in each bucket.
 const MOST_COPIES: u64 = 2;
 
-/// Keys of one class: the first bucket of one is the second of the other, and an empty table stores
-/// each in its first.
+/// Keys of one class, each of which has its first bucket where the other has its second.
 #[derive(Clone, Copy)]
 struct Twins {
     a: u64,
@@ -136,8 +135,7 @@ impl<S: Subject> Table<S> {
         }
     }
 
-    /// Looks a key up while `moves` happen before its steps 0, 1, 2 …; returns the answer and the
-    /// number of steps.
+    /// Looks a key up while `moves` happen before its steps; returns the answer and the steps.
     fn contains(self: &Rc<Self>, key: u64, moves: &[Moves]) -> (bool, usize) {
         let (table, moves) = (Rc::clone(self), moves.to_vec());
         let steps = Rc::new(Cell::new(0));

@@ -23,8 +23,7 @@ fn committed_files(ending: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Each table, sentence and figure is on it, so this test covers all code that makes them of the rows
-/// that we have.
+/// Each table, sentence and figure is on it: this covers all code that makes them.
 #[test]
 fn the_committed_page_is_made_of_the_committed_rows() {
     let place = tempdir().unwrap();
@@ -172,8 +171,7 @@ fn number(text: &str) -> f64 {
         .unwrap_or_else(|_| panic!("{text} is no number"))
 }
 
-/// Checks what is said to those who cannot see the figure. Returns its name, of which a page must not
-/// have two.
+/// Checks what is said to those who cannot see it; returns its name, unique on a page.
 fn description<'a>(name: &str, svg: &'a str) -> &'a str {
     assert!(svg.contains("role=\"img\""), "{name}");
     let (title, description) = all(svg, "aria-labelledby=\"")[0].split_once(' ').unwrap();

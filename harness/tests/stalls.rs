@@ -140,8 +140,7 @@ fn frozen_threads_stop_others_under_locks_of_buckets() {
     }
 }
 
-/// A filter that panics once it holds the resident keys: in threads that are to be frozen, if all
-/// others only look up.
+/// Panics once it holds the resident keys: in threads that are to be frozen, if others look up.
 struct Panics(LockFree, AtomicUsize);
 
 impl Subject for Panics {

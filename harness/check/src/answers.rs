@@ -296,7 +296,6 @@ impl Threads<'_> {
         caller.each(&won, MISSED, "the table is empty")
     }
 
-    /// Does something in all threads at once; returns what each returns.
     fn at_once<T: Send>(
         &self,
         caller: &mut Caller,

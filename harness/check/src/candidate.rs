@@ -32,8 +32,7 @@ impl Candidate {
         }
     }
 
-    /// Creates an empty one with room for `buckets` ×
-    /// [`SLOTS_PER_BUCKET`](subject::SLOTS_PER_BUCKET) fingerprints.
+    /// Creates an empty one with room for this many buckets of fingerprints.
     pub fn build(&self, buckets: usize) -> Result<Box<dyn Calls>> {
         (self.build)(buckets).with_context(|| {
             format!(

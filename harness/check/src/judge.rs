@@ -25,12 +25,9 @@ use crate::scenario::{Group, Key, Scenario};
 pub(crate) struct OfKey(pub Key, pub Event);
 
 /// Checks the calls of a scenario on a subject against the specification. The subject has room for
-/// `stash` fingerprints beside the table, `None` if it grows; `set` if it is one. Returns the number
-/// of parts of the history in which too many calls overlapped to decide.
-///
-/// # Errors
-///
-/// If some answers cannot be explained; described for a person to read.
+/// `stash` fingerprints beside the table, `None` if it grows; `set` if it is one. Returns the
+/// number of parts of the history in which too many calls overlapped to decide. Fails if some
+/// answers cannot be explained; described for a person to read.
 pub(crate) fn judge(
     scenario: &Scenario,
     stash: Option<usize>,
@@ -139,8 +136,7 @@ impl Specification for NoFalseNegatives {
     }
 }
 
-/// The copies of one key or class that a subject holds: of those that it accepted, all, or one if
-/// it is a set.
+/// The copies of one key or class that a subject holds: all it accepted, or one if it is a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Held<S> {
     set: bool,

@@ -48,7 +48,6 @@ use crate::scenario::{Action, Key, Scenario, Scenarios, Script};
 /// Maximum number of threads: the checker can handle this many overlapping calls.
 pub const MAX_THREADS: usize = 64;
 
-/// How answers are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
     /// Each call is recorded with its times, and some order of the calls must explain all answers.
@@ -77,13 +76,11 @@ pub struct Settings {
     pub rounds: Rounds,
     /// Whether threads are disturbed inside their calls, if the build supports it.
     pub perturb: bool,
-    /// Whether threads are simulated cores, if the build supports it. They are disturbed in their own
-    /// way.
+    /// Whether threads are simulated cores, which are disturbed in their own way.
     pub simulate: bool,
 }
 
-/// The numbers of the rounds that are run: every `step`th, from `first` on. A round's number
-/// determines its scenario.
+/// Which rounds are run: every `step`th, from `first` on. A round's number determines its scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rounds {
     pub first: u64,
@@ -107,7 +104,6 @@ impl Rounds {
     }
 }
 
-/// What was done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
     pub rounds: u64,
@@ -127,14 +123,12 @@ pub struct Totals {
 /// Answers that cannot be explained.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The round in which they were given.
     pub round: u64,
     pub scenario: String,
     /// The calls, drawn along a time axis.
     pub history: String,
 }
 
-/// How a check ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     pub totals: Totals,
@@ -236,7 +230,6 @@ impl Round<'_> {
     }
 }
 
-/// Checks that a subject can be checked with these settings.
 pub fn validate(candidate: &Candidate, settings: &Settings) -> Result<()> {
     let (name, threads) = (candidate.name, settings.threads);
     if let Some(missing) = candidate.operations.missing(Operations::ALL) {
@@ -330,8 +323,7 @@ fn run_scenario(
     Ok(keeper.finish(candidate, scenario, workers))
 }
 
-/// A thread for each script, and the keeper, who fills the table before them and empties it after
-/// them.
+/// A thread for each script, and the keeper, who fills the table before and empties it after them.
 struct Staff {
     keeper: Worker,
     workers: Vec<Worker>,
@@ -384,8 +376,7 @@ const AT_ONCE: usize = 32;
 struct Worker {
     table: Arc<dyn Calls>,
     log: Log<OfKey>,
-    /// If classes are unknown, how often it inserted each key without removing it: it removes no
-    /// others.
+    /// If classes are unknown, how often it holds each key that it inserted: it removes no others.
     own: Option<HashMap<Key, usize>>,
 }
 
@@ -440,8 +431,7 @@ impl Worker {
         call.event.1
     }
 
-    /// Makes a call, if it is not to remove what others inserted; returns whether it added a copy,
-    /// took one, or found any.
+    /// Makes a call, if it takes nothing from others; returns whether it added, took or found one.
     fn does(&mut self, operation: Operation, key: Key) -> bool {
         if operation == Operation::Remove
             && let Some(own) = &mut self.own
@@ -474,8 +464,7 @@ impl Worker {
         }
     }
 
-    /// Looks every key up, and removes all copies: at most `copies`, since a subject may claim to
-    /// have more for ever.
+    /// Looks every key up, and removes all copies, `copies` at most: there may be more for ever.
     fn clear(&mut self, scenario: &Scenario, mut copies: usize) {
         for key in scenario.keys() {
             self.call(Operation::Contains, key);

@@ -60,8 +60,7 @@ mod hook {
 
     use super::Part;
 
-    /// Length of a stop, as a power of two of microseconds: others make a few to a thousand calls
-    /// meanwhile.
+    /// Length of a stop, as a power of two of microseconds, in which others make 1 to 1,000 calls.
     const STOP: RangeInclusive<u32> = 1..=9;
 
     /// Length of a stop if every few steps have one: others make a few calls.
@@ -87,8 +86,7 @@ mod hook {
         /// All calls, after this many steps: most calls are over by then, so that threads stop
         /// inside a K-CAS, or when they meet one.
         Late(u32),
-        /// Lookups, between their few loads, so that whatever misleads a lookup happens between
-        /// them.
+        /// Lookups, between their few loads: whatever misleads a lookup happens there.
         Lookups,
         /// Lookups and removes, which begin with the same loads.
         LookupsAndRemoves,
@@ -130,8 +128,7 @@ mod hook {
     }
 
     impl Rates {
-        /// Draws the rates of a round. Some rounds are rough and some calm, as it is unknown which
-        /// is needed to hit a race.
+        /// Draws the rates of a round. Some are rough and some calm: which hit a race is unknown.
         fn of_round(random: &mut SmallRng, misled: Option<Operation>) -> Self {
             let any = Victims::ALL[random.random_range(0..Victims::ALL.len())];
             let victims = match misled {

@@ -223,8 +223,7 @@ fn finish_install(word: &Word, install: &Install, guard: &Guard) -> bool {
     undecided
 }
 
-/// Replaces a decided operation, wherever it still stands, by the value that the decision
-/// determines.
+/// Replaces a decided operation, wherever it stands, by the value that the decision determines.
 fn release(words: &[Word], kcas: &Kcas, guard: &Guard) {
     let succeeded = kcas.state() == State::Succeeded;
     for entry in &kcas.entries {

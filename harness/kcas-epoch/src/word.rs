@@ -24,7 +24,6 @@ pub(crate) fn is_value(raw: u64) -> bool {
     raw & TAG == 0
 }
 
-/// One word.
 #[derive(Debug, Default)]
 pub(crate) struct Word(AtomicU64);
 
@@ -58,12 +57,9 @@ pub(crate) struct Install {
     _kept: Option<Arc<Kcas>>,
 }
 
-/// Whose operation a thread installs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Its own.
     Owner,
-    /// Another thread's.
     Helper,
 }
 
@@ -142,8 +138,7 @@ fn address<T>(descriptor: &T) -> usize {
 }
 
 impl Kcas {
-    /// Creates an operation that lives as long as its guard, or until it is
-    /// [retired](Kcas::retire).
+    /// Creates an operation that lives as long as its guard, or until it is retired.
     pub(crate) fn new(status: u64, entries: Entries, _: &Guard) -> &Kcas {
         let status = AtomicU64::new(status);
         let at = Arc::into_raw(Arc::new(Kcas { status, entries }));

@@ -19,18 +19,13 @@ impl WordArray {
     /// Width of a value in bits: 63.
     pub const VALUE_BITS: u32 = kcas::WordArray::VALUE_BITS;
 
-    /// Creates an array of `len` words, all zero.
-    ///
-    /// # Panics
-    /// When there is no memory for `len` words. See [`try_new`](Self::try_new).
+    /// Creates an array of `len` words, all zero. Panics when there is no memory for `len` words.
+    /// See [`try_new`](Self::try_new).
     pub fn new(len: usize) -> WordArray {
         WordArray::try_new(len).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Creates an array of `len` words, all zero.
-    ///
-    /// # Errors
-    /// When the allocator refuses `8 × len` bytes.
+    /// Creates an array of `len` words, all zero. Fails when the allocator refuses `8 × len` bytes.
     pub fn try_new(len: usize) -> Result<WordArray, OutOfMemory> {
         let mut words = Vec::new();
         if words.try_reserve_exact(len).is_err() {
@@ -47,35 +42,26 @@ impl WordArray {
         self.words.len()
     }
 
-    /// Returns true if there are no words.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
     /// Returns the value of the word at `index`. Never helps. Makes one load if no operation is
     /// under way on the word; otherwise it pins the epoch, which writes memory of the thread's own.
-    ///
-    /// # Panics
-    /// When `index` is out of range.
+    /// Panics when `index` is out of range.
     #[inline]
     pub fn load(&self, index: usize) -> u64 {
         commit::load(&self.words, index)
     }
 
-    /// As [`kcas::WordArray::load_raw`]: makes one load.
-    ///
-    /// # Panics
-    /// When `index` is out of range.
+    /// As [`kcas::WordArray::load_raw`]: makes one load. Panics when `index` is out of range.
     #[inline]
     pub fn load_raw(&self, index: usize) -> u64 {
         self.words[index].load_raw()
     }
 
-    /// As [`kcas::WordArray::compare_exchange`].
-    ///
-    /// # Panics
-    /// Before anything changes: when `index` is out of range, or `current` or `new` is wider than
-    /// 63 bits.
+    /// As [`kcas::WordArray::compare_exchange`]. Panics before anything changes: when `index` is
+    /// out of range, or `current` or `new` is wider than 63 bits.
     #[inline]
     pub fn compare_exchange(&self, index: usize, current: u64, new: u64) -> Result<u64, u64> {
         assert!(
@@ -85,11 +71,8 @@ impl WordArray {
         commit::compare_exchange(&self.words, index, current, new)
     }
 
-    /// As [`kcas::WordArray::kcas`].
-    ///
-    /// # Errors
-    /// Returns [`Error::Mismatch`] if some word differs; the other errors report misuse, found
-    /// before any word changes.
+    /// As [`kcas::WordArray::kcas`]. Returns [`Error::Mismatch`] if some word differs; the other
+    /// errors report misuse, found before any word changes.
     pub fn kcas(&self, entries: &[Entry]) -> Result<(), Error> {
         let entries = sort_entries(entries, self.len())?;
         let done = match entries.as_slice() {

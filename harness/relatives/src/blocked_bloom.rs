@@ -36,13 +36,11 @@ use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 use crate::bloom::{has, set};
 use crate::theory::{Claim, Theory, Trial};
 
-/// Words per block.
 const WORDS: usize = 2;
 
 /// Bits of a key in each word; some may coincide.
 const BITS: usize = 3;
 
-/// A blocked Bloom filter of atomic words.
 #[derive(Debug)]
 pub struct BlockedBloom {
     /// Spreads keys over the blocks.

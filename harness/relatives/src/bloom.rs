@@ -44,10 +44,8 @@ use subject::{Operations, Subject};
 use crate::double_hashing::{DoubleHashing, MAX_HASHES};
 use crate::theory::{Claim, Theory, Trial, deviation_of_share};
 
-/// A Bloom filter.
 pub type Bloom = Cells<1>;
 
-/// A counting Bloom filter.
 pub type CountingBloom = Cells<4>;
 
 /// A Bloom filter whose cells have this many bits: a bit that is set, or a counter.
@@ -57,7 +55,6 @@ pub struct Cells<const BITS: usize> {
     /// All accesses are relaxed: what is known of a cell depends on its own history alone, and no
     /// other data is read on the strength of it.
     words: Box<[AtomicU64]>,
-    /// The number of keys it is sized for.
     capacity: usize,
 }
 
@@ -84,11 +81,7 @@ impl<const BITS: usize> Cells<BITS> {
     const MOST: u64 = (1 << BITS) - 1;
 
     /// Creates an empty filter for `capacity` keys. Once they are in, it finds this share of absent
-    /// keys.
-    ///
-    /// # Errors
-    ///
-    /// As [`DoubleHashing::sized`], or if there is not enough memory.
+    /// keys. Fails as [`DoubleHashing::sized`], or if there is not enough memory.
     pub fn new(capacity: usize, false_positive_rate: f64) -> Result<Self> {
         let shape = DoubleHashing::sized(capacity, false_positive_rate)?;
         let words = zeroed(shape.cells().div_ceil(Self::A_WORD))
@@ -134,8 +127,7 @@ impl<const BITS: usize> Cells<BITS> {
         cells
     }
 
-    /// Changes a counter, unless it is saturated, or zero and to be decremented; its value is then
-    /// the error.
+    /// Changes a counter, unless it is saturated, or would go below zero: its value is the error.
     #[inline]
     fn change(&self, cell: usize, by: i64) -> Result<(), u64> {
         let (word, shift) = self.at(cell);
@@ -153,8 +145,7 @@ impl<const BITS: usize> Cells<BITS> {
         }
     }
 
-    /// Decrements all of these counters but for saturated ones. If one is zero, restores the others
-    /// and returns `false`.
+    /// Decrements these counters but for saturated ones; `false`, with none changed, if one is 0.
     fn decrease_all(&self, cells: &[usize]) -> bool {
         let mut decreased = Distinct::new();
         for &cell in cells {
@@ -172,7 +163,6 @@ impl<const BITS: usize> Cells<BITS> {
         true
     }
 
-    /// Adds the key with this hash.
     #[inline]
     pub(crate) fn insert_hash(&self, hash: u64) {
         if BITS == 1 {
@@ -365,8 +355,7 @@ mod tests {
         cells_are_those_of_a_list::<4>();
     }
 
-    /// A remove that has looked at all counters when another takes the last restores what it
-    /// decremented.
+    /// When another takes the last copy meanwhile, a remove restores what it decremented.
     #[test]
     fn a_refused_remove_leaves_the_counters_as_they_were() {
         let bloom = CountingBloom::new(10, 0.01).unwrap();

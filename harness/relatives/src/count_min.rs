@@ -41,7 +41,6 @@ use crate::theory::{Claim, Theory, Trial};
 /// As a subject, the number of rows, each of which halves the false positive rate.
 const DEPTH: usize = 9;
 
-/// A count-min sketch of atomic counters.
 #[derive(Debug)]
 pub struct CountMin {
     width: usize,
@@ -72,11 +71,7 @@ impl Row {
 
 impl CountMin {
     /// Creates a sketch with `depth` rows of `width` counters. The seed determines its hash
-    /// functions.
-    ///
-    /// # Errors
-    ///
-    /// If there is not enough memory.
+    /// functions. Fails if there is not enough memory.
     pub fn new(width: usize, depth: usize, seed: u64) -> Result<Self> {
         let mut random = SmallRng::seed_from_u64(seed);
         let row = |_| Row {
@@ -97,7 +92,6 @@ impl CountMin {
         rows.map(move |(counters, row)| &counters[row.index(hash, self.width)])
     }
 
-    /// Adds `count` occurrences of a key.
     #[inline]
     pub fn add(&self, hash: u64, count: u64) {
         for counter in self.of(hash) {

@@ -16,12 +16,10 @@ use subject::{SLOTS_PER_BUCKET, Subject};
 
 use crate::theory::{Claim, Trial};
 
-/// The largest number of keys that a filter may be sized for: as many as the largest cuckoo table
-/// has slots.
+/// The most keys that a filter may be sized for: the slots of the largest cuckoo table.
 const MAX_KEYS: usize = MAX_BUCKETS.saturating_mul(SLOTS_PER_BUCKET);
 
-/// The largest number of hashes per key: with more, false positives would be rarer than two keys
-/// with the same hash.
+/// With more hashes, false positives would be rarer than two keys with the same hash.
 pub(crate) const MAX_HASHES: usize = u64::BITS as usize;
 
 /// The lowest false positive rate that a filter may be sized for.
@@ -35,11 +33,8 @@ pub struct DoubleHashing {
 }
 
 impl DoubleHashing {
-    /// Sizes a filter for this many keys, with this false positive rate once they are in.
-    ///
-    /// # Errors
-    ///
-    /// If `keys` is zero or more than 2^34, or the rate is below 2^-64 or above one half.
+    /// Sizes a filter for this many keys, with this false positive rate once they are in. Fails if
+    /// `keys` is zero or more than 2^34, or the rate is below 2^-64 or above one half.
     pub fn sized(keys: usize, false_positive_rate: f64) -> Result<Self> {
         ensure!(
             (1..=MAX_KEYS).contains(&keys),
@@ -89,8 +84,7 @@ impl DoubleHashing {
         -(-self.uses_a_cell(keys)).exp_m1()
     }
 
-    /// Returns the standard deviation of the fill: that of the share of m bins that are not empty
-    /// after kn balls.
+    /// Returns the standard deviation of the fill: of the share of m bins with balls, of kn balls.
     pub(crate) fn deviation_of_fill(&self, keys: f64) -> f64 {
         let balls = self.uses_a_cell(keys);
         let empty = (-balls).exp();
@@ -105,8 +99,7 @@ impl DoubleHashing {
         (fill.powi(k), steepness * self.deviation_of_fill(keys))
     }
 
-    /// Measures the false positive rate of a filter of this size that holds the first `inserted`
-    /// keys.
+    /// Measures the false positive rate of such a filter with the first `inserted` keys.
     pub fn claim<S: Subject>(
         &self,
         trial: Trial,

@@ -24,7 +24,6 @@ use crate::theory::{Claim, SIGMAS, Theory, Trial};
 /// As a subject: a standard error of 0.81 % in 16 KiB, however many keys there are.
 const PRECISION: u8 = 14;
 
-/// A HyperLogLog sketch of atomic registers.
 #[derive(Debug)]
 pub struct HyperLogLog {
     sketch: AtomicHyperLogLog<FixedState>,
@@ -66,8 +65,7 @@ impl Subject for HyperLogLog {
     }
 }
 
-/// Estimates are unbiased and as precise as they should be, and merged sketches equal that of the
-/// union.
+/// Estimates are unbiased and as precise as they should be, also those of merged sketches.
 impl Theory for HyperLogLog {
     fn claims(_: Trial) -> Result<Vec<Claim>> {
         const SKETCHES: u64 = 250;

@@ -58,8 +58,7 @@ pub struct ScalableBloom {
     stages: Box<[Stage]>,
     /// Index of the newest stage.
     newest: AtomicU64,
-    /// Whether a stage could not be made when it was needed. From then on every insert checks.
-    /// Relaxed: only a hint.
+    /// Whether a stage could not be made: every insert then checks. Relaxed: only a hint.
     stuck: AtomicBool,
     /// The number of keys in all stages.
     keys: Length,
@@ -88,11 +87,8 @@ impl ScalableBloom {
 
     /// Creates an empty filter with a first stage for `first_capacity` keys. It finds at most
     /// `false_positive_rate` of absent keys however much it grows. Each stage is sized for `growth`
-    /// times as many keys as the one before, at `tightening` times its rate.
-    ///
-    /// # Errors
-    ///
-    /// If the first stage is impossible.
+    /// times as many keys as the one before, at `tightening` times its rate. Fails if the first
+    /// stage is impossible.
     pub fn new(
         first_capacity: usize,
         false_positive_rate: f64,
@@ -154,8 +150,7 @@ impl ScalableBloom {
         !looks || self.keys.sum() < stage.full_at || self.grow(newest)
     }
 
-    /// Makes the stage after this full one, unless another thread already has. Returns whether
-    /// there is one.
+    /// Makes the stage after this full one, if there is none. Returns whether there is one.
     #[cold]
     fn grow(&self, full: usize) -> bool {
         let next = full + 1;
@@ -242,8 +237,7 @@ impl Subject for ScalableBloom {
     }
 }
 
-/// When it adds stages, and that it stays below its compound false positive rate however many there
-/// are.
+/// When it adds stages, and that it stays below its compound false positive rate.
 impl Theory for ScalableBloom {
     fn claims(trial: Trial) -> Result<Vec<Claim>> {
         let mut claims = Vec::new();

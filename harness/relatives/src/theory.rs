@@ -18,26 +18,18 @@ pub const SIGMAS: f64 = 5.0;
 /// With fewer keys, the large-number approximations behind the formulas' deviations no longer hold.
 pub const LEAST_KEYS: u64 = 10_000;
 
-/// A structure with claims.
 pub trait Theory: Subject {
-    /// Measures the claims.
-    ///
-    /// # Errors
-    ///
-    /// If the structure cannot be built, or loses a key.
+    /// Measures the claims. Fails if the structure cannot be built, or loses a key.
     fn claims(trial: Trial) -> Result<Vec<Claim>>;
 }
 
-/// A claim about a structure, with its prediction and its measurement.
 #[derive(Debug, Clone)]
 pub struct Claim {
     /// The quantity, with its parameters: `false positive rate, 10 bits a key`.
     pub quantity: String,
     /// The formula, as a paper would write it, and its source.
     pub formula: &'static str,
-    /// The value of the formula.
     pub predicted: f64,
-    /// The measured value.
     pub measured: f64,
     /// The measurements that are consistent with the formula.
     pub allowed: RangeInclusive<f64>,
@@ -66,21 +58,18 @@ impl Claim {
         Self::exact(quantity, formula, predicted, sample.mean()).within(SIGMAS * deviation)
     }
 
-    /// Allows the measurement to be off by `off` either way.
     pub fn within(self, off: f64) -> Self {
         let allowed = self.predicted - off..=self.predicted + off;
         Self { allowed, ..self }
     }
 
-    /// Allows for chance: the measured quantity, which is never negative, has this standard
-    /// deviation.
+    /// Allows for chance: the measured quantity, never negative, has this standard deviation.
     pub fn by_chance(self, deviation: f64) -> Self {
         let off = SIGMAS * deviation;
         let allowed = (self.predicted - off).max(0.0)..=self.predicted + off;
         Self { allowed, ..self }
     }
 
-    /// Allows any measurement in this range.
     pub fn allowing(self, allowed: RangeInclusive<f64>) -> Self {
         Self { allowed, ..self }
     }
@@ -96,20 +85,16 @@ pub fn deviation_of_share(share: f64, trials: f64) -> f64 {
     (share * (1.0 - share) / trials).sqrt()
 }
 
-/// The size of a measurement, and its distinct keys: consecutive numbers from one that the seed
-/// determines.
+/// The size of a measurement, and its distinct keys: consecutive numbers from one of the seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
-    /// The approximate number of keys inserted into each table, and of absent keys looked up in it.
-    /// At least [`LEAST_KEYS`].
+    /// About so many keys are inserted, and looked up absent: [`LEAST_KEYS`] at least.
     pub keys: u64,
-    /// The seed that determines the keys.
     pub seed: u64,
     first: u64,
 }
 
 impl Trial {
-    /// Describes a measurement of this size.
     pub fn new(keys: u64, seed: u64) -> Self {
         let first = SmallRng::seed_from_u64(seed).random();
         Self { keys, seed, first }
@@ -120,10 +105,6 @@ impl Trial {
     }
 
     /// Inserts the keys with these indices, and makes sure that they are found.
-    ///
-    /// # Errors
-    ///
-    /// If a key is refused or not found.
     pub fn insert<S: Subject>(self, subject: &S, indices: Range<u64>) -> Result<()> {
         for index in indices.clone() {
             let key = self.key(index);
@@ -133,10 +114,6 @@ impl Trial {
     }
 
     /// Makes sure that the keys with these indices are found.
-    ///
-    /// # Errors
-    ///
-    /// If one is not.
     pub fn find<S: Subject>(self, subject: &S, mut indices: Range<u64>) -> Result<()> {
         let missed = indices.find(|&index| !subject.contains(&self.key(index)));
         ensure!(missed.is_none(), "misses the key with index {missed:?}");
@@ -167,11 +144,7 @@ pub type Formula = (&'static str, fn(f64) -> f64);
 
 impl Trial {
     /// Fills a table until it refuses a key. Claims the load factor at which it does, the bits that
-    /// a key takes then, and the false positive rate.
-    ///
-    /// # Errors
-    ///
-    /// If the table cannot be built.
+    /// a key takes then, and the false positive rate. Fails if the table cannot be built.
     pub fn full_table<S: Subject>(
         self,
         (planned, allowed): (&'static str, RangeInclusive<f64>),

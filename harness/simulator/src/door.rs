@@ -57,8 +57,7 @@ impl Door {
         action(&mut self.scheduler.borrow_mut())
     }
 
-    /// Runs the bodies, each on a core of its own, until all have ended. Returns false if some wait
-    /// for ever.
+    /// Runs the bodies, each on its core, until all have ended; false if some wait for ever.
     pub(crate) fn run(self: &Rc<Self>, bodies: Vec<Body>, ids: &[usize]) -> bool {
         let stack = |(number, body)| self.stack(number, body);
         let mut stacks: Vec<_> = bodies.into_iter().enumerate().map(stack).collect();

@@ -18,8 +18,7 @@ const PRESETS: [&str; 5] = [
     include_str!("../machines/graviton-3.toml"),
 ];
 
-/// Time of an operation on one thread whose table is in its own caches, by subject and workload, in
-/// ns.
+/// Nanoseconds of an operation on one thread with a cached table, by subject and workload.
 pub type Alone = BTreeMap<String, BTreeMap<String, f64>>;
 
 /// The field of these times.
@@ -34,7 +33,6 @@ const ALONE: &str = include_str!("../machines/alone.toml");
 pub struct Model {
     /// Its name in results: lower-case letters, digits and hyphens.
     pub name: String,
-    /// What it is, in one line.
     pub description: String,
     pub sockets: usize,
     /// Cores of a socket; threads of one core are not modelled.
@@ -47,11 +45,8 @@ pub struct Model {
     pub assumed: Vec<String>,
     /// What it takes until one core has a line that another one has written.
     pub hand_over: HandOver,
-    /// The nearest cache of a core.
     pub l1: Level,
-    /// The larger cache of a core.
     pub l2: Level,
-    /// The last-level cache.
     pub llc: Level,
     pub memory: f64,
     /// An exchange of a word in the nearest cache.
@@ -111,7 +106,6 @@ pub struct Waiting {
 }
 
 impl Model {
-    /// Returns a machine by name, or reads the file of one.
     pub fn named_or_read(name: &str) -> Result<Self> {
         let is_it = |text: &&&str| name_in(text) == Some(name);
         if let Some(text) = PRESETS.iter().find(is_it) {
@@ -128,7 +122,6 @@ impl Model {
         PRESETS.iter().copied().filter_map(name_in).collect()
     }
 
-    /// Reads the text of a machine file.
     pub fn parse(text: &str) -> Result<Self> {
         let mut model: Self = toml::from_str(text)?;
         if model.alone.is_empty() {
@@ -215,8 +208,7 @@ impl Model {
         }
     }
 
-    /// Sets the hand-over latency between any two cores, if it is the same for all of them. Returns
-    /// whether it is.
+    /// Sets the hand-over latency between cores, if it is the same for all. Returns whether it is.
     pub fn set_hand_over(&mut self, ns: f64) -> bool {
         let of = &mut self.hand_over;
         let is_one = of.group == of.socket && of.socket == of.other_socket;

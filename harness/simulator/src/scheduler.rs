@@ -35,7 +35,6 @@ struct State {
     has_ended: bool,
 }
 
-/// The cores of a machine, and its memory.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     memory: Memory,
@@ -52,7 +51,6 @@ pub(crate) struct Scheduler {
     asleep: BTreeMap<usize, VecDeque<usize>>,
     limits: Vec<Option<u64>>,
     part: Part,
-    /// Accesses of all parts.
     accesses: u64,
     began: Time,
     random: SmallRng,
@@ -192,7 +190,6 @@ impl Scheduler {
 
     /// An exchange has failed, which the core did not expect.
     pub(crate) fn failed(&mut self, core: usize) {
-        self.part.counts.failed += 1;
         self.cores[core].clock += self.mispredicted;
         self.resume(core);
     }
@@ -211,7 +208,6 @@ impl Scheduler {
                 self.waiting.call
             }
         };
-        self.part.counts.paused += time(cost);
         self.cores[core].clock += time(cost);
         self.cores[core].paused = true;
         self.resume(core);
@@ -260,7 +256,6 @@ impl Scheduler {
             number: self.part.number + 1,
             ..Part::default()
         };
-        self.memory.forget();
         for core in together {
             let state = &mut self.cores[core];
             state.counted = 0;
@@ -274,12 +269,12 @@ impl Scheduler {
         self.accesses
     }
 
-    /// Returns the last part of the run, with its duration, and what was observed of lines.
-    pub(crate) fn result(&self) -> (Part, Time, &Memory) {
+    /// Returns the last part of the run, with its duration.
+    pub(crate) fn result(&self) -> (Part, Time) {
         let latest = self.cores.iter().map(|state| state.clock).max();
         let duration = latest.unwrap_or_default().saturating_sub(self.began);
         let duration = self.part.stopped.unwrap_or(duration);
-        (self.part.clone(), duration, &self.memory)
+        (self.part.clone(), duration)
     }
 }
 

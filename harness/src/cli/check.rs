@@ -133,7 +133,6 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
 /// How often progress is printed where standard error is not a terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
-/// Searches in one subject, and prints what it found.
 fn search(
     entry: &SubjectInfo,
     settings: &Settings,
@@ -206,7 +205,6 @@ fn doubt(totals: &Totals) -> &'static str {
     }
 }
 
-/// Prints what is about to be done.
 fn announce(entry: &SubjectInfo, settings: &Settings) -> Result<()> {
     note!("{}: {}", entry.name, entry.description);
     let Settings { threads, seed, .. } = settings;
@@ -235,8 +233,7 @@ fn announce(entry: &SubjectInfo, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// Runs a check, and hands on the totals after each round. Ends the process when a round has not
-/// ended for `patience`.
+/// Runs a check, and hands on the totals of each round; ends the process after `patience` in one.
 pub(super) fn run(
     entry: &SubjectInfo,
     settings: &Settings,
@@ -332,7 +329,6 @@ fn rounds_and_calls(totals: &Totals) -> String {
     format!("{}, {}", large(rounds, "round"), large(calls, "call"))
 }
 
-/// Prints what was checked.
 fn show(totals: &Totals) {
     say!("{}:", rounds_and_calls(totals));
     say!(
@@ -387,8 +383,7 @@ pub(super) mod tests {
         assert!(doubt(1_000, 950).contains("little was checked"));
     }
 
-    /// The lock-free filter, declared as a set or not; with `FORGETS`, it drops a key that it
-    /// holds.
+    /// The lock-free filter, declared as a set or not; if it forgets, it drops a key that it holds.
     struct Declared<const SET: bool, const FORGETS: bool>(LockFree);
 
     impl<const SET: bool, const FORGETS: bool> Subject for Declared<SET, FORGETS> {

@@ -136,7 +136,7 @@ enum Command {
     ///
     /// A page marks the place of each table and names the CSV file it comes from:
     ///
-    ///   <!-- numbers: paper-figures/quick.csv over word-lock at 1, 2 threads -->
+    ///   <!-- numbers: paper-figures/pair.csv table -->
     ///   <!-- end of numbers -->
     #[command(verbatim_doc_comment)]
     Numbers {
@@ -229,7 +229,6 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
     }
 }
 
-/// Shows all results of a directory on one page.
 fn report(directory: &Path) -> Result<Ending> {
     let page = report::write(directory)?;
     for line in &page.notes {
@@ -244,7 +243,6 @@ fn report(directory: &Path) -> Result<Ending> {
     Ok(Ending::Complete)
 }
 
-/// Writes the tables that Markdown pages take from results, or checks them.
 fn numbers(pages: &[PathBuf], check: bool) -> Result<Ending> {
     let done = if check {
         numbers::check
@@ -279,8 +277,7 @@ fn named(experiments: Vec<PathBuf>) -> Vec<PathBuf> {
     experiments.into_iter().map(file).collect()
 }
 
-/// Returns the given directory, or `experiments` here, or that of the source this program was
-/// compiled from.
+/// Returns the given directory, or `experiments` here, or that of this program's source.
 fn experiments_directory(given: Option<PathBuf>) -> Result<PathBuf> {
     if let Some(given) = given {
         return Ok(given);
@@ -295,8 +292,7 @@ fn experiments_directory(given: Option<PathBuf>) -> Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    /// Whoever adds a feature decides whether a build with it measures; its results say that they are
-    /// of such a build.
+    /// Whether a build with a feature measures is to be decided; results say which it is of.
     #[test]
     fn each_feature_is_in_the_description_of_results() {
         let manifest: toml::Table = include_str!("../../Cargo.toml").parse().unwrap();

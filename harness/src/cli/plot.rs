@@ -13,7 +13,6 @@ use crate::show::print::{note, say};
 use crate::studies::kinds::{NoResults, read_any};
 use crate::studies::sweep;
 
-/// Explains which results have a figure.
 const DRAWN: &str = "`plot` draws what `sweep`, `reproduce`, `space`, `kcas`, `cuckoo-hashing`, `growth`, `window` and `pair` leave";
 
 #[derive(Debug, Args)]
@@ -97,7 +96,6 @@ pub(super) fn plot(options: &Options) -> Result<Ending> {
     Ok(Ending::Complete)
 }
 
-/// Draws one result.
 fn figure(csv: &Path, speedup: bool) -> Result<Figure> {
     let beside = Outputs::beside(csv);
     let rows = read_any(csv).map_err(|error| {

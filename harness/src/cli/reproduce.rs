@@ -38,7 +38,6 @@ const FULL: &[&str] = &[
 /// A command that runs in a process of its own, so that nothing it leaves behind, such as
 /// threads of an engine that never end, disturbs another.
 struct Step {
-    /// Name of its results.
     name: &'static str,
     /// The feature of the build that it needs.
     feature: Option<&'static str>,
@@ -159,8 +158,7 @@ fn arguments(step: &Step, directory: &Path, options: &sweep::Options) -> Vec<OsS
     arguments
 }
 
-/// Returns whether all results of this program on this machine are there. What cannot be read is
-/// measured again.
+/// Returns whether all results of this program are there; what cannot be read is measured again.
 fn is_complete(directory: &Path, name: &str) -> Result<bool> {
     let files = Outputs::named(directory, name);
     let (Ok(sidecar), Ok(rows)) = (Sidecar::read(&files.sidecar), read_any(&files.csv)) else {

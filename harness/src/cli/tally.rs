@@ -21,7 +21,6 @@ use crate::studies::study::Presented;
 use crate::subjects::registry::{Registry, SubjectInfo};
 use crate::wording::{counted, large};
 
-/// Name of the files.
 const NAME: &str = "soak";
 
 /// Our filters that answer single calls, in each layout.
@@ -197,7 +196,6 @@ fn of(row: &Row) -> String {
     format!("{}, {}, {threads}", row.subject, row.scenario)
 }
 
-/// Fails if any row has a violation, whichever run found it.
 fn ensure_no_violation(rows: &[Row]) -> Result<()> {
     let Some(row) = rows.iter().find(|row| row.violation != NONE) else {
         return Ok(());

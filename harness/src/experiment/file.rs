@@ -9,7 +9,6 @@ use super::Experiment;
 use super::problems::first_repeated;
 use crate::workload::Workload;
 
-/// A file with several experiments.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Several {
@@ -76,7 +75,6 @@ fn complete(mut experiment: Experiment, written: toml::Table, name: &str) -> Res
 }
 
 impl Experiment {
-    /// Parses and checks the text of an experiment.
     pub fn parse(text: &str) -> Result<Self> {
         complete(toml::from_str(text)?, toml::from_str(text)?, "")
     }
@@ -86,16 +84,6 @@ impl Experiment {
 mod tests {
     use super::*;
     use crate::experiment::testing::GOOD;
-    use crate::workload::Workload;
-
-    #[test]
-    fn a_good_file_is_understood() {
-        let experiment = Experiment::parse(GOOD).unwrap();
-        assert_eq!(experiment.subjects, ["lock-free", "roofline"]);
-        assert_eq!(experiment.threads.counts(64), [1, 2]);
-        assert_eq!(experiment.workloads[0], Workload::LookupHit { load: 0.92 });
-        assert_eq!(experiment.workloads[1].label(), "mix-90-5-5");
-    }
 
     #[test]
     fn what_a_file_leaves_out_has_defaults() {

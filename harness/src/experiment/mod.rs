@@ -53,9 +53,7 @@ pub struct Experiment {
     pub title: String,
     /// The question that the experiment answers, for the report.
     pub question: String,
-    /// The structures to measure, by their registered names.
     pub subjects: Vec<String>,
-    /// The thread counts.
     pub threads: Threads,
     /// How many additional threads are frozen in the middle of an insert or remove while the others
     /// are measured. With any value other than 0, every measurement has a table of its own, and
@@ -78,14 +76,11 @@ pub struct Experiment {
     /// Slots of each table, in place of `keys`: they are the same at all load factors, where `keys` makes
     /// a table the larger, the less it is filled.
     pub slots: Option<usize>,
-    /// The seed from which generated keys and every shuffle derive.
     pub seed: u64,
     /// The workloads, one panel of the figure each.
     #[serde(rename = "workload")]
     pub workloads: Vec<Workload>,
-    /// The order in which threads are bound to cores.
     pub pinning: Policy,
-    /// Ratios that the experiment should reach.
     #[serde(rename = "target")]
     pub targets: Vec<Target>,
     /// The experiment as the file has it.
@@ -142,11 +137,9 @@ fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<usiz
     several.iter().map(whole).collect()
 }
 
-/// The fewest keys an experiment may ask for: with fewer, a measurement shows little but its own
-/// overhead.
+/// With fewer keys, a measurement shows little but its own overhead.
 pub const MIN_KEYS: usize = 1_000;
-/// Keys of a fill that takes threads long enough for some to be interrupted, where there are more of
-/// them than cores.
+/// A fill of so many keys is long enough for threads to be interrupted, where they share cores.
 pub const INTERRUPTED_KEYS: usize = 1_000_000;
 const MAX_ROUNDS: usize = 1_000;
 const MAX_SECONDS: f64 = 600.0;
@@ -156,7 +149,6 @@ const MAX_SECONDS: f64 = 600.0;
 const BYTES_PER_KEY: u64 = 100;
 
 impl Experiment {
-    /// Checks that every subject is registered.
     pub fn check_subjects(&self, registry: &Registry) -> Result<()> {
         for subject in &self.subjects {
             registry.get(subject).context("field `subjects`")?;
@@ -171,7 +163,6 @@ impl Experiment {
         [0.0].into_iter().chain(shares.copied())
     }
 
-    /// Returns whether any measurement has frozen threads.
     pub fn freezes(&self) -> bool {
         self.frozen.iter().any(|&frozen| frozen > 0)
     }
@@ -251,7 +242,6 @@ impl Experiment {
         Ok(())
     }
 
-    /// Checks that keys and tables fit into `available` bytes of memory.
     pub fn check_memory(&self, available: u64) -> Result<()> {
         let most = available / BYTES_PER_KEY;
         ensure!(

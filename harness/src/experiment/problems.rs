@@ -8,7 +8,6 @@ use anyhow::{Result, ensure};
 use super::threads::{Count, MAX_THREADS, Threads};
 use super::{Experiment, MAX_ROUNDS, MAX_SECONDS, MIN_KEYS};
 
-/// What was found.
 #[derive(Default)]
 struct Problems(Vec<String>);
 
@@ -42,7 +41,6 @@ impl Problems {
 }
 
 impl Experiment {
-    /// Fails with all problems.
     pub(crate) fn validate(&self) -> Result<()> {
         let mut problems = Problems::default();
         self.validate_values(&mut problems);

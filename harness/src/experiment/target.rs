@@ -7,8 +7,7 @@ use super::Experiment;
 use super::threads::{Count, Threads};
 use crate::workload::Workload;
 
-/// A ratio to reach: of the throughput of one subject to that of another, or to its own at another
-/// thread count.
+/// A ratio of the throughput of one subject to that of another, or at another thread count.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
@@ -16,7 +15,6 @@ pub struct Target {
     pub workloads: Vec<String>,
     /// The load factor of these workloads, if the experiment has several; by default all of them.
     pub load: Option<f64>,
-    /// Thread counts.
     pub threads: Vec<usize>,
     /// The subject whose throughput is the numerator.
     pub subject: String,
@@ -83,8 +81,7 @@ impl Target {
         Ok(())
     }
 
-    /// Checks that the experiment measures these thread counts, and that the two sides of the ratio
-    /// differ at each.
+    /// Checks that these thread counts are measured, and that both sides of the ratio differ.
     fn validate_threads(&self, threads: &Threads) -> Result<()> {
         if let Threads::List(list) = threads {
             let known: Vec<_> = list.iter().map(|count| format!("{count:?}")).collect();

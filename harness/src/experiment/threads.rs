@@ -5,7 +5,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, de};
 
-/// The thread counts of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Threads {
     /// 1, 2, 4 … below the number of cores, the number of cores, and two and four times as many.
@@ -14,16 +13,12 @@ pub enum Threads {
     List(Vec<Count>),
 }
 
-/// One thread count.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Count {
-    /// Exactly this many.
     Exactly(usize),
-    /// This many times the number of cores.
     PerCore(usize),
 }
 
-/// The most threads an experiment may ask for.
 pub const MAX_THREADS: usize = 1_024;
 
 /// What a file may say.

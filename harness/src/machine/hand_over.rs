@@ -12,8 +12,7 @@ use super::pinning::Cores;
 /// moves the cores, they change fourfold from one second to the next.
 pub(crate) const ALIKE: f64 = 1.25;
 
-/// Runs `action` on two cores, numbered 0 and 1, from the same moment on. Returns the average of
-/// what they return.
+/// Runs `action` on two cores, 0 and 1, from the same moment on; returns the average result.
 pub(crate) fn on_both(
     cores: &Cores,
     pair: [usize; 2],
@@ -62,8 +61,7 @@ pub(crate) fn hand_over(cores: &Cores, pair: [usize; 2], times: usize) -> f64 {
     (0..times).map(measure).fold(f64::INFINITY, f64::min)
 }
 
-/// Makes so many exchanges that each need one of the other core in between. Returns the nanoseconds that
-/// each takes.
+/// Makes exchanges that each need one of the other core in between. Returns ns for each.
 fn trips(mut exchange: impl FnMut() -> bool, stop: &AtomicBool) -> f64 {
     const TRIPS: u32 = 2_000;
     const LOOKS: u32 = 1 << 10;

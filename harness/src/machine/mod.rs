@@ -18,21 +18,18 @@ pub(crate) use source::executable;
 pub use source::{Modified, Program, Source};
 pub(crate) use source::{NO_LIST, ensure_current};
 
-/// The machine as the operating system describes it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Machine {
     pub processor: String,
     /// Physical cores.
     pub cores: usize,
-    /// Hardware threads of each core.
     pub threads_per_core: usize,
     /// Caches, each with its size and the processors that share it.
     pub caches: Vec<String>,
     /// Each online core, with its node, its package and its hardware threads.
     pub core_list: Vec<String>,
-    /// When programs get huge pages: the setting of transparent huge pages, with the current choice
-    /// in brackets.
+    /// The setting of transparent huge pages, with the current choice in brackets.
     pub huge_pages: String,
     pub memory_gib: f64,
     /// Whether the processor reports that it is virtual.
@@ -43,11 +40,9 @@ pub struct Machine {
     pub kernel: String,
 }
 
-/// The compiler that built the measuring program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Compiler {
-    /// `rustc --version`.
     pub rustc: String,
     pub target: String,
     /// Cargo's profile.
@@ -61,8 +56,7 @@ pub struct Compiler {
     pub codegen_units: String,
     /// Flags from `RUSTFLAGS` or Cargo's configuration.
     pub flags: String,
-    /// Whether threads could be stopped at any step, which makes every access to shared memory
-    /// slower.
+    /// Whether threads could be stopped at any step, which slows accesses to shared memory.
     pub steps: bool,
     /// Whether subjects could run on simulated cores, which makes it slower, too.
     pub simulation: bool,
@@ -71,7 +65,6 @@ pub struct Compiler {
 }
 
 impl Machine {
-    /// Describes this machine.
     pub fn describe() -> Result<Self> {
         let mut system = System::new().context("cannot ask the system about this machine")?;
         system.refresh_memory();
@@ -103,7 +96,6 @@ impl Machine {
 }
 
 impl Compiler {
-    /// Describes the compiler of this program.
     pub fn describe() -> Self {
         Self {
             rustc: env!("HARNESS_RUSTC").into(),
@@ -191,8 +183,7 @@ fn hypervisor() -> String {
     }
 }
 
-/// Reads Linux's description of one processor's caches, for example `L2 1280K, shared by processors
-/// 0`.
+/// Reads Linux's description of caches, such as `L2 1280K, shared by processors 0`.
 fn caches(directory: &Path) -> Vec<String> {
     let describe = |index: usize| {
         let of = |file: &str| line_of(directory.join(format!("index{index}")).join(file));

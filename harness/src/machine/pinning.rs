@@ -17,7 +17,6 @@ pub struct Cores {
     count: usize,
 }
 
-/// How the order was chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum How {
     Policy(Policy),
@@ -69,8 +68,7 @@ impl Cores {
         })
     }
 
-    /// Returns the number of hardware threads to measure on, from 1. More threads than this are
-    /// oversubscribed.
+    /// Returns the number of hardware threads, from 1; more threads are oversubscribed.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -86,7 +84,6 @@ impl Cores {
         }
     }
 
-    /// Describes how threads are bound, for the description of a run.
     pub fn describe(&self) -> String {
         if self.order.is_empty() {
             return "not pinned: the platform does not list its cores".into();

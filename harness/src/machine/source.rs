@@ -20,7 +20,6 @@ pub struct Program {
     directory: &'static str,
 }
 
-/// The program that is running.
 static PROGRAM: OnceLock<Program> = OnceLock::new();
 
 /// Creates the [`Program`](crate::machine::Program) that this is compiled into: its name, its
@@ -40,7 +39,6 @@ macro_rules! program {
 }
 
 impl Program {
-    /// Creates a program whose `Cargo.toml` is in this directory.
     pub const fn new(name: &'static str, version: &'static str, directory: &'static str) -> Self {
         Self {
             name,
@@ -67,14 +65,10 @@ impl Program {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// Name of what is compiled from it.
     #[serde(default = "harness")]
     pub name: String,
-    /// Version of the package.
     pub version: String,
-    /// The commit that is checked out.
     pub commit: String,
-    /// Whether files differ from that commit.
     pub modified: Modified,
 }
 
@@ -82,7 +76,6 @@ pub struct Source {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Modified {
-    /// Whether they differ.
     Known(bool),
     /// The reason why it is unknown.
     Unknown(String),
@@ -94,7 +87,6 @@ fn harness() -> String {
 }
 
 impl Source {
-    /// Describes the source of this crate.
     pub fn of_harness() -> Self {
         let (version, directory) = (env!("CARGO_PKG_VERSION"), env!("CARGO_MANIFEST_DIR"));
         Self::lying_in(Path::new(directory), harness(), version).unless_outdated()

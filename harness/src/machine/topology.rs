@@ -31,8 +31,7 @@ pub enum Policy {
     /// cores do.
     #[default]
     Cores,
-    /// All siblings of a core, then the next core of the node, then the next node: uses as few
-    /// caches and nodes as possible.
+    /// All siblings of a core, then the next core, then the next node: few caches and nodes.
     Compact,
     /// As far apart as possible: nodes take turns, each with one thread per core first.
     Scatter,
@@ -41,7 +40,6 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// All policies, with their names.
     pub const ALL: [(Self, &str); 4] = [
         (Self::Cores, "cores"),
         (Self::Compact, "compact"),

@@ -23,8 +23,7 @@ pub fn median(values: &mut [f64]) -> f64 {
     lower.map_or(upper, |lower| f64::midpoint(lower, upper))
 }
 
-/// Returns the interval of the median of these values; `None` if there are none. Reorders the
-/// values.
+/// Returns the interval of the median; `None` without values. Reorders them.
 pub fn interval(values: &mut [f64]) -> Option<(f64, f64)> {
     values.sort_unstable_by(f64::total_cmp);
     let count = values.len();
@@ -69,8 +68,7 @@ mod tests {
         assert_eq!(median(&mut [4.0, 1.0, 10.0, 2.0]), 3.0);
     }
 
-    /// The ranks are those of the tables in textbooks (Conover, *Practical Nonparametric
-    /// Statistics*).
+    /// The ranks are those of textbooks (Conover, *Practical Nonparametric Statistics*).
     #[test]
     fn the_interval_lies_between_two_values() {
         for (count, rank) in [

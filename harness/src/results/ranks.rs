@@ -35,8 +35,7 @@ pub fn signed_rank(values: &[f64]) -> f64 {
     (2.0 * likely).min(1.0)
 }
 
-/// Returns the probability of each sum of some of these ranks, each of which is in it or not with the
-/// same chance.
+/// Returns the probability of each sum of these ranks, each of which is in it or not by chance.
 fn sums_of(ranks: &[usize]) -> Vec<f64> {
     let mut likely = vec![0.0; ranks.iter().sum::<usize>() + 1];
     likely[0] = 1.0;
@@ -74,8 +73,7 @@ pub fn centre(values: &[f64], confidence: f64) -> [f64; 3] {
 mod tests {
     use super::*;
 
-    /// The sums of ranks are those of tables in textbooks: at 5 %, up to 0 of 6, 3 of 8, 5 of 9, 8 of 10,
-    /// 52 of 20.
+    /// The sums are those of textbooks: at 5 %, 0 of 6, 3 of 8, 5 of 9, 8 of 10, 52 of 20.
     #[test]
     fn the_test_is_exact() {
         for (count, critical) in [(6, 0), (8, 3), (9, 5), (10, 8), (20, 52)] {

@@ -265,3 +265,41 @@ pub(crate) fn sample(
         ..Row::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impossible_values_name_their_columns() {
+        type Change = fn(&mut Row);
+        let good = || sample("lock-free", "lookup-hit", 2, 1, 5.0);
+        assert!(good().validate().is_ok());
+        let changes: [(Change, &str); 9] = [
+            (|row| row.mops = f64::NAN, "`mops` is NaN"),
+            (|row| row.seconds = -0.01, "`seconds` is -0.01"),
+            (
+                |row| row.mops = 0.0,
+                "`mops` is 0, but `operations` is 1000",
+            ),
+            (|row| row.hit = 101, "`hit` is 101"),
+            (|row| row.skew = -1.0, "`skew` is -1"),
+            (|row| row.threads = 0, "`threads`"),
+            (|row| row.subject.clear(), "`subject` is empty"),
+            (
+                |row| (row.p99_ns, row.p999_ns, row.max_ns) = (9, 8, 9),
+                "are [0, 9, 8, 9]",
+            ),
+            (
+                |row| (row.remove_p50_ns, row.remove_p99_ns) = (2, 1),
+                "are [2, 1, 0]",
+            ),
+        ];
+        for (change, expected) in changes {
+            let mut row = good();
+            change(&mut row);
+            let error = row.validate().unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

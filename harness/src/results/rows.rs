@@ -42,7 +42,6 @@ macro_rules! columns {
 }
 pub(crate) use columns;
 
-/// The columns of a kind of rows.
 pub trait Columns {
     /// Name and meaning of every column, in the order of the file.
     const COLUMNS: &'static [(&'static str, &'static str)];
@@ -54,7 +53,6 @@ pub trait Columns {
     fn numbers(&self) -> Vec<Option<f64>>;
 }
 
-/// The value of a column.
 pub trait Cell {
     fn number(&self) -> Option<f64> {
         None
@@ -110,7 +108,6 @@ pub trait Record: Columns + Serialize + DeserializeOwned {
     }
 }
 
-/// Checks that a column's value is in a range.
 pub(crate) fn bounded(
     column: &str,
     value: f64,
@@ -150,7 +147,6 @@ pub(crate) fn check_header<R: Record>(header: &StringRecord) -> Result<()> {
     unknown.map_or(Ok(()), |name| bail!("column `{name}` is unknown"))
 }
 
-/// Reads and validates all rows of a file.
 pub fn read<R: Record>(csv: &Path) -> Result<Vec<R>> {
     let name = csv.display();
     let header = header(csv)?;

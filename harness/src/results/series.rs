@@ -25,8 +25,7 @@ impl Series {
         Summary::of(self.0.iter().map(|&(_, value)| value).collect())
     }
 
-    /// Returns the ratios to another series, one for each round that both have, unless the other's
-    /// value is 0.
+    /// Returns the ratios to another series, for each round that both have and the other is not 0.
     pub fn over(&self, other: &Self) -> Self {
         let pair = |&(round, value): &(usize, f64)| {
             let mut others = other.0.iter();

@@ -64,7 +64,6 @@ impl<R: InRounds> Clone for Results<'_, R> {
 impl<R: InRounds> Copy for Results<'_, R> {}
 
 impl<'a, R: InRounds> Results<'a, R> {
-    /// Puts these rows along an axis.
     pub fn along(axis: R::Axis, rows: &'a [R]) -> Self {
         Self { rows, axis }
     }
@@ -157,8 +156,7 @@ impl<'a, R: InRounds> Results<'a, R> {
         self.series(case, place, subject, R::throughput)
     }
 
-    /// Summarises the throughput of subject `a` over that of subject `b`, taken within each round
-    /// that has both.
+    /// Summarises the throughput of `a` over that of `b`, within each round that has both.
     pub fn ratio(&self, case: &R::Case, place: f64, a: &str, b: &str) -> Option<Summary> {
         self.ratio_across(case, (place, a), (place, b))
     }
@@ -202,8 +200,7 @@ pub enum Axis {
     Keys,
     Threads,
     Frozen,
-    /// The rate at which operations are due, as a share of each subject's throughput in the closed
-    /// loop.
+    /// The rate at which operations are due, as a share of the closed loop's throughput.
     Offered,
     Load,
     /// The percentage of lookups for a key that is present.
@@ -318,8 +315,7 @@ impl InRounds for Row {
         subjects.iter().any(|of| BOUNDS.contains(of)) || !case.simulated.is_empty()
     }
 
-    /// What 19 of 20 medians of a subject over itself do not reach, under each workload of
-    /// `experiments/same.toml`.
+    /// What 19 of 20 medians of a subject over itself do not reach (`experiments/same.toml`).
     fn smallest_effect(case: &Case) -> f64 {
         match &*case.workload {
             "lookup-miss" => 1.05,
@@ -364,8 +360,7 @@ impl<'a> Results<'a> {
         distinct(ends.copied())
     }
 
-    /// Summarises the throughput over the rounds, in million operations per second; `None` if
-    /// nothing was measured.
+    /// Summarises million operations per second over the rounds; `None` if nothing was measured.
     pub fn throughput(&self, case: &Case, place: f64, subject: &str) -> Option<Summary> {
         self.summary(case, place, subject, |row| Some(row.mops))
     }

@@ -2,7 +2,6 @@
 
 use crate::results::median;
 
-/// Median and spread of some measurements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// Number of measurements, at least 1.

@@ -110,8 +110,7 @@ pub struct Comparison {
     varies: bool,
     /// Whether it was open before: bounds are faster by nature, and simulations do not vary.
     is_open: bool,
-    /// How likely chance explains the ratio: by [signed ranks](signed_rank), unless there are too many
-    /// rounds for them.
+    /// How likely chance explains the ratio: by signed ranks, if there are not too many rounds.
     by_chance: f64,
     smallest_effect: f64,
     /// The rival, by the hash of its name.
@@ -200,7 +199,6 @@ impl Judge {
         }
     }
 
-    /// Says what may be said of a ratio.
     pub fn verdict(&self, of: &Comparison) -> Verdict {
         let ratio = &of.ratio;
         if let Some(too_few) = Verdict::of_rounds(ratio.count) {
@@ -304,7 +302,6 @@ mod tests {
     use crate::results::record::{Row, sample};
     use crate::results::statistics::{Case, Results};
 
-    /// Judges these ratios alone.
     fn alone(ratios: &[f64]) -> Verdict {
         Judge::of_page(|judge| judge.verdict(&Comparison::of(ratios.to_vec())))
     }

@@ -23,7 +23,6 @@ pub(crate) struct Done {
 }
 
 impl Done {
-    /// Adds what another thread did at the same time.
     fn and(mut self, other: Self) -> Self {
         self.tally.add(&other.tally);
         self.start = self.start.min(other.start);
@@ -35,7 +34,6 @@ impl Done {
         self
     }
 
-    /// Adds up what all threads did.
     pub(crate) fn together(all: impl Iterator<Item = Self>) -> Result<Self> {
         let together = all.reduce(Self::and);
         together.context("field `threads`: 0 threads measure nothing")
@@ -52,15 +50,11 @@ pub(crate) struct Crew<'a> {
     cores: &'a Cores,
     threads: usize,
     gate: Gate,
-    /// Number of threads that have ended.
     ended: AtomicUsize,
 }
 
-/// One of these threads.
 pub(crate) struct Member<'a> {
-    /// Its number, from 0.
     pub(crate) thread: usize,
-    /// Whether it is bound to its core.
     pub(crate) pinned: bool,
     /// Lets it wait, once it is ready, until all are.
     pub(crate) arrival: Arrival<'a>,
@@ -76,8 +70,7 @@ impl Drop for End<'_> {
     }
 }
 
-/// Lets threads through when all have arrived. They spin rather than sleep, so that they start
-/// together.
+/// Lets threads through when all have arrived; they spin, so that they start together.
 struct Gate {
     awaited: AtomicUsize,
     opened: OnceLock<Instant>,
@@ -126,7 +119,6 @@ impl Drop for Arrival<'_> {
 }
 
 impl<'a> Crew<'a> {
-    /// Creates a crew, for one run.
     pub(crate) fn new(cores: &'a Cores, threads: usize) -> Self {
         Self {
             cores,

@@ -11,10 +11,8 @@ use crate::show::print::note;
 /// The exit code after Ctrl-C.
 pub const INTERRUPTED: u8 = 130;
 
-/// How a command ended without an error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ending {
-    /// Everything was done.
     Complete,
     /// The first Ctrl-C ended it early.
     Interrupted,

@@ -13,12 +13,10 @@ use crate::run::order;
 use crate::subjects::registry::Registry;
 use crate::workload::Workload;
 
-/// What a run will do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// The workloads, in the order of round 1, without those that no subject supports.
     pub parts: Vec<Part>,
-    /// What is left out, and why.
     pub skipped: Vec<Skipped>,
 }
 
@@ -51,9 +49,7 @@ pub struct Measurement {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Skipped {
     pub subject: String,
-    /// The workload it is left out of.
     pub workload: Workload,
-    /// What it does not support.
     pub reason: String,
 }
 
@@ -122,8 +118,7 @@ impl Plan {
 }
 
 impl Part {
-    /// Returns the measurements of one round, numbered from 1, with the subjects in an order
-    /// of its own at each point.
+    /// Returns the measurements of a round, from 1, with subjects in an own order at each point.
     pub fn round(&self, round: usize) -> Vec<Measurement> {
         let of = |(turn, &(threads, frozen, offered)): (usize, &_)| {
             let mut subjects = self.subjects.clone();
@@ -233,8 +228,7 @@ mod tests {
         }
     }
 
-    /// A thread without a key to insert or remove would count as one and do nothing; a simulated
-    /// core would do so for ever.
+    /// A thread without a key would count as one and do nothing; a simulated core, for ever.
     #[test]
     fn each_thread_needs_keys_of_its_own() {
         for (workload, most) in [
@@ -259,15 +253,5 @@ mod tests {
                 assert!(error.contains("`keys`") && error.contains(&said), "{error}");
             }
         }
-    }
-
-    #[test]
-    fn unsupported_workloads_are_skipped_with_a_reason() {
-        let plan = plan(&["roofline"]);
-        assert_eq!((plan.parts.len(), plan.measurements(2).count()), (1, 2 * 2));
-        let skipped: Vec<String> = plan.skipped.iter().map(ToString::to_string).collect();
-        let expected = ["insert", "mix-80-10-10"]
-            .map(|of| format!("roofline is left out of {of}: it cannot insert"));
-        assert_eq!(skipped, expected);
     }
 }

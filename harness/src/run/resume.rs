@@ -24,14 +24,10 @@ const MAY_DIFFER: [&str; 9] = [
     "run.ended",
 ];
 
-/// What an earlier run left.
 #[derive(Debug)]
 pub struct Earlier {
-    /// Its description.
     pub sidecar: Sidecar,
-    /// The rows it made.
     pub rows: Vec<Row>,
-    /// Where further rows go.
     pub writer: Writer<Row>,
     /// Half a row that was cut off at the end, empty if there was none.
     pub torn: String,
@@ -85,8 +81,7 @@ pub fn is_of_this_program(before: &Sidecar) -> Result<bool> {
     Ok(same && now.harness == before.harness && now.program == before.program)
 }
 
-/// Returns the fields of the sidecar in which a run differs from an earlier one, though both must
-/// agree.
+/// Returns the fields in which a run differs from an earlier one, though both must agree.
 fn differences(before: &Sidecar, now: &Sidecar) -> Result<Vec<String>> {
     let mut found = Vec::new();
     compare(

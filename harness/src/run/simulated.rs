@@ -25,19 +25,14 @@ pub const ALONE_KEYS: usize = 60_000;
 /// Operations from which the model's price of accesses on one thread is taken.
 const ALONE_OPERATIONS: u64 = 40_000;
 
-/// What a simulation is made with.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
-    /// The machine.
     pub model: &'a Model,
-    /// Operations of all cores together that are timed, unless the workload itself ends; half as
-    /// many go before.
+    /// Operations of all cores that are timed, unless the workload ends; half as many go before.
     pub operations: u64,
-    /// The seed of the order of events.
     pub seed: u64,
 }
 
-/// Simulates the measurements of one workload.
 pub struct Simulated<'a> {
     bench: Bench<'a>,
     keys: Rc<Keys>,
@@ -47,7 +42,6 @@ pub struct Simulated<'a> {
     compute: RefCell<HashMap<(String, String), f64>>,
 }
 
-/// What the cores of a run share.
 struct Shared {
     table: Table,
     keys: Rc<Keys>,
@@ -208,7 +202,6 @@ impl<'a> Simulated<'a> {
     }
 }
 
-/// Returns what a core does.
 fn body(shared: Rc<Shared>, mut phase: Phase, warms_up: bool) -> Body {
     Box::new(move |core: &Core| {
         let watch = Watch {
@@ -352,8 +345,7 @@ mod tests {
         })
     }
 
-    /// Each subject that can be simulated is observed, its answers are checked, and its rows are
-    /// like those of a sweep.
+    /// Each is observed, its answers are checked, and its rows are like those of a sweep.
     #[test]
     fn all_that_can_be_simulated_are() {
         let registry = Registry::standard().only(&SIMULATED);
@@ -376,8 +368,7 @@ mod tests {
         }
     }
 
-    /// One core then does what one thread was measured to do under that very workload, whatever the
-    /// machine's file has.
+    /// One core does what one thread was measured to do, whatever the machine's file has.
     #[test]
     fn simulations_begin_with_what_was_measured_of_one_thread() {
         let registry = Registry::standard().only(&["lock-free"]);

@@ -28,8 +28,7 @@ use crate::workload::phase::{Cycle, Measured, Phase, Watch};
 /// A thread stops at one of this many steps, which are more than a hundred operations.
 const STEPS: u64 = 2_000;
 
-/// How long threads may take to reach their steps once some are frozen; after that, they count as
-/// blocked by those.
+/// How long threads may take to reach their steps; after that, they count as blocked.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// What threads have done so far, readable while they may be blocked.

@@ -14,7 +14,6 @@ pub struct Staged {
 }
 
 impl Staged {
-    /// Writes the file.
     pub fn write(place: &Path, contents: &(impl AsRef<[u8]> + ?Sized)) -> Result<Self> {
         let mut new = place.as_os_str().to_owned();
         new.push(".new");
@@ -47,7 +46,6 @@ pub fn write(place: &Path, contents: &(impl AsRef<[u8]> + ?Sized)) -> Result<()>
     Staged::write(place, contents)?.publish()
 }
 
-/// Creates a directory if it does not exist.
 pub fn create(directory: &Path) -> Result<()> {
     fs::create_dir_all(directory)
         .with_context(|| format!("cannot create the directory {}", directory.display()))

@@ -5,7 +5,6 @@ use crate::results::summary::Summary;
 use crate::results::verdict::{Comparison, Judge, Verdict};
 use crate::show::matrix::Cell;
 
-/// What a page says of results, besides figure and table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
     /// Whether our filter is the one that others are compared with.
@@ -14,9 +13,7 @@ pub struct Findings {
     pub(crate) headlines: Vec<String>,
     /// What the data say of other subjects.
     pub(crate) comparisons: Vec<Finding>,
-    /// The cells of the page's matrix.
     pub(crate) cells: Vec<Cell>,
-    /// What else the data say.
     pub(crate) sentences: Vec<String>,
 }
 
@@ -34,9 +31,7 @@ impl Findings {
 pub(crate) struct Finding {
     /// The workload, and all else that is constant.
     pub(crate) case: String,
-    /// The other subject.
     pub(crate) other: String,
-    /// The sentence.
     pub(crate) text: String,
     /// The places at which the first subject is worse.
     pub(crate) lost_at: Vec<f64>,
@@ -94,8 +89,7 @@ impl Judged {
     }
 }
 
-/// Returns one clause for each verdict, naming the places at which it holds. What is lost comes
-/// first.
+/// Returns a clause for each verdict with its places, what is lost first.
 pub(crate) fn clauses(words: &Words, named: impl Fn(&[f64]) -> String, at: &[Judged]) -> String {
     let clause = |verdict: Verdict| {
         let of = at.iter().filter(|of| of.verdict == verdict);

@@ -37,7 +37,6 @@ pub(crate) const STYLE: &str = "
 /// A cell, with what it is from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry<'a> {
-    /// Name of the section.
     pub(crate) section: &'a str,
     /// Machine and commit.
     pub(crate) source: &'a str,
@@ -54,8 +53,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Leaves one entry for each place in the matrix: of several, the one with the most rounds, and of
-/// those the first.
+/// Leaves one entry for each place in the matrix: the one with the most rounds.
 pub(crate) fn chosen(mut entries: Vec<Entry>) -> Vec<Entry> {
     entries.sort_by_key(|of| Reverse(of.cell.ratio.count));
     let mut chosen: Vec<Entry> = Vec::new();
@@ -71,8 +69,7 @@ pub(crate) fn chosen(mut entries: Vec<Entry>) -> Vec<Entry> {
     chosen
 }
 
-/// Renders the matrix of these entries, at most one for each place. Machines and commits are kept
-/// apart.
+/// Renders the matrix of at most one entry a place; machines and commits are kept apart.
 pub(crate) fn render(entries: &[Entry]) -> Markup {
     let mut tabs = distinct(entries.iter().map(Entry::tab));
     tabs.sort_unstable();

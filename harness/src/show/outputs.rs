@@ -12,14 +12,10 @@ use super::print::{leaves_files, note, say};
 use crate::machine::Compiler;
 use crate::show::sidecar::Sidecar;
 
-/// The paths of a run's files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outputs {
-    /// The rows.
     pub csv: PathBuf,
-    /// The description of machine, compiler, source and run.
     pub sidecar: PathBuf,
-    /// The figure.
     pub figure: PathBuf,
 }
 
@@ -167,7 +163,6 @@ impl Written {
         written.is_ok()
     }
 
-    /// Prints which files there are now.
     pub(crate) fn name(&self) {
         for file in &self.files {
             say!("{}", file.display());

@@ -9,7 +9,6 @@ use crate::results::verdict::FEWEST;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::Sidecar;
 
-/// One experiment as the page shows it.
 #[derive(Default)]
 pub(crate) struct Section {
     pub(crate) name: String,
@@ -19,10 +18,8 @@ pub(crate) struct Section {
     pub(crate) figure: String,
     /// A note that rows are missing, if they are.
     pub(crate) missing: Option<String>,
-    /// What the data say.
     pub(crate) findings: Findings,
     pub(crate) sheet: Option<Sheet>,
-    /// Files beside the page.
     pub(crate) files: Vec<String>,
     pub(crate) sidecar: Option<Sidecar>,
 }

@@ -8,8 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::print::note;
 
-/// Runs a measurement of this many steps. It announces each step beforehand, and learns then when
-/// to stop.
+/// Runs a measurement of this many steps, which announces each and learns when to stop.
 pub(crate) fn with<R>(
     steps: u64,
     stop: &AtomicBool,

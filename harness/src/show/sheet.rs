@@ -4,12 +4,10 @@ use std::fmt;
 
 use comfy_table::{CellAlignment, Row, Table, presets};
 
-/// A table, with the text above and below it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sheet {
     /// Explanation of the cells.
     pub lead: String,
-    /// Names of the columns.
     pub header: Vec<String>,
     /// The lines, each with as many cells as the header or fewer.
     pub lines: Vec<Vec<String>>,

@@ -56,20 +56,15 @@ pub struct Panel {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Run {
-    /// Title of the experiment.
     pub title: String,
-    /// The question that it answers.
     pub question: String,
-    /// Start of this run, in UTC, as in RFC 3339; in older files, of the command that made it and
-    /// others.
+    /// Start of this run, in UTC, as in RFC 3339; in older files, of the whole command.
     pub started: String,
     /// Command line, paths shortened to file names.
     pub command: String,
-    /// Seed of generated keys and of all shuffles.
     pub seed: u64,
     /// Where the keys came from.
     pub keys: String,
-    /// How threads were bound to cores.
     pub pinning: String,
     /// Which operations were timed one by one, if any, and what the timing cost.
     pub latency: Option<String>,
@@ -85,8 +80,7 @@ pub struct Run {
     /// When the run was resumed after an interruption, each time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resumed: Vec<String>,
-    /// In older files: how many rounds each workload had and why no more, where the experiment left
-    /// that open.
+    /// In older files: how many rounds each workload had, and why no more.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<String>,
     /// Number of rows the run made; while some are missing, the least number it is to make.
@@ -137,8 +131,7 @@ impl Sidecar {
         2.0 * self.run.timing_ns.unwrap_or_default() as f64
     }
 
-    /// Describes a run of this program on this machine, with these columns, without subjects and
-    /// workloads.
+    /// Describes a run of this program here, with these columns, without subjects and workloads.
     pub fn describe(run: Run, columns: &[(&str, &str)]) -> Result<Self> {
         let column = |(name, meaning): &(&str, &str)| (name.to_string(), meaning.trim().to_owned());
         // Where this cannot be known, the description alone says so.
@@ -224,12 +217,10 @@ impl Sidecar {
         ))
     }
 
-    /// Writes the file, completely or not at all.
     pub fn write(&self, path: &Path) -> Result<()> {
         files::write(path, &self.text()?)
     }
 
-    /// Reads a file that [`Sidecar::write`] left.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read the sidecar {}", path.display()))?;

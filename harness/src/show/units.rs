@@ -2,11 +2,9 @@
 
 use crate::show::sidecar::Sidecar;
 
-/// Explains the bars, for captions.
 pub(crate) const BARS: &str =
     "Bars: exact interval of the median, of 95 % at least; with fewer than 9 rounds, no claim.";
 
-/// Explains the bands, for captions.
 pub(crate) const BANDS: &str =
     "Bands: exact interval of the median, of 95 % at least; with fewer than 9 rounds, no claim.";
 
@@ -15,7 +13,6 @@ pub(crate) fn rounded(value: f64) -> String {
     ((value * 1e6).round() / 1e6).to_string()
 }
 
-/// Formats a duration with a suitable unit.
 pub fn duration(ns: f64) -> String {
     let (value, unit) = match ns {
         ..1e3 => (ns, "ns"),

@@ -31,8 +31,7 @@ impl NoResults {
 pub trait Rows: Presented {
     fn count(&self) -> usize;
 
-    /// Returns a message if rows are missing: the run that `sidecar` describes made more of them,
-    /// or did not end.
+    /// Returns a message if rows are missing of those that the run made, or if it did not end.
     fn missing(&self, Sidecar { run, .. }: &Sidecar) -> Option<String> {
         let missing = run.rows?.saturating_sub(self.count());
         let what = match missing {
@@ -70,8 +69,7 @@ impl Kind {
     }
 }
 
-/// Reads all rows of a file. A file that has the first column of a sweep is read as that of a
-/// sweep.
+/// Reads all rows of a file: of a sweep, if it has the first column of one.
 pub fn read_any(csv: &Path) -> Result<Box<dyn Rows>> {
     let header = header(csv)?;
     if let Some(kind) = KINDS.iter().find(|kind| (kind.has)(&header)) {

@@ -34,7 +34,6 @@ use space::{layouts, memory, theory};
 use study::{Options, Study};
 use window::Window;
 
-/// Declares the commands of all studies.
 macro_rules! studies {
     ($($(#[$about:meta])* $name:ident($options:ty),)+) => {
         /// The studies that have a command.
@@ -66,7 +65,6 @@ studies! {
     Window(Options<Window>),
 }
 
-/// The kinds of rows of these studies.
 const KINDS: &[Kind] = &[
     Kind::of::<<Pair as Study>::Row>(),
     Kind::of::<layouts::Row>(),

@@ -8,8 +8,7 @@ use csv::StringRecord;
 use crate::results::record::Row;
 use crate::results::rows::{Columns, Record};
 
-/// A column that only such files have, the experiment that they are of, and the columns that have other
-/// names today.
+/// A column of such files alone, their experiment, and the columns with other names today.
 type Older = (
     &'static str,
     &'static str,

@@ -20,10 +20,8 @@ const ORDER: &str = "pair quick full full-large oversubscribed latency stalls ri
     relatives load-factor hits skew-cached skew-large sizes-lookups sizes-changes mixes \
     ablations kcas layouts memory targets theory soak cuckoo-hashing growth simulated-machines";
 
-/// A page that was written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
-    /// Path of the page.
     pub path: PathBuf,
     /// Notes for its reader: files that were left out, and missing rows.
     pub notes: Vec<String>,

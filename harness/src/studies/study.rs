@@ -42,13 +42,11 @@ pub(crate) fn seconds(text: &str) -> Result<Duration> {
     }
 }
 
-/// Writes a time as a number of seconds.
 pub(super) fn in_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(time.as_secs_f64())
 }
 
-/// A callback that gets the description of the next step before it begins, and may stop the
-/// measurement.
+/// Gets the description of the next step before it begins, and may stop the measurement.
 pub type Progress<'a> = dyn FnMut(&str) -> ControlFlow<()> + 'a;
 
 /// One row or more, and how they are presented to a reader.
@@ -88,8 +86,7 @@ where
     /// Describes the run, and what each subject is, by its name.
     fn about(&self, registry: &Registry) -> Result<(Run, Vec<(String, String)>)>;
 
-    /// Checks the options. Returns whether they ask for a measurement, and not for something else,
-    /// which is then done.
+    /// Checks the options. Returns false if they ask for something else, which is then done.
     fn check(&self, _registry: &Registry) -> Result<bool> {
         Ok(true)
     }
@@ -185,8 +182,7 @@ where
 pub(crate) mod testing {
     use super::*;
 
-    /// Measures everything, or stops after so many steps. Returns the rows and the descriptions of
-    /// the steps.
+    /// Measures everything, or stops after so many steps. Returns rows and steps.
     pub(crate) fn measure<S: Study>(study: &S, most: Option<usize>) -> (Vec<S::Row>, Vec<String>)
     where
         Vec<S::Row>: Presented,

@@ -62,8 +62,7 @@ impl Subject for Roofline {
     subject::delegate! { self.0: slots memory_bytes }
 }
 
-/// How many keys' words are loaded before any is used: few enough that all that is known of them
-/// fits into registers.
+/// Few enough keys that all that is known of them fits into registers.
 const GROUP: usize = 4;
 
 /// [`Roofline`] whose lookups hash a group of keys, load the words of all, and only then use them:

@@ -21,7 +21,6 @@ const UNIQUE: Operations = Operations {
 pub struct LockFree(CuckooFilter);
 
 impl LockFree {
-    /// Creates a filter with room for this many keys.
     pub fn with_room_for(keys: usize) -> Result<Self, BuildError> {
         Ok(Self(CuckooFilter::builder().capacity(keys).build()?))
     }
@@ -181,8 +180,7 @@ pub struct Growing {
 }
 
 impl Growing {
-    /// Creates a filter that begins with room for this many keys or half of them, and reports `slots`
-    /// slots.
+    /// Creates a filter with room for about so many keys at first, which reports `slots` slots.
     pub fn with_room_for(keys: usize, slots: usize) -> Result<Self, BuildError> {
         let filter = GrowingCuckooFilter::builder().capacity(keys).build()?;
         Ok(Self { filter, slots })

@@ -24,8 +24,7 @@ pub struct SubjectInfo {
 }
 
 impl SubjectInfo {
-    /// Creates an empty filter with room for `buckets` ×
-    /// [`SLOTS_PER_BUCKET`](subject::SLOTS_PER_BUCKET) fingerprints.
+    /// Creates an empty filter with room for this many buckets of fingerprints.
     pub fn build(&self, buckets: usize) -> Result<Box<dyn Measured>> {
         (self.build)(buckets).with_context(|| {
             format!(
@@ -41,7 +40,6 @@ impl SubjectInfo {
     }
 }
 
-/// The subjects that a sweep may name.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
     entries: Vec<SubjectInfo>,

@@ -40,9 +40,7 @@ fn chosen<const K: usize>(key: &(impl Hash + ?Sized), len: usize) -> [usize; K] 
 pub trait Adds: Words {
     /// Names of the subjects of 2, 4 and 8 words at a time.
     const NAMES: [&'static str; 3];
-    /// What they are.
     const DESCRIPTION: &'static str;
-    /// What their users may rely on.
     const GUARANTEES: &'static str;
 }
 
@@ -65,10 +63,8 @@ pub struct AddsTo<W, const K: usize> {
     len: usize,
 }
 
-/// By K-CAS.
 pub type KcasWords<const K: usize> = AddsTo<Ours<Reused>, K>;
 
-/// Under one mutex.
 pub type MutexWords<const K: usize> = AddsTo<Locked, K>;
 
 impl<W: Adds, const K: usize> AddsTo<W, K> {

@@ -17,8 +17,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Number of gaps drawn. Their mean is made exact, so the remaining randomness is in how they
-    /// vary.
+    /// Number of gaps drawn. Their mean is made exact.
     const GAPS: usize = 1 << 14;
 
     /// Creates arrivals at a rate in operations per second; at 0, none ever comes.

@@ -41,8 +41,7 @@ impl From<quanta::Clock> for Clock {
 }
 
 impl Clock {
-    /// Reads the clock, in a unit of its own: after all that comes before, and before all that comes
-    /// after.
+    /// Reads the clock, after all that comes before, and before all that comes after.
     #[inline]
     pub fn read(&self) -> u64 {
         fence();

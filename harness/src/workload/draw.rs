@@ -53,7 +53,6 @@ pub fn ages(size: usize, skew: f64, random: &mut SmallRng) -> Vec<usize> {
     }
 }
 
-/// Draws keys of a range.
 enum Source {
     /// In order, cyclically.
     Walk(std::iter::Cycle<Range<usize>>),

@@ -24,7 +24,6 @@ pub const MIN_LINES: usize = 1_000;
 /// Longest line allowed in a file of keys, in bytes.
 const MAX_LINE: usize = 1 << 20;
 
-/// The keys of a sweep, all distinct.
 #[derive(Debug, Clone)]
 pub struct KeySource {
     keys: Arc<Keys>,
@@ -37,7 +36,6 @@ pub struct KeySource {
     pub warning: Option<String>,
 }
 
-/// A list of keys of one type.
 #[derive(Debug, Clone)]
 pub enum Keys {
     Numbers(Vec<u64>),
@@ -54,7 +52,6 @@ pub struct Lines {
 
 /// A list of keys of a static type, so that loops over it are compiled for that type.
 pub trait KeyList {
-    /// The type to be hashed.
     type Key: Hash + ?Sized;
 
     fn get(&self, index: usize) -> &Self::Key;
@@ -152,8 +149,7 @@ fn total(residents: usize) -> usize {
     2 * residents + residents.div_ceil(2)
 }
 
-/// A bijection of 64-bit numbers that looks random (the finalizer of SplitMix64): distinct counters
-/// give distinct keys.
+/// A bijection that looks random (the finalizer of SplitMix64): keys are distinct.
 fn mix(counter: u64) -> u64 {
     let mut z = counter.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -223,8 +219,7 @@ impl Lines {
         Ok(lines)
     }
 
-    /// Returns the same lines in random order, so that a sorted file gives three sets of the same
-    /// kind of keys.
+    /// Returns the lines in random order: a sorted file gives three sets of the same kind.
     fn shuffled(&self, random: &mut SmallRng) -> Self {
         let mut order: Vec<usize> = (0..self.len()).collect();
         order.shuffle(random);
@@ -240,8 +235,7 @@ impl Lines {
 }
 
 impl Keys {
-    /// Returns the keys at these indices, in this order, so that a walk through them is sequential
-    /// in memory.
+    /// Returns the keys at these indices: a walk through them is sequential in memory.
     pub fn copied(&self, indices: &[usize]) -> Self {
         match self {
             Self::Numbers(numbers) => {

@@ -97,12 +97,10 @@ pub enum Kind {
 #[derive(Clone, Debug, Default)]
 pub struct Timings {
     kinds: [Latencies; 4],
-    /// Of whole chains.
     pub chains: Latencies,
 }
 
 impl Timings {
-    /// Adds the latency of an operation.
     #[inline]
     pub fn record(&mut self, kind: Kind, ns: u64) {
         self.kinds[kind as usize].record(ns);

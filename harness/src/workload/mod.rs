@@ -12,12 +12,10 @@ mod validation;
 use serde::{Deserialize, Serialize};
 use subject::Operations;
 
-/// The highest load factor a workload may state: beyond it, buckets of four slots cannot be filled
-/// reliably.
+/// Beyond this load factor, buckets of four slots cannot be filled reliably.
 pub const MAX_LOAD: f64 = 0.98;
 
-/// The highest Zipf exponent that a workload may state: beyond it, nearly every choice is the same
-/// key.
+/// Beyond this Zipf exponent, nearly every choice is the same key.
 pub const MAX_SKEW: f64 = 5.0;
 
 /// A workload: a `[[workload]]` table of an experiment, which selects it by `kind`.
@@ -55,8 +53,7 @@ pub enum Workload {
         #[serde(default)]
         skew: f64,
     },
-    /// One of the workloads of the Yahoo! Cloud Serving Benchmark, adapted to a set without values:
-    /// see [`Ycsb`].
+    /// A workload of the Yahoo! Cloud Serving Benchmark, adapted to a set: see [`Ycsb`].
     Ycsb {
         mix: Ycsb,
         load: f64,
@@ -72,8 +69,7 @@ pub enum Workload {
         #[serde(default)]
         skew: f64,
     },
-    /// Fills a filter from one load factor to another, with lookups of keys already inserted and of
-    /// absent keys in between.
+    /// Fills a filter between two load factors, with lookups of inserted and absent keys.
     Grow {
         insert: u8,
         lookup: u8,
@@ -134,8 +130,7 @@ fn default_ycsb_skew() -> f64 {
 }
 
 impl Workload {
-    /// Returns the load factor that the workload states, whether it holds it, starts from it or
-    /// reaches it.
+    /// Returns the load factor that the workload holds, starts from or reaches.
     pub fn load(&self) -> f64 {
         match *self {
             Self::LookupHit { load }
@@ -167,8 +162,7 @@ impl Workload {
         }
     }
 
-    /// Returns whether the measurement lasts for the experiment's `seconds`, rather than until
-    /// every key is done.
+    /// Returns whether it lasts for the experiment's `seconds`, or until every key is done.
     pub fn is_time_bounded(&self) -> bool {
         !matches!(
             self,

@@ -10,8 +10,7 @@ impl Workload {
         self.names().0
     }
 
-    /// Describes the operations without load factor, hit percentage and skew, for figures that show
-    /// those in another way.
+    /// Describes the operations, for figures that show load factor, hits and skew otherwise.
     pub fn title(&self) -> String {
         self.names().1
     }

@@ -5,8 +5,7 @@ use anyhow::{Result, ensure};
 use super::{MAX_LOAD, MAX_SKEW, Workload, Ycsb};
 
 impl Workload {
-    /// Checks every value, so that what runs is what the experiment states. An error begins with the
-    /// field at fault.
+    /// Checks every value: what runs is what is stated. An error begins with the field at fault.
     pub fn validate(&self) -> Result<()> {
         let (load, skew) = (self.load(), self.skew());
         ensure!(
@@ -75,7 +74,6 @@ impl Workload {
     }
 }
 
-/// Checks that these are percentages.
 fn percentages(fields: &[(&str, u8)]) -> Result<()> {
     for (field, percent) in fields {
         ensure!(

@@ -16,8 +16,7 @@ pub const FINGERPRINT_BITS: usize = 12;
 /// A bucket's word, in the layout of the lock-free filter.
 pub type Layout = filter::layout::Layout<SLOTS_PER_BUCKET, FINGERPRINT_BITS>;
 
-/// The false positive rate of our filter's layout when every slot is taken: the rate for which
-/// Bloom filters are sized.
+/// Our layout's false positive rate when every slot is taken: Bloom filters are sized for it.
 pub const FALSE_POSITIVE_RATE: f64 =
     (2 * SLOTS_PER_BUCKET) as f64 / (Layout::MAX_FINGERPRINT + 1) as f64;
 
@@ -51,9 +50,7 @@ pub fn zeroed(words: usize) -> Result<Box<[AtomicU64]>> {
 /// A word for each bucket of a table, and where keys belong.
 #[derive(Debug)]
 pub struct Table {
-    /// The buckets of each fingerprint.
     pub geometry: Geometry,
-    /// The buckets.
     pub words: Box<[AtomicU64]>,
 }
 
@@ -74,7 +71,6 @@ impl Table {
         Some(self.locate(key).into())
     }
 
-    /// Returns the number of slots.
     pub fn slots(&self) -> usize {
         self.words.len() * SLOTS_PER_BUCKET
     }

@@ -31,11 +31,9 @@ pub trait Subject: Send + Sync + Sized + 'static {
     const GUARANTEES: &'static str;
     /// The operations it supports. A workload that needs more is skipped, and the plan says so.
     const OPERATIONS: Operations = Operations::ALL;
-    /// Whether it holds keys at all. A bound does not; its answers mean nothing and are not
-    /// checked.
+    /// Whether it holds keys. A bound does not: its answers mean nothing and are not checked.
     const HOLDS_KEYS: bool = true;
-    /// How many fingerprints it can hold in addition to the slots of its table: 1 for a victim
-    /// slot.
+    /// How many fingerprints it holds beside the slots of its table: 1 for a victim slot.
     const STASH: usize = 0;
 
     /// Whether it makes room for more than it was asked for. If so, a refusal does not show how
@@ -47,11 +45,7 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// `check` finds out if there is none.
     const SET: bool = false;
 
-    /// Creates an empty filter with room for `buckets` × [`SLOTS_PER_BUCKET`] fingerprints.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot have this number of buckets.
+    /// Creates an empty filter with room for `buckets` × [`SLOTS_PER_BUCKET`] fingerprints, if it can.
     fn with_buckets(buckets: usize) -> Result<Self>;
 
     /// Adds one copy of a key; returns `false` if it is refused, for lack of room or because there
@@ -85,11 +79,8 @@ pub trait Subject: Send + Sync + Sized + 'static {
     }
 
     /// Adds a copy of a key if its class has none, atomically. Returns whether it did. Not
-    /// supported, and never called, where [`OPERATIONS`](Self::OPERATIONS) lack `unique`.
-    ///
-    /// # Errors
-    ///
-    /// If there is no copy, and no room for one.
+    /// supported, and never called, where [`OPERATIONS`](Self::OPERATIONS) lack `unique`. Fails if
+    /// there is no copy, and no room for one.
     fn insert_unique<K: Hash + ?Sized>(&self, _key: &K) -> Result<bool, InsertError> {
         Err(InsertError::Full)
     }
@@ -112,8 +103,7 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// Returns the number of slots.
     fn slots(&self) -> usize;
 
-    /// Returns the size of the table in bytes, including the locks or counters it needs to be
-    /// shared.
+    /// Returns the size in bytes, including the locks or counters needed to be shared.
     fn memory_bytes(&self) -> usize;
 }
 

@@ -8,8 +8,7 @@ use filter::Class;
 use crate::Subject;
 use crate::sync::Mutex;
 
-/// A single-threaded structure. A copy of its [`Locator`](Self::Locator) locates keys without
-/// access to the structure.
+/// A single-threaded structure, whose [`Locator`](Self::Locator) locates keys without it.
 pub trait Sequential: Send + Sync + Sized + 'static {
     const NAME: &'static str;
     const DESCRIPTION: &'static str;

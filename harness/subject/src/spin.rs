@@ -10,8 +10,7 @@ use crate::sync::{AtomicU64, Backoff};
 
 /// A lock that is taken and released by one access each.
 pub trait Spin {
-    /// Takes the lock unless it is held. Returns whether it did; if so, the caller sees what the
-    /// last holder wrote.
+    /// Takes the lock unless it is held. If it does, it sees what the last holder wrote.
     fn try_take(&self) -> bool;
 
     fn is_held(&self) -> bool;

@@ -31,8 +31,7 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// Runs an action while the mutex is held; a [step](kcas::steps) before it is taken, and one
-    /// before it is released.
+    /// Runs an action while the mutex is held, with a step before it is taken and released.
     #[inline]
     pub fn with<R>(&self, action: impl FnOnce(&mut T) -> R) -> R {
         step();

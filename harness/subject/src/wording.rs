@@ -29,8 +29,7 @@ pub fn large(count: u64, singular: &str) -> String {
     format!("{} {}", grouped(count), noun(count, singular))
 }
 
-/// Returns a name without the number that it ends in, of stripes for example, unless it is known as it
-/// stands.
+/// Returns a name without the number that it ends in, unless it is known as it stands.
 pub fn unnumbered(name: &str, is_known: impl Fn(&str) -> bool) -> &str {
     match name.rsplit_once('-') {
         Some((of, number)) if !is_known(name) && number.parse::<u64>().is_ok() => of,

@@ -26,8 +26,7 @@ fn our_pages_say_what_the_results_say() {
 fn a_number_that_was_changed_is_found_and_mended() {
     let place = Place::new();
     place.write("quick.csv", fs::read(committed("quick.csv")).unwrap());
-    let text =
-        "<!-- numbers: quick.csv over word-lock at 1, 2 threads -->\n<!-- end of numbers -->\n";
+    let text = "<!-- numbers: quick.csv table -->\n<!-- end of numbers -->\n";
     place.write("page.md", text);
     let check = "numbers --check page.md";
     place.ends(1, check).notes(&["does not say"]);

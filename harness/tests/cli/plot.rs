@@ -37,6 +37,8 @@ fn files_that_cannot_be_drawn_are_located() {
     refuses(&format!("{HEADER}\n"), "no rows");
     let twice = "line 3: round 1 of lock-free under insert";
     refuses(&format!("{rows}{ROW}\n"), twice);
+    let other = ROW.replace("tiny", "other");
+    refuses(&format!("{rows}{other}\n"), "line 3: column `experiment`");
     for (from, to, why) in [
         (",0.1\n", ",fast\n", "line 2, column `mops`"),
         (",0.1\n", ",NaN\n", "line 2: column `mops` is NaN"),

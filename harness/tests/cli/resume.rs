@@ -7,8 +7,7 @@ const CSV: &str = "results/tiny.csv";
 const SIDECAR: &str = "results/tiny.machine.toml";
 const RESUME: &str = "sweep tiny.toml --resume";
 
-/// Returns a directory in which an experiment, [`TINY`] with `to` in place of `from`, has been
-/// measured.
+/// Returns a directory in which [`TINY`], with `to` in place of `from`, has been measured.
 fn measured(from: &str, to: &str) -> Place {
     let place = Place::with_tiny(from, to);
     place.run("sweep tiny.toml");

@@ -2,11 +2,9 @@
 
 use crate::place::{Place, has, rows};
 
-/// A command, and what it leaves.
 pub(crate) struct Study {
     pub(crate) name: &'static str,
     pub(crate) line: &'static str,
-    /// What it prints.
     prints: &'static [&'static str],
     /// The first columns of its rows, and how many rows there are.
     columns: &'static str,

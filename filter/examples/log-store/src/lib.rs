@@ -29,28 +29,32 @@ const MAX_KEY: usize = 1 << 10;
 /// Values by their keys.
 pub struct Store {
     log: Log,
-    chains: Chains,
+    /// Where the newest record of each chain is; 0 if there is none. Their number is a power of two.
+    newest: Vec<u64>,
+    /// Number of records in all of them.
+    records: usize,
     filter: GrowingCuckooFilter,
     /// A commit failed, so memory and file may differ.
     failed: bool,
 }
 
 impl Store {
-    /// Opens the store in this file, of which it reads everything: to read, beside others, or to
-    /// write, alone. A store to write is created if it does not exist.
+    /// Opens the store in this file, of which it reads everything; nobody else can meanwhile. A store
+    /// to write is created if it does not exist.
     pub fn open(path: &Path, write: bool) -> Result<Store> {
         let mut store = Store {
             log: Log::open(path, write)?,
-            chains: Chains::new(),
+            newest: vec![0; 1024],
+            records: 0,
             filter: GrowingCuckooFilter::new(),
             failed: false,
         };
         while let Some((records, end)) = store.log.batch(store.log.end)? {
-            for (at, record) in records {
+            for record in records {
                 // The filter denies most keys that come for the first time: few are read.
                 let had_value = store.get(&record.key)?.is_some();
-                let previous = store.chains.push(&record.key, at);
-                ensure!(previous == record.previous, log::damaged(at));
+                let previous = store.push(&record.key, record.at);
+                ensure!(previous == record.previous, log::damaged(record.at));
                 store.note(&record.key, had_value, record.value.is_some())?;
             }
             store.log.end = end;
@@ -70,7 +74,7 @@ impl Store {
 
     /// [`get`](Self::get) as it would be without a filter, for comparison.
     pub fn get_without_filter(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let mut at = self.chains.newest(key);
+        let mut at = self.newest[self.chain(key)];
         while at > 0 {
             let record = self.log.record(at)?;
             if record.key == key {
@@ -87,21 +91,17 @@ impl Store {
     /// the call, either all of them are there or none. After an error, open the store again.
     pub fn commit(&mut self, changes: &Changes) -> Result<()> {
         ensure!(!self.failed, "a commit failed: open the store again");
-        for key in changes.keys() {
+        let had_value = |key: &Vec<u8>| {
             let length = key.len();
-            let is_key = (1..=MAX_KEY).contains(&length);
-            ensure!(
-                is_key,
-                "a key of {length} bytes: it must have 1 to {MAX_KEY}"
-            );
-        }
-        let had_value = (changes.keys())
-            .map(|key| Ok(self.get(key)?.is_some()))
-            .collect::<Result<Vec<_>>>()?;
+            let why = || format!("a key of {length} bytes: it must have 1 to {MAX_KEY}");
+            ensure!((1..=MAX_KEY).contains(&length), why());
+            Ok(self.get(key)?.is_some())
+        };
+        let had_value = changes.keys().map(had_value).collect::<Result<Vec<_>>>()?;
         self.failed = true;
         let mut records = Vec::new();
         for (key, value) in changes {
-            let previous = self.chains.push(key, self.log.place_after(&records));
+            let previous = self.push(key, self.log.place_after(&records));
             Record::write(&mut records, previous, key, value.as_deref());
         }
         self.log.append(&records)?;
@@ -128,7 +128,7 @@ impl Store {
         let mut at = 0;
         while let Some((records, end)) = self.log.batch(at)? {
             at = end;
-            for (_, record) in records {
+            for record in records {
                 if record.value.is_some() {
                     keys.insert(record.key);
                 } else {
@@ -144,37 +144,12 @@ impl Store {
         self.log.reads.get()
     }
 
-    /// Returns the length of the log's batches, and of what a crash left behind them.
-    pub fn log_bytes(&self) -> (u64, u64) {
-        (self.log.end, self.log.torn())
-    }
-
     /// Returns the filter, which has one copy of each key that has a value.
     pub fn filter(&self) -> &GrowingCuckooFilter {
         &self.filter
     }
-}
 
-/// Where the newest record of each chain is; 0 if there is none.
-struct Chains {
-    /// Their number is a power of two.
-    newest: Vec<u64>,
-    records: usize,
-}
-
-impl Chains {
-    fn new() -> Chains {
-        Chains {
-            newest: vec![0; 1024],
-            records: 0,
-        }
-    }
-
-    fn newest(&self, key: &[u8]) -> u64 {
-        self.newest[self.number(key)]
-    }
-
-    fn number(&self, key: &[u8]) -> usize {
+    fn chain(&self, key: &[u8]) -> usize {
         FixedState.hash_one(key) as usize & (self.newest.len() - 1)
     }
 
@@ -185,7 +160,7 @@ impl Chains {
             self.newest.extend_from_within(..);
         }
         self.records += 1;
-        let number = self.number(key);
-        mem::replace(&mut self.newest[number], at)
+        let chain = self.chain(key);
+        mem::replace(&mut self.newest[chain], at)
     }
 }

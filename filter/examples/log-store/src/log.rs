@@ -38,15 +38,13 @@ pub(crate) struct Log {
 
 /// The change of one key.
 pub(crate) struct Record {
+    pub(crate) at: u64,
     /// Where the record before it in its chain begins.
     pub(crate) previous: u64,
     pub(crate) key: Vec<u8>,
     /// `None` if the key is deleted.
     pub(crate) value: Option<Vec<u8>>,
 }
-
-/// The records of an intact batch with their places, and where it ends.
-pub(crate) type Batch = (Vec<(u64, Record)>, u64);
 
 /// The message about a place that is not as it was written.
 pub(crate) fn damaged(at: u64) -> String {
@@ -65,12 +63,7 @@ impl Log {
         let options = options.read(true).write(write).create(write);
         let file =
             (options.truncate(false).open(path)).with_context(|| format!("cannot open {name}"))?;
-        let lock = if write {
-            File::try_lock
-        } else {
-            File::try_lock_shared
-        };
-        match lock(&file) {
+        match file.try_lock() {
             Err(TryLockError::WouldBlock) => {
                 bail!("another process uses the store at {name}: wait until it has finished")
             }
@@ -101,8 +94,8 @@ impl Log {
         Ok(bytes)
     }
 
-    /// Returns the batch that begins here, if it is intact.
-    pub(crate) fn batch(&self, at: u64) -> Result<Option<Batch>> {
+    /// Returns the records of the batch that begins here, and where it ends, if it is intact.
+    pub(crate) fn batch(&self, at: u64) -> Result<Option<(Vec<Record>, u64)>> {
         let start = at + BATCH_HEADER as u64;
         if start > self.length {
             return Ok(None);
@@ -120,8 +113,7 @@ impl Log {
         let (mut records, mut rest) = (Vec::new(), &bytes[..]);
         while !rest.is_empty() {
             let (bytes, after) = rest.split_at(Record::length(rest));
-            let place = end - rest.len() as u64;
-            records.push((place, Record::parse(bytes)));
+            records.push(Record::parse(end - rest.len() as u64, bytes));
             rest = after;
         }
         Ok(Some((records, end)))
@@ -132,12 +124,12 @@ impl Log {
         self.reads.set(self.reads.get() + 1);
         let length = Record::length(&self.read(at, RECORD_HEADER)?);
         ensure!(length as u64 <= self.length - at, damaged(at));
-        Ok(Record::parse(&self.read(at, length)?))
+        Ok(Record::parse(at, &self.read(at, length)?))
     }
 
     /// Checks that no intact batch follows a torn one, which whoever writes cuts off.
     pub(crate) fn cut_off_torn_batch(&mut self, write: bool) -> Result<()> {
-        let torn = self.read(self.end, self.torn() as usize)?;
+        let torn = self.read(self.end, (self.length - self.end) as usize)?;
         for place in memmem::find_iter(&torn, &MAGIC) {
             let intact = self.batch(self.end + place as u64)?;
             ensure!(intact.is_none(), damaged(self.end));
@@ -148,11 +140,6 @@ impl Log {
             self.length = self.end;
         }
         Ok(())
-    }
-
-    /// Returns the number of bytes that a crash left at the end.
-    pub(crate) fn torn(&self) -> u64 {
-        self.length - self.end
     }
 
     /// Returns the place of the record after these, the first ones of the next batch.
@@ -207,11 +194,12 @@ impl Record {
         RECORD_HEADER + usize::from(u16::from_le_bytes(field(header, 8))) + value
     }
 
-    fn parse(bytes: &[u8]) -> Record {
+    fn parse(at: u64, bytes: &[u8]) -> Record {
         let key_length = u16::from_le_bytes(field(bytes, 8));
         let (key, value) = bytes[RECORD_HEADER..].split_at(key_length.into());
         let is_deleted = u32::from_le_bytes(field(bytes, 10)) == DELETED;
         Record {
+            at,
             previous: u64::from_le_bytes(field(bytes, 0)),
             key: key.to_vec(),
             value: (!is_deleted).then(|| value.to_vec()),

@@ -13,8 +13,7 @@ use programs::{at_least_1, counted, ending, note, print};
 /// A key–value store in a file: a log, and in memory a filter that knows which keys are absent.
 ///
 /// A key has 1 to 1,024 bytes, a value up to 4 GiB. Whatever a command has written when it ends, or
-/// has acknowledged, survives a crash. Nothing is ever overwritten, so old values take space; to
-/// get rid of them, export and import.
+/// has acknowledged, survives a crash. Old values take space, until one exports and imports.
 #[derive(Debug, Parser)]
 #[command(max_term_width = 100)]
 struct Options {
@@ -31,15 +30,12 @@ enum Command {
     Import {
         /// Any file, text or not.
         file: PathBuf,
-        /// Sync after this many lines, and then acknowledge them.
+        /// Sync after this many lines, and then print `acknowledged N`: the first N are sure to stay.
         #[arg(long, value_name = "N", default_value = "1000", value_parser = at_least_1)]
         sync_every: NonZeroUsize,
-        /// Print `acknowledged N` whenever the first N lines are sure to stay.
-        #[arg(long)]
-        acks: bool,
     },
-    /// Writes all values, ordered by their keys: first by length, then by bytes. After an import
-    /// into a new store, that is the file again, byte for byte.
+    /// Writes all values, ordered by the length of their keys, then by the keys: after an import into
+    /// a new store, the file again.
     Export,
     /// Writes the value of a key; it is an error if there is none, which says how many records were read
     /// to find that out.
@@ -57,34 +53,20 @@ fn main() -> ExitCode {
 
 fn run(path: &Path, command: Command) -> Result<()> {
     match command {
-        Command::Import {
-            file,
-            sync_every,
-            acks,
-        } => import(&mut open(path, true)?, &file, sync_every.get(), acks),
-        Command::Export => export(&open(path, false)?),
-        Command::Get { key } => programs::write(&value(&open(path, false)?, &key)?),
+        Command::Import { file, sync_every } => {
+            import(&mut Store::open(path, true)?, &file, sync_every.get())
+        }
+        Command::Export => export(&Store::open(path, false)?),
+        Command::Get { key } => programs::write(&value(&Store::open(path, false)?, &key)?),
         Command::Set { key, value } => {
             let changes = Changes::from([(key.into_bytes(), Some(value.into_bytes()))]);
-            open(path, true)?.commit(&changes)
+            Store::open(path, true)?.commit(&changes)
         }
         Command::Delete { key } => {
-            value(&open(path, false)?, &key)?;
-            open(path, true)?.commit(&Changes::from([(key.into_bytes(), None)]))
+            value(&Store::open(path, false)?, &key)?;
+            Store::open(path, true)?.commit(&Changes::from([(key.into_bytes(), None)]))
         }
     }
-}
-
-/// Opens a store, and reports what a crash left at its end.
-fn open(path: &Path, write: bool) -> Result<Store> {
-    let store = Store::open(path, write)?;
-    if let (_, torn @ 1..) = store.log_bytes() {
-        let torn = counted(torn, "byte");
-        note(format_args!(
-            "{torn} of a torn batch at the end are ignored"
-        ));
-    }
-    Ok(store)
 }
 
 fn value(store: &Store, key: &str) -> Result<Vec<u8>> {
@@ -94,7 +76,7 @@ fn value(store: &Store, key: &str) -> Result<Vec<u8>> {
     value.with_context(|| format!("{key:?} has no value ({reads} read for it)"))
 }
 
-fn import(store: &mut Store, file: &Path, sync_every: usize, acks: bool) -> Result<()> {
+fn import(store: &mut Store, file: &Path, sync_every: usize) -> Result<()> {
     let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let lines: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').collect();
     let (mut number, mut written) = (0, 0);
@@ -109,15 +91,10 @@ fn import(store: &mut Store, file: &Path, sync_every: usize, acks: bool) -> Resu
         }
         store.commit(&changes)?;
         written += changes.len();
-        if acks {
-            // If nobody reads it any more, the import itself goes on.
-            let _ = print(format_args!("acknowledged {number}"));
-        }
+        // If nobody reads it any more, the import itself goes on.
+        let _ = print(format_args!("acknowledged {number}"));
     }
-    let (lines, there) = (counted(number, "line"), number - written as u64);
-    note(format_args!(
-        "{lines}: {written} written, {there} there already"
-    ));
+    note(format!("{written} of {} written", counted(number, "line")));
     Ok(())
 }
 

@@ -17,10 +17,7 @@ use tempfile::TempDir;
 /// Returns the program, with its arguments.
 fn program(store: &Path, arguments: &[&str]) -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_log-store"));
-    program
-        .env("RUST_BACKTRACE", "0")
-        .arg(store)
-        .args(arguments);
+    program.arg(store).args(arguments);
     program
 }
 
@@ -46,7 +43,7 @@ fn a_killed_import_keeps_what_it_acknowledged() {
     let (mut killed, mut complete, mut acknowledged) = (0, 0, 0);
     while killed < KILLS || complete == 0 {
         let store = directory.path().join(format!("store {complete}"));
-        let mut import = program(&store, &["import", "--acks", "--sync-every", "10"]);
+        let mut import = program(&store, &["import", "--sync-every", "10"]);
         let import = import.arg(&file).stdout(Stdio::piped());
         let mut child = import.stderr(Stdio::null()).spawn().unwrap();
         let mut acks = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -93,7 +90,7 @@ fn commands_do_what_they_say() {
     assert!(error(&["delete", "1"]).contains("there is no store at"));
     assert!(error(&["import", &"x".repeat(9)]).contains("cannot read xxxxxxxxx"));
     let file = file.to_str().unwrap();
-    let import = ["import", "--acks", "--sync-every", "100", file];
+    let import = ["import", "--sync-every", "100", file];
     let acks = "acknowledged 100\nacknowledged 200\nacknowledged 300\n";
     assert_eq!(output(&import).0, acks.as_bytes());
     assert!(output(&["export"]).0 == text);
@@ -103,17 +100,12 @@ fn commands_do_what_they_say() {
     assert!(error(&["get", "3"]).contains("\"3\" has no value (0 records read for it)"));
     assert!(error(&["delete", "3"]).contains("\"3\" has no value"));
     assert!(error(&["set", "", "x"]).contains("a key of 0 bytes: it must have 1 to 1024"));
-    let message = "300 lines: 2 written, 298 there already\n";
-    assert_eq!(output(&import).1, message);
+    assert_eq!(output(&import).1, "2 of 300 lines written\n");
     assert!(output(&["export"]).0 == text);
-
-    fs::write(&store, [&fs::read(&store).unwrap()[..], b"torn"].concat()).unwrap();
-    let message = "4 bytes of a torn batch at the end are ignored\n";
-    assert_eq!(output(&["get", "1"]).1, message);
 }
 
 #[test]
-fn a_writer_has_the_store_alone() {
+fn whoever_opens_a_store_has_it_alone() {
     let directory = TempDir::new().unwrap();
     let store = directory.path().join("store");
     let refused = |arguments: &[&str]| {
@@ -121,11 +113,7 @@ fn a_writer_has_the_store_alone() {
         assert!(error.contains("another process uses the store"), "{error}");
     };
     run(&mut program(&store, &["set", "1", "one"]), b"");
-    let reader = Store::open(&store, false).unwrap();
-    assert_eq!(run(&mut program(&store, &["get", "1"]), b"").0, b"one");
-    refused(&["set", "1", "x"]);
-    drop(reader);
-    let _writer = Store::open(&store, true).unwrap();
+    let _opened = Store::open(&store, false).unwrap();
     refused(&["get", "1"]);
     refused(&["set", "1", "x"]);
 }
@@ -136,7 +124,7 @@ fn closed_output_is_not_an_error() {
     let directory = TempDir::new().unwrap();
     let (file, store) = (directory.path().join("file"), directory.path().join("a"));
     fs::write(&file, b"a\nb\nc\n").unwrap();
-    let mut import = program(&store, &["import", "--acks", "--sync-every", "1"]);
+    let mut import = program(&store, &["import", "--sync-every", "1"]);
     import.arg(file);
     succeed_unread([import]);
     let export = || program(&store, &["export"]);

@@ -120,15 +120,21 @@ fn a_torn_batch_is_ignored_and_replaced() {
     let (_directory, path) = new_file();
     for torn in cut_off.chain(zeros) {
         fs::write(&path, &torn).unwrap();
-        let rest = (torn.len() - first) as u64;
-        let reader = Store::open(&path, false).unwrap();
-        assert_eq!(reader.log_bytes(), (first as u64, rest));
+        assert_eq!(Store::open(&path, false).unwrap().filter().len(), 2);
         assert_eq!(fs::read(&path).unwrap(), torn, "opening changed it");
-        drop(reader);
         open(&path).commit(&set([("4", "four")])).unwrap();
         let wanted = set([("1", "one"), ("2", "two"), ("4", "four")]);
         assert_eq!(contents(&open(&path)), wanted);
     }
+}
+
+/// Returns these bytes with each bit flipped in turn.
+fn flipped(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    (0..bytes.len() * 8).map(|bit| {
+        let mut damaged = bytes.to_vec();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        damaged
+    })
 }
 
 /// A flipped bit in the last batch: it is torn. In a batch before it: an error that says where.
@@ -136,9 +142,7 @@ fn a_torn_batch_is_ignored_and_replaced() {
 fn a_flipped_bit_is_never_accepted() {
     let (bytes, first) = two_batches();
     let (_directory, path) = new_file();
-    for bit in 0..bytes.len() * 8 {
-        let mut damaged = bytes.clone();
-        damaged[bit / 8] ^= 1 << (bit % 8);
+    for (bit, damaged) in flipped(&bytes).enumerate() {
         fs::write(&path, &damaged).unwrap();
         if bit / 8 >= first {
             assert_eq!(open(&path).filter().len(), 2, "bit {bit}");
@@ -160,9 +164,7 @@ fn damage_to_an_open_store_is_survived() {
     fs::write(&path, &bytes).unwrap();
     let store = open(&path);
     let mut errors = 0;
-    for bit in 0..bytes.len() * 8 {
-        let mut damaged = bytes.clone();
-        damaged[bit / 8] ^= 1 << (bit % 8);
+    for damaged in flipped(&bytes) {
         fs::write(&path, damaged).unwrap();
         let get = |key: &&str| store.get(key.as_bytes()).is_err();
         errors += ["1", "2", "3"].iter().filter(|key| get(key)).count();

@@ -38,7 +38,6 @@ pub(super) struct Draft<'a> {
     pub(super) room: usize,
     /// Whether the subject supports insert-if-absent and counting.
     pub(super) unique: bool,
-    /// Number of keys of the class that hops.
     pub(super) keys_of_hopper: usize,
 }
 
@@ -217,8 +216,7 @@ impl Draft<'_> {
         })
     }
 
-    /// Returns at most `groups` suitable groups, each with at most `keys` keys; `None` if there is
-    /// none.
+    /// Returns at most `groups` suitable groups of at most `keys` keys; `None` if there is none.
     fn choose(
         &mut self,
         groups: usize,
@@ -323,8 +321,7 @@ impl Draft<'_> {
     }
 }
 
-/// Returns a length of script with which a round takes some milliseconds, or some tens of them when
-/// threads are stopped.
+/// Returns a length of script for rounds of milliseconds, or tens of them if threads are stopped.
 fn shortened(calls: usize, threads: usize) -> usize {
     const MANY: usize = 8;
     calls * MANY / threads.max(MANY)

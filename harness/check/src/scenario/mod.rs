@@ -19,8 +19,7 @@ use subject::calls::{Calls, Operation};
 use crate::candidate::Candidate;
 use draft::Draft;
 
-/// Keys of one class in [`Kind::Hops`]: with six, all prefer the same bucket in only one round of
-/// 32.
+/// Keys of one class in [`Kind::Hops`]: so many prefer the same bucket in one round of 32.
 const KEYS_OF_HOPPER: usize = 6;
 
 /// Number of keys searched for keys of the same class. In a table of six buckets some thirty
@@ -79,8 +78,7 @@ impl Kind {
         }
     }
 
-    /// Returns whether all keys share the only two buckets, so that the table can be checked as a
-    /// whole.
+    /// Returns whether all keys share the only two buckets: the table can be checked as a whole.
     pub fn is_of_two_buckets(self) -> bool {
         matches!(self, Self::TwoBuckets | Self::Holes)
     }
@@ -125,7 +123,6 @@ pub enum Action {
     Call(Operation, Key),
     /// Inserts one more copy, and, unless it was refused, removes one.
     Renew {
-        /// The key of which a copy is inserted.
         insert: Key,
         /// A key of the same group, of which one is removed.
         remove: Key,
@@ -163,7 +160,6 @@ impl Script {
 }
 
 impl Scenario {
-    /// Counts the scripts that are run once.
     pub fn once_only(&self) -> usize {
         self.scripts.iter().filter(|script| !script.repeats).count()
     }
@@ -187,7 +183,6 @@ pub struct Scenarios<'a> {
 }
 
 impl<'a> Scenarios<'a> {
-    /// Creates the generator of a subject's scenarios for this many threads.
     pub fn new(candidate: &'a Candidate, threads: usize, seed: u64) -> Result<Self> {
         Ok(Self {
             candidate,

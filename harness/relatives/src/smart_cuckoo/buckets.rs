@@ -7,11 +7,9 @@ use anyhow::{Result, ensure};
 use filter::hashing::mix;
 use filter::internals::reduce;
 
-/// What the table stores of a key: its hash, all of whose bits must be good. Zero stands for an
-/// empty bucket.
+/// A key's hash, all of whose bits must be good. Zero stands for an empty bucket.
 pub type Key = NonZeroU64;
 
-/// The buckets of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Buckets(Box<[Option<Key>]>);
 
@@ -26,11 +24,7 @@ impl Buckets {
     /// The largest number of buckets: as many as 32 bits can count.
     pub const MOST: usize = u32::MAX as usize;
 
-    /// Creates this many empty buckets.
-    ///
-    /// # Errors
-    ///
-    /// If `number` is zero or more than [`MOST`](Self::MOST).
+    /// Creates empty buckets: one at least, and at most [`MOST`](Self::MOST).
     pub fn new(number: usize) -> Result<Self> {
         ensure!(
             (1..=Self::MOST).contains(&number),
@@ -40,7 +34,6 @@ impl Buckets {
         Ok(Self(vec![None; number].into()))
     }
 
-    /// Returns the number of buckets.
     pub fn number(&self) -> usize {
         self.0.len()
     }

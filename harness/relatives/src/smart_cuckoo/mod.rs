@@ -49,16 +49,11 @@ use buckets::Hand;
 
 /// A cuckoo hash table, smart or plain.
 pub trait CuckooTable: Send + Sync + Sized + 'static {
-    /// Its name in experiments, CSV files and figures.
     const NAME: &'static str;
     /// What it is under a mutex, in one line, where subjects are listed.
     const DESCRIPTION: &'static str = Self::NAME;
 
-    /// Creates an empty table of this many buckets.
-    ///
-    /// # Errors
-    ///
-    /// If a table cannot have this number of buckets.
+    /// Creates an empty table of this many buckets, if it can have so many.
     fn new(buckets: usize) -> Result<Self>;
 
     /// Adds a copy of a key. A refused insert leaves the table as it was.
@@ -68,8 +63,7 @@ pub trait CuckooTable: Send + Sync + Sized + 'static {
         self.buckets().find(key).is_some()
     }
 
-    /// Removes a copy. Returns the number of buckets whose subgraph was worked out anew, or `None`
-    /// if there is no copy.
+    /// Removes a copy. Returns how many buckets' subgraphs were worked out anew; `None` if none.
     fn remove(&mut self, key: Key) -> Option<usize>;
 
     fn buckets(&self) -> &Buckets;
@@ -77,10 +71,8 @@ pub trait CuckooTable: Send + Sync + Sized + 'static {
     fn memory_bytes(&self) -> usize;
 }
 
-/// Outcome of an insert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Insertion {
-    /// Whether the key is in; otherwise it was refused.
     pub placed: bool,
     /// The number of keys kicked out of a bucket. For a refused insert these are in vain, and
     /// undoing them takes as many again.
@@ -170,11 +162,7 @@ impl PlainCuckoo {
     /// The limit used in SmartCuckoo's evaluation.
     pub const MOST_KICKS: u64 = 50;
 
-    /// Creates an empty table that gives up after this many kicks.
-    ///
-    /// # Errors
-    ///
-    /// If a table cannot have this number of buckets.
+    /// Creates an empty table, if it can have so many buckets, that gives up after this many kicks.
     pub fn with_limit(buckets: usize, most_kicks: u64) -> Result<Self> {
         Ok(Self {
             buckets: Buckets::new(buckets)?,
@@ -258,8 +246,7 @@ impl<T: CuckooTable> Sequential for SingleThreaded<T> {
 
     fn locator(&self) {}
 
-    /// Zero, which stands for an empty bucket, becomes one, so two of the 2^64 hashes count as the
-    /// same.
+    /// Zero stands for an empty bucket, so two of the 2^64 hashes count as the same.
     #[inline(always)]
     fn locate<K: Hash + ?Sized>((): &(), key: &K) -> Key {
         Key::new(FixedState.hash_one(key)).unwrap_or(Key::MIN)

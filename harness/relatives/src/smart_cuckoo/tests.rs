@@ -6,8 +6,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::*;
 
-/// Enough for every case, and for subgraphs to be cut and joined in all ways, yet few enough for an
-/// exhaustive search.
+/// Few enough for an exhaustive search, and enough for subgraphs to be cut and joined in all ways.
 const MOST_BUCKETS: usize = 12;
 
 /// The keys that a table must hold, each with its two buckets as a set of bits.
@@ -144,8 +143,7 @@ fn smart_cuckoo_is_right_about_every_insert_whatever_came_before() {
     assert!(refused > 10_000, "{refused}");
 }
 
-/// With enough patience it refuses exactly what must be refused; with little it may refuse more,
-/// but loses nothing.
+/// With enough patience it refuses exactly what must be refused; it never loses a key.
 #[test]
 fn plain_cuckoo_undoes_what_it_gives_up() {
     let limit = |seed| [4 * MOST_BUCKETS as u64, 3][seed as usize % 2];

@@ -27,8 +27,7 @@ use super::mini_filter::{Run, SLOTS, TAG_WORDS, insert_tag, remove_tag, taken};
 /// The lowest bit of the version: set while a block is held.
 const LOCK: u64 = 1 << (SLOTS % 8 * 8);
 
-/// A cache line that threads take and free: the slots, the version, and then the slots of each
-/// bucket.
+/// A cache line that threads take and free: slots, version, and the slots of each bucket.
 #[derive(Debug, Default)]
 pub(super) struct Block(Line);
 
@@ -87,8 +86,7 @@ impl Block {
         (self.last().load(SeqCst) ^ before) | (before & LOCK)
     }
 
-    /// Returns the runs: exact if the caller holds the block, otherwise the halves may be from
-    /// different moments.
+    /// Returns the runs: exact for the holder, for others perhaps of different moments.
     #[inline(always)]
     fn runs(&self) -> u128 {
         let [low, high] = [0, 1].map(|half: usize| self.0.0[TAG_WORDS + half].load(Relaxed));
@@ -101,8 +99,7 @@ impl Block {
         taken(self.runs())
     }
 
-    /// Finds a slot of the bucket that holds the tag. If somebody changes the block meanwhile, the
-    /// answer means nothing.
+    /// Finds a slot of the bucket with the tag; meaningless if the block changes meanwhile.
     #[inline(always)]
     pub(super) fn find(&self, with: impl Instructions, wanted: Wanted) -> Option<Found> {
         let runs = self.runs();
@@ -112,7 +109,6 @@ impl Block {
     }
 }
 
-/// A tag found in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     runs: u128,

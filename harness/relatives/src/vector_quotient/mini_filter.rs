@@ -22,10 +22,8 @@ pub(super) const SLOTS: usize = 46;
 /// Buckets per block: more than slots, so that a bucket has 0.56 slots when all are taken.
 pub(super) const BUCKETS: usize = 82;
 
-/// Bits per tag.
 const TAG_BITS: usize = 8;
 
-/// Tags per word.
 pub(super) const TAGS_PER_WORD: usize = 64 / TAG_BITS;
 
 /// Words that hold a block's tags. The last two bytes hold none.
@@ -51,8 +49,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Returns the slots of a bucket, whose zero is this bit of the runs; `following` is the bits
-    /// from there on.
+    /// Returns the slots of a bucket with its zero at this bit; `following` is the runs from there.
     #[inline(always)]
     pub(super) fn at(bit: usize, bucket: usize, following: u64) -> Self {
         Self {
@@ -90,15 +87,13 @@ impl Run {
     }
 }
 
-/// Finds the slots of a bucket. Makes something up if the runs have too few buckets, as halves of
-/// different moments may.
+/// Finds the slots of a bucket; makes something up if the runs have too few buckets.
 #[inline]
 pub(super) fn run_of(bucket: usize, runs: u128) -> Run {
     let bit = select_zero(runs, bucket);
     Run::at(bit, bucket, runs.unbounded_shr(bit as u32) as u64)
 }
 
-/// Counts the taken slots.
 #[inline]
 pub(super) fn taken(runs: u128) -> usize {
     runs.count_ones() as usize

@@ -107,8 +107,7 @@ impl VectorQuotient {
         self.look_again(with, blocks[0], blocks[1], wanted.bucket, wanted.tag)
     }
 
-    /// Looks into both blocks. What it finds counts only if the number is zero, or else another
-    /// thread has changed a block.
+    /// Looks into both blocks. What it finds counts only if the number is zero.
     #[inline(always)]
     fn look(&self, with: impl Instructions, place: Place) -> ([bool; 2], u64) {
         let blocks = place.blocks.map(|block| &self.blocks[block]);
@@ -119,8 +118,7 @@ impl VectorQuotient {
         (found, change)
     }
 
-    /// Looks until no thread changes a block meanwhile. Takes the parts of a place, which are in
-    /// registers.
+    /// Looks until no block changes meanwhile. Takes a place's parts, which are in registers.
     #[cold]
     #[inline(never)]
     fn look_again(

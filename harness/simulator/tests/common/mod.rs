@@ -21,8 +21,7 @@ pub(crate) fn options(operations: u64) -> Options {
     }
 }
 
-/// Runs `operation` again and again on each core; it gets the words, the core and the number of the
-/// operation.
+/// Runs `operation` (of words, core and its number) again and again on each core.
 pub(crate) fn repeat(
     model: &Model,
     cores: usize,

@@ -54,7 +54,6 @@ pub struct Sweep<'a> {
     pub plan: &'a Plan,
     /// Keys of the fullest tables.
     pub keys: &'a KeySource,
-    /// The cores that threads are bound to.
     pub cores: &'a Cores,
     /// Rows of an earlier run that was interrupted: these measurements are not repeated.
     pub made: &'a [Row],
@@ -70,8 +69,7 @@ pub(in crate::run) struct Bench<'a> {
     drawn: Arc<[usize]>,
     /// Copies of these keys in their order, if there are any.
     pub(in crate::run) looked_up: Option<Keys>,
-    /// Filled tables that serve every measurement, by subject, if the workload does not change
-    /// them.
+    /// Filled tables for every measurement, by subject, if the workload does not change them.
     tables: HashMap<&'static str, Arc<Table>>,
     /// The latest throughput in the closed loop, in million operations per second, and its round, by
     /// subject and number of threads.
@@ -109,8 +107,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Fills the tables that all measurements share, and warms up workloads that do not warm up by
-    /// themselves.
+    /// Fills tables that measurements share, and warms up workloads that do not do so themselves.
     pub(in crate::run) fn ready(
         sweep: &Sweep<'a>,
         part: &Part,
@@ -191,8 +188,7 @@ impl<'a> Bench<'a> {
         hand_over(self.sweep.cores, [0, 1], 5)
     }
 
-    /// Returns the rate at which operations are due, of all threads together, in million per second;
-    /// 0 in the closed loop.
+    /// Returns the rate at which operations are due, in million per second; 0 in the closed loop.
     fn due_mops(&self, of: &Measurement) -> f64 {
         let saturation = self.saturation.get(&(of.subject.clone(), of.threads));
         of.offered * saturation.map_or(0.0, |&(_, mops)| mops)
@@ -284,7 +280,6 @@ impl<'a> Bench<'a> {
         Ok(Table { subject, refused })
     }
 
-    /// Returns the buckets of its tables.
     fn buckets(&self, workload: &Workload) -> usize {
         let load = self.sweep.experiment.full_load(workload);
         let slots = self.sweep.keys.residents() as f64 / load;

@@ -60,7 +60,6 @@ struct Part<'a> {
     thread: usize,
     threads: usize,
     random: SmallRng,
-    /// Number of keys refused so far.
     refused: u64,
 }
 
@@ -201,8 +200,7 @@ fn percent(percent: u8) -> usize {
     usize::from(percent) * Schedule::<Op>::LENGTH / 100
 }
 
-/// Returns the lookups of a schedule, so many per cent of it, of which `hit` per cent ask for a present
-/// key.
+/// Returns the lookups of a schedule, of which `hit` per cent ask for a present key.
 fn lookups(lookup: u8, hit: u8) -> [(Op, usize); 2] {
     let hits = usize::from(lookup) * usize::from(hit);
     [

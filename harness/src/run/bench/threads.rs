@@ -22,8 +22,7 @@ use crate::workload::phase::{Pace, Pools, Tally, Timer, Waiting, Watch, pools};
 const LOOK_FOR_STOP: Duration = Duration::from_millis(20);
 
 impl Bench<'_> {
-    /// Runs the workload on all threads. Returns what they did together, and how many keys were
-    /// refused beforehand.
+    /// Runs the workload on all threads. Returns what they did, and the keys refused beforehand.
     pub(super) fn run_threads(
         &self,
         table: &Table,

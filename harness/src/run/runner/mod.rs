@@ -17,13 +17,10 @@ use crate::run::bench::{Bench, Tables};
 use crate::run::order;
 use crate::run::plan::Measurement;
 
-/// A report of a run's progress.
 #[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// This measurement comes next.
     Next(&'a Measurement),
-    /// This was measured.
     Made(Row),
 }
 

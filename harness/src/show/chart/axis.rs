@@ -3,12 +3,10 @@
 use super::svg::{Anchor, Canvas, DARK, Frame, PALE, Stroke};
 use super::text::{TEXT_SIZE, TICK_SIZE, text_width, wrap_title};
 
-/// An axis of a panel.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
     pub(crate) name: String,
     pub(crate) scale: Scale,
-    /// Formats a value.
     pub(crate) label: fn(f64) -> String,
     /// Values that the axis includes, whatever was measured.
     pub(crate) includes: Vec<f64>,

@@ -24,7 +24,6 @@ const MARGIN: f64 = 4.0;
 /// Between panels, where numbers of the horizontal axis may stand out.
 const GAP: f64 = 11.0;
 
-/// A figure.
 #[derive(Clone, Debug)]
 pub struct Figure {
     pub(crate) title: String,
@@ -32,7 +31,6 @@ pub struct Figure {
     pub(crate) question: String,
     /// Paragraphs of the caption.
     pub(crate) caption: Vec<String>,
-    /// The panels, row by row.
     pub(crate) panels: Vec<Panel>,
     /// Width in inches.
     width: f64,
@@ -84,7 +82,6 @@ impl Figure {
         }
     }
 
-    /// Returns the names of all subjects, each once.
     pub(super) fn subjects(&self) -> Vec<&str> {
         let lines = self.panels.iter().flat_map(|panel| &panel.lines);
         distinct(lines.map(|line| &*line.subject))
@@ -151,7 +148,6 @@ impl Figure {
         Ok(())
     }
 
-    /// Renders the figure as the text of an SVG file.
     pub fn render(&self) -> String {
         let subjects = self.subjects();
         let styles = style::styles(&subjects);

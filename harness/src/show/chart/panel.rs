@@ -6,7 +6,6 @@ use super::style::COLOURS;
 use crate::results::statistics::distinct;
 use crate::results::summary::Summary;
 
-/// A panel of a figure.
 #[derive(Clone, Debug)]
 pub(crate) struct Panel {
     /// Name by which `plot --panels` knows it, such as that of a workload; several may share it.
@@ -23,7 +22,6 @@ pub(crate) struct Panel {
     pub(crate) in_rows: bool,
 }
 
-/// What is known of a subject.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) subject: String,
@@ -35,7 +33,6 @@ pub(crate) struct Line {
     pub(crate) dots: Vec<(f64, f64)>,
 }
 
-/// How the points of a line are drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Look {
     /// Joined, each with its interval as a bar.
@@ -49,7 +46,6 @@ pub(crate) enum Look {
     Named(Vec<String>),
 }
 
-/// A curve to compare with.
 #[derive(Clone, Debug)]
 pub(crate) struct Guide {
     pub(crate) name: &'static str,

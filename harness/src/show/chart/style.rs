@@ -47,7 +47,6 @@ const FIXED_STYLES: &str = "lock-free|segment-lock|global-lock|roofline|two-phas
     kcas-4|kcas-8|mutex-2|mutex-4|mutex-8|lock-free-copies|ours|ours-by-dcss|ours, epoch|\
     crate kcas|crate mwcas";
 
-/// How a subject is drawn, in every panel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Style {
     pub(super) colour: Colour,

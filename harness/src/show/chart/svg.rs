@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use maud::html;
 
-/// A colour of the screen: red, green and blue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Colour(pub(crate) u8, pub(crate) u8, pub(crate) u8);
 
@@ -31,7 +30,6 @@ impl Colour {
 /// A place, x growing to the right and y downwards.
 pub(super) type Place = (f64, f64);
 
-/// A rectangle: its left, top, right and bottom edge.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub(super) left: f64,
@@ -44,7 +42,6 @@ pub(super) struct Frame {
 #[derive(Clone, Copy)]
 pub(super) struct Stroke(pub(super) Colour, pub(super) f64, pub(super) bool);
 
-/// Which part of a text is at its place.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Anchor {
     Start,
@@ -90,7 +87,6 @@ impl Canvas {
         ));
     }
 
-    /// Draws a single measurement.
     pub(super) fn dot(&mut self, (x, y): Place, fill: Colour) {
         self.add(format_args!(
             "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"0.8\" fill=\"{}\" fill-opacity=\"0.5\"/>",
@@ -112,7 +108,6 @@ impl Canvas {
         self.write(place, size, anchor, text, "");
     }
 
-    /// Writes a line in bold letters.
     pub(super) fn title(&mut self, place: Place, size: f64, text: &str) {
         self.write(place, size, Anchor::Start, text, " font-weight=\"bold\"");
     }
@@ -140,8 +135,7 @@ impl Canvas {
         let _ = writeln!(self.0, "{element}");
     }
 
-    /// Returns the file, of this width and height. `title` and `description` are for those who
-    /// cannot see it.
+    /// Returns the file; `title` and `description` are for those who cannot see it.
     pub(super) fn file(self, (width, height): Place, title: &str, description: &str) -> String {
         // A page may hold many figures, each with names of its own.
         let name = description.bytes().chain(title.bytes());

@@ -108,8 +108,7 @@ pub(super) enum Update {
     LoadThenExchange,
 }
 
-/// How much longer an update of a random word takes when two threads do it instead of one, as a share
-/// of a hand-over.
+/// How much longer an update of a random word takes on two threads, as a share of a hand-over.
 pub(super) fn shared_updates(cores: &Cores, bytes: usize, update: Update) -> f64 {
     let table: Vec<AtomicU64> = (0..bytes / 8).map(|_| AtomicU64::new(0)).collect();
     let run = |me: usize, steps: usize| {

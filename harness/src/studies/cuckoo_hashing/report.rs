@@ -81,8 +81,7 @@ impl Presented for Vec<Row> {
         Some(Figure::new(title, caption(self, sidecar), panels, sidecar))
     }
 
-    /// Says where SmartCuckoo is faster than plain cuckoo hashing under each mix, and where it is
-    /// slower.
+    /// Says where SmartCuckoo is faster or slower than plain cuckoo hashing under each mix.
     fn findings(&self, _: Option<&Sidecar>, judge: &Judge) -> Findings {
         let results = Results::along((), self);
         let sentence = |mix: String| {
@@ -192,7 +191,6 @@ fn panels(results: Results<Row>) -> Option<Vec<Panel>> {
     ])
 }
 
-/// Says what the figure shows, and how it was measured.
 fn caption(rows: &[Row], sidecar: Option<&Sidecar>) -> Vec<String> {
     let first = &rows[0];
     let mut caption = vec![format!(

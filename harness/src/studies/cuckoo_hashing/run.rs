@@ -16,15 +16,12 @@ pub(super) struct CuckooHashingRun<'a, T> {
     mix: Mix,
     keys: &'a Keys,
     schedule: Schedule<Kind>,
-    /// Number of keys offered so far.
     offered: usize,
-    /// Keys that are in the table.
     inside: Vec<Key>,
     next_inside: usize,
     next_absent: usize,
     /// Number of keys that had been offered when the table first refused one.
     first_refusal: Option<usize>,
-    /// Wrong answers so far.
     wrong: u64,
 }
 

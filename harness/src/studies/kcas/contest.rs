@@ -19,7 +19,6 @@ use crate::run::crew::{Crew, Member};
 use crate::studies::subprocess::print;
 use crate::subjects::engines::{Change, ENGINES, EngineInfo, START};
 
-/// Which words the threads change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Workload {
     /// Each thread has its own words: the cost of an operation that meets no other.
@@ -30,8 +29,7 @@ pub(crate) enum Workload {
 
 /// Words of each thread where they are disjoint: 512 bytes.
 const OWN_WORDS: usize = 64;
-/// Unused words between those of one thread and the next, so that they share no cache line, nor a
-/// pair of lines.
+/// Unused words between those of threads, so that they share no line, nor a pair of lines.
 const GAP: usize = 16;
 /// Words of all threads where they are contended: two cache lines.
 const SHARED_WORDS: usize = 16;
@@ -59,7 +57,6 @@ impl Workload {
     }
 }
 
-/// What is added to the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Changes {
     /// One to each word. No word ever holds a value twice.
@@ -68,7 +65,6 @@ pub(super) enum Changes {
     Returning,
 }
 
-/// One engine under one workload.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Contest {
     pub(super) engine: String,

@@ -3,8 +3,7 @@
 use crate::show::sheet::markdown;
 use crate::subjects::engines::{Change, ENGINES, EngineInfo, MAX_ENTRIES};
 
-/// Counts the compare-and-swaps (and other read-modify-writes) of one uncontended operation on k
-/// words, for k = 1 … 8.
+/// Counts the exchanges of an uncontended operation on k words, for k = 1 … 8.
 pub(super) fn exchanges(entry: &EngineInfo) -> Vec<u64> {
     let count = |entries| {
         let engine = entry.build(entries, entries);

@@ -32,7 +32,6 @@ pub(super) struct Compared<'a> {
     pub(super) verdict: Verdict,
 }
 
-/// What may be said of the first subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Faster,

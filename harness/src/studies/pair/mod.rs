@@ -212,7 +212,6 @@ impl Record for Row {
     }
 }
 
-/// The turns of one process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::studies) struct One {
     /// Those that can do the work; the first one can.

@@ -89,12 +89,10 @@ impl Drop for Leaving<'_> {
     }
 }
 
-/// What all threads share.
 struct Arena<'a> {
     one: &'a One,
     contestants: Vec<Contestant<'a>>,
     keys: Keys,
-    /// Which keys are looked up.
     drawn: Arc<[usize]>,
     meeting: Meeting,
     is_over: AtomicBool,
@@ -212,8 +210,7 @@ fn deeper<T>(calls: usize, action: &mut dyn FnMut() -> T) -> T {
 }
 
 impl Arena<'_> {
-    /// Takes turns until the time is over, in an order drawn anew for each round. All threads draw the
-    /// same.
+    /// Takes turns until the time is over, in an order for each round that all threads draw.
     fn take_turns(&self, thread: usize) -> Vec<Turn> {
         let One { threads, work, .. } = *self.one;
         let random = &mut SmallRng::seed_from_u64(self.one.seed());
@@ -327,12 +324,10 @@ impl Arena<'_> {
         (0..count).flat_map(slice).collect()
     }
 
-    /// Returns how many batches a turn has.
     fn batches(&self) -> usize {
         (self.one.keys / BATCH_OF).clamp(1, BATCHES)
     }
 
-    /// Returns the rows of what the threads did.
     fn rows(&self, common: &Row, threads: &[Vec<Turn>]) -> Vec<Row> {
         let mut rows = Vec::new();
         for &workload in self.one.work.measures() {

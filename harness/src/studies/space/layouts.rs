@@ -141,8 +141,7 @@ impl Study for Layouts {
 }
 
 impl Layouts {
-    /// Fills tables until each refuses an insert; and one to the planned load factor, in which absent
-    /// keys are looked up.
+    /// Fills tables until each refuses; and one to the planned load, for lookups of absent keys.
     fn row<const SLOTS: usize, const BITS: usize>(&self) -> Result<Row> {
         let empty = || {
             let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
@@ -279,8 +278,7 @@ impl Presented for Vec<Row> {
         Some(Figure::new(title, vec![caption], vec![panel], sidecar))
     }
 
-    /// Says how often each layout is wrong and what it costs, beside a Bloom filter that is wrong
-    /// as often.
+    /// Says what each layout costs and how often it is wrong, beside a Bloom filter as good.
     fn findings(&self, _: Option<&Sidecar>, _: &Judge) -> Findings {
         let sentence = |row: &Row| {
             let bloom = -row.rate_theory.log2() * std::f64::consts::LOG2_E;

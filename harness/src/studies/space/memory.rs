@@ -162,8 +162,7 @@ impl Memory {
         })
     }
 
-    /// Counts the numbers below `end` for which `counted` returns true; each thread takes a part of
-    /// them.
+    /// Counts the numbers below `end` for which `counted` is true, on all threads.
     fn count(&self, end: u64, counted: impl Fn(u64) -> bool + Sync) -> u64 {
         let counted = &counted;
         thread::scope(|scope| {
@@ -284,8 +283,7 @@ impl Presented for Vec<Row> {
         Some(Sheet::of(lead, self, &columns, notes))
     }
 
-    /// Draws bits per key against load factor, and the false positive rate of fills without
-    /// refusals against bits per key.
+    /// Draws bits per key against load factor, and false positive rates against bits per key.
     fn figure(&self, sidecar: Option<&Sidecar>) -> Option<Figure> {
         let first = self.first()?;
         let mut subjects: Vec<&str> = self.iter().map(|row| &*row.subject).collect();
@@ -328,8 +326,7 @@ impl Presented for Vec<Row> {
         Some(Figure::new("Memory of a key", caption, panels, sidecar))
     }
 
-    /// Says what each structure takes and how often it is wrong at the highest load factor at which
-    /// it holds all keys.
+    /// Says what each structure takes, and how wrong it is, at the highest load that it holds.
     fn findings(&self, _: Option<&Sidecar>, _: &Judge) -> Findings {
         let of_subjects = self.chunk_by(|a, b| a.subject == b.subject);
         let fullest = of_subjects.filter_map(|rows| {

@@ -9,7 +9,6 @@ use subject::{SLOTS_PER_BUCKET, Subject};
 
 use crate::subjects::{Fastbloom, GlobalLock, Growing, LockFree};
 
-/// The claims about one structure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Structure {
     /// The name that `harness list` shows.

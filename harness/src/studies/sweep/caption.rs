@@ -16,7 +16,6 @@ pub(super) const SIMULATED: &str = "Simulated: predicted by a model of the machi
 pub(super) const DUE: &str = "Rates that are due are shares of each subject's own throughput in the closed loop of the same round, with as many \
      threads, every operation timed.";
 
-/// What a figure shows of its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum View {
     Throughput,
@@ -28,7 +27,6 @@ pub(super) enum View {
     OverControl,
 }
 
-/// Returns the lines under the panels.
 pub(super) fn caption(results: &Results, shown: View, sidecar: Option<&Sidecar>) -> Vec<String> {
     let mut lines = vec![how(results, shown, sidecar)];
     lines.extend(remarks(results).map(str::to_owned));

@@ -13,8 +13,7 @@ use crate::show::units::{duration, rounded};
 use crate::wording::counted;
 use crate::workload::latency::percent;
 
-/// Draws latencies where operations were timed one by one, ratios where there is a control, and
-/// throughput otherwise.
+/// Draws latencies where there are any, ratios where there is a control, or else throughput.
 pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>) -> Figure {
     let results = Results::of(rows);
     let shown = if results.timed() {

@@ -16,7 +16,6 @@ use crate::subjects::{AblationControl, BOUNDS};
 use crate::wording::{counted, noun};
 use crate::workload::latency::percent;
 
-/// Returns what the rows say.
 pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>, judge: &Judge) -> Findings {
     let results = &Results::of(rows);
     let title = |case: &Case| panel_title(results, case, sidecar);
@@ -95,8 +94,7 @@ fn is_comparable(results: &Results, case: &Case, place: f64, first: &str, other:
     control.is_none_or(|ratio| ratio.median >= CONTROL_HOLDS)
 }
 
-/// Compares the throughput of the first subject with that of each other one, bounds excepted.
-/// `title` names a case.
+/// Compares the first subject with each other one, bounds excepted. `title` names a case.
 fn of_throughput(
     results: &Results,
     judge: &Judge,
@@ -238,7 +236,7 @@ pub(super) fn overload_warning(rows: &[Row]) -> Option<String> {
 }
 
 /// Our filter, the subject of the paper's ratio.
-pub(super) const OURS: &str = "lock-free";
+const OURS: &str = "lock-free";
 /// The baseline the paper compares with.
 const FINE_GRAINED: &str = "segment-lock";
 /// The strongest lock that we know.
@@ -302,8 +300,7 @@ fn is_lookup(case: &Case) -> bool {
     case.workload.starts_with("lookup")
 }
 
-/// Names the workload, with its share of hits if its label does not say it, and its load factor if
-/// that is one.
+/// Names the workload, with its share of hits and its load factor where they tell something.
 pub(super) fn named(case: &Case) -> String {
     let workload = match case.value(Axis::Hit) {
         Some(hit) if case.workload == "lookup" => format!("lookup, {hit} % hits"),

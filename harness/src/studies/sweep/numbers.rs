@@ -2,7 +2,7 @@
 //! the CSV file that the first one names:
 //!
 //! ```text
-//! <!-- numbers: paper-figures/quick.csv over word-lock at 1, 2 threads -->
+//! <!-- numbers: paper-figures/pair.csv table -->
 //! … the table …
 //! <!-- end of numbers -->
 //! ```
@@ -10,8 +10,6 @@
 //! Paths are relative to the page; intervals and marks are those of all tables. After the file stands
 //! one of these:
 //!
-//! - `over RIVAL, RIVAL at 1, 2 threads`: a column of ratios for each rival at each of these numbers of
-//!   threads. With `of SUBJECT` before it, they are those of another subject than ours.
 //! - `said`: the sentences that the results page has of results of any kind.
 //! - `predicted by FILE.csv`: how far the predictions in that file are from what was measured.
 //! - `table`: the table that the results page has.
@@ -21,21 +19,17 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::findings::{OURS, named};
 use super::variants;
 use crate::results::file;
-use crate::results::statistics::Results;
-use crate::results::verdict::{Judge, Marks};
+use crate::results::verdict::Judge;
 use crate::show::files;
 use crate::show::outputs::Outputs;
 use crate::show::sheet::Sheet;
 use crate::studies::kinds::read_any;
-use crate::wording::counted;
 
 const BEGIN: &str = "<!-- numbers: ";
 const END: &str = "<!-- end of numbers -->";
 
-/// Writes the numbers of a page anew.
 pub fn renew(page: &Path) -> Result<()> {
     let (old, new) = old_and_new(page)?;
     if old != new {
@@ -44,7 +38,6 @@ pub fn renew(page: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the numbers of a page are those of the results.
 pub fn check(page: &Path) -> Result<()> {
     let (old, new) = old_and_new(page)?;
     let differs = (old.lines().zip(new.lines())).find(|(old, new)| old != new);
@@ -105,52 +98,12 @@ fn numbers(mark: &str, judge: &Judge, directory: &Path) -> Result<String> {
         let lines = findings.sentences.iter().map(|line| format!("- {line}"));
         return Ok(lines.collect::<Vec<_>>().join("\n"));
     }
-    let rows = file::read(&csv)?;
-    if let Some(predictions) = what.strip_prefix("predicted by ") {
-        let predicted = file::read(&directory.join(predictions))?;
-        let sheet = variants::predictions(&predicted, &rows).with_context(lacks)?;
-        return Ok(sheet.notes.join(" "));
-    }
-    let (what, threads) = (what.strip_suffix(" threads"))
-        .and_then(|what| what.rsplit_once(" at "))
-        .context("it names no numbers of threads")?;
-    let (of, rivals) = what.split_once("over ").context("it names no rival")?;
-    let subject = of.strip_prefix("of ").map_or(OURS, str::trim_end);
-    let sheet = ratios(&Results::of(&rows), (subject, rivals), threads, judge)?;
-    ensure!(!sheet.lines.is_empty(), lacks());
-    Ok(markdown(&sheet))
-}
-
-/// A column for each rival at each number of threads.
-fn ratios(
-    results: &Results,
-    (subject, rivals): (&str, &str),
-    threads: &str,
-    judge: &Judge,
-) -> Result<Sheet> {
-    let number = |text: &str| text.parse().with_context(|| format!("\"{text}\""));
-    let threads: Vec<usize> = threads.split(", ").map(number).collect::<Result<_>>()?;
-    let columns = |rival| threads.iter().map(move |&threads| (rival, threads));
-    let columns: Vec<_> = rivals.split(", ").flat_map(columns).collect();
-    let header = columns
-        .iter()
-        .map(|&(rival, threads)| format!("over {rival}, {}", counted(threads, "thread")));
-    let (mut lines, mut marks) = (Vec::new(), Marks::default());
-    for case in results.cases() {
-        let found: Vec<_> = (columns.iter())
-            .map(|&(rival, threads)| results.comparison(&case, threads as f64, subject, rival))
-            .collect();
-        if found.iter().any(Option::is_some) {
-            let cells = found.into_iter().map(|of| marks.ratio(judge, of));
-            lines.push([named(&case)].into_iter().chain(cells).collect());
-        }
-    }
-    Ok(Sheet {
-        lead: String::new(),
-        header: [subject.to_owned()].into_iter().chain(header).collect(),
-        lines,
-        notes: marks.explained().chain(results.left_out()).collect(),
-    })
+    let predictions = what.strip_prefix("predicted by ");
+    let predictions =
+        predictions.context("it is none of `said`, `table` and `predicted by FILE.csv`")?;
+    let predicted = file::read(&directory.join(predictions))?;
+    let sheet = variants::predictions(&predicted, &file::read(&csv)?).with_context(lacks)?;
+    Ok(sheet.notes.join(" "))
 }
 
 /// A table without padding, so that a change of one number changes one line, and its notes.
@@ -179,12 +132,12 @@ mod tests {
             format!("{error:#}")
         };
         for (mark, error) in [
-            ("nowhere.csv over word-lock at 1 threads", "nowhere.csv"),
+            ("nowhere.csv table", "nowhere.csv"),
             ("quick.csv", "it names no CSV file"),
-            ("quick.csv word-lock at 1 threads", "it names no rival"),
-            ("quick.csv over word-lock", "it names no numbers of threads"),
-            ("quick.csv over word-lock at many threads", "\"many\""),
-            ("quick.csv over word-lock at 64 threads", "no such results"),
+            (
+                "quick.csv tables",
+                "it is none of `said`, `table` and `predicted by FILE.csv`",
+            ),
             ("quick.csv said", "no such results"),
             ("quick.csv predicted by quick.csv", "no such results"),
         ] {
@@ -194,9 +147,7 @@ mod tests {
                 "{message}"
             );
         }
-        let open = renewed(&format!(
-            "{BEGIN}quick.csv over word-lock at 1 threads -->\n"
-        ));
+        let open = renewed(&format!("{BEGIN}quick.csv table -->\n"));
         assert!(open.contains("is missing"), "{open}");
     }
 }

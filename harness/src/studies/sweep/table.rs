@@ -29,8 +29,7 @@ pub(super) fn summary(rows: &[Row], sidecar: Option<&Sidecar>, judge: &Judge) ->
     sheet
 }
 
-/// Shows throughputs by the number of frozen threads. No ratios: those over a subject that stopped
-/// mean nothing.
+/// Shows throughputs by frozen threads: ratios over a subject that stopped mean nothing.
 fn throughputs(results: &Results) -> Sheet {
     let lead = "Throughput of the threads that are not frozen, in million operations per second.";
     let subjects = results.subjects();
@@ -165,8 +164,7 @@ fn located<C: AsRef<str>>(
     }
 }
 
-/// Returns the axes that a table has columns for: load factor and threads, and those that differ
-/// between its lines.
+/// Returns the axes with a column: load factor, threads, and what differs between lines.
 fn shown(results: &Results) -> Vec<Axis> {
     let differs = |axis: Axis| {
         let mut places = results.all().iter().map(|row| axis.place(row));
@@ -258,8 +256,7 @@ fn notes(results: &Results, judge: &Judge, marks: &Marks, others: &[&str]) -> Ve
     notes
 }
 
-/// Returns one line for each subject and case in which inserts were refused: such a throughput
-/// comes from doing less.
+/// Says where inserts were refused: such a throughput comes from doing less.
 fn refusals(results: &Results) -> Vec<String> {
     let mut lines = Vec::new();
     for case in results.cases() {

@@ -119,8 +119,7 @@ pub(super) fn alike(measured: &[Row]) -> Vec<Row> {
     measured.iter().filter(may_be).cloned().collect()
 }
 
-/// Returns what was predicted over what was measured, with a summary of the errors; `None` if nothing was
-/// both.
+/// Returns what was predicted over what was measured; `None` if nothing was both.
 pub(super) fn predictions(predicted: &[Row], measured: &[Row]) -> Option<Sheet> {
     let mut rows = alike(measured);
     let left_out = measured.len() - rows.len();

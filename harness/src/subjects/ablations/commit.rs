@@ -7,7 +7,6 @@ use subject::layout::Layout;
 
 use super::words::Words;
 
-/// A way to carry out an eviction path.
 pub trait Commit: 'static {
     /// Carries out an eviction path to make room for a fingerprint. Returns true if the fingerprint
     /// is in; otherwise the insert starts again, because a bucket has changed, or because this way

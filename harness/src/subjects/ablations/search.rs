@@ -12,8 +12,7 @@ use crate::subjects::locks::victim_cuckoo::MAX_KICKS;
 
 /// A way to search. It only reads.
 pub trait Search: 'static {
-    /// Returns an eviction path from one of the two buckets of a location, if it finds one. `read`
-    /// returns a bucket's word.
+    /// Returns an eviction path from one of a location's buckets, if it finds one.
     fn search(
         geometry: &Geometry,
         location: Location,
@@ -102,8 +101,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the lengths of the paths for many keys, in a table in which one bucket of eight has an
-    /// empty slot.
+    /// Returns the lengths of paths for many keys, where one bucket of eight has an empty slot.
     fn lengths<S: Search>() -> Vec<usize> {
         let mut random = SmallRng::seed_from_u64(1);
         let mut bucket = |_| {

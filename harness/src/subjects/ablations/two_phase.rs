@@ -29,7 +29,6 @@
 
 use super::{Ablation, BreadthFirst, HopByHop, Reused, TwoRounds, Variant};
 
-/// A cuckoo filter with the published protocol.
 pub type TwoPhase = Ablation<TwoRounds, HopByHop, BreadthFirst, Reused, false>;
 
 impl Variant for TwoPhase {

@@ -9,7 +9,6 @@ use super::{
 
 const AS_THE_CONTROL: &str = "linearizable; lock-free inserts and removes; lookups never write";
 
-/// All decisions as in our filter.
 pub type AblationControl = Ablation;
 
 impl Variant for AblationControl {
@@ -19,8 +18,7 @@ impl Variant for AblationControl {
     const GUARANTEES: &'static str = AS_THE_CONTROL;
 }
 
-/// The published lookup, with eviction paths carried out atomically. It misses keys as `two-phase`
-/// does.
+/// The published lookup, with paths carried out atomically. It misses keys as `two-phase` does.
 pub type AblationTwoPhaseLookup = Ablation<TwoRounds>;
 
 impl Variant for AblationTwoPhaseLookup {
@@ -45,7 +43,6 @@ impl Variant for AblationOneRound {
     const OPERATIONS: Operations = Operations::INSERT;
 }
 
-/// Eviction paths carried out one hop at a time, as published.
 pub type AblationHopByHop = Ablation<Timestamps, HopByHop>;
 
 impl Variant for AblationHopByHop {
@@ -56,7 +53,6 @@ impl Variant for AblationHopByHop {
          lookups never write";
 }
 
-/// Eviction paths found by random walks, which are cut to the length of a K-CAS.
 pub type AblationRandomWalk = Ablation<Timestamps, WholeChain, RandomWalk>;
 
 impl Variant for AblationRandomWalk {
@@ -65,7 +61,6 @@ impl Variant for AblationRandomWalk {
     const GUARANTEES: &'static str = AS_THE_CONTROL;
 }
 
-/// Descriptors on the heap.
 pub type AblationEpoch = Ablation<Timestamps, WholeChain, BreadthFirst, kcas_epoch::WordArray>;
 
 impl Variant for AblationEpoch {
@@ -76,7 +71,6 @@ impl Variant for AblationEpoch {
          unbounded while a thread stops inside an operation";
 }
 
-/// Readers that help.
 pub type AblationHelpingReaders = Ablation<Timestamps, WholeChain, BreadthFirst, HelpingReaders>;
 
 impl Variant for AblationHelpingReaders {
@@ -87,7 +81,6 @@ impl Variant for AblationHelpingReaders {
         "linearizable; lock-free; lookups write where they meet an operation";
 }
 
-/// K-CAS as published by Harris, Fraser and Pratt.
 pub type AblationDcss = Ablation<Timestamps, WholeChain, BreadthFirst, OwnersByDcss>;
 
 impl Variant for AblationDcss {
@@ -97,7 +90,6 @@ impl Variant for AblationDcss {
     const GUARANTEES: &'static str = AS_THE_CONTROL;
 }
 
-/// No count of the keys.
 pub type AblationUncounted = Ablation<Timestamps, WholeChain, BreadthFirst, Reused, false>;
 
 impl Variant for AblationUncounted {

@@ -3,14 +3,12 @@
 
 use kcas::{Entry, Error, OutOfMemory, WordArray};
 
-/// Words that can be compared and swapped several at a time.
 pub trait Words: Sized + Send + Sync + 'static {
     fn try_new(len: usize) -> Result<Self, OutOfMemory>;
 
     fn load(&self, index: usize) -> u64;
 
-    /// Returns the value of a word, or a number of at least 2^63 if an operation is in progress on
-    /// it.
+    /// Returns the value of a word; at least 2^63 if an operation is in progress on it.
     fn load_raw(&self, index: usize) -> u64;
 
     /// Replaces a word if it holds `current`. Returns whether it did.

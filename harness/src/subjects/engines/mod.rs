@@ -21,11 +21,9 @@ pub use ours::Ours;
 /// Maximum number of threads that may use the words of one engine.
 pub const MAX_THREADS: usize = 256;
 
-/// Maximum number of entries of one operation.
 pub const MAX_ENTRIES: usize = WordArray::MAX_ENTRIES;
 
-/// Initial value of every word: far from 0, so that it can also be reduced, and narrow enough for
-/// every engine.
+/// Initial value: far from 0, as words are also reduced, and narrow enough for every engine.
 pub const START: u64 = 1 << 32;
 
 /// One entry of an operation: add `by` to the word at `index`.
@@ -51,15 +49,12 @@ pub trait Words: Send + Sync + Sized + 'static {
     /// Creates `len` words, each holding [`START`].
     fn new(len: usize) -> Result<Self>;
 
-    /// Gives the current thread access.
     fn session(&self) -> Self::Session<'_>;
 
-    /// Returns the value of a word while no operation is under way; `None` if an operation left
-    /// something else behind.
+    /// Returns a word's value between operations; `None` if one left something else behind.
     fn value(&self, index: usize) -> Option<u64>;
 }
 
-/// See [`Words::Session`].
 pub trait Session {
     /// Reads the words, which have ascending indices, and makes all the changes at one moment.
     /// Returns `false`, without effect, if another thread changed a word meanwhile.
@@ -75,16 +70,13 @@ pub trait Engine: Send + Sync {
     /// Makes one uncontended operation.
     fn change(&self, changes: &[Change]);
 
-    /// Returns the value of a word while no operation is under way; `None` if an operation left
-    /// something else behind.
+    /// Returns a word's value between operations; `None` if one left something else behind.
     fn value(&self, index: usize) -> Option<u64>;
 }
 
-/// What one thread did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub operations: u64,
-    /// Attempts made for them.
     pub attempts: u64,
 }
 
@@ -118,14 +110,10 @@ impl<W: Words> Engine for W {
     }
 }
 
-/// An engine, by its name.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineInfo {
-    /// Name used in CSV files and figures.
     pub name: &'static str,
-    /// One-line description.
     pub description: &'static str,
-    /// One line on what its users may rely on.
     pub guarantees: &'static str,
     /// Whether its accesses to shared memory are [steps](kcas::steps), and so can be counted.
     pub counted: bool,
@@ -139,8 +127,7 @@ impl EngineInfo {
         self.guarantees.starts_with("linearizable")
     }
 
-    /// Creates `len` words, each holding [`START`], for operations of `entries` entries, from 1 to
-    /// [`MAX_ENTRIES`].
+    /// Creates `len` words that hold [`START`], for operations of up to [`MAX_ENTRIES`] entries.
     pub fn build(&self, len: usize, entries: usize) -> Box<dyn Engine> {
         assert!(
             (1..=MAX_ENTRIES).contains(&entries),

@@ -35,7 +35,6 @@ pub(super) const EPOCH: EngineInfo = EngineInfo {
     build: |len, _| boxed::<Ours<kcas_epoch::WordArray>>(len),
 };
 
-/// Words that are changed by K-CAS.
 pub struct Ours<W>(W);
 
 impl<W: subjects::Words> Words for Ours<W> {

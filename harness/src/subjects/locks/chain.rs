@@ -11,8 +11,7 @@ use subject::layout::{Geometry, Layout};
 pub(in crate::subjects) const INSERTED: u64 = 1;
 pub(in crate::subjects) const REMOVED: u64 = INSERTED.wrapping_neg();
 
-/// Runs an action on one key and counts the key if it succeeds, each thread in a counter of its
-/// own, as in our filter.
+/// Runs an action on one key, and counts the key if it succeeds, as our filter does.
 #[inline]
 pub(super) fn counted(length: &Length, change: u64, action: impl FnOnce() -> bool) -> bool {
     with_id(|id| {

@@ -190,8 +190,7 @@ impl Version {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Returns zero if the stripe was free at `version` and was not taken before the words had been
-    /// read.
+    /// Returns zero if the stripe was free at `version` and not taken before the words were read.
     #[inline]
     fn change_since(&self, version: u64) -> u64 {
         // Pairs with the fence in `try_take`.

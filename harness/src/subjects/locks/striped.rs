@@ -113,8 +113,7 @@ impl<L: Lookup> Subject for Striped<L> {
 }
 
 impl<L: Lookup> Striped<L> {
-    /// Finds a copy of a fingerprint, and passes its bucket and slot to `then` while the bucket's
-    /// stripe is held.
+    /// Finds a fingerprint, and calls `then` with its place while the bucket's stripe is held.
     #[inline]
     pub(super) fn find<R>(
         &self,

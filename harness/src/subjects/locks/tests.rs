@@ -17,8 +17,7 @@ fn keys<L: Lookup>(filter: &Striped<L>, buckets: [usize; 2]) -> impl Iterator<It
     })
 }
 
-/// While an insert reads one bucket after the other, the empty slot is always in the one that
-/// it does not read.
+/// The empty slot is always in the bucket that the insert does not read.
 #[test]
 fn an_insert_is_not_refused_while_a_slot_is_empty_throughout() {
     let filter = Rc::new(<SegmentLock>::with_buckets(2).unwrap());

@@ -29,8 +29,7 @@ pub(crate) const MAX_KICKS: usize = 500;
 pub struct VictimCuckoo {
     /// Accesses are relaxed: the lock orders them.
     table: Table,
-    /// The fingerprint in hand when an insert gave up, with one of its buckets. While there is one,
-    /// the filter is full.
+    /// The fingerprint that an insert gave up, with a bucket of its: then the filter is full.
     victim: Option<(u64, usize)>,
     random: SmallRng,
 }
@@ -43,7 +42,6 @@ pub type GlobalLock = OneLock<Mutex<VictimCuckoo>>;
 /// need, once to lock and once to unlock.
 pub type RwLock = OneLock<Shared>;
 
-/// The lock of [`RwLock`].
 #[derive(Debug)]
 pub struct Shared(sync::RwLock<VictimCuckoo>);
 

@@ -53,16 +53,13 @@ pub trait Measured: Calls {
     fn memory_bytes(&self) -> usize;
 }
 
-/// What a thread does.
 #[derive(Debug)]
 pub enum Phase {
     /// Inserts every key of a range once.
     Insert(Range<usize>),
     /// Removes every key of a range once; all were inserted before.
     Remove(Range<usize>),
-    /// Only looks keys up.
     Lookup(Lookups),
-    /// Several kinds of operation.
     Scheduled(Box<Scheduled>),
 }
 

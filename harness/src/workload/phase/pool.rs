@@ -29,8 +29,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Creates a ring of these keys, of which the first `live` must be in the filter. There are
-    /// fewer than 2^32.
+    /// Creates a ring of fewer than 2^32 keys, of which the first `live` are in the filter.
     pub fn new(keys: Vec<usize>, live: usize) -> Self {
         Self {
             keys,
@@ -80,8 +79,7 @@ impl Pool {
         (live < self.keys.len()).then(|| self.at(oldest + live))
     }
 
-    /// Records that the [next](Self::next_in) key was inserted. If it was refused, do not call
-    /// this; it stays next in line.
+    /// Records that the [next](Self::next_in) key was inserted; a refused one stays next in line.
     #[inline]
     pub(super) fn accept(&self) {
         let (oldest, live) = self.held();

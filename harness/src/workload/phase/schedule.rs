@@ -30,8 +30,7 @@ impl<T: Copy> Schedule<T> {
         Self { kinds, next: 0 }
     }
 
-    /// Returns the places of the next operations in the schedule: `length` of them, or fewer at its
-    /// end.
+    /// Returns the places of the next `length` operations, or of fewer at the schedule's end.
     pub(crate) fn next_batch(&mut self, length: usize) -> Range<usize> {
         let start = self.next;
         let end = self.kinds.len().min(start + length);

@@ -10,7 +10,6 @@ use super::{Cycle, Pools, Tally, after};
 use crate::workload::keys::KeyList;
 use crate::workload::latency::Kind;
 
-/// A kind of operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
     /// Looks up a key that stays in the filter; an absent one, while there is none.
@@ -59,8 +58,7 @@ pub struct Scheduled {
     pub(crate) pools: (Pools, usize),
     /// Number of keys in the window at first, and after every slide.
     pub(crate) size: usize,
-    /// For each lookup in a window, whose key it asks for, and its age: how many keys that thread has
-    /// inserted after it.
+    /// For each lookup in a window, whose key, and how many that thread has inserted after it.
     pub(crate) ages: Vec<(usize, usize)>,
     pub(crate) next_age: usize,
     /// The keys that were removed, and refused when they were to be inserted again.
@@ -68,8 +66,7 @@ pub struct Scheduled {
 }
 
 impl Scheduled {
-    /// Creates a phase with each operation as often as its count, in [`Schedule::LENGTH`], and the
-    /// last in all other places.
+    /// Creates a phase with each operation as often as its count, and the last in all other places.
     pub(crate) fn new(counts: &[(Op, usize)], last: Op, random: &mut SmallRng) -> Self {
         let mut schedule = Schedule::shuffled(counts, last, random);
         if last == Op::Remove {

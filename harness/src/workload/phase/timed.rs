@@ -13,7 +13,6 @@ use crate::workload::clock::Clock;
 use crate::workload::keys::KeyList;
 use crate::workload::latency::{CHAIN, Kind, Timings};
 
-/// Times the operations of one thread.
 #[derive(Debug)]
 pub struct Timer {
     clock: Clock,
@@ -23,15 +22,13 @@ pub struct Timer {
     pub(crate) timings: Timings,
 }
 
-/// When operations start.
 #[derive(Debug)]
 pub(crate) enum Pace {
     /// When the last one is done.
     Closed,
     /// When they are due, from which moment they are timed.
     Open(Arrivals, Waiting),
-    /// When the answer of the last one is known. Chains of [`CHAIN`] are timed, if the phase is of
-    /// lookups alone.
+    /// When the last answer is known: chains of [`CHAIN`] are timed, of lookups alone.
     Chained,
 }
 
@@ -107,7 +104,6 @@ trait Work {
     fn perform(&mut self) -> u64;
 }
 
-/// Those of a phase.
 struct OnSubject<'a, S, L> {
     subject: &'a S,
     keys: &'a L,
@@ -232,8 +228,7 @@ mod tests {
         Arrivals::new(per_second, &mut SmallRng::seed_from_u64(1))
     }
 
-    /// Runs the open loop for one second of its own clock, with operations that take the given
-    /// time.
+    /// Runs the open loop for a second of its own clock, with operations that take so long.
     fn in_the_open_loop(per_second: f64, takes: impl Fn(u64) -> u64) -> (u64, Timings) {
         let time = Cell::new(0);
         let pass = |ns| time.replace(time.get() + ns);

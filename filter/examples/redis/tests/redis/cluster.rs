@@ -11,7 +11,6 @@ use redis::cluster::{ClusterClient, ClusterConnection};
 
 use crate::server::{Server, ask, until};
 
-// The recipe of README.md.
 /// A set of any size: a filter is one key on one node, so there are many, and an item's hash says
 /// which has it.
 struct Sharded {
@@ -30,7 +29,6 @@ impl Sharded {
             .query(&mut self.cluster)
     }
 }
-// The end of the recipe.
 
 /// Stops the client when it is dropped, even by a panic.
 struct Stop<'a>(&'a AtomicBool);

@@ -3,9 +3,7 @@
 pub(crate) mod flawed;
 mod rows;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use anyhow::anyhow;
+use std::sync::atomic::AtomicBool;
 
 use super::*;
 use crate::experiment::Experiment;
@@ -51,14 +49,13 @@ fn keys() -> KeySource {
     KeySource::generated(1_000, 1)
 }
 
-/// Runs with nothing to stop it except the observer, which gets each new row, and the flag.
-fn observe(
+/// Goes on after `made`; returns the rows that are new.
+fn rows(
     experiment: &Experiment,
     registry: &Registry,
     (keys, made): (&KeySource, &[Row]),
-    observer: &mut dyn FnMut(Row, &AtomicBool) -> Result<()>,
-) -> Result<()> {
-    let (cores, stop) = (&Cores::detect(), AtomicBool::new(false));
+) -> Result<Vec<Row>> {
+    let cores = &Cores::detect();
     let sweep = Sweep {
         experiment,
         registry,
@@ -67,21 +64,11 @@ fn observe(
         cores,
         made,
     };
-    run(&sweep, &stop, &mut |event| match event {
-        Event::Next(_) => Ok(()),
-        Event::Made(row) => observer(row, &stop),
-    })
-}
-
-/// Goes on after `made`; returns the rows that are new.
-fn rows(
-    experiment: &Experiment,
-    registry: &Registry,
-    from: (&KeySource, &[Row]),
-) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    observe(experiment, registry, from, &mut |row, _| {
-        rows.push(row);
+    run(&sweep, &AtomicBool::new(false), &mut |event| {
+        if let Event::Made(row) = event {
+            rows.push(row);
+        }
         Ok(())
     })?;
     Ok(rows)
@@ -94,36 +81,4 @@ fn standard_rows(experiment: &Experiment) -> Vec<Row> {
 fn name(row: &Row) -> (String, String, usize, usize) {
     let (subject, workload) = (row.subject.clone(), row.workload.clone());
     (subject, workload, row.threads, row.round)
-}
-
-#[test]
-fn a_stop_or_an_error_of_the_observer_ends_the_run() {
-    let experiment = experiment(&["global-lock", "segment-lock"], &WORKLOADS);
-    let (registry, keys) = (Registry::standard(), keys());
-    let mut made = 0;
-    let stopped = observe(&experiment, &registry, (&keys, &[]), &mut |_, stop| {
-        made += 1;
-        stop.store(made == 3, Ordering::Relaxed);
-        Ok(())
-    });
-    assert!(
-        stopped.is_ok() && made == 3,
-        "the rows made so far are kept"
-    );
-    let failed = observe(&experiment, &registry, (&keys, &[]), &mut |_, _| {
-        Err(anyhow!("the disk is full"))
-    });
-    assert_eq!(failed.unwrap_err().to_string(), "the disk is full");
-}
-
-#[test]
-fn resume_skips_completed_measurements() {
-    let experiment = experiment(&["global-lock", "segment-lock"], &[MIX, "insert"]);
-    let all = standard_rows(&experiment);
-    for kept in [0, 3, all.len() - 1, all.len()] {
-        let (made, registry) = (&all[..kept], Registry::standard());
-        let new = rows(&experiment, &registry, (&keys(), made)).unwrap();
-        let names = |rows: &[Row]| -> Vec<_> { rows.iter().map(name).collect() };
-        assert_eq!(names(&[made, &new].concat()), names(&all));
-    }
 }

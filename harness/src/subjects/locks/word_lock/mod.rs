@@ -55,7 +55,6 @@ use super::chain::{INSERTED, REMOVED, counted, find_chain};
 /// Set in a bucket's word while an eviction path holds the bucket.
 const LOCK: u64 = 1 << 63;
 
-/// A cuckoo filter with a lock in every bucket's word.
 #[derive(Debug)]
 pub struct WordLock {
     table: Table,
@@ -103,8 +102,7 @@ impl WordLock {
         self.evict(location)
     }
 
-    /// Inserts into two buckets that are full or locked; returns `false` if no eviction path makes
-    /// room.
+    /// Inserts into two full or locked buckets; returns `false` if no path makes room.
     #[cold]
     fn evict(&self, location: Location) -> bool {
         let Location { first, second, .. } = location;

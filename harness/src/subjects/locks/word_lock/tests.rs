@@ -57,8 +57,7 @@ mod while_a_chain_moves {
 
     const BUCKETS: usize = 64;
 
-    /// Returns a filter with a new key, and the path of at least three buckets that makes room
-    /// for it.
+    /// Returns a filter, a new key, and the path of three buckets or more that makes room for it.
     fn with_a_long_chain() -> (WordLock, u64, Chain) {
         let filter = WordLock::with_buckets(BUCKETS).unwrap();
         for key in 0_u64.. {
@@ -74,8 +73,7 @@ mod while_a_chain_moves {
         unreachable!("there are more keys than slots")
     }
 
-    /// Each key is looked up before every step of an insert; the new one is found only after
-    /// its path.
+    /// Each key is looked up before every step of an insert; the new one is found after its path.
     #[test]
     fn no_key_is_missed_at_any_step_of_a_chain() {
         let (filter, new, chain) = with_a_long_chain();
@@ -129,8 +127,7 @@ mod while_a_chain_moves {
         }
     }
 
-    /// A path whose root has changed, and the fingerprint that its second bucket would have
-    /// given to its third.
+    /// A path whose root has changed, and the fingerprint between its second and third bucket.
     fn failing_chain() -> (WordLock, Chain, Location) {
         let (filter, _, mut chain) = with_a_long_chain();
         chain[0].word = Layout::advance(chain[0].word);
