@@ -59,6 +59,7 @@ mod caches;
 mod coherence;
 mod door;
 mod model;
+mod names;
 mod regions;
 mod scheduler;
 
@@ -69,6 +70,7 @@ use kcas::simulation::{self, Named};
 
 pub use door::{Body, Core};
 pub use model::{Alone, HandOver, Level, MOST_CORES, Model, Overlap, Waiting};
+pub use names::Contended;
 
 use coherence::Time;
 use door::Door;
@@ -96,6 +98,9 @@ pub struct Counts {
     pub stores: u64,
     /// Exchanges, whether they succeeded or not.
     pub exchanges: u64,
+    pub failed: u64,
+    /// Time of pauses and yields, in ps.
+    pub paused: u64,
     /// How often a core went to sleep.
     pub parked: u64,
     /// System calls of a core that wanted to sleep, and of those that woke nobody.
@@ -120,6 +125,15 @@ pub struct Report {
     pub counts: Counts,
     /// Accesses of the whole run, those of its earlier parts included: what was simulated.
     pub accesses: u64,
+    /// Hand-overs of lines between cores.
+    pub transfers: u64,
+    /// Time for which cores waited for others that were to get a line first, of all cores together,
+    /// in ns.
+    pub waiting: f64,
+    /// Time that hand-overs took, whether a core waited for them or not, in ns.
+    pub moving: f64,
+    /// The ten lines for which cores waited longest, the longest first.
+    pub contended: Vec<Contended>,
 }
 
 /// Runs bodies on the cores of a machine, one on each. `prepare` builds what they share, on the machine but at no cost, and
@@ -162,13 +176,7 @@ pub fn run(
             door.run(bodies, &ids.0),
             "simulated threads wait for each other for ever"
         );
-        let (part, duration) = door.with(|scheduler| scheduler.result());
-        Ok(Report {
-            operations: part.operations,
-            seconds: duration as f64 / 1e12,
-            counts: part.counts,
-            accesses: door.with(|scheduler| scheduler.accesses()),
-        })
+        Ok(door.with(|scheduler| report(scheduler, &ids.0)))
     })
 }
 
@@ -179,4 +187,24 @@ impl Drop for Ids {
     fn drop(&mut self) {
         self.0.drain(..).for_each(simulation::give_back_id);
     }
+}
+
+fn report(scheduler: &Scheduler, ids: &[usize]) -> Report {
+    let (part, duration, memory) = scheduler.result();
+    let mut report = Report {
+        operations: part.operations,
+        seconds: duration as f64 / 1e12,
+        counts: part.counts,
+        accesses: scheduler.accesses(),
+        transfers: 0,
+        waiting: 0.0,
+        moving: 0.0,
+        contended: names::contended(memory, ids),
+    };
+    for observed in memory.observed() {
+        report.transfers += observed.transfers;
+        report.waiting += observed.waiting as f64 / 1e3;
+        report.moving += observed.moving as f64 / 1e3;
+    }
+    report
 }

@@ -79,6 +79,16 @@ impl Regions {
             .flat_map(|region| region.base..region.base + region.lines())
             .collect()
     }
+
+    /// Returns what a line holds, and the numbers of the first and the last element there.
+    pub(crate) fn of_line(&self, line: u32) -> Option<(&'static str, usize, usize)> {
+        let mut named = self.named.iter();
+        let holds = |region: &&Region| (region.base..region.base + region.lines()).contains(&line);
+        let Region { named, base } = named.find(holds)?;
+        let start = (line - base) as usize * LINE_BYTES;
+        let element = |byte: usize| named.first + (byte / named.bytes).min(named.len - 1);
+        Some((named.what, element(start), element(start + LINE_BYTES - 1)))
+    }
 }
 
 #[cfg(test)]
@@ -98,7 +108,8 @@ mod tests {
             });
             let named = [0, 56, 64, 152].map(|offset| regions.number(start + offset));
             let others = [start + 160, 8, start + 160].map(|address| regions.number(address));
-            assert_eq!(regions.lines(), 5);
+            assert_eq!(regions.of_line(2), Some(("bucket", 16, 19)));
+            assert_eq!((regions.of_line(3), regions.lines()), (None, 5));
             assert_eq!(regions.called("bucket"), [0, 1, 2]);
             (named, others)
         };
@@ -118,10 +129,9 @@ mod tests {
         };
         regions.name(named("old", 1024));
         regions.name(named("new", 1088));
-        assert_eq!(
-            regions.called("new"),
-            [regions.number(1088), regions.number(1152)]
-        );
-        assert!(regions.called("old").is_empty());
+        let line = regions.number(1088);
+        assert_eq!(regions.of_line(line), Some(("new", 5, 5)));
+        let line = regions.number(1024);
+        assert_eq!(regions.of_line(line), None);
     }
 }

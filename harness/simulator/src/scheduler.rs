@@ -190,6 +190,7 @@ impl Scheduler {
 
     /// An exchange has failed, which the core did not expect.
     pub(crate) fn failed(&mut self, core: usize) {
+        self.part.counts.failed += 1;
         self.cores[core].clock += self.mispredicted;
         self.resume(core);
     }
@@ -208,6 +209,7 @@ impl Scheduler {
                 self.waiting.call
             }
         };
+        self.part.counts.paused += time(cost);
         self.cores[core].clock += time(cost);
         self.cores[core].paused = true;
         self.resume(core);
@@ -256,6 +258,7 @@ impl Scheduler {
             number: self.part.number + 1,
             ..Part::default()
         };
+        self.memory.forget();
         for core in together {
             let state = &mut self.cores[core];
             state.counted = 0;
@@ -269,12 +272,12 @@ impl Scheduler {
         self.accesses
     }
 
-    /// Returns the last part of the run, with its duration.
-    pub(crate) fn result(&self) -> (Part, Time) {
+    /// Returns the last part of the run, with its duration, and what was observed of lines.
+    pub(crate) fn result(&self) -> (Part, Time, &Memory) {
         let latest = self.cores.iter().map(|state| state.clock).max();
         let duration = latest.unwrap_or_default().saturating_sub(self.began);
         let duration = self.part.stopped.unwrap_or(duration);
-        (self.part.clone(), duration)
+        (self.part.clone(), duration, &self.memory)
     }
 }
 

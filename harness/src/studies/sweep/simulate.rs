@@ -41,11 +41,15 @@ pub struct Options {
         value_parser = crate::studies::study::within(1_000..=1_000_000_000)
     )]
     operations: usize,
+    /// Also print, for each row of the first round, accesses, hand-overs and waiting per operation,
+    /// and the lines that cores contend for.
+    #[arg(long)]
+    explain: bool,
     /// Simulate each machine once more for each number that its file assumes, halved and doubled,
     /// and print how much that changes the throughput of each subject.
     ///
     /// The times of one thread count as one number.
-    #[arg(long, conflicts_with = "against")]
+    #[arg(long, conflicts_with_all = ["explain", "against"])]
     vary_assumed: bool,
     /// Also compare with what `sweep` measured: the NAME.csv of this directory.
     ///
@@ -90,7 +94,7 @@ mod simulating {
 
     use anyhow::{Context, Result, ensure};
     use serde::de::DeserializeOwned;
-    use simulator::Model;
+    use simulator::{Model, Report};
 
     use super::Options;
     use crate::experiment::threads::{Count, Threads};
@@ -134,8 +138,8 @@ mod simulating {
         subject: &'a str,
     }
 
-    /// A row, and the number of its simulated accesses.
-    type Made = (Row, u64);
+    /// A row, the number of its simulated accesses, and its explanation.
+    type Made = (Row, u64, Option<String>);
 
     pub fn simulate(
         registry: &Registry,
@@ -336,7 +340,9 @@ mod simulating {
             for measurement in measurements(part, model, options) {
                 if measurement.subject == self.subject {
                     let (row, report) = simulated.simulate(&measurement, &setting)?;
-                    all.push((row, report.accesses));
+                    let explained = options.explain && measurement.round == 1;
+                    let text = explained.then(|| explanation(&row, &report));
+                    all.push((row, report.accesses, text));
                 }
             }
             Ok(all)
@@ -379,7 +385,8 @@ mod simulating {
                 let mut made: HashMap<_, _> = subjects.zip(made.by_ref()).collect();
                 for measurement in measurements(part, model, options) {
                     let made = made.get_mut(&*measurement.subject);
-                    if let Some((row, more)) = made.and_then(VecDeque::pop_front) {
+                    if let Some((row, more, text)) = made.and_then(VecDeque::pop_front) {
+                        text.iter().for_each(|text| say!("{text}"));
                         accesses += more;
                         rows.push(row);
                     }
@@ -441,5 +448,49 @@ mod simulating {
             }
             Ok(())
         })
+    }
+
+    fn explanation(row: &Row, report: &Report) -> String {
+        let Report {
+            counts, operations, ..
+        } = report;
+        let each = |number: f64| number / *operations as f64;
+        let of = |number: u64| each(number as f64);
+        let mut text = format!(
+            "{} under {} (load factor {}), {} of {} (simulated): {:.2} million operations per second\n  \
+             per operation: {:.2} loads, {:.2} stores, {:.2} exchanges ({:.3} failed), {:.3} hand-overs \
+             of lines\n  \
+             per operation, in ns of one core: {:.1} in all, {:.1} waiting for lines that others got \
+             first, {:.1} pausing; {:.1} of hand-overs, which overlap",
+            row.subject,
+            row.workload,
+            row.load_factor,
+            counted(row.threads, "core"),
+            row.simulated,
+            row.mops,
+            of(counts.loads),
+            of(counts.stores),
+            of(counts.exchanges),
+            of(counts.failed),
+            of(report.transfers),
+            each(report.seconds * 1e9 * row.threads as f64),
+            each(report.waiting),
+            of(counts.paused) / 1e3,
+            each(report.moving),
+        );
+        if counts.calls > 0 {
+            text += &format!(
+                "\n  per 1,000 operations: {:.3} system calls that sought to sleep or woke nobody, {:.3} sleeps",
+                of(counts.calls) * 1e3,
+                of(counts.parked) * 1e3,
+            );
+        }
+        for line in &report.contended {
+            text += &format!(
+                "\n  {:28} {:7} hand-overs, {:9.0} ns waited",
+                line.name, line.transfers, line.waiting
+            );
+        }
+        text
     }
 }
