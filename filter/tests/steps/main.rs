@@ -8,6 +8,7 @@ mod small;
 mod small_growing;
 
 mod copy_at_steps;
+mod growing_copy;
 mod growing_stalls;
 mod stalls;
 mod timestamp_wrap;

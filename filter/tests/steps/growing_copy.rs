@@ -1,0 +1,121 @@
+//! Copies of a growing filter in which a slot without a bit left is doubled meanwhile: how many keys a copy
+//! says that it has.
+
+use std::sync::Arc;
+
+use filter::{Filter, GrowingCuckooFilter};
+use kcas::steps::{freeze, with_hook};
+
+/// Slots of a filter that began with 48 and has grown 2^9 times.
+const SLOTS: usize = 48 << 9;
+
+/// Inserts the keys from 0 on until the filter has so many slots; returns how many.
+fn grow_to(filter: &GrowingCuckooFilter, slots: usize) -> u64 {
+    let mut keys = 0;
+    while filter.capacity() < slots {
+        filter.insert(&keys).unwrap();
+        keys += 1;
+    }
+    keys
+}
+
+fn remove_all(filter: &GrowingCuckooFilter, keys: u64) {
+    assert!((0..keys).all(|key| filter.remove(&key)));
+}
+
+fn loaded(bytes: &[u8]) -> Arc<GrowingCuckooFilter> {
+    Arc::new(GrowingCuckooFilter::from_bytes(bytes).unwrap())
+}
+
+/// A saved filter of one key that has no bit left, and the key: its slot is doubled by the next split.
+fn about_to_double() -> (Vec<u8>, u64) {
+    let only = (1 << 40..).find(|key: &u64| {
+        let filter = GrowingCuckooFilter::new();
+        filter.hash(key) >> 6 & ((1 << 13) - 1) == 0
+    });
+    let only = only.expect("one in 2^13 is in the first bucket");
+    let filter = GrowingCuckooFilter::builder().buckets(16).build().unwrap();
+    filter.insert(&only).unwrap();
+    remove_all(&filter, grow_to(&filter, SLOTS));
+    assert_eq!((filter.capacity(), filter.len()), (SLOTS, 1));
+    let saved = filter.to_bytes().unwrap();
+    grow_to(&filter, SLOTS + 1);
+    let doubled = filter.to_bytes().unwrap()[24];
+    assert_eq!(doubled, 1, "the key has moved away from the first bucket");
+    (saved, only)
+}
+
+/// The slot is doubled after the copy has begun, and before it asks how many were: it is in the copy
+/// undivided, and counted as doubled.
+#[test]
+#[ignore = "fails: what is doubled before a copy asks how many slots were is copied undivided"]
+fn a_copy_that_begins_while_a_slot_is_doubled_counts_its_keys() {
+    let (saved, only) = about_to_double();
+    // More steps than it takes to begin.
+    for at in 0..30 {
+        let filter = loaded(&saved);
+        let others = Arc::clone(&filter);
+        let hook = move |step| {
+            if step == at {
+                remove_all(&others, grow_to(&others, SLOTS + 1));
+            }
+        };
+        let mut copy = with_hook(hook, || filter.try_clone()).unwrap();
+        assert!(copy.contains(&only), "before step {at}");
+        let held = copy.len();
+        copy.shrink_to_fit();
+        assert!(
+            copy.contains(&only),
+            "before step {at}: the copy has {held} keys, and loses one"
+        );
+        assert_eq!(held, 1, "before step {at}");
+    }
+}
+
+/// The same, saved.
+#[test]
+#[ignore = "fails: as a copy"]
+fn a_filter_that_is_saved_while_a_slot_is_doubled_counts_its_keys() {
+    let (saved, only) = about_to_double();
+    for at in 0..30 {
+        let filter = loaded(&saved);
+        let others = Arc::clone(&filter);
+        let hook = move |step| {
+            if step == at {
+                remove_all(&others, grow_to(&others, SLOTS + 1));
+            }
+        };
+        let bytes = with_hook(hook, || filter.to_bytes()).unwrap();
+        let again = loaded(&bytes);
+        assert!(again.contains(&only), "before step {at}");
+        assert_eq!(again.len(), 1, "before step {at}");
+    }
+}
+
+/// A thread stops at some step while the slot is doubled, and the copy ends what that thread has begun: both
+/// halves are in the copy, and the slot counts as one that was not doubled.
+#[test]
+#[ignore = "fails: what is doubled after a copy has asked how many slots were counts as two keys"]
+fn a_copy_that_ends_the_doubling_of_a_slot_counts_its_keys() {
+    let (saved, only) = about_to_double();
+    let last = grow_to(&loaded(&saved), SLOTS + 1) - 1;
+    for at in 0..400 {
+        let filter = loaded(&saved);
+        (0..last).for_each(|key| filter.insert(&key).unwrap());
+        assert_eq!(filter.capacity(), SLOTS);
+        let writer = Arc::clone(&filter);
+        let Ok(stopped) = freeze(at, move || writer.insert(&last)) else {
+            assert!(at > 50, "not stopped");
+            break;
+        };
+        let copy = filter.try_clone().unwrap();
+        stopped.thaw().unwrap();
+        assert_eq!(filter.len() as u64, last + 2);
+        let held = copy.len() as u64;
+        remove_all(&copy, last);
+        let inserted = u64::from(copy.remove(&last));
+        assert!(copy.remove(&only));
+        let all = last + 1 + inserted;
+        assert_eq!((held, copy.len()), (all, 0), "stopped before step {at}");
+    }
+}
