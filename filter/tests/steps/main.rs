@@ -10,5 +10,6 @@ mod small_growing;
 mod copy_at_steps;
 mod growing_copy;
 mod growing_stalls;
+mod growing_wraps;
 mod stalls;
 mod timestamp_wrap;
