@@ -215,3 +215,18 @@ fn a_slot_that_has_lost_more_bits_than_its_bucket_was_split_is_refused() {
         assert!(refused.is_err(), "bucket {bucket}: {ahead:#b}");
     }
 }
+
+/// As the docs of `Builder::from_bytes` say, to which those of a growing filter refer.
+#[test]
+#[ignore = "fails: the words are read into memory, and then copied into a table; and before the length is known to be right"]
+fn loading_from_bytes_takes_no_more_memory_than_there_are_bytes() {
+    let bytes = saved(&filter_of(16, 60_000));
+    let measure = |bytes: &[u8]| {
+        let loading = || drop(std::hint::black_box(load(bytes)));
+        allocation_counter::measure(loading).bytes_max
+    };
+    let most = bytes.len() as u64 + (4 << 10);
+    assert_eq!(measure(&bytes[..1_000]), 0);
+    let taken = measure(&bytes);
+    assert!(taken <= most, "{taken} bytes to load {}", bytes.len());
+}
