@@ -230,23 +230,24 @@ fn a_key_is_found_while_a_timestamp_wraps_in_whatever_filter_can_be_loaded() {
 /// stays one of another key, which knows a bit less and stands for both. The remove must not take that one.
 #[test]
 fn a_remove_takes_the_longest_although_it_moves() {
-    let tag = apart(1, 4, 0);
-    // They differ in the first bit that a key does not know that came before the filter doubled.
+    let tag = apart(1, 5, 0);
+    // They differ in the first bit that a key does not know that came before its bucket was split.
     let [older, newer] = [0, 1 << 13].map(|bit| from_the_other_bucket(key(tag, bit)));
+    // They have one bucket, and fill it, so that it is split.
+    let others = [0, 16, 32, 48].map(|address| key(apart(0, 5, 0), address));
     for at in 0..20 {
         let filter = of_16_buckets();
         filter.insert_hash(older).unwrap();
-        let others = (1..).map(filter::hashing::mix);
-        let others: Vec<u64> = others
-            .take_while(|&other| {
-                filter.insert_hash(other).unwrap();
-                filter.capacity() < 96
-            })
-            .collect();
+        others
+            .iter()
+            .for_each(|&other| filter.insert_hash(other).unwrap());
         others
             .iter()
             .for_each(|&other| assert!(filter.remove_hash(other)));
-        filter.insert_hash(newer).unwrap();
+        assert!(filter.capacity() > 48);
+        // To where the older one is, since the other bucket is as full when it comes again.
+        (0..2).for_each(|_| filter.insert_hash(newer).unwrap());
+        assert!(filter.remove_hash(from_the_other_bucket(newer)));
         assert_eq!([older, newer].map(|key| filter.count_hash(key)), [1, 2]);
         let filter = Arc::new(filter);
         let moves = Arc::clone(&filter);
