@@ -6,6 +6,8 @@ use std::sync::Arc;
 use filter::{Filter, GrowingCuckooFilter};
 use kcas::steps::{freeze, with_hook};
 
+use crate::small_growing::{apart, from_the_other_bucket, holding, key};
+
 /// Slots of a filter that began with 48 and has grown 2^9 times.
 const SLOTS: usize = 48 << 9;
 
@@ -117,5 +119,92 @@ fn a_copy_that_ends_the_doubling_of_a_slot_counts_its_keys() {
         assert!(copy.remove(&only));
         let all = last + 1 + inserted;
         assert_eq!((held, copy.len()), (all, 0), "stopped before step {at}");
+    }
+}
+
+/// A key of one bucket, however often that is split here.
+fn staying(address: u64) -> u64 {
+    key(apart(0, 5, 0), address)
+}
+
+/// Fills bucket 0, so that the next of these splits it and bucket 1.
+const FILLING: [u64; 4] = [0, 16, 32, 48];
+
+/// A key is added to one of its buckets before a step of a copy; and another copy of it is then removed from the
+/// other bucket, by a thread that began before. Of buckets 0, 1 and 2, the first two have been split, into 16 and
+/// 17. The key is in the copy.
+#[test]
+fn a_copy_holds_a_key_that_moves_between_buckets_of_all_levels() {
+    // Which buckets a key can have depends on its tag.
+    let keys = (0..64).flat_map(|tag| [0, 1, 2, 16, 17, 18].map(|first| key(tag, first)));
+    let near = |here: &u64| (from_the_other_bucket(*here) >> 6 & 15) < 3;
+    let split = holding(16, &FILLING.map(staying));
+    assert!(
+        FILLING
+            .iter()
+            .all(|&address| split.remove(&staying(address)))
+    );
+    assert_eq!(split.capacity(), 3 * 18);
+    for here in keys.filter(near) {
+        let there = from_the_other_bucket(here);
+        for (stopped, at) in
+            (0..20).flat_map(|stopped| (0..70).step_by(4).map(move |at| (stopped, at)))
+        {
+            let filter = holding(16, &FILLING.map(staying));
+            (FILLING.iter()).for_each(|&address| assert!(filter.remove(&staying(address))));
+            filter.insert(&there).unwrap();
+            let [removes, inserts] = [(); 2].map(|()| Arc::clone(&filter));
+            let Ok(removing) = freeze(stopped, move || removes.remove(&there)) else {
+                break;
+            };
+            if !filter.contains(&here) {
+                // It has been removed: what follows begins when there is none.
+                break;
+            }
+            let mut removing = Some(removing);
+            let hook = move |step| {
+                if step == at {
+                    inserts.insert(&here).unwrap();
+                    assert!(removing.take().unwrap().thaw());
+                }
+            };
+            let copy = with_hook(hook, || filter.try_clone()).unwrap();
+            let what = format!("{here:#x}, removed from {stopped} on, at {at}");
+            assert_eq!(filter.count(&here), 1, "{what}");
+            assert!((1..=2).contains(&copy.count(&here)), "{what}");
+        }
+    }
+}
+
+/// A thread stops at some step while it splits bucket 0; a key of the half that moves hops to a bucket elsewhere
+/// while the filter is copied.
+#[test]
+fn a_copy_holds_a_key_that_moves_while_its_bucket_is_split() {
+    let hopping = key(apart(16 ^ 5, 5, 0), 16);
+    let hopped = from_the_other_bucket(hopping);
+    // Bucket 1 is full, so that it is split, and bucket 0 before it.
+    let held = [hopping, staying(1), staying(17), staying(33)];
+    for stopped in 0..400 {
+        for at in (0..20).chain([30, 45, 60]) {
+            let filter = holding(16, &held);
+            let [splits, others] = [(); 2].map(|()| Arc::clone(&filter));
+            let Ok(splitting) = freeze(stopped, move || splits.insert(&staying(49))) else {
+                assert!(stopped > 50 && filter.capacity() > 48);
+                return;
+            };
+            let hook = move |step| {
+                if step == at {
+                    others.insert(&hopped).unwrap();
+                    assert!(others.remove(&hopping));
+                }
+            };
+            let copy = with_hook(hook, || filter.try_clone()).unwrap();
+            let copies = copy.count(&hopping);
+            assert!(
+                (1..=2).contains(&copies),
+                "stopped at {stopped}, hops at {at}: {copies}"
+            );
+            splitting.thaw().unwrap();
+        }
     }
 }
