@@ -1,10 +1,11 @@
 //! Copies of a growing filter in which a slot without a bit left is doubled meanwhile: how many keys a copy
 //! says that it has.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use filter::{Filter, GrowingCuckooFilter};
-use kcas::steps::{freeze, with_hook};
+use kcas::steps::{count, freeze, with_hook};
 
 use crate::small_growing::{apart, from_the_other_bucket, holding, key};
 
@@ -205,6 +206,46 @@ fn a_copy_holds_a_key_that_moves_while_its_bucket_is_split() {
                 "stopped at {stopped}, hops at {at}: {copies}"
             );
             splitting.thaw().unwrap();
+        }
+    }
+}
+
+/// A split begins, by a thread that does not know of the copy, when one that knows of it has read the bucket and is
+/// about to add a key whose other bucket that is: it keeps that one before the new one.
+#[test]
+fn a_copy_holds_a_key_whose_bucket_is_split_by_an_unaware_thread() {
+    let hopping = key(apart(16 ^ 5, 5, 0), 16);
+    let hopped = from_the_other_bucket(hopping);
+    let held = [hopping, staying(1), staying(17), staying(33)];
+    let filter = holding(16, &held);
+    let counted = std::thread::spawn(move || count(|| filter.insert(&staying(49))).1);
+    let steps = counted.join().unwrap();
+    let steps = steps.loads + steps.exchanges + steps.stores + steps.others;
+    // A search comes first.
+    for stopped in steps.saturating_sub(60)..steps {
+        for (at, then) in (2..12).flat_map(|at| (0..24).map(move |then| (at, then))) {
+            let filter = holding(16, &held);
+            let [splits, others] = [(); 2].map(|()| Arc::clone(&filter));
+            let splitting = freeze(stopped, move || splits.insert(&staying(49)));
+            let Ok(splitting) = splitting else { return };
+            let mut splitting = Some(Rc::new(splitting));
+            let hook = move |step| {
+                if step == at {
+                    let splitting = splitting.take().unwrap();
+                    let adding = Arc::clone(&others);
+                    let hook = move |step| {
+                        if step == then {
+                            splitting.advance(1);
+                        }
+                    };
+                    with_hook(hook, || adding.insert(&hopped)).unwrap();
+                    assert!(others.remove(&hopping));
+                }
+            };
+            let copy = with_hook(hook, || filter.try_clone()).unwrap();
+            let copies = copy.count(&hopping);
+            let what = format!("stopped at {stopped}, goes on at {then} of {at}");
+            assert!((1..=2).contains(&copies), "{what}: {copies}");
         }
     }
 }
