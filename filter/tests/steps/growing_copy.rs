@@ -249,3 +249,27 @@ fn a_copy_holds_a_key_whose_bucket_is_split_by_an_unaware_thread() {
         }
     }
 }
+
+/// Two threads end the doubling of a slot, and one of them has done it.
+#[test]
+fn a_slot_that_two_threads_double_counts_once() {
+    let (saved, only) = about_to_double();
+    let last = grow_to(&loaded(&saved), SLOTS + 1) - 1;
+    for at in 0..400 {
+        let filter = loaded(&saved);
+        (0..last).for_each(|key| filter.insert(&key).unwrap());
+        let writer = Arc::clone(&filter);
+        let Ok(stopped) = freeze(at, move || writer.insert(&last)) else {
+            assert!(at > 50, "not stopped");
+            return;
+        };
+        (last + 1..last + 9).for_each(|key| filter.insert(&key).unwrap());
+        stopped.thaw().unwrap();
+        remove_all(&filter, last + 9);
+        if filter.capacity() > SLOTS {
+            let again = loaded(&filter.to_bytes().unwrap());
+            assert_eq!(again.len(), 1, "stopped before step {at}");
+        }
+        assert!(filter.contains(&only));
+    }
+}

@@ -9,6 +9,7 @@ mod small_growing;
 
 mod copy_at_steps;
 mod growing_copy;
+mod growing_late;
 mod growing_stalls;
 mod growing_wraps;
 mod stalls;

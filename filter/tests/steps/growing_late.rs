@@ -1,0 +1,135 @@
+//! Threads of a growing filter that look at buckets of different moments, or at more than one round of splits, or at
+//! a run of splits that another thread has begun and will not end.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use filter::InsertError;
+use kcas::steps::{freeze, with_hook, within};
+
+use crate::small_growing::{Growing, apart, from_the_other_bucket, holding, key};
+
+/// A key of one bucket, however often that is split here.
+fn staying(address: u64) -> u64 {
+    key(apart(0, 5, 0), address)
+}
+
+/// Fills a bucket, so that the next of these splits a run.
+const FILLING: [u64; 4] = [0, 16, 32, 48];
+
+/// A filter of 18 buckets that is empty.
+fn grown() -> Arc<Growing> {
+    let keys = FILLING.map(staying);
+    let filter = holding(16, &keys);
+    assert!(keys.iter().all(|key| filter.remove(key)));
+    assert_eq!(filter.capacity(), 3 * 18);
+    filter
+}
+
+/// Runs `call` with `between` before this step.
+fn with_step<R>(at: u64, between: impl FnOnce() + 'static, call: impl FnOnce() -> R) -> R {
+    let between = Cell::new(Some(Box::new(between)));
+    let hook = move |step| {
+        if step == at {
+            between.take().expect("there is one such step")();
+        }
+    };
+    with_hook(hook, call)
+}
+
+/// A copy moves to the second bucket after an insert has read the first: the insert has seen a copy too many.
+#[test]
+fn copies_of_different_moments_are_not_too_many() {
+    let here = key(apart(3, 5, 0), 4);
+    let there = from_the_other_bucket(here);
+    // Before it grows it may hold six, and after that three.
+    for (filter, most, [first, second]) in [(holding(16, &[]), 6, [3, 2]), (grown(), 3, [2, 0])] {
+        for at in 0..30 {
+            // To the one bucket alone, while the other one is full.
+            let other = staying(7);
+            (0..3).for_each(|_| filter.insert(&other).unwrap());
+            (0..first).for_each(|_| filter.insert(&here).unwrap());
+            (0..3).for_each(|_| assert!(filter.remove(&other)));
+            (0..second).for_each(|_| filter.insert(&there).unwrap());
+            let held = filter.count(&here);
+            assert_eq!(held, first + second);
+            let moves = Arc::clone(&filter);
+            let hop = move || {
+                assert!(moves.remove(&here));
+                moves.insert(&there).unwrap();
+            };
+            let inserted = with_step(at, hop, || filter.insert(&here));
+            assert_eq!(inserted, Ok(()), "{held} of {most}, before step {at}");
+            while filter.remove(&here) {}
+        }
+    }
+}
+
+/// A chain leads to a bucket that has been split, or is being split, in a run that another thread has begun.
+#[test]
+fn a_chain_does_not_wait_for_a_run_of_splits() {
+    let moves = key(apart(2, 5, 0), 2);
+    let held = [
+        &[moves, staying(2), staying(18)],
+        &FILLING.map(staying)[..3],
+    ]
+    .concat();
+    for stopped in 0..2_000 {
+        let filter = holding(16, &held);
+        let splits = Arc::clone(&filter);
+        let Ok(splitting) = freeze(stopped, move || splits.insert(&staying(48))) else {
+            assert!(stopped > 50 && filter.capacity() > 48);
+            return;
+        };
+        within(3_000, || filter.insert(&staying(34))).unwrap();
+        splitting.thaw().unwrap();
+        assert!(
+            held.iter().all(|key| filter.contains(key)),
+            "stopped at {stopped}"
+        );
+        assert_eq!(filter.len(), held.len() + 2);
+    }
+}
+
+/// While a thread looks for a key, the table grows by more than a doubling: the key's first bucket has been split
+/// twice, and the one that was made of it at first has been split once.
+#[test]
+fn a_lookup_follows_one_split_after_the_other() {
+    for address in [0, 16, 32, 48] {
+        let looked_up = key(apart(3, 5, 0), address);
+        for at in 0..8 {
+            let filter = holding(16, &[looked_up]);
+            let grows = Arc::clone(&filter);
+            let grow = move || {
+                let mut keys = (1..).map(filter::hashing::mix);
+                while grows.capacity() < 3 * 34 {
+                    grows.insert(&keys.next().unwrap()).unwrap();
+                }
+            };
+            let found = with_step(at.min(3), grow, || {
+                within(200, || filter.contains(&looked_up))
+            });
+            assert!(found, "{address}, before step {at}");
+        }
+    }
+}
+
+/// As long a chain as one operation can commit, and one more bucket, which must not change.
+#[test]
+fn a_unique_insert_makes_chains_that_leave_room_for_its_other_bucket() {
+    let path = [0, 1, 3, 2, 6, 7, 5, 4_u64];
+    let moving = |pair: &[u64]| key(apart(pair[0] ^ pair[1], 4, 0), pair[0]);
+    let mut held: Vec<u64> = path.windows(2).map(moving).collect();
+    let full = [&path[..], &[8, 8]].concat();
+    let alone = |address: &u64| key(apart(0, 4, 0), *address);
+    (0..2).for_each(|_| held.extend(full[..8].iter().map(alone)));
+    held.extend([8, 8, 8].iter().map(alone));
+    let filter = holding(16, &held);
+    assert_eq!(filter.capacity(), 48);
+    let new = key(apart(8, 4, 0), 0);
+    assert_eq!(filter.insert_unique(&new), Ok(true));
+    assert!(held.iter().all(|key| filter.contains(key)));
+    assert_eq!(filter.insert_unique(&new), Ok(false));
+    let none: Result<(), InsertError> = Ok(());
+    assert_eq!(filter.insert(&new), none);
+}
