@@ -79,6 +79,10 @@ fn a_chain_does_not_wait_for_a_run_of_splits() {
                 assert!(stopped > 50 && filter.capacity() > 48);
                 continue 'full;
             };
+            // Its second bucket may be the one that is being split.
+            let second = key(apart(5 ^ full, 5, 0), 5);
+            within(3_000, || filter.insert_unique(&second)).unwrap();
+            assert!(within(3_000, || filter.remove(&second)));
             within(3_000, || filter.insert(&staying(34))).unwrap();
             splitting.thaw().unwrap();
             let lost = held.iter().find(|key| !filter.contains(key));
@@ -131,4 +135,27 @@ fn a_unique_insert_makes_chains_that_leave_room_for_its_other_bucket() {
     assert_eq!(filter.insert_unique(&new), Ok(false));
     let none: Result<(), InsertError> = Ok(());
     assert_eq!(filter.insert(&new), none);
+}
+
+/// A chain is to move a key into a bucket that is split after the chain's thread has read how many there are: the key
+/// must go to the half where it is looked for.
+#[test]
+fn a_chain_moves_no_key_to_the_half_where_it_is_not_looked_for() {
+    // From bucket 2 to bucket 0, which will be 16.
+    let moves = key(apart(18, 5, 0), 2);
+    let filling = FILLING.map(|address| staying(address + 1));
+    let held = [&[moves, staying(2), staying(18)], &filling[..3]].concat();
+    for at in 0..60 {
+        let filter = holding(16, &held);
+        let splits = Arc::clone(&filter);
+        let hook = move |step| {
+            if step == at {
+                splits.insert(&filling[3]).unwrap();
+                assert!(splits.capacity() > 48);
+            }
+        };
+        with_hook(hook, || filter.insert(&staying(34))).unwrap();
+        let lost = held.iter().find(|key| !filter.contains(key));
+        assert_eq!(lost, None, "split before step {at}");
+    }
 }
