@@ -1,5 +1,5 @@
-//! Copies of a growing filter in which a slot without a bit left is doubled meanwhile: how many keys a copy
-//! says that it has.
+//! Copies of a growing filter while keys move between buckets of different levels, while buckets are split, and
+//! while slots without a bit left are doubled: what a copy has, and how many keys it says that it has.
 
 use std::rc::Rc;
 use std::sync::Arc;
