@@ -113,7 +113,6 @@ fn the_greatest_value_is_a_value() {
 
 /// The order of the entries does not matter, as the docs of `kcas` and of `side` say.
 #[test]
-#[ignore = "fails: an entry for a side word before others is taken for one past the end"]
 fn a_side_word_may_be_named_first() {
     let words = WordArray::<Pieces>::try_growing(4).unwrap();
     let side = words.side(0);
@@ -124,7 +123,6 @@ fn a_side_word_may_be_named_first() {
 
 /// A word that has not been made yet, between one that has and a side word.
 #[test]
-#[ignore = "fails: it panics when it has a word already, which nobody can use from then on"]
 fn a_word_that_is_not_there_is_found_before_any_changes() {
     let words = WordArray::<Pieces>::try_growing(4).unwrap();
     let entries = [0, 1_000, words.side(0)].map(|index| Entry::new(index, 0, 1));
