@@ -435,7 +435,6 @@ fn copies_are_kept_where_buckets_are_joined() {
 
 /// As that of a fixed-size filter: its tables, its counters, and the value itself.
 #[test]
-#[ignore = "fails: the counters of wraps and the table of pieces are not counted, 2.3 KiB"]
 fn memory_is_what_was_allocated_while_it_has_not_grown() {
     for buckets in [16, 1_024] {
         let mut built = None;

