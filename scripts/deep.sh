@@ -17,6 +17,10 @@ builds() {
     step "memory that is taken as it is used"
     # Only where the words are the standard library's atomics.
     cargo test --locked -p lfcf-kcas --test alone lazy_memory
+
+    step "from 1,280 buckets to millions of keys and back to nothing"
+    # KEYS=100000000 for longer: the filter then takes 340 MB.
+    cargo test --locked -p lfcf-filter --test alone growing_and_back -- --ignored --nocapture
 }
 
 models() {

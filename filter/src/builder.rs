@@ -69,6 +69,12 @@ pub enum BuildError {
         /// Number of buckets that would have been needed (saturating).
         buckets: usize,
     },
+    /// A [lower rate](Builder::max_false_positive_rate) than that of a growing filter that has not grown, or no number.
+    #[error(
+        "a growing filter is wrong about one absent key in 5,461 from the start: allow that, or build one of fixed \
+         size (false_positive_rate)"
+    )]
+    TooManyFalsePositives,
     /// The allocator refused the table.
     #[error("no memory for a table of {buckets} buckets, 8 bytes each: ask for fewer")]
     OutOfMemory {

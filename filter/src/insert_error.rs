@@ -50,6 +50,16 @@ pub enum InsertError {
         /// How many buckets the table would have.
         buckets: usize,
     },
+    /// A growing filter is full, and would be wrong more often than it [may
+    /// be](crate::Builder::max_false_positive_rate) if it grew.
+    #[error(
+        "a table of {buckets} buckets would be wrong more often than max_false_positive_rate allows: begin with a \
+         larger capacity, remove keys first, or allow more"
+    )]
+    TooManyFalsePositives {
+        /// How many buckets the table would have.
+        buckets: usize,
+    },
     /// More than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove or copy.
     #[error(transparent)]
     TooManyThreads(#[from] TooManyThreads),

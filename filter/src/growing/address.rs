@@ -62,7 +62,8 @@ impl Key {
 
     #[inline(always)]
     pub(super) fn places(self, buckets: usize) -> [Place; 2] {
-        self.addresses.map(|address| Place::of(address, buckets))
+        let [first, second] = self.addresses;
+        [Place::of(first, buckets), Place::of(second, buckets)]
     }
 
     /// What the key has in a slot of one of its buckets, if it is inserted now.

@@ -3,7 +3,7 @@
 use kcas::OutOfMemory;
 
 use super::GrowingCuckooFilter;
-use super::table::{LEAST_BUCKETS, Table};
+use super::table::{LEAST_BUCKETS, Table, false_positive_rate};
 use super::word::SLOTS;
 use crate::builder::{BuildError, Builder, Size, built};
 use crate::hashing::{FixedState, MAX_BUCKETS, Mixed};
@@ -30,6 +30,8 @@ const RESERVED: usize = if cfg!(any(
 pub struct Growing {
     /// Words of address space to reserve.
     pub(super) reserved: usize,
+    /// What the false positive rate may come to.
+    pub(super) max_rate: f64,
 }
 
 /// Builds a [`GrowingCuckooFilter`]; see [`GrowingCuckooFilter::builder`].
@@ -56,10 +58,31 @@ impl<S> Builder<Growing, S> {
         self
     }
 
+    /// Sets what the filter's [`false_positive_rate`](GrowingCuckooFilter::false_positive_rate) may come to: where
+    /// growing would take it higher, the filter keeps its size, and a key that finds no room is refused
+    /// ([`InsertError::TooManyFalsePositives`](crate::InsertError::TooManyFalsePositives)).
+    ///
+    /// At the same rate, a filter that began larger grows larger: to 2^13 times its first size at 1/508.
+    ///
+    /// ```
+    /// use filter::{GrowingCuckooFilter, InsertError};
+    ///
+    /// let seen = GrowingCuckooFilter::builder().max_false_positive_rate(0.001).build()?;
+    /// let refused = (0..).find_map(|key| seen.insert(&key).err());
+    /// assert!(matches!(refused, Some(InsertError::TooManyFalsePositives { .. })));
+    /// assert!(seen.false_positive_rate() <= 0.001);
+    /// # Ok::<(), filter::BuildError>(())
+    /// ```
+    pub fn max_false_positive_rate(mut self, rate: f64) -> Self {
+        self.kind.max_rate = rate;
+        self
+    }
+
     /// Builds the filter.
     ///
     /// # Errors
-    /// [`BuildError`] when the size is 0 buckets or too large, or when there is no memory.
+    /// [`BuildError`] when the size is 0 buckets or too large, when every filter that grows is wrong more
+    /// often than is allowed, or when there is no memory.
     pub fn build(self) -> Result<GrowingCuckooFilter<S>, BuildError> {
         let buckets = match self.size {
             None => FIRST_BUCKETS,
@@ -70,12 +93,16 @@ impl<S> Builder<Growing, S> {
         if buckets > MAX_BUCKETS {
             return Err(BuildError::TooLarge { buckets });
         }
-        let reserved = self.kind.reserved;
-        let table = Table::try_new(buckets.ilog2(), reserved)
+        let base = buckets.ilog2();
+        let allowed = self.kind.max_rate >= false_positive_rate(base, 1 << base);
+        if !allowed {
+            return Err(BuildError::TooManyFalsePositives);
+        }
+        let table = Table::try_new(base, self.kind)
             .map_err(|OutOfMemory { len }| BuildError::OutOfMemory { buckets: len })?;
         Ok(GrowingCuckooFilter {
             table,
-            reserved,
+            kind: self.kind,
             hasher: self.hasher,
         })
     }
@@ -101,7 +128,10 @@ impl GrowingCuckooFilter {
 
     /// Starts building a filter.
     pub fn builder() -> GrowingBuilder {
-        Builder::new(Growing { reserved: RESERVED })
+        Builder::new(Growing {
+            reserved: RESERVED,
+            max_rate: 1.0,
+        })
     }
 }
 

@@ -24,8 +24,8 @@ use address::Key;
 #[doc(hidden)]
 pub use address::apart;
 pub use builder::{Growing, GrowingBuilder};
-use table::Table;
-use word::{AHEAD, SLOTS, TAG};
+use table::{Table, false_positive_rate};
+use word::SLOTS;
 
 /// A [`CuckooFilter`](crate::CuckooFilter) without a fixed capacity: its one table grows as keys are
 /// inserted, a few buckets at a time, and nobody waits for it.
@@ -33,7 +33,8 @@ use word::{AHEAD, SLOTS, TAG};
 /// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator),
 /// even while it grows. It has no false negatives. It is wrong about one absent key in 5,461 at
 /// first, when every slot is taken, and about 0.75 times as many more after each doubling: one in 508
-/// after thirteen ([`false_positive_rate`](Self::false_positive_rate)).
+/// after thirteen ([`false_positive_rate`](Self::false_positive_rate)). The builder sets how often it
+/// [may be](crate::Builder::max_false_positive_rate) wrong.
 ///
 /// It takes more memory than a fixed-size filter, and its calls take longer: `paper-figures/README.md`
 /// has measured tables. If the maximum number of keys is known, a fixed-size filter is smaller and
@@ -69,8 +70,8 @@ use word::{AHEAD, SLOTS, TAG};
 /// loads.
 pub struct GrowingCuckooFilter<S = FixedState> {
     table: Table,
-    /// Address space, in words, that a table reserves.
-    reserved: usize,
+    /// What another table begins with.
+    kind: Growing,
     hasher: S,
 }
 
@@ -119,8 +120,8 @@ impl<S> GrowingCuckooFilter<S> {
         S: Clone,
     {
         Ok(GrowingCuckooFilter {
-            table: saved::try_clone(&self.table, self.reserved)?,
-            reserved: self.reserved,
+            table: saved::try_clone(&self.table, self.kind)?,
+            kind: self.kind,
             hasher: self.hasher.clone(),
         })
     }
@@ -148,10 +149,10 @@ impl<S> GrowingCuckooFilter<S> {
         let base = self.table.base();
         let smaller = match self.table.length.sum() {
             // What is left in slots stands for no key: no copy and no saved filter counts too few.
-            0 => Table::try_new(base, self.reserved).ok(),
+            0 => Table::try_new(base, self.kind).ok(),
             _ => self.table.joined().and_then(|words| {
                 let doubled = self.table.doubled() as usize;
-                Table::from_words(base, &words, doubled, self.reserved).ok()
+                Table::from_words(base, &words, doubled, self.kind).ok()
             }),
         };
         if let Some(table) = smaller {
@@ -233,11 +234,9 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
         self.table.length.sum()
     }
 
-    /// If the number of keys doubled again and again. Half of the slots then know all bits of a
-    /// fingerprint, a quarter one bit less, and so on; so each doubling adds as many wrong answers.
+    /// At its present size, and if the number of keys doubled again and again.
     fn false_positive_rate(&self) -> f64 {
-        let doublings = (self.table.buckets() as f64).log2() - f64::from(self.table.base());
-        2.0 * SLOTS as f64 * (1.0 + 0.75 * doublings) / f64::from(1u32 << (TAG + AHEAD))
+        false_positive_rate(self.table.base(), self.table.buckets())
     }
 
     fn capacity(&self) -> usize {
@@ -249,7 +248,7 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
     }
 
     fn clear(&mut self) {
-        match Table::try_new(self.table.base(), self.reserved) {
+        match Table::try_new(self.table.base(), self.kind) {
             Ok(table) => self.table = table,
             Err(_) => self.table.clear(),
         }

@@ -46,7 +46,7 @@ fn snapshot(table: &Table) -> Result<(u64, Snapshot<'_, Table>), SnapshotError> 
 }
 
 /// Copies the table.
-pub(super) fn try_clone(table: &Table, reserved: usize) -> Result<Table, SnapshotError> {
+pub(super) fn try_clone(table: &Table, kind: Growing) -> Result<Table, SnapshotError> {
     let (doubled, snapshot) = snapshot(table)?;
     let (buckets, doubled) = (snapshot.buckets(), doubled as usize);
     let out_of_memory = SnapshotError::OutOfMemory { buckets };
@@ -56,7 +56,7 @@ pub(super) fn try_clone(table: &Table, reserved: usize) -> Result<Table, Snapsho
         .map_err(|_| out_of_memory)?;
     words.extend(Made::new(snapshot));
     let more = complete(table.base(), &mut words).expect("a table can be completed");
-    Table::from_words(table.base(), &words, doubled + more, reserved).map_err(|_| out_of_memory)
+    Table::from_words(table.base(), &words, doubled + more, kind).map_err(|_| out_of_memory)
 }
 
 /// [`write`]s to memory.
@@ -203,12 +203,11 @@ impl<S: BuildHasher> Builder<Growing, S> {
         check_table(&mut reader, digest, whole)?;
         let more = complete(base, &mut words)?;
         let doubled = usize::try_from(doubled).unwrap_or(usize::MAX);
-        let reserved = self.kind.reserved;
-        let table = Table::from_words(base, &words, doubled.saturating_add(more), reserved)
+        let table = Table::from_words(base, &words, doubled.saturating_add(more), self.kind)
             .map_err(|_| LoadError::OutOfMemory { buckets })?;
         Ok(GrowingCuckooFilter {
             table,
-            reserved,
+            kind: self.kind,
             hasher: self.hasher,
         })
     }

@@ -9,7 +9,8 @@ use kcas::sync::{AtomicU64, Ordering};
 use kcas::{Entry, OutOfMemory, Pieces, WordArray};
 
 use super::address::{Key, Moving, Place, parent};
-use super::word::{self, SLOTS};
+use super::builder::Growing;
+use super::word::{self, AHEAD, SLOTS, TAG};
 use crate::buckets::{commit, compare_too, in_order};
 use crate::hashing::{MAX_BUCKETS, select_unpredictable};
 use crate::insert_error::InsertError;
@@ -35,6 +36,14 @@ const MANY_READS: usize = 16;
 
 /// A table of so many buckets, 1 MiB, grows no more while it is nearly empty.
 const MANY_BUCKETS: usize = 1 << 17;
+
+/// The share of absent keys that a full table of this many buckets finds, of 2^`base` at first, if the
+/// number of keys doubled again and again. Half of the slots then know all bits of a fingerprint, a
+/// quarter one bit less, and so on; so each doubling adds as many wrong answers.
+pub(super) fn false_positive_rate(base: u32, buckets: usize) -> f64 {
+    let doublings = (buckets as f64).log2() - f64::from(base);
+    2.0 * SLOTS as f64 * (1.0 + 0.75 * doublings) / f64::from(1u32 << (TAG + AHEAD))
+}
 
 /// Words of both buckets of a key, each of which was its bucket's when read, the first one's first.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +90,8 @@ impl Seen {
     /// The bucket with more room, if one has any.
     #[inline]
     fn roomier(&self) -> Option<usize> {
-        let [first, second] = self.roots.map(|(_, word)| word::occupied(word));
+        let [(_, first), (_, second)] = self.roots;
+        let [first, second] = [word::occupied(first), word::occupied(second)];
         let which = select_unpredictable(second < first, 1, 0);
         (first.min(second) < SLOTS).then_some(which)
     }
@@ -99,19 +109,22 @@ pub(super) struct Table {
     doubled: AtomicU64,
     pub(super) length: Length,
     snapshots: Snapshots,
+    /// What [`false_positive_rate`] may come to.
+    max_rate: f64,
 }
 
 impl Table {
     /// Makes a table of 2^`base` empty buckets, and reserves address space for some more.
-    pub(super) fn try_new(base: u32, reserved: usize) -> Result<Self, OutOfMemory> {
+    pub(super) fn try_new(base: u32, kind: Growing) -> Result<Self, OutOfMemory> {
         let buckets = 1 << base;
         Ok(Table {
-            words: WordArray::try_growing(buckets.max(reserved))?,
+            words: WordArray::try_growing(buckets.max(kind.reserved))?,
             buckets: AtomicU64::new(buckets as u64),
             base,
             doubled: AtomicU64::new(0),
             length: Length::starting_at(0),
             snapshots: Snapshots::new(),
+            max_rate: kind.max_rate,
         })
     }
 
@@ -120,9 +133,10 @@ impl Table {
         base: u32,
         words: &[u64],
         doubled: usize,
-        reserved: usize,
+        mut kind: Growing,
     ) -> Result<Self, OutOfMemory> {
-        let mut table = Table::try_new(base, words.len().max(reserved))?;
+        kind.reserved = words.len().max(kind.reserved);
+        let mut table = Table::try_new(base, kind)?;
         for (bucket, &word) in words.iter().enumerate() {
             table.words.set(bucket, word);
         }
@@ -192,9 +206,10 @@ impl Table {
         let [first, second] = [load(places[0].bucket)?, load(places[1].bucket)?];
         let again = load(places[0].bucket)?;
         let turned = self.words.load_side_raw(key.side()) ^ turns;
-        let levels = places.map(|place| place.level - self.base);
+        // Without `map`, which is a call where crates are not optimised together.
+        let levels = [places[0].level - self.base, places[1].level - self.base];
         let differ = word::differ([first, second], levels, turns);
-        let slots = [0, 1].map(|which| key.slot(which, places[which]));
+        let slots = [key.slot(0, places[0]), key.slot(1, places[1])];
         let found = word::any_matches([first, second], slots);
         (again ^ first | turned | differ == 0).then_some(found)
     }
@@ -440,7 +455,7 @@ impl Table {
             match word::level(step.word).cmp(&level) {
                 Equal if !word::is_splitting(step.word) => continue,
                 // A run of splits has begun that the number of buckets does not count yet.
-                Greater => self.grow(buckets)?,
+                Greater => self.grow(buckets, seen.key.side())?,
                 Equal => self.finish_split(step.bucket, step.word),
                 // It has been split since. (The exchange would fail. But first, what moves might have to go to a
                 // bucket of a later round, of whose number it knows too few bits.)
@@ -456,7 +471,7 @@ impl Table {
             self.check_room(seen)?;
         }
         if !found || reads.get() > MANY_READS {
-            match self.grow(buckets) {
+            match self.grow(buckets, seen.key.side()) {
                 Err(error) if !found => return Err(error),
                 // There was room for this one.
                 _ => {}
@@ -554,17 +569,28 @@ impl Table {
     }
 
     /// Makes the run of buckets after this many, unless that has been done. All threads make the same
-    /// ones: nobody claims any, so a thread that stops holds nobody up.
+    /// ones, each from another on, so that they seldom meet in one: nobody claims any, so a thread that stops
+    /// holds nobody up.
     #[cold]
-    fn grow(&self, buckets: usize) -> Result<(), InsertError> {
+    fn grow(&self, buckets: usize, from: usize) -> Result<(), InsertError> {
+        if self.buckets() != buckets {
+            return Ok(());
+        }
         let run = self.run();
         let grown = buckets + run;
         if grown > MAX_BUCKETS {
             return Err(InsertError::TooLarge { buckets: grown });
         }
+        if false_positive_rate(self.base, grown) > self.max_rate {
+            return Err(InsertError::TooManyFalsePositives { buckets: grown });
+        }
         let made = self.words.grow_to(grown);
         made.map_err(|_| InsertError::OutOfMemory { buckets: grown })?;
-        (buckets..grown).for_each(|upper| self.split(upper));
+        (0..run).for_each(|nth| self.split(buckets + (from + nth) % run));
+        // Those who come later write nothing.
+        if self.buckets() != buckets {
+            return Ok(());
+        }
         // Release: with the Acquire in `buckets`, also that of this thread when it next asks: it
         // synchronises with the exchange in `begun` before. If this fails, another thread has made them.
         let _ = self.buckets.compare_exchange(

@@ -4,6 +4,7 @@
 
 mod bounded_memory;
 mod copy_out_of_memory;
+mod growing_and_back;
 mod growing_out_of_memory;
 mod limited;
 mod no_allocation;

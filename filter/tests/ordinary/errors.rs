@@ -2,7 +2,7 @@
 
 use std::panic::catch_unwind;
 
-use filter::BuildError::{NoSize, TooLarge, ZeroSize};
+use filter::BuildError::{NoSize, TooLarge, TooManyFalsePositives, ZeroSize};
 use filter::{CuckooFilter, GrowingCuckooFilter};
 
 #[test]
@@ -18,6 +18,14 @@ fn bad_sizes_are_errors() {
         let too_large = TooLarge { buckets };
         assert_eq!(fixed.buckets(buckets).build().unwrap_err(), too_large);
         assert_eq!(growing.buckets(buckets).build().unwrap_err(), too_large);
+    }
+    // The rate of an empty filter is 6 / 2^15.
+    for (rate, error) in [
+        (1.0 / 5_461.0, None),
+        (1.0 / 5_462.0, Some(TooManyFalsePositives)),
+        (f64::NAN, Some(TooManyFalsePositives)),
+    ] {
+        assert_eq!(growing.max_false_positive_rate(rate).build().err(), error);
     }
     for absurd in [usize::MAX, 1 << 60] {
         let errors = [

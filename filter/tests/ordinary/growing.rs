@@ -184,6 +184,48 @@ fn false_positives_are_as_rare_as_it_states() {
     }
 }
 
+/// As far as it may; copies, also saved ones, do not forget it, nor does a filter that is emptied.
+#[test]
+fn it_does_not_grow_beyond_the_error_rate_that_is_allowed() {
+    const MAX: f64 = 0.001;
+    let builder = builder(16).max_false_positive_rate(MAX);
+    let mut filter = builder.build().unwrap();
+    let fill = |filter: &GrowingCuckooFilter| {
+        let refused = |key: u64| filter.insert(&key).err().map(|error| (key, error));
+        (0..100_000).find_map(refused).expect("it stops growing")
+    };
+    let (key, error) = fill(&filter);
+    let slots = filter.capacity();
+    let buckets = slots / 3 + 16;
+    assert_eq!(error, InsertError::TooManyFalsePositives { buckets });
+    assert!(error.to_string().contains("remove keys first"), "{error}");
+    assert!((0.99 * MAX..=MAX).contains(&filter.false_positive_rate()));
+    // It is as full as one that cannot grow, and holds what it held.
+    assert!(key as usize > slots * 9 / 10, "{key} keys in {slots} slots");
+    assert_eq!(filter.insert_unique(&key), Err(error));
+    assert!((0..key).all(|key| filter.contains(&key)));
+    assert_eq!(filter.len() as u64, key);
+    let bytes = filter.to_bytes().unwrap();
+    let copies = [
+        filter.try_clone().unwrap(),
+        builder.from_bytes(&bytes).unwrap(),
+    ];
+    for copy in copies {
+        assert_eq!(copy.insert(&key), Err(error));
+        assert!(copy.remove(&0) && copy.remove(&1));
+        copy.insert(&0).unwrap();
+    }
+    filter.clear();
+    assert_eq!(fill(&filter).1, error);
+    (0..key).for_each(|key| _ = filter.remove(&key));
+    filter.shrink_to_fit();
+    assert_eq!(filter.capacity(), 48);
+    assert_eq!(fill(&filter).1, error);
+    // Whoever allows more goes on with it.
+    let more = GrowingCuckooFilter::from_bytes(&bytes).unwrap();
+    (key..2 * key).for_each(|key| more.insert(&key).unwrap());
+}
+
 /// The older key knows fewer bits than the newer one, so that its slot stands for both.
 #[test]
 fn removing_the_newer_of_two_keys_leaves_the_older() {

@@ -6,6 +6,8 @@
 //! round and round and exceeds any bound. Every thread's answers are also checked against the
 //! specification.
 
+#[cfg(unix)]
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::small::{Asked, Caller, Operation, Small, explained, holding, key, residents};
@@ -303,8 +305,33 @@ fn a_bucket_with_much_room_is_read_alone() {
     assert_eq!(loads(&full), loads(&full[..1]) + 1);
 }
 
-/// Lookups in a signal handler, which runs at any step of an operation of the same thread: they
-/// end, allocate nothing, and find what is there throughout.
+/// True if something ends in a child of `fork`, where no other thread exists.
+#[cfg(unix)]
+fn ends_in_a_child(act: impl FnOnce()) -> bool {
+    unsafe extern "C" {
+        fn fork() -> i32;
+        fn alarm(seconds: u32) -> u32;
+        fn waitpid(child: i32, status: *mut i32, options: i32) -> i32;
+        fn _exit(status: i32) -> !;
+    }
+    let mut status = -1;
+    // SAFETY: these are the functions of that name of every Unix. The child ends here, and has until then
+    // what its only thread had.
+    unsafe {
+        let child = fork();
+        if child == 0 {
+            // A signal ends it if it waits.
+            alarm(10);
+            let ended = catch_unwind(AssertUnwindSafe(act)).is_ok();
+            _exit(i32::from(!ended));
+        }
+        waitpid(child, &raw mut status, 0) == child && status == 0
+    }
+}
+
+/// Lookups in a signal handler, which runs at any step of an operation of the same thread, and in a child
+/// that is forked there, where nobody goes on with the operation: they end, allocate nothing, and find what
+/// is there throughout.
 pub(crate) fn lookups_may_interrupt<F: Stopped>(state: &State<F>, operation: Operation) {
     let filter = state.filter();
     let stay = state.settled(&filter, &[operation]);
@@ -319,6 +346,8 @@ pub(crate) fn lookups_may_interrupt<F: Stopped>(state: &State<F>, operation: Ope
         // Bounded, although nobody can end the operation meanwhile.
         within(4 * stay.len() as u64 * F::LOOKUP + 2_000, look);
         assert_eq!(allocation_counter::measure(look).count_total, 0);
+        #[cfg(unix)]
+        assert!(ends_in_a_child(look));
     };
     let caller = with_hook(handler, run_on(&filter, 0, operation));
     explained(&state.held, [caller]);

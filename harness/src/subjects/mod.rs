@@ -49,9 +49,10 @@ pub(crate) const BOUNDS: [&str; 4] = [
 /// The subjects that can be simulated: all that they share between threads comes through the doors
 /// of [`kcas::sync`] and [`subject::sync`].
 #[cfg(feature = "simulation")]
-pub(crate) const SIMULATED: [&str; 23] = [
+pub(crate) const SIMULATED: [&str; 24] = [
     LockFree::NAME,
     LockFreeFitted::NAME,
+    Growing::NAME,
     WordLock::NAME,
     <SegmentLock>::NAME,
     SegmentLock::<4_096>::NAME,

@@ -51,7 +51,7 @@ const ELAPSED: Quantity = ("the whole way", |row| Some(row.elapsed), TIME);
 
 /// What the panels show, row by row. The table has ratios of the first, of inserts alone, and of the
 /// next three.
-const PANELS: [Quantity; 6] = [
+const PANELS: [Quantity; 7] = [
     ("lookups and inserts", |row| Some(row.mops), THROUGHPUT),
     ("lookup, median", |row| ns(row.lookup_p50_ns), LATENCY),
     (
@@ -62,6 +62,11 @@ const PANELS: [Quantity; 6] = [
     (
         "insert, 99th percentile",
         |row| ns(row.insert_p99_ns),
+        LATENCY,
+    ),
+    (
+        "insert, 99.99th percentile",
+        |row| ns(row.insert_p9999_ns),
         LATENCY,
     ),
     ("insert, longest", |row| ns(row.insert_max_ns), LATENCY),
@@ -167,8 +172,10 @@ impl Presented for Vec<Row> {
             caption.extend(too_short(sidecar));
             caption.extend(sidecar.meanings());
         }
-        let panels = PANELS.map(|quantity| panel(quantity, results));
-        let mut figure = Figure::new("Sets that grow", caption, panels.into(), sidecar);
+        let mut panels = PANELS.map(|quantity| panel(quantity, results)).to_vec();
+        // Older rows lack one.
+        panels.retain(|panel| panel.lines.iter().any(|line| !line.points.is_empty()));
+        let mut figure = Figure::new("Sets that grow", caption, panels, sidecar);
         figure.title += &format!(" ({})", threads(first));
         Some(figure)
     }

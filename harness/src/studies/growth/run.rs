@@ -158,6 +158,7 @@ fn row<C: Contender>(
         lookup_max_ns: within(Kind::Lookup, 1.0),
         insert_p50_ns: within(Kind::Insert, 0.5),
         insert_p99_ns: within(Kind::Insert, 0.99),
+        insert_p9999_ns: within(Kind::Insert, 0.9999),
         insert_max_ns: within(Kind::Insert, 1.0),
         memory_bytes: contender.memory_bytes() as u64,
         parts: contender.parts(),

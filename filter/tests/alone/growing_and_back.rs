@@ -1,0 +1,109 @@
+//! From little to millions of keys and back to nothing, while eight threads insert, look up and remove.
+
+use std::array;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use filter::growing::GrowingCuckooFilter;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+const THREADS: u64 = 8;
+
+fn resident() -> usize {
+    let stats = memory_stats::memory_stats().expect("the system says it");
+    stats.physical_mem
+}
+
+/// The key of this number of a thread's own.
+fn key(thread: u64, number: u64) -> u64 {
+    number * THREADS + thread
+}
+
+/// Has all threads do something with each number below `numbers`, and say before how far they are.
+fn each(numbers: u64, act: impl Fn(u64, u64, &mut SmallRng, &[AtomicU64; 8]) + Sync) {
+    let reached = &array::from_fn(|_| AtomicU64::new(0));
+    thread::scope(|threads| {
+        for (thread, own) in (0..THREADS).zip(reached) {
+            let act = &act;
+            threads.spawn(move || {
+                let mut random = SmallRng::seed_from_u64(thread);
+                for number in 0..numbers {
+                    own.store(number, Ordering::SeqCst);
+                    act(thread, number, &mut random, reached);
+                }
+                own.store(numbers, Ordering::SeqCst);
+            });
+        }
+    });
+}
+
+/// `KEYS` in the environment says how many keys there are in the end.
+#[test]
+#[ignore = "takes long: scripts/deep.sh runs it"]
+fn nothing_is_lost_or_doubled_on_the_way_to_millions_of_keys_and_back() {
+    let _turn = crate::turn();
+    let keys = std::env::var("KEYS").map_or(4_000_000, |keys| keys.parse().expect("a number"));
+    let numbers = keys / THREADS;
+    let keys = numbers * THREADS;
+    // Beyond what it reserves.
+    let builder = GrowingCuckooFilter::builder().reserved_bytes(4 << 20);
+    let before = resident();
+    let mut filter = builder.buckets(1_280).build().unwrap();
+    let first = filter.memory_bytes();
+    let say = |when: &str, filter: &GrowingCuckooFilter| {
+        let (bytes, resident) = (filter.memory_bytes(), resident().saturating_sub(before));
+        println!(
+            "{when}: {} keys, {bytes} bytes, resident {resident}",
+            filter.len()
+        );
+        resident
+    };
+    say("at first", &filter);
+    // One key in four is removed soon, and inserted again. Those stay that others look up.
+    each(numbers, |thread, number, random, reached| {
+        filter.insert(&key(thread, number)).unwrap();
+        assert!(filter.contains(&key(thread, random.random_range(0..=number))));
+        let again = key(thread, (number / 2) & !3);
+        if number % 4 == 0 {
+            assert!(filter.remove(&again), "{again} cannot be removed");
+            filter.insert(&again).unwrap();
+        }
+        let other = random.random_range(0..THREADS);
+        let until = reached[other as usize].load(Ordering::SeqCst);
+        let old = key(other, random.random_range(0..until.max(1)) | 3);
+        assert!(
+            old >= key(other, until) || filter.contains(&old),
+            "{old} is missing"
+        );
+    });
+    let top = say("at the top", &filter);
+    assert_eq!(filter.len() as u64, keys);
+    assert!(top < filter.memory_bytes() * 5 / 4 + (8 << 20), "{top}");
+    // A copy is counted slot by slot.
+    assert_eq!(filter.try_clone().unwrap().len() as u64, keys);
+    each(numbers, |thread, number, random, reached| {
+        assert!(filter.remove(&key(thread, number)), "{thread}: {number}");
+        let other = random.random_range(0..THREADS);
+        let until = reached[other as usize].load(Ordering::SeqCst);
+        let late = random.random_range(until.min(numbers - 1)..numbers);
+        // Unless it was removed meanwhile.
+        let is_here = filter.contains(&key(other, late));
+        assert!(
+            is_here || reached[other as usize].load(Ordering::SeqCst) >= late,
+            "{other}: {late}"
+        );
+    });
+    say("emptied", &filter);
+    assert_eq!((filter.len(), filter.try_clone().unwrap().len()), (0, 0));
+    // What is left of keys of more than nine doublings.
+    let found = (0..keys).filter(|key| filter.contains(key)).count();
+    println!("{found} removed keys seem to be there");
+    assert!(found as f64 <= keys as f64 * filter.false_positive_rate());
+    filter.shrink_to_fit();
+    let after = say("shrunk", &filter);
+    assert_eq!(filter.memory_bytes(), first);
+    // The allocator may keep so much of what is freed.
+    assert!(after < top / 10 + (64 << 20), "{after} of {top}");
+    assert!(!(0..keys).any(|key| filter.contains(&key)));
+}
