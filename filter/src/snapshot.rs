@@ -40,8 +40,9 @@
 //!
 //! "No longer there" is modulo the width of the timestamp: an unaware update would have to lose its
 //! core between its reads and its exchange, while additions to the bucket, and copies of the filter,
-//! go through a whole number of turns and leave the very same word
-//! ([`layout`](crate::layout#when-a-timestamp-wraps)).
+//! this one included, go through a whole number of turns and leave the very same word
+//! ([`layout`](crate::layout#when-a-timestamp-wraps);
+//! [63](crate::growing#when-a-timestamp-wraps) of them in a growing filter).
 //!
 //! **What it costs.** One exchange for each bucket, and no second table: a place is filled only by
 //! an update that comes before the snapshot does, and memory for places is taken page by page, when

@@ -6,6 +6,7 @@ use std::ops::Index;
 use crossbeam_utils::CachePadded;
 
 use crate::commit::look;
+use crate::entry::Entry;
 use crate::sync::{AtomicU64, SetOnce, zeros};
 use crate::words::{OutOfMemory, prepare};
 
@@ -28,6 +29,9 @@ pub trait Storage: Debug {
     /// True if there is a word of this index now.
     fn has(&self, index: usize) -> bool;
 
+    /// True if there are words of all these indices, which ascend, now.
+    fn has_all(&self, entries: &[Entry]) -> bool;
+
     /// Calls `each` for each piece of memory.
     fn each_piece(&self, each: impl FnMut(&[AtomicU64]));
 }
@@ -48,6 +52,11 @@ impl Storage for Box<[AtomicU64]> {
     #[inline]
     fn has(&self, index: usize) -> bool {
         index < self.len()
+    }
+
+    #[inline]
+    fn has_all(&self, entries: &[Entry]) -> bool {
+        entries.last().is_none_or(|last| self.has(last.index))
     }
 
     fn each_piece(&self, mut each: impl FnMut(&[AtomicU64])) {
@@ -118,6 +127,12 @@ impl Pieces {
         look(&self.side[number % SIDE_WORDS])
     }
 
+    /// Returns the memory that it takes apart from the words, in bytes.
+    pub(crate) fn extra_bytes(&self) -> usize {
+        let made = self.later.iter().map_while(SetOnce::get);
+        size_of_val(&*self.side) + size_of_val(&*self.later) + made.map(size_of_val).sum::<usize>()
+    }
+
     #[inline(always)]
     pub(crate) fn first(&self) -> FirstPiece<'_> {
         FirstPiece(&self.first)
@@ -163,6 +178,14 @@ impl Pieces {
             return Err(OutOfMemory { len });
         }
         (0..=last).try_for_each(|piece| self.make(piece))
+    }
+
+    /// [`has_all`](Storage::has_all) for entries of which the last names a side word that there is.
+    #[cold]
+    fn has_all_but_side(&self, entries: &[Entry]) -> bool {
+        let is_other = |entry: &&Entry| entry.index < self.first_side();
+        let last = entries.iter().rev().find(is_other);
+        last.is_none_or(|last| self.has(last.index))
     }
 
     // Not inlined: most arrays have one piece.
@@ -225,6 +248,15 @@ impl Storage for Pieces {
     #[inline]
     fn has(&self, index: usize) -> bool {
         index < self.first.len() || self.later(index).is_some()
+    }
+
+    #[inline]
+    fn has_all(&self, entries: &[Entry]) -> bool {
+        // Words are made in order, and side words come after all others.
+        entries.last().is_none_or(|last| {
+            self.has(last.index)
+                && (last.index < self.first_side() || self.has_all_but_side(entries))
+        })
     }
 
     fn each_piece(&self, mut each: impl FnMut(&[AtomicU64])) {

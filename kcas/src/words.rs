@@ -198,6 +198,12 @@ impl WordArray<Pieces> {
         self.words.first()
     }
 
+    /// Returns the memory, in bytes, that the array takes apart from its words: its side words, and a list of
+    /// its pieces.
+    pub fn extra_bytes(&self) -> usize {
+        self.words.extra_bytes()
+    }
+
     /// Makes all words below `len` that there are not yet, all zero, and perhaps some more: the array
     /// grows by a quarter of a doubling at a time. Words that exist stay where they are.
     ///
@@ -347,10 +353,10 @@ impl<W: Storage> WordArray<W> {
         kcas: impl FnOnce(&W::Words, &ThreadId, &[Entry]) -> bool,
     ) -> Result<(), Error> {
         let sorted;
-        let entries = if are_in_order(entries, |index| self.words.has(index)) {
+        let entries = if are_in_order(entries) && self.words.has_all(entries) {
             entries
         } else {
-            sorted = sort_entries(entries, self.len())?;
+            sorted = sort(entries, self.len(), |index| self.words.has(index))?;
             sorted.as_slice()
         };
         match entries {
@@ -430,16 +436,15 @@ fn report_zeros(words: &impl Storage) {
     report(Event::Array(held));
 }
 
-/// True if the entries can be run as they stand: [`sort_entries`] would change nothing and find no
-/// misuse.
+/// True if the entries can be run as they stand if there are such words: [`sort_entries`] would change
+/// nothing and find no other misuse.
 #[inline]
-fn are_in_order(entries: &[Entry], has: impl Fn(usize) -> bool) -> bool {
+fn are_in_order(entries: &[Entry]) -> bool {
     let wide = entries
         .iter()
         .fold(0, |all, entry| all | entry.expected | entry.new);
     entries.len() <= MAX_ENTRIES
         && entries.windows(2).all(|pair| pair[0].index < pair[1].index)
-        && entries.last().is_none_or(|entry| has(entry.index))
         && tagged::is_value(wide)
 }
 
@@ -450,12 +455,18 @@ fn are_in_order(entries: &[Entry], has: impl Fn(usize) -> bool) -> bool {
 /// Every [`Error`] that is misuse: all but [`Error::Mismatch`] and [`Error::TooManyThreads`].
 #[inline]
 pub fn sort_entries(entries: &[Entry], len: usize) -> Result<Entries, Error> {
+    sort(entries, len, |index| index < len)
+}
+
+/// [`sort_entries`] on an array that has these words, perhaps some more than `len`.
+#[inline]
+fn sort(entries: &[Entry], len: usize, has: impl Fn(usize) -> bool) -> Result<Entries, Error> {
     let mut sorted = Entries::try_from(entries).map_err(|_| Error::TooManyEntries {
         given: entries.len(),
     })?;
     sorted.sort_unstable_by_key(|entry| entry.index);
     for entry in &sorted {
-        if entry.index >= len {
+        if !has(entry.index) {
             return Err(Error::IndexOutOfRange {
                 index: entry.index,
                 len,

@@ -74,14 +74,15 @@ impl Key {
 
     /// The key's class in a table that has used this many bits of an address.
     pub(super) fn class(self, level: u32) -> Class {
-        let known = self
+        let mut known = self
             .addresses
             .map(|address| address & ((1 << (level + AHEAD)) - 1));
-        let mut buckets = known.map(|address| address as usize);
-        buckets.sort_unstable();
+        known.sort_unstable();
+        // The bits for which a `usize` has no room if it has 32. (Those of the other address follow.)
+        let high = known[0].checked_shr(usize::BITS).unwrap_or(0);
         Class {
-            fingerprint: self.tag,
-            buckets,
+            fingerprint: self.tag | high << TAG,
+            buckets: known.map(|address| address as usize),
         }
     }
 }

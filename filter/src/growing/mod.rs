@@ -105,6 +105,10 @@ impl<S> GrowingCuckooFilter<S> {
     /// Progress, time and memory: as described there; and once more the words of the copy. (The call
     /// begins again if the table grows by an eighth while it is being announced.)
     ///
+    /// The [`len`](Filter::len) of the copy may be too great, but never too small, by the number of slots
+    /// [without a bit left](self#the-table) that were doubled during the call. So may that of a filter saved
+    /// meanwhile.
+    ///
     /// [`CuckooFilter::try_clone`]: crate::CuckooFilter::try_clone
     ///
     /// # Errors
@@ -144,6 +148,7 @@ impl<S> GrowingCuckooFilter<S> {
     pub fn shrink_to_fit(&mut self) {
         let base = self.table.base();
         let smaller = match self.table.length.sum() {
+            // What is left in slots stands for no key: no copy and no saved filter counts too few.
             0 => Table::try_new(base, self.kind).ok(),
             _ => self.table.joined().and_then(|words| {
                 let doubled = self.table.doubled() as usize;
@@ -177,7 +182,8 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
     }
 
     /// Makes three loads of buckets, two of a counter of [wraps](self#when-a-timestamp-wraps) and one of
-    /// the number of buckets, unless the key's buckets are being changed. Writes nothing.
+    /// the number of buckets; more if the table has outgrown what it reserved, and if the key's buckets have
+    /// been changed or split meanwhile. Writes nothing.
     #[inline(always)]
     fn contains_hash(&self, hash: u64) -> bool {
         self.table.contains(hash)
@@ -223,6 +229,7 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
         digest_of_known_keys(&self.hasher)
     }
 
+    /// As [`Filter::len`] says; in a copy and in a loaded filter, perhaps [more](GrowingCuckooFilter::try_clone).
     fn len(&self) -> usize {
         self.table.length.sum()
     }

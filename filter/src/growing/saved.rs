@@ -6,7 +6,7 @@
 //! |---:|---:|---|
 //! | 0 | 8 | `cuckoog` and a line feed |
 //! | 8 | 4 | version of this format: 3 |
-//! | 12 | 4 | base-2 logarithm of the first number of buckets |
+//! | 12 | 4 | base-2 logarithm of the first number of buckets: at least 4 |
 //! | 16 | 8 | number of buckets |
 //! | 24 | 8 | number of slots that were doubled, because no bit was left |
 //! | 32 | 8 | a digest of the hashes of known keys, as in [`save`](crate::save) |
@@ -22,7 +22,7 @@ use std::hash::BuildHasher;
 use std::io::{self, Read, Write};
 
 use super::address::parent;
-use super::table::{Table, has_level};
+use super::table::{LEAST_BUCKETS, Table, has_level};
 use super::word;
 use super::{Growing, GrowingCuckooFilter};
 use crate::builder::Builder;
@@ -37,15 +37,18 @@ use crate::snapshot::{Snapshot, SnapshotError};
 
 const HEADER_BYTES: usize = 48;
 
-/// Begins a snapshot of the table.
-fn snapshot(table: &Table) -> Result<Snapshot<'_, Table>, SnapshotError> {
-    Snapshot::begin(table, table.snapshots())
+/// Begins a snapshot of the table, and returns how many slots of it were doubled: no more than there are in it,
+/// since whatever was counted before it begins is, so that no key of it goes uncounted.
+fn snapshot(table: &Table) -> Result<(u64, Snapshot<'_, Table>), SnapshotError> {
+    let doubled = table.doubled();
+    let snapshot = Snapshot::begin(table, table.snapshots())?;
+    Ok((doubled, snapshot))
 }
 
 /// Copies the table.
 pub(super) fn try_clone(table: &Table, kind: Growing) -> Result<Table, SnapshotError> {
-    let snapshot = snapshot(table)?;
-    let (buckets, doubled) = (snapshot.buckets(), table.doubled() as usize);
+    let (doubled, snapshot) = snapshot(table)?;
+    let (buckets, doubled) = (snapshot.buckets(), doubled as usize);
     let out_of_memory = SnapshotError::OutOfMemory { buckets };
     let mut words = Vec::new();
     words
@@ -58,13 +61,13 @@ pub(super) fn try_clone(table: &Table, kind: Growing) -> Result<Table, SnapshotE
 
 /// [`write`]s to memory.
 pub(super) fn to_bytes(table: &Table, hasher: &impl BuildHasher) -> Result<Vec<u8>, SnapshotError> {
-    let snapshot = snapshot(table)?;
+    let (doubled, snapshot) = snapshot(table)?;
     let buckets = snapshot.buckets();
     let mut bytes = Vec::new();
     bytes
         .try_reserve_exact(HEADER_BYTES + 8 * buckets + CHECKSUM_BYTES)
         .map_err(|_| SnapshotError::OutOfMemory { buckets })?;
-    write_snapshot(snapshot, hasher, &mut bytes).expect("a vector takes every byte");
+    write_snapshot(doubled, snapshot, hasher, &mut bytes).expect("a vector takes every byte");
     Ok(bytes)
 }
 
@@ -74,10 +77,12 @@ pub(super) fn write(
     hasher: &impl BuildHasher,
     writer: impl Write,
 ) -> Result<(), SaveError> {
-    Ok(write_snapshot(snapshot(table)?, hasher, writer)?)
+    let (doubled, snapshot) = snapshot(table)?;
+    Ok(write_snapshot(doubled, snapshot, hasher, writer)?)
 }
 
 fn write_snapshot(
+    doubled: u64,
     snapshot: Snapshot<'_, Table>,
     hasher: &impl BuildHasher,
     mut writer: impl Write,
@@ -88,7 +93,7 @@ fn write_snapshot(
     bytes[8..12].copy_from_slice(&GROWING.version.to_le_bytes());
     bytes[12..16].copy_from_slice(&table.base().to_le_bytes());
     bytes[16..24].copy_from_slice(&(snapshot.buckets() as u64).to_le_bytes());
-    bytes[24..32].copy_from_slice(&table.doubled().to_le_bytes());
+    bytes[24..32].copy_from_slice(&doubled.to_le_bytes());
     bytes[32..40].copy_from_slice(&digest_of_known_keys(hasher).to_le_bytes());
     let mut digest = digest_of(&bytes[..40]);
     bytes[40..].copy_from_slice(&digest.clone().finalize().to_le_bytes());
@@ -142,7 +147,12 @@ impl Iterator for Made<'_> {
 /// Loading with the hasher of this builder, which must be the one that the filter was built with.
 /// The filter has the size it was saved with, whatever this builder says.
 impl<S: BuildHasher> Builder<Growing, S> {
-    /// As [`Builder::from_bytes`](crate::Builder::from_bytes).
+    /// Loads a filter from what [`to_bytes`](GrowingCuckooFilter::to_bytes) returned.
+    ///
+    /// Returns exactly the filter that was saved, or an error, as a fixed-size filter
+    /// ([`Builder::from_bytes`](crate::Builder::from_bytes)). It takes more memory than that one, for a moment:
+    /// twice as much as there are bytes, plus 16 KiB and what every filter has. Words are read first, and
+    /// then copied into the table.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -157,7 +167,8 @@ impl<S: BuildHasher> Builder<Growing, S> {
         }
     }
 
-    /// As [`Builder::read_from`](crate::Builder::read_from).
+    /// Loads a filter as [`from_bytes`](Self::from_bytes) does, but from a reader, as
+    /// [`Builder::read_from`](crate::Builder::read_from) does: with as much memory as stated there.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -177,6 +188,10 @@ impl<S: BuildHasher> Builder<Growing, S> {
         }
         if !(1..=MAX_BUCKETS as u64).contains(&buckets) {
             return Err(LoadError::Size { buckets });
+        }
+        if base < LEAST_BUCKETS.ilog2() {
+            let what = "fewer than 16 buckets at first";
+            return Err(LoadError::Impossible { what });
         }
         if buckets.checked_shr(base).unwrap_or(0) == 0 {
             let what = "fewer buckets than it began with";

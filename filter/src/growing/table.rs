@@ -165,14 +165,16 @@ impl Table {
         self.base
     }
 
-    /// Relaxed: as exact as [`len`](Length::sum).
+    /// Returns how many slots were doubled; perhaps not yet those of a split that has just ended.
     pub(super) fn doubled(&self) -> u64 {
-        self.doubled.load(Ordering::Relaxed)
+        // Acquire: with the addition in `finish_split`. Whoever sees it sees both halves of the bucket.
+        self.doubled.load(Ordering::Acquire)
     }
 
     /// Returns the memory that it occupies, not including the value itself.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.buckets() * size_of::<u64>() + self.length.memory_bytes()
+        let words = self.buckets() * size_of::<u64>();
+        words + self.words.extra_bytes() + self.length.memory_bytes()
     }
 
     pub(super) fn snapshots(&self) -> &Snapshots {
@@ -455,7 +457,8 @@ impl Table {
                 // A run of splits has begun that the number of buckets does not count yet.
                 Greater => self.grow(buckets, seen.key.side())?,
                 Equal => self.finish_split(step.bucket, step.word),
-                // It has been split since.
+                // It has been split since. (The exchange would fail. But first, what moves might have to go to a
+                // bucket of a later round, of whose number it knows too few bits.)
                 Less => {}
             }
             return Ok(false);
@@ -625,8 +628,8 @@ impl Table {
         if self.words.compare_exchange(lower, word, stays).is_ok() {
             let doubled = word::doubled(word);
             if doubled != 0 {
-                // Relaxed: it publishes nothing.
-                self.doubled.fetch_add(doubled as u64, Ordering::Relaxed);
+                // Release: with the load in `doubled`.
+                self.doubled.fetch_add(doubled as u64, Ordering::Release);
             }
         }
     }

@@ -240,11 +240,11 @@ pub(super) fn joined([stays, moves]: [u64; 2]) -> Option<u64> {
     Some(word)
 }
 
-/// True if a saved word can be a bucket's [contents](contents).
+/// True if a saved word can be a bucket's [contents](contents): a slot has lost at most one bit in each split.
 pub(super) fn is_possible(word: u64) -> bool {
     let possible = |content: u64| match content >> (SLOT - 1) {
         0 => content == 0,
-        _ => ahead(content) != 0,
+        _ => ahead(content) != 0 && length(content) + level(word) >= AHEAD,
     };
     word == contents(word) && (0..SLOTS).all(|at| possible(slot(word, at)))
 }

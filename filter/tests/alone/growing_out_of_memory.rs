@@ -57,6 +57,60 @@ fn nothing_is_lost_when_there_is_no_memory_to_grow() {
     }
 }
 
+/// There is room for the key, by way of full buckets. A copy that is begun meanwhile changes all words, and none of
+/// their slots.
+#[test]
+#[cfg(feature = "steps")]
+fn a_lost_race_is_no_want_of_memory() {
+    use crate::limited::with_granted;
+    use kcas::steps::{count, with_hook};
+    use std::sync::Arc;
+
+    let _turn = crate::turn();
+    // The least that it asks for to grow.
+    let most = 256 * size_of::<u64>() - 1;
+    let filter = of_buckets(1_024);
+    // What the thread needs besides.
+    assert!(filter.insert_unique(&0).unwrap() && filter.remove(&0));
+    filter.try_clone().unwrap();
+    let (key, _) = with_most(most, || fill(&filter, 0));
+    let mut steps = 0;
+    for room in (0..key).step_by(50) {
+        assert!(filter.remove(&room));
+        let bytes = filter.to_bytes().unwrap();
+        filter.insert(&room).unwrap();
+        let builder = GrowingCuckooFilter::builder().reserved_bytes(0);
+        let load = || {
+            let filter = builder.from_bytes(&bytes).unwrap();
+            // The thread's counter.
+            assert!(!filter.remove(&key));
+            Arc::new(filter)
+        };
+        let alone = load();
+        let (inserted, made) = with_most(most, || count(|| alone.insert(&key)));
+        if inserted.is_err() {
+            continue;
+        }
+        let made = made.loads + made.stores + made.exchanges + made.others;
+        // When it has found the way.
+        for at in made.saturating_sub(50)..made {
+            let filter = load();
+            let copied = Arc::clone(&filter);
+            let hook = move |step| {
+                if step == at {
+                    // For places and words: the copy looks at all buckets, and then has no table.
+                    let copy = with_granted(most, 2, || copied.try_clone());
+                    assert!(copy.is_err());
+                }
+            };
+            let inserted = with_most(most, || with_hook(hook, || filter.insert(&key)));
+            assert_eq!(inserted, Ok(()), "room for {room}, before step {at}");
+            steps += 1;
+        }
+    }
+    assert!(steps > 1_000, "{steps}");
+}
+
 #[test]
 fn building_without_memory_is_an_error() {
     let _turn = crate::turn();

@@ -96,8 +96,8 @@ pub(crate) fn with_most<R>(most: usize, action: impl FnOnce() -> R) -> R {
 /// Runs `action` while only the first `times` requests for more than `most` bytes are granted.
 pub(crate) fn with_granted<R>(most: usize, times: usize, action: impl FnOnce() -> R) -> R {
     GRANTED.set(times);
-    MOST.set(most);
+    let before = MOST.replace(most);
     let result = action();
-    MOST.set(usize::MAX);
+    MOST.set(before);
     result
 }

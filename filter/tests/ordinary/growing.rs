@@ -474,3 +474,20 @@ fn copies_are_kept_where_buckets_are_joined() {
     assert_eq!(filter.count(&twice), 2);
     assert!(filter.remove(&twice) && filter.remove(&twice) && !filter.remove(&twice));
 }
+
+/// As that of a fixed-size filter: its tables, its counters, and the value itself.
+#[test]
+fn memory_is_what_was_allocated_while_it_has_not_grown() {
+    for buckets in [16, 1_024] {
+        let mut built = None;
+        let measured = allocation_counter::measure(|| {
+            let builder = GrowingCuckooFilter::builder().reserved_bytes(0);
+            let filter = builder.buckets(buckets).build().unwrap();
+            filter.insert("the thread's first use").unwrap();
+            built = Some(filter);
+        });
+        let filter = built.unwrap();
+        let allocated = usize::try_from(measured.bytes_current).unwrap();
+        assert_eq!(filter.memory_bytes(), allocated + size_of_val(&filter));
+    }
+}

@@ -190,3 +190,41 @@ fn a_forged_byte_is_refused_or_gives_a_filter_that_behaves() {
     }
     assert!(loaded > 100 && refused > 100, "{loaded} and {refused}");
 }
+
+/// No filter begins with fewer than 16 buckets: there are eight counters of wraps, and a bucket's number must
+/// say which one is its own.
+#[test]
+fn a_filter_that_began_with_fewer_buckets_than_any_is_refused() {
+    for base in 0..4 {
+        let refused = load(&forged(base, &vec![0; 1 << base], 0));
+        assert!(refused.is_err(), "base {base}: {refused:?}");
+    }
+}
+
+/// A slot loses a bit when its bucket is split, and gets it back when buckets are joined: what is in a bucket that
+/// was split once has eight bits at least.
+#[test]
+fn a_slot_that_has_lost_more_bits_than_its_bucket_was_split_is_refused() {
+    let words: Vec<u64> = (0..24).map(|at| of_level(u64::from(at % 16 < 8))).collect();
+    for (bucket, ahead) in [(9, 1 << 9), (9, 1 << 1), (3, 1 << 2)] {
+        let mut words = words.clone();
+        words[bucket] |= slot(ahead);
+        let refused = load(&forged(4, &words, 0));
+        assert!(refused.is_err(), "bucket {bucket}: {ahead:#b}");
+    }
+}
+
+/// As the docs of the growing builder's `from_bytes` say.
+#[test]
+fn loading_from_bytes_takes_at_most_twice_as_much_memory_as_there_are_bytes() {
+    let bytes = saved(&filter_of(16, 60_000));
+    let measure = |bytes: &[u8]| {
+        let loading = || drop(std::hint::black_box(load(bytes)));
+        allocation_counter::measure(loading).bytes_max
+    };
+    for len in [1_000, bytes.len() / 2, bytes.len()] {
+        let taken = measure(&bytes[..len]);
+        let most = 2 * len as u64 + (20 << 10);
+        assert!(taken <= most, "{taken} bytes to load {len}");
+    }
+}

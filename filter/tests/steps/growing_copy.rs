@@ -1,0 +1,275 @@
+//! Copies of a growing filter while keys move between buckets of different levels, while buckets are split, and
+//! while slots without a bit left are doubled: what a copy has, and how many keys it says that it has.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use filter::{Filter, GrowingCuckooFilter};
+use kcas::steps::{count, freeze, with_hook};
+
+use crate::small_growing::{apart, from_the_other_bucket, holding, key};
+
+/// Slots of a filter that began with 48 and has grown 2^9 times.
+const SLOTS: usize = 48 << 9;
+
+/// Inserts the keys from 0 on until the filter has so many slots; returns how many.
+fn grow_to(filter: &GrowingCuckooFilter, slots: usize) -> u64 {
+    let mut keys = 0;
+    while filter.capacity() < slots {
+        filter.insert(&keys).unwrap();
+        keys += 1;
+    }
+    keys
+}
+
+fn remove_all(filter: &GrowingCuckooFilter, keys: u64) {
+    assert!((0..keys).all(|key| filter.remove(&key)));
+}
+
+fn loaded(bytes: &[u8]) -> Arc<GrowingCuckooFilter> {
+    Arc::new(GrowingCuckooFilter::from_bytes(bytes).unwrap())
+}
+
+/// A saved filter of one key that has no bit left, and the key: its slot is doubled by the next split.
+fn about_to_double() -> (Vec<u8>, u64) {
+    let only = (1 << 40..).find(|key: &u64| {
+        let filter = GrowingCuckooFilter::new();
+        filter.hash(key) >> 6 & ((1 << 13) - 1) == 0
+    });
+    let only = only.expect("one in 2^13 is in the first bucket");
+    let filter = GrowingCuckooFilter::builder().buckets(16).build().unwrap();
+    filter.insert(&only).unwrap();
+    remove_all(&filter, grow_to(&filter, SLOTS));
+    assert_eq!((filter.capacity(), filter.len()), (SLOTS, 1));
+    let saved = filter.to_bytes().unwrap();
+    grow_to(&filter, SLOTS + 1);
+    let doubled = filter.to_bytes().unwrap()[24];
+    assert_eq!(doubled, 1, "the key has moved away from the first bucket");
+    (saved, only)
+}
+
+/// The slot is doubled while the copy begins: it may be in the copy divided or not, and count as doubled or not.
+#[test]
+fn a_copy_that_begins_while_a_slot_is_doubled_counts_its_keys() {
+    let (saved, only) = about_to_double();
+    // More steps than it takes to begin.
+    for at in 0..30 {
+        let filter = loaded(&saved);
+        let others = Arc::clone(&filter);
+        let hook = move |step| {
+            if step == at {
+                remove_all(&others, grow_to(&others, SLOTS + 1));
+            }
+        };
+        let mut copy = with_hook(hook, || filter.try_clone()).unwrap();
+        assert!(copy.contains(&only), "before step {at}");
+        let held = copy.len();
+        copy.shrink_to_fit();
+        assert!(
+            copy.contains(&only),
+            "before step {at}: the copy has {held} keys, and loses one"
+        );
+        assert!((1..=2).contains(&held), "before step {at}: {held}");
+    }
+}
+
+/// The same, saved.
+#[test]
+fn a_filter_that_is_saved_while_a_slot_is_doubled_counts_its_keys() {
+    let (saved, only) = about_to_double();
+    for at in 0..30 {
+        let filter = loaded(&saved);
+        let others = Arc::clone(&filter);
+        let hook = move |step| {
+            if step == at {
+                remove_all(&others, grow_to(&others, SLOTS + 1));
+            }
+        };
+        let bytes = with_hook(hook, || filter.to_bytes()).unwrap();
+        let again = loaded(&bytes);
+        assert!(again.contains(&only), "before step {at}");
+        let held = again.len();
+        assert!((1..=2).contains(&held), "before step {at}: {held}");
+    }
+}
+
+/// A thread stops at some step while the slot is doubled, and the copy ends what that thread has begun: both
+/// halves are in the copy, and the slot may count as one that was not doubled.
+#[test]
+fn a_copy_that_ends_the_doubling_of_a_slot_counts_its_keys() {
+    let (saved, only) = about_to_double();
+    let last = grow_to(&loaded(&saved), SLOTS + 1) - 1;
+    for at in 0..400 {
+        let filter = loaded(&saved);
+        (0..last).for_each(|key| filter.insert(&key).unwrap());
+        assert_eq!(filter.capacity(), SLOTS);
+        let writer = Arc::clone(&filter);
+        let Ok(stopped) = freeze(at, move || writer.insert(&last)) else {
+            assert!(at > 50, "not stopped");
+            break;
+        };
+        let copy = filter.try_clone().unwrap();
+        stopped.thaw().unwrap();
+        assert_eq!(filter.len() as u64, last + 2);
+        let held = copy.len() as u64;
+        remove_all(&copy, last);
+        let inserted = u64::from(copy.remove(&last));
+        assert!(copy.remove(&only));
+        let more = held - (last + 1 + inserted);
+        let what = format!("stopped before step {at}: {more} more");
+        assert!(more <= 1 && copy.len() as u64 == more, "{what}");
+    }
+}
+
+/// A key of one bucket, however often that is split here.
+fn staying(address: u64) -> u64 {
+    key(apart(0, 5, 0), address)
+}
+
+/// Fills bucket 0, so that the next of these splits it and bucket 1.
+const FILLING: [u64; 4] = [0, 16, 32, 48];
+
+/// A key is added to one of its buckets before a step of a copy; and another copy of it is then removed from the
+/// other bucket, by a thread that began before. Of buckets 0, 1 and 2, the first two have been split, into 16 and
+/// 17. The key is in the copy.
+#[test]
+fn a_copy_holds_a_key_that_moves_between_buckets_of_all_levels() {
+    // Which buckets a key can have depends on its tag.
+    let keys = (0..64).flat_map(|tag| [0, 1, 2, 16, 17, 18].map(|first| key(tag, first)));
+    let near = |here: &u64| (from_the_other_bucket(*here) >> 6 & 15) < 3;
+    let split = holding(16, &FILLING.map(staying));
+    assert!(
+        FILLING
+            .iter()
+            .all(|&address| split.remove(&staying(address)))
+    );
+    assert_eq!(split.capacity(), 3 * 18);
+    for here in keys.filter(near) {
+        let there = from_the_other_bucket(here);
+        for (stopped, at) in
+            (0..20).flat_map(|stopped| (0..70).step_by(4).map(move |at| (stopped, at)))
+        {
+            let filter = holding(16, &FILLING.map(staying));
+            (FILLING.iter()).for_each(|&address| assert!(filter.remove(&staying(address))));
+            filter.insert(&there).unwrap();
+            let [removes, inserts] = [(); 2].map(|()| Arc::clone(&filter));
+            let Ok(removing) = freeze(stopped, move || removes.remove(&there)) else {
+                break;
+            };
+            if !filter.contains(&here) {
+                // It has been removed: what follows begins when there is none.
+                break;
+            }
+            let mut removing = Some(removing);
+            let hook = move |step| {
+                if step == at {
+                    inserts.insert(&here).unwrap();
+                    assert!(removing.take().unwrap().thaw());
+                }
+            };
+            let copy = with_hook(hook, || filter.try_clone()).unwrap();
+            let what = format!("{here:#x}, removed from {stopped} on, at {at}");
+            assert_eq!(filter.count(&here), 1, "{what}");
+            assert!((1..=2).contains(&copy.count(&here)), "{what}");
+        }
+    }
+}
+
+/// A thread stops at some step while it splits bucket 0; a key of the half that moves hops to a bucket elsewhere
+/// while the filter is copied.
+#[test]
+fn a_copy_holds_a_key_that_moves_while_its_bucket_is_split() {
+    let hopping = key(apart(16 ^ 5, 5, 0), 16);
+    let hopped = from_the_other_bucket(hopping);
+    // Bucket 1 is full, so that it is split, and bucket 0 before it.
+    let held = [hopping, staying(1), staying(17), staying(33)];
+    for stopped in 0..400 {
+        for at in (0..20).chain([30, 45, 60]) {
+            let filter = holding(16, &held);
+            let [splits, others] = [(); 2].map(|()| Arc::clone(&filter));
+            let Ok(splitting) = freeze(stopped, move || splits.insert(&staying(49))) else {
+                assert!(stopped > 50 && filter.capacity() > 48);
+                return;
+            };
+            let hook = move |step| {
+                if step == at {
+                    others.insert(&hopped).unwrap();
+                    assert!(others.remove(&hopping));
+                }
+            };
+            let copy = with_hook(hook, || filter.try_clone()).unwrap();
+            let copies = copy.count(&hopping);
+            assert!(
+                (1..=2).contains(&copies),
+                "stopped at {stopped}, hops at {at}: {copies}"
+            );
+            splitting.thaw().unwrap();
+        }
+    }
+}
+
+/// A split begins, by a thread that does not know of the copy, when one that knows of it has read the bucket and is
+/// about to add a key whose other bucket that is: it keeps that one before the new one.
+#[test]
+fn a_copy_holds_a_key_whose_bucket_is_split_by_an_unaware_thread() {
+    let hopping = key(apart(16 ^ 5, 5, 0), 16);
+    let hopped = from_the_other_bucket(hopping);
+    let held = [hopping, staying(1), staying(17), staying(33)];
+    let filter = holding(16, &held);
+    let counted = std::thread::spawn(move || count(|| filter.insert(&staying(49))).1);
+    let steps = counted.join().unwrap();
+    let steps = steps.loads + steps.exchanges + steps.stores + steps.others;
+    // A search comes first.
+    for stopped in steps.saturating_sub(60)..steps {
+        for (at, then) in (2..12).flat_map(|at| (0..24).map(move |then| (at, then))) {
+            let filter = holding(16, &held);
+            let [splits, others] = [(); 2].map(|()| Arc::clone(&filter));
+            let splitting = freeze(stopped, move || splits.insert(&staying(49)));
+            let Ok(splitting) = splitting else { return };
+            let mut splitting = Some(Rc::new(splitting));
+            let hook = move |step| {
+                if step == at {
+                    let splitting = splitting.take().unwrap();
+                    let adding = Arc::clone(&others);
+                    let hook = move |step| {
+                        if step == then {
+                            splitting.advance(1);
+                        }
+                    };
+                    with_hook(hook, || adding.insert(&hopped)).unwrap();
+                    assert!(others.remove(&hopping));
+                }
+            };
+            let copy = with_hook(hook, || filter.try_clone()).unwrap();
+            let copies = copy.count(&hopping);
+            let what = format!("stopped at {stopped}, goes on at {then} of {at}");
+            assert!((1..=2).contains(&copies), "{what}: {copies}");
+        }
+    }
+}
+
+/// Two threads end the doubling of a slot, and one of them has done it.
+#[test]
+fn a_slot_that_two_threads_double_counts_once() {
+    let (saved, only) = about_to_double();
+    let last = grow_to(&loaded(&saved), SLOTS + 1) - 1;
+    for at in 0..400 {
+        let filter = loaded(&saved);
+        (0..last).for_each(|key| filter.insert(&key).unwrap());
+        let writer = Arc::clone(&filter);
+        let Ok(stopped) = freeze(at, move || writer.insert(&last)) else {
+            assert!(at > 50, "not stopped");
+            return;
+        };
+        let mut keys = last + 1;
+        while filter.capacity() == SLOTS {
+            filter.insert(&keys).unwrap();
+            keys += 1;
+        }
+        stopped.thaw().unwrap();
+        remove_all(&filter, keys);
+        let again = loaded(&filter.to_bytes().unwrap());
+        assert!(again.contains(&only));
+        assert_eq!(again.len(), 1, "stopped before step {at}");
+    }
+}

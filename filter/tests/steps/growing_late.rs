@@ -1,0 +1,161 @@
+//! Threads of a growing filter that look at buckets of different moments, or at more than one round of splits, or at
+//! a run of splits that another thread has begun and will not end.
+
+use std::sync::Arc;
+
+use filter::InsertError;
+use kcas::steps::{freeze, with_hook, within};
+
+use crate::small_growing::{Growing, apart, from_the_other_bucket, holding, key};
+
+/// A key of one bucket, however often that is split here.
+fn staying(address: u64) -> u64 {
+    key(apart(0, 5, 0), address)
+}
+
+/// Fills a bucket, so that the next of these splits a run.
+const FILLING: [u64; 4] = [0, 16, 32, 48];
+
+/// A filter of 18 buckets that is empty.
+fn grown() -> Arc<Growing> {
+    let keys = FILLING.map(staying);
+    let filter = holding(16, &keys);
+    assert!(keys.iter().all(|key| filter.remove(key)));
+    assert_eq!(filter.capacity(), 3 * 18);
+    filter
+}
+
+/// A copy moves to the second bucket after an insert has read the first, and perhaps back: the insert has seen a copy
+/// too many.
+#[test]
+fn copies_of_different_moments_are_not_too_many() {
+    let here = key(apart(3, 5, 0), 4);
+    let there = from_the_other_bucket(here);
+    // Before it grows it may hold six, and after that three.
+    for (filter, most, [first, second]) in [(holding(16, &[]), 6, [3, 2]), (grown(), 3, [2, 0])] {
+        for (goes, comes) in (0..20).flat_map(|goes| (goes + 1..21).map(move |comes| (goes, comes)))
+        {
+            // To the one bucket alone, while the other one is full.
+            let other = staying(7);
+            (0..3).for_each(|_| filter.insert(&other).unwrap());
+            (0..first).for_each(|_| filter.insert(&here).unwrap());
+            (0..3).for_each(|_| assert!(filter.remove(&other)));
+            (0..second).for_each(|_| filter.insert(&there).unwrap());
+            let held = filter.count(&here);
+            assert_eq!(held, first + second);
+            let moves = Arc::clone(&filter);
+            let hook = move |step| {
+                if step == goes {
+                    assert!(moves.remove(&here));
+                    moves.insert(&there).unwrap();
+                } else if step == comes && moves.count(&here) == held {
+                    assert!(moves.remove(&there));
+                    moves.insert(&here).unwrap();
+                }
+            };
+            let inserted = with_hook(hook, || filter.insert(&here));
+            assert_eq!(
+                inserted,
+                Ok(()),
+                "{held} of {most}, before steps {goes} and {comes}"
+            );
+            while filter.remove(&here) {}
+        }
+    }
+}
+
+/// A chain leads to a bucket that has been split, or is being split, in a run that another thread has begun: bucket 0,
+/// with or without room, and then bucket 1.
+#[test]
+fn a_chain_does_not_wait_for_a_run_of_splits() {
+    let moves = key(apart(2, 5, 0), 2);
+    'full: for full in [0, 1] {
+        let filling = FILLING.map(|address| staying(address + full));
+        let held = [&[moves, staying(2), staying(18)], &filling[..3]].concat();
+        for stopped in 0..2_000 {
+            let filter = holding(16, &held);
+            let splits = Arc::clone(&filter);
+            let Ok(splitting) = freeze(stopped, move || splits.insert(&filling[3])) else {
+                assert!(stopped > 50 && filter.capacity() > 48);
+                continue 'full;
+            };
+            // Its second bucket may be the one that is being split.
+            let second = key(apart(5 ^ full, 5, 0), 5);
+            within(3_000, || filter.insert_unique(&second)).unwrap();
+            assert!(within(3_000, || filter.remove(&second)));
+            within(3_000, || filter.insert(&staying(34))).unwrap();
+            splitting.thaw().unwrap();
+            let lost = held.iter().find(|key| !filter.contains(key));
+            assert_eq!(
+                (lost, filter.len()),
+                (None, held.len() + 2),
+                "stopped at {stopped}"
+            );
+        }
+    }
+}
+
+/// While a thread looks for a key, the table grows by more than a doubling: the key's first bucket has been split
+/// twice, and the one that was made of it at first has been split once.
+#[test]
+fn a_lookup_follows_one_split_after_the_other() {
+    for address in [0, 16, 32, 48] {
+        let looked_up = key(apart(3, 5, 0), address);
+        for at in 0..8 {
+            let filter = holding(16, &[looked_up]);
+            let grows = Arc::clone(&filter);
+            let hook = move |step| {
+                assert!(step < 200, "it has no end");
+                let mut keys = (1..).map(filter::hashing::mix);
+                while step == at && grows.capacity() < 3 * 34 {
+                    grows.insert(&keys.next().unwrap()).unwrap();
+                }
+            };
+            let found = with_hook(hook, || filter.count(&looked_up) > 0);
+            assert!(found, "{address}, before step {at}");
+        }
+    }
+}
+
+/// As long a chain as one operation can commit, and one more bucket, which must not change.
+#[test]
+fn a_unique_insert_makes_chains_that_leave_room_for_its_other_bucket() {
+    let path = [0, 1, 3, 2, 6, 7, 5, 4_u64];
+    let moving = |pair: &[u64]| key(apart(pair[0] ^ pair[1], 4, 0), pair[0]);
+    let mut held: Vec<u64> = path.windows(2).map(moving).collect();
+    let full = [&path[..], &[8, 8]].concat();
+    let alone = |address: &u64| key(apart(0, 4, 0), *address);
+    (0..2).for_each(|_| held.extend(full[..8].iter().map(alone)));
+    held.extend([8, 8, 8].iter().map(alone));
+    let filter = holding(16, &held);
+    assert_eq!(filter.capacity(), 48);
+    let new = key(apart(8, 4, 0), 0);
+    assert_eq!(filter.insert_unique(&new), Ok(true));
+    assert!(held.iter().all(|key| filter.contains(key)));
+    assert_eq!(filter.insert_unique(&new), Ok(false));
+    let none: Result<(), InsertError> = Ok(());
+    assert_eq!(filter.insert(&new), none);
+}
+
+/// A chain is to move a key into a bucket that is split after the chain's thread has read how many there are: the key
+/// must go to the half where it is looked for.
+#[test]
+fn a_chain_moves_no_key_to_the_half_where_it_is_not_looked_for() {
+    // From bucket 2 to bucket 0, which will be 16.
+    let moves = key(apart(18, 5, 0), 2);
+    let filling = FILLING.map(|address| staying(address + 1));
+    let held = [&[moves, staying(2), staying(18)], &filling[..3]].concat();
+    for at in 0..60 {
+        let filter = holding(16, &held);
+        let splits = Arc::clone(&filter);
+        let hook = move |step| {
+            if step == at {
+                splits.insert(&filling[3]).unwrap();
+                assert!(splits.capacity() > 48);
+            }
+        };
+        with_hook(hook, || filter.insert(&staying(34))).unwrap();
+        let lost = held.iter().find(|key| !filter.contains(key));
+        assert_eq!(lost, None, "split before step {at}");
+    }
+}

@@ -1,0 +1,274 @@
+//! Timestamps of a growing filter that wrap: how many additions it takes to mislead a copy, and a loaded
+//! filter of fewer buckets than there are counters of wraps.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use crc::{CRC_64_XZ, Crc};
+use filter::{Filter, GrowingCuckooFilter};
+use kcas::steps::{count, freeze, with_hook};
+
+use crate::small_growing::{apart, from_the_other_bucket, holding, key};
+
+/// Number of steps of a call, by a thread that has made none.
+fn steps_of(call: impl FnOnce() + Send + 'static) -> u64 {
+    let counted = std::thread::spawn(|| count(call));
+    let ((), steps) = counted.join().unwrap();
+    steps.loads + steps.stores + steps.exchanges + steps.others
+}
+
+/// What is in the filter throughout is in the copy, although an insert and a remove that began before the
+/// copy end so many additions to the first bucket later.
+fn is_copied_after(before: u64, additions: u64) -> bool {
+    let here = key(apart(1, 4, 0), 0);
+    let there = from_the_other_bucket(here);
+    let other = key(apart(0, 4, 0), 0);
+    // Before its exchange; after that it counts.
+    let before = || {
+        let filter = holding(16, &[there]);
+        for _ in 0..before {
+            filter.insert(&other).unwrap();
+            assert!(filter.remove(&other));
+        }
+        filter
+    };
+    let [inserted, removed] = [(); 2].map(|()| before());
+    let insert = steps_of(move || inserted.insert(&here).unwrap()) - 3;
+    let remove = steps_of(move || assert!(removed.remove(&there))) - 3;
+    (0..60).all(|at| {
+        let filter = before();
+        let [inserts, removes, others] = [(); 3].map(|()| Arc::clone(&filter));
+        let inserting = freeze(insert, move || inserts.insert(&here)).expect("it has this step");
+        let removing = freeze(remove, move || removes.remove(&there)).expect("it has this step");
+        let stopped = Cell::new(Some((inserting, removing)));
+        let hook = move |step| {
+            if step == at {
+                for _ in 0..additions {
+                    others.insert(&other).unwrap();
+                    assert!(others.remove(&other));
+                }
+                let (inserting, removing) = stopped.take().unwrap();
+                inserting.thaw().unwrap();
+                assert!(removing.thaw());
+            }
+        };
+        let copy = with_hook(hook, || filter.try_clone()).unwrap();
+        assert_eq!(filter.count(&here), 1);
+        copy.count(&here) == 1
+    })
+}
+
+/// Also if the bucket has never been changed.
+#[test]
+fn a_copy_is_not_misled_by_what_began_before() {
+    assert!((0..3).all(|before| is_copied_after(before, 0)));
+}
+
+/// Additions and the copy's own advance, or two of them, are 63 together, or twice as many.
+#[test]
+fn a_copy_is_misled_by_a_whole_turn_and_nothing_less() {
+    let misled: Vec<u64> = (0..=140)
+        .filter(|&additions| !is_copied_after(1, additions))
+        .collect();
+    assert_eq!(misled, [61, 62, 124, 125]);
+}
+
+/// Returns a saved filter that holds nothing, and began with 2^`base` buckets.
+fn forged(base: u32) -> Vec<u8> {
+    let mut bytes = GrowingCuckooFilter::builder()
+        .buckets(16)
+        .build()
+        .unwrap()
+        .to_bytes()
+        .unwrap();
+    let words = 1 << base;
+    bytes[12..16].copy_from_slice(&base.to_le_bytes());
+    bytes[16..24].copy_from_slice(&(words as u64).to_le_bytes());
+    let crc = Crc::<u64>::new(&CRC_64_XZ);
+    let mut digest = crc.digest();
+    digest.update(&bytes[..40]);
+    bytes[40..48].copy_from_slice(&digest.clone().finalize().to_le_bytes());
+    bytes.resize(48 + 8 * words, 0);
+    bytes[48..].fill(0);
+    digest.update(&bytes[48..]);
+    bytes.extend(digest.finalize().to_le_bytes());
+    bytes
+}
+
+/// A filter of 16 buckets, or this one, whose first bucket's timestamp has advanced so often.
+fn advanced(filter: GrowingCuckooFilter, other: u64, times: u64) -> Arc<GrowingCuckooFilter> {
+    (0..times).for_each(|_| add(&filter, other));
+    Arc::new(filter)
+}
+
+/// Adds a key and removes it again: an addition to the first bucket, which is both of its buckets.
+fn add(filter: &GrowingCuckooFilter, other: u64) {
+    filter.insert_hash(other).unwrap();
+    assert!(filter.remove_hash(other));
+}
+
+fn of_16_buckets() -> GrowingCuckooFilter {
+    let builder = GrowingCuckooFilter::builder();
+    builder.buckets(16).build().unwrap()
+}
+
+/// Additions to the first bucket, and moves of a key's only copy, before these steps of a lookup.
+struct Moves {
+    here: u64,
+    other: u64,
+    /// So many additions before this step.
+    first: (u64, u64),
+    /// Before this step the copy moves to the first bucket.
+    to: u64,
+    /// Before this step it moves back, and then there are so many additions.
+    back: (u64, u64),
+}
+
+impl Moves {
+    /// What a lookup answers meanwhile about the key, which is there throughout: in its second bucket before and
+    /// after.
+    fn answer<R>(
+        self,
+        filter: &Arc<GrowingCuckooFilter>,
+        look: impl FnOnce(&GrowingCuckooFilter, u64) -> R,
+    ) -> R {
+        let there = from_the_other_bucket(self.here);
+        filter.insert_hash(there).unwrap();
+        let others = Arc::clone(filter);
+        let hook = move |step| {
+            let hop = |from, to| {
+                others.insert_hash(to).unwrap();
+                assert!(others.remove_hash(from));
+            };
+            if step == self.first.0 {
+                (0..self.first.1).for_each(|_| add(&others, self.other));
+            }
+            if step == self.to {
+                hop(there, self.here);
+            }
+            if step == self.back.0 {
+                hop(self.here, there);
+                (0..self.back.1).for_each(|_| add(&others, self.other));
+            }
+        };
+        with_hook(hook, || look(filter, self.here))
+    }
+}
+
+/// Whether the key is found if the copy is in the first bucket while a lookup reads the second one, and so many
+/// additions follow.
+fn is_found_after(filter: GrowingCuckooFilter, here: u64, other: u64, additions: u64) -> bool {
+    // A timestamp of 0 does not come again.
+    let filter = advanced(filter, other, 1);
+    let moves = Moves {
+        here,
+        other,
+        first: (0, 0),
+        to: 3,
+        back: (4, additions),
+    };
+    moves.answer(&filter, |filter, key| filter.contains_hash(key))
+}
+
+/// Each bucket has the counter that lookups of its keys look at.
+#[test]
+fn a_key_is_found_while_a_timestamp_wraps() {
+    for bucket in 0..16 {
+        let (here, other) = (key(apart(1, 4, 0), bucket), key(apart(0, 4, 0), bucket));
+        for additions in 0..130 {
+            let found = is_found_after(of_16_buckets(), here, other, additions);
+            assert!(found, "bucket {bucket}: missing after {additions}");
+        }
+    }
+}
+
+/// A whole turn of 63 additions, some of them before the copy moves and the others after: whatever a lookup has
+/// read by then, of the bucket and of the counter.
+#[test]
+fn a_key_is_found_while_a_timestamp_wraps_at_any_steps() {
+    let (here, other) = (key(apart(1, 4, 0), 0), key(apart(0, 4, 0), 0));
+    let steps = 0..8;
+    let steps = steps.clone().flat_map(|first| {
+        let to = (first..8).flat_map(move |to| (to..8).map(move |back| (first, to, back)));
+        to.collect::<Vec<_>>()
+    });
+    for (first, to, back) in steps {
+        for (before, additions) in [(1, 0), (2, 62), (30, 40), (62, 2), (62, 60)] {
+            let moves = || Moves {
+                here,
+                other,
+                first: (first, additions),
+                to,
+                back: (back, 62 - additions),
+            };
+            let filter = || advanced(of_16_buckets(), other, before);
+            let found = moves().answer(&filter(), |filter, key| filter.contains_hash(key));
+            let copies = moves().answer(&filter(), |filter, key| filter.count_hash(key));
+            let what = format!("{first}, {to}, {back}: {additions} after {before}");
+            assert!(
+                found && (1..=2).contains(&copies),
+                "{what}: {found}, {copies}"
+            );
+        }
+    }
+}
+
+/// Also in a filter that began with fewer buckets than there are counters, if any can be loaded.
+#[test]
+fn a_key_is_found_while_a_timestamp_wraps_in_whatever_filter_can_be_loaded() {
+    // The address ends with 2, so the bucket is 0, and the counter another one.
+    let (here, other) = (key(apart(1, 1, 0), 2), key(apart(0, 1, 0), 0));
+    for additions in 0..130 {
+        let Ok(filter) = GrowingCuckooFilter::from_bytes(&forged(1)) else {
+            return;
+        };
+        let found = is_found_after(filter, here, other, additions);
+        assert!(found, "missing after {additions}");
+    }
+}
+
+/// A key's own slot moves to its first bucket, which a remove has read, from its second, which it has not; there
+/// stays one of another key, which knows a bit less and stands for both. The remove must not take that one.
+#[test]
+fn a_remove_takes_the_longest_although_it_moves() {
+    let tag = apart(1, 5, 0);
+    // They differ in the first bit that a key does not know that came before its bucket was split.
+    let [older, newer] = [0, 1 << 13].map(|bit| from_the_other_bucket(key(tag, bit)));
+    // They have one bucket, and fill it, so that it is split.
+    let others = [0, 16, 32, 48].map(|address| key(apart(0, 5, 0), address));
+    for at in 0..20 {
+        let filter = of_16_buckets();
+        filter.insert_hash(older).unwrap();
+        others
+            .iter()
+            .for_each(|&other| filter.insert_hash(other).unwrap());
+        others
+            .iter()
+            .for_each(|&other| assert!(filter.remove_hash(other)));
+        assert!(filter.capacity() > 48);
+        // To where the older one is, since the other bucket is as full when it comes again.
+        (0..2).for_each(|_| filter.insert_hash(newer).unwrap());
+        assert!(filter.remove_hash(from_the_other_bucket(newer)));
+        assert_eq!([older, newer].map(|key| filter.count_hash(key)), [1, 2]);
+        let filter = Arc::new(filter);
+        let moves = Arc::clone(&filter);
+        let hook = move |step| {
+            if step == at {
+                moves.insert_hash(from_the_other_bucket(newer)).unwrap();
+                assert!(moves.remove_hash(newer));
+            }
+        };
+        assert!(with_hook(hook, || filter.remove_hash(from_the_other_bucket(newer))));
+        assert!(filter.contains_hash(older), "lost before step {at}");
+    }
+}
+
+/// A copy advances timestamps, whatever they are.
+#[test]
+fn copies_turn_timestamps_over() {
+    let other = key(apart(0, 4, 0), 0);
+    for times in 0..130 {
+        let filter = advanced(of_16_buckets(), other, times);
+        assert!(filter.try_clone().unwrap().is_empty());
+    }
+}
