@@ -147,8 +147,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Aged<SLOTS, B
     }
 
     pub(super) fn clock(&self) -> Clock {
-        // Acquire: with the exchanges of the clock. Whoever sees a period sees what was swept before
-        // it began.
+        // Acquire: with the exchanges of the clock. Whoever finds a run swept sees that its buckets are.
         Clock::of(self.clock.load(Ordering::Acquire))
     }
 

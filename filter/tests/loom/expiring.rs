@@ -203,7 +203,7 @@ fn two_threads_that_begin_periods() {
 /// A call that begins a period leaves nothing of the old keys, even what another thread has swept.
 #[test]
 fn what_another_thread_has_swept() {
-    explore_test(3, 1, || {
+    explore_test(2, 1, || {
         let held = key(0, 1, 0);
         race(
             &[held],

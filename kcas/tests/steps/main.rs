@@ -2,4 +2,5 @@
 
 mod helpers_in_turns;
 mod helping_readers;
+mod pieces;
 mod stalls;
