@@ -185,7 +185,7 @@ fn a_remove_while_a_period_begins() {
 /// other one comes late with its sweep.
 #[test]
 fn two_threads_that_begin_periods() {
-    explore_test(2, 30_000, || {
+    explore_test(2, 42_000, || {
         let held = [key(0, 1, 0), key(2, 1, 0)];
         race(
             &held,
@@ -203,7 +203,7 @@ fn two_threads_that_begin_periods() {
 /// A call that begins a period leaves nothing of the old keys, even what another thread has swept.
 #[test]
 fn what_another_thread_has_swept() {
-    explore_test(2, 1, || {
+    explore_test(2, 90_000, || {
         let held = key(0, 1, 0);
         race(
             &[held],
@@ -221,7 +221,7 @@ fn what_another_thread_has_swept() {
 /// one.
 #[test]
 fn a_copy_while_a_period_begins() {
-    explore_test(1, 2_400, || {
+    explore_test(1, 9_400, || {
         let new = key(0, 1, 0);
         race(
             &[],
