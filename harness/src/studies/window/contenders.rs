@@ -8,28 +8,8 @@ use cuckoo_clock::config::{BitCount, ConfigError, CuckooConfiguration, TtlConfig
 use cuckoo_clock::{InsertValues, LookupValues};
 use filter::{CuckooFilter, ExpiringCuckooFilter};
 
-use super::run::{Plan, run};
+use super::run::{Plan, Remembers, run};
 use super::{Row, TICKS};
-
-/// A filter that remembers keys for a window at least.
-pub(super) trait Remembers: Sized + Send + Sync {
-    const NAME: &'static str;
-    /// What it is, and how it divides a window.
-    const MEANING: &'static str;
-
-    /// Makes a filter for so many keys in a window.
-    fn for_window(keys: usize) -> Result<Self>;
-
-    /// Inserts or renews a key; false if it is refused.
-    fn insert(&self, key: u64) -> bool;
-
-    fn contains(&self, key: u64) -> bool;
-
-    /// Begins a tick: a twelfth of a window has passed. Returns whether a period has begun with it.
-    fn begin(&self, tick: usize) -> Result<bool>;
-
-    fn memory_bytes(&self) -> usize;
-}
 
 /// A contender, whatever its type.
 #[derive(Clone, Copy)]

@@ -8,7 +8,6 @@ use anyhow::Result;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use super::contenders::Remembers;
 use super::{OLDEST, Row, TICKS};
 use crate::machine::pinning::Cores;
 use crate::run::crew::{Crew, Done, Member};
@@ -27,6 +26,26 @@ const LOOKUPS: usize = 4;
 /// Until then, there are no keys of all ages.
 const FIRST: usize = OLDEST;
 const LAST: usize = FIRST + 2 * TICKS;
+
+/// A filter that remembers keys for a window at least.
+pub(super) trait Remembers: Sized + Send + Sync {
+    const NAME: &'static str;
+    /// What it is, and how it divides a window.
+    const MEANING: &'static str;
+
+    /// Makes a filter for so many keys in a window.
+    fn for_window(keys: usize) -> Result<Self>;
+
+    /// Inserts or renews a key; false if it is refused.
+    fn insert(&self, key: u64) -> bool;
+
+    fn contains(&self, key: u64) -> bool;
+
+    /// Begins a tick: a twelfth of a window has passed. Returns whether a period has begun with it.
+    fn begin(&self, tick: usize) -> Result<bool>;
+
+    fn memory_bytes(&self) -> usize;
+}
 
 pub(super) struct Plan<'a> {
     pub(super) keys: usize,
