@@ -6,8 +6,8 @@ use std::io::{self, Read, Write};
 use super::LoadError;
 use super::known_keys::digest_of_known_keys;
 use super::words::{
-    CHECKSUM_BYTES, CHUNK_WORDS, FIXED, Kind, Sum, check_table, count, digest_of, field,
-    read_start, read_words, write_words,
+    CHECKSUM_BYTES, CHUNK_WORDS, FIXED, Kind, Sum, check_table, digest_of, field, read_start,
+    read_words, write_words,
 };
 use crate::hashing::MAX_BUCKETS;
 use crate::layout::Layout;
@@ -202,4 +202,16 @@ impl Header {
         let copies = count::<L>(&words[..self.buckets as usize])?;
         Ok((words, copies))
     }
+}
+
+/// Returns the number of copies in these words, if a bucket can be saved as each of them.
+fn count<L: Saved>(words: &[u64]) -> Result<usize, LoadError> {
+    let mut found = 0;
+    for (bucket, &word) in words.iter().enumerate() {
+        if !L::is_possible(word) {
+            return Err(LoadError::Bucket { bucket, word });
+        }
+        found += L::copies(word);
+    }
+    Ok(found)
 }

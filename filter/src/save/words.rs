@@ -5,7 +5,6 @@ use std::io::{self, Read, Write};
 use crc::{CRC_64_XZ, Crc, Digest, Table};
 
 use super::LoadError;
-use super::fixed::Saved;
 
 pub(crate) const CHECKSUM_BYTES: usize = 8;
 
@@ -155,18 +154,6 @@ pub(crate) fn check(digest: &Sum, checksum: &[u8], part: &'static str) -> Result
         return Err(LoadError::Corrupt { part });
     }
     Ok(())
-}
-
-/// Returns the number of copies in these words, if a bucket can be saved as each of them.
-pub(crate) fn count<L: Saved>(words: &[u64]) -> Result<usize, LoadError> {
-    let mut found = 0;
-    for (bucket, &word) in words.iter().enumerate() {
-        if !L::is_possible(word) {
-            return Err(LoadError::Bucket { bucket, word });
-        }
-        found += L::copies(word);
-    }
-    Ok(found)
 }
 
 pub(crate) fn digest_of(bytes: &[u8]) -> Sum {
