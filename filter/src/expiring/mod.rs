@@ -30,7 +30,7 @@ use crate::{batch, lookup, update};
 
 pub use ages::Ages;
 pub use builder::ExpiringBuilder;
-use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, begin, insert, sweep};
+use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, insert, sweep};
 
 /// A [`CuckooFilter`](crate::CuckooFilter) that forgets: it answers "did this key come lately?".
 ///
@@ -61,7 +61,7 @@ use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, begin, insert, sweep};
 /// **It is a set**: a class of keys ([`Class`]) has one copy at most. [`insert`](Self::insert) and
 /// [`insert_unique`](Self::insert_unique) renew the key if it is there;
 /// [`insert_if_absent`](Self::insert_if_absent) leaves its age as it is. Of several threads that insert
-/// the same new key, exactly one is told that it is new.
+/// the same new key, exactly one gets `true`.
 ///
 /// **How long a key is remembered.** At least until [`PERIODS`](Ages::PERIODS) periods have begun since the
 /// call began that inserted or renewed it last: three periods last between two and three times the length of one,
@@ -173,7 +173,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
         thread_id::with(|id| {
             loop {
                 let swept = self.sweep(id);
-                if self.begin(swept, swept.period + 1) {
+                if self.table.begin(swept, swept.period + 1) {
                     self.sweep(id);
                     return swept.period + 1;
                 }
@@ -223,7 +223,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
                     } else {
                         (period - last.period - 1) / ages * ages
                     };
-                    self.begin(swept, last.period + 1 + left_out);
+                    self.table.begin(swept, last.period + 1 + left_out);
                 } else {
                     // This call or another one has begun one, or more.
                     begun += 1;
@@ -242,11 +242,6 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
         })
     }
 
-    fn begin(&self, swept: table::Clock, period: u64) -> bool {
-        assert!(period <= MAX_PERIOD, "there is no period {period}");
-        begin(&self.table, swept, period)
-    }
-
     fn insert_at(&self, location: Location, renew: bool) -> Result<bool, InsertError> {
         thread_id::with(|id| {
             let counter = self.length.counter(id);
@@ -258,13 +253,6 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
                 Inserted::There => false,
             })
         })?
-    }
-
-    /// Returns the fraction of absent keys about which this filter is wrong when it holds `copies`
-    /// copies: with [`len`](Filter::len) copies, the rate of this moment.
-    pub fn false_positive_rate_with(&self, copies: usize) -> f64 {
-        let slots = self.table.geometry().buckets() * SLOTS;
-        Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE * (copies as f64 / slots as f64).min(1.0)
     }
 
     /// Returns a separate filter with the same contents and ages, as

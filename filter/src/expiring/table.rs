@@ -108,6 +108,8 @@ impl Clock {
 pub(super) struct Aged<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> {
     pub(super) buckets: Buckets<SLOTS, BITS>,
     clock: AtomicU64,
+    /// Number of runs that the buckets make: a division that no insert should make.
+    runs: u64,
 }
 
 impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Aged<SLOTS, BITS, AGE_BITS> {
@@ -134,16 +136,21 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Aged<SLOTS, B
 
     fn swept(buckets: Buckets<SLOTS, BITS>, period: u64) -> Self {
         let number = buckets.geometry().buckets();
-        let swept = number.div_ceil(run_of(number)) as u64;
+        let runs = number.div_ceil(run_of(number)) as u64;
+        let clock = Clock {
+            period,
+            swept: runs,
+        };
         Aged {
             buckets,
-            clock: AtomicU64::new(Clock { period, swept }.word()),
+            clock: AtomicU64::new(clock.word()),
+            runs,
         }
     }
 
     /// True if nothing is left of the oldest age in the period of this clock.
     pub(super) fn is_swept(&self, clock: Clock) -> bool {
-        clock.swept >= self.runs()
+        clock.swept >= self.runs
     }
 
     pub(super) fn clock(&self) -> Clock {
@@ -165,9 +172,11 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Aged<SLOTS, B
             .is_ok()
     }
 
-    fn runs(&self) -> u64 {
-        let buckets = self.geometry().buckets();
-        buckets.div_ceil(run_of(buckets)) as u64
+    /// Begins a period, whose number must be greater than that of the present one, which must have been
+    /// swept; false if others have begun one.
+    pub(super) fn begin(&self, swept: Clock, period: u64) -> bool {
+        assert!(period <= MAX_PERIOD, "there is no period {period}");
+        self.exchange(swept, Clock { period, swept: 0 })
     }
 
     /// Returns how slots are found that are empty, or of the oldest age of this moment.
@@ -310,14 +319,16 @@ pub(super) fn insert<const SLOTS: usize, const BITS: usize, const AGE_BITS: usiz
         let clock = table.table.clock();
         if let Some((bucket, word, slot)) = holder::<SLOTS, BITS>(roots, location.fingerprint) {
             let renewed = Ages::<SLOTS, BITS, AGE_BITS>::with_age(word, slot, clock.period);
-            let done = match renewed == word {
-                _ if !renew => true,
-                // If it was read before this period began, it may have been of the same age since the
-                // one that is over, and have been swept.
-                true => table.read(bucket) == word,
-                false => table.replace(bucket, word, renewed),
+            // If it was read before this period began, it may have been of the same age since one that is over,
+            // and have been swept: so it is read again.
+            let is_renewed = || {
+                if renewed == word {
+                    table.read(bucket) == word
+                } else {
+                    table.replace(bucket, word, renewed)
+                }
             };
-            if done {
+            if !renew || is_renewed() {
                 return Ok(Inserted::There);
             }
             continue;
@@ -425,14 +436,4 @@ fn sweep_bucket<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>(
             return Some(occupied(word) - occupied(emptied));
         }
     }
-}
-
-/// Begins a period, whose number must be greater than that of the present one, and which must have
-/// been swept; false if others have begun one.
-pub(super) fn begin<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>(
-    table: &Aged<SLOTS, BITS, AGE_BITS>,
-    current: Clock,
-    period: u64,
-) -> bool {
-    table.exchange(current, Clock { period, swept: 0 })
 }

@@ -90,7 +90,7 @@ fn what_is_forgotten_leaves_room() {
 
 /// Threads insert and renew keys while others begin periods and save: a key is never missed within its
 /// Threads insert and renew keys while others begin periods and save: a key is never missed within its
-/// window, and nobody is told that a key is new that is there. `OPERATIONS` sets how many calls they make.
+/// window, and nobody gets `true` for a key that is there. `OPERATIONS` sets how many calls they make.
 #[test]
 fn no_key_is_missed_within_its_window() {
     const WRITERS: u64 = 3;
@@ -163,7 +163,7 @@ fn no_key_is_missed_within_its_window() {
     assert_eq!(filter.len(), 0);
 }
 
-/// Of several threads that insert the same keys, one is told that a key is new.
+/// Of several threads that insert the same keys, one gets `true` for each.
 #[test]
 fn one_thread_is_told_that_a_key_is_new() {
     let filter = Expiring::with_capacity(20_000);
