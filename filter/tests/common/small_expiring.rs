@@ -125,13 +125,28 @@ pub(crate) fn explained<const AGE_BITS: usize, const N: usize>(
         .flat_map(|caller| caller.calls)
         .collect();
     let asked = calls.iter().filter_map(|call| call.event.0);
-    let classes: BTreeMap<Class, u64> = (asked.chain(held.iter().copied()))
-        .map(|key| (filter.class(&key), key))
-        .collect();
+    let keys: Vec<u64> = asked.chain(held.iter().copied()).collect();
+    let held = held.iter().map(|key| filter.class(key)).collect();
+    all_explained(&filter, (period, &held), &keys, &calls, "");
+}
+
+/// Checks the same of calls with their times, and of these keys, which are all that were ever there; in this
+/// period, before the first call, it held these classes since its period 0. A failure says `what` it was.
+pub(crate) fn all_explained<const AGE_BITS: usize>(
+    filter: &Expiring<AGE_BITS>,
+    (period, held): (u64, &BTreeSet<Class>),
+    keys: &[u64],
+    calls: &[Call<(Option<u64>, ExpiringEvent)>],
+    what: &str,
+) {
+    let specification = OneExpiringClass {
+        periods: (1 << AGE_BITS) - 1,
+    };
+    let classes: BTreeMap<Class, u64> =
+        (keys.iter()).map(|key| (filter.class(key), *key)).collect();
     let mut copies = 0;
     for (class, key) in classes {
-        let there = held.iter().any(|held| filter.class(held) == class);
-        let since = BTreeSet::from([there.then_some(0)]);
+        let since = BTreeSet::from([held.contains(&class).then_some(0)]);
         let before = Remembered { period, since };
         let calls: Vec<_> = (calls.iter())
             .filter(|call| call.event.0.is_none_or(|key| filter.class(&key) == class))
@@ -142,20 +157,17 @@ pub(crate) fn explained<const AGE_BITS: usize, const N: usize>(
                 event: call.event.1,
             })
             .collect();
-        let specification = OneExpiringClass {
-            periods: (1 << AGE_BITS) - 1,
-        };
         let there = filter.contains(&key);
         match histories::check(&specification, &[before], &calls) {
             Ok(left) => assert!(
                 (left.iter()).any(|left| left.since.iter().any(|since| since.is_some() == there)),
-                "{class:?} is there: {there}; possible: {left:?}"
+                "{what}{class:?} is there: {there}; possible: {left:?}"
             ),
-            Err(Failure::Violation(violation)) => panic!("{class:?}: {violation}"),
-            Err(Failure::TooManyOverlap) => panic!("too many calls to check"),
+            Err(Failure::Violation(violation)) => panic!("{what}{class:?}: {violation}"),
+            Err(Failure::TooManyOverlap) => panic!("{what}too many calls to check"),
         }
-        assert_eq!(filter.count(&key), usize::from(there), "{class:?}");
+        assert_eq!(filter.count(&key), usize::from(there), "{what}{class:?}");
         copies += usize::from(there);
     }
-    assert_eq!(filter.len(), copies);
+    assert_eq!(filter.len(), copies, "{what}");
 }

@@ -1,18 +1,19 @@
 //! Threads of the filter that forgets take turns of a random number of steps: with real times, some order of
 //! their calls explains all answers, for one period and for three.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use filter::{Class, ExpiringCuckooFilter};
-use histories::{Call, ExpiringEvent, Failure, OneExpiringClass, Remembered};
+use histories::{Call, ExpiringEvent};
 use kcas::steps::freeze;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
 use crate::small::{BUCKETS, Identity, key, residents};
+use crate::small_expiring::all_explained;
 
 const THREADS: usize = 4;
 
@@ -104,37 +105,8 @@ fn take_turns<const AGE_BITS: usize>(seed: u64) {
     }
     recorded.sort_by_key(|call| call.start);
     let periods = (1 << AGE_BITS) - 1;
-    let classes: BTreeMap<Class, u64> = (keys().into_iter())
-        .map(|key| (filter.class(&key), key))
-        .collect();
-    let mut copies = 0;
-    for (class, key) in classes {
-        let of_class: Vec<_> = (recorded.iter())
-            .filter(|call| (call.event.0).is_none_or(|key| filter.class(&key) == class))
-            .map(|call| Call {
-                thread: call.thread,
-                start: call.start,
-                end: call.end,
-                event: call.event.1,
-            })
-            .collect();
-        let before = Remembered {
-            period: 0,
-            since: BTreeSet::from([held.contains(&class).then_some(0)]),
-        };
-        let there = filter.contains(&key);
-        match histories::check(&OneExpiringClass { periods }, &[before], &of_class) {
-            Ok(left) => assert!(
-                (left.iter()).any(|left| left.since.iter().any(|since| since.is_some() == there)),
-                "seed {seed}, {class:?} is there: {there}; possible: {left:?}"
-            ),
-            Err(Failure::Violation(violation)) => panic!("seed {seed}, {class:?}: {violation}"),
-            Err(Failure::TooManyOverlap) => {}
-        }
-        assert_eq!(filter.count(&key), usize::from(there), "seed {seed}");
-        copies += usize::from(there);
-    }
-    assert_eq!(filter.len(), copies, "seed {seed}");
+    let what = format!("seed {seed}: ");
+    all_explained(&filter, (0, &held), &keys(), &recorded, &what);
     (0..periods).for_each(|_| _ = filter.advance().unwrap());
     assert_eq!(filter.len(), 0, "seed {seed}");
 }
