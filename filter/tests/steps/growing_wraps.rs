@@ -10,10 +10,17 @@ use kcas::steps::{count, freeze, with_hook};
 
 use crate::small_growing::{apart, from_the_other_bucket, holding, key};
 
-/// Number of steps of a call, by a thread that has made none.
-fn steps_of(call: impl FnOnce() + Send + 'static) -> u64 {
-    let counted = std::thread::spawn(|| count(call));
-    let ((), steps) = counted.join().unwrap();
+/// Makes a call in a thread that holds its id: how many steps a claim takes depends on other tests.
+fn registered<R>(call: impl FnOnce() -> R) -> impl FnOnce() -> R {
+    || {
+        with_hook(|_| (), || filter::register_thread().unwrap());
+        call()
+    }
+}
+
+/// Number of steps of a call.
+fn steps_of(call: impl FnOnce()) -> u64 {
+    let ((), steps) = count(registered(call));
     steps.loads + steps.stores + steps.exchanges + steps.others
 }
 
@@ -38,8 +45,10 @@ fn is_copied_after(before: u64, additions: u64) -> bool {
     (0..60).all(|at| {
         let filter = before();
         let [inserts, removes, others] = [(); 3].map(|()| Arc::clone(&filter));
-        let inserting = freeze(insert, move || inserts.insert(&here)).expect("it has this step");
-        let removing = freeze(remove, move || removes.remove(&there)).expect("it has this step");
+        let inserting =
+            freeze(insert, registered(move || inserts.insert(&here))).expect("it has this step");
+        let removing =
+            freeze(remove, registered(move || removes.remove(&there))).expect("it has this step");
         let stopped = Cell::new(Some((inserting, removing)));
         let hook = move |step| {
             if step == at {
