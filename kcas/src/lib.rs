@@ -159,7 +159,7 @@ mod watch;
 mod words;
 
 pub use entry::{Entries, Entry};
-pub use storage::{FirstPiece, Pieces, Storage};
+pub use storage::{FirstPiece, Pieces, SideWord, Storage};
 pub use words::{Error, OutOfMemory, WordArray, sort_entries};
 
 /// The README's example is a test.

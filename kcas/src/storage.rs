@@ -120,11 +120,10 @@ impl Pieces {
         self.first_side() + number % SIDE_WORDS
     }
 
-    /// A side word as it stands.
     #[inline(always)]
     #[cfg_attr(kcas_loom, allow(clippy::modulo_one))]
-    pub(crate) fn side_raw(&self, number: usize) -> u64 {
-        look(&self.side[number % SIDE_WORDS])
+    pub(crate) fn side_word(&self, number: usize) -> SideWord<'_> {
+        SideWord(&self.side[number % SIDE_WORDS])
     }
 
     /// Returns the memory that it takes apart from the words, in bytes.
@@ -209,6 +208,18 @@ impl FirstPiece<'_> {
     #[inline(always)]
     pub fn load_raw(self, index: usize) -> Option<u64> {
         self.0.get(index).map(look)
+    }
+}
+
+/// A [side word](crate::WordArray::side), for a fast path that loads it more than once.
+#[derive(Clone, Copy, Debug)]
+pub struct SideWord<'a>(&'a AtomicU64);
+
+impl SideWord<'_> {
+    /// [`WordArray::load_raw`](crate::WordArray::load_raw) of this word.
+    #[inline(always)]
+    pub fn load_raw(self) -> u64 {
+        look(self.0)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::commit::{self, CompareExchangeError};
 use crate::entry::{Entries, Entry, MAX_ENTRIES};
-use crate::storage::{FirstPiece, Pieces, Storage};
+use crate::storage::{FirstPiece, Pieces, SideWord, Storage};
 use crate::sync::{AtomicU64, Ordering, zeros};
 use crate::tagged;
 use crate::thread_id::{self, ThreadId, TooManyThreads};
@@ -186,10 +186,10 @@ impl WordArray<Pieces> {
         self.words.side(number)
     }
 
-    /// [`load_raw`](Self::load_raw) of a [side word](Self::side).
+    /// Returns the [side word](Self::side) itself.
     #[inline(always)]
-    pub fn load_side_raw(&self, number: usize) -> u64 {
-        self.words.side_raw(number)
+    pub fn side_word(&self, number: usize) -> SideWord<'_> {
+        self.words.side_word(number)
     }
 
     /// Returns the words that the array began with.

@@ -61,9 +61,9 @@ impl Key {
     }
 
     #[inline(always)]
-    pub(super) fn places(self, buckets: usize) -> [Place; 2] {
+    pub(super) fn places(self, size: Size) -> [Place; 2] {
         let [first, second] = self.addresses;
-        [Place::of(first, buckets), Place::of(second, buckets)]
+        [Place::of(first, size), Place::of(second, size)]
     }
 
     /// What the key has in a slot of one of its buckets, if it is inserted now.
@@ -87,6 +87,37 @@ impl Key {
     }
 }
 
+/// How many buckets a table has and, in the lowest six bits, the logarithm of that: to compute it would
+/// take a lookup longer than to load it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Size(u64);
+
+impl Size {
+    pub(super) fn of(buckets: usize) -> Self {
+        Size((buckets as u64) << 6 | u64::from(buckets.ilog2()))
+    }
+
+    #[inline(always)]
+    pub(super) fn from_bits(bits: u64) -> Self {
+        Size(bits)
+    }
+
+    pub(super) fn bits(self) -> u64 {
+        self.0
+    }
+
+    #[inline(always)]
+    pub(super) fn buckets(self) -> usize {
+        (self.0 >> 6) as usize
+    }
+
+    /// Base-2 logarithm, rounded down.
+    #[inline(always)]
+    fn level(self) -> u32 {
+        (self.0 & 63) as u32
+    }
+}
+
 /// A bucket, and how many bits of an address it uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
@@ -97,12 +128,13 @@ pub(super) struct Place {
 impl Place {
     /// The bucket of an address in a table of this many.
     #[inline(always)]
-    pub(super) fn of(address: u64, buckets: usize) -> Self {
-        let level = 63 - (buckets as u64 | 1).leading_zeros();
+    pub(super) fn of(address: u64, size: Size) -> Self {
+        let level = size.level();
         let half = 1usize << level;
-        let upper = address as usize & (half | (half - 1));
-        let lower = upper & (half - 1);
-        let split = lower < buckets - half;
+        // (Not 2 * half - 1, which takes another shift.)
+        let upper = address as usize & (half - 1 + half);
+        let lower = address as usize & (half - 1);
+        let split = lower < size.buckets() - half;
         Place {
             bucket: if split { upper } else { lower },
             level: level + u32::from(split),
@@ -113,10 +145,10 @@ impl Place {
     /// left to say which of the two halves of a bucket. (What [`Moving`] says, with less effort: another
     /// bucket has been split at most once more.)
     #[inline(always)]
-    pub(super) fn other(self, slot: u64, buckets: usize) -> Option<usize> {
+    pub(super) fn other(self, slot: u64, size: Size) -> Option<usize> {
         let next = slot >> AHEAD & 1;
         let address = (self.bucket as u64 | next << self.level) ^ APART[word::tag(slot) as usize];
-        let place = Place::of(address, buckets);
+        let place = Place::of(address, size);
         let known = place.level <= self.level || !word::is_spent(slot);
         known.then_some(place.bucket)
     }

@@ -8,7 +8,7 @@ use arrayvec::ArrayVec;
 use kcas::sync::{AtomicU64, Ordering};
 use kcas::{Entry, OutOfMemory, Pieces, WordArray};
 
-use super::address::{Key, Moving, Place, parent};
+use super::address::{Key, Moving, Place, Size, parent};
 use super::builder::Growing;
 use super::word::{self, AHEAD, SLOTS, TAG};
 use crate::buckets::{commit, compare_too, in_order};
@@ -101,8 +101,8 @@ impl Seen {
 #[derive(Debug)]
 pub(super) struct Table {
     words: WordArray<Pieces>,
-    /// How many there are: all below have been made.
-    buckets: AtomicU64,
+    /// The bits of a [`Size`]: how many there are. All below have been made.
+    size: AtomicU64,
     /// Base-2 logarithm of how many there were at first.
     base: u32,
     /// How many slots were doubled because no bit was left.
@@ -119,7 +119,7 @@ impl Table {
         let buckets = 1 << base;
         Ok(Table {
             words: WordArray::try_growing(buckets.max(kind.reserved))?,
-            buckets: AtomicU64::new(buckets as u64),
+            size: AtomicU64::new(Size::of(buckets).bits()),
             base,
             doubled: AtomicU64::new(0),
             length: Length::starting_at(0),
@@ -143,7 +143,7 @@ impl Table {
         let occupied: usize = words.iter().map(|&word| word::occupied(word)).sum();
         // What a remove of an absent key has taken may have been a doubled slot.
         let doubled = doubled.min(occupied);
-        table.buckets = AtomicU64::new(words.len() as u64);
+        table.size = AtomicU64::new(Size::of(words.len()).bits());
         table.doubled = AtomicU64::new(doubled as u64);
         table.length = Length::starting_at(occupied - doubled);
         Ok(table)
@@ -151,8 +151,13 @@ impl Table {
 
     /// Acquire: with the exchange in [`grow`](Self::grow), after which the buckets were made.
     #[inline(always)]
+    fn size(&self) -> Size {
+        Size::from_bits(self.size.load(Ordering::Acquire))
+    }
+
+    /// Returns the number of buckets.
     pub(super) fn buckets(&self) -> usize {
-        self.buckets.load(Ordering::Acquire) as usize
+        self.size().buckets()
     }
 
     /// Number of buckets that are made in one go.
@@ -184,7 +189,7 @@ impl Table {
     /// Empties every bucket. It keeps its size.
     pub(super) fn clear(&mut self) {
         self.words.clear();
-        self.buckets = AtomicU64::new(1 << self.base);
+        self.size = AtomicU64::new(Size::of(1 << self.base).bits());
         self.doubled = AtomicU64::new(0);
         self.length.clear();
     }
@@ -192,7 +197,7 @@ impl Table {
     /// Reads a key's buckets, without the answer.
     #[inline]
     pub(super) fn fetch(&self, key: Key) -> [u64; 2] {
-        let places = key.places(self.buckets());
+        let places = key.places(self.size());
         places.map(|place| self.words.load_raw(place.bucket))
     }
 
@@ -201,11 +206,12 @@ impl Table {
     /// As in a fixed-size filter, the answer is data, and one branch decides whether it counts.
     #[inline(always)]
     fn contains_at_once(&self, key: Key, load: impl Fn(usize) -> Option<u64>) -> Option<bool> {
-        let places = key.places(self.buckets());
-        let turns = self.words.load_side_raw(key.side());
+        let places = key.places(self.size());
+        let counter = self.words.side_word(key.side());
+        let turns = counter.load_raw();
         let [first, second] = [load(places[0].bucket)?, load(places[1].bucket)?];
         let again = load(places[0].bucket)?;
-        let turned = self.words.load_side_raw(key.side()) ^ turns;
+        let turned = counter.load_raw() ^ turns;
         // Without `map`, which is a call where crates are not optimised together.
         let levels = [places[0].level - self.base, places[1].level - self.base];
         let differ = word::differ([first, second], levels, turns);
@@ -228,8 +234,9 @@ impl Table {
         }
     }
 
-    /// [`contains`](Self::contains) in a table that has outgrown its first piece of memory.
-    #[inline(never)]
+    /// [`contains`](Self::contains) in a table that has outgrown its first piece of memory. (Cold: else a
+    /// lookup in one that has not would make two jumps more.)
+    #[cold]
     fn contains_elsewhere(&self, hash: u64) -> bool {
         self.contains_at_once(Key::new(hash), |bucket| Some(self.words.load_raw(bucket)))
             .unwrap_or_else(|| self.contains_slowly(hash))
@@ -271,7 +278,7 @@ impl Table {
     #[inline]
     fn see(&self, key: Key) -> Seen {
         let turns = self.turns(key.side());
-        let places = key.places(self.buckets());
+        let places = key.places(self.size());
         let look = |which: usize| self.look(key.addresses[which], places[which]);
         let (first, second) = (look(0), look(1));
         // If both are the same, it was read once.
@@ -431,7 +438,7 @@ impl Table {
         seen: &Seen,
         unchanged: &[(Place, u64)],
     ) -> Result<bool, InsertError> {
-        let buckets = self.buckets();
+        let size = self.size();
         let mut chain = Chain::new();
         // One entry of the K-CAS is for the root that the chain does not begin with.
         let longest = MAX_CHAIN - usize::from(!unchanged.is_empty());
@@ -447,15 +454,15 @@ impl Table {
             .collect();
         let shifts = Shifts {
             base: self.base,
-            buckets,
+            size,
         };
         let found = path::search(&shifts, &roots, longest, read, &mut chain);
         for step in &chain {
-            let level = Place::of(step.bucket as u64, buckets).level - self.base;
+            let level = Place::of(step.bucket as u64, size).level - self.base;
             match word::level(step.word).cmp(&level) {
                 Equal if !word::is_splitting(step.word) => continue,
                 // A run of splits has begun that the number of buckets does not count yet.
-                Greater => self.grow(buckets, seen.key.side())?,
+                Greater => self.grow(size, seen.key.side())?,
                 Equal => self.finish_split(step.bucket, step.word),
                 // It has been split since. (The exchange would fail. But first, what moves might have to go to a
                 // bucket of a later round, of whose number it knows too few bits.)
@@ -471,7 +478,7 @@ impl Table {
             self.check_room(seen)?;
         }
         if !found || reads.get() > MANY_READS {
-            match self.grow(buckets, seen.key.side()) {
+            match self.grow(size, seen.key.side()) {
                 Err(error) if !found => return Err(error),
                 // There was room for this one.
                 _ => {}
@@ -572,10 +579,11 @@ impl Table {
     /// ones, each from another on, so that they seldom meet in one: nobody claims any, so a thread that stops
     /// holds nobody up.
     #[cold]
-    fn grow(&self, buckets: usize, from: usize) -> Result<(), InsertError> {
-        if self.buckets() != buckets {
+    fn grow(&self, size: Size, from: usize) -> Result<(), InsertError> {
+        if self.size() != size {
             return Ok(());
         }
+        let buckets = size.buckets();
         let run = self.run();
         let grown = buckets + run;
         if grown > MAX_BUCKETS {
@@ -588,14 +596,14 @@ impl Table {
         made.map_err(|_| InsertError::OutOfMemory { buckets: grown })?;
         (0..run).for_each(|nth| self.split(buckets + (from + nth) % run));
         // Those who come later write nothing.
-        if self.buckets() != buckets {
+        if self.size() != size {
             return Ok(());
         }
-        // Release: with the Acquire in `buckets`, also that of this thread when it next asks: it
+        // Release: with the Acquire in `size`, also that of this thread when it next asks: it
         // synchronises with the exchange in `begun` before. If this fails, another thread has made them.
-        let _ = self.buckets.compare_exchange(
-            buckets as u64,
-            grown as u64,
+        let _ = self.size.compare_exchange(
+            size.bits(),
+            Size::of(grown).bits(),
             Ordering::Release,
             Ordering::Relaxed,
         );
@@ -660,10 +668,10 @@ impl Table {
     }
 }
 
-/// Where fingerprints may move, in a table of this many buckets.
+/// Where fingerprints may move, in a table of this size.
 struct Shifts {
     base: u32,
-    buckets: usize,
+    size: Size,
 }
 
 impl Moves<SLOTS> for Shifts {
@@ -676,7 +684,7 @@ impl Moves<SLOTS> for Shifts {
         // A chain that comes back to this bucket leads nowhere.
         std::array::from_fn(|slot| {
             place
-                .other(word::slot(word, slot), self.buckets)
+                .other(word::slot(word, slot), self.size)
                 .unwrap_or(bucket)
         })
     }
@@ -697,7 +705,8 @@ impl snapshot::Table for Table {
     fn begun(&self) -> usize {
         // Release: with the exchange in `grow`, if that comes later. (A load might return an older number,
         // even after the announcement.)
-        self.buckets.fetch_add(0, Ordering::Release) as usize + self.run()
+        let size = Size::from_bits(self.size.fetch_add(0, Ordering::Release));
+        size.buckets() + self.run()
     }
 
     fn places(&self) -> usize {
@@ -752,5 +761,5 @@ impl snapshot::Table for Table {
 
 /// True if a word has the level of this bucket in a table of this many: for saved tables.
 pub(super) fn has_level(bucket: usize, buckets: usize, base: u32, word: u64) -> bool {
-    word::level(word) + base == Place::of(bucket as u64, buckets).level
+    word::level(word) + base == Place::of(bucket as u64, Size::of(buckets)).level
 }
