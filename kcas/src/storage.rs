@@ -216,7 +216,7 @@ impl FirstPiece<'_> {
 pub struct SideWord<'a>(&'a AtomicU64);
 
 impl SideWord<'_> {
-    /// [`WordArray::load_raw`](crate::WordArray::load_raw) of this word.
+    /// Loads it, as [`WordArray::load_raw`](crate::WordArray::load_raw) does.
     #[inline(always)]
     pub fn load_raw(self) -> u64 {
         look(self.0)
