@@ -93,6 +93,34 @@ fn a_filter_that_is_saved_while_a_slot_is_doubled_counts_its_keys() {
     }
 }
 
+/// At any step, the table grows by far more than a copy has places for; and then a key moves to a bucket that
+/// was perhaps read before. It is in the copy.
+#[test]
+fn a_copy_is_complete_although_the_table_outgrows_it() {
+    let here = key(apart(11 ^ 15, 4, 0), 11);
+    let there = from_the_other_bucket(here);
+    // Nor what comes from bucket 6: it would be kept before bucket 22, the first without a place, is made.
+    let filling = || (0..).filter(|address| !matches!(address & 15, 6 | 11 | 15));
+    for at in 0..160 {
+        let filter = holding(16, &[there]);
+        let others = Arc::clone(&filter);
+        let hook = move |step| {
+            if step == at {
+                let mut filling = filling();
+                while others.capacity() < 3 * 26 {
+                    let next = filling.next().expect("there is no end");
+                    others.insert(&staying(next)).unwrap();
+                }
+                others.insert(&staying(22)).unwrap();
+                others.insert(&here).unwrap();
+                assert!(others.remove(&there));
+            }
+        };
+        let copy = with_hook(hook, || filter.try_clone()).unwrap();
+        assert!(copy.contains(&here), "missing: before step {at}");
+    }
+}
+
 /// A thread stops at some step while the slot is doubled, and the copy ends what that thread has begun: both
 /// halves are in the copy, and the slot may count as one that was not doubled.
 #[test]
