@@ -82,9 +82,6 @@ const REFUSED: &str = "
 2 | plot RESULTS/full.csv --width wide | a number of inches from 2 to 20
 2 | plot RESULTS/full.csv --width 1 | a number of inches from 2 to 20
 2 | plot RESULTS/full.csv --width NaN | a number of inches from 2 to 20
-1 | plot RESULTS/stalls.csv --out x.svg --log | --log | has no zero
-1 | plot RESULTS/hits.csv --out x.svg --speedup | --speedup
-1 | plot RESULTS/growth.csv --out x.svg --speedup | --speedup
 1 | plot RESULTS/theory.csv --out x.svg | have no figure
 ";
 
