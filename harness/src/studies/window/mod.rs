@@ -204,12 +204,11 @@ impl Shown for Row {
 
     fn placed(case: &str, places: &[f64]) -> String {
         let all = joined(places, |place| place.to_string());
-        match case == KINDS[3].1 {
-            true => format!("age {all}"),
-            false => format!(
-                "{all} {}",
-                noun(places.last().copied().unwrap_or_default(), "thread")
-            ),
+        let last = places.last().copied().unwrap_or_default();
+        if case == KINDS[3].1 {
+            format!("age {all}")
+        } else {
+            format!("{all} {}", noun(last, "thread"))
         }
     }
 
