@@ -122,8 +122,6 @@ pub(crate) fn joined(places: &[f64], named: impl Fn(f64) -> String) -> String {
 
 /// A kind of rows, and what is to be shown of them.
 pub(crate) trait Shown: Record + 'static {
-    const TITLE: &'static str;
-
     /// The columns of the table.
     const QUANTITIES: &'static [Quantity<Self>];
 
@@ -141,13 +139,10 @@ pub(crate) trait Shown: Record + 'static {
     }
 
     /// The subject that others are compared with; `None` if each is shown by itself.
-    fn ours() -> Option<&'static str> {
-        None
-    }
+    const OURS: Option<&'static str> = None;
 
-    fn is_of_ours() -> bool {
-        true
-    }
+    /// Whether that is a filter of ours.
+    const IS_OF_OURS: bool = true;
 
     /// Says how it was measured, and what words mean.
     fn how(rows: &[Self]) -> String;
@@ -205,13 +200,13 @@ impl<'a, R: Shown> View<'a, R> {
     /// Returns all subjects, ours first.
     fn subjects(&self) -> Vec<&'a str> {
         let mut subjects = self.results.subjects();
-        subjects.sort_by_key(|&subject| R::ours().is_some_and(|ours| ours != subject));
+        subjects.sort_by_key(|&subject| R::OURS.is_some_and(|ours| ours != subject));
         subjects
     }
 
     fn rivals(&self) -> Vec<&'a str> {
         let subjects = self.subjects().into_iter();
-        subjects.skip(1).filter(|_| R::ours().is_some()).collect()
+        subjects.skip(1).filter(|_| R::OURS.is_some()).collect()
     }
 
     fn places(&self, case: &String) -> Vec<f64> {
@@ -224,7 +219,7 @@ impl<'a, R: Shown> View<'a, R> {
 
     /// Compares ours with a rival, unless the clock cannot tell what either took from nothing.
     fn compared(&self, of: &Quantity<R>, at: Place, rival: &str) -> Option<Comparison> {
-        let ours = R::ours().filter(|&ours| of.is_compared && ours != rival)?;
+        let ours = R::OURS.filter(|&ours| of.is_compared && ours != rival)?;
         let shortest = self.sidecar.map_or(0.0, Sidecar::shortest_ns);
         let mut medians = [ours, rival]
             .into_iter()
@@ -301,7 +296,7 @@ impl<R: Shown> Presented for Vec<R> {
         for of in R::QUANTITIES.iter().filter(|of| of.is_drawn) {
             for case in &cases {
                 let line = |subject: &str| Line {
-                    look: R::ours().map_or(Look::Bars, |_| Look::Band),
+                    look: R::OURS.map_or(Look::Bars, |_| Look::Band),
                     ..Line::new(subject, view.results.points(case, subject, of.of))
                 };
                 let axes = [R::axis(case), of.unit.axis()];
@@ -316,7 +311,7 @@ impl<R: Shown> Presented for Vec<R> {
         panels.retain(|panel| panel.lines.iter().any(|line| !line.points.is_empty()));
         R::complete(self, &mut panels);
         let mut caption = vec![R::how(self)];
-        if R::ours().is_some() {
+        if R::OURS.is_some() {
             let rounds = counted(view.results.last_round(), "round");
             caption.push(format!("Lines: median of {rounds}. {BANDS}"));
         }
@@ -325,7 +320,7 @@ impl<R: Shown> Presented for Vec<R> {
         }
         caption.extend(sidecar.and_then(too_short));
         caption.extend(sidecar.iter().flat_map(|sidecar| sidecar.meanings()));
-        (!panels.is_empty()).then(|| Figure::new(R::TITLE, caption, panels, sidecar))
+        (!panels.is_empty()).then(|| Figure::new("", caption, panels, sidecar))
     }
 
     fn findings(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Findings {
@@ -344,7 +339,7 @@ impl<R: Shown> Presented for Vec<R> {
                     }
                     let words = of.unit.words();
                     let clauses = clauses(&words, |places| R::placed(&case, places), &at);
-                    let ours = R::ours().unwrap_or_default();
+                    let ours = R::OURS.unwrap_or_default();
                     let lost = at.iter().filter(|of| of.verdict == words.losing_first()[0]);
                     comparisons.push(Finding {
                         case: case.clone(),
@@ -356,7 +351,7 @@ impl<R: Shown> Presented for Vec<R> {
             }
         }
         Findings {
-            is_of_ours: R::ours().is_some_and(|_| R::is_of_ours()),
+            is_of_ours: R::OURS.is_some_and(|_| R::IS_OF_OURS),
             comparisons,
             ..Findings::of(R::sentences(self))
         }

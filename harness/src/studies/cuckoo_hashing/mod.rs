@@ -275,7 +275,9 @@ impl Row {
 type Of = Quantity<Row>;
 
 impl Shown for Row {
-    const TITLE: &'static str = "SmartCuckoo and plain cuckoo hashing";
+    const IS_OF_OURS: bool = false;
+
+    const OURS: Option<&'static str> = Some(TABLES[0]);
 
     const QUANTITIES: &'static [Of] = &[
         Of::new("throughput", Unit::Throughput, |row| Some(row.mops))
@@ -323,14 +325,6 @@ impl Shown for Row {
 
     fn placed(_: &str, places: &[f64]) -> String {
         format!("load {}", joined(places, |load| load.to_string()))
-    }
-
-    fn ours() -> Option<&'static str> {
-        Some(TABLES[0])
-    }
-
-    fn is_of_ours() -> bool {
-        false
     }
 
     fn how(rows: &[Self]) -> String {

@@ -252,7 +252,7 @@ fn ns(latency: Option<u64>) -> Option<f64> {
 type Of = Quantity<Row>;
 
 impl Shown for Row {
-    const TITLE: &'static str = "Sets that grow";
+    const OURS: Option<&'static str> = Some(OURS);
 
     const QUANTITIES: &'static [Of] = &[
         Of::new("lookups and inserts", Unit::Throughput, |row| {
@@ -332,10 +332,6 @@ impl Shown for Row {
         };
         let tens = (0..=run::GROWTH.ilog10() as i32).rev();
         distinct(tens.filter_map(nearest).copied())
-    }
-
-    fn ours() -> Option<&'static str> {
-        Some(OURS)
     }
 
     fn how(rows: &[Self]) -> String {

@@ -219,8 +219,6 @@ impl Row {
 type Of = Quantity<Row>;
 
 impl Shown for Row {
-    const TITLE: &'static str = "Layouts of the filter";
-
     const QUANTITIES: &'static [Of] = &[
         Of::new("timestamp bits", Unit::Number, |row| {
             Some(row.timestamp_bits as f64)

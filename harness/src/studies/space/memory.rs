@@ -260,8 +260,6 @@ impl Record for Row {
 type Of = Quantity<Row>;
 
 impl Shown for Row {
-    const TITLE: &'static str = "Memory of a key";
-
     const QUANTITIES: &'static [Of] = &[
         Of::new("bits a key, declared", Unit::BitsAKey, |row| {
             Some(row.bits_a_key()[0])

@@ -161,7 +161,7 @@ impl Row {
 type Of = Quantity<Row>;
 
 impl Shown for Row {
-    const TITLE: &'static str = "Filters that forget";
+    const OURS: Option<&'static str> = Some(ALL[0].name);
 
     const QUANTITIES: &'static [Of] = &[
         Of::new("throughput", Unit::Throughput, |row| {
@@ -216,10 +216,6 @@ impl Shown for Row {
     fn tabled(case: &str, mut places: Vec<f64>) -> Vec<f64> {
         places.retain(|place| case != KINDS[3].1 || [1.0, 1.5, 2.0].contains(place));
         places
-    }
-
-    fn ours() -> Option<&'static str> {
-        Some(ALL[0].name)
     }
 
     fn how(rows: &[Self]) -> String {
