@@ -204,9 +204,13 @@ impl<'a, R: Shown> View<'a, R> {
         subjects
     }
 
+    /// Returns all others, if ours was measured.
     fn rivals(&self) -> Vec<&'a str> {
-        let subjects = self.subjects().into_iter();
-        subjects.skip(1).filter(|_| R::OURS.is_some()).collect()
+        let mut subjects = self.subjects();
+        let is_ours = |subject: &&str| R::OURS == Some(subject);
+        let has_ours = subjects.iter().any(is_ours);
+        subjects.retain(|subject| has_ours && !is_ours(subject));
+        subjects
     }
 
     fn places(&self, case: &String) -> Vec<f64> {
@@ -274,8 +278,8 @@ impl<R: Shown> Presented for Vec<R> {
         let mut notes = Vec::new();
         if !rivals.is_empty() {
             notes.push(format!(
-                "Of ours, medians over the rounds; over a rival, ratios are taken within rounds: median over the rounds [{INTERVAL}]. \
-                 A time or a memory over a rival is its own where the clock cannot tell the times from nothing."
+                "Over a rival stand ratios within rounds: median over the rounds [{INTERVAL}]. All else is the median of each subject by \
+                 itself, and so are times that the clock cannot tell from nothing."
             ));
         }
         notes.extend(marks.explained());
@@ -363,5 +367,37 @@ fn digits(value: f64) -> String {
     match value {
         ..0.01 if value > 0.0 => format!("{value:.1e}"),
         _ => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::studies::growth::Row;
+
+    /// As in rows of a run that was interrupted.
+    #[test]
+    fn nothing_is_over_a_rival_where_ours_was_not_measured() {
+        let names = |subjects: &[&str]| {
+            let row = |subject: &&str| Row {
+                subject: (*subject).into(),
+                round: 1,
+                keys: 10,
+                all_keys: 10,
+                mops: 1.0,
+                ..Row::default()
+            };
+            let rows: Vec<_> = subjects.iter().map(row).collect();
+            let sheet = rows.printed(None).unwrap();
+            let name = |line: &Vec<String>| line[1].clone();
+            sheet.lines.iter().map(name).collect::<Vec<_>>()
+        };
+        let rivals = ["lock-free", "scalable-bloom"];
+        assert_eq!(names(&rivals), rivals);
+        let all = ["lock-free", "growing", "scalable-bloom"];
+        assert_eq!(
+            names(&all),
+            ["growing", "over lock-free", "over scalable-bloom"]
+        );
     }
 }
