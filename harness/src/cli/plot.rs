@@ -40,17 +40,6 @@ pub(super) struct Options {
     /// file.
     #[arg(long, value_name = "PANEL", value_delimiter = ',')]
     panels: Vec<String>,
-    /// Lay out what was measured by its logarithm; without --log and --linear, values more than
-    /// twenty times apart are, and those that have rows of their own.
-    #[arg(long, conflicts_with = "linear")]
-    log: bool,
-    /// Lay out what was measured evenly, from zero.
-    #[arg(long)]
-    linear: bool,
-    /// Draw throughput over that at the lowest number of threads, taken within rounds, and a line
-    /// where it would be if each thread were as fast as one alone. Only for sweeps over threads.
-    #[arg(long)]
-    speedup: bool,
 }
 
 fn inches(text: &str) -> Result<f64> {
@@ -74,20 +63,14 @@ pub(super) fn plot(options: &Options) -> Result<Ending> {
         out.display()
     );
     let mut figure = match &options.csv[..] {
-        [csv] => figure(csv, options.speedup)?,
-        several => {
-            ensure!(!options.speedup, "--speedup: choose one result");
-            sweep::together(several)?
-        }
+        [csv] => figure(csv)?,
+        several => sweep::together(several)?,
     };
     if !options.panels.is_empty() {
         figure.keep_panels(&options.panels)?;
     }
     if !options.subjects.is_empty() {
         figure.keep_subjects(&options.subjects)?;
-    }
-    if options.log || options.linear {
-        figure.scale(options.log)?;
     }
     let figure = figure.at(options.width);
     let figure = if options.bare { figure.bare() } else { figure };
@@ -96,7 +79,7 @@ pub(super) fn plot(options: &Options) -> Result<Ending> {
     Ok(Ending::Complete)
 }
 
-fn figure(csv: &Path, speedup: bool) -> Result<Figure> {
+fn figure(csv: &Path) -> Result<Figure> {
     let beside = Outputs::beside(csv);
     let rows = read_any(csv).map_err(|error| {
         if error.is::<NoResults>() {
@@ -120,14 +103,8 @@ fn figure(csv: &Path, speedup: bool) -> Result<Figure> {
     if let Some(missing) = sidecar.as_ref().and_then(|sidecar| rows.missing(sidecar)) {
         note!("note: {}: {missing}", csv.display());
     }
-    let cannot = || format!("cannot draw {}", csv.display());
-    let figure = if speedup {
-        sweep::speedup(csv, sidecar.as_ref())
-    } else {
-        let figure = rows.figure(sidecar.as_ref());
-        figure.context(
-            "formulas and measurements have no figure; `harness report` shows them as a table",
-        )
-    };
-    figure.with_context(cannot)
+    let figure = rows.figure(sidecar.as_ref());
+    figure
+        .context("formulas and measurements have no figure; `harness report` shows them as a table")
+        .with_context(|| format!("cannot draw {}", csv.display()))
 }

@@ -10,6 +10,7 @@ mod older;
 mod one_measurement;
 pub mod pair;
 pub mod report;
+mod shown;
 pub mod soak;
 pub mod space;
 pub mod study;

@@ -3,7 +3,6 @@
 mod check;
 #[cfg(unix)]
 mod interrupted;
-mod keys;
 mod numbers;
 mod outputs;
 mod place;

@@ -38,7 +38,7 @@ pub(crate) const STUDIES: [Study; 7] = [
     Study {
         name: "layouts",
         line: "space layouts --buckets 1000 --tables 1 --absent 10000",
-        prints: &["4×12", "2×24", "Tables of 1000 buckets, 1 of each layout"],
+        prints: &["4×12", "2×24", "tables of 1,000 buckets, 1 of each layout"],
         columns: "slots,bits,timestamp_bits,buckets,tables,planned_load",
         rows: 11,
         described: &["rate_upper = "],
@@ -96,30 +96,30 @@ pub(crate) const STUDIES: [Study; 7] = [
         prints: &[
             "100/0/0",
             "0/95/5",
-            "plain gives up after 50 kicks",
-            "smart-cuckoo first refused a key at load",
+            "plain-cuckoo gives up after 50 kicks",
+            " first refused at load |",
         ],
         columns: "table,mix,load,round,buckets,most_kicks",
         rows: 2 * 5 * 2 * 2,
         described: &["wasted_kicks = "],
         figure: &["smart-cuckoo", "25/75/0"],
-        page: "smart-cuckoo over plain-cuckoo, mix 75/25/0",
+        page: "smart-cuckoo against plain-cuckoo, throughput: ",
     },
     Study {
         name: "growth",
         line: "growth --keys 20000 --slices 6 --rounds 2 --threads 2",
         prints: &[
-            "while 2 threads together insert 20,000 keys, with 4 lookups",
-            "| 20,000 ",
-            "scalable-bloom",
-            "The whole way takes growing",
+            "20,000 keys, inserted by 2 threads, with 4 lookups",
+            "| 20,000 keys ",
+            "over scalable-bloom",
+            " the whole way |",
         ],
         columns: "subject,round,keys,all_keys,threads,",
         // Two rounds of three subjects, with six slices and the first one.
         rows: 2 * 3 * 7,
         described: &["timing costs", "timing_ns = ", "a thousandth of the keys"],
-        figure: &["Insert, longest", "scalable-bloom", "2 threads", "Commit"],
-        page: "growing against lock-free, memory: ",
+        figure: &["insert, longest", "scalable-bloom", "2 threads", "Commit"],
+        page: "growing against lock-free, bits a key: ",
     },
 ];
 
@@ -200,7 +200,7 @@ fn one_round_is_no_claim_in_any_table() {
     ] {
         assert!(!page.contains(claim), "{claim} in {page}");
     }
-    has(&page, &["no claim for want of rounds"]);
+    has(&page, &["for want of rounds"]);
     let figure = place.text("results/tiny.svg");
     assert!(figure.contains("median of 1 round.") && !figure.contains("1 rounds"));
 }

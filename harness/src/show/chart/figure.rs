@@ -3,7 +3,7 @@
 
 use anyhow::{Result, bail, ensure};
 
-use super::axis::{NAME_BESIDE, NUMBERS_BELOW, Scale, numbered_upwards};
+use super::axis::{NAME_BESIDE, NUMBERS_BELOW, numbered_upwards};
 use super::key::{self, Entry};
 use super::panel::{Line, Look, Panel, places_of_rows};
 use super::style;
@@ -126,25 +126,6 @@ impl Figure {
         }
         self.panels
             .retain(|panel| panel.lines.iter().any(|line| !line.points.is_empty()));
-        Ok(())
-    }
-
-    /// Lays out what was measured on linear axes from zero, or on logarithmic ones.
-    pub fn scale(&mut self, is_logarithmic: bool) -> Result<()> {
-        for panel in &mut self.panels {
-            let is_zero = |line: &&Line| line.points.iter().any(|(_, of)| of.median <= 0.0);
-            panel.y.scale = Scale::FromZero;
-            if is_logarithmic {
-                if let Some(Line { subject, .. }) = panel.lines.iter().find(is_zero) {
-                    bail!(
-                        "--log: {subject} is at 0 in \"{}\", and a logarithmic axis has no zero; leave out --log, or such \
-                         panels with --panels",
-                        panel.title
-                    );
-                }
-                panel.y.scale = Scale::Logarithmic;
-            }
-        }
         Ok(())
     }
 

@@ -7,7 +7,6 @@
 //! load to the next, so that each ratio compares measurements adjacent in time. Every answer is
 //! checked against the expected one.
 
-mod report;
 mod run;
 
 use anyhow::{Result, ensure};
@@ -20,10 +19,13 @@ use relatives::smart_cuckoo::{Buckets, CuckooTable, Key, PlainCuckoo, SmartCucko
 
 use crate::machine::pinning::Cores;
 use crate::results::rows::{Record, bounded, columns};
-use crate::results::statistics::InRounds;
+use crate::show::chart::{Axis, Scale};
 use crate::show::sidecar::Run;
+use crate::show::units::rounded;
+use crate::studies::shown::{At, Quantity, Shown, Unit, joined};
 use crate::studies::study::{Progress, Study, within};
 use crate::subjects::registry::Registry;
+use crate::wording::{counted, grouped};
 
 use run::CuckooHashingRun;
 
@@ -263,28 +265,79 @@ impl Record for Row {
     }
 }
 
-impl InRounds for Row {
-    type Axis = ();
-    type Case = String;
+impl Row {
+    /// Of what is the same under all mixes, as the order of keys is.
+    fn each(&self, of: u64, each: u64) -> Option<f64> {
+        (self.mix == MIXES[0].0).then(|| of as f64 / each.max(1) as f64)
+    }
+}
 
-    fn subject(&self) -> &str {
-        &self.table
+type Of = Quantity<Row>;
+
+impl Shown for Row {
+    const IS_OF_OURS: bool = false;
+
+    const OURS: Option<&'static str> = Some(TABLES[0]);
+
+    const QUANTITIES: &'static [Of] = &[
+        Of::new("throughput", Unit::Throughput, |row| Some(row.mops))
+            .compared()
+            .drawn(),
+        Of::new("kicks an insert", Unit::Number, |row| {
+            row.each(row.kicks + row.wasted_kicks, row.inserts)
+        })
+        .drawn(),
+        Of::new("share refused", Unit::Number, |row| {
+            row.each(row.refused, row.inserts)
+        })
+        .drawn(),
+        Of::new("found early", Unit::Number, |row| {
+            row.each(row.refused_early, 1)
+        }),
+        Of::new("kicks wasted", Unit::Number, |row| {
+            row.each(row.wasted_kicks, 1)
+        }),
+        Of::new("first refused at load", Unit::Number, |row| {
+            row.first_refusal.filter(|_| row.mix == MIXES[0].0)
+        }),
+        Of::new("buckets renewed an update", Unit::Number, |row| {
+            (row.updates > 0).then(|| row.renewed as f64 / row.updates as f64)
+        }),
+    ];
+
+    fn at(&self) -> At<'_> {
+        At {
+            subject: &self.table,
+            round: self.round,
+            case: (&*self.mix).into(),
+            place: self.load,
+            pinned: self.pinned,
+        }
     }
 
-    fn round(&self) -> usize {
-        self.round
+    fn axis(_: &str) -> Axis {
+        Axis::new(
+            "load: keys offered for each bucket",
+            Scale::FromZero,
+            rounded,
+        )
     }
 
-    fn case(&self, (): ()) -> String {
-        self.mix.clone()
+    fn placed(_: &str, places: &[f64]) -> String {
+        format!("load {}", joined(places, |load| load.to_string()))
     }
 
-    fn place(&self, (): ()) -> f64 {
-        self.load
-    }
-
-    fn throughput(&self) -> Option<f64> {
-        Some(self.mops)
+    fn how(rows: &[Self]) -> String {
+        let first = &rows[0];
+        format!(
+            "Tables of {} buckets of one key each, under mixes of inserts/lookups/updates; what stands at a load was measured \
+             between the load before and that one. Load: keys offered for each bucket, refused ones included. Kicks of \
+             inserts that were refused count, those that undid them do not: {} gives up after {}. Kicks and \
+             refusals are the same under all mixes.",
+            grouped(first.buckets as u64),
+            TABLES[1],
+            counted(first.most_kicks, "kick"),
+        )
     }
 }
 

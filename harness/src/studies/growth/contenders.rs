@@ -13,6 +13,7 @@ use crate::subjects::{Growing, LockFree, ScalableBloom};
 pub(super) const OURS: &str = Growing::NAME;
 
 /// Names of its rivals.
+#[cfg(test)]
 pub(super) const RIVALS: [&str; 2] = [LockFree::NAME, ScalableBloom::NAME];
 
 /// A contender, whatever its type.

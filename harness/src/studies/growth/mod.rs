@@ -20,7 +20,6 @@
 //! clock starts.
 
 mod contenders;
-mod report;
 mod run;
 
 use std::ops::ControlFlow;
@@ -34,14 +33,17 @@ use crate::experiment::threads::MAX_THREADS;
 use crate::machine;
 use crate::machine::pinning::Cores;
 use crate::results::rows::{Record, bounded, columns};
-use crate::results::statistics::InRounds;
+use crate::results::statistics::distinct;
 use crate::run::order;
+use crate::show::chart::{Axis, Scale};
 use crate::show::sidecar::Run;
+use crate::studies::shown::{At, Quantity, Shown, Unit, joined};
 use crate::studies::study::{Progress, Study, within};
 use crate::subjects::registry::Registry;
+use crate::wording::{counted, grouped, large};
 use crate::workload::latency::Cost;
 
-use contenders::{ContenderInfo, OURS, RIVALS};
+use contenders::{ContenderInfo, OURS};
 use run::{GrowthRun, ends};
 
 /// The fewest keys that can be measured: the first slice has ten of them.
@@ -243,31 +245,124 @@ impl Record for Row {
     }
 }
 
-impl InRounds for Row {
-    type Axis = ();
-    type Case = ();
+fn ns(latency: Option<u64>) -> Option<f64> {
+    latency.map(|ns| ns as f64)
+}
 
-    fn subject(&self) -> &str {
-        &self.subject
+type Of = Quantity<Row>;
+
+impl Shown for Row {
+    const OURS: Option<&'static str> = Some(OURS);
+
+    const QUANTITIES: &'static [Of] = &[
+        Of::new("lookups and inserts", Unit::Throughput, |row| {
+            Some(row.mops)
+        })
+        .compared()
+        .drawn(),
+        Of::new("inserts alone", Unit::Throughput, |row| {
+            Some(row.insert_mops)
+        })
+        .compared(),
+        Of::new("lookup, median", Unit::Latency, |row| ns(row.lookup_p50_ns))
+            .compared()
+            .drawn(),
+        Of::new("lookup, 99th percentile", Unit::Latency, |row| {
+            ns(row.lookup_p99_ns)
+        })
+        .compared()
+        .drawn(),
+        Of::new("insert, 99th percentile", Unit::Latency, |row| {
+            ns(row.insert_p99_ns)
+        })
+        .compared()
+        .drawn(),
+        Of::new("insert, 99.99th percentile", Unit::Latency, |row| {
+            ns(row.insert_p9999_ns)
+        })
+        .compared()
+        .drawn(),
+        Of::new(
+            "insert, longest",
+            Unit::Latency,
+            |row| ns(row.insert_max_ns),
+        )
+        .compared()
+        .drawn(),
+        Of::new("bits a key", Unit::BitsAKey, |row| {
+            Some(8.0 * row.memory_bytes as f64 / row.keys as f64)
+        })
+        .compared()
+        .drawn(),
+        Of::new("the whole way", Unit::Seconds, |row| {
+            (row.keys == row.all_keys).then_some(row.elapsed)
+        })
+        .compared(),
+    ];
+
+    fn at(&self) -> At<'_> {
+        At {
+            subject: &self.subject,
+            round: self.round,
+            case: format!(
+                "{}, {}",
+                large(self.all_keys, "key"),
+                counted(self.threads, "thread")
+            )
+            .into(),
+            place: self.keys as f64,
+            pinned: self.pinned,
+        }
     }
 
-    fn round(&self) -> usize {
-        self.round
+    fn axis(_: &str) -> Axis {
+        Axis::new("keys in the set", Scale::Logarithmic, short)
     }
 
-    fn case(&self, (): ()) {}
-
-    fn place(&self, (): ()) -> f64 {
-        self.keys as f64
+    fn placed(_: &str, places: &[f64]) -> String {
+        joined(places, |keys| grouped(keys as u64)) + " keys"
     }
 
-    fn throughput(&self) -> Option<f64> {
-        Some(self.mops)
+    /// The ends of slices that are nearest to a thousandth, a hundredth, a tenth, and all of the keys.
+    fn tabled(_: &str, ends: Vec<f64>) -> Vec<f64> {
+        let all = ends.last().copied().unwrap_or_default();
+        let nearest = |tens| {
+            let off = |end: &&f64| (**end - all / 10_f64.powi(tens)).abs();
+            ends.iter().min_by(|a, b| off(a).total_cmp(&off(b)))
+        };
+        let tens = (0..=run::GROWTH.ilog10() as i32).rev();
+        distinct(tens.filter_map(nearest).copied())
+    }
+
+    fn how(rows: &[Self]) -> String {
+        let first = &rows[0];
+        let more = if first.oversubscribed {
+            ", oversubscribed: more threads than cores"
+        } else {
+            ""
+        };
+        format!(
+            "{} keys, inserted by {}{more}, with {} after each, half of them of keys that are in. What stands at a size was \
+             measured between the size before and that one. Every insert was timed, and one of 16 lookups.",
+            grouped(first.all_keys),
+            counted(first.threads, "thread"),
+            counted(first.lookups_per_insert, "lookup"),
+        )
+    }
+}
+
+/// Formats a number of keys with the suffix that suits it.
+fn short(keys: f64) -> String {
+    match keys.round() {
+        thousands @ 1e3..1e6 => format!("{} k", thousands / 1e3),
+        millions @ 1e6.. => format!("{} M", millions / 1e6),
+        keys => keys.to_string(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::contenders::RIVALS;
     use super::*;
     use crate::studies::study::testing::measure;
 

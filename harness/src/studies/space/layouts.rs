@@ -14,12 +14,11 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::results::rows::{Record, bounded, columns};
 use crate::results::summary::Summary;
-use crate::results::verdict::Judge;
-use crate::show::chart::{Figure, Line, Look};
-use crate::show::findings::Findings;
-use crate::show::sheet::{Column, Sheet};
-use crate::show::sidecar::{Run, Sidecar};
-use crate::studies::study::{Presented, Progress, Study, within};
+use crate::show::chart::{Axis, Line, Look, Panel, Scale};
+use crate::show::sidecar::Run;
+use crate::show::units::rounded;
+use crate::studies::shown::{At, Quantity, Shown, Unit, joined};
+use crate::studies::study::{Progress, Study, within};
 use crate::subjects::registry::Registry;
 use crate::wording::grouped;
 
@@ -217,52 +216,61 @@ impl Row {
     }
 }
 
-impl Presented for Vec<Row> {
-    fn sheet(&self, _: Option<&Sidecar>, _: &Judge) -> Option<Sheet> {
-        let first = self.first()?;
-        let columns: [Column<Row>; 9] = [
-            ("layout", Row::name),
-            ("timestamp bits", |row| row.timestamp_bits.to_string()),
-            ("planned load", |row| format!("{:.3}", row.planned_load)),
-            ("first refusal, min", |row| {
-                format!("{:.4}", row.refusal_min)
-            }),
-            ("median", |row| format!("{:.4}", row.refusal_median)),
-            ("false positives [95 %]", |row| {
-                format!(
-                    "{:.3e} [{:.3e}–{:.3e}]",
-                    row.rate, row.rate_lower, row.rate_upper
-                )
-            }),
-            ("theory", |row| format!("{:.3e}", row.rate_theory)),
-            ("bits a key", |row| format!("{:.2}", row.bits_a_key)),
-            ("theory", |row| format!("{:.2}", row.bits_a_key_theory)),
-        ];
-        let notes = vec![
-            format!(
-                "Tables of {} buckets, {} of each layout filled until an insert was refused. False positives: of {} absent \
-                 keys, in a table filled to the planned load; theory: 2 × slots / 2^bits × load.",
-                first.buckets, first.tables, first.absent
-            ),
-            "Bits a key: of the whole filter at that load; theory: 64 / slots / load.".into(),
-        ];
-        let lead = "Layouts of the filter, measured and in theory.";
-        Some(Sheet::of(lead, self, &columns, notes))
+type Of = Quantity<Row>;
+
+impl Shown for Row {
+    const QUANTITIES: &'static [Of] = &[
+        Of::new("timestamp bits", Unit::Number, |row| {
+            Some(row.timestamp_bits as f64)
+        }),
+        Of::new("first refusal, least", Unit::Number, |row| {
+            Some(row.refusal_min)
+        }),
+        Of::new("median", Unit::Number, |row| Some(row.refusal_median)),
+        Of::new("false positives", Unit::Rate, |row| Some(row.rate)),
+        Of::new("at least", Unit::Rate, |row| Some(row.rate_lower)),
+        Of::new("at most", Unit::Rate, |row| Some(row.rate_upper)),
+        Of::new("theory", Unit::Rate, |row| Some(row.rate_theory)),
+        Of::new("bits a key", Unit::Number, |row| Some(row.bits_a_key)),
+        Of::new("theory", Unit::Number, |row| Some(row.bits_a_key_theory)),
+    ];
+
+    fn at(&self) -> At<'_> {
+        At {
+            subject: "lock-free",
+            round: 1,
+            case: self.name().into(),
+            place: self.planned_load,
+            pinned: true,
+        }
+    }
+
+    fn axis(_: &str) -> Axis {
+        Axis::new("load factor", Scale::Linear, rounded)
+    }
+
+    fn placed(_: &str, places: &[f64]) -> String {
+        joined(places, |load| format!("planned load {load:.3}"))
+    }
+
+    fn how(rows: &[Self]) -> String {
+        let first = &rows[0];
+        format!(
+            "Layouts of the filter, slots × bits of a fingerprint: tables of {} buckets, {} of each layout filled until an insert was \
+             refused. False positives, with 95 % confidence: of {} absent keys, in a table filled to the load factor planned for \
+             the layout; theory: 2 × slots / 2^bits × load. Bits a key: of the whole filter at that load; theory: 64 / slots / load. In \
+             the figure, an open mark, where none was wrong, stands at the rate of theory. Our filter can also remove keys, and uses what \
+             memory the fingerprints leave for timestamps.",
+            grouped(first.buckets as u64),
+            first.tables,
+            grouped(first.absent),
+        )
     }
 
     /// Draws false positive rates against bits per key.
-    fn figure(&self, sidecar: Option<&Sidecar>) -> Option<Figure> {
-        let first = self.first()?;
-        let caption = format!(
-            "A point is a layout of the filter, slots × bits of a fingerprint, in a table of {} buckets filled to the load \
-             factor planned for it. Bars: 95 % confidence, of {} lookups of absent keys; an open mark, where none \
-             was wrong, stands at the rate of theory. Our filter can also remove keys, and uses what memory \
-             the fingerprints leave for timestamps.",
-            grouped(first.buckets as u64),
-            grouped(first.absent),
-        );
+    fn complete(rows: &[Self], panels: &mut Vec<Panel>) {
         let of = |subject: &str, is_shown: fn(&&Row) -> bool| {
-            let shown = self.iter().filter(is_shown);
+            let shown = rows.iter().filter(is_shown);
             Line {
                 look: Look::Named(shown.clone().map(Row::name).collect()),
                 ..Line::new(subject, shown.map(Row::point).collect())
@@ -273,13 +281,11 @@ impl Presented for Vec<Row> {
             of("none was wrong: rate of theory", |row| row.wrong == 0),
         ];
         lines.retain(|line| !line.points.is_empty());
-        let panel = super::rates("layouts", "", lines);
-        let title = "Layouts of the filter";
-        Some(Figure::new(title, vec![caption], vec![panel], sidecar))
+        panels.push(super::rates("layouts", "", lines));
     }
 
     /// Says what each layout costs and how often it is wrong, beside a Bloom filter as good.
-    fn findings(&self, _: Option<&Sidecar>, _: &Judge) -> Findings {
+    fn sentences(rows: &[Self]) -> Vec<String> {
         let sentence = |row: &Row| {
             let bloom = -row.rate_theory.log2() * std::f64::consts::LOG2_E;
             format!(
@@ -291,7 +297,7 @@ impl Presented for Vec<Row> {
                 row.rate
             )
         };
-        Findings::of(self.iter().map(sentence).collect())
+        rows.iter().map(sentence).collect()
     }
 }
 

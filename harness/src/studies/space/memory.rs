@@ -17,14 +17,13 @@ use subject::calls::Operation;
 use subject::{Operations, SLOTS_PER_BUCKET};
 
 use crate::results::rows::{Record, bounded, columns};
+use crate::results::statistics::distinct;
 use crate::results::summary::Summary;
-use crate::results::verdict::Judge;
-use crate::show::chart::{Axis, Figure, Line, Panel, Scale};
-use crate::show::findings::Findings;
-use crate::show::sheet::{Column, Sheet};
-use crate::show::sidecar::{Run, Sidecar};
+use crate::show::chart::{Axis, Line, Panel, Scale};
+use crate::show::sidecar::Run;
 use crate::show::units::rounded;
-use crate::studies::study::{Presented, Progress, Study, within};
+use crate::studies::shown::{At, Quantity, Shown, Unit, joined};
+use crate::studies::study::{Progress, Study, within};
 use crate::studies::subprocess::measure;
 use crate::subjects::registry::Registry;
 use crate::wording::{counted, grouped};
@@ -258,77 +257,70 @@ impl Record for Row {
     }
 }
 
-impl Presented for Vec<Row> {
-    fn sheet(&self, _: Option<&Sidecar>, _: &Judge) -> Option<Sheet> {
-        let columns: [Column<Row>; 7] = [
-            ("subject", |row| row.subject.clone()),
-            ("load", |row| row.load_factor.to_string()),
-            ("bits a key, declared", |row| {
-                format!("{:.1}", row.bits_a_key()[0])
-            }),
-            ("resident", |row| format!("{:.1}", row.bits_a_key()[1])),
-            ("false positive rate", |row| format!("{:.2e}", row.rate())),
-            ("refused", |row| row.refused.to_string()),
-            ("first refusal", |row| {
-                let load = row.first_refusal;
-                load.map_or("–".into(), |load| format!("{load:.4}"))
-            }),
-        ];
-        let notes = [
-            "declared: what the structure says it takes; resident: what the process took in addition.",
-            "first refusal: load factor at which a key was first refused, as keys came on; a dash where none was up to load factor 1.",
-        ];
-        let lead = "Memory for each key that is in.";
-        let notes = notes.map(str::to_owned).into();
-        Some(Sheet::of(lead, self, &columns, notes))
+type Of = Quantity<Row>;
+
+impl Shown for Row {
+    const QUANTITIES: &'static [Of] = &[
+        Of::new("bits a key, declared", Unit::BitsAKey, |row| {
+            Some(row.bits_a_key()[0])
+        }),
+        Of::new("bits a key, resident", Unit::BitsAKey, |row| {
+            Some(row.bits_a_key()[1])
+        })
+        .drawn(),
+        Of::new("false positive rate", Unit::Rate, |row| Some(row.rate())),
+        Of::new("refused", Unit::Number, |row| Some(row.refused as f64)),
+        Of::new("first refusal", Unit::Number, |row| row.first_refusal),
+    ];
+
+    fn at(&self) -> At<'_> {
+        At {
+            subject: &self.subject,
+            round: 1,
+            case: "".into(),
+            place: self.load_factor,
+            pinned: true,
+        }
     }
 
-    /// Draws bits per key against load factor, and false positive rates against bits per key.
-    fn figure(&self, sidecar: Option<&Sidecar>) -> Option<Figure> {
-        let first = self.first()?;
-        let mut subjects: Vec<&str> = self.iter().map(|row| &*row.subject).collect();
-        subjects.dedup();
-        let mut caption = vec![format!(
-            "{} keys, inserted by {}. Lines: resident memory of the process, of a table made for keys / load factor \
-             slots; a structure that grows by itself (exact-set) takes what it takes. Rates: of {} absent keys each, where all keys \
+    fn axis(_: &str) -> Axis {
+        Axis::measured("load factor", Scale::Linear, rounded)
+    }
+
+    fn placed(_: &str, places: &[f64]) -> String {
+        joined(places, |load| load.to_string())
+    }
+
+    fn how(rows: &[Self]) -> String {
+        let first = &rows[0];
+        format!(
+            "{} keys, inserted by {}. Declared: what a structure says it takes; resident: what the process took in addition, of a table made for keys / load factor \
+             slots; a structure that grows by itself (exact-set) takes what it takes. Rates: of {} absent keys each; in the figure, where all keys \
              are in; a point is a load factor, the leftmost one the highest. A structure that is never wrong has no point there. Dashed: bits a key that are \
-             needed for a rate of ε.",
+             needed for a rate of ε. First refusal: load factor at which a key was first refused, as keys came on; a dash where none was up \
+             to load factor 1.",
             grouped(first.keys),
             counted(first.threads, "thread"),
             grouped(first.absent),
-        )];
-        if let Some(sidecar) = sidecar {
-            let described =
-                |subject: &&str| Some(format!("{subject}: {}", sidecar.subjects.get(*subject)?));
-            caption.extend(subjects.iter().filter_map(described));
-        }
-        let lines = |point: fn(&Row) -> Option<(f64, f64)>| {
-            let line = |subject: &&str| {
-                let of_subject = self.iter().filter(|row| row.subject == *subject);
-                let points = of_subject.filter_map(point);
-                let points = points.filter_map(|(x, y)| Some((x, Summary::of(vec![y])?)));
-                Line::new(*subject, points.collect())
-            };
-            subjects.iter().map(line).collect::<Vec<_>>()
+        )
+    }
+
+    fn complete(rows: &[Self], panels: &mut Vec<Panel>) {
+        let line = |subject: &str| {
+            let of = |row: &&Row| row.subject == subject && row.wrong > 0 && row.refused == 0;
+            let points = rows.iter().filter(of);
+            let points = points
+                .filter_map(|row| Some((row.bits_a_key()[1], Summary::of(vec![row.rate()])?)));
+            Line::new(subject, points.collect())
         };
-        let x = Axis::measured("load factor", Scale::Linear, rounded);
-        let y = Axis::new("bits a key", Scale::Logarithmic, |bits| {
-            format!("{bits:.0}")
-        });
-        let memory = lines(|row| Some((row.load_factor, row.bits_a_key()[1])));
-        let rates = lines(|row| {
-            (row.wrong > 0 && row.refused == 0).then(|| (row.bits_a_key()[1], row.rate()))
-        });
-        let panels = vec![
-            Panel::new("memory", "Memory", [x, y], memory),
-            super::rates("false-positives", "False positives", rates),
-        ];
-        Some(Figure::new("Memory of a key", caption, panels, sidecar))
+        let subjects = distinct(rows.iter().map(|row| &*row.subject));
+        let lines = subjects.into_iter().map(line).collect();
+        panels.push(super::rates("false-positives", "False positives", lines));
     }
 
     /// Says what each structure takes, and how wrong it is, at the highest load that it holds.
-    fn findings(&self, _: Option<&Sidecar>, _: &Judge) -> Findings {
-        let of_subjects = self.chunk_by(|a, b| a.subject == b.subject);
+    fn sentences(rows: &[Self]) -> Vec<String> {
+        let of_subjects = rows.chunk_by(|a, b| a.subject == b.subject);
         let fullest = of_subjects.filter_map(|rows| {
             let whole = rows.iter().filter(|row| row.refused == 0);
             whole.max_by(|a, b| a.load_factor.total_cmp(&b.load_factor))
@@ -345,7 +337,7 @@ impl Presented for Vec<Row> {
                 )),
             )
         };
-        Findings::of(fullest.map(sentence).collect())
+        fullest.map(sentence).collect()
     }
 }
 

@@ -21,8 +21,6 @@ pub(super) enum View {
     Throughput,
     /// Median and high percentiles.
     Latency,
-    /// Throughput over that of the same subject at the lowest number of threads.
-    Speedup,
     /// Throughput over that of the control.
     OverControl,
 }
@@ -31,7 +29,7 @@ pub(super) fn caption(results: &Results, shown: View, sidecar: Option<&Sidecar>)
     let mut lines = vec![how(results, shown, sidecar)];
     lines.extend(remarks(results).map(str::to_owned));
     lines.extend(flaws(results));
-    if matches!(shown, View::Speedup | View::OverControl) {
+    if shown == View::OverControl {
         lines.extend(results.left_out());
     }
     if let Some(sidecar) = sidecar {
@@ -91,7 +89,7 @@ fn how(results: &Results, shown: View, sidecar: Option<&Sidecar>) -> String {
         match shown {
             View::Latency => " The table has their intervals.".into(),
             View::Throughput => format!(" {BARS}"),
-            View::Speedup | View::OverControl => format!(" Ratios are taken within rounds. {BARS}"),
+            View::OverControl => format!(" Ratios are taken within rounds. {BARS}"),
         }
     );
     match sidecar {

@@ -1,8 +1,6 @@
 //! Draws the rows of a sweep as one figure: a panel for each workload, with a line or a row for each
 //! subject. The horizontal axis is the quantity that differs: see [`Results::of`].
 
-use anyhow::{Result, ensure};
-
 use super::caption::{View, caption};
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Results};
@@ -23,22 +21,6 @@ pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>) -> Figure {
     } else {
         View::Throughput
     };
-    draw(results, shown, sidecar)
-}
-
-/// Draws throughput over that at the lowest number of threads.
-pub(super) fn speedup(rows: &[Row], sidecar: Option<&Sidecar>) -> Result<Figure> {
-    let results = Results::of(rows);
-    let cases = results.cases();
-    let has_some = |case: &Case| results.places(case).len() > 1;
-    ensure!(
-        results.axis() == Axis::Threads && cases.iter().any(has_some),
-        "--speedup needs throughputs at several numbers of threads, which these rows have not"
-    );
-    Ok(draw(results, View::Speedup, sidecar))
-}
-
-fn draw(results: Results, shown: View, sidecar: Option<&Sidecar>) -> Figure {
     let panel = |case: Case| {
         let title = panel_title(&results, &case, sidecar);
         Drawn {
@@ -127,16 +109,10 @@ impl Drawn<'_> {
                 rounded,
             ),
             View::Latency => chart::Axis::new("latency", Scale::Logarithmic, duration),
-            View::Speedup => chart::Axis::new("speedup", Scale::FromZero, rounded),
             View::OverControl => ratio("throughput over the control"),
         };
-        let first = places.first().copied().unwrap_or(1.0);
         let guides = match shown {
             View::Throughput | View::Latency => Vec::new(),
-            View::Speedup => vec![Guide {
-                name: "ideal",
-                points: places.iter().map(|&place| (place, place / first)).collect(),
-            }],
             View::OverControl => vec![Guide {
                 name: "the control",
                 points: places.iter().map(|&place| (place, 1.0)).collect(),
@@ -158,12 +134,7 @@ impl Drawn<'_> {
         Panel {
             guides,
             shade: self.oversubscribed().map(|first| (first, OVERSUBSCRIBED)),
-            in_rows: match shown {
-                View::OverControl => true,
-                // The ideal is another at each place.
-                View::Speedup => false,
-                View::Throughput | View::Latency => panel.in_rows,
-            },
+            in_rows: *shown == View::OverControl || panel.in_rows,
             ..panel
         }
     }
@@ -202,10 +173,6 @@ impl Drawn<'_> {
         match self.shown {
             View::Throughput => results.throughput(case, place, subject),
             View::OverControl => results.ratio(case, place, subject, CONTROL),
-            View::Speedup => {
-                let first = *results.places(case).first()?;
-                results.ratio_across(case, (place, subject), (first, subject))
-            }
             View::Latency => {
                 let of: [fn(&Row) -> u64; 3] =
                     [|row| row.p50_ns, |row| row.p99_ns, |row| row.p999_ns];
@@ -273,32 +240,28 @@ mod tests {
     use super::*;
     use crate::results::record::sample;
 
-    /// A round in which nothing was done is left out of ratios, with a word, and is drawn at zero.
+    /// It is left out of ratios, with a word, and is drawn at zero.
     #[test]
-    fn speedup_is_over_the_lowest_number_of_threads() {
-        let of = |threads, mops| sample("lock-free", "insert", threads, 1, mops);
-        let mut rows = [of(2, 20.0), of(4, 40.0), of(8, 80.0)];
-        let panel = speedup(&rows, None).unwrap().panels.remove(0);
-        let ratios = panel.lines[0]
-            .points
-            .iter()
-            .map(|(at, of)| (*at, of.median));
-        let expected = [(2.0, 1.0), (4.0, 2.0), (8.0, 4.0)];
-        assert_eq!(ratios.collect::<Vec<_>>(), expected);
-        assert_eq!(panel.guides[0].points, expected);
-        let one = speedup(&rows[..1], None).unwrap_err();
-        assert!(one.to_string().contains("--speedup"), "{one}");
-        rows[1].mops = 0.0;
-        let ratios = speedup(&rows, None).unwrap();
-        assert_eq!(ratios.panels[0].lines[0].points.len(), 2);
-        assert!(
-            ratios
-                .render()
-                .contains("Left out of ratios: 1 measurement")
+    fn a_round_in_which_nothing_was_done_has_no_ratio() {
+        let of = |subject, threads, mops| sample(subject, "insert", threads, 1, mops);
+        let rows = [1, 2, 4].map(|threads| {
+            let idle = if threads == 2 { 0.0 } else { 20.0 };
+            [of(CONTROL, threads, 10.0), of("lock-free", threads, idle)]
+        });
+        let points = |rows: &[Row], line: usize| {
+            let figure = super::of(rows, None);
+            let svg = figure.render();
+            assert!(!svg.contains("NaN") && !svg.contains("inf"));
+            let points = figure.panels[0].lines[line].points.iter();
+            let points: Vec<_> = points.map(|(at, of)| (*at, of.median)).collect();
+            (points, svg.contains("Left out of ratios: 1 measurement"))
+        };
+        let ratios = (vec![(1.0, 2.0), (4.0, 2.0)], true);
+        assert_eq!(points(&rows.concat(), 0), ratios);
+        let alone = rows.map(|[_, other]| other);
+        assert_eq!(
+            points(&alone, 0),
+            (vec![(1.0, 20.0), (2.0, 0.0), (4.0, 20.0)], false)
         );
-        let drawn = super::of(&rows, None);
-        assert_eq!(drawn.panels[0].lines[0].points[1].1.median, 0.0);
-        let svg = drawn.render();
-        assert!(!svg.contains("NaN") && !svg.contains("inf") && !svg.contains("Left out"));
     }
 }

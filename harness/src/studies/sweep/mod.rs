@@ -12,9 +12,9 @@ pub mod simulate;
 mod table;
 mod variants;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::study::Presented;
 use crate::results::file;
@@ -72,12 +72,4 @@ pub fn together(files: &[PathBuf]) -> Result<Figure> {
     figure.caption.retain(|line| Some(line) != first.as_ref());
     figure.caption.extend(machines);
     Ok(figure)
-}
-
-/// Draws throughput over that at the lowest number of threads.
-pub fn speedup(csv: &Path, sidecar: Option<&Sidecar>) -> Result<Figure> {
-    figure::speedup(
-        &file::read(csv).context("--speedup: only a sweep has one")?,
-        sidecar,
-    )
 }

@@ -10,7 +10,7 @@
 //! Paths are relative to the page; intervals and marks are those of all tables. After the file stands
 //! one of these:
 //!
-//! - `said`: the sentences that the results page has of results of any kind.
+//! - `said`: the sentences that the results page has of results of any kind, and what it compares.
 //! - `predicted by FILE.csv`: how far the predictions in that file are from what was measured.
 //! - `table`: the table that the results page has.
 
@@ -94,9 +94,12 @@ fn numbers(mark: &str, judge: &Judge, directory: &Path) -> Result<String> {
             return Ok(markdown(&sheet.with_context(lacks)?));
         }
         let findings = rows.findings(sidecar.as_ref(), judge);
-        ensure!(!findings.sentences.is_empty(), lacks());
-        let lines = findings.sentences.iter().map(|line| format!("- {line}"));
-        return Ok(lines.collect::<Vec<_>>().join("\n"));
+        let sentences = findings.sentences.iter().map(|line| format!("- {line}"));
+        let compared = findings.comparisons.iter();
+        let compared = compared.map(|of| format!("- {}: {}", of.case, of.text));
+        let lines: Vec<_> = sentences.chain(compared).collect();
+        ensure!(!lines.is_empty(), lacks());
+        return Ok(lines.join("\n"));
     }
     let predictions = what.strip_prefix("predicted by ");
     let predictions =
@@ -138,7 +141,7 @@ mod tests {
                 "quick.csv tables",
                 "it is none of `said`, `table` and `predicted by FILE.csv`",
             ),
-            ("quick.csv said", "no such results"),
+            ("theory.csv said", "no such results"),
             ("quick.csv predicted by quick.csv", "no such results"),
         ] {
             let message = renewed(&format!("{BEGIN}{mark} -->\n{END}\n"));

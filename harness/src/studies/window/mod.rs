@@ -7,10 +7,9 @@
 //! the figure shows.
 
 mod contenders;
-mod report;
 mod run;
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -19,11 +18,15 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::threads::MAX_THREADS;
 use crate::machine::pinning::Cores;
 use crate::results::rows::{Record, columns};
-use crate::results::statistics::InRounds;
+use crate::results::statistics::distinct;
 use crate::run::order;
+use crate::show::chart::{Axis, Guide, Panel, Scale};
 use crate::show::sidecar::Run;
+use crate::show::units::rounded;
+use crate::studies::shown::{At, Quantity, Shown, Unit, joined};
 use crate::studies::study::{Progress, Study, within};
 use crate::subjects::registry::Registry;
+use crate::wording::{grouped, large, noun};
 
 use contenders::ALL;
 
@@ -141,42 +144,126 @@ impl Record for Row {
     }
 }
 
-impl InRounds for Row {
-    type Axis = ();
-    /// The kind, and for what is asked by age, the threads.
-    type Case = (String, usize);
+/// What the threads did, as tables and figures name it.
+const KINDS: [(&str, &str); 4] = [
+    (run::INSERT, "inserts of new keys"),
+    (run::RENEW, "renewals"),
+    (run::LOOKUP, "lookups, half present"),
+    (run::REMEMBERED, "keys of one age"),
+];
 
-    fn subject(&self) -> &str {
-        &self.subject
+impl Row {
+    fn is_of_one_age(&self) -> bool {
+        self.kind == run::REMEMBERED
     }
+}
 
-    fn round(&self) -> usize {
-        self.round
-    }
+type Of = Quantity<Row>;
 
-    fn case(&self, (): ()) -> (String, usize) {
-        let threads = if self.kind == run::REMEMBERED {
-            self.threads
-        } else {
-            0
-        };
-        (self.kind.clone(), threads)
-    }
+impl Shown for Row {
+    const OURS: Option<&'static str> = Some(ALL[0].name);
 
-    fn place(&self, (): ()) -> f64 {
-        if self.kind == run::REMEMBERED {
-            self.age
-        } else {
-            self.threads as f64
+    const QUANTITIES: &'static [Of] = &[
+        Of::new("throughput", Unit::Throughput, |row| {
+            (row.mops > 0.0).then_some(row.mops)
+        })
+        .compared()
+        .drawn(),
+        Of::new("share found", Unit::Number, |row| {
+            row.is_of_one_age()
+                .then(|| row.found as f64 / row.operations as f64)
+        })
+        .drawn(),
+        Of::new("bits for each key of a window", Unit::BitsAKey, |row| {
+            (row.kind == run::INSERT).then(|| 8.0 * row.memory_bytes as f64 / row.keys as f64)
+        }),
+    ];
+
+    fn at(&self) -> At<'_> {
+        let named = KINDS.iter().find(|(kind, _)| *kind == self.kind);
+        At {
+            subject: &self.subject,
+            round: self.round,
+            case: named.map_or(&*self.kind, |of| of.1).into(),
+            place: if self.is_of_one_age() {
+                self.age
+            } else {
+                self.threads as f64
+            },
+            pinned: self.pinned,
         }
     }
 
-    fn throughput(&self) -> Option<f64> {
-        (self.mops > 0.0).then_some(self.mops)
+    fn axis(case: &str) -> Axis {
+        if case == KINDS[3].1 {
+            Axis::new("age of the key in windows", Scale::FromZero, rounded)
+        } else {
+            Axis::measured("threads", Scale::Logarithmic, rounded)
+        }
     }
 
-    fn oversubscribed(&self) -> bool {
-        self.oversubscribed
+    fn placed(case: &str, places: &[f64]) -> String {
+        let all = joined(places, |place| place.to_string());
+        let last = places.last().copied().unwrap_or_default();
+        if case == KINDS[3].1 {
+            format!("age {all}")
+        } else {
+            format!("{all} {}", noun(last, "thread"))
+        }
+    }
+
+    /// Of ages, those at which some are to be forgotten.
+    fn tabled(case: &str, mut places: Vec<f64>) -> Vec<f64> {
+        places.retain(|place| case != KINDS[3].1 || [1.0, 1.5, 2.0].contains(place));
+        places
+    }
+
+    fn how(rows: &[Self]) -> String {
+        format!(
+            "{} keys come in each window, a quarter of them twice; each filter must remember a key for a window. The beginning \
+             of periods is part of inserts. Ages are in windows, and of all numbers of threads.",
+            grouped(rows[0].keys)
+        )
+    }
+
+    fn sentences(rows: &[Self]) -> Vec<String> {
+        let sentence = |subject: &str| {
+            let sums = |ages: Range<f64>| {
+                let of = |row: &&Row| {
+                    row.is_of_one_age() && row.subject == subject && ages.contains(&row.age)
+                };
+                rows.iter()
+                    .filter(of)
+                    .fold((0, 0), |(operations, found), row| {
+                        (operations + row.operations, found + row.found)
+                    })
+            };
+            let ((asked, found), (old, late)) = (sums(0.0..1.0), sums(1.51..f64::INFINITY));
+            let of = rows.iter().filter(|row| row.subject == subject);
+            let longest = of.map(|row| row.begin_ms).fold(0.0, f64::max);
+            format!(
+                "{subject} missed {} of {} younger than a window, and found {:.2} % of those older than one and a half; to begin \
+                 a period took it {longest:.2} ms at most.",
+                grouped(asked - found),
+                large(asked, "key"),
+                100.0 * late as f64 / old as f64
+            )
+        };
+        distinct(rows.iter().map(|row| &*row.subject))
+            .into_iter()
+            .map(sentence)
+            .collect()
+    }
+
+    fn complete(_: &[Self], panels: &mut Vec<Panel>) {
+        let forgotten = Guide {
+            name: "a window, then forgotten",
+            points: vec![(0.0, 1.0), (1.0, 1.0), (1.0, 0.0), (2.5, 0.0)],
+        };
+        let ages = panels
+            .iter_mut()
+            .filter(|panel| panel.label == Self::QUANTITIES[1].name);
+        ages.for_each(|panel| panel.guides.push(forgotten.clone()));
     }
 }
 

@@ -10,7 +10,6 @@ use subject::Subject;
 use super::{Phase, Tally, Watch};
 use crate::workload::arrivals::Arrivals;
 use crate::workload::clock::Clock;
-use crate::workload::keys::KeyList;
 use crate::workload::latency::{CHAIN, Kind, Timings};
 
 #[derive(Debug)]
@@ -54,10 +53,10 @@ impl Timer {
         }
     }
 
-    pub(super) fn perform<S: Subject, L: KeyList>(
+    pub(super) fn perform<S: Subject>(
         &mut self,
         subject: &S,
-        keys: &L,
+        keys: &[u64],
         phase: &mut Phase,
         watch: &Watch,
     ) -> Tally {
@@ -104,14 +103,14 @@ trait Work {
     fn perform(&mut self) -> u64;
 }
 
-struct OnSubject<'a, S, L> {
+struct OnSubject<'a, S> {
     subject: &'a S,
-    keys: &'a L,
+    keys: &'a [u64],
     phase: &'a mut Phase,
     tally: Tally,
 }
 
-impl<S: Subject, L: KeyList> Work for OnSubject<'_, S, L> {
+impl<S: Subject> Work for OnSubject<'_, S> {
     fn coming(&self, ahead: usize) -> Kind {
         self.phase.coming(ahead)
     }

@@ -1,0 +1,403 @@
+//! Shows the rows of studies that say what they measured: one table, one figure, and one form of
+//! sentences for all of them.
+
+use std::borrow::Cow;
+
+use crate::results::rows::Record;
+use crate::results::statistics::{InRounds, Results};
+use crate::results::verdict::{Comparison, INTERVAL, Judge, Marks};
+use crate::show::chart::{Axis, Figure, Line, Look, Panel, Scale};
+use crate::show::findings::{Finding, Findings, Judged, THROUGHPUT, Words, clauses};
+use crate::show::sheet::Sheet;
+use crate::show::sidecar::Sidecar;
+use crate::show::units::{BANDS, duration, latency, rounded, too_short};
+use crate::studies::study::Presented;
+use crate::wording::{counted, grouped};
+
+/// Where a row stands.
+pub(crate) struct At<'a> {
+    pub(crate) subject: &'a str,
+    pub(crate) round: usize,
+    /// What is held fixed where subjects are compared.
+    pub(crate) case: Cow<'a, str>,
+    /// On the horizontal axis.
+    pub(crate) place: f64,
+    pub(crate) pinned: bool,
+}
+
+/// What rows say of a subject: a column of the table.
+pub(crate) struct Quantity<R> {
+    pub(crate) name: &'static str,
+    of: fn(&R) -> Option<f64>,
+    unit: Unit,
+    /// Whether ratios are taken of it, and are sentences.
+    is_compared: bool,
+    /// Whether it has a panel for each case.
+    is_drawn: bool,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Unit {
+    /// Million operations per second.
+    Throughput,
+    /// Of single operations, in ns.
+    Latency,
+    Seconds,
+    BitsAKey,
+    /// A number without a unit.
+    Number,
+    /// Of a share: so many digits.
+    Rate,
+}
+
+impl<R> Quantity<R> {
+    /// Each subject by itself.
+    pub(crate) const fn new(name: &'static str, unit: Unit, of: fn(&R) -> Option<f64>) -> Self {
+        Self {
+            name,
+            of,
+            unit,
+            is_compared: false,
+            is_drawn: false,
+        }
+    }
+
+    /// Ours over each rival.
+    pub(crate) const fn compared(mut self) -> Self {
+        self.is_compared = true;
+        self
+    }
+
+    pub(crate) const fn drawn(mut self) -> Self {
+        self.is_drawn = true;
+        self
+    }
+}
+
+impl Unit {
+    fn words(self) -> Words {
+        let [above_one, below_one, quantity] = match self {
+            Self::Latency => ["longer", "shorter", "the latency"],
+            Self::Seconds => ["longer", "shorter", "the time"],
+            Self::BitsAKey => ["larger", "smaller", "the memory"],
+            Self::Throughput | Self::Number | Self::Rate => return THROUGHPUT,
+        };
+        Words {
+            is_good: false,
+            above_one,
+            below_one,
+            quantity,
+        }
+    }
+
+    fn axis(self) -> Axis {
+        match self {
+            Self::Throughput => Axis::new("million operations/s", Scale::FromZero, rounded),
+            Self::Latency => Axis::new("latency", Scale::Logarithmic, duration),
+            Self::Seconds => Axis::new("seconds", Scale::FromZero, rounded),
+            Self::BitsAKey => Axis::new("bits a key", Scale::Logarithmic, |bits| {
+                grouped(bits.round() as u64)
+            }),
+            Self::Number | Self::Rate => Axis::new("", Scale::FromZero, rounded),
+        }
+    }
+
+    fn cell(self, value: f64, sidecar: Option<&Sidecar>) -> String {
+        match self {
+            Self::Throughput => format!("{} million/s", digits(value)),
+            Self::Latency => latency(value, sidecar),
+            Self::Seconds => format!("{value:.3} s"),
+            Self::BitsAKey => format!("{value:.1}"),
+            Self::Rate => format!("{value:.3e}"),
+            Self::Number => ((value * 1e4).round() / 1e4).to_string(),
+        }
+    }
+}
+
+/// Joins these places, each formatted.
+pub(crate) fn joined(places: &[f64], named: impl Fn(f64) -> String) -> String {
+    let places: Vec<_> = places.iter().map(|&place| named(place)).collect();
+    places.join(", ")
+}
+
+/// A kind of rows, and what is to be shown of them.
+pub(crate) trait Shown: Record + 'static {
+    /// The columns of the table.
+    const QUANTITIES: &'static [Quantity<Self>];
+
+    fn at(&self) -> At<'_>;
+
+    /// Names the horizontal axis of a case.
+    fn axis(case: &str) -> Axis;
+
+    /// Names places in a case.
+    fn placed(case: &str, places: &[f64]) -> String;
+
+    /// Keeps the places of the table and the sentences.
+    fn tabled(_case: &str, places: Vec<f64>) -> Vec<f64> {
+        places
+    }
+
+    /// The subject that others are compared with; `None` if each is shown by itself.
+    const OURS: Option<&'static str> = None;
+
+    /// Whether that is a filter of ours.
+    const IS_OF_OURS: bool = true;
+
+    /// Says how it was measured, and what words mean.
+    fn how(rows: &[Self]) -> String;
+
+    /// Says what no column says.
+    fn sentences(_rows: &[Self]) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Adds panels, or lines to compare with.
+    fn complete(_rows: &[Self], _panels: &mut Vec<Panel>) {}
+}
+
+impl<R: Shown> InRounds for R {
+    type Axis = ();
+    type Case = String;
+
+    fn subject(&self) -> &str {
+        self.at().subject
+    }
+
+    fn round(&self) -> usize {
+        self.at().round
+    }
+
+    fn case(&self, (): ()) -> String {
+        self.at().case.into_owned()
+    }
+
+    fn is_of(&self, case: &String, (): ()) -> bool {
+        self.at().case == *case
+    }
+
+    fn place(&self, (): ()) -> f64 {
+        self.at().place
+    }
+
+    fn throughput(&self) -> Option<f64> {
+        None
+    }
+}
+
+/// The rows of one kind, and how they are judged.
+struct View<'a, R: Shown> {
+    results: Results<'a, R>,
+    sidecar: Option<&'a Sidecar>,
+}
+
+impl<'a, R: Shown> View<'a, R> {
+    fn of(rows: &'a [R], sidecar: Option<&'a Sidecar>) -> Self {
+        let results = Results::along((), rows);
+        Self { results, sidecar }
+    }
+
+    /// Returns all subjects, ours first.
+    fn subjects(&self) -> Vec<&'a str> {
+        let mut subjects = self.results.subjects();
+        subjects.sort_by_key(|&subject| R::OURS.is_some_and(|ours| ours != subject));
+        subjects
+    }
+
+    /// Returns all others, if ours was measured.
+    fn rivals(&self) -> Vec<&'a str> {
+        let mut subjects = self.subjects();
+        let is_ours = |subject: &&str| R::OURS == Some(subject);
+        let has_ours = subjects.iter().any(is_ours);
+        subjects.retain(|subject| has_ours && !is_ours(subject));
+        subjects
+    }
+
+    fn places(&self, case: &String) -> Vec<f64> {
+        R::tabled(case, self.results.places(case))
+    }
+
+    fn median(&self, of: &Quantity<R>, (case, place): Place, subject: &str) -> Option<f64> {
+        Some(self.results.summary(case, place, subject, of.of)?.median)
+    }
+
+    /// Compares ours with a rival, unless the clock cannot tell what either took from nothing.
+    fn compared(&self, of: &Quantity<R>, at: Place, rival: &str) -> Option<Comparison> {
+        let ours = R::OURS.filter(|&ours| of.is_compared && ours != rival)?;
+        let shortest = self.sidecar.map_or(0.0, Sidecar::shortest_ns);
+        let mut medians = [ours, rival]
+            .into_iter()
+            .filter_map(|of_| self.median(of, at, of_));
+        let is_too_short = of.unit == Unit::Latency && medians.any(|of| of < shortest);
+        let ends = [ours, rival].map(|subject| (at.1, subject));
+        let compared = || self.results.comparison_of(at.0, ends[0], ends[1], of.of);
+        (!is_too_short).then(compared).flatten()
+    }
+}
+
+/// A case, and a place in it.
+type Place<'a> = (&'a String, f64);
+
+impl<R: Shown> Presented for Vec<R> {
+    /// A line for each case, place and subject: ours by itself, and over each rival.
+    fn sheet(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
+        self.first()?;
+        let view = View::of(self, sidecar);
+        let (cases, rivals) = (view.results.cases(), view.rivals());
+        let (mut marks, mut lines) = (Marks::default(), Vec::new());
+        for case in &cases {
+            for place in view.places(case) {
+                for subject in view.subjects() {
+                    let mut cell = |of: &Quantity<R>| {
+                        // The memory of both says more.
+                        let compared = view.compared(of, (case, place), subject);
+                        let compared = compared.filter(|_| of.unit != Unit::BitsAKey);
+                        let own = view.median(of, (case, place), subject)?;
+                        Some(compared.map_or_else(
+                            || of.unit.cell(own, sidecar),
+                            |ratio| marks.number(judge, &ratio, digits),
+                        ))
+                    };
+                    let cells = R::QUANTITIES.iter().map(&mut cell);
+                    let cells: Vec<_> = cells.map(|cell| cell.unwrap_or("–".into())).collect();
+                    let over = if rivals.contains(&subject) {
+                        "over "
+                    } else {
+                        ""
+                    };
+                    let named = [R::placed(case, &[place]), format!("{over}{subject}")];
+                    let case = cases.get(1).map(|_| case.clone());
+                    lines.push(case.into_iter().chain(named).chain(cells).collect());
+                }
+            }
+        }
+        let names = R::QUANTITIES.iter().map(|of| of.name);
+        let named = ["", "", "subject"]
+            .into_iter()
+            .skip(usize::from(cases.len() == 1));
+        let mut notes = Vec::new();
+        if !rivals.is_empty() {
+            notes.push(format!(
+                "Over a rival stand ratios within rounds: median over the rounds [{INTERVAL}]. All else is the median of each subject by \
+                 itself, and so are times that the clock cannot tell from nothing."
+            ));
+        }
+        notes.extend(marks.explained());
+        notes.extend(sidecar.and_then(too_short));
+        Some(Sheet {
+            lead: R::how(self),
+            header: named.chain(names).map(str::to_owned).collect(),
+            lines,
+            notes,
+        })
+    }
+
+    fn figure(&self, sidecar: Option<&Sidecar>) -> Option<Figure> {
+        self.first()?;
+        let view = View::of(self, sidecar);
+        let cases = view.results.cases();
+        let mut panels = Vec::new();
+        for of in R::QUANTITIES.iter().filter(|of| of.is_drawn) {
+            for case in &cases {
+                let line = |subject: &str| Line {
+                    look: R::OURS.map_or(Look::Bars, |_| Look::Band),
+                    ..Line::new(subject, view.results.points(case, subject, of.of))
+                };
+                let axes = [R::axis(case), of.unit.axis()];
+                let title = match cases.len() {
+                    1 => of.name.to_owned(),
+                    _ => format!("{} ({case})", of.name),
+                };
+                let lines = view.subjects().into_iter().map(line).collect();
+                panels.push(Panel::new(of.name, title, axes, lines));
+            }
+        }
+        panels.retain(|panel| panel.lines.iter().any(|line| !line.points.is_empty()));
+        R::complete(self, &mut panels);
+        let mut caption = vec![R::how(self)];
+        if R::OURS.is_some() {
+            let rounds = counted(view.results.last_round(), "round");
+            caption.push(format!("Lines: median of {rounds}. {BANDS}"));
+        }
+        if self.iter().any(|row| !row.at().pinned) {
+            caption.push("Threads were not always pinned.".into());
+        }
+        caption.extend(sidecar.and_then(too_short));
+        caption.extend(sidecar.iter().flat_map(|sidecar| sidecar.meanings()));
+        (!panels.is_empty()).then(|| Figure::new("", caption, panels, sidecar))
+    }
+
+    fn findings(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Findings {
+        let view = View::of(self, sidecar);
+        let mut comparisons = Vec::new();
+        for case in view.results.cases() {
+            for rival in view.rivals() {
+                for of in R::QUANTITIES.iter().filter(|of| of.is_compared) {
+                    let judged = |place| {
+                        let compared = view.compared(of, (&case, place), rival)?;
+                        Some(Judged::at(place, &compared, judge))
+                    };
+                    let at: Vec<_> = view.places(&case).into_iter().filter_map(judged).collect();
+                    if at.is_empty() {
+                        continue;
+                    }
+                    let words = of.unit.words();
+                    let clauses = clauses(&words, |places| R::placed(&case, places), &at);
+                    let ours = R::OURS.unwrap_or_default();
+                    let lost = at.iter().filter(|of| of.verdict == words.losing_first()[0]);
+                    comparisons.push(Finding {
+                        case: case.clone(),
+                        other: rival.to_owned(),
+                        lost_at: lost.map(|of| of.place).collect(),
+                        text: format!("{ours} against {rival}, {}: {clauses}.", of.name),
+                    });
+                }
+            }
+        }
+        Findings {
+            is_of_ours: R::OURS.is_some_and(|_| R::IS_OF_OURS),
+            comparisons,
+            ..Findings::of(R::sentences(self))
+        }
+    }
+}
+
+/// Formats a ratio or a throughput, also a small one.
+fn digits(value: f64) -> String {
+    match value {
+        ..0.01 if value > 0.0 => format!("{value:.1e}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::studies::growth::Row;
+
+    /// As in rows of a run that was interrupted.
+    #[test]
+    fn nothing_is_over_a_rival_where_ours_was_not_measured() {
+        let names = |subjects: &[&str]| {
+            let row = |subject: &&str| Row {
+                subject: (*subject).into(),
+                round: 1,
+                keys: 10,
+                all_keys: 10,
+                mops: 1.0,
+                ..Row::default()
+            };
+            let rows: Vec<_> = subjects.iter().map(row).collect();
+            let sheet = rows.printed(None).unwrap();
+            let name = |line: &Vec<String>| line[1].clone();
+            sheet.lines.iter().map(name).collect::<Vec<_>>()
+        };
+        let rivals = ["lock-free", "scalable-bloom"];
+        assert_eq!(names(&rivals), rivals);
+        let all = ["lock-free", "growing", "scalable-bloom"];
+        assert_eq!(
+            names(&all),
+            ["growing", "over lock-free", "over scalable-bloom"]
+        );
+    }
+}
