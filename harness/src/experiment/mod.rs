@@ -226,7 +226,7 @@ impl Experiment {
 
     /// Returns those of this experiment's rows that are of this one of its sizes.
     pub fn rows_of(&self, size: &Self, rows: &[Row]) -> Vec<Row> {
-        // Of one size, tables of the same slots have fewer keys at lower load factors.
+        // A single size may have fewer keys than asked for: a file may be too short.
         let is_of = |row: &&Row| self.keys.len() == 1 || size.keys == [row.keys as usize];
         rows.iter().filter(is_of).cloned().collect()
     }

@@ -16,7 +16,7 @@ use crate::run::plan::Measurement;
 use crate::subjects::SIMULATED;
 use crate::wording::unnumbered;
 use crate::workload::Workload;
-use crate::workload::keys::KeySource;
+use crate::workload::keys::{KeySource, Keys};
 use crate::workload::phase::{Phase, Tally, Watch, pools};
 
 /// Distinct keys in the tables of which `calibrate` takes the times of one thread.
@@ -35,7 +35,7 @@ pub struct Setting<'a> {
 
 pub struct Simulated<'a> {
     bench: Bench<'a>,
-    keys: Rc<[u64]>,
+    keys: Rc<Keys>,
     /// What one thread was measured to do, under this workload with these keys, if anything.
     alone: &'a [Row],
     /// Compute times of an access by subject and machine, once they are known.
@@ -44,7 +44,7 @@ pub struct Simulated<'a> {
 
 struct Shared {
     table: Table,
-    keys: Rc<[u64]>,
+    keys: Rc<Keys>,
     tally: RefCell<Tally>,
 }
 
@@ -58,9 +58,9 @@ impl<'a> Simulated<'a> {
         stop: &'a AtomicBool,
     ) -> Self {
         let bench = Bench::new(sweep, workload, stop);
-        let keys = bench.looked_up.as_deref().unwrap_or(bench.keys.keys());
+        let keys = bench.looked_up.as_ref().unwrap_or(bench.keys.keys());
         Self {
-            keys: keys.into(),
+            keys: Rc::new(keys.clone()),
             bench,
             alone: measured,
             compute: RefCell::default(),

@@ -22,6 +22,7 @@ use kcas::steps::with_hook;
 use rand::RngExt;
 use rand::rngs::SmallRng;
 
+use crate::workload::keys::Keys;
 use crate::workload::phase::{Cycle, Measured, Phase, Watch};
 
 /// A thread stops at one of this many steps, which are more than a hundred operations.
@@ -102,7 +103,7 @@ impl Frozen<'_> {
 #[derive(Clone)]
 pub(crate) struct Site<'a> {
     pub(crate) subject: &'a dyn Measured,
-    pub(crate) keys: &'a [u64],
+    pub(crate) keys: &'a Keys,
     pub(crate) pool: Range<usize>,
 }
 

@@ -12,6 +12,7 @@ use subject::calls::Operation::{self, Contains, Insert, Remove};
 
 use super::registry::{Registry, SubjectInfo};
 use super::*;
+use crate::workload::keys::Keys;
 use crate::workload::phase::Measured;
 
 /// Enough that eviction paths are long at [`LOAD`], few enough that threads collide.
@@ -121,7 +122,7 @@ fn many_lookups_at_once_answer_as_single_ones() {
     for tested in Tested::all() {
         let table = tested.empty();
         tested.each(&*table, Insert, 0..tested.keys / 2, true);
-        let keys = (0..tested.keys).collect::<Vec<_>>();
+        let keys = Keys::Numbers((0..tested.keys).collect());
         for end in [1, 31, 32, 100, tested.keys as usize] {
             let singly = (0..end as u64).filter(|&key| answer(&*table, Contains, key));
             let found = table.count_found(&keys, 0..end);

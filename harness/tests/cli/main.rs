@@ -3,6 +3,7 @@
 mod check;
 #[cfg(unix)]
 mod interrupted;
+mod keys;
 mod numbers;
 mod outputs;
 mod place;

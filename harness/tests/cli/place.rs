@@ -146,3 +146,7 @@ pub(crate) fn committed(name: &str) -> String {
 pub(crate) fn rows(csv: &str) -> usize {
     csv.lines().count() - 1
 }
+
+pub(crate) fn numbered_lines(count: usize) -> String {
+    (0..count).map(|line| format!("key {line}\n")).collect()
+}

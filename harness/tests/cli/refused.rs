@@ -4,7 +4,7 @@ use std::path::Path;
 
 use harness::registry::Registry;
 
-use crate::place::{Place, TINY, committed, has};
+use crate::place::{Place, TINY, committed, has, numbered_lines};
 
 /// The exit code, the command, and what its message has.
 const REFUSED: &str = "
@@ -16,6 +16,12 @@ const REFUSED: &str = "
 1 | sweep tiny.toml --cores= | --cores | at least one
 2 | sweep tiny.toml --pinning spread | \"compact\"
 2 | sweep tiny.toml --pinning none --cores 0 | cannot be used with
+1 | sweep tiny.toml --keys few.txt | few.txt | 999 distinct lines
+1 | sweep tiny.toml --keys missing.txt | missing.txt
+1 | sweep tiny.toml --keys directory | directory
+1 | sweep tiny.toml --keys - | reads them again; write them to a file first
+1 | sweep tiny.toml --keys /dev/stdin | /dev/stdin is a pipe or a device | to a file first
+1 | sweep sizes.toml --keys few.txt | several sizes
 1 | sweep mistyped.toml | did you mean \"lock-free\"? Known are lock-free, 
 1 | sweep target.toml | target.toml | [[target]] number 1 | `aim`
 1 | sweep quick --rounds 0 | quick.toml | `rounds`: 0 is not
@@ -94,8 +100,10 @@ const TARGET: &str = "\n[[target]]\nworkloads = ['insert']\nthreads = [1]\nsubje
 #[test]
 fn impossible_commands_say_what_is_possible_and_leave_no_files() {
     let place = Place::with_tiny("1000", "1000");
-    place.write("few.txt", "few");
+    place.write("few.txt", numbered_lines(999));
+    place.write("directory/file", "");
     place.write("mistyped.toml", TINY.replace("lock-free", "lockfree"));
+    place.write("sizes.toml", TINY.replace("1000", "[1000, 2000]"));
     place.write("target.toml", TINY.to_owned() + TARGET);
     place.write("unknown.toml", TINY.replace("segment-lock", "balloon"));
     for (number, (from, to, _)) in EXPERIMENTS.iter().enumerate() {

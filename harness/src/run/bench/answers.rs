@@ -140,7 +140,7 @@ impl Bench<'_> {
             ..measurement.clone()
         };
         let (mut phase, _) = self.prepare(0, &*table.subject, &alone, &pools(1));
-        let keys = self.looked_up.as_deref().unwrap_or(self.keys.keys());
+        let keys = self.looked_up.as_ref().unwrap_or(self.keys.keys());
         let length = match self.drawn.len() {
             0 => self.keys.residents(),
             drawn => drawn,

@@ -39,7 +39,7 @@ use crate::run::plan::{Measurement, Part, Plan};
 use crate::subjects::registry::{Registry, SubjectInfo};
 use crate::wording::counted;
 use crate::workload::Workload;
-use crate::workload::keys::KeySource;
+use crate::workload::keys::{KeySource, Keys};
 use crate::workload::latency::{CHAIN, Kind, Latencies, percent};
 use crate::workload::phase::{Measured, Tally};
 
@@ -68,7 +68,7 @@ pub(in crate::run) struct Bench<'a> {
     /// The keys that all threads look up, drawn once for all subjects and rounds.
     drawn: Arc<[usize]>,
     /// Copies of these keys in their order, if there are any.
-    pub(in crate::run) looked_up: Option<Vec<u64>>,
+    pub(in crate::run) looked_up: Option<Keys>,
     /// Filled tables for every measurement, by subject, if the workload does not change them.
     tables: HashMap<&'static str, Arc<Table>>,
     /// The latest throughput in the closed loop, in million operations per second, and its round, by
@@ -95,7 +95,7 @@ impl<'a> Bench<'a> {
         let keys = sweep.experiment.residents(workload, sweep.keys.residents());
         let keys = sweep.keys.with_residents(keys);
         let drawn = phases::draw_lookups(workload, &keys, sweep.experiment.seed);
-        let looked_up = (!drawn.is_empty()).then(|| keys.copied(&drawn));
+        let looked_up = (!drawn.is_empty()).then(|| keys.keys().copied(&drawn));
         Self {
             sweep: *sweep,
             stop,

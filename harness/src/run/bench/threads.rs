@@ -111,7 +111,7 @@ impl Bench<'_> {
             pinned,
             arrival,
         } = member;
-        let keys = self.looked_up.as_deref().unwrap_or(self.keys.keys());
+        let keys = self.looked_up.as_ref().unwrap_or(self.keys.keys());
         let (mut phase, refused) = self.prepare(thread, &*table.subject, measurement, pools);
 
         let mut watch = Watch::new(self.stop);

@@ -22,7 +22,7 @@ use crate::results::median::median;
 use crate::run::crew::{Crew, Member};
 use crate::subjects::registry::{Registry, SubjectInfo};
 use crate::workload::draw;
-use crate::workload::keys::KeySource;
+use crate::workload::keys::{KeySource, Keys};
 use crate::workload::phase::{Cycle, Lookups, Measured, Phase, Present, Tally, Watch};
 
 /// Tables of each subject, where a turn does not need a new one.
@@ -92,7 +92,7 @@ impl Drop for Leaving<'_> {
 struct Arena<'a> {
     one: &'a One,
     contestants: Vec<Contestant<'a>>,
-    keys: Vec<u64>,
+    keys: Keys,
     drawn: Arc<[usize]>,
     meeting: Meeting,
     is_over: AtomicBool,
@@ -174,11 +174,11 @@ impl One {
         }
         let (keys, drawn) = if self.work == Work::Lookup {
             let drawn = draw::lookups(&source, 50, 0.0, random);
-            (source.copied(&drawn), drawn)
+            (source.keys().copied(&drawn), drawn)
         } else {
             // The first ones are those of the source.
             let more = KeySource::generated(self.keys + MORE_KEYS, self.seed());
-            (more.keys().to_vec(), Arc::default())
+            (more.keys().clone(), Arc::default())
         };
         Ok(Arena {
             one: self,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::one;
 pub use super::options::Options;
@@ -37,8 +37,10 @@ pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Resul
             options.change(&mut experiment).with_context(named)?;
             experiment.check_subjects(registry).with_context(named)?;
             experiment.check_build().with_context(named)?;
-            let available = machine::available_memory()?;
-            experiment.check_memory(available).with_context(named)?;
+            if options.keys.is_none() {
+                let available = machine::available_memory()?;
+                experiment.check_memory(available).with_context(named)?;
+            }
             experiments.push(prepare(registry, experiment, options)?);
         }
     }
@@ -86,10 +88,21 @@ pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Resul
 }
 
 /// Prepares an experiment, with the earlier results to continue from, if any. Writes nothing.
-fn prepare(registry: &Registry, experiment: Experiment, options: &Options) -> Result<Prepared> {
+fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -> Result<Prepared> {
     let cores = options.cores(&experiment)?;
-    // Generated keys have the same description, however many there are.
-    let keys = KeySource::generated(0, experiment.seed);
+    let keys = match options.keys {
+        // Generated keys have the same description, however many there are.
+        None => KeySource::generated(0, experiment.seed),
+        Some(_) => {
+            ensure!(
+                experiment.keys.len() == 1,
+                "{} has several sizes, and so generates its keys; leave out --keys",
+                experiment.name
+            );
+            experiment.name += "-keys";
+            options.keys(&experiment)?
+        }
+    };
     let plan = Plan::of(&experiment, registry, &cores)?;
     let mut sidecar = describe(registry, &experiment, &keys, &cores)?;
     sidecar.run.rows = Some(measurements(&experiment, &plan));
@@ -131,7 +144,7 @@ pub(super) fn describe(
         experiment.title.clone(),
         experiment.question.clone(),
         experiment.seed,
-        keys.description(),
+        keys.description.clone(),
         cores.describe(),
     );
     let cost = experiment.latency.as_ref().map(|_| Cost::measure());

@@ -44,7 +44,7 @@ pub(super) fn run(
         rows.clone_from(&earlier.rows);
         return Ok(());
     }
-    let keys = KeySource::generated(prepared.experiment.most_keys(), prepared.experiment.seed);
+    let keys = options.keys(&prepared.experiment)?;
     announce(&prepared, &keys);
     let (mut sidecar, mut writer, made) = match earlier {
         Some(earlier) => resume(earlier, &prepared)?,
@@ -174,10 +174,17 @@ fn resume(earlier: Earlier, prepared: &Prepared) -> Result<Begun> {
 fn announce(prepared: &Prepared, keys: &KeySource) {
     let (experiment, plan) = (&prepared.experiment, &prepared.plan);
     note!("{}: {}", experiment.name, experiment.title);
-    note!("  keys: {}", keys.description());
-    let warning = experiment.warning(prepared.cores.count());
+    note!("  keys: {}", keys.description);
+    if let Some(asked) = keys.scaled_down_from {
+        note!(
+            "  that is too few for {asked} keys in a table: tables hold {} instead",
+            keys.residents()
+        );
+    }
+    let of_keys = keys.warning.clone();
+    let warnings = [of_keys, experiment.warning(prepared.cores.count())];
     let skipped = plan.skipped.iter().map(ToString::to_string);
-    for line in warning.into_iter().chain(skipped) {
+    for line in warnings.into_iter().flatten().chain(skipped) {
         note!("  {line}");
     }
     note!(

@@ -15,6 +15,7 @@ use crate::run::plan::{Measurement, Plan};
 use crate::run::resume::Earlier;
 use crate::show::outputs::Outputs;
 use crate::show::sidecar::Sidecar;
+use crate::workload::keys::KeySource;
 
 /// How experiments are run, and where their results go.
 #[derive(Debug, Args)]
@@ -32,6 +33,13 @@ pub struct Options {
     /// Measure for so many seconds each instead.
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
+    /// Take keys from a text file, one per line, instead of generating them; adds `-keys` to the
+    /// name of the results.
+    ///
+    /// Blank lines are skipped, duplicates dropped. A file with too few lines makes smaller tables.
+    /// Each experiment reads it again, so it can be neither a pipe nor the standard input.
+    #[arg(long, value_name = "FILE")]
+    pub(super) keys: Option<PathBuf>,
     /// Directory of the results, created if need be.
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub out: PathBuf,
@@ -121,6 +129,7 @@ impl Options {
     /// Fails if there is an option that `pair` does not have.
     pub fn check_pairs(&self) -> Result<()> {
         let given = [
+            ("--keys", self.keys.is_some()),
             ("--pinning", self.pinning.is_some()),
             ("--cores", self.cores.is_some()),
         ];
@@ -139,6 +148,14 @@ impl Options {
         let ids = topology::parse_list(list)
             .with_context(|| format!("{}: not a list such as 0-3,8", option()))?;
         Cores::chosen(&ids).with_context(option)
+    }
+
+    pub(super) fn keys(&self, experiment: &Experiment) -> Result<KeySource> {
+        let (keys, seed) = (experiment.most_keys(), experiment.seed);
+        match &self.keys {
+            None => Ok(KeySource::generated(keys, seed)),
+            Some(file) => KeySource::from_file(file, keys, seed),
+        }
     }
 }
 

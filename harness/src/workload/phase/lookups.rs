@@ -8,6 +8,7 @@ use std::sync::Arc;
 use subject::Subject;
 
 use super::{Cycle, Tally};
+use crate::workload::keys::KeyList;
 
 /// A list of keys to look up, cyclically.
 ///
@@ -25,23 +26,23 @@ pub struct Lookups {
 pub enum Present {
     All,
     None,
-    /// The list holds [copies](crate::workload::keys::KeySource::copied) of keys in lookup order, so that
+    /// The list holds [copies](crate::workload::keys::Keys::copied) of keys in lookup order, so that
     /// reaching a rare key costs no more than reaching a frequent one. These are their indices among
     /// all keys, of which the first so many, and no others, are in the filter.
     Drawn(Arc<[usize]>, usize),
 }
 
 impl Lookups {
-    pub(super) fn perform_batch<S: Subject>(
+    pub(super) fn perform_batch<S: Subject, L: KeyList>(
         &mut self,
         subject: &S,
-        keys: &[u64],
+        keys: &L,
         length: usize,
         tally: &mut Tally,
     ) {
         let batch = self.cycle.next_batch(length);
         tally.operations += batch.len() as u64;
-        let asked = keys[batch.clone()].iter();
+        let asked = keys.iter(batch.clone());
         match &self.present {
             Present::All => look_up(subject, asked, iter::repeat(true), tally),
             Present::None => look_up(subject, asked, iter::repeat(false), tally),
@@ -55,16 +56,16 @@ impl Lookups {
     /// Looks up a chain of keys: the answer to one chooses the next. After a right answer that is
     /// the following key, and otherwise the one after it, so that a lap of right answers asks for
     /// every key; but the processor has to know the answer to find the key.
-    pub(super) fn perform_chain<S: Subject>(
+    pub(super) fn perform_chain<S: Subject, L: KeyList>(
         &mut self,
         subject: &S,
-        keys: &[u64],
+        keys: &L,
         length: usize,
         tally: &mut Tally,
     ) {
         for _ in 0..length {
             let at = self.cycle.next;
-            let found = black_box(subject.contains(&keys[at]));
+            let found = black_box(subject.contains(keys.get(at)));
             let present = match &self.present {
                 Present::All => true,
                 Present::None => false,

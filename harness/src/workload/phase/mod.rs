@@ -1,6 +1,6 @@
 //! Phases: what one thread of a measurement does to a subject. Their loops are compiled for each
-//! subject: the runner chooses it at run time, but makes one dynamic call per phase, not one per
-//! operation.
+//! subject and each type of key: the runner chooses both at run time, but makes one dynamic call
+//! per phase, not one per operation.
 
 mod lookups;
 mod pool;
@@ -18,6 +18,7 @@ use std::time::Instant;
 use subject::Subject;
 use subject::calls::Calls;
 
+use crate::workload::keys::{KeyList, Keys};
 use crate::workload::latency::Kind;
 
 pub use lookups::{Lookups, Present};
@@ -33,15 +34,15 @@ const BATCH: usize = 1_000;
 pub trait Measured: Calls {
     /// Inserts the keys at these indices in this order, and drops the refused ones from the list.
     /// Once `stop` is set, ends early and leaves the list meaningless.
-    fn fill(&self, keys: &[u64], order: &mut Vec<usize>, stop: &AtomicBool);
+    fn fill(&self, keys: &Keys, order: &mut Vec<usize>, stop: &AtomicBool);
 
-    fn count_found(&self, keys: &[u64], range: Range<usize>) -> usize;
+    fn count_found(&self, keys: &Keys, range: Range<usize>) -> usize;
 
     /// Works on a phase until it is done or the watch ends it. A timer times its operations, which
     /// must then not end by themselves.
     fn perform(
         &self,
-        keys: &[u64],
+        keys: &Keys,
         phase: &mut Phase,
         watch: &Watch,
         timer: Option<&mut Timer>,
@@ -99,27 +100,36 @@ pub struct Tally {
 }
 
 impl<S: Subject> Measured for S {
-    fn fill(&self, keys: &[u64], order: &mut Vec<usize>, stop: &AtomicBool) {
+    fn fill(&self, keys: &Keys, order: &mut Vec<usize>, stop: &AtomicBool) {
         let goes_on = || !stop.load(Ordering::Relaxed);
-        order.retain(|&key| goes_on() && self.insert(&keys[key]));
+        match keys {
+            Keys::Numbers(list) => order.retain(|&key| goes_on() && self.insert(list.get(key))),
+            Keys::Lines(list) => order.retain(|&key| goes_on() && self.insert(list.get(key))),
+        }
     }
 
-    fn count_found(&self, keys: &[u64], range: Range<usize>) -> usize {
+    fn count_found(&self, keys: &Keys, range: Range<usize>) -> usize {
         let mut present = 0;
-        self.look_up(keys[range].iter(), |found| present += usize::from(found));
+        let note = |found| present += usize::from(found);
+        match keys {
+            Keys::Numbers(list) => self.look_up(list.iter(range), note),
+            Keys::Lines(list) => self.look_up(list.iter(range), note),
+        }
         present
     }
 
     fn perform(
         &self,
-        keys: &[u64],
+        keys: &Keys,
         phase: &mut Phase,
         watch: &Watch,
         timer: Option<&mut Timer>,
     ) -> Tally {
-        match timer {
-            None => phase.perform(self, keys, watch),
-            Some(timer) => timer.perform(self, keys, phase, watch),
+        match (keys, timer) {
+            (Keys::Numbers(list), None) => phase.perform(self, list, watch),
+            (Keys::Lines(list), None) => phase.perform(self, list, watch),
+            (Keys::Numbers(list), Some(timer)) => timer.perform(self, list, phase, watch),
+            (Keys::Lines(list), Some(timer)) => timer.perform(self, list, phase, watch),
         }
     }
 
@@ -191,7 +201,7 @@ impl Tally {
 
 impl Phase {
     /// Performs batch after batch until the phase is done or the watch ends it.
-    fn perform<S: Subject>(&mut self, subject: &S, keys: &[u64], watch: &Watch) -> Tally {
+    fn perform<S: Subject, L: KeyList>(&mut self, subject: &S, keys: &L, watch: &Watch) -> Tally {
         let mut tally = Tally::default();
         loop {
             let more = self.perform_batch(subject, keys, watch.batch(), &mut tally);
@@ -204,10 +214,10 @@ impl Phase {
     }
 
     /// Performs at most `length` operations. Returns whether there are more.
-    fn perform_batch<S: Subject>(
+    fn perform_batch<S: Subject, L: KeyList>(
         &mut self,
         subject: &S,
-        keys: &[u64],
+        keys: &L,
         length: usize,
         tally: &mut Tally,
     ) -> bool {
@@ -215,14 +225,14 @@ impl Phase {
             Self::Insert(range) => {
                 let batch = take(range, length);
                 tally.operations += batch.len() as u64;
-                let refused = keys[batch].iter().filter(|key| !subject.insert(*key));
+                let refused = keys.iter(batch).filter(|key| !subject.insert(*key));
                 tally.refused += refused.count() as u64;
                 range.start < range.end
             }
             Self::Remove(range) => {
                 let batch = take(range, length);
                 tally.operations += batch.len() as u64;
-                let missing = keys[batch].iter().filter(|key| !subject.remove(*key));
+                let missing = keys.iter(batch).filter(|key| !subject.remove(*key));
                 tally.missing += missing.count() as u64;
                 range.start < range.end
             }

@@ -7,6 +7,7 @@ use subject::Subject;
 
 use super::schedule::Schedule;
 use super::{Cycle, Pools, Tally, after};
+use crate::workload::keys::KeyList;
 use crate::workload::latency::Kind;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,16 +98,16 @@ impl Scheduled {
     }
 
     /// An operation for which there is no key is omitted, and not counted.
-    pub(super) fn perform_batch<S: Subject>(
+    pub(super) fn perform_batch<S: Subject, L: KeyList>(
         &mut self,
         subject: &S,
-        keys: &[u64],
+        keys: &L,
         length: usize,
         tally: &mut Tally,
     ) -> bool {
-        let finds = |key: usize| subject.contains(&keys[key]);
-        let inserts = |key: usize| subject.insert(&keys[key]);
-        let removes = |key: usize| subject.remove(&keys[key]);
+        let finds = |key: usize| subject.contains(keys.get(key));
+        let inserts = |key: usize| subject.insert(keys.get(key));
+        let removes = |key: usize| subject.remove(keys.get(key));
         let (pools, own) = &self.pools;
         let own = pools.get(*own).and_then(|pool| pool.get());
         for at in self.schedule.next_batch(length) {

@@ -10,6 +10,7 @@ use subject::Subject;
 use super::{Phase, Tally, Watch};
 use crate::workload::arrivals::Arrivals;
 use crate::workload::clock::Clock;
+use crate::workload::keys::KeyList;
 use crate::workload::latency::{CHAIN, Kind, Timings};
 
 #[derive(Debug)]
@@ -53,10 +54,10 @@ impl Timer {
         }
     }
 
-    pub(super) fn perform<S: Subject>(
+    pub(super) fn perform<S: Subject, L: KeyList>(
         &mut self,
         subject: &S,
-        keys: &[u64],
+        keys: &L,
         phase: &mut Phase,
         watch: &Watch,
     ) -> Tally {
@@ -103,14 +104,14 @@ trait Work {
     fn perform(&mut self) -> u64;
 }
 
-struct OnSubject<'a, S> {
+struct OnSubject<'a, S, L> {
     subject: &'a S,
-    keys: &'a [u64],
+    keys: &'a L,
     phase: &'a mut Phase,
     tally: Tally,
 }
 
-impl<S: Subject> Work for OnSubject<'_, S> {
+impl<S: Subject, L: KeyList> Work for OnSubject<'_, S, L> {
     fn coming(&self, ahead: usize) -> Kind {
         self.phase.coming(ahead)
     }

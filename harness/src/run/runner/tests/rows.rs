@@ -1,6 +1,7 @@
 //! Every measurement that was planned gives a row, and the row says what was done.
 
 use std::collections::BTreeSet;
+use std::io::Write;
 
 use super::{Experiment, MIX, WORKLOADS, experiment, keys, name, rows, standard_rows};
 use crate::machine::pinning::Cores;
@@ -49,6 +50,10 @@ fn check_rows(keys: &KeySource, workloads: &[&str]) {
 #[test]
 fn everything_planned_gives_a_row() {
     check_rows(&keys(), &WORKLOADS);
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    (0..2_000).for_each(|line| writeln!(file, "key {line}").unwrap());
+    let lines = KeySource::from_file(file.path(), 1_000, 1).unwrap();
+    check_rows(&lines, &[MIX, "ycsb mix='a'", "ycsb mix='c'"]);
     // Those that keep cores busy stop with the measurement.
     let busy = Experiment {
         busy: true,
