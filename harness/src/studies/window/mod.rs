@@ -156,6 +156,10 @@ impl Row {
     fn is_of_one_age(&self) -> bool {
         self.kind == run::REMEMBERED
     }
+
+    fn bits_a_key(&self) -> Option<f64> {
+        (self.kind == run::INSERT).then(|| 8.0 * self.memory_bytes as f64 / self.keys as f64)
+    }
 }
 
 type Of = Quantity<Row>;
@@ -174,9 +178,11 @@ impl Shown for Row {
                 .then(|| row.found as f64 / row.operations as f64)
         })
         .drawn(),
-        Of::new("bits for each key of a window", Unit::BitsAKey, |row| {
-            (row.kind == run::INSERT).then(|| 8.0 * row.memory_bytes as f64 / row.keys as f64)
-        }),
+        Of::new(
+            "bits for each key of a window",
+            Unit::BitsAKey,
+            Row::bits_a_key,
+        ),
     ];
 
     fn at(&self) -> At<'_> {
@@ -240,9 +246,10 @@ impl Shown for Row {
             };
             let ((asked, found), (old, late)) = (sums(0.0..1.0), sums(1.51..f64::INFINITY));
             let of = rows.iter().filter(|row| row.subject == subject);
-            let longest = of.map(|row| row.begin_ms).fold(0.0, f64::max);
+            let longest = of.clone().map(|row| row.begin_ms).fold(0.0, f64::max);
+            let bits = of.filter_map(Row::bits_a_key).fold(0.0, f64::max);
             format!(
-                "{subject} missed {} of {} younger than a window, and found {:.2} % of those older than one and a half; to begin \
+                "{subject} takes {bits:.1} bits for each key of a window; it missed {} of {} younger than a window, and found {:.2} % of those older than one and a half; to begin \
                  a period took it {longest:.2} ms at most.",
                 grouped(asked - found),
                 large(asked, "key"),
