@@ -7,9 +7,9 @@ use crossbeam_utils::CachePadded;
 use kcas::sync::{AtomicU64, OnFirstUse, Ordering};
 use kcas::thread_id::{MAX_THREADS, ThreadId};
 
-/// Counters come in chunks of 8, 16, 32 …, made when threads with such ids first count: a filter
+/// Counters come in chunks of 1, 2, 4 …, made when threads with such ids first count: a filter
 /// written by threads with low ids has few counters.
-const FIRST_CHUNK: usize = if cfg!(kcas_loom) { 4 } else { 8 };
+const FIRST_CHUNK: usize = if cfg!(kcas_loom) { 4 } else { 1 };
 const CHUNKS: usize = place_of(MAX_THREADS - 1).0 + 1;
 
 /// Returns the chunk of an id's counter, and its place there.

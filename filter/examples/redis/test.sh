@@ -9,7 +9,6 @@ cd "$(dirname "$0")"
 
 missing=()
 command -v redis-server >/dev/null || missing+=(redis-server)
-command -v redis-cli >/dev/null || missing+=(redis-tools)
 if [ -z "${LIBCLANG_PATH:-}" ] && ! compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null; then
     missing+=(libclang-14-dev)
 fi
@@ -19,7 +18,6 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 step() { printf '\n== %s (at %d s)\n' "$1" $SECONDS; }
-target=${CARGO_TARGET_DIR:-target}
 
 step "format and lints"
 cargo fmt --check
@@ -28,13 +26,7 @@ cargo clippy --locked --release --all-targets -- -D warnings
 step "build"
 cargo build --locked --release
 
-# For this machine's processor: another build must load the default one's files. It also has a command
-# that panics.
-step "build for this processor"
-RUSTFLAGS="-C target-cpu=native" cargo build --locked --release --features panicking --target-dir "$target/native"
-
 step "tests"
-CUCKOO_NATIVE_MODULE=$(realpath "$target/native/release/libcuckoo_redis.so") \
-    cargo test --locked --release -- --nocapture --test-threads=2 "$@"
+cargo test --locked --release -- --nocapture --test-threads=2 "$@"
 
 step "done"

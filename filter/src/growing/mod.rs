@@ -24,6 +24,7 @@ use address::Key;
 #[doc(hidden)]
 pub use address::apart;
 pub use builder::{Growing, GrowingBuilder};
+pub use saved::SavedBytes;
 use table::{Table, false_positive_rate};
 use word::SLOTS;
 
@@ -124,6 +125,34 @@ impl<S> GrowingCuckooFilter<S> {
             kind: self.kind,
             hasher: self.hasher.clone(),
         })
+    }
+
+    /// Returns what [`to_bytes`](Filter::to_bytes) would, as a reader that copies nothing: it reads the table where it
+    /// is, from any position on. It needs the filter for itself, and in return no memory, and it writes no
+    /// word: a child of `fork` that saves so goes on sharing the table with its parent.
+    ///
+    /// If a thread was stopped within a call for good, as those of the parent are in such a child, then that
+    /// call counts, or it does not; no other key is missing. ([`len`](Filter::len) may be as much too great as in
+    /// a [copy](Self::try_clone), and does not count the call.)
+    ///
+    /// ```
+    /// use std::io::{Read, Seek, SeekFrom};
+    /// use filter::GrowingCuckooFilter;
+    ///
+    /// let mut seen = GrowingCuckooFilter::new();
+    /// seen.insert("key")?;
+    /// let bytes = seen.to_bytes()?;
+    /// let (mut saved, mut piece) = (seen.saved_bytes(), [0; 1_000]);
+    /// saved.seek(SeekFrom::Start(5_000))?;
+    /// saved.read_exact(&mut piece)?;
+    /// assert_eq!(piece, bytes[5_000..6_000]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn saved_bytes(&mut self) -> SavedBytes<'_>
+    where
+        S: BuildHasher,
+    {
+        SavedBytes::new(self)
     }
 
     /// Makes the table as small as its contents allow, and gives the memory of the others back: an empty

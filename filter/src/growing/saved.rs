@@ -19,7 +19,7 @@
 //! Versions 1 and 2, of a design with several tables, were never released, and are refused.
 
 use std::hash::BuildHasher;
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 
 use super::address::parent;
 use super::table::{LEAST_BUCKETS, Table, has_level};
@@ -29,11 +29,11 @@ use crate::builder::Builder;
 use crate::hashing::MAX_BUCKETS;
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::words::{
-    CHECKSUM_BYTES, CHUNK_WORDS, GROWING, check, check_table, digest_of, field, read_start,
+    CHECKSUM_BYTES, CHUNK_WORDS, GROWING, Sum, check, check_table, digest_of, field, read_start,
     read_words, write_words,
 };
 use crate::save::{LoadError, SaveError};
-use crate::snapshot::{Snapshot, SnapshotError};
+use crate::snapshot::{Snapshot, SnapshotError, Table as _};
 
 const HEADER_BYTES: usize = 48;
 
@@ -87,20 +87,126 @@ fn write_snapshot(
     hasher: &impl BuildHasher,
     mut writer: impl Write,
 ) -> io::Result<()> {
-    let table = snapshot.table();
-    let mut bytes = [0; HEADER_BYTES];
-    bytes[..8].copy_from_slice(&GROWING.magic);
-    bytes[8..12].copy_from_slice(&GROWING.version.to_le_bytes());
-    bytes[12..16].copy_from_slice(&table.base().to_le_bytes());
-    bytes[16..24].copy_from_slice(&(snapshot.buckets() as u64).to_le_bytes());
-    bytes[24..32].copy_from_slice(&doubled.to_le_bytes());
-    bytes[32..40].copy_from_slice(&digest_of_known_keys(hasher).to_le_bytes());
-    let mut digest = digest_of(&bytes[..40]);
-    bytes[40..].copy_from_slice(&digest.clone().finalize().to_le_bytes());
+    let (bytes, mut digest) = header(snapshot.table(), snapshot.buckets(), doubled, hasher);
     writer.write_all(&bytes)?;
     write_words(&mut writer, &mut digest, Made::new(snapshot))?;
     writer.write_all(&digest.finalize().to_le_bytes())?;
     writer.flush()
+}
+
+/// Returns what comes before the words, and the checksum to continue with.
+fn header(
+    table: &Table,
+    buckets: usize,
+    doubled: u64,
+    hasher: &impl BuildHasher,
+) -> ([u8; HEADER_BYTES], Sum) {
+    let mut bytes = [0; HEADER_BYTES];
+    bytes[..8].copy_from_slice(&GROWING.magic);
+    bytes[8..12].copy_from_slice(&GROWING.version.to_le_bytes());
+    bytes[12..16].copy_from_slice(&table.base().to_le_bytes());
+    bytes[16..24].copy_from_slice(&(buckets as u64).to_le_bytes());
+    bytes[24..32].copy_from_slice(&doubled.to_le_bytes());
+    bytes[32..40].copy_from_slice(&digest_of_known_keys(hasher).to_le_bytes());
+    let digest = digest_of(&bytes[..40]);
+    bytes[40..].copy_from_slice(&digest.clone().finalize().to_le_bytes());
+    (bytes, digest)
+}
+
+/// The bytes of a saved filter that nobody else uses meanwhile, read in place
+/// ([`GrowingCuckooFilter::saved_bytes`]).
+///
+/// A read costs what it returns. Only the last eight bytes, a checksum, take one pass over the table more if
+/// the bytes before them were not read in order by this value.
+pub struct SavedBytes<'a> {
+    table: &'a Table,
+    buckets: usize,
+    header: [u8; HEADER_BYTES],
+    position: u64,
+    /// The checksum of the header and of this many buckets.
+    digest: (Sum, usize),
+}
+
+impl<'a> SavedBytes<'a> {
+    pub(super) fn new<S: BuildHasher>(filter: &'a mut GrowingCuckooFilter<S>) -> Self {
+        let table = &filter.table;
+        let buckets = table.begun();
+        let (header, digest) = header(table, buckets, table.doubled(), &filter.hasher);
+        SavedBytes {
+            table,
+            buckets,
+            header,
+            position: 0,
+            digest: (digest, 0),
+        }
+    }
+
+    /// Returns the number of all bytes, read or not.
+    #[expect(clippy::len_without_is_empty)] // It never is.
+    pub fn len(&self) -> u64 {
+        (HEADER_BYTES + 8 * self.buckets + CHECKSUM_BYTES) as u64
+    }
+
+    /// Returns eight bytes, of which the number is this.
+    fn eight(&mut self, number: usize) -> [u8; 8] {
+        if number < HEADER_BYTES / 8 {
+            return field(&self.header, 8 * number);
+        }
+        let bucket = number - HEADER_BYTES / 8;
+        if bucket < self.buckets {
+            return self.table.contents(bucket).to_le_bytes();
+        }
+        let (digest, summed) = &mut self.digest;
+        let rest = (*summed..self.buckets).map(|bucket| self.table.contents(bucket));
+        write_words(&mut io::sink(), digest, rest).expect("a sink takes every byte");
+        *summed = self.buckets;
+        digest.clone().finalize().to_le_bytes()
+    }
+}
+
+/// Reads as much as there is room for, up to the end.
+impl Read for SavedBytes<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let mut read = 0;
+        while read < out.len() && self.position < self.len() {
+            let number = (self.position / 8) as usize;
+            let from = (self.position % 8) as usize;
+            let bucket = number.wrapping_sub(HEADER_BYTES / 8);
+            let out = &mut out[read..];
+            let words = (out.len() / 8).min(self.buckets.saturating_sub(bucket));
+            let some = if from == 0 && words > 0 {
+                let out = &mut out[..8 * words];
+                for (nth, bytes) in out.chunks_exact_mut(8).enumerate() {
+                    bytes.copy_from_slice(&self.table.contents(bucket + nth).to_le_bytes());
+                }
+                if self.digest.1 == bucket {
+                    self.digest.0.update(out);
+                    self.digest.1 += words;
+                }
+                out.len()
+            } else {
+                let bytes = self.eight(number);
+                let some = (8 - from).min(out.len());
+                out[..some].copy_from_slice(&bytes[from..from + some]);
+                some
+            };
+            self.position += some as u64;
+            read += some;
+        }
+        Ok(read)
+    }
+}
+
+impl Seek for SavedBytes<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let position = match to {
+            SeekFrom::Start(position) => Some(position),
+            SeekFrom::Current(by) => self.position.checked_add_signed(by),
+            SeekFrom::End(by) => self.len().checked_add_signed(by),
+        };
+        self.position = position.ok_or(ErrorKind::InvalidInput)?;
+        Ok(self.position)
+    }
 }
 
 /// The contents of each bucket of a snapshot, and 0 for those that were made after the bucket that they

@@ -186,6 +186,18 @@ impl Table {
         &self.snapshots
     }
 
+    /// Returns the contents of a bucket while nobody changes any; 0 if it is not made, since another one holds
+    /// what will move here, even if a thread has stopped within that split.
+    pub(super) fn contents(&self, bucket: usize) -> u64 {
+        if bucket >= self.buckets() {
+            let lower = parent(bucket);
+            if word::level(self.words.load(lower.bucket)) == lower.level - self.base {
+                return 0;
+            }
+        }
+        word::contents(self.words.load(bucket))
+    }
+
     /// Empties every bucket. It keeps its size.
     pub(super) fn clear(&mut self) {
         self.words.clear();

@@ -1,5 +1,7 @@
 //! Growing filters saved and loaded, and what no filter could have been saved as.
 
+use std::io::{Read, Seek, SeekFrom};
+
 use crc::{CRC_64_XZ, Crc};
 use filter::LoadError;
 use filter::growing::{GrowingBuilder, GrowingCuckooFilter};
@@ -42,6 +44,55 @@ fn what_is_loaded_is_what_was_saved() {
             assert!((0..2 * keys).all(|key| filter.remove(&key)));
             assert!(filter.is_empty());
         }
+    }
+}
+
+/// Read in place, in order or not, in pieces of any length, and again: the same bytes.
+#[test]
+fn bytes_read_in_place_are_those_that_are_saved() {
+    let sizes = [(1_024, 0), (1_024, 3_000), (16, 1_000), (16, 20_000)];
+    for (buckets, keys) in sizes {
+        let mut filter = filter_of(buckets, keys);
+        // With runs of splits that do not end with a round, and slots that were doubled.
+        (0..keys / 3).for_each(|key| assert!(filter.remove(&key)));
+        let bytes = saved(&filter);
+        let mut whole = Vec::new();
+        filter.saved_bytes().read_to_end(&mut whole).unwrap();
+        assert!(whole == bytes, "{keys} keys");
+        for length in [1, 7, 8, 61, 4_096, bytes.len()] {
+            // By one reader in order; then from the last piece to the first, each by one of its own.
+            let mut reader = filter.saved_bytes();
+            let mut read = vec![0; length];
+            for piece in bytes.chunks(length) {
+                reader.read_exact(&mut read[..piece.len()]).unwrap();
+                assert!(
+                    read[..piece.len()] == *piece,
+                    "{keys} keys in pieces of {length}"
+                );
+            }
+            for (nth, piece) in bytes.chunks(length).enumerate().rev().take(30) {
+                let mut reader = filter.saved_bytes();
+                reader.seek(SeekFrom::Start((nth * length) as u64)).unwrap();
+                reader.read_exact(&mut read[..piece.len()]).unwrap();
+                assert!(
+                    read[..piece.len()] == *piece,
+                    "{keys} keys, piece {nth} of {length}"
+                );
+            }
+        }
+        let mut reader = filter.saved_bytes();
+        assert_eq!(reader.len(), bytes.len() as u64);
+        // The checksum alone, then everything, then nothing.
+        let mut end = [0; 8];
+        reader.seek(SeekFrom::End(-8)).unwrap();
+        reader.read_exact(&mut end).unwrap();
+        assert_eq!(end, bytes[bytes.len() - 8..]);
+        reader.seek(SeekFrom::Current(-8)).unwrap();
+        assert_eq!(reader.read(&mut [0; 100]).unwrap(), 8);
+        assert_eq!(reader.read(&mut [0; 100]).unwrap(), 0);
+        reader.seek(SeekFrom::Start(u64::MAX)).unwrap();
+        assert_eq!(reader.read(&mut [0; 100]).unwrap(), 0);
+        assert!(reader.seek(SeekFrom::Current(1)).is_err());
     }
 }
 

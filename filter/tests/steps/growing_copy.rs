@@ -1,12 +1,14 @@
 //! Copies of a growing filter while keys move between buckets of different levels, while buckets are split, and
 //! while slots without a bit left are doubled: what a copy has, and how many keys it says that it has.
 
+use std::io::Read;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use filter::{Filter, GrowingCuckooFilter};
 use kcas::steps::{count, freeze, with_hook};
 
+use crate::small::Identity;
 use crate::small_growing::{apart, from_the_other_bucket, holding, key};
 
 /// Slots of a filter that began with 48 and has grown 2^9 times.
@@ -300,4 +302,40 @@ fn a_slot_that_two_threads_double_counts_once() {
         assert!(again.contains(&only));
         assert_eq!(again.len(), 1, "stopped before step {at}");
     }
+}
+
+/// A thread is stopped for good at any step of an insert that moves keys and splits buckets: a filter read in
+/// place has all keys, and the one of that insert or not.
+#[test]
+fn what_is_read_in_place_after_a_thread_has_gone_has_all_keys() {
+    let held: Vec<u64> = FILLING[..3].iter().map(|&at| staying(at)).collect();
+    let last = staying(FILLING[3]);
+    let (mut with, mut divided) = (0, 0);
+    for at in 0..400 {
+        let filter = holding(16, &held);
+        let writer = Arc::clone(&filter);
+        let gone = std::thread::spawn(move || {
+            with_hook(move |step| assert!(step != at), || writer.insert(&last))
+        });
+        let ended = gone.join().is_ok();
+        let mut filter = Arc::into_inner(filter).expect("the thread has gone");
+        let mut bytes = Vec::new();
+        filter.saved_bytes().read_to_end(&mut bytes).unwrap();
+        let builder = GrowingCuckooFilter::builder().unmixed_hasher(Identity::default());
+        let loaded = builder.from_bytes(&bytes).unwrap();
+        assert!(held.iter().all(|key| loaded.contains(key)), "step {at}");
+        assert_eq!(loaded.contains(&last), filter.contains(&last), "step {at}");
+        let inserted = usize::from(loaded.contains(&last));
+        assert_eq!(loaded.len(), held.len() + inserted, "step {at}");
+        with += inserted;
+        divided += usize::from(bytes.len() > filter.capacity() / 3 * 8 + 72);
+        if ended {
+            assert!(
+                at > 50 && with < at as usize,
+                "{at} steps, {with} times inserted, {divided}"
+            );
+            return;
+        }
+    }
+    panic!("it does not end");
 }

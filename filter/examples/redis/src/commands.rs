@@ -1,19 +1,22 @@
 //! What the commands do. README.md says how they differ from RedisBloom's.
 
-use std::sync::Arc;
+use std::cell::RefMut;
 
-use filter::{Filter, InsertError};
+use filter::{InsertError, LoadError};
 use redis_module::key::{RedisKey, RedisKeyWritable};
 use redis_module::raw;
 use redis_module::{Context, ContextFlags, RedisError, RedisResult, RedisString, RedisValue};
 
-use crate::bulk;
-use crate::stored::{Arriving, FILTER_TYPE, PIECE, Stored, Whole, builder};
+use crate::stored::{CHUNK, FILTER_TYPE, Stored, Value, Whole, builder};
 
 const OK: RedisResult = Ok(RedisValue::SimpleStringStatic("OK"));
 const NOT_FOUND: RedisError = RedisError::Str("ERR not found");
+const NO_CHUNK: RedisError = RedisError::Str(
+    "ERR Invalid position: pass what this module's CF.SCANDUMP returned, the iterator and the data (a saved \
+     GrowingCuckooFilter of version 3). Chunks of RedisBloom cannot be loaded: add the items to a new filter",
+);
 
-/// The least and the greatest capacity, as in RedisBloom, and that of a filter which `CF.ADD` makes.
+/// The least and the greatest capacity, and that of a filter which `CF.ADD` makes.
 const MIN_CAPACITY: u64 = 4;
 const MAX_CAPACITY: u64 = 1 << 30;
 const DEFAULT_CAPACITY: u64 = 1024;
@@ -22,9 +25,12 @@ fn error(error: impl std::error::Error) -> RedisError {
     RedisError::String(format!("ERR {error}"))
 }
 
-fn build(capacity: u64) -> Result<Stored, RedisError> {
-    let filter = builder().capacity(capacity as usize);
-    Ok(Stored::new(filter.build().map_err(error)?))
+fn build(capacity: u64) -> Result<Value, RedisError> {
+    /// Slots of a bucket.
+    const SLOTS: u64 = 3;
+    // (The builder's own least size is for larger sets.)
+    let filter = builder().buckets((capacity / SLOTS).max(1) as usize);
+    Ok(Value::new(Stored::new(filter.build().map_err(error)?, 0)))
 }
 
 /// Reads a number that must be in a range.
@@ -41,40 +47,30 @@ fn is(arg: &RedisString, word: &str) -> bool {
 }
 
 /// What is in a key that was opened to read.
-fn stored(key: &RedisKey) -> Result<Option<&Stored>, RedisError> {
+fn value(key: &RedisKey) -> Result<Option<&Value>, RedisError> {
     let value = key.get_value(&FILTER_TYPE);
     value.map_err(|_| RedisError::WrongType)
 }
 
 /// What is in a key that was opened to write.
-fn stored_mut(key: &RedisKeyWritable) -> Result<Option<&mut Stored>, RedisError> {
-    let value = key.get_value(&FILTER_TYPE);
-    value.map_err(|_| RedisError::WrongType)
+fn value_mut(key: &RedisKeyWritable) -> Result<Option<&Value>, RedisError> {
+    let value = key.get_value::<Value>(&FILTER_TYPE);
+    value
+        .map(|value| value.map(|value| &*value))
+        .map_err(|_| RedisError::WrongType)
 }
 
-/// The filter in a key, if it is not being loaded.
-fn whole(stored: Option<&Stored>) -> Result<Option<&Whole>, RedisError> {
-    match stored {
-        None => Ok(None),
-        Some(Stored::Whole(whole)) => Ok(Some(whole)),
-        Some(Stored::Arriving(arriving)) => Err(being_loaded(arriving)),
-    }
-}
-
-/// The filter in a key that was opened to write.
-fn whole_mut(key: &RedisKeyWritable) -> Result<Option<&mut Whole>, RedisError> {
-    match stored_mut(key)? {
-        None => Ok(None),
-        Some(Stored::Whole(whole)) => Ok(Some(whole)),
-        Some(Stored::Arriving(arriving)) => Err(being_loaded(arriving)),
-    }
-}
-
-fn being_loaded(arriving: &Arriving) -> RedisError {
-    RedisError::String(format!(
-        "ERR the filter is being loaded: its first {} bytes are here; go on with CF.LOADCHUNK, or delete the key",
-        arriving.bytes.len()
-    ))
+/// The filter in a key, if there is a key, and it is not being loaded.
+fn whole(value: Option<&Value>) -> Result<Option<RefMut<'_, Whole>>, RedisError> {
+    let Some(value) = value else {
+        return Ok(None);
+    };
+    let whole = RefMut::filter_map(value.borrow_mut(), |stored| match stored {
+        Stored::Whole(whole) => Some(whole),
+        Stored::Arriving(_) => None,
+    });
+    let being_loaded = "ERR the filter is being loaded: go on with CF.LOADCHUNK, or delete the key";
+    whole.map(Some).map_err(|_| RedisError::Str(being_loaded))
 }
 
 /// `CF.RESERVE key capacity [BUCKETSIZE n] [MAXITERATIONS n] [EXPANSION n]`
@@ -102,7 +98,7 @@ pub(crate) fn reserve(ctx: &Context, args: &[RedisString]) -> RedisResult {
     }
     let capacity = within(&args[2], "capacity", 2 * bucket_size, MAX_CAPACITY)?;
     let key = ctx.open_key_writable(&args[1]);
-    if stored_mut(&key)?.is_some() {
+    if value_mut(&key)?.is_some() {
         return Err(RedisError::Str("ERR item exists"));
     }
     key.set_value(&FILTER_TYPE, build(capacity)?)?;
@@ -124,7 +120,7 @@ fn add_one(ctx: &Context, args: &[RedisString], new_only: bool) -> RedisResult {
     let results = add_items(ctx, &args[1], &args[2..], Some(DEFAULT_CAPACITY), new_only)?;
     match results[0] {
         Ok(added) => Ok(RedisValue::Bool(added)),
-        Err(InsertError::TooManyCopies { .. }) => Ok(RedisValue::Bool(false)),
+        Err(refused) if is_refusal(&refused) => Ok(RedisValue::Bool(false)),
         Err(failed) => Err(error(failed)),
     }
 }
@@ -167,28 +163,27 @@ fn add_several(ctx: &Context, args: &[RedisString], new_only: bool) -> RedisResu
     let reply = |result| match result {
         result if as_bool => RedisValue::Bool(result == Ok(true)),
         Ok(added) => RedisValue::Integer(added.into()),
-        Err(InsertError::TooManyCopies { .. }) => RedisValue::Integer(0),
+        Err(refused) if is_refusal(&refused) => RedisValue::Integer(0),
         Err(_) => RedisValue::Integer(-1),
     };
     Ok(RedisValue::Array(results.into_iter().map(reply).collect()))
 }
 
-/// Adds items to a filter, which is made with this capacity if there is none; propagates what was
-/// added.
+/// Adds items to a filter, which is made with this capacity if there is none; propagates what that does.
 fn add_items(
     ctx: &Context,
     name: &RedisString,
     items: &[RedisString],
     capacity: Option<u64>,
     new_only: bool,
-) -> Result<Vec<Result<bool, InsertError>>, RedisError> {
+) -> Result<Vec<Added>, RedisError> {
     let key = ctx.open_key_writable(name);
-    let created = whole_mut(&key)?.is_none();
+    let created = value_mut(&key)?.is_none();
     if created {
-        let capacity = capacity.ok_or(NOT_FOUND)?;
-        key.set_value(&FILTER_TYPE, build(capacity)?)?;
+        key.set_value(&FILTER_TYPE, build(capacity.ok_or(NOT_FOUND)?)?)?;
     }
-    let filter = &whole_mut(&key)?.ok_or(NOT_FOUND)?.filter;
+    let mut whole = whole(value_mut(&key)?)?.ok_or(NOT_FOUND)?;
+    let filter = whole.changed();
     let add = |item: &RedisString| {
         if new_only {
             filter.insert_unique(item.as_slice())
@@ -197,29 +192,46 @@ fn add_items(
         }
     };
     let results: Vec<_> = items.iter().map(add).collect();
-    if results.iter().all(|result| *result == Ok(true)) {
+    let failed = |result: &Added| matches!(result, Err(error) if !is_refusal(error));
+    if results.iter().any(failed) {
+        // Elsewhere there may be memory: what could not be added here is not to be added there.
+        if let Some(capacity) = capacity.filter(|_| created) {
+            let capacity = capacity.to_string();
+            ctx.replicate("CF.RESERVE", &[name.as_slice(), capacity.as_bytes()][..]);
+        }
+        let done = items
+            .iter()
+            .zip(&results)
+            .filter(|(_, result)| !failed(result));
+        let mut args = vec![name.as_slice(), b"ITEMS"];
+        args.extend(done.map(|(item, _)| item.as_slice()));
+        if args.len() > 2 {
+            ctx.replicate(
+                if new_only { "CF.INSERTNX" } else { "CF.INSERT" },
+                &args[..],
+            );
+        }
+    } else if created || results.iter().any(|result| *result != Ok(false)) {
+        // Refused items too: the filter may have grown for them.
         ctx.replicate_verbatim();
-        return Ok(results);
-    }
-    // What was not added here, for whatever reason, is not added elsewhere.
-    if let Some(capacity) = capacity.filter(|_| created) {
-        let capacity = capacity.to_string();
-        ctx.replicate("CF.RESERVE", &[name.as_slice(), capacity.as_bytes()][..]);
-    }
-    let mut command = vec![name.as_slice(), b"ITEMS"];
-    let added = items.iter().zip(&results);
-    let added = added.filter(|(_, result)| **result == Ok(true));
-    command.extend(added.map(|(item, _)| item.as_slice()));
-    if command.len() > 2 {
-        ctx.replicate("CF.INSERT", &command[..]);
     }
     Ok(results)
+}
+
+type Added = Result<bool, InsertError>;
+
+/// True if the filter has no room for another copy of the item, at any size.
+fn is_refusal(error: &InsertError) -> bool {
+    matches!(
+        error,
+        InsertError::TooManyCopies { .. } | InsertError::Crowded
+    )
 }
 
 /// `CF.EXISTS key item`
 pub(crate) fn exists(ctx: &Context, args: &[RedisString]) -> RedisResult {
     let key = ctx.open_key(&args[1]);
-    let whole = whole(stored(&key)?)?;
+    let whole = whole(value(&key)?)?;
     let found = whole.is_some_and(|whole| whole.filter.contains(args[2].as_slice()));
     Ok(RedisValue::Bool(found))
 }
@@ -227,22 +239,21 @@ pub(crate) fn exists(ctx: &Context, args: &[RedisString]) -> RedisResult {
 /// `CF.MEXISTS key item [item ...]`
 pub(crate) fn exist(ctx: &Context, args: &[RedisString]) -> RedisResult {
     let key = ctx.open_key(&args[1]);
-    let items = args[2..].iter();
-    let Some(whole) = whole(stored(&key)?)? else {
-        let absent = items.map(|_| RedisValue::Bool(false));
-        return Ok(RedisValue::Array(absent.collect()));
+    let whole = whole(value(&key)?)?;
+    let found = |item: &RedisString| {
+        let whole = whole.as_ref();
+        RedisValue::Bool(whole.is_some_and(|whole| whole.filter.contains(item.as_slice())))
     };
-    let hashes = items.map(|item| whole.filter.hash(item.as_slice()));
-    bulk::exist(ctx, &whole.filter, hashes.collect())
+    Ok(RedisValue::Array(args[2..].iter().map(found).collect()))
 }
 
 /// `CF.DEL key item`
 pub(crate) fn delete(ctx: &Context, args: &[RedisString]) -> RedisResult {
     let key = ctx.open_key_writable(&args[1]);
-    let whole = whole_mut(&key)?.ok_or(NOT_FOUND)?;
-    let removed = whole.filter.remove(args[2].as_slice());
+    let mut whole = whole(value_mut(&key)?)?.ok_or(NOT_FOUND)?;
+    let removed = whole.changed().remove(args[2].as_slice());
     if removed {
-        whole.deleted.update(|deleted| deleted + 1);
+        whole.deleted += 1;
         ctx.replicate_verbatim();
     }
     Ok(RedisValue::Bool(removed))
@@ -251,7 +262,7 @@ pub(crate) fn delete(ctx: &Context, args: &[RedisString]) -> RedisResult {
 /// `CF.COUNT key item`
 pub(crate) fn count(ctx: &Context, args: &[RedisString]) -> RedisResult {
     let key = ctx.open_key(&args[1]);
-    let whole = whole(stored(&key)?)?;
+    let whole = whole(value(&key)?)?;
     let count = whole.map_or(0, |whole| whole.filter.count(args[2].as_slice()));
     Ok(count.into())
 }
@@ -259,15 +270,18 @@ pub(crate) fn count(ctx: &Context, args: &[RedisString]) -> RedisResult {
 /// `CF.SCANDUMP key iterator`: the iterator is the number of bytes that came before.
 pub(crate) fn dump(ctx: &Context, args: &[RedisString]) -> RedisResult {
     let key = ctx.open_key(&args[1]);
-    let whole = whole(stored(&key)?)?.ok_or(NOT_FOUND)?;
+    let mut whole = whole(value(&key)?)?.ok_or(NOT_FOUND)?;
     let from = args[2].parse_unsigned_integer();
     let from = from.map_err(|_| RedisError::Str("ERR Invalid position"))?;
-    let piece = whole.piece(from).map_err(error)?;
-    Ok(RedisValue::Array(if piece.is_empty() {
+    let chunk = whole.chunk(from);
+    let chunk = chunk.ok_or(RedisError::Str(
+        "ERR no dump is under way: begin with iterator 0",
+    ))?;
+    Ok(RedisValue::Array(if chunk.is_empty() {
         vec![RedisValue::Integer(0), RedisValue::Null]
     } else {
-        let next = from + piece.len() as u64;
-        vec![(next as i64).into(), RedisValue::StringBuffer(piece)]
+        let next = from + chunk.len() as u64;
+        vec![(next as i64).into(), RedisValue::StringBuffer(chunk)]
     }))
 }
 
@@ -276,27 +290,31 @@ pub(crate) fn load(ctx: &Context, args: &[RedisString]) -> RedisResult {
     let data = args[3].as_slice();
     let from = args[2].parse_unsigned_integer().ok();
     let from = from.and_then(|end| end.checked_sub(data.len() as u64));
-    let from = from.filter(|_| (1..=PIECE).contains(&data.len()));
-    let from = from.ok_or(RedisError::Str(
-        "ERR Invalid position: pass what CF.SCANDUMP returned, the iterator and the data",
-    ))?;
-    let key = ctx.open_key_writable(&args[1]);
-    let loaded = match stored_mut(&key)? {
-        None if from == 0 => Some(Stored::begin(data).map_err(error)?),
-        None => return Err(RedisError::Str("ERR not found: begin with the first chunk")),
-        Some(Stored::Whole(_)) => return Err(RedisError::Str("ERR item exists")),
-        Some(Stored::Arriving(arriving)) if arriving.bytes.len() as u64 == from => {
-            arriving.add(data).map_err(error)?
-        }
-        Some(Stored::Arriving(arriving)) => {
-            let here = arriving.bytes.len();
-            return Err(RedisError::String(format!(
-                "ERR this chunk begins at {from}, but the first {here} bytes are here: go on with the chunk of CF.SCANDUMP {here}, or delete the key and begin again"
-            )));
-        }
+    let from = from
+        .filter(|_| (1..=CHUNK).contains(&data.len()))
+        .ok_or(NO_CHUNK)?;
+    let refused = |refused| match refused {
+        LoadError::NotAFilter => NO_CHUNK,
+        other => error(other),
     };
-    if let Some(loaded) = loaded {
-        key.set_value(&FILTER_TYPE, loaded)?;
+    let key = ctx.open_key_writable(&args[1]);
+    match value_mut(&key)? {
+        None if from == 0 => {
+            let begun = Stored::begin(data).map_err(refused)?;
+            key.set_value(&FILTER_TYPE, Value::new(begun))?;
+        }
+        None => return Err(RedisError::Str("ERR not found: begin with the first chunk")),
+        // The key stays, and with it the time that it has to live.
+        Some(value) => match &mut *value.borrow_mut() {
+            Stored::Whole(_) => return Err(RedisError::Str("ERR item exists")),
+            Stored::Arriving(arriving) if arriving.bytes.len() as u64 != from => {
+                let here = arriving.bytes.len();
+                return Err(RedisError::String(format!(
+                    "ERR this chunk begins at {from}, but the first {here} bytes are here: go on with the chunk of CF.SCANDUMP {here}, or delete the key and begin again"
+                )));
+            }
+            stored @ Stored::Arriving(_) => stored.add(data).map_err(refused)?,
+        },
     }
     ctx.replicate_verbatim();
     OK
@@ -305,16 +323,17 @@ pub(crate) fn load(ctx: &Context, args: &[RedisString]) -> RedisResult {
 /// `CF.INFO key`
 pub(crate) fn info(ctx: &Context, args: &[RedisString]) -> RedisResult {
     let key = ctx.open_key(&args[1]);
-    let stored = stored(&key)?.ok_or(NOT_FOUND)?;
-    let whole = whole(Some(stored))?.ok_or(NOT_FOUND)?;
+    let value = value(&key)?.ok_or(NOT_FOUND)?;
+    let size = value.borrow().memory_bytes();
+    let whole = whole(Some(value))?.ok_or(NOT_FOUND)?;
     // Clients ask for all of RedisBloom's fields. The filter has no such settings, and its buckets are
     // its own matter: each slot counts as one.
     let fields = [
-        ("Size", stored.memory_bytes()),
+        ("Size", size),
         ("Number of buckets", whole.filter.capacity()),
         ("Number of filters", 1),
         ("Number of items inserted", whole.filter.len()),
-        ("Number of items deleted", whole.deleted.get()),
+        ("Number of items deleted", whole.deleted as usize),
         ("Bucket size", 1),
         ("Expansion rate", 1),
         ("Max iterations", 1),
@@ -330,20 +349,8 @@ pub(crate) fn info(ctx: &Context, args: &[RedisString]) -> RedisResult {
 /// `CF.COMPACT key`: frees what is not needed.
 pub(crate) fn compact(ctx: &Context, args: &[RedisString]) -> RedisResult {
     let key = ctx.open_key_writable(&args[1]);
-    let filter = &mut whole_mut(&key)?.ok_or(NOT_FOUND)?.filter;
-    if Arc::get_mut(filter).is_none() {
-        // The worker thread looks up in it, and goes on with what there was. (An error would leave
-        // a replica with another filter than its master.)
-        *filter = Arc::new(filter.try_clone().map_err(error)?);
-    }
-    let own = Arc::get_mut(filter).expect("nobody else has it");
-    own.shrink_to_fit();
+    let mut whole = whole(value_mut(&key)?)?.ok_or(NOT_FOUND)?;
+    whole.changed().shrink_to_fit();
     ctx.replicate_verbatim();
     OK
-}
-
-/// `CF.PANIC key`
-#[cfg(feature = "panicking")]
-pub(crate) fn panic(_: &Context, _: &[RedisString]) -> RedisResult {
-    panic!("on purpose")
 }

@@ -2,7 +2,6 @@
 //!
 //! README.md says what they do and how they differ from RedisBloom's.
 
-mod bulk;
 mod commands;
 mod memory;
 mod registry;
@@ -33,17 +32,12 @@ fn caught<T>(body: impl FnOnce() -> T, otherwise: impl FnOnce() -> T) -> T {
 
 /// What the server looks for in a module.
 mod entry {
-    use redis_module::redis_module;
-
-    use crate::init;
-    use crate::memory::ServerMemory;
-    use crate::stored::FILTER_TYPE;
-
-    redis_module! {
+    redis_module::redis_module! {
         name: "cuckoo",
         version: 1,
-        allocator: (ServerMemory, ServerMemory),
+        allocator: (crate::memory::ServerMemory, crate::memory::ServerMemory),
         data_types: [FILTER_TYPE],
         init: init,
     }
+    use crate::{init, stored::FILTER_TYPE};
 }

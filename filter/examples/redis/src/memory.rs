@@ -10,8 +10,11 @@ use std::ptr;
 
 use redis_module::raw;
 
-/// What the server's allocator aligns to, on 64-bit machines.
-const ALIGNED: usize = 16;
+/// What the server's allocator aligns to, whichever it is: some have a prefix of eight bytes.
+const ALIGNED: usize = 8;
+
+/// Pieces from this size on are asked for zeroed: the system has pages of zeros, that nobody writes.
+const LARGE: usize = 1 << 16;
 
 /// The allocator; see the module.
 pub(crate) struct ServerMemory;
@@ -30,6 +33,24 @@ fn take(size: usize) -> *mut u8 {
     take.map_or(ptr::null_mut(), |take| unsafe { take(size) }.cast())
 }
 
+/// Takes a large zeroed piece.
+fn take_zeroed(size: usize) -> *mut u8 {
+    // SAFETY: as in `take`.
+    let (try_zeroed, zeroed) = unsafe { (raw::RedisModule_TryCalloc, raw::RedisModule_Calloc) };
+    if let Some(try_zeroed) = try_zeroed {
+        // SAFETY: as in `take`.
+        return unsafe { try_zeroed(1, size) }.cast();
+    }
+    // Before 7.4, servers end if they cannot zero. So ask first.
+    let asked = take(size);
+    if asked.is_null() {
+        return asked;
+    }
+    give_back(asked);
+    // SAFETY: as in `take`.
+    zeroed.map_or(ptr::null_mut(), |zeroed| unsafe { zeroed(1, size) }.cast())
+}
+
 fn give_back(piece: *mut u8) {
     // SAFETY: as in `take`.
     if let Some(free) = unsafe { raw::RedisModule_Free } {
@@ -46,15 +67,15 @@ unsafe impl GlobalAlloc for ServerMemory {
             return take(layout.size());
         }
         // Room to align it, and before it the address to give back.
-        let Some(size) = layout.size().checked_add(layout.align() + ALIGNED) else {
+        let before = size_of::<*mut u8>();
+        let align = layout.align().max(before);
+        let Some(size) = layout.size().checked_add(align + before) else {
             return ptr::null_mut();
         };
         let whole = take(size);
         if whole.is_null() {
             return whole;
         }
-        let before = size_of::<*mut u8>();
-        let align = layout.align().max(align_of::<*mut u8>());
         let piece = whole.map_addr(|address| (address + before).next_multiple_of(align));
         // SAFETY: there is room for a pointer before the piece, and the piece is aligned for one.
         unsafe { piece.cast::<*mut u8>().sub(1).write(whole) };
@@ -71,19 +92,15 @@ unsafe impl GlobalAlloc for ServerMemory {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as in `take`. Servers have it since 7.4. It need not write what the system zeroes.
-        match unsafe { raw::RedisModule_TryCalloc } {
-            // SAFETY: as in `take`.
-            Some(take) if is_ordinary(layout) => unsafe { take(1, layout.size()) }.cast(),
-            _ => {
-                // SAFETY: the caller promises what `alloc` asks.
-                let piece = unsafe { self.alloc(layout) };
-                if !piece.is_null() {
-                    // SAFETY: it has this size.
-                    unsafe { piece.write_bytes(0, layout.size()) };
-                }
-                piece
-            }
+        if is_ordinary(layout) && layout.size() >= LARGE {
+            return take_zeroed(layout.size());
         }
+        // SAFETY: the caller promises what `alloc` asks.
+        let piece = unsafe { self.alloc(layout) };
+        if !piece.is_null() {
+            // SAFETY: it has this size.
+            unsafe { piece.write_bytes(0, layout.size()) };
+        }
+        piece
     }
 }

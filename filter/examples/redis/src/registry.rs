@@ -10,7 +10,7 @@ use redis_module::raw::{
     REDISMODULE_CMD_KEY_RW as RW, REDISMODULE_CMD_KEY_UPDATE as UPDATE, RedisModuleCtx,
     RedisModuleString,
 };
-use redis_module::{Context, RedisError, RedisResult, RedisString, Status, decode_args};
+use redis_module::{Context, RedisError, Status, decode_args};
 
 use crate::{caught, commands, log};
 
@@ -36,56 +36,48 @@ macro_rules! call {
             strings: *mut *mut RedisModuleString,
             number: c_int,
         ) -> c_int {
-            run(Context::new(ctx), strings, number, commands::$run)
+            let run = || {
+                let (ctx, args) = (Context::new(ctx), decode_args(ctx, strings, number));
+                let panicked =
+                    RedisError::Str("ERR a bug in the module, which is in the server's log");
+                ctx.reply(caught(|| commands::$run(&ctx, &args), || Err(panicked))) as c_int
+            };
+            caught(run, || Status::Err as c_int)
         }
         call
     }};
 }
 
-fn run(
-    ctx: Context,
-    strings: *mut *mut RedisModuleString,
-    number: c_int,
-    run: fn(&Context, &[RedisString]) -> RedisResult,
-) -> c_int {
-    let outcome = || {
-        let args = decode_args(ctx.get_raw(), strings, number);
-        let panicked = RedisError::Str("ERR a bug in the module, which is in the server's log");
-        ctx.reply(caught(|| run(&ctx, &args), || Err(panicked))) as c_int
-    };
-    caught(outcome, || Status::Err as c_int)
-}
-
 /// Tells the server of all commands, with the number of arguments, the name included (at least as
 /// many, if negative).
 pub(crate) fn register(ctx: &Context) -> Status {
-    let register = || {
-        #[cfg(feature = "panicking")]
-        create(ctx, c"CF.PANIC", call!(panic), 2, READ)?;
-        create(ctx, c"CF.RESERVE", call!(reserve), -3, ADD)?;
-        create(ctx, c"CF.ADD", call!(add), 3, ADD)?;
-        create(ctx, c"CF.ADDNX", call!(add_new), 3, ADD)?;
-        create(ctx, c"CF.INSERT", call!(insert), -4, ADD_MANY)?;
-        create(ctx, c"CF.INSERTNX", call!(insert_new), -4, ADD_MANY)?;
-        create(ctx, c"CF.EXISTS", call!(exists), 3, READ)?;
-        create(ctx, c"CF.MEXISTS", call!(exist), -3, READ_MANY)?;
-        create(ctx, c"CF.DEL", call!(delete), 3, DELETE)?;
-        create(ctx, c"CF.COUNT", call!(count), 3, READ)?;
-        create(ctx, c"CF.SCANDUMP", call!(dump), 3, READ_MANY)?;
-        create(ctx, c"CF.LOADCHUNK", call!(load), 4, ADD_MANY)?;
-        create(ctx, c"CF.INFO", call!(info), 2, READ)?;
-        create(ctx, c"CF.COMPACT", call!(compact), 2, COMPACT)
-    };
-    match register() {
-        Ok(()) => Status::Ok,
-        Err(refused) => {
-            log(&format!("{refused} (is there another module with it?)"));
-            Status::Err
+    let commands: [(&CStr, Call, c_int, Kind); _] = [
+        (c"CF.RESERVE", call!(reserve), -3, ADD_MANY),
+        (c"CF.ADD", call!(add), 3, ADD),
+        (c"CF.ADDNX", call!(add_new), 3, ADD),
+        (c"CF.INSERT", call!(insert), -4, ADD_MANY),
+        (c"CF.INSERTNX", call!(insert_new), -4, ADD_MANY),
+        (c"CF.EXISTS", call!(exists), 3, READ),
+        (c"CF.MEXISTS", call!(exist), -3, READ_MANY),
+        (c"CF.DEL", call!(delete), 3, DELETE),
+        (c"CF.COUNT", call!(count), 3, READ),
+        (c"CF.SCANDUMP", call!(dump), 3, READ_MANY),
+        (c"CF.LOADCHUNK", call!(load), 4, ADD_MANY),
+        (c"CF.INFO", call!(info), 2, READ),
+        (c"CF.COMPACT", call!(compact), 2, COMPACT),
+    ];
+    for (name, call, arity, kind) in commands {
+        if !create(ctx.get_raw(), name, call, arity, kind) {
+            log(&format!(
+                "{name:?} was refused (is there another module with it?)"
+            ));
+            return Status::Err;
         }
     }
+    Status::Ok
 }
 
-fn create(ctx: &Context, name: &CStr, call: Call, arity: c_int, kind: Kind) -> Result<(), String> {
+fn create(ctx: *mut RedisModuleCtx, name: &CStr, call: Call, arity: c_int, kind: Kind) -> bool {
     let Kind(flags, categories, key_flags) = kind;
     // SAFETY: plain C data, of which the server takes zeros for the end, and for what is not given.
     let (mut keys, mut info): (
@@ -107,25 +99,23 @@ fn create(ctx: &Context, name: &CStr, call: Call, arity: c_int, kind: Kind) -> R
     info.version = &version;
     info.arity = arity;
     info.key_specs = keys.as_mut_ptr();
-    let done = |what: &str, status: c_int| match Status::from(status) {
-        Status::Ok => Ok(()),
-        Status::Err => Err(format!("{what} of {name:?} was refused")),
-    };
-    let (ctx, name) = (ctx.get_raw(), name.as_ptr());
+    let (name, is_ok) = (name.as_ptr(), |status| status == Status::Ok as c_int);
     // SAFETY: the context is that of the module's loading, the strings are constants, and the server
     // copies the description.
     unsafe {
-        let create = raw::RedisModule_CreateCommand.unwrap();
-        let describe = raw::RedisModule_SetCommandInfo.unwrap();
-        done(
-            "the name",
-            create(ctx, name, Some(call), flags.as_ptr(), 1, 1, 1),
-        )?;
-        let command = raw::RedisModule_GetCommand.unwrap()(ctx, name);
-        done("the description", describe(command, &info))?;
-        if let Some(set) = raw::RedisModule_SetCommandACLCategories {
-            done("the ACL categories", set(command, categories.as_ptr()))?;
+        is_ok(raw::RedisModule_CreateCommand.unwrap()(
+            ctx,
+            name,
+            Some(call),
+            flags.as_ptr(),
+            1,
+            1,
+            1,
+        )) && {
+            let command = raw::RedisModule_GetCommand.unwrap()(ctx, name);
+            is_ok(raw::RedisModule_SetCommandInfo.unwrap()(command, &info))
+                && raw::RedisModule_SetCommandACLCategories
+                    .is_none_or(|set| is_ok(set(command, categories.as_ptr())))
         }
     }
-    Ok(())
 }

@@ -1,42 +1,58 @@
 //! What a key holds: a filter, or the part of one that has been loaded; and what the server asks of
-//! it besides commands.
+//! it besides commands. All of that runs in the server's main thread, or in a child that saves; only
+//! a value that no key holds any more may be freed by another one.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
-use std::io::{self, BufWriter, Cursor, Read, Write};
-use std::process;
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::ptr;
-use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use filter::LoadError;
 use filter::growing::{GrowingBuilder, GrowingCuckooFilter};
-use filter::save::{LoadError, SaveError};
 use redis_module::native_types::RedisType;
 use redis_module::raw::{self, RedisModuleDigest, RedisModuleIO, RedisModuleString};
 use redis_module::{RedisBuffer, TYPE_METHOD_VERSION};
 
 use crate::{caught, log};
 
-/// The most bytes of a saved filter in one string: of an RDB file, of a chunk, of a command of an
-/// AOF.
-pub(crate) const PIECE: usize = 4 << 20;
+/// The most bytes in a chunk of a dump.
+pub(crate) const CHUNK: usize = 4 << 20;
 
-/// What every filter is built or loaded with: no address space in reserve, which would count as used memory.
+/// The most bytes in a string of an RDB file, and in a command of an AOF.
+const PIECE: usize = 1 << 16;
+
+/// A dump that is not continued for so long is given up as soon as the filter changes.
+const GIVEN_UP: Duration = Duration::from_secs(60);
+
+/// What every filter is built or loaded with: no address space in reserve, which would count as used
+/// memory.
 pub(crate) fn builder() -> GrowingBuilder {
     GrowingCuckooFilter::builder().reserved_bytes(0)
 }
 
-/// The value of a key.
+/// The value of a key. Nobody keeps a borrow of it when the server is called.
+pub(crate) type Value = RefCell<Stored>;
+
+#[expect(clippy::large_enum_variant)] // The smaller one is rare.
 pub(crate) enum Stored {
     Whole(Whole),
     /// `CF.LOADCHUNK` has brought the beginning of a filter.
     Arriving(Arriving),
 }
 
-/// A filter, shared with lookups in the worker thread: the key may be deleted before they end.
 pub(crate) struct Whole {
-    pub(crate) filter: Arc<GrowingCuckooFilter>,
-    /// Copies removed since the key was created or loaded.
-    pub(crate) deleted: Cell<usize>,
+    pub(crate) filter: GrowingCuckooFilter,
+    /// Copies removed since the key was created.
+    pub(crate) deleted: u64,
+    dump: Option<Dump>,
+}
+
+/// A dump of which the first chunk has been asked for, and not yet what follows the last.
+struct Dump {
+    continued: Instant,
+    /// The saved filter as it was then, if the filter has changed since.
+    copy: Option<Vec<u8>>,
 }
 
 /// The beginning of a saved filter.
@@ -48,107 +64,131 @@ pub(crate) struct Arriving {
 }
 
 impl Stored {
-    pub(crate) fn new(filter: GrowingCuckooFilter) -> Stored {
+    pub(crate) fn new(filter: GrowingCuckooFilter, deleted: u64) -> Stored {
         Stored::Whole(Whole {
-            filter: Arc::new(filter),
-            deleted: Cell::new(0),
+            filter,
+            deleted,
+            dump: None,
         })
     }
 
     /// Takes the first bytes of a saved filter, maybe all of them. Bytes that no saved filter begins
     /// with are refused.
     pub(crate) fn begin(data: &[u8]) -> Result<Stored, LoadError> {
-        let mut arriving = Arriving::default();
-        let whole = arriving.add(data)?;
-        Ok(whole.unwrap_or(Stored::Arriving(arriving)))
+        let mut stored = Stored::Arriving(Arriving::default());
+        stored.add(data)?;
+        Ok(stored)
+    }
+
+    /// Adds the bytes that follow to the beginning of a filter, which may be whole then. Bytes that are refused
+    /// are not added.
+    pub(crate) fn add(&mut self, data: &[u8]) -> Result<(), LoadError> {
+        let Stored::Arriving(Arriving { bytes, least }) = self else {
+            return Err(LoadError::TooLong {
+                excess: data.len() as u64,
+            });
+        };
+        bytes.extend_from_slice(data);
+        if (bytes.len() as u64) < *least {
+            return Ok(());
+        }
+        match builder().from_bytes(bytes) {
+            Ok(filter) => *self = Stored::new(filter, 0),
+            Err(LoadError::Truncated { bytes: more }) => *least = more,
+            Err(error) => {
+                bytes.truncate(bytes.len() - data.len());
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// Passes on the saved filter, or what there is of it, in pieces.
-    fn save(&self, pass_on: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    fn save(&mut self, mut pass_on: impl FnMut(&[u8])) {
         match self {
-            Stored::Whole(whole) => whole.save(pass_on),
-            Stored::Arriving(arriving) => Pieces(pass_on).write_all(&arriving.bytes),
+            Stored::Whole(whole) => {
+                let (mut saved, mut piece) = (whole.filter.saved_bytes(), [0; PIECE]);
+                while let Ok(read @ 1..) = saved.read(&mut piece) {
+                    pass_on(&piece[..read]);
+                }
+            }
+            Stored::Arriving(arriving) => arriving.bytes.chunks(PIECE).for_each(pass_on),
         }
     }
 
     /// Memory taken, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         let within = match self {
-            Stored::Whole(whole) => whole.filter.memory_bytes(),
+            Stored::Whole(Whole { filter, dump, .. }) => {
+                let copy = dump.as_ref().and_then(|dump| dump.copy.as_ref());
+                filter.memory_bytes() - size_of_val(filter) + copy.map_or(0, Vec::capacity)
+            }
             Stored::Arriving(arriving) => arriving.bytes.capacity(),
         };
-        within + size_of::<Stored>()
+        within + size_of::<Value>()
     }
 }
 
 impl Whole {
-    fn save(&self, pass_on: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        let mut out = BufWriter::with_capacity(PIECE, Pieces(pass_on));
-        self.filter
-            .write_to(&mut out)
-            .map_err(|error| match error {
-                SaveError::Io(error) => error,
-                other => io::Error::other(other),
-            })?;
-        out.flush()
+    /// Returns the filter, to change it. A dump under way goes on with what it began with; unless there is
+    /// no memory for that.
+    pub(crate) fn changed(&mut self) -> &mut GrowingCuckooFilter {
+        if self.dump.is_some() {
+            self.keep_dump();
+        }
+        &mut self.filter
     }
 
-    /// Returns at most a piece of the saved filter, from this byte on; nothing after its end.
-    pub(crate) fn piece(&self, from: u64) -> io::Result<Vec<u8>> {
-        let (mut skip, mut piece) = (from, Vec::new());
-        let saved = self.save(|data| {
-            let skipped = skip.min(data.len() as u64);
-            skip -= skipped;
-            let data = &data[skipped as usize..];
-            piece.extend_from_slice(&data[..data.len().min(PIECE - piece.len())]);
-            if piece.len() < PIECE {
-                return Ok(());
+    fn keep_dump(&mut self) {
+        let is_new = |dump: &Dump| dump.continued.elapsed() < GIVEN_UP;
+        let Some(mut dump) = self.dump.take().filter(is_new) else {
+            return;
+        };
+        if dump.copy.is_none() {
+            let (mut saved, mut copy) = (self.filter.saved_bytes(), Vec::new());
+            if copy.try_reserve_exact(saved.len() as usize).is_err() {
+                return;
             }
-            Err(io::Error::other("the piece is complete"))
-        });
-        if piece.len() < PIECE {
-            saved?;
+            saved.read_to_end(&mut copy).expect("memory can be read");
+            dump.copy = Some(copy);
         }
-        Ok(piece)
+        self.dump = Some(dump);
+    }
+
+    /// Returns a chunk of the saved filter, from this byte on; an empty one after its end; `None` if no dump
+    /// is under way.
+    pub(crate) fn chunk(&mut self, from: u64) -> Option<Vec<u8>> {
+        let continued = Instant::now();
+        if from == 0 {
+            self.dump = Some(Dump {
+                continued,
+                copy: None,
+            });
+        }
+        let dump = self.dump.as_mut()?;
+        dump.continued = continued;
+        let chunk = match &dump.copy {
+            Some(copy) => chunk(Cursor::new(copy), from, copy.len() as u64),
+            None => {
+                let saved = self.filter.saved_bytes();
+                let length = saved.len();
+                chunk(saved, from, length)
+            }
+        };
+        if chunk.is_empty() {
+            self.dump = None;
+        }
+        Some(chunk)
     }
 }
 
-impl Arriving {
-    /// Adds the bytes that follow, and returns the filter once it is whole. Bytes that are refused
-    /// are not added.
-    pub(crate) fn add(&mut self, data: &[u8]) -> Result<Option<Stored>, LoadError> {
-        let before = self.bytes.len();
-        self.bytes.extend_from_slice(data);
-        if (self.bytes.len() as u64) < self.least {
-            return Ok(None);
-        }
-        match builder().from_bytes(&self.bytes) {
-            Ok(filter) => Ok(Some(Stored::new(filter))),
-            Err(LoadError::Truncated { bytes: least }) => {
-                self.least = least;
-                Ok(None)
-            }
-            Err(error) => {
-                self.bytes.truncate(before);
-                Err(error)
-            }
-        }
-    }
-}
-
-/// Passes on what is written in pieces.
-struct Pieces<F>(F);
-
-impl<F: FnMut(&[u8]) -> io::Result<()>> Write for Pieces<F> {
-    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        let piece = &data[..data.len().min(PIECE)];
-        (self.0)(piece)?;
-        Ok(piece.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+fn chunk(mut saved: impl Read + Seek, from: u64, length: u64) -> Vec<u8> {
+    let mut chunk = vec![0; length.saturating_sub(from).min(CHUNK as u64) as usize];
+    let read = saved
+        .seek(SeekFrom::Start(from))
+        .and_then(|_| saved.read_exact(&mut chunk));
+    read.expect("memory can be read");
+    chunk
 }
 
 /// The strings of a payload, up to an empty one.
@@ -167,8 +207,8 @@ impl Read for Strings {
     }
 }
 
-/// Version of what `rdb_save` writes.
-const ENCODING: c_int = 1;
+/// Version of what `rdb_save` writes. The first one had no number of copies removed.
+const ENCODING: c_int = 2;
 
 /// What an RDB payload begins with: the value is a whole filter, or the beginning of one.
 const WHOLE: u64 = 0;
@@ -192,7 +232,7 @@ pub(crate) static FILTER_TYPE: RedisType = RedisType::new(
         free_effort: Some(free_effort),
         unlink: None,
         copy: Some(copy),
-        // Lookups in the worker thread may be reading the table: it is not moved.
+        // The words of a table are never moved.
         defrag: None,
         mem_usage2: None,
         free_effort2: None,
@@ -204,15 +244,15 @@ pub(crate) static FILTER_TYPE: RedisType = RedisType::new(
 
 /// # Safety
 /// It is a value of our type.
-unsafe fn stored<'a>(value: *const c_void) -> &'a Stored {
-    // SAFETY: values are boxed by `boxed` and by `RedisKeyWritable::set_value`, and nobody changes
-    // one while the server passes it to a function of the type.
+unsafe fn value<'a>(value: *const c_void) -> &'a Value {
+    // SAFETY: values are boxed by `boxed` and by `RedisKeyWritable::set_value`, and the server does not free one
+    // while it passes it to a function of the type.
     unsafe { &*value.cast() }
 }
 
 fn boxed(load: impl FnOnce() -> Result<Stored, LoadError>) -> *mut c_void {
     let load = || match load() {
-        Ok(stored) => Box::into_raw(Box::new(stored)).cast(),
+        Ok(stored) => Box::into_raw(Box::new(Value::new(stored))).cast(),
         Err(error) => {
             log(&format!("a filter was not loaded: {error}"));
             ptr::null_mut()
@@ -221,67 +261,58 @@ fn boxed(load: impl FnOnce() -> Result<Stored, LoadError>) -> *mut c_void {
     caught(load, ptr::null_mut)
 }
 
-/// Passes on a value in pieces. A save that fails would leave half a filter, which cannot be loaded.
-/// The server has no way to hear of it, so the process ends, as it does when the server itself has
-/// no memory: the child that saves in the background, or the server.
-fn save(stored: &Stored, mut pass_on: impl FnMut(&[u8])) {
-    let save = || {
-        stored.save(|piece| {
-            pass_on(piece);
-            Ok(())
-        })
-    };
-    if let Err(error) = caught(save, || Err(io::Error::other("a panic"))) {
-        log(&format!("a filter cannot be saved: {error}"));
-        process::abort();
-    }
-}
-
 unsafe extern "C" fn rdb_load(io: *mut RedisModuleIO, encoding: c_int) -> *mut c_void {
+    let number = || raw::load_unsigned(io).map_err(|error| LoadError::Io(io::Error::other(error)));
     boxed(|| {
-        if encoding != ENCODING {
+        if !(1..=ENCODING).contains(&encoding) {
             let (found, known) = (encoding as u32, ENCODING as u32);
             return Err(LoadError::Version { found, known });
         }
-        let kind =
-            raw::load_unsigned(io).map_err(|error| LoadError::Io(io::Error::other(error)))?;
+        let kind = number()?;
         let mut strings = Strings(io, None);
-        if kind == WHOLE {
-            let filter = builder().read_from(&mut strings)?;
-            return match strings.read(&mut [0]).map_err(LoadError::Io)? {
-                0 => Ok(Stored::new(filter)),
-                excess => Err(LoadError::TooLong {
-                    excess: excess as u64,
-                }),
-            };
+        match kind {
+            WHOLE => {
+                let deleted = if encoding == 1 { 0 } else { number()? };
+                let filter = builder().read_from(&mut strings)?;
+                match strings.read(&mut [0]).map_err(LoadError::Io)? {
+                    0 => Ok(Stored::new(filter, deleted)),
+                    _ => Err(LoadError::TooLong { excess: 1 }),
+                }
+            }
+            ARRIVING => {
+                let mut bytes = Vec::new();
+                strings.read_to_end(&mut bytes).map_err(LoadError::Io)?;
+                Stored::begin(&bytes)
+            }
+            _ => Err(LoadError::NotAFilter),
         }
-        if kind != ARRIVING {
-            return Err(LoadError::NotAFilter);
-        }
-        let mut bytes = Vec::new();
-        strings.read_to_end(&mut bytes).map_err(LoadError::Io)?;
-        Stored::begin(&bytes)
     })
 }
 
-unsafe extern "C" fn rdb_save(io: *mut RedisModuleIO, value: *mut c_void) {
+// A panic in one of the functions that save ends the process: half a filter could not be loaded.
+
+unsafe extern "C" fn rdb_save(io: *mut RedisModuleIO, saved: *mut c_void) {
     // SAFETY: the server passes a value of our type.
-    let stored = unsafe { stored(value) };
-    let is_whole = matches!(stored, Stored::Whole(_));
-    raw::save_unsigned(io, if is_whole { WHOLE } else { ARRIVING });
-    save(stored, |piece| raw::save_slice(io, piece));
+    let stored = &mut *unsafe { value(saved) }.borrow_mut();
+    if let Stored::Whole(whole) = stored {
+        raw::save_unsigned(io, WHOLE);
+        raw::save_unsigned(io, whole.deleted);
+    } else {
+        raw::save_unsigned(io, ARRIVING);
+    }
+    stored.save(|piece| raw::save_slice(io, piece));
     raw::save_slice(io, &[]);
 }
 
 unsafe extern "C" fn aof_rewrite(
     aof: *mut RedisModuleIO,
     key: *mut RedisModuleString,
-    value: *mut c_void,
+    saved: *mut c_void,
 ) {
     let (command, format) = (c"CF.LOADCHUNK".as_ptr(), c"slb".as_ptr());
     let mut written = 0;
     // SAFETY: the server passes a value of our type.
-    save(unsafe { stored(value) }, |piece| {
+    unsafe { value(saved) }.borrow_mut().save(|piece| {
         let (bytes, length) = (piece.as_ptr(), piece.len());
         written += length as i64;
         // SAFETY: the format says: a string of the server's, a number, bytes and their number.
@@ -291,9 +322,9 @@ unsafe extern "C" fn aof_rewrite(
     });
 }
 
-unsafe extern "C" fn digest(digest: *mut RedisModuleDigest, value: *mut c_void) {
+unsafe extern "C" fn digest(digest: *mut RedisModuleDigest, of: *mut c_void) {
     // SAFETY: the server passes a value of our type.
-    save(unsafe { stored(value) }, |piece| {
+    unsafe { value(of) }.borrow_mut().save(|piece| {
         let (bytes, length) = (piece.as_ptr().cast(), piece.len());
         // SAFETY: these are the bytes of the piece.
         unsafe { raw::RedisModule_DigestAddStringBuffer.unwrap()(digest, bytes, length) };
@@ -302,37 +333,36 @@ unsafe extern "C" fn digest(digest: *mut RedisModuleDigest, value: *mut c_void) 
     unsafe { raw::RedisModule_DigestEndSequence.unwrap()(digest) };
 }
 
-unsafe extern "C" fn mem_usage(value: *const c_void) -> usize {
+unsafe extern "C" fn mem_usage(of: *const c_void) -> usize {
     // SAFETY: the server passes a value of our type.
-    caught(|| unsafe { stored(value) }.memory_bytes(), || 0)
+    caught(|| unsafe { value(of) }.borrow().memory_bytes(), || 0)
 }
 
-unsafe extern "C" fn free_effort(_: *mut RedisModuleString, value: *const c_void) -> usize {
+unsafe extern "C" fn free_effort(_: *mut RedisModuleString, of: *const c_void) -> usize {
     /// Bytes that are freed with the effort of one: a page. From 64 on, the server frees a key in
     /// another thread, if it may.
     const PAGE: usize = 4096;
     // SAFETY: the server passes a value of our type.
-    unsafe { mem_usage(value) / PAGE }
+    unsafe { mem_usage(of) / PAGE }
 }
 
-unsafe extern "C" fn free(value: *mut c_void) {
+unsafe extern "C" fn free(freed: *mut c_void) {
     // SAFETY: the server gives up a value of our type.
-    caught(
-        || drop(unsafe { Box::from_raw(value.cast::<Stored>()) }),
-        || (),
-    );
+    let free = || drop(unsafe { Box::from_raw(freed.cast::<Value>()) });
+    caught(free, || ());
 }
 
 unsafe extern "C" fn copy(
     _: *mut RedisModuleString,
     _: *mut RedisModuleString,
-    value: *const c_void,
+    of: *const c_void,
 ) -> *mut c_void {
-    boxed(|| {
-        let mut bytes = Vec::new();
-        // SAFETY: the server passes a value of our type.
-        let saved = unsafe { stored(value) }.save(|piece| bytes.write_all(piece));
-        saved.map_err(LoadError::Io)?;
-        Stored::begin(&bytes)
+    // SAFETY: the server passes a value of our type.
+    boxed(|| match &mut *unsafe { value(of) }.borrow_mut() {
+        Stored::Whole(whole) => {
+            let filter = builder().read_from(whole.filter.saved_bytes())?;
+            Ok(Stored::new(filter, whole.deleted))
+        }
+        Stored::Arriving(arriving) => Stored::begin(&arriving.bytes),
     })
 }

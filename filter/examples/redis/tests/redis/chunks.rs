@@ -1,8 +1,11 @@
 //! `CF.SCANDUMP` and `CF.LOADCHUNK`.
 
+use std::thread;
+use std::time::Duration;
+
 use redis::{Connection, Value};
 
-use crate::server::{Server, add_numbers, ask, digest, error, has_all, line, module};
+use crate::server::{Server, add_numbers, ask, digest, error, has_all, line};
 
 /// A piece of a dump: the iterator, and the bytes.
 type Chunk = (u64, Vec<u8>);
@@ -28,7 +31,7 @@ fn load(c: &mut Connection, key: &str, chunk: &Chunk) -> Result<(), String> {
 /// A filter of several chunks, each of which is 4 MiB.
 fn large(server: &Server) -> Vec<Chunk> {
     let c = &mut server.connect();
-    line(c, "CF.RESERVE f 3000000");
+    line(c, "CF.RESERVE f 4000000");
     add_numbers(c, "f", 0..20_000);
     let chunks = dump(c, "f");
     assert!(chunks.len() >= 3, "{} chunks", chunks.len());
@@ -60,7 +63,7 @@ fn loading_goes_on_after_a_restart() {
     let c = &mut server.connect();
     load(c, "g", &chunks[0]).expect("it is loaded");
     let early = error(c, "CF.EXISTS g 1");
-    assert!(early.contains("first 4194304 bytes are here"), "{early}");
+    assert!(early.contains("is being loaded"), "{early}");
     for wrong in [&chunks[0], &chunks[2]] {
         let refused = load(c, "g", wrong).expect_err("another is next");
         assert!(refused.contains("go on with the chunk of CF.SCANDUMP 4194304"));
@@ -68,7 +71,7 @@ fn loading_goes_on_after_a_restart() {
     line(c, "COPY g copy");
     line(c, "DEBUG RELOAD");
     server.rewrite();
-    server.kill_and_restart(&module());
+    server.kill_and_restart();
     let c = &mut server.connect();
     for key in ["g", "copy"] {
         for chunk in &chunks[1..] {
@@ -76,6 +79,23 @@ fn loading_goes_on_after_a_restart() {
         }
         assert_eq!(digest(c, "f"), digest(c, key));
     }
+}
+
+/// The key stays the same while it is loaded, and with it the time that it has to live.
+#[test]
+fn a_key_keeps_the_time_that_it_has_to_live() {
+    let server = Server::start(&[]);
+    let c = &mut server.connect();
+    let chunks = large(&server);
+    for (nth, chunk) in chunks.iter().enumerate() {
+        load(c, "g", chunk).expect("it is loaded");
+        if nth == 0 {
+            line(c, "EXPIRE g 1000");
+        }
+    }
+    assert!(ask::<i64>(c, "TTL", &["g"]) > 0);
+    line(c, "PERSIST g");
+    assert_eq!(digest(c, "f"), digest(c, "g"));
 }
 
 #[test]
@@ -87,13 +107,15 @@ fn foreign_and_mixed_chunks_are_refused() {
     let foreign =
         b"\x01\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x02\0\x14\0\x01\0"
             .to_vec();
-    let refused = load(c, "g", &(1, foreign.clone())).expect_err("its length is not the iterator");
-    assert!(refused.contains("Invalid position"), "{refused}");
-    let refused = load(c, "g", &(foreign.len() as u64, foreign)).expect_err("it is foreign");
-    assert!(refused.contains("not a saved filter"), "{refused}");
+    for iterator in [1, foreign.len() as u64] {
+        let refused = load(c, "g", &(iterator, foreign.clone())).expect_err("it is foreign");
+        assert!(refused.contains("Chunks of RedisBloom"), "{refused}");
+    }
     assert_eq!(line(c, "EXISTS g"), Value::Int(0));
+    let refused = error(c, "CF.SCANDUMP f 8");
+    assert!(refused.contains("begin with iterator 0"), "{refused}");
 
-    // A filter that changes while it is dumped does not load: the last chunk says so, and is not added.
+    // The last chunk of another filter, and one that is too long, are not added; the right one still fits.
     let last = chunks.len() - 1;
     for chunk in &chunks[..last] {
         load(c, "g", chunk).expect("it is loaded");
@@ -104,11 +126,63 @@ fn foreign_and_mixed_chunks_are_refused() {
         let refused = load(c, "g", &changed[last]).expect_err("it is of another filter");
         assert!(refused.contains("checksum"), "{refused}");
     }
-    // Nor does one that is too long; the right one still fits.
     let (end, mut longer) = chunks[last].clone();
     longer.push(0);
     let refused = load(c, "g", &(end + 1, longer)).expect_err("it is too long");
     assert!(refused.contains("follow the saved filter"), "{refused}");
     load(c, "g", &chunks[last]).expect("it is loaded");
     assert_eq!(line(c, "CF.EXISTS g 77"), Value::Int(1));
+}
+
+/// A filter changes between the chunks of a dump, which goes on with what it began with, and takes memory
+/// no longer than it lasts.
+#[test]
+fn a_dump_goes_on_while_the_filter_changes() {
+    let server = Server::start(&[]);
+    let c = &mut server.connect();
+    let chunks = large(&server);
+    let (before, used) = (digest(c, "f"), |c: &mut Connection| {
+        ask::<u64>(c, "MEMORY", &["USAGE", "f"])
+    });
+    for change in ["CF.ADD f new", "CF.DEL f 1"] {
+        line(c, "COPY f kept REPLACE");
+        let without = used(c);
+        let (mut from, mut loaded) = (0, Vec::new());
+        for _ in 0..chunks.len() {
+            let chunk: Chunk = ask(c, "CF.SCANDUMP", &["f", &from.to_string()]);
+            line(c, change);
+            from = chunk.0;
+            loaded.push(chunk);
+        }
+        assert!(used(c) > without / 2 + from, "no copy was made");
+        // A reply that was lost can be asked for again.
+        let again: Chunk = ask(c, "CF.SCANDUMP", &["f", &chunks[0].0.to_string()]);
+        assert!(again == loaded[1], "{change}");
+        assert_eq!(
+            ask::<(u64, Option<u8>)>(c, "CF.SCANDUMP", &["f", &from.to_string()]),
+            (0, None)
+        );
+        assert!(used(c) < without + 10_000, "the copy is still there");
+        line(c, "DEL g");
+        for chunk in &loaded {
+            load(c, "g", chunk).expect("it is whole");
+        }
+        assert_eq!(digest(c, "g"), before, "{change}");
+        assert_ne!(digest(c, "f"), before, "{change}");
+        line(c, "COPY kept f REPLACE");
+    }
+}
+
+#[test]
+fn a_dump_that_nobody_continues_is_given_up() {
+    let server = Server::start(&[]);
+    let c = &mut server.connect();
+    let (chunks, size) = (large(&server), ["USAGE", "f"]);
+    let before: u64 = ask(c, "MEMORY", &size);
+    let _: Value = ask(c, "CF.SCANDUMP", &["f", "0"]);
+    thread::sleep(Duration::from_secs(61));
+    line(c, "CF.ADD f new");
+    assert!(ask::<u64>(c, "MEMORY", &size) < before + 10_000);
+    let refused = error(c, &format!("CF.SCANDUMP f {}", chunks[0].0));
+    assert!(refused.contains("begin with iterator 0"), "{refused}");
 }

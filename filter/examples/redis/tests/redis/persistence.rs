@@ -1,13 +1,10 @@
 //! RDB files, append-only files, and what else the server promises of a key.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 
 use redis::{Connection, Value};
 
-use crate::server::{
-    Server, add_numbers, ask, digest, error, has_all, in_batches, line, module, until,
-};
+use crate::server::{Server, add_numbers, ask, digest, has_all, in_batches, line, until};
 
 /// Some filters: of several sizes, one that is growing, with copies and deletions.
 fn fill(c: &mut Connection) -> [&'static str; 5] {
@@ -47,6 +44,62 @@ fn copies_dumps_and_reloads_are_the_same() {
     }
 }
 
+/// What is only read is not written: a child that saves shares the table with the server, and nobody else
+/// needs memory for it either.
+#[test]
+fn saving_takes_no_memory_for_the_table() {
+    let server = Server::start(&["--rdbcompression", "no"]);
+    let c = &mut server.connect();
+    line(c, "CF.RESERVE f 30000000");
+    // Each page of the table is written once, and the child has it.
+    add_numbers(c, "f", 0..300_000);
+    let size: u64 = ask(c, "MEMORY", &["USAGE", "f"]);
+    assert!(size > 60 << 20);
+    line(c, "BGSAVE");
+    until("the child has ended", || {
+        server.info("rdb_bgsave_in_progress") == 0
+    });
+    let info: String = ask(c, "INFO", &["persistence"]);
+    assert!(info.contains("rdb_last_bgsave_status:ok"));
+    let copied = server.info("rdb_last_cow_size");
+    assert!(copied < size / 8, "{copied} of {size} bytes");
+    line(c, "CONFIG RESETSTAT");
+    let used = server.info("used_memory");
+    digest(c, "f");
+    line(c, "SAVE");
+    let peak = server.info("used_memory_peak");
+    assert!(peak < used + size / 8, "{peak} after {used} bytes");
+}
+
+/// The number of items deleted outlives a restart.
+#[test]
+fn deletions_are_counted_after_a_reload() {
+    let server = Server::start(&[]);
+    let c = &mut server.connect();
+    add_numbers(c, "f", 0..10);
+    in_batches(c, "CF.DEL", "f", 0..4);
+    line(c, "DEBUG RELOAD");
+    line(c, "COPY f g");
+    for key in ["f", "g"] {
+        let info: HashMap<String, u64> = ask(c, "CF.INFO", &[key]);
+        assert_eq!(info["Number of items deleted"], 4);
+        assert_eq!(info["Number of items inserted"], 6);
+    }
+}
+
+/// The system's zeros are as good as the module's: reserving a large filter takes no time, nor memory.
+#[test]
+fn what_is_reserved_is_not_written() {
+    let server = Server::start(&[]);
+    let c = &mut server.connect();
+    let before = server.info("used_memory_rss");
+    line(c, "CF.RESERVE f 100000000");
+    let size: u64 = ask(c, "MEMORY", &["USAGE", "f"]);
+    assert!(size > 100 << 20);
+    let taken = server.info("used_memory_rss").saturating_sub(before);
+    assert!(taken < size / 8, "{taken} of {size} bytes");
+}
+
 #[test]
 fn an_append_only_file_is_rewritten() {
     for preamble in ["yes", "no"] {
@@ -58,7 +111,7 @@ fn an_append_only_file_is_rewritten() {
         server.rewrite();
         add_numbers(c, "growing", 60_000..61_000);
         let before = keys.map(|key| digest(c, key));
-        server.kill_and_restart(&module());
+        server.kill_and_restart();
         let c = &mut server.connect();
         assert_eq!(keys.map(|key| digest(c, key)), before);
         assert!(has_all(c, "growing", 2_000..61_000));
@@ -91,49 +144,4 @@ fn memory_is_reported_and_large_keys_are_freed_aside() {
     let used = server.info("used_memory") - before;
     let reported: u64 = ask(c, "MEMORY", &["USAGE", "g"]);
     assert!(reported.abs_diff(used) < used / 5, "{reported}, not {used}");
-}
-
-/// The module for this machine's processor with a command that panics, `CUCKOO_NATIVE_MODULE`, which
-/// `test.sh` builds.
-fn native_module() -> Option<PathBuf> {
-    let native = std::env::var_os("CUCKOO_NATIVE_MODULE").map(PathBuf::from);
-    if native.is_none() {
-        println!("not run: CUCKOO_NATIVE_MODULE is not set");
-    }
-    native
-}
-
-/// The file of a default build is loaded by one for this machine's processor, and the other way
-/// round.
-#[test]
-fn builds_for_other_processors_load_each_others_files() {
-    let Some(native) = native_module() else {
-        return;
-    };
-    let mut server = Server::start(&[]);
-    let keys = fill(&mut server.connect());
-    for module in [&native, &module()] {
-        let c = &mut server.connect();
-        let before = keys.map(|key| digest(c, key));
-        line(c, "SAVE");
-        server.kill_and_restart(module);
-        let c = &mut server.connect();
-        assert_eq!(keys.map(|key| digest(c, key)), before);
-        assert!(has_all(c, "growing", 2_000..60_000));
-        add_numbers(c, "growing", 60_000..90_000);
-    }
-}
-
-/// A panic is an error of the command, and in the log; the server lives.
-#[test]
-fn a_panic_is_an_error_of_the_command() {
-    let Some(native) = native_module() else {
-        return;
-    };
-    let mut server = Server::start(&[]);
-    server.kill_and_restart(&native);
-    let c = &mut server.connect();
-    assert!(error(c, "CF.PANIC f").contains("a bug in the module"));
-    assert!(server.log().contains("panicked") && server.log().contains("on purpose"));
-    assert_eq!(line(c, "CF.ADD f a"), Value::Int(1));
 }

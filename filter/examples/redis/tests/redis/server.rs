@@ -3,7 +3,6 @@
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,7 +10,7 @@ use redis::{Connection, FromRedisValue, RedisResult, ToRedisArgs, Value};
 use tempfile::TempDir;
 
 /// The module that is tested: `CUCKOO_MODULE`, or what was built with the tests.
-pub(crate) fn module() -> PathBuf {
+fn module() -> PathBuf {
     let built = || {
         let test = std::env::current_exe().expect("a test has a path");
         let profile = test.ancestors().nth(2).expect("it is in target/…/deps");
@@ -20,17 +19,10 @@ pub(crate) fn module() -> PathBuf {
     std::env::var_os("CUCKOO_MODULE").map_or_else(built, PathBuf::from)
 }
 
-/// A free port, of which the one that a cluster's bus takes (10,000 more) is free too.
+/// A free port, which nobody else takes at once: the system gives them in turn.
 fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = 20_000 + (std::process::id() % 100) as u16 * 80;
-    let free = |port| TcpListener::bind(("127.0.0.1", port)).is_ok();
-    loop {
-        let port = first + NEXT.fetch_add(1, Ordering::Relaxed);
-        if free(port) && free(port + 10_000) {
-            return port;
-        }
-    }
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
+    listener.local_addr().expect("it is bound").port()
 }
 
 /// A server, which is killed when this is dropped.
@@ -46,7 +38,7 @@ impl Server {
     pub(crate) fn start(args: &[&str]) -> Server {
         let (dir, port) = (TempDir::new().expect("a directory"), free_port());
         let args: Vec<String> = args.iter().map(|&arg| arg.into()).collect();
-        let child = spawn(&module(), dir.path(), port, &args);
+        let child = spawn(dir.path(), port, &args);
         let server = Server {
             child,
             dir,
@@ -58,15 +50,11 @@ impl Server {
     }
 
     /// Ends it at once, as if the power had failed, and starts it again on the same files.
-    pub(crate) fn kill_and_restart(&mut self, module: &Path) {
-        self.kill();
-        self.child = spawn(module, self.dir.path(), self.port, &self.args);
-        self.await_ready();
-    }
-
-    pub(crate) fn kill(&mut self) {
+    pub(crate) fn kill_and_restart(&mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");
+        self.child = spawn(self.dir.path(), self.port, &self.args);
+        self.await_ready();
     }
 
     fn await_ready(&self) {
@@ -122,13 +110,13 @@ impl Drop for Server {
     }
 }
 
-fn spawn(module: &Path, dir: &Path, port: u16, args: &[String]) -> Child {
+fn spawn(dir: &Path, port: u16, args: &[String]) -> Child {
     let mut command = Command::new("redis-server");
     command.args(["--port", &port.to_string(), "--bind", "127.0.0.1"]);
     command.args(["--save", "", "--logfile", "log"]);
     command.args(["--enable-debug-command", "yes"]);
     command.arg("--dir").arg(dir);
-    command.arg("--loadmodule").arg(module).args(args);
+    command.arg("--loadmodule").arg(module()).args(args);
     let command = command.stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().expect("redis-server is installed")
 }
