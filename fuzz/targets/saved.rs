@@ -1,0 +1,91 @@
+//! Saved filters of every kind: what is loaded is whole and is saved as the same bytes; all else is
+//! refused with an error.
+
+#![no_main]
+
+use crc::{CRC_64_XZ, Crc};
+use filter::{
+    CuckooFilter, DynCuckooFilter, ExpiringCuckooFilter, Filter, GrowingCuckooFilter, LoadError,
+};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    any_kind(bytes);
+    // Few bytes have the right checksums by chance.
+    if let Some(bytes) = with_right_checksums(bytes) {
+        any_kind(&bytes);
+    }
+});
+
+fn any_kind(bytes: &[u8]) {
+    let growing = || GrowingCuckooFilter::builder().reserved_bytes(0);
+    check(bytes, CuckooFilter::from_bytes, |b| {
+        CuckooFilter::read_from(b)
+    });
+    check(bytes, DynCuckooFilter::from_bytes, |b| {
+        DynCuckooFilter::read_from(b)
+    });
+    check(
+        bytes,
+        |b| growing().from_bytes(b),
+        |b| growing().read_from(b),
+    );
+    check(bytes, ExpiringCuckooFilter::from_bytes, |b| {
+        ExpiringCuckooFilter::read_from(b)
+    });
+    if let Ok(filter) = ExpiringCuckooFilter::from_bytes(bytes)
+        && filter.period() < 1 << 40
+    {
+        (0..4).for_each(|_| drop(filter.advance().unwrap()));
+        assert!(filter.is_empty());
+    }
+}
+
+fn check<F: Filter>(
+    bytes: &[u8],
+    from_bytes: impl Fn(&[u8]) -> Result<F, LoadError>,
+    read_from: impl Fn(&[u8]) -> Result<F, LoadError>,
+) {
+    let (loaded, read) = (from_bytes(bytes), read_from(bytes));
+    let Ok(filter) = loaded else {
+        if let (Err(from_bytes), Ok(_)) = (loaded, read) {
+            // A reader may go on after the filter.
+            assert!(
+                matches!(from_bytes, LoadError::TooLong { .. }),
+                "{from_bytes}"
+            );
+        }
+        return;
+    };
+    assert_eq!(filter.to_bytes().unwrap(), bytes);
+    assert_eq!(read.unwrap().to_bytes().unwrap(), bytes);
+    // It is a filter like any other: it can be full, but it forgets nothing.
+    let held = filter.len();
+    let inserted: Vec<u64> = (0..64)
+        .filter(|key| filter.insert_unique(key) == Ok(true))
+        .collect();
+    assert_eq!(filter.len(), held + inserted.len());
+    assert!(inserted.iter().all(|key| filter.contains(key)));
+    assert!(inserted.iter().all(|key| filter.remove(key)));
+    assert_eq!(filter.len(), held);
+}
+
+fn with_right_checksums(bytes: &[u8]) -> Option<Vec<u8>> {
+    let header = if bytes.starts_with(b"cuckoog\n") {
+        40
+    } else {
+        32
+    };
+    let end = bytes
+        .len()
+        .checked_sub(8)
+        .filter(|&end| end >= header + 8)?;
+    let mut bytes = bytes.to_vec();
+    let crc = Crc::<u64>::new(&CRC_64_XZ);
+    let mut digest = crc.digest();
+    digest.update(&bytes[..header]);
+    bytes[header..header + 8].copy_from_slice(&digest.clone().finalize().to_le_bytes());
+    digest.update(&bytes[header + 8..end]);
+    bytes[end..].copy_from_slice(&digest.finalize().to_le_bytes());
+    Some(bytes)
+}
