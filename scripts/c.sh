@@ -27,16 +27,16 @@ fi
 cargo fmt --manifest-path $crate/Cargo.toml --check
 cargo clippy --locked --manifest-path $crate/Cargo.toml --all-targets -- -D warnings
 cargo build --locked --release --manifest-path $crate/Cargo.toml --lib --example share
-built=${CARGO_TARGET_DIR:-$crate/target}/release
+built=$(realpath "${CARGO_TARGET_DIR:-$crate/target}/release")
 shared=$(mktemp -d)
 trap 'rm -rf "$shared"' EXIT
 "$built/examples/share" write "$shared"
 awk '/^```c$/ { code = 1; next } /^```$/ { code = 0 } code' $crate/README.md >"$shared/readme.c"
-for library in libcuckoo.a "libcuckoo.so -Wl,-rpath,$(realpath "$built")"; do
+for library in libcuckoo.a libcuckoo.so; do
     compiled() { # SOURCE
-        # shellcheck disable=SC2086 # Words that are to be split.
+        # shellcheck disable=SC2086 # Flags that are to be split.
         "$CC" -std=c11 -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Werror -pedantic ${CFLAGS:-} -I $crate/include \
-            "$1" -o "$shared/program" "$built"/$library -lpthread -ldl -lm
+            "$1" -o "$shared/program" "$built/$library" -lpthread -ldl -lm
     }
     compiled "$shared/readme.c"
     (cd "$shared" && ./program)
