@@ -1,5 +1,5 @@
-//! Saved filters of every kind: what is loaded is whole and is saved as the same bytes; all else is
-//! refused with an error.
+//! Saved filters of every kind: what is loaded is a filter like any other, and is saved as the same bytes; all
+//! else is refused with an error.
 
 #![no_main]
 
@@ -36,7 +36,9 @@ fn any_kind(bytes: &[u8]) {
     if let Ok(filter) = ExpiringCuckooFilter::from_bytes(bytes)
         && filter.period() < 1 << 40
     {
-        (0..4).for_each(|_| drop(filter.advance().unwrap()));
+        for _ in 0..4 {
+            filter.advance().unwrap();
+        }
         assert!(filter.is_empty());
     }
 }
@@ -57,8 +59,12 @@ fn check<F: Filter>(
         }
         return;
     };
-    assert_eq!(filter.to_bytes().unwrap(), bytes);
-    assert_eq!(read.unwrap().to_bytes().unwrap(), bytes);
+    let again = filter.to_bytes().unwrap();
+    assert!(read.unwrap().to_bytes().unwrap() == again);
+    // A growing filter finishes what it was about to do when it was saved.
+    let is_growing = bytes.starts_with(b"cuckoog");
+    assert!(is_growing || again == bytes);
+    assert!(from_bytes(&again).unwrap().to_bytes().unwrap() == again);
     // It is a filter like any other: it can be full, but it forgets nothing.
     let held = filter.len();
     let inserted: Vec<u64> = (0..64)
