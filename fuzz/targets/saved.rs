@@ -70,10 +70,12 @@ fn check<F: Filter>(
     let inserted: Vec<u64> = (0..64)
         .filter(|key| filter.insert_unique(key) == Ok(true))
         .collect();
-    assert_eq!(filter.len(), held + inserted.len());
+    // In a filter that forgets, a key may take the place of one whose time is over.
+    let replaced = held + inserted.len() - filter.len();
+    assert!(replaced == 0 || bytes.starts_with(b"cuckoox"));
     assert!(inserted.iter().all(|key| filter.contains(key)));
     assert!(inserted.iter().all(|key| filter.remove(key)));
-    assert_eq!(filter.len(), held);
+    assert_eq!(filter.len() + replaced, held);
 }
 
 fn with_right_checksums(bytes: &[u8]) -> Option<Vec<u8>> {
