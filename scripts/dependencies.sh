@@ -12,5 +12,5 @@ if ! cargo deny --version >/dev/null 2>&1; then
 fi
 for workspace in . filter/c filter/python filter/examples/redis fuzz; do
     printf '\n== %s\n' "$workspace"
-    cargo deny --locked --manifest-path "$workspace/Cargo.toml" check --config "$PWD/deny.toml" "$@"
+    cargo deny --locked --manifest-path "$workspace/Cargo.toml" --config "$PWD/deny.toml" check "$@"
 done
