@@ -4,8 +4,8 @@
 # cargo-fuzz and a C++ compiler.
 #
 #   scripts/fuzz.sh [SECONDS [TARGET ...]]    60 seconds for each; builds for some minutes first
-#   scripts/fuzz.sh --keep TARGET FOLDER      keeps of FOLDER, and of the corpus, what reaches most, in files of
-#                                             at most 1 KiB
+#   scripts/fuzz.sh --keep TARGET FOLDER BYTES    makes the corpus of the fewest files of so many bytes that reach what
+#                                                 those of FOLDER and of the corpus reach
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,8 +21,8 @@ fi
 fuzz() { cargo +nightly fuzz "$1" --fuzz-dir fuzz --sanitizer none "${@:2}"; }
 
 if [ "${1:-}" = --keep ]; then
-    target=$2 folder=$3 kept=$(mktemp -d)
-    fuzz run "$target" "$kept" "fuzz/corpus/$target" "$folder" -- -merge=1 -max_len=1024
+    target=$2 folder=$3 bytes=$4 kept=$(mktemp -d)
+    fuzz run "$target" "$kept" "fuzz/corpus/$target" "$folder" -- -set_cover_merge=1 -use_counters=0 -max_len="$bytes"
     rm -rf "fuzz/corpus/$target"
     mv "$kept" "fuzz/corpus/$target"
     exit
