@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Packs the crates that others depend on, unpacks them elsewhere, and builds and tests there what was
-# packed. Unpacked, each finds the others by an overlay, since none is published.
+# packed. Unpacked, each finds the others by an overlay, since none is published. Builds the docs as docs.rs does,
+# too, where a nightly compiler is.
 #
 #   scripts/package.sh          some minutes on two cores
 #   scripts/package.sh --list   only says what would be packed
@@ -53,4 +54,11 @@ export CARGO_TARGET_DIR="$target/unpacked-target"
 # As most users build it, and as all tests need it.
 cargo build --workspace
 cargo test --workspace --all-features
+if cargo +nightly --version >/dev/null 2>&1; then
+    # With the features that the manifests ask docs.rs for.
+    RUSTDOCFLAGS="--cfg docsrs -D warnings" cargo +nightly doc --workspace --no-deps \
+        --features lfcf-kcas/steps,lfcf-kcas/simulation,lfcf-filter/serde
+else
+    echo "The docs are not built as docs.rs does: a nightly compiler is missing."
+fi
 echo "All that is packed builds and passes its tests."

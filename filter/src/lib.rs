@@ -118,7 +118,8 @@
 //!
 //! # Recipes
 //!
-//! [`recipes`] has short programs, which are compiled and run as tests.
+//! [`recipes`] has short programs, which are compiled and run as tests. [`from_other_filters`] says what the calls of
+//! other filters are called here.
 //!
 //! # Saving and loading
 //!
@@ -198,6 +199,8 @@ mod builder;
 mod dyn_filter;
 pub mod expiring;
 mod filter;
+#[doc = include_str!("from_other_filters.md")]
+pub mod from_other_filters {}
 pub mod growing;
 pub mod hashing;
 mod insert_error;

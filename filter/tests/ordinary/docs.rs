@@ -69,6 +69,10 @@ fn the_table_of_layouts_is_true() {
 #[test]
 fn tests_that_the_readme_names_exist() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    if !folder.join("tests/steps").is_dir() {
+        // A package has only some of the tests.
+        return;
+    }
     let readme = fs::read_to_string(folder.join("README.md")).unwrap();
     let sources: String = files(&folder.join("tests"), "rs")
         .into_iter()

@@ -1,0 +1,68 @@
+//! Writes filters for programs in other languages, and reads theirs: used by the tests of those.
+//!
+//! `share write FOLDER` or `share read FOLDER NAME`
+
+use std::env::args;
+use std::error::Error;
+use std::path::PathBuf;
+
+use cuckoo::any::AnyFilter;
+use filter::{DynCuckooFilter, ExpiringCuckooFilter, Filter, GrowingCuckooFilter};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        ["write", folder] => write(folder.into()),
+        ["read", folder, name] => read(folder.into(), name),
+        _ => Err("usage: share write FOLDER | share read FOLDER NAME".into()),
+    }
+}
+
+/// The numbers from -500 to 499, and texts and bytes of them.
+fn write(folder: PathBuf) -> Result<(), Box<dyn Error>> {
+    let expiring = AnyFilter::expiring(5_000)?;
+    let forgets = expiring.that_expires().expect("it forgets");
+    forgets.advance_to(7)?;
+    let filters = [
+        ("fixed", &AnyFilter::fixed(5_000, 0.002)?),
+        ("growing", &AnyFilter::growing(0)?),
+        ("expiring", &expiring),
+    ];
+    for (kind, any) in filters {
+        let filter = any.filter();
+        for number in -500_i64..500 {
+            filter.insert_hash(filter.hash_dyn(&number))?;
+            filter.insert_hash(filter.hash_dyn(&number.to_string()))?;
+            filter.insert_hash(filter.hash_dyn(&number.to_string().as_bytes()))?;
+        }
+        filter.save(&folder.join(format!("rust-{kind}")))?;
+    }
+    Ok(())
+}
+
+/// What another program made of them: it added the numbers from 500 to 999, and, but in the filter that
+/// forgets, removed those below 0.
+fn read(folder: PathBuf, name: &str) -> Result<(), Box<dyn Error>> {
+    let path = |kind| folder.join(format!("{name}-{kind}"));
+    let expiring = ExpiringCuckooFilter::load(path("expiring"))?;
+    assert_eq!(expiring.period(), 8, "the other program advances once");
+    let fixed = DynCuckooFilter::load(path("fixed"))?;
+    let growing = GrowingCuckooFilter::load(path("growing"))?;
+    let removed = |filter: &dyn Filter| {
+        let is_removed = |number: &i64| !filter.contains_hash(filter.hash_dyn(number));
+        (-500..0).filter(is_removed).count()
+    };
+    assert!(removed(&fixed) > 480 && removed(&growing) > 480, "too few");
+    let filters: [Box<dyn Filter>; 3] = [Box::new(fixed), Box::new(growing), Box::new(expiring)];
+    for filter in filters {
+        for number in 0_i64..1_000 {
+            assert!(filter.contains(&number), "{number} is missing");
+        }
+        for number in -500_i64..500 {
+            assert!(filter.contains(&number.to_string()));
+            assert!(filter.contains(number.to_string().as_bytes()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,164 @@
+/* The cuckoo filters for programs in C. Written by cbindgen: scripts/c.sh --header. */
+
+#ifndef CUCKOO_H
+#define CUCKOO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ What came of a call; cuckoo_message has a text for all but CUCKOO_STATUS_OK.
+ */
+typedef enum CuckooStatus {
+  /*
+   It was done.
+   */
+  CUCKOO_STATUS_OK = 0,
+  /*
+   There is no room for the key, or for another copy of it. The filter holds what it held.
+   */
+  CUCKOO_STATUS_FULL = 1,
+  /*
+   An argument cannot be.
+   */
+  CUCKOO_STATUS_INVALID = 2,
+  /*
+   There is not enough memory.
+   */
+  CUCKOO_STATUS_MEMORY = 3,
+  /*
+   More threads are alive that change filters than there are places for. Nothing has changed.
+   */
+  CUCKOO_STATUS_THREADS = 4,
+  /*
+   A file cannot be read or written.
+   */
+  CUCKOO_STATUS_FILE = 5,
+  /*
+   A file is no saved filter, or a damaged one, or one of another layout or hasher.
+   */
+  CUCKOO_STATUS_FORMAT = 6,
+  /*
+   A defect of the library.
+   */
+  CUCKOO_STATUS_DEFECT = 7,
+} CuckooStatus;
+
+/*
+ A filter of any kind. All calls but cuckoo_free may be made from several threads at once.
+ */
+typedef struct CuckooFilter CuckooFilter;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/*
+ Makes a filter of fixed size with room for so many keys, which is wrong about at most so large a share of
+ the absent keys: 0.002 for the layout of CuckooFilter::with_capacity in Rust.
+ */
+enum CuckooStatus cuckoo_new_fixed(size_t capacity,
+                                   double rate,
+                                   struct CuckooFilter **filter);
+
+/*
+ Makes a filter that grows, and has room for half of so many keys, or all of them, before it does.
+ */
+enum CuckooStatus cuckoo_new_growing(size_t capacity, struct CuckooFilter **filter);
+
+/*
+ Makes a filter that forgets keys after three periods (cuckoo_advance), with room for so many keys in
+ this time.
+ */
+enum CuckooStatus cuckoo_new_expiring(size_t capacity,
+                                      struct CuckooFilter **filter);
+
+/*
+ Loads a filter of any kind that was saved from any language, with the default hasher of Rust.
+
+ # Safety
+ `path` is NULL, or UTF-8 that ends with a 0.
+ */
+enum CuckooStatus cuckoo_load(const char *path, struct CuckooFilter **filter);
+
+/*
+ Saves the filter as a file, which it replaces at one moment. Other threads may go on.
+
+ # Safety
+ As cuckoo_load.
+ */
+enum CuckooStatus cuckoo_save(const struct CuckooFilter *filter, const char *path);
+
+/*
+ Ends a filter, which may be NULL and which no thread may use any more.
+ */
+void cuckoo_free(struct CuckooFilter *filter);
+
+/*
+ Returns the hash of a whole number, as Rust hashes integers of any type up to 64 bits: negative ones as
+ their int64_t.
+ */
+uint64_t cuckoo_hash_number(uint64_t number);
+
+/*
+ Returns the hash of bytes, as Rust hashes a [u8].
+
+ # Safety
+ `length` bytes can be read at `bytes`, which may be NULL if there are none.
+ */
+uint64_t cuckoo_hash_bytes(const uint8_t *bytes, size_t length);
+
+/*
+ Returns the hash of a text in UTF-8, as Rust hashes a str.
+
+ # Safety
+ As cuckoo_hash_bytes; no 0 need follow.
+ */
+uint64_t cuckoo_hash_text(const char *text, size_t length);
+
+/*
+ Adds a copy of the key with this hash; in a filter that forgets, adds or renews it.
+ */
+enum CuckooStatus cuckoo_insert(const struct CuckooFilter *filter, uint64_t hash);
+
+/*
+ Adds the key with this hash unless it is there (in a filter that forgets, it is renewed then); says
+ whether it was added. Of several threads that add one key, one hears true.
+ */
+enum CuckooStatus cuckoo_insert_unique(const struct CuckooFilter *filter,
+                                       uint64_t hash,
+                                       bool *added);
+
+/*
+ Takes a copy of the key with this hash; says whether there was one. Remove only what was inserted.
+ */
+enum CuckooStatus cuckoo_remove(const struct CuckooFilter *filter, uint64_t hash, bool *removed);
+
+/*
+ Begins a period of a filter that forgets, and forgets what came, or was renewed, three periods ago; says
+ which period it is. Other kinds are CUCKOO_STATUS_INVALID.
+ */
+enum CuckooStatus cuckoo_advance(const struct CuckooFilter *filter,
+                                 uint64_t *period);
+
+/*
+ True if the key with this hash is there, or by chance; false without a filter.
+ */
+bool cuckoo_contains(const struct CuckooFilter *filter, uint64_t hash);
+
+/*
+ Returns the number of copies held; 0 without a filter.
+ */
+size_t cuckoo_length(const struct CuckooFilter *filter);
+
+/*
+ Returns what was wrong with the last call of this thread that failed; valid until the next that fails.
+ */
+const char *cuckoo_message(void);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* CUCKOO_H */

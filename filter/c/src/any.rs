@@ -1,0 +1,89 @@
+//! A filter of any kind, for languages that have one type for all of them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use filter::{
+    CuckooFilter, DynBuildError, DynCuckooFilter, ExpiringCuckooFilter, Filter,
+    GrowingCuckooFilter, LoadError,
+};
+
+/// A filter of any kind, with the default hasher.
+pub struct AnyFilter {
+    filter: Arc<dyn Filter + Send + Sync>,
+    /// The same one, if it is one that forgets.
+    expiring: Option<Arc<ExpiringCuckooFilter>>,
+}
+
+impl<F: Filter + Send + Sync + 'static> From<F> for AnyFilter {
+    fn from(filter: F) -> Self {
+        Self {
+            filter: Arc::new(filter),
+            expiring: None,
+        }
+    }
+}
+
+impl AnyFilter {
+    /// Makes one of fixed size, which is wrong about at most `rate` of the absent keys.
+    ///
+    /// # Errors
+    /// [`DynBuildError`].
+    pub fn fixed(capacity: usize, rate: f64) -> Result<Self, DynBuildError> {
+        let builder = CuckooFilter::builder().capacity(capacity);
+        Ok(builder.false_positive_rate(rate).build()?.into())
+    }
+
+    /// Makes one that grows, and begins with room for half of `capacity` or all of it.
+    ///
+    /// # Errors
+    /// [`DynBuildError`].
+    pub fn growing(capacity: usize) -> Result<Self, DynBuildError> {
+        let builder = GrowingCuckooFilter::builder().capacity(capacity);
+        Ok(builder.build()?.into())
+    }
+
+    /// Makes one that forgets, with room for so many keys in a window of three periods.
+    ///
+    /// # Errors
+    /// [`DynBuildError`].
+    pub fn expiring(capacity: usize) -> Result<Self, DynBuildError> {
+        let builder = ExpiringCuckooFilter::builder().capacity(capacity);
+        Ok(Self::that_forgets(builder.build()?))
+    }
+
+    fn that_forgets(filter: ExpiringCuckooFilter) -> Self {
+        let filter = Arc::new(filter);
+        Self {
+            filter: filter.clone(),
+            expiring: Some(filter),
+        }
+    }
+
+    /// Loads a file of whichever kind it is.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn load(path: &Path) -> Result<Self, LoadError> {
+        // A file says of which kind it is, and each type refuses the others for that.
+        match DynCuckooFilter::load(path) {
+            Err(LoadError::OtherType { .. }) => {}
+            fixed => return fixed.map(Self::from),
+        }
+        match GrowingCuckooFilter::load(path) {
+            Err(LoadError::OtherType { .. }) => {}
+            growing => return growing.map(Self::from),
+        }
+        ExpiringCuckooFilter::load(path).map(Self::that_forgets)
+    }
+
+    /// What all kinds can do.
+    pub fn filter(&self) -> &(dyn Filter + Send + Sync) {
+        &*self.filter
+    }
+
+    /// What only one that forgets can do.
+    pub fn that_expires(&self) -> Option<&ExpiringCuckooFilter> {
+        self.expiring.as_deref()
+    }
+}

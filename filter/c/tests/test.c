@@ -1,0 +1,172 @@
+/* Tests of the C interface: test GOLDEN_FOLDER SHARED_FOLDER. */
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuckoo.h"
+
+#define CHECK(condition)                                                              \
+    do {                                                                              \
+        if (!(condition)) {                                                           \
+            fprintf(stderr, "%s:%d: %s; %s\n", __FILE__, __LINE__, #condition,        \
+                    cuckoo_message());                                                \
+            exit(1);                                                                  \
+        }                                                                             \
+    } while (0)
+#define DONE(call) CHECK((call) == CUCKOO_STATUS_OK)
+
+enum { THREADS = 4, KEYS = 20000 };
+
+static CuckooFilter *load(const char *folder, const char *name) {
+    char path[4096];
+    CuckooFilter *filter;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    DONE(cuckoo_load(path, &filter));
+    return filter;
+}
+
+static uint64_t hash_of_text(const char *before, long number) {
+    char text[64];
+    int length = snprintf(text, sizeof text, "%s%ld", before, number);
+    return cuckoo_hash_text(text, (size_t)length);
+}
+
+static void check_numbers(const CuckooFilter *filter, int64_t from, int64_t to) {
+    for (int64_t number = from; number < to; number++)
+        CHECK(cuckoo_contains(filter, cuckoo_hash_number((uint64_t)number)));
+}
+
+static void golden_files_are_read(const char *folder) {
+    CuckooFilter *fixed = load(folder, "version-3");
+    CHECK(cuckoo_length(fixed) == 300);
+    check_numbers(fixed, 0, 200);
+    for (long number = 0; number < 100; number++)
+        CHECK(cuckoo_contains(fixed, hash_of_text("key ", number)));
+    cuckoo_free(fixed);
+
+    CuckooFilter *growing = load(folder, "growing-version-3");
+    CHECK(cuckoo_length(growing) == 300);
+    check_numbers(growing, 0, 300);
+    cuckoo_free(growing);
+
+    CuckooFilter *expiring = load(folder, "expiring-version-3");
+    uint64_t period = 0;
+    for (int64_t begun = 1; begun <= 3; begun++) {
+        check_numbers(expiring, 100 * (begun - 1), 300);
+        DONE(cuckoo_advance(expiring, &period));
+        CHECK(period == 7 + (uint64_t)begun);
+    }
+    CHECK(cuckoo_length(expiring) == 0);
+    cuckoo_free(expiring);
+}
+
+static void files_are_shared_with_rust(const char *folder) {
+    const char *kinds[] = {"fixed", "growing", "expiring"};
+    for (size_t kind = 0; kind < 3; kind++) {
+        char name[64], path[4096];
+        snprintf(name, sizeof name, "rust-%s", kinds[kind]);
+        CuckooFilter *filter = load(folder, name);
+        check_numbers(filter, -500, 500);
+        for (long number = -500; number < 500; number++) {
+            char bytes[64];
+            size_t length = (size_t)snprintf(bytes, sizeof bytes, "%ld", number);
+            CHECK(cuckoo_contains(filter, hash_of_text("", number)));
+            CHECK(cuckoo_contains(filter, cuckoo_hash_bytes((uint8_t *)bytes, length)));
+        }
+        bool removed = false;
+        /* In one that forgets, keys may have one copy between them, which a remove takes. */
+        for (int64_t number = -500; number < 0 && kind < 2; number++) {
+            DONE(cuckoo_remove(filter, cuckoo_hash_number((uint64_t)number), &removed));
+            CHECK(removed);
+        }
+        if (kind == 2) DONE(cuckoo_advance(filter, NULL));
+        for (uint64_t number = 0; number < 1000; number++)
+            DONE(cuckoo_insert_unique(filter, cuckoo_hash_number(number), NULL));
+        snprintf(path, sizeof path, "%s/c-%s", folder, kinds[kind]);
+        DONE(cuckoo_save(filter, path));
+        cuckoo_free(filter);
+    }
+}
+
+static void errors_have_a_code_and_a_text(const char *folder) {
+    CuckooFilter *filter = NULL;
+    bool answer = true;
+    CHECK(cuckoo_new_fixed(10, 1.5, &filter) == CUCKOO_STATUS_INVALID && filter == NULL);
+    CHECK(strstr(cuckoo_message(), "below 1"));
+    CHECK(cuckoo_new_growing(SIZE_MAX, &filter) == CUCKOO_STATUS_INVALID);
+    CHECK(cuckoo_new_expiring(10, NULL) == CUCKOO_STATUS_INVALID);
+    CHECK(cuckoo_load("not/there", &filter) == CUCKOO_STATUS_FILE);
+    CHECK(strstr(cuckoo_message(), "not/there"));
+    CHECK(cuckoo_load(NULL, &filter) == CUCKOO_STATUS_INVALID);
+    CHECK(cuckoo_insert(NULL, 1) == CUCKOO_STATUS_INVALID);
+    CHECK(cuckoo_insert_unique(NULL, 1, &answer) == CUCKOO_STATUS_INVALID);
+    CHECK(cuckoo_remove(NULL, 1, &answer) == CUCKOO_STATUS_INVALID);
+    CHECK(!cuckoo_contains(NULL, 1) && cuckoo_length(NULL) == 0);
+    cuckoo_free(NULL);
+
+    DONE(cuckoo_new_fixed(10, 0.002, &filter));
+    CHECK(cuckoo_advance(filter, NULL) == CUCKOO_STATUS_INVALID);
+    CHECK(cuckoo_save(filter, "not/there") == CUCKOO_STATUS_FILE);
+    CHECK(cuckoo_save(filter, "\xff") == CUCKOO_STATUS_INVALID);
+    DONE(cuckoo_remove(filter, 1, &answer));
+    CHECK(!answer);
+    for (int copy = 0; copy < 8; copy++) DONE(cuckoo_insert(filter, 1));
+    CHECK(cuckoo_insert(filter, 1) == CUCKOO_STATUS_FULL && cuckoo_length(filter) == 8);
+    CHECK(strstr(cuckoo_message(), "8 copies"));
+
+    /* A file of which one bit is wrong. */
+    char path[4096];
+    snprintf(path, sizeof path, "%s/damaged", folder);
+    DONE(cuckoo_save(filter, path));
+    cuckoo_free(filter);
+    FILE *file = fopen(path, "r+b");
+    CHECK(file && fseek(file, 41, SEEK_SET) == 0);
+    int byte = fgetc(file);
+    CHECK(fseek(file, 41, SEEK_SET) == 0 && fputc(byte ^ 1, file) != EOF && fclose(file) == 0);
+    CHECK(cuckoo_load(path, &filter) == CUCKOO_STATUS_FORMAT && filter == NULL);
+    CHECK(strstr(cuckoo_message(), "damaged"));
+}
+
+static void *insert_all(void *argument) {
+    uintptr_t added = 0;
+    for (uint64_t number = 0; number < KEYS; number++) {
+        bool new = false;
+        DONE(cuckoo_insert_unique(argument, cuckoo_hash_number(number), &new));
+        added += new;
+        CHECK(cuckoo_contains(argument, cuckoo_hash_number(number)));
+    }
+    return (void *)added;
+}
+
+static void one_thread_of_all_adds_a_key(void) {
+    CuckooFilter *filters[3];
+    DONE(cuckoo_new_fixed(KEYS, 0.002, &filters[0]));
+    DONE(cuckoo_new_growing(0, &filters[1]));
+    DONE(cuckoo_new_expiring(KEYS, &filters[2]));
+    for (size_t kind = 0; kind < 3; kind++) {
+        pthread_t threads[THREADS];
+        uintptr_t added = 0;
+        for (size_t thread = 0; thread < THREADS; thread++)
+            CHECK(pthread_create(&threads[thread], NULL, insert_all, filters[kind]) == 0);
+        for (size_t thread = 0; thread < THREADS; thread++) {
+            void *of_this;
+            CHECK(pthread_join(threads[thread], &of_this) == 0);
+            added += (uintptr_t)of_this;
+        }
+        /* Some are taken for others. */
+        CHECK(added == cuckoo_length(filters[kind]) && added > KEYS - KEYS / 100);
+        cuckoo_free(filters[kind]);
+    }
+}
+
+int main(int count, char **arguments) {
+    CHECK(count == 3);
+    golden_files_are_read(arguments[1]);
+    files_are_shared_with_rust(arguments[2]);
+    errors_have_a_code_and_a_text(arguments[2]);
+    one_thread_of_all_adds_a_key();
+    puts("The C interface passes its tests.");
+    return 0;
+}

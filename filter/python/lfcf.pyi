@@ -1,0 +1,87 @@
+"""Lock-free cuckoo filters: shared approximate sets with deletion, for any number of threads.
+
+A key is a str, bytes, or an int from -2**63 to 2**64 - 1, and has the hash that it has in Rust by default.
+"""
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import final
+
+from typing_extensions import Buffer
+
+Key = str | bytes | int
+
+class Full(RuntimeError):
+    """There is no room for the key, or for another copy of it; the filter holds what it held."""
+
+@final
+class CuckooFilter:
+    """A filter of fixed size, or one that grows or forgets. All threads may use it at once.
+
+    The batches take keys, or an array of 64-bit hashes (array.array("Q"), numpy.uint64),
+    and return a byte for each. Other threads of Python go on meanwhile. A batch is many
+    calls, not one.
+    """
+
+    def __new__(cls, capacity: int, *, false_positive_rate: float = 0.002) -> CuckooFilter:
+        """A filter of fixed size with room for so many keys, wrong about at most so many of those absent."""
+
+    @staticmethod
+    def growing(capacity: int = 0) -> CuckooFilter:
+        """A filter that grows; it has room for half of so many keys, or all of them, before it does."""
+
+    @staticmethod
+    def expiring(capacity: int) -> CuckooFilter:
+        """A filter that forgets keys after three periods, with room for so many in this time."""
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> CuckooFilter:
+        """Loads a filter of any kind, saved from any language; ValueError if it is none, or damaged."""
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Replaces a file at one moment. Other threads may go on."""
+
+    @staticmethod
+    def hash(key: Key) -> int:
+        """The hash of a key, for the batches that take hashes."""
+
+    def insert(self, key: Key) -> None:
+        """Adds a copy of the key; in a filter that forgets, adds or renews it. Raises Full."""
+
+    def insert_unique(self, key: Key) -> bool:
+        """Adds the key unless it is there (then a filter that forgets renews it); True in one thread only."""
+
+    def remove(self, key: Key) -> bool:
+        """Takes a copy of the key. Remove only what was inserted."""
+
+    def count(self, key: Key) -> int:
+        """The number of copies."""
+
+    def __contains__(self, key: Key) -> bool: ...
+    def __len__(self) -> int:
+        """The number of copies of all keys."""
+
+    def insert_batch(self, keys: Sequence[Key] | None = None, *, hashes: Buffer | None = None) -> bytes:
+        """1 if a copy was added, 0 if there was no room."""
+
+    def insert_unique_batch(
+        self, keys: Sequence[Key] | None = None, *, hashes: Buffer | None = None
+    ) -> bytes:
+        """1 if the key was added, 0 if it was there, 2 if there was no room."""
+
+    def contains_batch(self, keys: Sequence[Key] | None = None, *, hashes: Buffer | None = None) -> bytes:
+        """1 if the key is there, 0 if not."""
+
+    def remove_batch(self, keys: Sequence[Key] | None = None, *, hashes: Buffer | None = None) -> bytes:
+        """1 if a copy was taken, 0 if there was none."""
+
+    def advance(self) -> int:
+        """Begins a period of a filter that forgets, and returns its number; ValueError for other kinds."""
+
+    @property
+    def capacity(self) -> int:
+        """The number of slots."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory that the filter takes."""

@@ -1,0 +1,265 @@
+//! The filters as a module of Python, which `lfcf.pyi` describes.
+
+#![forbid(unsafe_code)]
+
+use std::hash::BuildHasher;
+use std::path::PathBuf;
+
+use cuckoo::any::AnyFilter;
+use filter::{
+    BuildError, DynBuildError, Filter, FixedState, InsertError, LoadError, SaveError,
+    SnapshotError, TooManyThreads, register_thread,
+};
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::PyBytes;
+
+pyo3::create_exception!(lfcf, Full, PyRuntimeError, "There is no room for the key.");
+
+/// A key, which is hashed as it is in Rust by default.
+#[derive(FromPyObject)]
+enum Key {
+    Text(PyBackedStr),
+    Bytes(PyBackedBytes),
+    Signed(i64),
+    Unsigned(u64),
+}
+
+impl Key {
+    fn hash(&self) -> u64 {
+        match self {
+            Key::Text(text) => FixedState.hash_one::<&str>(text),
+            Key::Bytes(bytes) => FixedState.hash_one::<&[u8]>(bytes),
+            Key::Signed(number) => FixedState.hash_one(number),
+            Key::Unsigned(number) => FixedState.hash_one(number),
+        }
+    }
+}
+
+/// A call for many hashes, with a byte for each as the answer.
+type Many = fn(&(dyn Filter + Send + Sync), &[u64]) -> Result<Vec<u8>, TooManyThreads>;
+
+/// A filter of any kind, which all threads may use at once.
+#[pyclass(frozen, module = "lfcf")]
+struct CuckooFilter(AnyFilter);
+
+impl CuckooFilter {
+    /// Makes a call for many keys, or for hashes, while other threads of Python go on.
+    fn batch(
+        &self,
+        py: Python<'_>,
+        keys: Option<Vec<Key>>,
+        hashes: Option<Bound<'_, PyAny>>,
+        call: Many,
+    ) -> PyResult<Py<PyBytes>> {
+        // Copied, since other threads may write to the array meanwhile.
+        let hashes = hashes.map(|hashes| copied(&hashes)).transpose()?;
+        let answers = py.detach(|| {
+            let hashes = match (&keys, hashes) {
+                (Some(keys), None) => keys.iter().map(Key::hash).collect(),
+                (None, Some(hashes)) => hashes,
+                _ => return Err(PyValueError::new_err("pass either keys or hashes")),
+            };
+            call(self.0.filter(), &hashes).map_err(crowded)
+        })?;
+        Ok(PyBytes::new(py, &answers).unbind())
+    }
+}
+
+#[pymethods]
+impl CuckooFilter {
+    #[new]
+    #[pyo3(signature = (capacity, *, false_positive_rate=0.002))]
+    fn fixed(capacity: usize, false_positive_rate: f64) -> PyResult<Self> {
+        let made = AnyFilter::fixed(capacity, false_positive_rate);
+        made.map(Self).map_err(not_built)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (capacity=0))]
+    fn growing(capacity: usize) -> PyResult<Self> {
+        AnyFilter::growing(capacity).map(Self).map_err(not_built)
+    }
+
+    #[staticmethod]
+    fn expiring(capacity: usize) -> PyResult<Self> {
+        AnyFilter::expiring(capacity).map(Self).map_err(not_built)
+    }
+
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let loaded = py.detach(|| AnyFilter::load(&path));
+        loaded.map(Self).map_err(not_loaded)
+    }
+
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        py.detach(|| self.0.filter().save(&path)).map_err(not_saved)
+    }
+
+    #[staticmethod]
+    fn hash(key: Key) -> u64 {
+        key.hash()
+    }
+
+    fn insert(&self, key: Key) -> PyResult<()> {
+        let inserted = self.0.filter().insert_hash(key.hash());
+        inserted.map_err(not_inserted)
+    }
+
+    fn insert_unique(&self, key: Key) -> PyResult<bool> {
+        let inserted = self.0.filter().insert_unique_hash(key.hash());
+        inserted.map_err(not_inserted)
+    }
+
+    fn remove(&self, key: Key) -> PyResult<bool> {
+        let removed = self.0.filter().try_remove_hash(key.hash());
+        removed.map_err(crowded)
+    }
+
+    fn count(&self, key: Key) -> usize {
+        self.0.filter().count_hash(key.hash())
+    }
+
+    fn __contains__(&self, key: Key) -> bool {
+        self.0.filter().contains_hash(key.hash())
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.filter().len()
+    }
+
+    #[pyo3(signature = (keys=None, *, hashes=None))]
+    fn insert_batch(
+        &self,
+        py: Python<'_>,
+        keys: Option<Vec<Key>>,
+        hashes: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyBytes>> {
+        self.batch(py, keys, hashes, |filter, hashes| {
+            register_thread()?;
+            let mut results = vec![Ok(()); hashes.len()];
+            filter.insert_hash_batch(hashes, &mut results);
+            Ok(results.iter().map(|result| result.is_ok().into()).collect())
+        })
+    }
+
+    #[pyo3(signature = (keys=None, *, hashes=None))]
+    fn insert_unique_batch(
+        &self,
+        py: Python<'_>,
+        keys: Option<Vec<Key>>,
+        hashes: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyBytes>> {
+        self.batch(py, keys, hashes, |filter, hashes| {
+            register_thread()?;
+            let mut results = vec![Ok(true); hashes.len()];
+            filter.insert_unique_hash_batch(hashes, &mut results);
+            Ok(results
+                .iter()
+                .map(|result| result.map_or(2, u8::from))
+                .collect())
+        })
+    }
+
+    #[pyo3(signature = (keys=None, *, hashes=None))]
+    fn contains_batch(
+        &self,
+        py: Python<'_>,
+        keys: Option<Vec<Key>>,
+        hashes: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyBytes>> {
+        self.batch(py, keys, hashes, |filter, hashes| {
+            let mut found = vec![false; hashes.len()];
+            filter.contains_hash_batch(hashes, &mut found);
+            Ok(found.into_iter().map(u8::from).collect())
+        })
+    }
+
+    #[pyo3(signature = (keys=None, *, hashes=None))]
+    fn remove_batch(
+        &self,
+        py: Python<'_>,
+        keys: Option<Vec<Key>>,
+        hashes: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyBytes>> {
+        self.batch(py, keys, hashes, |filter, hashes| {
+            register_thread()?;
+            let mut removed = vec![false; hashes.len()];
+            filter.remove_hash_batch(hashes, &mut removed);
+            Ok(removed.into_iter().map(u8::from).collect())
+        })
+    }
+
+    fn advance(&self, py: Python<'_>) -> PyResult<u64> {
+        let Some(filter) = self.0.that_expires() else {
+            let why = "this filter does not forget: make it with CuckooFilter.expiring";
+            return Err(PyValueError::new_err(why));
+        };
+        py.detach(|| filter.advance()).map_err(crowded)
+    }
+
+    #[getter]
+    fn capacity(&self) -> usize {
+        self.0.filter().capacity()
+    }
+
+    #[getter]
+    fn memory_bytes(&self) -> usize {
+        self.0.filter().memory_bytes()
+    }
+}
+
+/// An array of hashes; an empty one may be anywhere, even where no number can be.
+fn copied(array: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+    let buffer = PyUntypedBuffer::get(array)?;
+    if buffer.item_count() == 0 {
+        return Ok(Vec::new());
+    }
+    buffer.into_typed()?.to_vec(array.py())
+}
+
+fn not_built(error: DynBuildError) -> PyErr {
+    match error {
+        DynBuildError::Build(BuildError::OutOfMemory { .. }) => {
+            PyMemoryError::new_err(error.to_string())
+        }
+        _ => PyValueError::new_err(error.to_string()),
+    }
+}
+
+fn not_inserted(error: InsertError) -> PyErr {
+    match error {
+        InsertError::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
+        InsertError::TooManyThreads(error) => crowded(error),
+        _ => Full::new_err(error.to_string()),
+    }
+}
+
+fn not_loaded(error: LoadError) -> PyErr {
+    match error {
+        LoadError::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
+        LoadError::Io(_) | LoadError::File { .. } => PyOSError::new_err(error.to_string()),
+        _ => PyValueError::new_err(error.to_string()),
+    }
+}
+
+fn not_saved(error: SaveError) -> PyErr {
+    match error {
+        SaveError::Snapshot(SnapshotError::TooManyThreads(error)) => crowded(error),
+        SaveError::Snapshot(_) => PyMemoryError::new_err(error.to_string()),
+        _ => PyOSError::new_err(error.to_string()),
+    }
+}
+
+fn crowded(error: TooManyThreads) -> PyErr {
+    PyRuntimeError::new_err(error.to_string())
+}
+
+/// Lock-free cuckoo filters.
+#[pymodule(gil_used = false)]
+mod lfcf {
+    #[pymodule_export]
+    use super::{CuckooFilter, Full};
+}

@@ -1,0 +1,223 @@
+"""Tests of the module lfcf: GOLDEN=folder SHARED=folder python -m unittest."""
+
+import os
+import threading
+import unittest
+from array import array
+from pathlib import Path
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+import lfcf
+from lfcf import CuckooFilter
+
+GOLDEN = Path(os.environ["GOLDEN"])
+SHARED = Path(os.environ["SHARED"])
+
+KINDS = {
+    "fixed": lambda: CuckooFilter(30_000),
+    "growing": CuckooFilter.growing,
+    "expiring": lambda: CuckooFilter.expiring(30_000),
+}
+
+
+def in_threads(count, work):
+    """Runs work(thread) in so many threads; what one raises is raised here."""
+    raised = []
+
+    def caught(thread):
+        try:
+            work(thread)
+        except BaseException as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=caught, args=(thread,)) for thread in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if raised:
+        raise raised[0]
+
+
+class Files(unittest.TestCase):
+    def test_golden_files_are_read(self):
+        fixed = CuckooFilter.load(GOLDEN / "version-3")
+        self.assertEqual(len(fixed), 300)
+        self.assertTrue(all(number in fixed for number in range(200)))
+        self.assertTrue(all(f"key {number}" in fixed for number in range(100)))
+        growing = CuckooFilter.load(str(GOLDEN / "growing-version-3"))
+        self.assertEqual(len(growing), 300)
+        self.assertTrue(all(number in growing for number in range(300)))
+        expiring = CuckooFilter.load(GOLDEN / "expiring-version-3")
+        for begun in range(3):
+            self.assertTrue(all(number in expiring for number in range(100 * begun, 300)))
+            self.assertEqual(expiring.advance(), 8 + begun)
+        self.assertEqual(len(expiring), 0)
+
+    def test_files_are_shared_with_rust_and_c(self):
+        for kind in KINDS:
+            of_rust = CuckooFilter.load(SHARED / f"rust-{kind}")
+            for number in range(-500, 500):
+                self.assertIn(number, of_rust)
+                self.assertIn(str(number), of_rust)
+                self.assertIn(str(number).encode(), of_rust)
+            # In one that forgets, keys may have one copy between them, which a remove takes.
+            if kind == "expiring":
+                self.assertEqual(of_rust.advance(), 8)
+            else:
+                self.assertEqual(of_rust.remove_batch(range(-500, 0)), b"\1" * 500)
+            self.assertNotIn(2, of_rust.insert_unique_batch(list(range(1_000))))
+            of_rust.save(SHARED / f"python-{kind}")
+            of_c = SHARED / f"c-{kind}"
+            if of_c.exists():
+                of_c = CuckooFilter.load(of_c)
+                self.assertTrue(all(number in of_c for number in range(1_000)))
+
+    def test_what_is_no_filter_is_refused(self):
+        bytes = bytearray((GOLDEN / "version-3").read_bytes())
+        bytes[41] ^= 1
+        damaged = SHARED / "damaged"
+        damaged.write_bytes(bytes)
+        with self.assertRaisesRegex(ValueError, "damaged"):
+            CuckooFilter.load(damaged)
+        with self.assertRaisesRegex(OSError, "nowhere"):
+            CuckooFilter.load("nowhere/at/all")
+        with self.assertRaisesRegex(OSError, "nowhere"):
+            CuckooFilter(10).save("nowhere/at/all")
+
+
+class Keys(unittest.TestCase):
+    def test_keys_hash_as_in_rust(self):
+        # Those of the tests of FixedState.
+        self.assertEqual(CuckooFilter.hash(7), 0x3317_4310_C9F6_F55B)
+        self.assertEqual(CuckooFilter.hash(-7), 0x18FC_BC06_D9CC_8058)
+        self.assertEqual(CuckooFilter.hash("key"), 0x40BD_59FF_2470_12E7)
+        self.assertEqual(CuckooFilter.hash(b"key"), 0xB8DD_036B_5A72_0F29)
+        self.assertEqual(CuckooFilter.hash(2**64 - 1), CuckooFilter.hash(-1))
+        for wrong in (2**64, -(2**63) - 1, 1.5, None, ("a", 1), "\udc00"):
+            with self.assertRaises((TypeError, ValueError, OverflowError)):
+                CuckooFilter.hash(wrong)
+
+    def test_a_key_comes_and_goes(self):
+        for make in KINDS.values():
+            filter = make()
+            filter.insert("key")
+            self.assertFalse(filter.insert_unique("key"))
+            self.assertIn("key", filter)
+            self.assertEqual((filter.count("key"), len(filter)), (1, 1))
+            self.assertTrue(filter.remove("key"))
+            self.assertFalse(filter.remove("key"))
+            self.assertNotIn("key", filter)
+            self.assertGreater(filter.memory_bytes, 0)
+            self.assertGreater(filter.capacity, 0)
+
+    def test_errors(self):
+        filter = CuckooFilter(10)
+        for _ in range(8):
+            filter.insert("key")
+        with self.assertRaisesRegex(lfcf.Full, "8 copies"):
+            filter.insert("key")
+        self.assertEqual(filter.insert_batch(["key", "other"]), b"\0\1")
+        for make in (lambda: CuckooFilter(10, false_positive_rate=1.5), lambda: CuckooFilter(2**63)):
+            with self.assertRaises(ValueError):
+                make()
+        with self.assertRaises(OverflowError):
+            CuckooFilter(-1)
+        with self.assertRaisesRegex(ValueError, "does not forget"):
+            filter.advance()
+        for wrong in ({}, {"keys": [1], "hashes": array("Q")}):
+            with self.assertRaisesRegex(ValueError, "either keys or hashes"):
+                filter.contains_batch(**wrong)
+        for wrong in (array("i", [1]), b"12345678", [1]):
+            with self.assertRaises((BufferError, ValueError, TypeError)):
+                filter.contains_batch(hashes=wrong)
+
+
+class Batches(unittest.TestCase):
+    def test_hashes_are_those_of_keys(self):
+        for make in KINDS.values():
+            filter = make()
+            keys = [number if number % 2 else str(number) for number in range(10_000)]
+            hashes = array("Q", map(CuckooFilter.hash, keys))
+            added = filter.insert_unique_batch(hashes=hashes)
+            self.assertEqual(len(filter), sum(added))
+            self.assertEqual(filter.contains_batch(keys), b"\1" * len(keys))
+            self.assertEqual(filter.contains_batch(hashes=memoryview(hashes)[::2]), b"\1" * 5_000)
+            self.assertEqual(filter.contains_batch(hashes=array("Q")), b"")
+            if make is not KINDS["expiring"]:
+                removed = filter.remove_batch([key for key, one in zip(keys, added) if one])
+                self.assertEqual((len(filter), sum(removed)), (0, sum(added)))
+
+
+    @unittest.skipIf(numpy is None, "numpy is missing")
+    def test_hashes_can_be_an_array_of_numpy(self):
+        filter = CuckooFilter(1_000)
+        hashes = numpy.array([CuckooFilter.hash(key) for key in range(1_000)], dtype=numpy.uint64)
+        self.assertEqual(filter.insert_batch(hashes=hashes), b"\1" * 1_000)
+        found = numpy.frombuffer(filter.contains_batch(hashes=hashes.reshape(10, 100)), dtype=bool)
+        self.assertTrue(found.all())
+        with self.assertRaises(BufferError):
+            filter.insert_batch(hashes=hashes.astype(numpy.int64))
+
+
+class Threads(unittest.TestCase):
+    def test_one_thread_of_all_adds_a_key(self):
+        for make in KINDS.values():
+            filter = make()
+            added = [0] * 4
+            hashes = array("Q", map(CuckooFilter.hash, range(20_000)))
+
+            def insert(thread):
+                half = len(hashes) // 2
+                added[thread] += sum(filter.insert_unique_batch(hashes=hashes[:half]))
+                added[thread] += sum(filter.insert_unique(number) for number in range(half, 2 * half))
+
+            in_threads(4, insert)
+            self.assertEqual(filter.contains_batch(hashes=hashes), b"\1" * len(hashes))
+            self.assertEqual(sum(added), len(filter))
+            self.assertGreater(len(filter), 19_800)
+
+    def test_batches_let_other_threads_go_on(self):
+        filter = CuckooFilter(1_000_000)
+        hashes = array("Q", map(CuckooFilter.hash, range(1_000_000)))
+        done = threading.Event()
+        started = threading.Event()
+        during = 0
+
+        def insert(thread):
+            started.set()
+            filter.insert_batch(hashes=hashes)
+            done.set()
+
+        inserting = threading.Thread(target=insert, args=(0,))
+        inserting.start()
+        started.wait()
+        while not done.is_set():
+            # Seen between none and all: the batch is under way, and this thread runs.
+            during += 0 < len(filter) < 1_000_000
+        inserting.join()
+        self.assertGreater(during, 0)
+
+    def test_filters_are_saved_while_others_insert(self):
+        filter = CuckooFilter.growing()
+        path = SHARED / "while-others-insert"
+
+        def work(thread):
+            if thread > 0:
+                filter.insert_batch(range(20_000 * thread, 20_000 * (thread + 1)))
+                return
+            for _ in range(20):
+                filter.save(path)
+
+        before = range(1_000)
+        filter.insert_batch(before)
+        in_threads(3, work)
+        self.assertEqual(CuckooFilter.load(path).contains_batch(before), b"\1" * len(before))
+
+
+if __name__ == "__main__":
+    unittest.main()

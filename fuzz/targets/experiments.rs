@@ -1,0 +1,28 @@
+//! Experiments that somebody wrote: read as one that can be run, or refused with an error.
+
+#![no_main]
+
+use harness::experiment::{Experiment, read};
+use harness::subjects::registry::Registry;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    let path = std::env::temp_dir().join(format!("experiment-{}.toml", std::process::id()));
+    std::fs::write(&path, text).unwrap();
+    for experiment in read(&path).unwrap_or_default() {
+        let _ = experiment.check_subjects(&Registry::standard());
+        assert!(!experiment.threads.counts(2).is_empty());
+        for workload in &experiment.workloads {
+            let residents = experiment
+                .keys
+                .iter()
+                .map(|&keys| experiment.residents(workload, keys));
+            assert!(
+                residents
+                    .zip(&experiment.keys)
+                    .all(|(residents, &keys)| residents <= keys)
+            );
+        }
+    }
+    let _ = Experiment::parse(text);
+});

@@ -1,0 +1,99 @@
+//! Saved filters of every kind: what is loaded is a filter like any other, and is saved as the same bytes; all
+//! else is refused with an error.
+
+#![no_main]
+
+use crc::{CRC_64_XZ, Crc};
+use filter::{
+    CuckooFilter, DynCuckooFilter, ExpiringCuckooFilter, Filter, GrowingCuckooFilter, LoadError,
+};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    any_kind(bytes);
+    // Few bytes have the right checksums by chance.
+    if let Some(bytes) = with_right_checksums(bytes) {
+        any_kind(&bytes);
+    }
+});
+
+fn any_kind(bytes: &[u8]) {
+    let growing = || GrowingCuckooFilter::builder().reserved_bytes(0);
+    check(bytes, CuckooFilter::from_bytes, |b| {
+        CuckooFilter::read_from(b)
+    });
+    check(bytes, DynCuckooFilter::from_bytes, |b| {
+        DynCuckooFilter::read_from(b)
+    });
+    check(
+        bytes,
+        |b| growing().from_bytes(b),
+        |b| growing().read_from(b),
+    );
+    check(bytes, ExpiringCuckooFilter::from_bytes, |b| {
+        ExpiringCuckooFilter::read_from(b)
+    });
+    if let Ok(filter) = ExpiringCuckooFilter::from_bytes(bytes)
+        && filter.period() < 1 << 40
+    {
+        for _ in 0..4 {
+            filter.advance().unwrap();
+        }
+        assert!(filter.is_empty());
+    }
+}
+
+fn check<F: Filter>(
+    bytes: &[u8],
+    from_bytes: impl Fn(&[u8]) -> Result<F, LoadError>,
+    read_from: impl Fn(&[u8]) -> Result<F, LoadError>,
+) {
+    let (loaded, read) = (from_bytes(bytes), read_from(bytes));
+    let Ok(filter) = loaded else {
+        if let (Err(from_bytes), Ok(_)) = (loaded, read) {
+            // A reader may go on after the filter.
+            assert!(
+                matches!(from_bytes, LoadError::TooLong { .. }),
+                "{from_bytes}"
+            );
+        }
+        return;
+    };
+    let again = filter.to_bytes().unwrap();
+    assert!(read.unwrap().to_bytes().unwrap() == again);
+    // A growing filter finishes what it was about to do when it was saved.
+    let is_growing = bytes.starts_with(b"cuckoog");
+    assert!(is_growing || again == bytes);
+    assert!(from_bytes(&again).unwrap().to_bytes().unwrap() == again);
+    // It is a filter like any other: it can be full, but it forgets nothing.
+    let held = filter.len();
+    let inserted: Vec<u64> = (0..64)
+        .filter(|key| filter.insert_unique(key) == Ok(true))
+        .collect();
+    // In a filter that forgets, a key may take the place of one whose time is over.
+    let replaced = held + inserted.len() - filter.len();
+    assert!(replaced == 0 || bytes.starts_with(b"cuckoox"));
+    assert!(inserted.iter().all(|key| filter.contains(key)));
+    assert!(inserted.iter().all(|key| filter.remove(key)));
+    assert_eq!(filter.len() + replaced, held);
+}
+
+fn with_right_checksums(bytes: &[u8]) -> Option<Vec<u8>> {
+    let header = if bytes.starts_with(b"cuckoog\n") {
+        40
+    } else {
+        32
+    };
+    let end = bytes
+        .len()
+        .checked_sub(8)
+        .filter(|&end| end >= header + 8)?;
+    let mut bytes = bytes.to_vec();
+    let crc = Crc::<u64>::new(&CRC_64_XZ);
+    let mut digest = crc.digest();
+    digest.update(&bytes[..header]);
+    bytes[header..header + 8].copy_from_slice(&digest.clone().finalize().to_le_bytes());
+    digest.update(&bytes[header + 8..end]);
+    bytes[end..].copy_from_slice(&digest.finalize().to_le_bytes());
+    Some(bytes)
+}
