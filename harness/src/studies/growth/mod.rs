@@ -415,7 +415,9 @@ mod tests {
             let bytes = run.iter().map(|row| row.memory_bytes);
             let (least, most) = (bytes.clone().min(), bytes.max());
             let grows = run[0].subject != RIVALS[0];
-            assert_eq!(least < most, grows, "{run:?}");
+            // A second thread that writes takes a counter more.
+            let doubled = least.map(|least| 2 * least) < most;
+            assert_eq!(doubled, grows, "{run:?}");
             assert_eq!(run[6].parts > 1, run[0].subject == RIVALS[1], "{run:?}");
         }
     }
