@@ -35,8 +35,8 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     }
 
     /// Builds the filter. Its [`capacity`](Builder::capacity) is the number of keys that are remembered
-    /// at once: those of a window, and of one period more if keys are to be inserted while
-    /// [`advance`](ExpiringCuckooFilter::advance) forgets the oldest ones.
+    /// at once: those that come, or are renewed, in [`PERIODS`](Ages::PERIODS) periods; and in one more if keys
+    /// are to be inserted while [`advance`](ExpiringCuckooFilter::advance) forgets the oldest ones.
     ///
     /// # Errors
     /// As [`Builder::build`](crate::Builder::build) of a fixed-size filter.
@@ -47,8 +47,8 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
 }
 
 impl ExpiringCuckooFilter {
-    /// Builds a filter with room for `n` distinct keys in a window, in the default division and with
-    /// the default hasher.
+    /// Builds a filter with room for `n` distinct keys in the three periods that are remembered, in the
+    /// default division and with the default hasher.
     ///
     /// # Panics
     /// As [`CuckooFilter::with_capacity`](crate::CuckooFilter::with_capacity).

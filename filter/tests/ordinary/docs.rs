@@ -65,7 +65,7 @@ fn the_table_of_layouts_is_true() {
     assert!(documented.is_empty(), "other layouts: {documented:?}");
 }
 
-/// Each test that the README names as the answer to a wish exists.
+/// Each test that the README names as the answer to a request exists.
 #[test]
 fn tests_that_the_readme_names_exist() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -78,7 +78,7 @@ fn tests_that_the_readme_names_exist() {
         .into_iter()
         .map(|path| fs::read_to_string(path).unwrap())
         .collect();
-    let table = readme.split("| Wish | Answer | Test |").nth(1).unwrap();
+    let table = readme.split("| Request | Answer | Test |").nth(1).unwrap();
     let rows = table
         .lines()
         .skip(2)
