@@ -140,6 +140,18 @@ fn refuses<const SLOTS: usize, const BITS: usize>(n: u64, seed: u64) -> bool {
     (0..n).any(|key| filter.insert(&key).is_err())
 }
 
+/// With two slots a bucket, chains become as long as a K-CAS has entries; unique inserts need one of those for
+/// the bucket that they only compare.
+#[test]
+fn unique_inserts_have_room_for_the_bucket_that_they_compare() {
+    let builder = CuckooFilter::builder().layout::<2, 24>();
+    let filter = builder.buckets(1 << 14).build().unwrap();
+    let refused = (0u64..).find(|key| filter.insert_unique(key) != Ok(true));
+    let refused = refused.expect("it is full at some time");
+    assert_eq!(filter.insert_unique(&refused), Err(InsertError::Full));
+    assert!(filter.load_factor() > 0.7, "{}", filter.load_factor());
+}
+
 /// In a sufficiently large table, the load to plan for is passed with room to spare before the
 /// first refusal, which loses and changes nothing.
 #[test]
