@@ -70,7 +70,8 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
     text.unwrap_or("a panic").to_owned()
 }
 
-fn status_of(error: &(dyn Error + 'static)) -> CuckooStatus {
+/// What kind of error of the filters this is, also for other languages.
+pub fn status_of(error: &(dyn Error + 'static)) -> CuckooStatus {
     if let Some(error) = error.downcast_ref() {
         return match error {
             InsertError::OutOfMemory { .. } => CuckooStatus::Memory,
@@ -272,7 +273,7 @@ pub extern "C" fn cuckoo_advance(
     })
 }
 
-/// Puts an answer where the caller wants it, if he does.
+/// Puts an answer where the caller wants it, if anywhere.
 fn tell<T>(place: Option<&mut MaybeUninit<T>>, answer: T) -> Result<(), Box<dyn Error>> {
     place.map(|place| place.write(answer));
     Ok(())

@@ -2,14 +2,13 @@
 
 #![forbid(unsafe_code)]
 
+use std::error::Error;
 use std::hash::BuildHasher;
 use std::path::PathBuf;
 
 use cuckoo::any::AnyFilter;
-use filter::{
-    BuildError, DynBuildError, Filter, FixedState, InsertError, LoadError, SaveError,
-    SnapshotError, TooManyThreads, register_thread,
-};
+use cuckoo::{CuckooStatus, status_of};
+use filter::{Filter, FixedState, TooManyThreads, register_thread};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -62,7 +61,7 @@ impl CuckooFilter {
                 (None, Some(hashes)) => hashes,
                 _ => return Err(PyValueError::new_err("pass either keys or hashes")),
             };
-            call(self.0.filter(), &hashes).map_err(crowded)
+            call(self.0.filter(), &hashes).map_err(raised)
         })?;
         Ok(PyBytes::new(py, &answers).unbind())
     }
@@ -74,28 +73,28 @@ impl CuckooFilter {
     #[pyo3(signature = (capacity, *, false_positive_rate=0.002))]
     fn fixed(capacity: usize, false_positive_rate: f64) -> PyResult<Self> {
         let made = AnyFilter::fixed(capacity, false_positive_rate);
-        made.map(Self).map_err(not_built)
+        made.map(Self).map_err(raised)
     }
 
     #[staticmethod]
     #[pyo3(signature = (capacity=0))]
     fn growing(capacity: usize) -> PyResult<Self> {
-        AnyFilter::growing(capacity).map(Self).map_err(not_built)
+        AnyFilter::growing(capacity).map(Self).map_err(raised)
     }
 
     #[staticmethod]
     fn expiring(capacity: usize) -> PyResult<Self> {
-        AnyFilter::expiring(capacity).map(Self).map_err(not_built)
+        AnyFilter::expiring(capacity).map(Self).map_err(raised)
     }
 
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let loaded = py.detach(|| AnyFilter::load(&path));
-        loaded.map(Self).map_err(not_loaded)
+        loaded.map(Self).map_err(raised)
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| self.0.filter().save(&path)).map_err(not_saved)
+        py.detach(|| self.0.filter().save(&path)).map_err(raised)
     }
 
     #[staticmethod]
@@ -105,17 +104,17 @@ impl CuckooFilter {
 
     fn insert(&self, key: Key) -> PyResult<()> {
         let inserted = self.0.filter().insert_hash(key.hash());
-        inserted.map_err(not_inserted)
+        inserted.map_err(raised)
     }
 
     fn insert_unique(&self, key: Key) -> PyResult<bool> {
         let inserted = self.0.filter().insert_unique_hash(key.hash());
-        inserted.map_err(not_inserted)
+        inserted.map_err(raised)
     }
 
     fn remove(&self, key: Key) -> PyResult<bool> {
         let removed = self.0.filter().try_remove_hash(key.hash());
-        removed.map_err(crowded)
+        removed.map_err(raised)
     }
 
     fn count(&self, key: Key) -> usize {
@@ -197,7 +196,7 @@ impl CuckooFilter {
             let why = "this filter does not forget: make it with CuckooFilter.expiring";
             return Err(PyValueError::new_err(why));
         };
-        py.detach(|| filter.advance()).map_err(crowded)
+        py.detach(|| filter.advance()).map_err(raised)
     }
 
     #[getter]
@@ -220,41 +219,18 @@ fn copied(array: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     buffer.into_typed()?.to_vec(array.py())
 }
 
-fn not_built(error: DynBuildError) -> PyErr {
-    match error {
-        DynBuildError::Build(BuildError::OutOfMemory { .. }) => {
-            PyMemoryError::new_err(error.to_string())
+/// The exception for an error of the filters.
+fn raised(error: impl Error + 'static) -> PyErr {
+    let text = error.to_string();
+    match status_of(&error) {
+        CuckooStatus::Full => Full::new_err(text),
+        CuckooStatus::Memory => PyMemoryError::new_err(text),
+        CuckooStatus::File => PyOSError::new_err(text),
+        CuckooStatus::Invalid | CuckooStatus::Format => PyValueError::new_err(text),
+        CuckooStatus::Threads | CuckooStatus::Ok | CuckooStatus::Defect => {
+            PyRuntimeError::new_err(text)
         }
-        _ => PyValueError::new_err(error.to_string()),
     }
-}
-
-fn not_inserted(error: InsertError) -> PyErr {
-    match error {
-        InsertError::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
-        InsertError::TooManyThreads(error) => crowded(error),
-        _ => Full::new_err(error.to_string()),
-    }
-}
-
-fn not_loaded(error: LoadError) -> PyErr {
-    match error {
-        LoadError::OutOfMemory { .. } => PyMemoryError::new_err(error.to_string()),
-        LoadError::Io(_) | LoadError::File { .. } => PyOSError::new_err(error.to_string()),
-        _ => PyValueError::new_err(error.to_string()),
-    }
-}
-
-fn not_saved(error: SaveError) -> PyErr {
-    match error {
-        SaveError::Snapshot(SnapshotError::TooManyThreads(error)) => crowded(error),
-        SaveError::Snapshot(_) => PyMemoryError::new_err(error.to_string()),
-        _ => PyOSError::new_err(error.to_string()),
-    }
-}
-
-fn crowded(error: TooManyThreads) -> PyErr {
-    PyRuntimeError::new_err(error.to_string())
 }
 
 /// Lock-free cuckoo filters.
