@@ -5,7 +5,7 @@
 #
 #   scripts/machine.sh            this machine
 #   scripts/machine.sh TARGET     such as i686-unknown-linux-gnu or s390x-unknown-linux-gnu, by `cross`; with
-#                                 CARGO=cargo by a linker and a runner that cargo is told of
+#                                 CARGO=cargo by the linker and the runner in the configuration of cargo
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

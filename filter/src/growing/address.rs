@@ -126,7 +126,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The bucket of an address in a table of this many.
+    /// The bucket of an address in a table of this size.
     #[inline(always)]
     pub(super) fn of(address: u64, size: Size) -> Self {
         let level = size.level();
@@ -141,7 +141,7 @@ impl Place {
         }
     }
 
-    /// The other bucket of what a slot of this one holds, in a table of this many; `None` if it has no bit
+    /// The other bucket of what a slot of this one holds, in a table of this size; `None` if it has no bit
     /// left to say which of the two halves of a bucket. (What [`Moving`] says, with less effort: another
     /// bucket has been split at most once more.)
     #[inline(always)]
