@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Gives random bytes to all that reads bytes of others, for some time each. Begins with what is in fuzz/corpus and
-# with files of this repository. What it finds is in fuzz/artifacts; make a test of it. Needs a nightly compiler,
+# Gives random bytes to all that reads bytes of others, for some time each. Begins with what is in harness/fuzz/corpus and
+# with files of this repository. What it finds is in harness/fuzz/artifacts; make a test of it. Needs a nightly compiler,
 # cargo-fuzz and a C++ compiler.
 #
 #   scripts/fuzz.sh [SECONDS [TARGET ...]]    60 seconds for each; builds for some minutes first
@@ -18,13 +18,13 @@ if ! cargo +nightly --version >/dev/null 2>&1; then
     exit 2
 fi
 # Of our code all is safe but huge-pages, which is not in it: so nothing is to be found by AddressSanitizer.
-fuzz() { cargo +nightly fuzz "$1" --fuzz-dir fuzz --sanitizer none "${@:2}"; }
+fuzz() { cargo +nightly fuzz "$1" --fuzz-dir harness/fuzz --sanitizer none "${@:2}"; }
 
 if [ "${1:-}" = --keep ]; then
     target=$2 folder=$3 bytes=$4 kept=$(mktemp -d)
-    fuzz run "$target" "$kept" "fuzz/corpus/$target" "$folder" -- -set_cover_merge=1 -use_counters=0 -max_len="$bytes"
-    rm -rf "fuzz/corpus/$target"
-    mv "$kept" "fuzz/corpus/$target"
+    fuzz run "$target" "$kept" "harness/fuzz/corpus/$target" "$folder" -- -set_cover_merge=1 -use_counters=0 -max_len="$bytes"
+    rm -rf "harness/fuzz/corpus/$target"
+    mv "$kept" "harness/fuzz/corpus/$target"
     exit
 fi
 
@@ -42,6 +42,6 @@ done
 for target in "${targets[@]}"; do
     printf '\n== %s\n' "$target"
     # What is new goes into the first folder.
-    fuzz run "$target" "$scratch/$target" "fuzz/corpus/$target" -- \
+    fuzz run "$target" "$scratch/$target" "harness/fuzz/corpus/$target" -- \
         -max_total_time="$seconds" -max_len=6000 -timeout=20 -rss_limit_mb=3000
 done
