@@ -131,12 +131,15 @@ fn a_frozen_thread_stops_all_others_under_one_lock() {
 
 #[test]
 fn frozen_threads_stop_others_under_locks_of_buckets() {
-    for rows in [
-        goes_on_in_every_round::<SegmentLock>(&[0, 4], &[0], MIX),
-        goes_on_in_every_round::<WordLock>(&[0, 4], &[0], MIX),
+    // A thread seldom holds the lock of a word: of 4 threads, one was frozen with a lock in only 1 to
+    // 5 of 12 rounds, and once in none.
+    for (frozen, rows) in [
+        (4, goes_on_in_every_round::<SegmentLock>(&[0, 4], &[0], MIX)),
+        (32, goes_on_in_every_round::<WordLock>(&[0, 32], &[0], MIX)),
     ] {
         let least = |frozen| operations(&rows, frozen).into_iter().min().unwrap();
-        assert!(least(4) < least(0) / 10, "{} of {}", least(4), least(0));
+        let (stopped, free) = (least(frozen), least(0));
+        assert!(stopped < free / 10, "{stopped} of {free}");
     }
 }
 
