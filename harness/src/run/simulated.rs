@@ -38,8 +38,8 @@ pub struct Simulated<'a> {
     keys: Rc<Keys>,
     /// What one thread was measured to do, under this workload with these keys, if anything.
     alone: &'a [Row],
-    /// Compute times of an access by subject and machine, once they are known.
-    compute: RefCell<HashMap<(String, String), f64>>,
+    /// Compute times of an access by subject and round, as each round may have another machine.
+    compute: RefCell<HashMap<(String, usize), f64>>,
 }
 
 struct Shared {
@@ -70,7 +70,7 @@ impl<'a> Simulated<'a> {
     /// Returns the time that passes before each access, in ns: what an operation takes on one thread,
     /// less what the model charges for its accesses there, shared evenly among them.
     fn compute(&self, measurement: &Measurement, model: &Model) -> Result<f64> {
-        let key = (measurement.subject.clone(), model.name.clone());
+        let key = (measurement.subject.clone(), measurement.round);
         if let Some(known) = self.compute.borrow().get(&key) {
             return Ok(*known);
         }

@@ -8,9 +8,9 @@ mod findings;
 pub mod numbers;
 mod one;
 mod options;
+mod predictions;
 pub mod simulate;
 mod table;
-mod variants;
 
 use std::path::PathBuf;
 
@@ -35,17 +35,14 @@ impl Presented for Vec<Row> {
     }
 
     fn sheet(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
-        variants::assumed(self).or_else(|| table::summary(self, sidecar, judge))
+        table::summary(self, sidecar, judge)
     }
 
     fn figure(&self, sidecar: Option<&Sidecar>) -> Option<Figure> {
-        (!variants::is_varied(self)).then(|| figure::of(self, sidecar))
+        Some(figure::of(self, sidecar))
     }
 
     fn findings(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Findings {
-        if variants::is_varied(self) {
-            return Findings::default();
-        }
         findings::of(self, sidecar, judge)
     }
 }

@@ -19,7 +19,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::variants;
+use super::predictions;
 use crate::results::file;
 use crate::results::verdict::Judge;
 use crate::show::files;
@@ -105,7 +105,7 @@ fn numbers(mark: &str, judge: &Judge, directory: &Path) -> Result<String> {
     let predictions =
         predictions.context("it is none of `said`, `table` and `predicted by FILE.csv`")?;
     let predicted = file::read(&directory.join(predictions))?;
-    let sheet = variants::predictions(&predicted, &file::read(&csv)?).with_context(lacks)?;
+    let sheet = predictions::predictions(&predicted, &file::read(&csv)?).with_context(lacks)?;
     Ok(sheet.notes.join(" "))
 }
 

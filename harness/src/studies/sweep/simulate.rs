@@ -29,6 +29,11 @@ pub struct Options {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Rounds, each with another order of events.
+    ///
+    /// From the second on, the numbers that a machine's file assumes are drawn anew: between what was
+    /// measured on machines at hand, or else from half to twice what the file has. All subjects
+    /// and numbers of cores of a round have the same numbers, so that an interval over rounds shows what
+    /// the assumptions leave open.
     #[arg(long, default_value_t = 9, value_parser = crate::studies::study::within(1..=1_000))]
     rounds: usize,
     /// Operations of all cores together in one row, unless its workload ends by itself, as fills do.
@@ -45,12 +50,6 @@ pub struct Options {
     /// and the lines that cores contend for.
     #[arg(long)]
     explain: bool,
-    /// Simulate each machine once more for each number that its file assumes, halved and doubled,
-    /// and print how much that changes the throughput of each subject.
-    ///
-    /// The times of one thread count as one number.
-    #[arg(long, conflicts_with_all = ["explain", "against"])]
-    vary_assumed: bool,
     /// Also compare with what `sweep` measured: the NAME.csv of this directory.
     ///
     /// Prints predicted over measured throughput, and a summary of the errors. What it has of
@@ -112,7 +111,7 @@ mod simulating {
     use crate::show::sidecar::Sidecar;
     use crate::studies::study::leave;
     use crate::studies::subprocess;
-    use crate::studies::sweep::{command, variants};
+    use crate::studies::sweep::{command, predictions};
     use crate::subjects::SIMULATED;
     use crate::subjects::registry::Registry;
     use crate::wording::counted;
@@ -121,7 +120,6 @@ mod simulating {
     struct Prepared {
         experiment: Experiment,
         plan: Plan,
-        /// The machines, varied as the options say.
         models: Vec<Model>,
         sidecar: Sidecar,
         /// What a sweep measured, to compare with.
@@ -231,8 +229,8 @@ mod simulating {
         sidecar.run.pinning = "one simulated core for each thread".into();
         let measured_rows = measured.as_deref().unwrap_or_default();
         let mut models = models.to_vec();
-        let hand_over = variants::hand_over(measured_rows);
-        let alike = variants::alike(measured_rows);
+        let hand_over = predictions::hand_over(measured_rows);
+        let alike = predictions::alike(measured_rows);
         let mut taken = Vec::new();
         if alike.iter().any(|row| row.threads == 1) {
             taken.push("times of one thread");
@@ -249,7 +247,10 @@ mod simulating {
         for model in &models {
             let assumed = match &model.assumed[..] {
                 [] => String::new(),
-                assumed => format!(" (assumed: {})", assumed.join(", ")),
+                assumed => format!(
+                    " (assumed, and from the second round on drawn anew: {})",
+                    assumed.join(", ")
+                ),
             };
             let line = format!("{}: {}{assumed}{taken}", model.name, model.description);
             sidecar.run.simulated.push(line);
@@ -258,11 +259,6 @@ mod simulating {
         sidecar
             .experiment
             .insert("machine".into(), described.into());
-        if options.vary_assumed {
-            let varied = models.iter().map(Model::varied);
-            let varied: Vec<_> = varied.collect::<Result<_>>()?;
-            models.extend(varied.into_iter().flatten());
-        }
         Ok(Prepared {
             experiment,
             plan,
@@ -330,15 +326,21 @@ mod simulating {
                 cores: &Cores::detect(),
                 made: &[],
             };
-            let setting = Setting {
-                model,
-                operations: options.operations as u64,
-                seed: options.seed,
-            };
+            let drawn = (2..=options.rounds as u64)
+                .map(|round| model.drawn(options.seed.wrapping_add(round)));
+            let models: Vec<_> = [Ok(model.clone())]
+                .into_iter()
+                .chain(drawn)
+                .collect::<Result<_>>()?;
             let (mut all, stop) = (Vec::new(), AtomicBool::new(false));
             let simulated = Simulated::new(&sweep, &part.workload, &of.alike, &stop);
             for measurement in measurements(part, model, options) {
                 if measurement.subject == self.subject {
+                    let setting = Setting {
+                        model: &models[measurement.round - 1],
+                        operations: options.operations as u64,
+                        seed: options.seed,
+                    };
                     let (row, report) = simulated.simulate(&measurement, &setting)?;
                     let explained = options.explain && measurement.round == 1;
                     let text = explained.then(|| explanation(&row, &report));
@@ -400,7 +402,7 @@ mod simulating {
             (accesses as f64 / seconds / 1e6 * 10.0).round() / 10.0
         );
         let measured = prepared.measured.as_deref();
-        if let Some(sheet) = measured.and_then(|of| variants::predictions(&rows, of)) {
+        if let Some(sheet) = measured.and_then(|of| predictions::predictions(&rows, of)) {
             say!("\n{sheet}");
         }
         sidecar.run.rows = Some(steps);
