@@ -2,6 +2,7 @@
 //! tables, on one thread and on all cores.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
 use maud::{Markup, PreEscaped, html};
 
@@ -44,8 +45,8 @@ pub(crate) struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    fn tab(&self) -> (u64, usize, &'a str) {
-        (self.cell.keys, self.cell.threads, self.source)
+    fn tab(&self) -> (u64, usize) {
+        (self.cell.keys, self.cell.threads)
     }
 
     pub(crate) fn is_at(&self, workload: &str, rival: &str) -> bool {
@@ -53,11 +54,23 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Leaves one entry for each place in the matrix: the one with the most rounds.
+/// Leaves one entry for each place in the matrix: the one with the most rounds. A tab is of one machine
+/// and commit, which has the most entries for it.
 pub(crate) fn chosen(mut entries: Vec<Entry>) -> Vec<Entry> {
     entries.sort_by_key(|of| Reverse(of.cell.ratio.count));
+    let count = |tab, source: &str| {
+        let is_like = |of: &&Entry| (of.tab(), of.source) == (tab, source);
+        entries.iter().filter(is_like).count()
+    };
+    let mut sources = distinct(entries.iter().map(|of| (of.tab(), of.source)));
+    sources.sort_by_key(|&(tab, source)| count(tab, source));
+    // Of a tab, the last one stays.
+    let fullest: HashMap<_, _> = sources.into_iter().collect();
     let mut chosen: Vec<Entry> = Vec::new();
-    for entry in entries {
+    for &entry in &entries {
+        if fullest[&entry.tab()] != entry.source {
+            continue;
+        }
         let Cell {
             workload, rival, ..
         } = entry.cell;
@@ -69,14 +82,14 @@ pub(crate) fn chosen(mut entries: Vec<Entry>) -> Vec<Entry> {
     chosen
 }
 
-/// Renders the matrix of at most one entry a place; machines and commits are kept apart.
+/// Renders the matrix of at most one entry a place.
 pub(crate) fn render(entries: &[Entry]) -> Markup {
     let mut tabs = distinct(entries.iter().map(Entry::tab));
     tabs.sort_unstable();
     let of_tab = |of| entries.iter().filter(move |entry| entry.tab() == of);
-    // The fullest is open, and of several the first.
-    let open = tabs.iter().rev().max_by_key(|of| of_tab(**of).count());
-    let sources = distinct(tabs.iter().map(|(_, _, source)| *source));
+    // The fullest is open, and of several that on all cores.
+    let open = tabs.iter().max_by_key(|of| of_tab(**of).count());
+    let sources = distinct(entries.iter().map(|of| of.source));
     html! {
         @if !tabs.is_empty() {
             h2 { "Ours over each rival" }
@@ -98,7 +111,9 @@ pub(crate) fn render(entries: &[Entry]) -> Markup {
                     input type="radio" name="tab" id=(format!("tab-{number}")) checked[Some(tab) == open];
                     label for=(format!("tab-{number}")) {
                         (grouped(tab.0)) " keys, " (counted(tab.1, "thread"))
-                        @if sources.len() > 1 { small { (tab.2) } }
+                        @if let ([_, _, ..], Some(one)) = (&sources[..], of_tab(*tab).next()) {
+                            small { (one.source) }
+                        }
                     }
                 }
                 @for (number, tab) in tabs.iter().enumerate() {

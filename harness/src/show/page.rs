@@ -24,6 +24,13 @@ pub(crate) struct Section {
     pub(crate) sidecar: Option<Sidecar>,
 }
 
+impl Section {
+    fn is_simulated(&self) -> bool {
+        let run = self.sidecar.as_ref().map(|sidecar| &sidecar.run);
+        run.is_some_and(|run| !run.simulated.is_empty())
+    }
+}
+
 const STYLE: &str = "
 body { font: 16px/1.5 sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
 h1, h2 { line-height: 1.2; }
@@ -64,33 +71,31 @@ pub(crate) fn render(sections: &[Section], left_out: &[String]) -> String {
             }
             body {
                 h1 { "Lock-free cuckoo filter: measurements" }
-                p {
-                    (format!("Every number here, and every sentence about one, is generated from the data. Ratios are taken within rounds; a value is the \
-                     median over the rounds, with its exact interval from order statistics, of 95 % at least. Nothing is claimed with \
-                     fewer than {FEWEST} rounds, nor where chance explains a ratio (signed ranks, corrected by Benjamini and \
-                     Hochberg for all comparisons of this page with the same rival), nor where a subject differs as much from itself under that \
-                     workload."))
-                }
-                details {
-                    summary { "Machines and commits" }
-                    @for line in machines(sections) { p.note { (line) } }
-                }
+                @if let Some(section) = headline { (describe(section, &titled(section, sections))) }
                 (matrix::render(&matrix))
-                @if let Some(section) = headline {
-                    h2 { "The headline" }
-                    p { a href=(format!("#{}", section.name)) { (titled(section, sections)) } }
-                    ul { @for line in &section.findings.headlines { li { (line) } } }
-                }
                 (losses(sections, &matrix))
                 nav {
                     h2 { "All results" }
+                    p {
+                        (format!("Every number here, and every sentence about one, is generated from the data. Ratios are taken within rounds; a value is the \
+                         median over the rounds, with its exact interval from order statistics, of 95 % at least. Nothing is claimed with \
+                         fewer than {FEWEST} rounds, nor where chance explains a ratio (signed ranks, corrected by Benjamini and \
+                         Hochberg for all comparisons of this page with the same rival), nor where a subject differs as much from itself under that \
+                         workload."))
+                    }
+                    details {
+                        summary { "Machines and commits" }
+                        @for line in machines(sections) { p.note { (line) } }
+                    }
                     ul {
                         @for section in sections {
                             li { a href=(format!("#{}", section.name)) { (titled(section, sections)) } }
                         }
                     }
                 }
-                @for section in sections { (describe(section, &titled(section, sections))) }
+                @for section in sections.iter().filter(|of| headline.is_none_or(|first| first.name != of.name)) {
+                    (describe(section, &titled(section, sections)))
+                }
                 @if !left_out.is_empty() {
                     h2 { "Left out" }
                     ul { @for why in left_out { li { (why) } } }
@@ -140,14 +145,14 @@ fn losses(sections: &[Section], matrix: &[Entry]) -> Markup {
         lost.cloned().collect()
     };
     let lost: Vec<_> = (sections.iter())
-        .filter(|section| section.findings.is_of_ours)
+        .filter(|section| section.findings.is_of_ours && !section.is_simulated())
         .map(|section| (section, lost(section)))
         .filter(|(_, findings)| !findings.is_empty())
         .collect();
     html! {
         @if !lost.is_empty() {
             h2 { "Where it loses" }
-            p { "Besides what is orange above. What latency, K-CAS and ablations lose is in their sections." }
+            p { "Measured, and not orange above. What latency, K-CAS, ablations and simulations lose is in their sections." }
             @for (section, findings) in lost {
                 h3 { a href=(format!("#{}", section.name)) { (titled(section, sections)) } }
                 ul {
@@ -223,6 +228,7 @@ mod tests {
     use crate::results::summary::Summary;
     use crate::results::verdict::Verdict;
     use crate::show::matrix::Cell;
+    use crate::show::sidecar::Run;
 
     /// A section that loses on these numbers of threads, with a cell of so many rounds on one.
     fn section(name: &str, rounds: usize, lost_at: &[f64]) -> Section {
@@ -268,5 +274,12 @@ mod tests {
         let oversubscribed = losses(&[section("quick", 9, &[1.0, 8.0])]);
         assert!(oversubscribed.contains("slower in quick"));
         assert!(!losses(&[section("quick", 9, &[])]).contains("slower in quick"));
+        let mut simulated = section("quick", 9, &[8.0]);
+        let run = Run {
+            simulated: vec!["milan".into()],
+            ..Run::default()
+        };
+        simulated.sidecar = Some(Sidecar::describe(run, &[]).unwrap());
+        assert!(!losses(&[simulated]).contains("slower in quick"));
     }
 }
