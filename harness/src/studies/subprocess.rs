@@ -5,6 +5,7 @@ use std::env;
 use std::ffi::OsStr;
 #[cfg(unix)]
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -16,25 +17,44 @@ use crate::show::print::Stdout;
 /// Name of the hidden command of a process that makes one measurement.
 const COMMAND: &str = "one-measurement";
 
+const NO_RESULT: &str = "the process printed no result";
+
 /// Measures what this describes in a new process, which [prints](print) one row.
 pub(super) fn measure<R: DeserializeOwned>(study: &str, task: &impl Serialize) -> Result<R> {
-    let row = measure_all(study, task)?.pop();
-    row.context("the process printed no result")
+    let row = measure_all(None, study, task)?.pop();
+    row.context(NO_RESULT)
 }
 
-/// Measures what this describes in a new process, which [prints](print) the rows.
+/// Measures what this describes in a new process of a build of this program, by default this one, which
+/// [prints](print) the rows.
 pub(super) fn measure_all<R: DeserializeOwned>(
+    build: Option<&Path>,
     study: &str,
     task: &impl Serialize,
 ) -> Result<Vec<R>> {
-    rows([COMMAND, study, &toml::to_string(task)?])
+    let arguments = [COMMAND, study, &toml::to_string(task)?];
+    let rows: Vec<R> = match build {
+        Some(build) => rows_of(build, arguments)?,
+        None => rows(arguments)?,
+    };
+    ensure!(!rows.is_empty(), NO_RESULT);
+    Ok(rows)
 }
 
 /// Runs this program with these arguments, and returns the rows that it [prints](print).
 pub(super) fn rows<R: DeserializeOwned>(
     arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
 ) -> Result<Vec<R>> {
-    let program = env::current_exe().context("cannot find this program")?;
+    rows_of(
+        &env::current_exe().context("cannot find this program")?,
+        arguments,
+    )
+}
+
+fn rows_of<R: DeserializeOwned>(
+    program: &Path,
+    arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+) -> Result<Vec<R>> {
     let mut command = Command::new(program);
     // In a group of its own, it is not interrupted by the Ctrl-C that this process acts upon.
     #[cfg(unix)]

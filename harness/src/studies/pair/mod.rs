@@ -6,6 +6,7 @@ mod compared;
 mod report;
 mod turns;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use subject::Operations;
 
 use crate::experiment::threads::MAX_THREADS;
+use crate::machine::Source;
 use crate::machine::pinning::Cores;
 use crate::results::ranks::MOST_RANKED;
 use crate::results::rows::{Record, columns};
@@ -29,7 +31,7 @@ use crate::wording::counted;
 /// Subjects take turns of about a millisecond, in an order drawn anew for each round of turns, on
 /// pinned threads that stay. A ratio is taken within each round; a process contributes its median, and
 /// the interval is over the processes, which this command starts one after another. Each process has
-/// keys of its own, and tables at other places. The first subject also takes turns with itself, as
+/// keys of its own, and tables at other places; with --builds its code lies elsewhere, too. The first subject also takes turns with itself, as
 /// NAME#2: what differs there is noise, and only what differs by more counts. So the answer is "faster",
 /// "slower", "equal within 2 %", or "unknown", which a quieter machine or more processes may change.
 ///
@@ -68,6 +70,10 @@ pub struct Pair {
     /// Keys of a table; so many fill it to its load factor.
     #[arg(long, value_name = "N", default_value_t = 60_000, value_parser = within(1_000..=100_000_000))]
     pub keys: usize,
+    /// Programs whose processes take turns, separated by commas: builds of this one whose code lies at
+    /// other places, as `scripts/placements.sh` makes them. By default this program alone.
+    #[arg(long, value_name = "FILE,…", value_delimiter = ',')]
+    pub builds: Vec<PathBuf>,
     /// Seed of keys and orders.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -222,6 +228,8 @@ pub(in crate::studies) struct One {
     seconds: Duration,
     keys: usize,
     seed: u64,
+    /// The commit of the program that starts it, which must be its own.
+    commit: String,
 }
 
 /// Returns the name of a subject where it is its own rival.
@@ -258,6 +266,7 @@ impl Pair {
                 seconds: self.seconds,
                 keys: self.keys,
                 seed: self.seed,
+                commit: Source::of_harness().short(),
             };
             threads.iter().map(one).collect::<Vec<_>>()
         };
@@ -340,7 +349,14 @@ impl Study for Pair {
                     return Ok(());
                 }
                 let one = One { process, ..one };
-                let measured: Vec<Row> = measure_all(Pair::NAME, &one).with_context(|| now)?;
+                let build = self.builds.iter().cycle().nth(process - 1);
+                let build = build.map(PathBuf::as_path);
+                let context = || match build {
+                    Some(build) => format!("{now}, by {}", build.display()),
+                    None => now,
+                };
+                let measured: Vec<Row> =
+                    measure_all(build, Pair::NAME, &one).with_context(context)?;
                 rows.extend(measured);
             }
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use crossbeam_utils::Backoff;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -16,6 +16,7 @@ use subject::SLOTS_PER_BUCKET;
 use sysinfo::System;
 
 use super::{FILL, LOOKUP, One, REMOVE, Row, UPDATE, Work};
+use crate::machine::Source;
 use crate::machine::hand_over::hand_over;
 use crate::machine::pinning::Cores;
 use crate::results::median::median;
@@ -102,6 +103,12 @@ struct Arena<'a> {
 
 impl One {
     pub(in crate::studies) fn measure(&self, registry: &Registry) -> Result<Vec<Row>> {
+        let own = Source::of_harness().short();
+        ensure!(
+            own == self.commit,
+            "this build is of commit {own}, and the one that started it of {}",
+            self.commit
+        );
         let cores = Cores::detect();
         let distance = || match cores.count() {
             1 => 0.0,
