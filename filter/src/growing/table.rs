@@ -2,7 +2,6 @@
 //! each is right.
 
 use std::cell::Cell;
-use std::cmp::Ordering::{Equal, Greater, Less};
 
 use arrayvec::ArrayVec;
 use kcas::sync::{AtomicU64, Ordering};
@@ -30,6 +29,22 @@ const RUN: usize = if cfg!(kcas_loom) {
 /// The least number of buckets of a first size: at least as many as there are side words, which the
 /// same bits choose.
 pub(super) const LEAST_BUCKETS: usize = if cfg!(kcas_loom) { 1 } else { 16 };
+
+/// Buckets that may be made before all below them are: one for so many that there are, and at most this
+/// many, which is a run for each of 64 threads. (In models, so many that two threads split at a time.)
+const BEGUN_OF: usize = if cfg!(kcas_loom) {
+    1
+} else if cfg!(feature = "steps") {
+    2
+} else {
+    4
+};
+const MOST_BEGUN: usize = 1024;
+
+/// While other threads make buckets, too, those that are made are counted together: one for so many that
+/// there are, and at most this many.
+const UNCOUNTED_OF: usize = 128;
+const MOST_UNCOUNTED: usize = 512;
 
 /// An insert that has looked at more buckets than this splits a run.
 const MANY_READS: usize = 16;
@@ -103,6 +118,8 @@ pub(super) struct Table {
     words: WordArray<Pieces>,
     /// The bits of a [`Size`]: how many there are. All below have been made.
     size: AtomicU64,
+    /// The first of the run that the next thread should make, if it is one that may be made: a hint.
+    next: AtomicU64,
     /// Base-2 logarithm of how many there were at first.
     base: u32,
     /// How many slots were doubled because no bit was left.
@@ -120,6 +137,7 @@ impl Table {
         Ok(Table {
             words: WordArray::try_growing(buckets.max(kind.reserved))?,
             size: AtomicU64::new(Size::of(buckets).bits()),
+            next: AtomicU64::new(buckets as u64),
             base,
             doubled: AtomicU64::new(0),
             length: Length::starting_at(0),
@@ -144,6 +162,7 @@ impl Table {
         // What a remove of an absent key has taken may have been a doubled slot.
         let doubled = doubled.min(occupied);
         table.size = AtomicU64::new(Size::of(words.len()).bits());
+        table.next = AtomicU64::new(words.len() as u64);
         table.doubled = AtomicU64::new(doubled as u64);
         table.length = Length::starting_at(occupied - doubled);
         Ok(table)
@@ -202,6 +221,7 @@ impl Table {
     pub(super) fn clear(&mut self) {
         self.words.clear();
         self.size = AtomicU64::new(Size::of(1 << self.base).bits());
+        self.next = AtomicU64::new(1 << self.base);
         self.doubled = AtomicU64::new(0);
         self.length.clear();
     }
@@ -465,21 +485,13 @@ impl Table {
             .map(|&(place, word)| (place.bucket, word))
             .collect();
         let shifts = Shifts {
-            base: self.base,
+            table: self,
             size,
+            most: self.most_begun(size),
         };
         let found = path::search(&shifts, &roots, longest, read, &mut chain);
-        for step in &chain {
-            let level = Place::of(step.bucket as u64, size).level - self.base;
-            match word::level(step.word).cmp(&level) {
-                Equal if !word::is_splitting(step.word) => continue,
-                // A run of splits has begun that the number of buckets does not count yet.
-                Greater => self.grow(size, seen.key.side())?,
-                Equal => self.finish_split(step.bucket, step.word),
-                // It has been split since. (The exchange would fail. But first, what moves might have to go to a
-                // bucket of a later round, of whose number it knows too few bits.)
-                Less => {}
-            }
+        if let Some(step) = chain.iter().find(|step| word::is_splitting(step.word)) {
+            self.finish_split(step.bucket, step.word);
             return Ok(false);
         }
         let added = found && self.shift(seen, &chain, unchanged);
@@ -490,7 +502,7 @@ impl Table {
             self.check_room(seen)?;
         }
         if !found || reads.get() > MANY_READS {
-            match self.grow(size, seen.key.side()) {
+            match self.grow(seen.key.side()) {
                 Err(error) if !found => return Err(error),
                 // There was room for this one.
                 _ => {}
@@ -548,7 +560,15 @@ impl Table {
             if let Some(next) = chain.get(at + 1) {
                 let level = self.base + word::level(word);
                 let moving = Moving::out_of(Place { bucket, level }, word::slot(word, slot));
-                arriving = moving.slot(self.base + word::level(next.word));
+                let to = Place {
+                    bucket: next.bucket,
+                    level: self.base + word::level(next.word),
+                };
+                // Else a bucket has been split since the search came to it.
+                if !moving.may_be_at(to) {
+                    return false;
+                }
+                arriving = moving.slot(to.level);
             }
         }
         let unchanged = unchanged.iter().map(|&(place, word)| (place.bucket, word));
@@ -587,39 +607,78 @@ impl Table {
         commit(&self.words, &entries);
     }
 
-    /// Makes the run of buckets after this many, unless that has been done. All threads make the same
-    /// ones, each from another on, so that they seldom meet in one: nobody claims any, so a thread that stops
-    /// holds nobody up.
+    /// Makes a run of buckets that no other thread makes; or the first of those that are not made, if so many
+    /// others have been begun that one of those who make them may have stopped. So that one holds nobody up.
     #[cold]
-    fn grow(&self, size: Size, from: usize) -> Result<(), InsertError> {
-        if self.size() != size {
-            return Ok(());
+    fn grow(&self, from: usize) -> Result<(), InsertError> {
+        let size = self.size();
+        let (buckets, most) = (size.buckets(), self.most_begun(size));
+        let may_be_made = buckets as u64..most as u64;
+        // Relaxed: a hint. Whoever makes a bucket finds out whether that has been done.
+        let mut next = self.next.load(Ordering::Relaxed);
+        if may_be_made.contains(&next) {
+            next = self.next.fetch_add(self.run() as u64, Ordering::Relaxed);
         }
-        let buckets = size.buckets();
-        let run = self.run();
-        let grown = buckets + run;
-        if grown > MAX_BUCKETS {
-            return Err(InsertError::TooLarge { buckets: grown });
+        let end_of = |first: usize| (first + self.run()).min(most);
+        let is_next = may_be_made.contains(&next) && self.may_make(end_of(next as usize)).is_ok();
+        let first = if is_next { next as usize } else { buckets };
+        let (end, run) = (end_of(first), end_of(first) - first);
+        if next < buckets as u64 {
+            self.next.store(end as u64, Ordering::Relaxed);
         }
-        if false_positive_rate(self.base, grown) > self.max_rate {
-            return Err(InsertError::TooManyFalsePositives { buckets: grown });
+        self.may_make(end)?;
+        (0..run).for_each(|nth| self.split(first + (from + nth) % run));
+        let is_alone = self.next.load(Ordering::Relaxed) == end as u64;
+        let step = (buckets / UNCOUNTED_OF).clamp(self.run(), MOST_UNCOUNTED);
+        if !is_next || is_alone {
+            self.count_made(1);
+        } else if end >= buckets + step {
+            self.count_made(step.div_ceil(2));
         }
-        let made = self.words.grow_to(grown);
-        made.map_err(|_| InsertError::OutOfMemory { buckets: grown })?;
-        (0..run).for_each(|nth| self.split(buckets + (from + nth) % run));
-        // Those who come later write nothing.
-        if self.size() != size {
-            return Ok(());
-        }
-        // Release: with the Acquire in `size`, also that of this thread when it next asks: it
-        // synchronises with the exchange in `begun` before. If this fails, another thread has made them.
-        let _ = self.size.compare_exchange(
-            size.bits(),
-            Size::of(grown).bits(),
-            Ordering::Release,
-            Ordering::Relaxed,
-        );
         Ok(())
+    }
+
+    /// An error if it may not have so many buckets, or there is no memory for them.
+    fn may_make(&self, buckets: usize) -> Result<(), InsertError> {
+        if buckets > MAX_BUCKETS {
+            return Err(InsertError::TooLarge { buckets });
+        }
+        if false_positive_rate(self.base, buckets) > self.max_rate {
+            return Err(InsertError::TooManyFalsePositives { buckets });
+        }
+        let made = self.words.grow_to(buckets);
+        made.map_err(|_| InsertError::OutOfMemory { buckets })
+    }
+
+    /// Counts the buckets that were made since the last time, up to the first that was not, if these are
+    /// as many as this. (Every lookup reads the count, so while many threads make buckets, it should not change
+    /// often. Keys in buckets that are not counted yet are found more slowly.)
+    fn count_made(&self, least: usize) {
+        let size = self.size();
+        let is_made = |&bucket: &usize| {
+            let lower = parent(bucket);
+            word::level(self.words.load(lower.bucket)) != lower.level - self.base
+        };
+        let buckets = size.buckets();
+        let made = (buckets..self.most_begun(size)).take_while(is_made).count();
+        // Those who come later write nothing.
+        if made >= least && self.size() == size {
+            // Release: with the Acquire in `size`. If this fails, another thread has counted some.
+            let _ = self.size.compare_exchange(
+                size.bits(),
+                Size::of(buckets + made).bits(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            );
+        }
+    }
+
+    /// Returns how many buckets there may be once all splits that have begun in a table of this size have
+    /// ended. Nobody begins a round before all buckets of the last one are made.
+    fn most_begun(&self, size: Size) -> usize {
+        let buckets = size.buckets();
+        let ahead = (buckets / BEGUN_OF).clamp(self.run(), MOST_BEGUN);
+        (buckets + ahead).min(size.end_of_round())
     }
 
     /// Makes a bucket of half of another one, unless that has been done.
@@ -681,22 +740,38 @@ impl Table {
 }
 
 /// Where fingerprints may move, in a table of this size.
-struct Shifts {
-    base: u32,
+struct Shifts<'a> {
+    table: &'a Table,
     size: Size,
+    /// How many buckets there may be once all splits that have begun have ended.
+    most: usize,
 }
 
-impl Moves<SLOTS> for Shifts {
+impl Shifts<'_> {
+    /// The bucket of an address.
+    #[inline]
+    fn place(&self, address: u64) -> Place {
+        let place = Place::of(address, self.size);
+        // Whether the bucket is one of those that are being split, or have been but are not counted.
+        let upper = place.bucket + (1 << place.level);
+        if (self.size.buckets()..self.most).contains(&upper) {
+            return self.table.look(address, place).0;
+        }
+        place
+    }
+}
+
+impl Moves<SLOTS> for Shifts<'_> {
     #[inline]
     fn others(&self, bucket: usize, word: u64) -> [usize; SLOTS] {
         let place = Place {
             bucket,
-            level: self.base + word::level(word),
+            level: self.table.base + word::level(word),
         };
         // A chain that comes back to this bucket leads nowhere.
         std::array::from_fn(|slot| {
             place
-                .other(word::slot(word, slot), self.size)
+                .other(word::slot(word, slot), |address| self.place(address))
                 .unwrap_or(bucket)
         })
     }
@@ -717,13 +792,12 @@ impl snapshot::Table for Table {
     fn begun(&self) -> usize {
         // Release: with the exchange in `grow`, if that comes later. (A load might return an older number,
         // even after the announcement.)
-        let size = Size::from_bits(self.size.fetch_add(0, Ordering::Release));
-        size.buckets() + self.run()
+        self.most_begun(Size::from_bits(self.size.fetch_add(0, Ordering::Release)))
     }
 
     fn places(&self) -> usize {
-        let buckets = self.buckets();
-        buckets + buckets / 8 + 2 * RUN
+        let size = self.size();
+        self.most_begun(size) + size.buckets() / 8 + 2 * RUN
     }
 
     fn freeze(&self, bucket: usize) -> Option<u64> {
