@@ -97,6 +97,61 @@ fn two_inserts_that_split_a_bucket() {
     });
 }
 
+/// Two full buckets, and what finds no room in either. Two threads may split them at the same time, and the
+/// second before the first.
+fn two_full_buckets() -> (Vec<u64>, [u64; 2]) {
+    let held = [0, 1, 2, 3, 4, 5].map(|address| staying(address, address as usize / 2));
+    (held.into(), [staying(0, 3), staying(1, 3)])
+}
+
+/// Two inserts that find different buckets full.
+#[test]
+fn two_inserts_that_split_two_buckets() {
+    explore_test(3, 1_000, || {
+        let (held, [first, second]) = two_full_buckets();
+        race(&holding(2, &held), &held, insert(first), insert(second));
+    });
+}
+
+/// A lookup of a key in the second of two buckets, which may be split before the first is.
+#[test]
+fn lookup_while_two_buckets_are_split() {
+    for looked_up in [1, 3] {
+        explore_test(1, 1_000, move || {
+            let (held, [first, second]) = two_full_buckets();
+            let looked_up = look_up(held[looked_up]);
+            race_of_three(
+                &holding(2, &held),
+                &held,
+                looked_up,
+                insert(first),
+                insert(second),
+            );
+        });
+    }
+}
+
+/// A copy while two buckets are split, perhaps the second before the first.
+#[test]
+fn copy_while_two_buckets_are_split() {
+    explore_test(1, 1_000, || {
+        let (held, [first, second]) = two_full_buckets();
+        let all = [&held[..], &[first, second]].concat();
+        let copied = held.clone();
+        let copy = move |mine: &mut Caller| {
+            let copy = mine.try_clone(&all);
+            assert!(copied.iter().all(|key| copy.contains(key)));
+        };
+        race_of_three(
+            &holding(2, &held),
+            &held,
+            copy,
+            insert(first),
+            insert(second),
+        );
+    });
+}
+
 /// Two unique inserts of one key into a full bucket: one gets `true`.
 #[test]
 fn two_unique_inserts_that_split_a_bucket() {
