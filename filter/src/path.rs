@@ -76,7 +76,7 @@ impl<const SLOTS: usize, const BITS: usize> Moves<SLOTS> for Geometry<SLOTS, BIT
 /// Finds the shortest chain from one of `roots` to a bucket with an empty slot, provided that the
 /// bounded search finds one of at most `longest` buckets. The roots are the one or two buckets
 /// where a new fingerprint may go, with their words, which have no empty slot; `read` returns the
-/// words of as many buckets as a bucket has slots. Allocates nothing. Returns true with the chain
+/// words of the [other buckets](Moves::others) of this step, some of which it may replace. Allocates nothing. Returns true with the chain
 /// in `found`, or false.
 // Not inlined: an insert that needs no chain should not pay for a stack frame of this size.
 #[inline(never)]
@@ -84,7 +84,7 @@ pub fn search<const SLOTS: usize>(
     moves: &impl Moves<SLOTS>,
     roots: &[(usize, u64)],
     longest: usize,
-    read: impl Fn([usize; SLOTS]) -> [u64; SLOTS],
+    read: impl Fn((usize, u64), &mut [usize; SLOTS]) -> [u64; SLOTS],
     found: &mut Chain,
 ) -> bool {
     let longest = longest.min(MAX_CHAIN);
@@ -107,8 +107,8 @@ pub fn search<const SLOTS: usize>(
         // when the search continues from here.
         if !leads_through(&nodes, node, node.bucket) {
             let bucket = node.bucket as usize;
-            let others = moves.others(bucket, node.word);
-            let words = read(others);
+            let mut others = moves.others(bucket, node.word);
+            let words = read((bucket, node.word), &mut others);
             let child = |slot: usize| Node {
                 word: words[slot],
                 bucket: others[slot] as u32,

@@ -97,7 +97,7 @@ fn search<const SLOTS: usize, const BITS: usize>(
     found: &mut Chain,
 ) -> bool {
     let (geometry, roots) = (buckets.geometry(), location.different(roots));
-    let read = |others| buckets.read_all(others);
+    let read = |_, others: &mut _| buckets.read_all(*others);
     path::search(geometry, roots, longest, read, found)
 }
 

@@ -348,7 +348,7 @@ pub(super) fn insert<const SLOTS: usize, const BITS: usize, const AGE_BITS: usiz
                 true
             }
             None => {
-                let read = |others| table.read_all(others);
+                let read = |_, others: &mut _| table.read_all(*others);
                 // One entry of the K-CAS is for the root that the chain does not begin with.
                 let (roots, longest) = (location.different(&roots), MAX_CHAIN - 1);
                 let found = path::search(&free, roots, longest, read, &mut chain);

@@ -146,14 +146,14 @@ impl Place {
         }
     }
 
-    /// The other bucket of what a slot of this one holds, if `place` says where an address is; `None` if
-    /// it has no bit left to say which of the two halves of a bucket. (What [`Moving`] says, with less
-    /// effort: another bucket has been split at most once more.)
+    /// The other bucket of what a slot of this one holds, in a table of this size; `None` if it has no bit
+    /// left to say which of the two halves of a bucket. (What [`Moving`] says, with less effort: another
+    /// bucket has been split at most once more.)
     #[inline(always)]
-    pub(super) fn other(self, slot: u64, place: impl Fn(u64) -> Place) -> Option<usize> {
+    pub(super) fn other(self, slot: u64, size: Size) -> Option<usize> {
         let next = slot >> AHEAD & 1;
         let address = (self.bucket as u64 | next << self.level) ^ APART[word::tag(slot) as usize];
-        let place = place(address);
+        let place = Place::of(address, size);
         let known = place.level <= self.level || !word::is_spent(slot);
         known.then_some(place.bucket)
     }
@@ -213,9 +213,9 @@ impl Moving {
         }
     }
 
-    /// Whether it knows enough bits to be there, and they say so.
-    pub(super) fn may_be_at(self, place: Place) -> bool {
-        place.level <= self.known && Place::at(self.address, place.level) == place
+    /// Its bucket of this level, if it knows enough bits to say which.
+    pub(super) fn bucket(self, level: u32) -> Option<usize> {
+        (level <= self.known).then(|| Place::at(self.address, level).bucket)
     }
 
     /// What it has in a slot of this level, of which it knows all bits.

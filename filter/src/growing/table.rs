@@ -2,6 +2,7 @@
 //! each is right.
 
 use std::cell::Cell;
+use std::ops::Range;
 
 use arrayvec::ArrayVec;
 use kcas::sync::{AtomicU64, Ordering};
@@ -475,9 +476,17 @@ impl Table {
         // One entry of the K-CAS is for the root that the chain does not begin with.
         let longest = MAX_CHAIN - usize::from(!unchanged.is_empty());
         let reads = Cell::new(0);
-        let read = |others: [usize; SLOTS]| {
+        let uncounted = self.uncounted(size);
+        let read = |from, others: &mut [usize; SLOTS]| {
             reads.set(reads.get() + SLOTS);
-            others.map(|bucket| self.words.load(bucket))
+            let mut words = others.map(|bucket| self.words.load(bucket));
+            for slot in 0..SLOTS {
+                if uncounted.0.contains(&others[slot]) && word::level(words[slot]) > uncounted.1 {
+                    others[slot] = self.other_of_uncounted(from, slot, uncounted.1 + 1);
+                    words[slot] = self.words.load(others[slot]);
+                }
+            }
+            words
         };
         let roots: ArrayVec<(usize, u64), 2> = seen
             .different()
@@ -485,9 +494,8 @@ impl Table {
             .map(|&(place, word)| (place.bucket, word))
             .collect();
         let shifts = Shifts {
-            table: self,
+            base: self.base,
             size,
-            most: self.most_begun(size),
         };
         let found = path::search(&shifts, &roots, longest, read, &mut chain);
         if let Some(step) = chain.iter().find(|step| word::is_splitting(step.word)) {
@@ -560,15 +568,12 @@ impl Table {
             if let Some(next) = chain.get(at + 1) {
                 let level = self.base + word::level(word);
                 let moving = Moving::out_of(Place { bucket, level }, word::slot(word, slot));
-                let to = Place {
-                    bucket: next.bucket,
-                    level: self.base + word::level(next.word),
-                };
+                let level = self.base + word::level(next.word);
                 // Else a bucket has been split since the search came to it.
-                if !moving.may_be_at(to) {
+                if moving.bucket(level) != Some(next.bucket) {
                     return false;
                 }
-                arriving = moving.slot(to.level);
+                arriving = moving.slot(level);
             }
         }
         let unchanged = unchanged.iter().map(|&(place, word)| (place.bucket, word));
@@ -681,6 +686,24 @@ impl Table {
         (buckets + ahead).min(size.end_of_round())
     }
 
+    /// Returns the buckets that may have been split although what was made of them is not counted, and the
+    /// level that they had before.
+    fn uncounted(&self, size: Size) -> (Range<usize>, u32) {
+        let first = parent(size.buckets());
+        let number = self.most_begun(size) - size.buckets();
+        (first.bucket..first.bucket + number, first.level - self.base)
+    }
+
+    /// Returns the other bucket of a slot, which is now of this level: its bucket by the number of buckets has been split, though
+    /// what was made of that is not counted. It is the slot's own bucket, which leads nowhere, if it has no bit
+    /// left to say which.
+    #[cold]
+    fn other_of_uncounted(&self, (bucket, word): (usize, u64), slot: usize, split: u32) -> usize {
+        let level = self.base + word::level(word);
+        let moving = Moving::out_of(Place { bucket, level }, word::slot(word, slot));
+        moving.bucket(self.base + split).unwrap_or(bucket)
+    }
+
     /// Makes a bucket of half of another one, unless that has been done.
     fn split(&self, upper: usize) {
         let lower = parent(upper);
@@ -740,38 +763,22 @@ impl Table {
 }
 
 /// Where fingerprints may move, in a table of this size.
-struct Shifts<'a> {
-    table: &'a Table,
+struct Shifts {
+    base: u32,
     size: Size,
-    /// How many buckets there may be once all splits that have begun have ended.
-    most: usize,
 }
 
-impl Shifts<'_> {
-    /// The bucket of an address.
-    #[inline]
-    fn place(&self, address: u64) -> Place {
-        let place = Place::of(address, self.size);
-        // Whether the bucket is one of those that are being split, or have been but are not counted.
-        let upper = place.bucket + (1 << place.level);
-        if (self.size.buckets()..self.most).contains(&upper) {
-            return self.table.look(address, place).0;
-        }
-        place
-    }
-}
-
-impl Moves<SLOTS> for Shifts<'_> {
+impl Moves<SLOTS> for Shifts {
     #[inline]
     fn others(&self, bucket: usize, word: u64) -> [usize; SLOTS] {
         let place = Place {
             bucket,
-            level: self.table.base + word::level(word),
+            level: self.base + word::level(word),
         };
         // A chain that comes back to this bucket leads nowhere.
         std::array::from_fn(|slot| {
             place
-                .other(word::slot(word, slot), |address| self.place(address))
+                .other(word::slot(word, slot), self.size)
                 .unwrap_or(bucket)
         })
     }

@@ -42,7 +42,7 @@ pub(in crate::subjects) fn find_chain(
     });
     let mut chain: Chain = with_room.into_iter().collect();
     let different = 1 + usize::from(location.first != location.second);
-    let read = |buckets: [usize; SLOTS_PER_BUCKET]| buckets.map(&read);
+    let read = |_, buckets: &mut [usize; SLOTS_PER_BUCKET]| buckets.map(&read);
     let found = !chain.is_empty()
         || path::search(geometry, &roots[..different], MAX_CHAIN, read, &mut chain);
     found.then_some(chain)
