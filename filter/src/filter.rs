@@ -171,6 +171,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
 {
     /// Up to 2 × `SLOTS` copies of a class fit into its two buckets, or `SLOTS` if both are the same
     /// one.
+    #[inline]
     fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
         let location = self.locate(hash);
         thread_id::with(|id| {
@@ -200,6 +201,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
         lookup::count(&self.buckets, self.locate(hash))
     }
 
+    #[inline]
     fn remove_hash(&self, hash: u64) -> bool {
         let location = self.locate(hash);
         expect_id(thread_id::with(|id| {

@@ -13,6 +13,7 @@ use crate::path::{self, Chain, MAX_CHAIN, Step};
 /// Linearization point: the compare-and-swap or K-CAS that adds the fingerprint. For `Full`: the
 /// read of the second bucket, at which both buckets were full. For `TooManyCopies`: the same read,
 /// at which both held nothing but copies of the class.
+#[inline]
 pub(crate) fn insert<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
@@ -161,6 +162,7 @@ pub(crate) fn insert_unique<const SLOTS: usize, const BITS: usize>(
 ///
 /// Progress: lock-free; it tries again only if another thread changed one of its buckets.
 /// Linearization point: the compare-and-swap that clears the slot. For false: as in a lookup.
+#[inline]
 pub(crate) fn remove<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,

@@ -80,20 +80,20 @@ pub fn register() -> Result<(), TooManyThreads> {
 /// [`TooManyThreads`] when every id is held; then `action` has not run.
 #[inline]
 pub fn with<R>(action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads> {
-    match HELD_HERE.with(Cell::get) {
-        Some(index) => Ok(action(&ThreadId::of(index))),
-        None => with_new(action),
-    }
+    let (id, _for_one_call) = match HELD_HERE.with(Cell::get) {
+        Some(index) => (ThreadId::of(index), None),
+        None => claim()?,
+    };
+    Ok(action(&id))
 }
 
-/// [`with`] in a thread that holds no id.
+/// Claims an id for the current thread, and says what gives it back, if that is not the end of the thread.
 #[cold]
-fn with_new<R>(action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads> {
+fn claim() -> Result<(ThreadId, Option<GiveBack>), TooManyThreads> {
     let id = ThreadId::acquire()?;
     HELD_HERE.with(|held| held.set(Some(id.index)));
     let kept = keep_until_the_end();
-    let _for_one_call = (!kept).then(|| GiveBack);
-    Ok(action(&id))
+    Ok((id, (!kept).then(|| GiveBack)))
 }
 
 /// Makes sure that the current thread's id is given back when the thread ends; false if it is

@@ -479,12 +479,20 @@ impl Table {
         let uncounted = self.uncounted(size);
         let read = |from, others: &mut [usize; SLOTS]| {
             reads.set(reads.get() + SLOTS);
-            let mut words = others.map(|bucket| self.words.load(bucket));
+            // Without `map`, which is a call where crates are not optimised together.
+            let (mut words, mut split) = ([0; SLOTS], 0);
             for slot in 0..SLOTS {
-                if uncounted.0.contains(&others[slot]) && word::level(words[slot]) > uncounted.1 {
-                    others[slot] = self.other_of_uncounted(from, slot, uncounted.1 + 1);
-                    words[slot] = self.words.load(others[slot]);
-                }
+                words[slot] = self.words.load(others[slot]);
+                let is_split = u64::from(word::level(words[slot]) > uncounted.1);
+                let after_first = others[slot].wrapping_sub(uncounted.0.start);
+                split |= (is_split & u64::from(after_first < uncounted.0.len())) << slot;
+            }
+            // It cannot be predicted whether a bucket may have been split; that one has been is rare.
+            while split != 0 {
+                let slot = split.trailing_zeros() as usize;
+                others[slot] = self.other_of_uncounted(from, slot, uncounted.1 + 1);
+                words[slot] = self.words.load(others[slot]);
+                split &= split - 1;
             }
             words
         };
