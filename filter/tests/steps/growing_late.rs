@@ -95,6 +95,33 @@ fn a_chain_does_not_wait_for_a_run_of_splits() {
     }
 }
 
+/// A thread stops within a run of splits that it has begun: the others make that run, and the rounds after it.
+#[test]
+fn growth_does_not_wait_for_a_stopped_thread() {
+    let filling = FILLING.map(staying);
+    let keys: Vec<u64> = (1..=150).map(filter::hashing::mix).collect();
+    for stopped in 0.. {
+        let filter = holding(16, &filling[..3]);
+        let splits = Arc::clone(&filter);
+        let Ok(splitting) = freeze(stopped, move || splits.insert(&filling[3])) else {
+            assert!(stopped > 50 && filter.capacity() > 48);
+            return;
+        };
+        for key in &keys {
+            within(3_000, || filter.insert(key)).unwrap();
+        }
+        assert!(filter.capacity() > 3 * 32, "stopped at {stopped}");
+        splitting.thaw().unwrap();
+        let lost = [&filling[..], &keys].concat();
+        let lost = lost.iter().find(|key| !filter.contains(key));
+        assert_eq!(
+            (lost, filter.len()),
+            (None, 4 + keys.len()),
+            "stopped at {stopped}"
+        );
+    }
+}
+
 /// While a thread looks for a key, the table grows by more than a doubling: the key's first bucket has been split
 /// twice, and the one that was made of it at first has been split once.
 #[test]
