@@ -331,5 +331,9 @@ mod tests {
         let pieces = Pieces::try_new(8).unwrap();
         assert!(pieces.grow_to(usize::MAX / 2).is_err());
         assert!(pieces.grow_to(8).is_ok() && !pieces.has(8));
+        if let Some(most) = 1_usize.checked_shl(MOST) {
+            let number = pieces.later.len();
+            assert!(pieces.place_of(most - 1).0 == number - 1 && pieces.place_of(most).0 == number);
+        }
     }
 }
