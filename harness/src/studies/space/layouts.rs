@@ -112,7 +112,7 @@ impl<const SLOTS: usize, const BITS: usize> Subject for Laid<SLOTS, BITS> {
         (2, 24) => "lock-free-2x24",
         _ => panic!("this layout has no name"),
     };
-    const DESCRIPTION: &'static str = "lock-free in another layout: slots x bits of a fingerprint";
+    const DESCRIPTION: &'static str = LockFree::DESCRIPTION;
     const GUARANTEES: &'static str = LockFree::GUARANTEES;
 
     fn with_buckets(buckets: usize) -> Result<Self> {

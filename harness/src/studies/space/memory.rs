@@ -280,8 +280,11 @@ impl Study for Memory {
 
     fn about(&self, registry: &Registry) -> Result<(Run, Vec<(String, String)>)> {
         let registry = &with_layouts(registry);
-        let described =
-            |name: &String| Ok((name.clone(), registry.get(name)?.description.to_owned()));
+        // Layouts of a filter are described once.
+        let described = |name: &String| {
+            let family = unnumbered(name, |_| false).to_owned();
+            Ok((family, registry.get(name)?.description.to_owned()))
+        };
         let run = Run::begin(
             "Filters to choose from: bits a key, error rate and speed of lookups".into(),
             "Which filter takes how much memory, how often is it wrong, and how fast does it answer?"
@@ -428,65 +431,74 @@ impl Shown for Row {
     /// Draws error rates and speed against bits a key, of each number of keys.
     fn complete(rows: &[Self], panels: &mut Vec<Panel>) {
         let results = Results::along((), rows);
-        let points = |case: &String, of: fn(&Choice) -> Option<Summary>| {
-            let mut lines: Vec<Line> = Vec::new();
-            for choice in choices(results, case).iter().filter(|of| of.wrong() > 0) {
-                // Layouts of a filter look alike.
-                let family = unnumbered(choice.subject, |_| false);
-                let name = choice.subject.strip_prefix(&format!("{family}-"));
-                let name = name.unwrap_or(family).to_owned();
-                let Some(value) = of(choice) else { continue };
-                let point = (choice.rows[0].bits_a_key()[0], value);
-                match lines.iter_mut().find(|line| line.subject == family) {
-                    Some(Line {
-                        look: Look::Named(names),
-                        points,
-                        ..
-                    }) => {
-                        names.push(name);
-                        points.push(point);
-                    }
-                    _ => lines.push(Line {
-                        look: Look::Named(vec![name]),
-                        ..Line::new(family, vec![point])
-                    }),
-                }
-            }
-            lines
+        let is_exact = |of: &Choice| {
+            let mut all = rows.iter().filter(|row| row.subject == of.subject);
+            all.all(|row| row.wrong == 0)
         };
-        for case in &results.cases() {
-            let rates = super::rates(case, case, points(case, |of| Some(of.rate())));
-            panels.push(rates);
-        }
-        for case in &results.cases() {
+        let lines = |case: &String, of: fn(&Choice) -> Option<Summary>| -> Vec<Line> {
+            let mut choices = choices(results, case);
+            choices.retain(|choice| !is_exact(choice) && of(choice).is_some());
+            let families = distinct(choices.iter().map(|choice| choice.family().0));
+            let line = |family| {
+                let alike = choices.iter().filter(|choice| choice.family().0 == family);
+                let points = alike
+                    .clone()
+                    .filter_map(|of_| Some((of_.bits_a_key()[0], of(of_)?)));
+                Line {
+                    look: Look::Named(alike.map(|of| of.family().1.to_owned()).collect()),
+                    ..Line::new(family, points.collect())
+                }
+            };
+            families.into_iter().map(line).collect()
+        };
+        let cases = results.cases();
+        let rates = cases.iter().map(|case| {
+            let rates = lines(case, |of| (of.wrong() > 0).then(|| of.rate()));
+            super::rates(case, case, rates)
+        });
+        let speeds = cases.iter().map(|case| {
             let speed = Axis::new("million lookups/s", Scale::FromZero, rounded);
-            let lines = points(case, |of| of.speed());
-            panels.push(Panel::new(case, case, [super::bits(), speed], lines));
+            let lines = lines(case, |of| of.speed());
+            Panel::new(case, case, [super::bits(), speed], lines)
+        });
+        panels.extend(rates.chain(speeds).filter(|panel| !panel.lines.is_empty()));
+        // Panels below one another have the same axis.
+        let lines = panels.iter().flat_map(|panel| &panel.lines);
+        let bits: Vec<_> = lines
+            .flat_map(|line| line.points.iter().map(|of| of.0))
+            .collect();
+        for panel in panels {
+            panel.x.includes.clone_from(&bits);
         }
-        panels.retain(|panel| !panel.lines.is_empty());
     }
 
-    /// Says of each structure, at the highest load that it holds, what a reader weighs.
+    /// Says of each subject, at the highest load that it takes, what a reader weighs.
     fn sentences(rows: &[Self]) -> Vec<String> {
         let results = Results::along((), rows);
-        let sentence = |(case, of): (&String, Choice)| {
-            let [declared, resident] = of.rows[0].bits_a_key();
+        let sentence = |case: &String, of: Choice| {
+            let [declared, resident] = of.bits_a_key();
             let speed = of
                 .speed()
-                .map(|of| format!(", {:.1} million lookups a second", of.median));
+                .map(|of| format!("; {:.1} million lookups a second", of.median));
             format!(
-                "{case}, {}: {declared:.1} bits a key at load factor {} ({resident:.1} resident), {:.2e} of absent keys found{}.",
+                "{case}, {}: {declared:.1} bits a key at load factor {} ({resident:.1} resident); {:.2e} of absent keys found{}.",
                 of.subject,
                 of.rows[0].load_factor,
                 of.rate().median,
                 speed.unwrap_or_default(),
             )
         };
-        let cases = results.cases();
-        let all = cases
+        let of_case = |case| {
+            choices(results, case)
+                .into_iter()
+                .map(|of| sentence(case, of))
+                .collect()
+        };
+        results
+            .cases()
             .iter()
-            .flat_map(|case| choices(results, case).into_iter().map(move |of| (case, of)));
-        all.map(sentence).collect()
+            .flat_map::<Vec<_>, _>(of_case)
+            .collect()
     }
 }
 
@@ -508,6 +520,18 @@ fn choices<'a>(results: Results<'a, Row>, case: &String) -> Vec<Choice<'a>> {
 }
 
 impl Choice<'_> {
+    /// Returns the filter of which the subject is a layout, and the name of that layout; of others
+    /// their name, twice.
+    fn family(&self) -> (&str, &str) {
+        let family = unnumbered(self.subject, |_| false);
+        let layout = self.subject[family.len()..].strip_prefix('-');
+        (family, layout.unwrap_or(family))
+    }
+
+    fn bits_a_key(&self) -> [f64; 2] {
+        self.rows[0].bits_a_key()
+    }
+
     fn wrong(&self) -> u64 {
         self.rows.iter().map(|row| row.wrong).sum()
     }
