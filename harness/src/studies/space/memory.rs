@@ -475,7 +475,7 @@ impl Shown for Row {
     /// Says of each subject, at the highest load that it takes, what a reader weighs.
     fn sentences(rows: &[Self]) -> Vec<String> {
         let results = Results::along((), rows);
-        let sentence = |case: &String, of: Choice| {
+        let sentence = |case: &String, of: &Choice| {
             let [declared, resident] = of.bits_a_key();
             let speed = of
                 .speed()
@@ -488,17 +488,21 @@ impl Shown for Row {
                 speed.unwrap_or_default(),
             )
         };
-        let of_case = |case| {
-            choices(results, case)
-                .into_iter()
-                .map(|of| sentence(case, of))
-                .collect()
+        let of_case = |case: &String| -> Vec<String> {
+            let all = choices(results, case);
+            let beaten = all.iter().filter_map(|of| {
+                let by = all.iter().find(|other| of.is_beaten_by(other))?;
+                Some(format!("{} (by {})", of.subject, by.subject))
+            });
+            let beaten = beaten.collect::<Vec<_>>().join(", ");
+            let beaten = format!(
+                "{case}: another takes no more bits, is wrong less often and answers faster, beyond all intervals, than {}.",
+                if beaten.is_empty() { "none" } else { &beaten }
+            );
+            let sentences = all.iter().map(|of| sentence(case, of));
+            sentences.chain([beaten]).collect()
         };
-        results
-            .cases()
-            .iter()
-            .flat_map::<Vec<_>, _>(of_case)
-            .collect()
+        results.cases().iter().flat_map(of_case).collect()
     }
 }
 
@@ -530,6 +534,13 @@ impl Choice<'_> {
 
     fn bits_a_key(&self) -> [f64; 2] {
         self.rows[0].bits_a_key()
+    }
+
+    fn is_beaten_by(&self, other: &Self) -> bool {
+        let is_faster = || Some(other.speed()?.low > self.speed()?.high);
+        other.bits_a_key()[0] <= self.bits_a_key()[0]
+            && other.rate().high < self.rate().low
+            && is_faster().unwrap_or_default()
     }
 
     fn wrong(&self) -> u64 {
@@ -600,5 +611,50 @@ mod tests {
                 "{row:?}"
             );
         }
+    }
+
+    /// In its second round, the first filter refuses a key at the load that it took in the first.
+    #[test]
+    fn a_filter_is_shown_at_the_highest_load_that_it_takes_and_beaten_where_it_is_worse_in_all() {
+        let row = |subject: &str, (round, load_factor, refused), wrong, mops| Row {
+            subject: subject.into(),
+            load_factor,
+            keys: 1_000,
+            refused,
+            declared_bytes: (2_000.0 / load_factor) as u64,
+            absent: 1_000_000,
+            wrong,
+            round,
+            lookup_mops: (refused == 0).then_some(mops),
+            ..Row::default()
+        };
+        let rows = [
+            row("lock-free", (1, 0.95, 0), 2_000, 10.0),
+            row("lock-free-4x14", (1, 0.95, 0), 500, 12.0),
+            row("exact-set", (1, 0.5, 0), 0, 5.0),
+            row("lock-free", (2, 0.95, 1), 2_000, 10.0),
+            row("lock-free", (2, 0.9, 0), 1_800, 11.0),
+            row("lock-free-4x14", (2, 0.95, 0), 600, 13.0),
+        ];
+        let mut panels = Vec::new();
+        Row::complete(&rows, &mut panels);
+        let shown = panels.iter().flat_map(|panel| &panel.lines).map(|line| {
+            let points = line.points.iter();
+            let points: Vec<_> = points.map(|(bits, of)| (*bits, of.median)).collect();
+            (line.look.clone(), points)
+        });
+        let named = || Look::Named(vec!["lock-free".into(), "4x14".into()]);
+        let expected = [
+            (named(), vec![(17.776, 1.8e-3), (16.84, 5.5e-4)]),
+            (named(), vec![(17.776, 11.0), (16.84, 12.5)]),
+        ];
+        assert_eq!(shown.collect::<Vec<_>>(), expected);
+        let said = |rows: &[Row]| Row::sentences(rows).pop().unwrap();
+        assert!(said(&rows).ends_with("than lock-free (by lock-free-4x14)."));
+        let alike = rows.map(|row| Row {
+            lookup_mops: row.lookup_mops.map(|_| 11.0),
+            ..row
+        });
+        assert!(said(&alike).ends_with("than none."));
     }
 }
