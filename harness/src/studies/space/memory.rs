@@ -113,7 +113,8 @@ pub struct Memory {
         default_value = "0.95,0.92,0.83,0.5"
     )]
     pub loads: Vec<f64>,
-    /// Numbers of keys to insert. With few keys, threads and allocator weigh more.
+    /// Numbers of keys to insert. By default, tables of a power of two of buckets get nearly full; with
+    /// few keys, threads and allocator weigh more.
     #[arg(
         long,
         value_name = "N,N,…",
@@ -417,7 +418,7 @@ impl Shown for Row {
         format!(
             "Keys were inserted by {}, into a table made for keys / load factor slots: of the load factors that were tried, the highest \
              at which a subject refused none is in the figure. Bits a key: declared is what a subject says it takes, and in the figure; resident what the \
-             process took in addition, of which stacks and whole pages are much where keys are few. False positives: of {} absent \
+             process took in addition, of which stacks and whole pages are much where keys are few. Where buckets are a power of two, other numbers of keys may take up to twice as much. False positives: of {} absent \
              keys in each of {}, and in the figure of all rounds together, with 95 % confidence; what is never wrong is not there. Lookups: of one \
              pinned thread, half of them of keys that are in, in random order; median over the rounds [{INTERVAL}]. lock-free stands there in its default layout of 4x12, \
              and beside its other layouts, slots x bits of a fingerprint. First refusal: load factor at which a key was \
