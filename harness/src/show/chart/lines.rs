@@ -125,19 +125,23 @@ impl Panel {
     }
 
     /// Writes the names of points beside them: to the right, or elsewhere if a mark, another name or
-    /// the edge is there.
+    /// the edge is there. To cross a bar is better.
     fn names(&self, canvas: &mut Canvas, places: &[Vec<Place>], (y, frame): (&Span, Frame)) {
-        let marks = self.lines.iter().zip(places).flat_map(|(line, of)| {
-            of.iter()
-                .zip(&line.points)
-                .map(|(&(left, at), (_, of))| Frame {
-                    left: left - MARK,
-                    right: left + MARK,
-                    top: y.within(of.high).min(at - MARK),
-                    bottom: y.within(of.low).max(at + MARK),
-                })
+        const BAR: usize = 1;
+        const WORSE: usize = 4;
+        let around = |x: f64, half: f64, top: f64, bottom: f64| Frame {
+            left: x - half,
+            right: x + half,
+            top,
+            bottom,
+        };
+        let points = self.lines.iter().zip(places);
+        let points = points.flat_map(|(line, of)| of.iter().zip(&line.points));
+        let marks = points.flat_map(|(&(x, at), (_, of))| {
+            let bar = around(x, MARK / 2.0, y.within(of.high), y.within(of.low));
+            [(WORSE, around(x, MARK, at - MARK, at + MARK)), (BAR, bar)]
         });
-        let mut taken: Vec<Frame> = marks.collect();
+        let mut taken: Vec<(usize, Frame)> = marks.collect();
         for (line, of) in self.lines.iter().zip(places) {
             let Look::Named(names) = &line.look else {
                 continue;
@@ -153,19 +157,20 @@ impl Panel {
                         bottom: middle + TICK_SIZE / 2.0,
                     };
                     let outside = place.right > frame.right || place.left < frame.left;
-                    let clashes = taken.iter().filter(|other| {
+                    let clashes = taken.iter().filter(|(_, other)| {
                         place.left < other.right
                             && other.left < place.right
                             && place.top < other.bottom
                             && other.top < place.bottom
                     });
-                    (clashes.count() + usize::from(outside), place)
+                    let clashes: usize = clashes.map(|(weight, _)| weight).sum();
+                    (clashes + WORSE * usize::from(outside), place)
                 };
                 let tries = BESIDE.into_iter().map(beside);
                 if let Some((_, place)) = tries.min_by_key(|(clashes, _)| *clashes) {
                     let start = (place.left, place.top + TICK_SIZE / 2.0 + 2.2);
                     canvas.text(start, TICK_SIZE, Anchor::Start, name);
-                    taken.push(place);
+                    taken.push((WORSE, place));
                 }
             }
         }
