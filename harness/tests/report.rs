@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -156,6 +157,7 @@ fn committed_figures_are_drawn_from_their_rows_and_can_be_read_in_print() {
             let name = format!("{name} at {width} inches");
             text_is_large_enough(&name, width, &svg);
             marks_are_inside_and_apart(&name, &svg);
+            texts_are_apart(&name, &svg);
         }
     }
 }
@@ -194,6 +196,32 @@ fn text_is_large_enough(name: &str, width: f64, svg: &str) {
     for size in sizes {
         let points = number(size) * width * 72.0 / units;
         assert!(points >= 6.0, "{points} points in {name}");
+    }
+}
+
+/// Checks that no text stands on another, by what is surely less than its width and height.
+fn texts_are_apart(name: &str, svg: &str) {
+    let texts = svg.split("<text ").skip(1);
+    let texts = texts.filter(|text| !text.contains("rotate"));
+    let places = texts.map(|text| {
+        let of = |attribute: &str| number(all(text, attribute)[0]);
+        let said = text.split_once('>').unwrap().1.split('<').next().unwrap();
+        let size = of("font-size=\"");
+        let width = 0.45 * size * said.chars().count() as f64;
+        let share = match all(text, "text-anchor=\"").first() {
+            Some(&"end") => 1.0,
+            Some(&"middle") => 0.5,
+            _ => 0.0,
+        };
+        let (left, bottom) = (of("x=\"") - share * width, of("y=\""));
+        (said, left..left + width, bottom - 0.6 * size..bottom)
+    });
+    let places: Vec<_> = places.collect();
+    let overlap = |a: &Range<f64>, b: &Range<f64>| a.start < b.end && b.start < a.end;
+    for (index, (said, across, down)) in places.iter().enumerate() {
+        let mut others = places[..index].iter();
+        let hidden = others.find(|of| overlap(&of.1, across) && overlap(&of.2, down));
+        assert_eq!(hidden, None, "{name}: {said}");
     }
 }
 

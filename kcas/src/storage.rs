@@ -64,8 +64,17 @@ impl Storage for Box<[AtomicU64]> {
     }
 }
 
+/// Base-2 logarithm of the number of words up to which an array grows.
+const MOST: u32 = 34;
+
 /// Number of pieces after the first: four to each doubling.
-const LATER: usize = if cfg!(kcas_loom) { 4 } else { 4 * 40 };
+fn later(quarter: u32) -> usize {
+    if cfg!(kcas_loom) {
+        4
+    } else {
+        4 * MOST.saturating_sub(quarter + 2) as usize
+    }
+}
 
 /// Number of [side words](WordArray::side). (In models one, since fewer words have fewer orders.)
 const SIDE_WORDS: usize = if cfg!(kcas_loom) { 1 } else { 8 };
@@ -91,12 +100,12 @@ impl Pieces {
             side: Box::new(std::array::from_fn(|_| CachePadded::new(AtomicU64::new(0)))),
             first: zeros(first).ok_or(OutOfMemory { len: first })?,
             quarter,
-            later: (0..LATER).map(|_| SetOnce::new()).collect(),
+            later: (0..later(quarter)).map(|_| SetOnce::new()).collect(),
         };
         prepare(&pieces.first, 0);
         crate::machine::name("side word", &*pieces.side, 0);
         #[cfg(kcas_loom)]
-        for piece in 0..LATER {
+        for piece in 0..pieces.later.len() {
             pieces.make(piece)?;
         }
         Ok(pieces)
@@ -173,7 +182,7 @@ impl Pieces {
             return Ok(());
         }
         let (last, _) = self.place_of(len - 1);
-        if last >= LATER {
+        if last >= self.later.len() {
             return Err(OutOfMemory { len });
         }
         (0..=last).try_for_each(|piece| self.make(piece))
@@ -322,5 +331,9 @@ mod tests {
         let pieces = Pieces::try_new(8).unwrap();
         assert!(pieces.grow_to(usize::MAX / 2).is_err());
         assert!(pieces.grow_to(8).is_ok() && !pieces.has(8));
+        if let Some(most) = 1_usize.checked_shl(MOST) {
+            let number = pieces.later.len();
+            assert!(pieces.place_of(most - 1).0 == number - 1 && pieces.place_of(most).0 == number);
+        }
     }
 }

@@ -222,7 +222,8 @@ impl WordArray<Pieces> {
     /// ```
     ///
     /// # Errors
-    /// When the allocator refuses the memory. Words made before stay, and a later call goes on.
+    /// When the allocator refuses the memory, or for more than about 2^34 words. Words made before stay, and a
+    /// later call goes on.
     pub fn grow_to(&self, len: usize) -> Result<(), OutOfMemory> {
         self.words.grow_to(len)
     }

@@ -80,7 +80,7 @@ pub(super) fn reproduce(
     if full {
         steps = &STEPS;
         let names = STEPS.map(|step| step.name).join(", ");
-        note!("The experiments are followed by {names}: about 25 min on two cores.");
+        note!("The experiments are followed by {names}: about 30 min on two cores.");
         let files: Vec<_> = FULL.iter().map(|file| directory.join(file)).collect();
         if sweep::sweep(registry, &files, options)? == Ending::Interrupted {
             return Ok(Ending::Interrupted);

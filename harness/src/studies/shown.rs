@@ -259,7 +259,11 @@ impl<R: Shown> Presented for Vec<R> {
                         ))
                     };
                     let cells = R::QUANTITIES.iter().map(&mut cell);
-                    let cells: Vec<_> = cells.map(|cell| cell.unwrap_or("–".into())).collect();
+                    let cells: Vec<Option<_>> = cells.collect();
+                    if cells.iter().all(Option::is_none) {
+                        continue;
+                    }
+                    let cells = cells.into_iter().map(|cell| cell.unwrap_or("–".into()));
                     let over = if rivals.contains(&subject) {
                         "over "
                     } else {

@@ -70,6 +70,8 @@ const REFUSED: &str = "
 1 | growth --keys 10000 --slices 300 | error: --slices: 10000 keys are too few to tell 300 slices apart
 1 | space memory --subjects roofline | holds no keys
 1 | space memory --subjects exactset | did you mean \"exact-set\"? Known are lock-free, 
+2 | space memory --keys 60000,999 | --keys
+2 | space memory --rounds 0 | --rounds
 1 | space memory --loads 1.5 | 1.5 is not above 0 and at most 1
 1 | space theory --subjects blom | did you mean \"bloom\"? Known are lock-free, 
 1 | space theory --subjects bloom,roofline | \"roofline\"; known are lock-free

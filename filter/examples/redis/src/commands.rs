@@ -55,9 +55,8 @@ fn value(key: &RedisKey) -> Result<Option<&Value>, RedisError> {
 /// What is in a key that was opened to write.
 fn value_mut(key: &RedisKeyWritable) -> Result<Option<&Value>, RedisError> {
     let value = key.get_value::<Value>(&FILTER_TYPE);
-    value
-        .map(|value| value.map(|value| &*value))
-        .map_err(|_| RedisError::WrongType)
+    let value = value.map_err(|_| RedisError::WrongType)?;
+    Ok(value.map(|value| &*value))
 }
 
 /// The filter in a key, if there is a key, and it is not being loaded.
@@ -106,17 +105,8 @@ pub(crate) fn reserve(ctx: &Context, args: &[RedisString]) -> RedisResult {
     OK
 }
 
-/// `CF.ADD key item`
-pub(crate) fn add(ctx: &Context, args: &[RedisString]) -> RedisResult {
-    add_one(ctx, args, false)
-}
-
-/// `CF.ADDNX key item`
-pub(crate) fn add_new(ctx: &Context, args: &[RedisString]) -> RedisResult {
-    add_one(ctx, args, true)
-}
-
-fn add_one(ctx: &Context, args: &[RedisString], new_only: bool) -> RedisResult {
+/// `CF.ADD key item`, `CF.ADDNX key item`
+pub(crate) fn add(ctx: &Context, args: &[RedisString], new_only: bool) -> RedisResult {
     let results = add_items(ctx, &args[1], &args[2..], Some(DEFAULT_CAPACITY), new_only)?;
     match results[0] {
         Ok(added) => Ok(RedisValue::Bool(added)),
@@ -125,17 +115,8 @@ fn add_one(ctx: &Context, args: &[RedisString], new_only: bool) -> RedisResult {
     }
 }
 
-/// `CF.INSERT key [CAPACITY n] [NOCREATE] ITEMS item [item ...]`
-pub(crate) fn insert(ctx: &Context, args: &[RedisString]) -> RedisResult {
-    add_several(ctx, args, false)
-}
-
-/// `CF.INSERTNX key [CAPACITY n] [NOCREATE] ITEMS item [item ...]`
-pub(crate) fn insert_new(ctx: &Context, args: &[RedisString]) -> RedisResult {
-    add_several(ctx, args, true)
-}
-
-fn add_several(ctx: &Context, args: &[RedisString], new_only: bool) -> RedisResult {
+/// `CF.INSERT key [CAPACITY n] [NOCREATE] ITEMS item [item ...]`, and `CF.INSERTNX` likewise
+pub(crate) fn insert(ctx: &Context, args: &[RedisString], new_only: bool) -> RedisResult {
     let (mut capacity, mut create) = (DEFAULT_CAPACITY, true);
     let mut rest = &args[2..];
     let items = loop {
@@ -230,21 +211,21 @@ fn is_refusal(error: &InsertError) -> bool {
 
 /// `CF.EXISTS key item`
 pub(crate) fn exists(ctx: &Context, args: &[RedisString]) -> RedisResult {
-    let key = ctx.open_key(&args[1]);
-    let whole = whole(value(&key)?)?;
-    let found = whole.is_some_and(|whole| whole.filter.contains(args[2].as_slice()));
-    Ok(RedisValue::Bool(found))
+    Ok(are_there(ctx, args)?.remove(0))
 }
 
 /// `CF.MEXISTS key item [item ...]`
 pub(crate) fn exist(ctx: &Context, args: &[RedisString]) -> RedisResult {
+    Ok(RedisValue::Array(are_there(ctx, args)?))
+}
+
+fn are_there(ctx: &Context, args: &[RedisString]) -> Result<Vec<RedisValue>, RedisError> {
     let key = ctx.open_key(&args[1]);
     let whole = whole(value(&key)?)?;
-    let found = |item: &RedisString| {
-        let whole = whole.as_ref();
-        RedisValue::Bool(whole.is_some_and(|whole| whole.filter.contains(item.as_slice())))
-    };
-    Ok(RedisValue::Array(args[2..].iter().map(found).collect()))
+    let filter = whole.as_ref().map(|whole| &whole.filter);
+    let found = |item: &RedisString| filter.is_some_and(|filter| filter.contains(item.as_slice()));
+    let found = args[2..].iter().map(found);
+    Ok(found.map(RedisValue::Bool).collect())
 }
 
 /// `CF.DEL key item`

@@ -4,6 +4,7 @@
 use std::ffi::{CStr, c_int};
 use std::mem;
 
+use redis_module::commands::{BeginSearch, FindKeys, KeySpec, KeySpecFlags, get_redis_key_spec};
 use redis_module::raw::{
     self, REDISMODULE_CMD_KEY_ACCESS as ACCESS, REDISMODULE_CMD_KEY_DELETE as REMOVE,
     REDISMODULE_CMD_KEY_INSERT as INSERT, REDISMODULE_CMD_KEY_RO as RO,
@@ -30,7 +31,7 @@ const COMPACT: Kind = Kind(c"write", c"write slow", RW | UPDATE);
 
 /// The function that the server calls for a command: it calls `$run`, and lets no panic out.
 macro_rules! call {
-    ($run:ident) => {{
+    ($run:ident $(, $new_only:literal)?) => {{
         unsafe extern "C" fn call(
             ctx: *mut RedisModuleCtx,
             strings: *mut *mut RedisModuleString,
@@ -40,7 +41,7 @@ macro_rules! call {
                 let (ctx, args) = (Context::new(ctx), decode_args(ctx, strings, number));
                 let panicked =
                     RedisError::Str("ERR a bug in the module, which is in the server's log");
-                ctx.reply(caught(|| commands::$run(&ctx, &args), || Err(panicked))) as c_int
+                ctx.reply(caught(|| commands::$run(&ctx, &args $(, $new_only)?), || Err(panicked))) as c_int
             };
             caught(run, || Status::Err as c_int)
         }
@@ -53,10 +54,10 @@ macro_rules! call {
 pub(crate) fn register(ctx: &Context) -> Status {
     let commands: [(&CStr, Call, c_int, Kind); _] = [
         (c"CF.RESERVE", call!(reserve), -3, ADD_MANY),
-        (c"CF.ADD", call!(add), 3, ADD),
-        (c"CF.ADDNX", call!(add_new), 3, ADD),
-        (c"CF.INSERT", call!(insert), -4, ADD_MANY),
-        (c"CF.INSERTNX", call!(insert_new), -4, ADD_MANY),
+        (c"CF.ADD", call!(add, false), 3, ADD),
+        (c"CF.ADDNX", call!(add, true), 3, ADD),
+        (c"CF.INSERT", call!(insert, false), -4, ADD_MANY),
+        (c"CF.INSERTNX", call!(insert, true), -4, ADD_MANY),
         (c"CF.EXISTS", call!(exists), 3, READ),
         (c"CF.MEXISTS", call!(exist), -3, READ_MANY),
         (c"CF.DEL", call!(delete), 3, DELETE),
@@ -79,43 +80,42 @@ pub(crate) fn register(ctx: &Context) -> Status {
 
 fn create(ctx: *mut RedisModuleCtx, name: &CStr, call: Call, arity: c_int, kind: Kind) -> bool {
     let Kind(flags, categories, key_flags) = kind;
-    // SAFETY: plain C data, of which the server takes zeros for the end, and for what is not given.
-    let (mut keys, mut info): (
-        [raw::RedisModuleCommandKeySpec; 2],
-        raw::RedisModuleCommandInfo,
-    ) = unsafe { mem::zeroed() };
     // The key is the argument after the name.
-    keys[0].flags = u64::from(key_flags);
-    keys[0].begin_search_type = raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX;
-    keys[0].bs.index.pos = 1;
-    keys[0].find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
-    keys[0].fk.range.keystep = 1;
+    let (first, only) = (BeginSearch::new_index(1), FindKeys::new_range(0, 1, 0));
+    let key_flags = KeySpecFlags::from_bits_truncate(key_flags);
+    let keys = get_redis_key_spec(vec![KeySpec::new(None, key_flags, first, only)]);
     let version = raw::RedisModuleCommandInfoVersion {
         version: 1,
         sizeof_historyentry: size_of::<raw::RedisModuleCommandHistoryEntry>(),
         sizeof_keyspec: size_of::<raw::RedisModuleCommandKeySpec>(),
         sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
     };
-    info.version = &version;
-    info.arity = arity;
-    info.key_specs = keys.as_mut_ptr();
-    let (name, is_ok) = (name.as_ptr(), |status| status == Status::Ok as c_int);
+    let info = raw::RedisModuleCommandInfo {
+        version: &version,
+        arity,
+        key_specs: keys.as_ptr().cast_mut(),
+        // SAFETY: plain C data, of which the server takes zeros for what is not given.
+        ..unsafe { mem::zeroed() }
+    };
+    let (name, flags) = (name.as_ptr(), flags.as_ptr());
+    let is_ok = |status| status == Status::Ok as c_int;
     // SAFETY: the context is that of the module's loading, the strings are constants, and the server
     // copies the description.
     unsafe {
-        is_ok(raw::RedisModule_CreateCommand.unwrap()(
+        if !is_ok(raw::RedisModule_CreateCommand.unwrap()(
             ctx,
             name,
             Some(call),
-            flags.as_ptr(),
+            flags,
             1,
             1,
             1,
-        )) && {
-            let command = raw::RedisModule_GetCommand.unwrap()(ctx, name);
-            is_ok(raw::RedisModule_SetCommandInfo.unwrap()(command, &info))
-                && raw::RedisModule_SetCommandACLCategories
-                    .is_none_or(|set| is_ok(set(command, categories.as_ptr())))
+        )) {
+            return false;
         }
+        let command = raw::RedisModule_GetCommand.unwrap()(ctx, name);
+        is_ok(raw::RedisModule_SetCommandInfo.unwrap()(command, &info))
+            && raw::RedisModule_SetCommandACLCategories
+                .is_none_or(|set| is_ok(set(command, categories.as_ptr())))
     }
 }

@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::mem;
 use std::ptr;
 use std::time::{Duration, Instant};
 
@@ -167,28 +168,21 @@ impl Whole {
         }
         let dump = self.dump.as_mut()?;
         dump.continued = continued;
-        let chunk = match &dump.copy {
-            Some(copy) => chunk(Cursor::new(copy), from, copy.len() as u64),
-            None => {
-                let saved = self.filter.saved_bytes();
-                let length = saved.len();
-                chunk(saved, from, length)
-            }
-        };
+        let mut chunk = Vec::new();
+        if let Some(copy) = &dump.copy {
+            let rest = copy.get(from as usize..).unwrap_or_default();
+            chunk.extend(rest.iter().take(CHUNK));
+        } else {
+            let mut saved = self.filter.saved_bytes();
+            let sought = saved.seek(SeekFrom::Start(from));
+            let read = sought.and_then(|_| saved.take(CHUNK as u64).read_to_end(&mut chunk));
+            read.expect("memory can be read");
+        }
         if chunk.is_empty() {
             self.dump = None;
         }
         Some(chunk)
     }
-}
-
-fn chunk(mut saved: impl Read + Seek, from: u64, length: u64) -> Vec<u8> {
-    let mut chunk = vec![0; length.saturating_sub(from).min(CHUNK as u64) as usize];
-    let read = saved
-        .seek(SeekFrom::Start(from))
-        .and_then(|_| saved.read_exact(&mut chunk));
-    read.expect("memory can be read");
-    chunk
 }
 
 /// The strings of a payload, up to an empty one.
@@ -226,19 +220,11 @@ pub(crate) static FILTER_TYPE: RedisType = RedisType::new(
         mem_usage: Some(mem_usage),
         digest: Some(digest),
         free: Some(free),
-        aux_load: None,
-        aux_save: None,
-        aux_save_triggers: 0,
         free_effort: Some(free_effort),
-        unlink: None,
         copy: Some(copy),
-        // The words of a table are never moved.
-        defrag: None,
-        mem_usage2: None,
-        free_effort2: None,
-        unlink2: None,
-        copy2: None,
-        aux_save2: None,
+        // SAFETY: plain C data, of which zeros say that there is no such function. (There is none to move
+        // memory, since the words of a table are never moved.)
+        ..unsafe { mem::zeroed() }
     },
 );
 

@@ -320,7 +320,11 @@ impl Panel {
         if self.in_rows {
             76.0
         } else {
-            (9.0 * self.lines.len() as f64).max(70.0)
+            let marks = self.lines.iter().map(|line| match &line.look {
+                Look::Named(names) => names.len(),
+                _ => 1,
+            });
+            (9.0 * marks.sum::<usize>() as f64).max(70.0)
         }
     }
 

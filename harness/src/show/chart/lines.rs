@@ -12,6 +12,21 @@ use crate::results::summary::Summary;
 /// Half the width of a mark.
 const MARK: f64 = 2.4;
 
+/// Where the name of a mark may be, the best place first: right and down of the mark, and the share of
+/// its width that is left of that.
+const BESIDE: [(f64, f64, f64); 10] = [
+    (4.0, 0.0, 0.0),
+    (-4.0, 0.0, 1.0),
+    (0.0, -7.0, 0.5),
+    (0.0, 7.0, 0.5),
+    (2.0, -6.5, 0.0),
+    (2.0, 6.5, 0.0),
+    (-2.0, -6.5, 1.0),
+    (-2.0, 6.5, 1.0),
+    (0.0, -13.0, 0.5),
+    (0.0, 13.0, 0.5),
+];
+
 impl Panel {
     /// Lays out the axes within a frame.
     pub(super) fn spans(&self, frame: Frame) -> [Span; 2] {
@@ -62,7 +77,7 @@ impl Panel {
             let turn = index as f64 / lines.len() as f64;
             marks(canvas, (line, style), (places, turn), &y);
         }
-        self.names(canvas, &places, frame);
+        self.names(canvas, &places, (&y, frame));
     }
 
     /// Returns where the marks of each line are: at their true places, or beside them where they
@@ -109,23 +124,54 @@ impl Panel {
         self.lines.iter().map(moved).collect()
     }
 
-    /// Writes the names of points beside them: to the right, or the left if another point is there.
-    fn names(&self, canvas: &mut Canvas, places: &[Vec<Place>], frame: Frame) {
+    /// Writes the names of points beside them: to the right, or elsewhere if a mark, another name or
+    /// the edge is there. To cross a bar is better.
+    fn names(&self, canvas: &mut Canvas, places: &[Vec<Place>], (y, frame): (&Span, Frame)) {
+        const BAR: usize = 1;
+        const WORSE: usize = 4;
+        let around = |x: f64, half: f64, top: f64, bottom: f64| Frame {
+            left: x - half,
+            right: x + half,
+            top,
+            bottom,
+        };
+        let points = self.lines.iter().zip(places);
+        let points = points.flat_map(|(line, of)| of.iter().zip(&line.points));
+        let marks = points.flat_map(|(&(x, at), (_, of))| {
+            let bar = around(x, MARK / 2.0, y.within(of.high), y.within(of.low));
+            [(WORSE, around(x, MARK, at - MARK, at + MARK)), (BAR, bar)]
+        });
+        let mut taken: Vec<(usize, Frame)> = marks.collect();
         for (line, of) in self.lines.iter().zip(places) {
             let Look::Named(names) = &line.look else {
                 continue;
             };
             for (name, &(x, y)) in names.iter().zip(of) {
-                let end = x + 5.0 + text_width(name, TICK_SIZE);
-                let is_taken = places.iter().flatten().any(|&(other, at)| {
-                    (x + 1.0..end + MARK).contains(&other) && (at - y).abs() < TICK_SIZE
-                });
-                let (by, anchor) = if is_taken || end > frame.right {
-                    (-4.0, Anchor::End)
-                } else {
-                    (4.0, Anchor::Start)
+                let width = text_width(name, TICK_SIZE);
+                let beside = |(by, down, share): (f64, f64, f64)| {
+                    let (left, middle) = (x + by - share * width, y + down);
+                    let place = Frame {
+                        left,
+                        right: left + width,
+                        top: middle - TICK_SIZE / 2.0,
+                        bottom: middle + TICK_SIZE / 2.0,
+                    };
+                    let outside = place.right > frame.right || place.left < frame.left;
+                    let clashes = taken.iter().filter(|(_, other)| {
+                        place.left < other.right
+                            && other.left < place.right
+                            && place.top < other.bottom
+                            && other.top < place.bottom
+                    });
+                    let clashes: usize = clashes.map(|(weight, _)| weight).sum();
+                    (clashes + WORSE * usize::from(outside), place)
                 };
-                canvas.text((x + by, y + 2.2), TICK_SIZE, anchor, name);
+                let tries = BESIDE.into_iter().map(beside);
+                if let Some((_, place)) = tries.min_by_key(|(clashes, _)| *clashes) {
+                    let start = (place.left, place.top + TICK_SIZE / 2.0 + 2.2);
+                    canvas.text(start, TICK_SIZE, Anchor::Start, name);
+                    taken.push((WORSE, place));
+                }
             }
         }
     }

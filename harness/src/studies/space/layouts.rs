@@ -1,6 +1,8 @@
 //! Layouts of the filter, measured against theory: how full they get, their false positive rates,
 //! and the memory per key.
 
+use std::hash::Hash;
+
 use anyhow::{Context, Result};
 use clap::{Args, value_parser};
 use filter::CuckooFilter;
@@ -11,6 +13,8 @@ use rand::{RngExt, SeedableRng};
 use relatives::theory::Trial;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
+use subject::Subject;
+use subject::layout::slots;
 
 use crate::results::rows::{Record, bounded, columns};
 use crate::results::summary::Summary;
@@ -19,6 +23,7 @@ use crate::show::sidecar::Run;
 use crate::show::units::rounded;
 use crate::studies::shown::{At, Quantity, Shown, Unit, joined};
 use crate::studies::study::{Progress, Study, within};
+use crate::subjects::LockFree;
 use crate::subjects::registry::Registry;
 use crate::wording::grouped;
 
@@ -92,6 +97,41 @@ impl Record for Row {
 }
 
 type Measure = fn(&Layouts) -> Result<Row>;
+
+/// Our filter in another layout, as a subject.
+#[derive(Debug)]
+pub(super) struct Laid<const SLOTS: usize, const BITS: usize>(CuckooFilter<SLOTS, BITS>);
+
+impl<const SLOTS: usize, const BITS: usize> Subject for Laid<SLOTS, BITS> {
+    const NAME: &'static str = match (SLOTS, BITS) {
+        (8, 7) => "lock-free-8x7",
+        (6, 9) => "lock-free-6x9",
+        (5, 11) => "lock-free-5x11",
+        (4, 14) => "lock-free-4x14",
+        (3, 16) => "lock-free-3x16",
+        (2, 24) => "lock-free-2x24",
+        _ => panic!("this layout has no name"),
+    };
+    const DESCRIPTION: &'static str = LockFree::DESCRIPTION;
+    const GUARANTEES: &'static str = LockFree::GUARANTEES;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
+        let buckets = slots(buckets)?.div_ceil(SLOTS);
+        Ok(Self(builder.buckets(buckets).build()?))
+    }
+
+    #[inline]
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        self.0.insert(key).is_ok()
+    }
+
+    fn slots(&self) -> usize {
+        self.0.capacity()
+    }
+
+    subject::delegate! { self.0: contains remove memory_bytes }
+}
 
 /// The layouts that are measured: the named ones, and some more.
 const LAYOUTS: [(&str, Measure); 11] = [
@@ -187,7 +227,7 @@ impl Layouts {
 }
 
 /// Returns the 95 % confidence interval of a probability, after `hits` of `trials` (Wilson 1927).
-fn confidence(hits: u64, trials: u64) -> (f64, f64) {
+pub(super) fn confidence(hits: u64, trials: u64) -> (f64, f64) {
     let z = Normal::standard().inverse_cdf(0.975);
     let (trials, rate) = (trials as f64, hits as f64 / trials as f64);
     let whole = 1.0 + z * z / trials;

@@ -1,32 +1,50 @@
-//! The memory that a key costs, and the false positive rate: every subject at several load factors,
-//! by what the subject declares and by what the system gave the process. Then the table is filled
-//! on, up to the first key that is refused.
+//! What a reader weighs who chooses a filter: the memory that a key costs, the false positive rate,
+//! and the speed of lookups, of every subject at the highest of some load factors that it takes.
+//! Memory is what the subject declares, and what the system gave the process. Then the table is
+//! filled on, up to the first key that is refused.
 //!
 //! Each measurement has a process of its own, so that nothing an earlier one left behind is
-//! counted.
+//! counted. Subjects take turns in rounds.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, value_parser};
 use histories::Event;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
 use relatives::theory::Trial;
 use serde::{Deserialize, Serialize};
 use subject::calls::Operation;
 use subject::{Operations, SLOTS_PER_BUCKET};
 
+use super::layouts::{Laid, confidence};
+use crate::machine::pinning::Cores;
 use crate::results::rows::{Record, bounded, columns};
-use crate::results::statistics::distinct;
+use crate::results::statistics::{Results, distinct};
 use crate::results::summary::Summary;
-use crate::show::chart::{Axis, Line, Panel, Scale};
+use crate::results::verdict::INTERVAL;
+use crate::run::order;
+use crate::show::chart::{Axis, Line, Look, Panel, Scale};
 use crate::show::sidecar::Run;
 use crate::show::units::rounded;
 use crate::studies::shown::{At, Quantity, Shown, Unit, joined};
 use crate::studies::study::{Progress, Study, within};
 use crate::studies::subprocess::measure;
 use crate::subjects::registry::Registry;
-use crate::wording::{counted, grouped};
+use crate::wording::{counted, grouped, large, unnumbered};
+use crate::workload::keys::Keys;
+use crate::workload::phase::{Cycle, Lookups, Measured, Phase, Present, Watch};
+
+/// How long lookups are timed.
+const TIMED: Duration = Duration::from_millis(300);
+/// Keys that are looked up, in a cycle: two for each in the table, but enough that the processor
+/// cannot learn them, and no more than this.
+const FEWEST_LOOKUPS: usize = 100_000;
+const MOST_LOOKUPS: usize = 1 << 24;
 
 columns! {
     /// One measurement: one subject at one load factor.
@@ -54,43 +72,66 @@ columns! {
     /// keys as slots, and in older files.
     #[serde(default)]
     first_refusal: Option<f64>,
+    /// Round, from 1, each with other keys; the subjects of one round ran one after another.
+    #[serde(default)]
+    round: usize,
+    /// Million lookups per second of one thread, half of them of keys that are in, in random order.
+    /// Empty if a key was refused, and in older files.
+    #[serde(default)]
+    lookup_mops: Option<f64>,
+    /// Whether that thread was pinned to a core.
+    #[serde(default)]
+    pinned: bool,
 }
 
-/// Measure the memory that a key costs, how often absent keys are found, and when keys are refused.
+/// Measure what a reader weighs who chooses a filter: bits a key, error rate and speed of lookups.
 ///
-/// Measures every subject at several load factors, each in a process of its own: the memory it
-/// declares, the memory the process took, the false positive rate, and the load factor at which it
-/// first refuses a key. Prints one table, and writes memory.csv, memory.machine.toml and
-/// memory.svg. Takes about 2 minutes on two cores.
+/// Measures every subject with several numbers of keys, at the highest of some load factors at which
+/// it refuses no key, each time in a process of its own: the memory it declares, the memory the
+/// process took, the false positive rate, lookups a second, and the load factor at which it first
+/// refuses a key. Prints one table, and writes memory.csv, memory.machine.toml and memory.svg. Takes
+/// about 6 minutes on two cores, and needs them to itself.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Memory {
-    /// Subjects to measure, by the names that `harness list` shows; each must support inserts and
-    /// lookups.
+    /// Subjects to measure, by the names that `harness list` shows, or lock-free-SLOTSxBITS for our
+    /// filter in another layout; each must support inserts and lookups.
     #[arg(
         long,
         value_name = "NAME,NAME,…",
         value_delimiter = ',',
-        default_value = "lock-free,segment-lock,global-lock,optimistic,vector-quotient,blocked-bloom,fastbloom,\
+        default_value = "lock-free,lock-free-8x7,lock-free-6x9,lock-free-5x11,lock-free-4x14,lock-free-3x16,\
+                         lock-free-2x24,growing,vector-quotient,blocked-bloom,fastbloom,\
                          atomic-cuckoo-filter,cuckoofilter-mutex,exact-set"
     )]
     pub subjects: Vec<String>,
-    /// Load factors, above 0 and at most 1.
+    /// Load factors, above 0 and at most 1: the highest is tried first, and each of the others if
+    /// one before it was too high.
     #[arg(
         long,
         value_name = "F,F,…",
         value_delimiter = ',',
-        default_value = "0.3,0.5,0.7,0.9,0.95"
+        default_value = "0.95,0.92,0.83,0.5"
     )]
     pub loads: Vec<f64>,
-    /// Number of keys to insert. With few keys, threads and allocator weigh more.
-    #[arg(long, value_name = "N", default_value_t = 4_000_000, value_parser = value_parser!(u64).range(1_000..1 << 32))]
-    pub keys: u64,
+    /// Numbers of keys to insert. By default, tables of a power of two of buckets get nearly full; with
+    /// few keys, threads and allocator weigh more.
+    #[arg(
+        long,
+        value_name = "N,N,…",
+        value_delimiter = ',',
+        default_value = "60000,7680000",
+        value_parser = value_parser!(u64).range(1_000..1 << 32)
+    )]
+    pub keys: Vec<u64>,
     /// Threads that insert them.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = within(1..=1_024))]
     pub threads: usize,
-    /// Number of absent keys to look up.
-    #[arg(long, value_name = "N", default_value_t = 4_000_000, value_parser = value_parser!(u64).range(1..1 << 40))]
+    /// Number of absent keys to look up in each round.
+    #[arg(long, value_name = "N", default_value_t = 2_000_000, value_parser = value_parser!(u64).range(1..1 << 40))]
     pub absent: u64,
+    /// Number of rounds; with fewer than 6, no interval can be given.
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = within(1..1 << 32))]
+    pub rounds: usize,
     /// Seed of the keys.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -108,10 +149,24 @@ impl Row {
     }
 }
 
+/// Adds other layouts of our filter to those that are measured.
+fn with_layouts(registry: &Registry) -> Registry {
+    let mut registry = registry.clone();
+    registry.add::<Laid<8, 7>>();
+    registry.add::<Laid<6, 9>>();
+    registry.add::<Laid<5, 11>>();
+    registry.add::<Laid<4, 14>>();
+    registry.add::<Laid<3, 16>>();
+    registry.add::<Laid<2, 24>>();
+    registry
+}
+
 impl Memory {
-    /// Measures the first subject at the first load in this process, which should do nothing else.
+    /// Measures the first subject with the first number of keys at the first load in this process,
+    /// which should do nothing else.
     pub(crate) fn measure_here(&self, registry: &Registry) -> Result<Row> {
-        let (keys, absent, load) = (self.keys, self.absent, self.loads[0]);
+        let registry = &with_layouts(registry);
+        let (keys, absent, load) = (self.keys[0], self.absent, self.loads[0]);
         // The system keeps stacks for later threads, which are not part of the structure: start
         // threads once before measuring.
         self.count(keys, |_| false);
@@ -136,9 +191,15 @@ impl Memory {
         };
         let refused = self.count(keys, is_refused);
         let resident_bytes = resident()?.saturating_sub(before);
+        let (mut lookup_mops, mut pinned) = (None, true);
         if refused == 0 {
             let lost = self.count(keys, |index| !found(index));
             ensure!(lost == 0, "{lost} of {keys} keys are missing");
+            let timed = || self.look_up(&*subject, trial);
+            let timed = thread::scope(|scope| scope.spawn(timed).join());
+            let mops;
+            (mops, pinned) = timed.ok().context("the thread that looks up panicked")?;
+            lookup_mops = Some(mops);
         }
         let wrong = self.count(absent, |index| found(keys + index));
         let declared_bytes = subject.memory_bytes() as u64;
@@ -158,7 +219,37 @@ impl Memory {
             absent,
             wrong,
             first_refusal: has_refused().then(|| full.load(Relaxed) as f64 / slots as f64),
+            round: 1,
+            lookup_mops,
+            pinned,
         })
+    }
+
+    /// Times lookups on this thread. Returns million lookups a second, and whether it could be pinned.
+    fn look_up(&self, subject: &dyn Measured, trial: Trial) -> (f64, bool) {
+        let (pinned, keys) = (Cores::detect().pin(0), self.keys[0] as usize);
+        let count = (2 * keys).clamp(FEWEST_LOOKUPS, MOST_LOOKUPS);
+        let mut random = SmallRng::seed_from_u64(self.seed);
+        let drawn: Vec<_> = (0..count)
+            .map(|_| random.random_range(0..2 * keys))
+            .collect();
+        let list = drawn.iter().map(|&index| trial.key(index as u64));
+        let (list, stop) = (Keys::Numbers(list.collect()), AtomicBool::new(false));
+        let mut lookups = Phase::Lookup(Lookups {
+            cycle: Cycle::new(0..count, 0),
+            present: Present::Drawn(drawn.into(), keys),
+        });
+        let mut timed = |length| {
+            let start = Instant::now();
+            let watch = Watch {
+                deadline: Some(start + length),
+                ..Watch::new(&stop)
+            };
+            let done = subject.perform(&list, &mut lookups, &watch, None);
+            done.operations as f64 / start.elapsed().as_secs_f64() / 1e6
+        };
+        timed(TIMED / 10);
+        (timed(TIMED), pinned)
     }
 
     /// Counts the numbers below `end` for which `counted` is true, on all threads.
@@ -189,20 +280,29 @@ impl Study for Memory {
     const NAME: &'static str = "memory";
 
     fn about(&self, registry: &Registry) -> Result<(Run, Vec<(String, String)>)> {
-        let described =
-            |name: &String| Ok((name.clone(), registry.get(name)?.description.to_owned()));
+        let registry = &with_layouts(registry);
+        // Layouts of a filter are described once.
+        let described = |name: &String| {
+            let family = unnumbered(name, |_| false).to_owned();
+            Ok((family, registry.get(name)?.description.to_owned()))
+        };
         let run = Run::begin(
-            "Memory of a key, and how often absent keys are found for it".into(),
-            "What does a key cost in memory, and how wrong is a structure for that?".into(),
+            "Filters to choose from: bits a key, error rate and speed of lookups".into(),
+            "Which filter takes how much memory, how often is it wrong, and how fast does it answer?"
+                .into(),
             self.seed,
             format!("generated from seed {}", self.seed),
-            "not pinned: nothing is timed".into(),
+            format!(
+                "the one thread whose lookups are timed; {}",
+                Cores::detect().describe()
+            ),
         );
         let subjects = self.subjects.iter().map(described);
         Ok((run, subjects.collect::<Result<_>>()?))
     }
 
     fn check(&self, registry: &Registry) -> Result<bool> {
+        let registry = &with_layouts(registry);
         for subject in &self.subjects {
             let entry = registry.get(subject).context("--subjects")?;
             ensure!(entry.holds_keys, "--subjects: {subject} holds no keys");
@@ -220,25 +320,46 @@ impl Study for Memory {
     }
 
     fn steps(&self) -> u64 {
-        (self.subjects.len() * self.loads.len()) as u64
+        (self.rounds * self.keys.len() * self.subjects.len()) as u64
     }
 
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
-        for subject in &self.subjects {
-            for load in &self.loads {
-                if progress(subject).is_break() {
-                    return Ok(());
+        let mut loads = self.loads.clone();
+        loads.sort_unstable_by(|a, b| b.total_cmp(a));
+        let rounds = (self.seed, self.rounds);
+        order::in_rounds(
+            rounds,
+            &self.keys,
+            &self.subjects,
+            |round, &keys, subject| {
+                if progress(&format!("round {round}, {keys} keys, {subject}")).is_break() {
+                    return Ok(ControlFlow::Break(()));
                 }
-                let one = Self {
-                    subjects: vec![subject.clone()],
-                    loads: vec![*load],
-                    ..self.clone()
-                };
-                let row = measure(Memory::NAME, &one);
-                rows.push(row.with_context(|| format!("{subject} at load factor {load}"))?);
-            }
-        }
-        Ok(())
+                for &load in &loads {
+                    let refuses = |row: &Row| {
+                        row.refused > 0
+                            && (&row.subject, row.keys, row.load_factor) == (subject, keys, load)
+                    };
+                    if rows.iter().any(refuses) {
+                        continue;
+                    }
+                    let one = Self {
+                        subjects: vec![subject.clone()],
+                        loads: vec![load],
+                        keys: vec![keys],
+                        seed: self.seed ^ (round as u64) << 32,
+                        ..self.clone()
+                    };
+                    let row: Result<Row> = measure(Memory::NAME, &one);
+                    let row = row.with_context(|| format!("{subject} at load factor {load}"))?;
+                    rows.push(Row { round, ..row });
+                    if !rows.last().is_some_and(refuses) {
+                        break;
+                    }
+                }
+                Ok(ControlFlow::Continue(()))
+            },
+        )
     }
 }
 
@@ -266,9 +387,9 @@ impl Shown for Row {
         }),
         Of::new("bits a key, resident", Unit::BitsAKey, |row| {
             Some(row.bits_a_key()[1])
-        })
-        .drawn(),
+        }),
         Of::new("false positive rate", Unit::Rate, |row| Some(row.rate())),
+        Of::new("lookups", Unit::Throughput, |row| row.lookup_mops),
         Of::new("refused", Unit::Number, |row| Some(row.refused as f64)),
         Of::new("first refusal", Unit::Number, |row| row.first_refusal),
     ];
@@ -276,10 +397,10 @@ impl Shown for Row {
     fn at(&self) -> At<'_> {
         At {
             subject: &self.subject,
-            round: 1,
-            case: "".into(),
+            round: self.round,
+            case: large(self.keys, "key").into(),
             place: self.load_factor,
-            pinned: true,
+            pinned: self.pinned,
         }
     }
 
@@ -288,56 +409,159 @@ impl Shown for Row {
     }
 
     fn placed(_: &str, places: &[f64]) -> String {
-        joined(places, |load| load.to_string())
+        joined(places, |load| format!("load factor {load}"))
     }
 
     fn how(rows: &[Self]) -> String {
         let first = &rows[0];
+        let rounds = distinct(rows.iter().map(|row| row.round)).len();
         format!(
-            "{} keys, inserted by {}. Declared: what a structure says it takes; resident: what the process took in addition, of a table made for keys / load factor \
-             slots; a structure that grows by itself (exact-set) takes what it takes. Rates: of {} absent keys each; in the figure, where all keys \
-             are in; a point is a load factor, the leftmost one the highest. A structure that is never wrong has no point there. Dashed: bits a key that are \
-             needed for a rate of ε. First refusal: load factor at which a key was first refused, as keys came on; a dash where none was up \
-             to load factor 1.",
-            grouped(first.keys),
+            "Keys were inserted by {}, into a table made for keys / load factor slots: of the load factors that were tried, the highest \
+             at which a subject refused none is in the figure. Bits a key: declared is what a subject says it takes, and in the figure; resident what the \
+             process took in addition, of which stacks and whole pages are much where keys are few. Where buckets are a power of two, other numbers of keys may take up to twice as much. False positives: of {} absent \
+             keys in each of {}, and in the figure of all rounds together, with 95 % confidence; what is never wrong is not there. Lookups: of one \
+             pinned thread, half of them of keys that are in, in random order; median over the rounds [{INTERVAL}]. lock-free stands there in its default layout of 4x12, \
+             and beside its other layouts, slots x bits of a fingerprint. First refusal: load factor at which a key was \
+             first refused, as keys came on; a dash where none was up to load factor 1.",
             counted(first.threads, "thread"),
             grouped(first.absent),
+            counted(rounds, "round"),
         )
     }
 
+    /// Draws error rates and speed against bits a key, of each number of keys.
     fn complete(rows: &[Self], panels: &mut Vec<Panel>) {
-        let line = |subject: &str| {
-            let of = |row: &&Row| row.subject == subject && row.wrong > 0 && row.refused == 0;
-            let points = rows.iter().filter(of);
-            let points = points
-                .filter_map(|row| Some((row.bits_a_key()[1], Summary::of(vec![row.rate()])?)));
-            Line::new(subject, points.collect())
+        let results = Results::along((), rows);
+        let is_exact = |of: &Choice| {
+            let mut all = rows.iter().filter(|row| row.subject == of.subject);
+            all.all(|row| row.wrong == 0)
         };
-        let subjects = distinct(rows.iter().map(|row| &*row.subject));
-        let lines = subjects.into_iter().map(line).collect();
-        panels.push(super::rates("false-positives", "False positives", lines));
+        let lines = |case: &String, of: fn(&Choice) -> Option<Summary>| -> Vec<Line> {
+            let mut choices = choices(results, case);
+            choices.retain(|choice| !is_exact(choice) && of(choice).is_some());
+            let families = distinct(choices.iter().map(|choice| choice.family().0));
+            let line = |family| {
+                let alike = choices.iter().filter(|choice| choice.family().0 == family);
+                let points = alike
+                    .clone()
+                    .filter_map(|of_| Some((of_.bits_a_key()[0], of(of_)?)));
+                Line {
+                    look: Look::Named(alike.map(|of| of.family().1.to_owned()).collect()),
+                    ..Line::new(family, points.collect())
+                }
+            };
+            families.into_iter().map(line).collect()
+        };
+        let cases = results.cases();
+        let rates = cases.iter().map(|case| {
+            let rates = lines(case, |of| (of.wrong() > 0).then(|| of.rate()));
+            super::rates(case, case, rates)
+        });
+        let speeds = cases.iter().map(|case| {
+            let speed = Axis::new("million lookups/s", Scale::FromZero, rounded);
+            let lines = lines(case, |of| of.speed());
+            Panel::new(case, case, [super::bits(), speed], lines)
+        });
+        panels.extend(rates.chain(speeds).filter(|panel| !panel.lines.is_empty()));
+        // Panels below one another have the same axis.
+        let lines = panels.iter().flat_map(|panel| &panel.lines);
+        let bits: Vec<_> = lines
+            .flat_map(|line| line.points.iter().map(|of| of.0))
+            .collect();
+        for panel in panels {
+            panel.x.includes.clone_from(&bits);
+        }
     }
 
-    /// Says what each structure takes, and how wrong it is, at the highest load that it holds.
+    /// Says of each subject, at the highest load that it takes, what a reader weighs.
     fn sentences(rows: &[Self]) -> Vec<String> {
-        let of_subjects = rows.chunk_by(|a, b| a.subject == b.subject);
-        let fullest = of_subjects.filter_map(|rows| {
-            let whole = rows.iter().filter(|row| row.refused == 0);
-            whole.max_by(|a, b| a.load_factor.total_cmp(&b.load_factor))
-        });
-        let sentence = |row: &Row| {
-            let [declared, resident] = row.bits_a_key();
+        let results = Results::along((), rows);
+        let sentence = |case: &String, of: &Choice| {
+            let [declared, resident] = of.bits_a_key();
+            let speed = of
+                .speed()
+                .map(|of| format!("; {:.1} million lookups a second", of.median));
             format!(
-                "{}: {resident:.1} bits a key at load factor {} ({declared:.1} by its own account), and {:.2e} of absent keys found{}.",
-                row.subject,
-                row.load_factor,
-                row.rate(),
-                row.first_refusal.map_or_else(String::new, |load| format!(
-                    "; it first refused a key at load factor {load:.3}"
-                )),
+                "{case}, {}: {declared:.1} bits a key at load factor {} ({resident:.1} resident); {:.2e} of absent keys found{}.",
+                of.subject,
+                of.rows[0].load_factor,
+                of.rate().median,
+                speed.unwrap_or_default(),
             )
         };
-        fullest.map(sentence).collect()
+        let of_case = |case: &String| -> Vec<String> {
+            let all = choices(results, case);
+            let beaten = all.iter().filter_map(|of| {
+                let by = all.iter().find(|other| of.is_beaten_by(other))?;
+                Some(format!("{} (by {})", of.subject, by.subject))
+            });
+            let beaten = beaten.collect::<Vec<_>>().join(", ");
+            let beaten = format!(
+                "{case}: another takes no more bits, is wrong less often and answers faster, beyond all intervals, than {}.",
+                if beaten.is_empty() { "none" } else { &beaten }
+            );
+            let sentences = all.iter().map(|of| sentence(case, of));
+            sentences.chain([beaten]).collect()
+        };
+        results.cases().iter().flat_map(of_case).collect()
+    }
+}
+
+/// A subject at the last load, which is the highest at which it refused no key, with its rows.
+struct Choice<'a> {
+    subject: &'a str,
+    rows: Vec<&'a Row>,
+}
+
+fn choices<'a>(results: Results<'a, Row>, case: &String) -> Vec<Choice<'a>> {
+    let choice = |subject| {
+        let mut rows: Vec<_> = results.rows(case, subject).collect();
+        rows.retain(|row| row.refused == 0);
+        let load = rows.last()?.load_factor;
+        rows.retain(|row| row.load_factor == load);
+        Some(Choice { subject, rows })
+    };
+    results.subjects().into_iter().filter_map(choice).collect()
+}
+
+impl Choice<'_> {
+    /// Returns the filter of which the subject is a layout, and the name of that layout; of others
+    /// their name, twice.
+    fn family(&self) -> (&str, &str) {
+        let family = unnumbered(self.subject, |_| false);
+        let layout = self.subject[family.len()..].strip_prefix('-');
+        (family, layout.unwrap_or(family))
+    }
+
+    fn bits_a_key(&self) -> [f64; 2] {
+        self.rows[0].bits_a_key()
+    }
+
+    fn is_beaten_by(&self, other: &Self) -> bool {
+        let is_faster = || Some(other.speed()?.low > self.speed()?.high);
+        other.bits_a_key()[0] <= self.bits_a_key()[0]
+            && other.rate().high < self.rate().low
+            && is_faster().unwrap_or_default()
+    }
+
+    fn wrong(&self) -> u64 {
+        self.rows.iter().map(|row| row.wrong).sum()
+    }
+
+    /// Returns the error rate of all rounds together, with its confidence.
+    fn rate(&self) -> Summary {
+        let absent = self.rows.iter().map(|row| row.absent).sum();
+        let (low, high) = confidence(self.wrong(), absent);
+        let rate = self.wrong() as f64 / absent as f64;
+        Summary {
+            low,
+            high,
+            ..Summary::of(vec![rate]).expect("there is one")
+        }
+    }
+
+    fn speed(&self) -> Option<Summary> {
+        Summary::of(self.rows.iter().filter_map(|row| row.lookup_mops).collect())
     }
 }
 
@@ -349,9 +573,10 @@ mod tests {
         let memory = Memory {
             subjects: vec![subject.into()],
             loads: vec![load],
-            keys: 100_000,
+            keys: vec![100_000],
             threads: 3,
             absent: 100_000,
+            rounds: 1,
             seed: 1,
         };
         memory.measure_here(&Registry::standard()).unwrap()
@@ -387,5 +612,52 @@ mod tests {
                 "{row:?}"
             );
         }
+    }
+
+    /// In its second round, the first filter refuses a key at the load that it took in the first; the
+    /// last one refuses a key at every load.
+    #[test]
+    fn a_filter_is_shown_at_the_highest_load_that_it_takes_and_beaten_where_it_is_worse_in_all() {
+        let row = |subject: &str, (round, load_factor, refused), wrong, mops| Row {
+            subject: subject.into(),
+            load_factor,
+            keys: 1_000,
+            refused,
+            declared_bytes: (2_000.0 / load_factor) as u64,
+            absent: 1_000_000,
+            wrong,
+            round,
+            lookup_mops: (refused == 0).then_some(mops),
+            ..Row::default()
+        };
+        let rows = [
+            row("lock-free", (1, 0.95, 0), 2_000, 10.0),
+            row("lock-free-4x14", (1, 0.95, 0), 500, 12.0),
+            row("exact-set", (1, 0.5, 0), 0, 5.0),
+            row("lock-free", (2, 0.95, 1), 2_000, 10.0),
+            row("lock-free", (2, 0.9, 0), 1_800, 11.0),
+            row("lock-free-4x14", (2, 0.95, 0), 600, 13.0),
+            row("cuckoofilter-mutex", (1, 0.95, 1), 9_000, 9.0),
+        ];
+        let mut panels = Vec::new();
+        Row::complete(&rows, &mut panels);
+        let shown = panels.iter().flat_map(|panel| &panel.lines).map(|line| {
+            let points = line.points.iter();
+            let points: Vec<_> = points.map(|(bits, of)| (*bits, of.median)).collect();
+            (line.look.clone(), points)
+        });
+        let named = || Look::Named(vec!["lock-free".into(), "4x14".into()]);
+        let expected = [
+            (named(), vec![(17.776, 1.8e-3), (16.84, 5.5e-4)]),
+            (named(), vec![(17.776, 11.0), (16.84, 12.5)]),
+        ];
+        assert_eq!(shown.collect::<Vec<_>>(), expected);
+        let said = |rows: &[Row]| Row::sentences(rows).pop().unwrap();
+        assert!(said(&rows).ends_with("than lock-free (by lock-free-4x14)."));
+        let alike = rows.map(|row| Row {
+            lookup_mops: row.lookup_mops.map(|_| 11.0),
+            ..row
+        });
+        assert!(said(&alike).ends_with("than none."));
     }
 }

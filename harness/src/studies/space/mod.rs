@@ -1,5 +1,5 @@
-//! The study of space: what a key takes in memory, how often a structure is wrong for that, and how
-//! full it gets. Nothing is timed.
+//! The study of space: what a key takes in memory, how often a structure is wrong for that, how
+//! fast it answers, and how full it gets.
 
 pub mod layouts;
 pub mod memory;
@@ -21,10 +21,13 @@ studies! {
     Theory(Options<theory::Theory>),
 }
 
+fn bits() -> Axis {
+    Axis::new("bits a key", Scale::FromZero, |bits| format!("{bits:.0}"))
+}
+
 /// Draws false positive rates against bits per key, with the least memory possible for a rate, and
 /// that of a Bloom filter.
-fn rates(id: &'static str, title: &str, lines: Vec<Line>) -> Panel {
-    let bits = Axis::new("bits a key", Scale::FromZero, |bits| format!("{bits:.0}"));
+fn rates(id: &str, title: &str, lines: Vec<Line>) -> Panel {
     let rate = Axis::new("false positive rate ε", Scale::Logarithmic, |rate| {
         format!("{rate:.0e}")
     });
@@ -37,6 +40,6 @@ fn rates(id: &'static str, title: &str, lines: Vec<Line>) -> Panel {
             bound("least possible for any filter: log₂(1/ε)", 1.0),
             bound("Bloom filter: 1.44 log₂(1/ε)", std::f64::consts::LOG2_E),
         ],
-        ..Panel::new(id, title, [bits, rate], lines)
+        ..Panel::new(id, title, [bits(), rate], lines)
     }
 }
