@@ -72,18 +72,16 @@ fn count_while_a_bucket_is_split() {
     });
 }
 
-/// A remove while the bucket is split.
+/// A remove while the bucket is split, which must be split to make room for the second insert at the latest.
 #[test]
 fn remove_while_a_bucket_is_split() {
     for removed in [residents()[0], residents()[1]] {
-        explore_test(4, 36_000, move || {
+        explore_test(3, 36_000, move || {
             let filter = holding(1, &residents());
-            race(
-                &filter,
-                &residents(),
-                remove(removed),
-                insert(staying(0, 3)),
-            );
+            race(&filter, &residents(), remove(removed), |other| {
+                insert(staying(0, 3))(other);
+                insert(staying(1, 4))(other);
+            });
         });
     }
 }

@@ -101,19 +101,19 @@ fn a_filter_that_is_saved_while_a_slot_is_doubled_counts_its_keys() {
 fn a_copy_is_complete_although_the_table_outgrows_it() {
     let here = key(apart(11 ^ 15, 4, 0), 11);
     let there = from_the_other_bucket(here);
-    // Nor what comes from bucket 6: it would be kept before bucket 22, the first without a place, is made.
-    let filling = || (0..).filter(|address| !matches!(address & 15, 6 | 11 | 15));
+    // Nor what comes from bucket 14: it would be kept before bucket 30, the first without a place, is made.
+    let filling = || (0..).filter(|address| !matches!(address & 15, 11 | 14 | 15));
     for at in 0..160 {
         let filter = holding(16, &[there]);
         let others = Arc::clone(&filter);
         let hook = move |step| {
             if step == at {
                 let mut filling = filling();
-                while others.capacity() < 3 * 26 {
+                while others.capacity() < 3 * 34 {
                     let next = filling.next().expect("there is no end");
                     others.insert(&staying(next)).unwrap();
                 }
-                others.insert(&staying(22)).unwrap();
+                others.insert(&staying(30)).unwrap();
                 others.insert(&here).unwrap();
                 assert!(others.remove(&there));
             }
