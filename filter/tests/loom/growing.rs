@@ -76,7 +76,7 @@ fn count_while_a_bucket_is_split() {
 #[test]
 fn remove_while_a_bucket_is_split() {
     for removed in [residents()[0], residents()[1]] {
-        explore_test(3, 36_000, move || {
+        explore_test(4, 50_000, move || {
             let filter = holding(1, &residents());
             race(&filter, &residents(), remove(removed), |other| {
                 insert(staying(0, 3))(other);
