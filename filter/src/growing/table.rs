@@ -744,9 +744,26 @@ impl Table {
         }
     }
 
+    /// Makes all buckets up to the last that threads have begun to make, and counts them.
+    fn count_all(&mut self) {
+        let size = self.size();
+        let has_begun = |&upper: &usize| {
+            let lower = parent(upper);
+            let word = self.words.load(lower.bucket);
+            word::level(word) != lower.level - self.base || word::is_splitting(word)
+        };
+        let mut uppers = (size.buckets()..self.most_begun(size)).rev();
+        if let Some(last) = uppers.find(has_begun) {
+            // There is memory for the last, and so for all.
+            (size.buckets()..=last).for_each(|upper| self.split(upper));
+            self.size = AtomicU64::new(Size::of(last + 1).bits());
+        }
+    }
+
     /// Joins buckets again as long as there is room for what they hold; returns the words left, if any
     /// were joined.
     pub(super) fn joined(&mut self) -> Option<Vec<u64>> {
+        self.count_all();
         let mut words: Vec<u64> = (0..self.buckets())
             .map(|bucket| self.words.load(bucket))
             .collect();

@@ -339,3 +339,43 @@ fn what_is_read_in_place_after_a_thread_has_gone_has_all_keys() {
     }
     panic!("it does not end");
 }
+
+/// Two threads have gone, each while it split a run; the second run may have been made and not the first. No key is
+/// lost when the filter shrinks.
+#[test]
+fn shrinking_keeps_keys_in_buckets_that_are_not_counted() {
+    let [first, second] = [2, 4].map(|bucket| FILLING.map(|at| staying(at + bucket)));
+    let held = [&first[..3], &second[..3]].concat();
+    let (mut both, mut shrunk) = (0, 0);
+    for (at, then) in (60..120)
+        .step_by(7)
+        .flat_map(|at| (0..200).map(move |then| (at, then)))
+    {
+        let filter = holding(16, &FILLING.map(staying));
+        assert!(FILLING.iter().all(|&at| filter.remove(&staying(at))));
+        held.iter().for_each(|key| filter.insert(key).unwrap());
+        assert_eq!(filter.capacity(), 3 * 18);
+        let [one, other] = [(at, first[3]), (then, second[3])].map(|(at, key)| {
+            let filter = Arc::clone(&filter);
+            let insert = move || with_hook(move |step| assert!(step != at), || filter.insert(&key));
+            std::thread::spawn(insert).join().is_err()
+        });
+        both += usize::from(one && other);
+        let mut filter = Arc::into_inner(filter).expect("the threads have gone");
+        filter.shrink_to_fit();
+        let lost = held.iter().find(|key| !filter.contains(key));
+        assert_eq!(lost, None, "gone at {at} and {then}");
+        // Otherwise a thread may have gone before it counted its key.
+        if filter.capacity() < 3 * 18 {
+            let is_there = |key: &&u64| filter.contains(*key);
+            let inserted = [first[3], second[3]].iter().filter(is_there).count();
+            assert_eq!(
+                filter.len(),
+                held.len() + inserted,
+                "gone at {at} and {then}"
+            );
+            shrunk += 1;
+        }
+    }
+    assert!(both > 100 && shrunk > 50, "{both}, {shrunk}");
+}
