@@ -248,7 +248,7 @@ mod simulating {
             let assumed = match &model.assumed[..] {
                 [] => String::new(),
                 assumed => format!(
-                    " (assumed, and from the second round on drawn anew: {})",
+                    " (assumed, and from the second round on drawn anew but for what counts things: {})",
                     assumed.join(", ")
                 ),
             };
