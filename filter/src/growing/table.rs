@@ -209,11 +209,8 @@ impl Table {
     /// Returns the contents of a bucket while nobody changes any; 0 if it is not made, since another one holds
     /// what will move here, even if a thread has stopped within that split.
     pub(super) fn contents(&self, bucket: usize) -> u64 {
-        if bucket >= self.buckets() {
-            let lower = parent(bucket);
-            if word::level(self.words.load(lower.bucket)) == lower.level - self.base {
-                return 0;
-            }
+        if bucket >= self.buckets() && !self.is_made(bucket) {
+            return 0;
         }
         word::contents(self.words.load(bucket))
     }
@@ -635,11 +632,13 @@ impl Table {
         let end_of = |first: usize| (first + self.run()).min(most);
         let is_next = may_be_made.contains(&next) && self.may_make(end_of(next as usize)).is_ok();
         let first = if is_next { next as usize } else { buckets };
+        if !is_next {
+            self.may_make(end_of(buckets))?;
+        }
         let (end, run) = (end_of(first), end_of(first) - first);
         if next < buckets as u64 {
             self.next.store(end as u64, Ordering::Relaxed);
         }
-        self.may_make(end)?;
         (0..run).for_each(|nth| self.split(first + (from + nth) % run));
         let is_alone = self.next.load(Ordering::Relaxed) == end as u64;
         let step = (buckets / UNCOUNTED_OF).clamp(self.run(), MOST_UNCOUNTED);
@@ -663,17 +662,20 @@ impl Table {
         made.map_err(|_| InsertError::OutOfMemory { buckets })
     }
 
+    /// True if a bucket that may not be counted yet has been made.
+    fn is_made(&self, upper: usize) -> bool {
+        let lower = parent(upper);
+        word::level(self.words.load(lower.bucket)) != lower.level - self.base
+    }
+
     /// Counts the buckets that were made since the last time, up to the first that was not, if these are
     /// as many as this. (Every lookup reads the count, so while many threads make buckets, it should not change
     /// often. Keys in buckets that are not counted yet are found more slowly.)
     fn count_made(&self, least: usize) {
         let size = self.size();
-        let is_made = |&bucket: &usize| {
-            let lower = parent(bucket);
-            word::level(self.words.load(lower.bucket)) != lower.level - self.base
-        };
         let buckets = size.buckets();
-        let made = (buckets..self.most_begun(size)).take_while(is_made).count();
+        let uppers = buckets..self.most_begun(size);
+        let made = uppers.take_while(|&upper| self.is_made(upper)).count();
         // Those who come later write nothing.
         if made >= least && self.size() == size {
             // Release: with the Acquire in `size`. If this fails, another thread has counted some.
@@ -748,9 +750,7 @@ impl Table {
     fn count_all(&mut self) {
         let size = self.size();
         let has_begun = |&upper: &usize| {
-            let lower = parent(upper);
-            let word = self.words.load(lower.bucket);
-            word::level(word) != lower.level - self.base || word::is_splitting(word)
+            self.is_made(upper) || word::is_splitting(self.words.load(parent(upper).bucket))
         };
         let mut uppers = (size.buckets()..self.most_begun(size)).rev();
         if let Some(last) = uppers.find(has_begun) {
