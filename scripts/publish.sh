@@ -1,14 +1,21 @@
 #!/usr/bin/env bash
-# Measures and publishes what the README shows: `scripts/publish.sh`, in some 20 minutes, the builds
-# included. Or what another command of the harness measures: `scripts/publish.sh sweep
-# experiments/load-factor.toml`.
+# Measures and publishes results, each argument a command of the harness:
+#
+#   scripts/publish.sh                          what the README shows, in some 20 minutes with the builds
+#   scripts/publish.sh 'sweep load-factor' kcas
+#   scripts/publish.sh all                      all that is measured natively, in two hours and a half
 #
 # Measures the last commit, which must be on main, in a clone: changes that are not committed are not in it.
-# Puts rows, figure and description into paper-figures, and renews all that is made of them: the page, the
-# numbers of Markdown pages, their commits, and measured.hash. Look at the figures, then commit.
+# Puts rows, figures and descriptions into paper-figures, and renews all that is made of them: the page, the
+# numbers of Markdown pages, their commits, and measured.hash. If interrupted, it publishes what is complete.
+# Look at the figures, then commit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- pair
+[ "$*" != all ] || set -- pair 'sweep full' 'sweep load-factor' 'sweep hits' 'sweep skew' 'sweep rivals' \
+    'sweep speed' growth window 'space memory' 'space layouts' 'space theory' 'sweep relatives' cuckoo-hashing \
+    'sweep full-large' 'sweep mixes' 'sweep ablations' kcas 'sweep latency' 'sweep oversubscribed' \
+    'sweep rivals-large' 'sweep stalls' 'sweep quick' 'sweep same' 'sweep sizes'
 
 commit=$(git rev-parse HEAD)
 git merge-base --is-ancestor "$commit" main || {
@@ -16,30 +23,54 @@ git merge-base --is-ancestor "$commit" main || {
     exit 1
 }
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 git clone -q . "$work"
-harness=$PWD/target/publish/figures/harness
-features=()
-[ "$1" != simulate ] || features=(--features simulation)
-(
-    cd "$work"
-    export CARGO_TARGET_DIR=${harness%/figures/*}
-    cargo build --locked --profile figures -p harness "${features[@]}"
-    if [ "$1" = pair ]; then
-        # What is said of pairs must not depend on where the code lies.
-        scripts/placements.sh 3
-        ln -s "$CARGO_TARGET_DIR/placements" placements
-        set -- "$@" --builds placements/1,placements/2,placements/3
-    fi
-    "$harness" "$@" --out results
-)
+top=$PWD
+export CARGO_TARGET_DIR=$top/target/publish
 
-for sidecar in "$work"/results/*.machine.toml; do
-    name=$(basename "$sidecar" .machine.toml)
-    cp "${sidecar%.machine.toml}".* paper-figures/
-    sed -i -E "s/^(\| \[$name\]\(.*\| )\`[0-9a-f]*\` \|$/\1\`${commit:0:10}\` |/" paper-figures/README.md
+# Builds the harness with the given features, and prints where it lies.
+build() {
+    (cd "$work" && cargo build --locked --profile figures -p harness --features "$1" >&2)
+    cp "$CARGO_TARGET_DIR/figures/harness" "$CARGO_TARGET_DIR/harness-$1"
+    echo "$CARGO_TARGET_DIR/harness-$1"
+}
+
+# Runs one command in the clone, and takes over those of its results that are published.
+measure() {
+    local features='' harness=$plain
+    case $1 in
+    'sweep stalls'*) features=steps ;;
+    simulate*) features=simulation ;;
+    pair)
+        # What is said of pairs must not depend on where the code lies.
+        (cd "$work" && scripts/placements.sh 3)
+        ln -sfn "$CARGO_TARGET_DIR/placements" "$work/placements"
+        set -- "$1 --builds placements/1,placements/2,placements/3"
+        ;;
+    esac
+    [ -z "$features" ] || harness=$(build "$features")
+    rm -rf "$work/results"
+    # shellcheck disable=SC2086 # a command is several words
+    (cd "$work" && "$harness" $1 --out results)
+    local sidecar name
+    for sidecar in "$work"/results/*.machine.toml; do
+        name=$(basename "$sidecar" .machine.toml)
+        grep -q "^| \[$name\](" paper-figures/README.md || continue
+        cp "${sidecar%.machine.toml}".* paper-figures/
+        sed -i -E "s/^(\| \[$name\]\(.*\| )\`[0-9a-f]*\` \|$/\1\`${commit:0:10}\` |/" paper-figures/README.md
+    done
+}
+
+renew() {
+    rm -rf "$work"
+    "$plain" report paper-figures
+    git grep -lz '^<!-- numbers: ' -- '*.md' | xargs -0 "$plain" numbers
+    git hash-object paper-figures/*.csv paper-figures/*.machine.toml | git hash-object --stdin >paper-figures/measured.hash
+    scripts/rules.sh
+}
+
+plain=$(build '')
+trap renew EXIT
+for command; do
+    echo "$(date +%T) $command" >&2
+    measure "$command"
 done
-"$harness" report paper-figures
-git grep -lz '^<!-- numbers: ' -- '*.md' | xargs -0 "$harness" numbers
-git hash-object paper-figures/*.csv paper-figures/*.machine.toml | git hash-object --stdin >paper-figures/measured.hash
-scripts/rules.sh

@@ -71,7 +71,7 @@ impl Verdict {
         match self {
             Self::Faster | Self::Slower => "",
             Self::TooCloseToCall => ", too close to call",
-            Self::TooNoisy => ", on a machine too noisy for a claim",
+            Self::TooNoisy => ", from rounds that vary too much for a claim",
             Self::TooFewRounds => ", from too few rounds for a claim",
         }
     }
@@ -94,7 +94,7 @@ impl Verdict {
                  among so many comparisons with this rival"
                 .into(),
             Self::TooNoisy => format!(
-                "no claim, the machine was too noisy: chance explains the ratio, and its interval spans more than a \
+                "no claim, the rounds vary too much: chance explains the ratio, and its interval spans more than a \
                  factor of {TOO_WIDE}, or that of a subject over itself one round later does"
             ),
             Self::TooFewRounds => format!("no claim: fewer than {FEWEST} rounds"),

@@ -112,7 +112,7 @@ pub(crate) fn clauses(words: &Words, named: impl Fn(&[f64]) -> String, at: &[Jud
             Verdict::Slower => claim(words.below_one),
             Verdict::TooCloseToCall => format!("too close to call {where_at} ({times})"),
             Verdict::TooNoisy => {
-                format!("no claim {where_at}, as the machine was too noisy ({times})")
+                format!("no claim {where_at}, as the rounds vary too much ({times})")
             }
             Verdict::TooFewRounds => format!("no claim {where_at}, for want of rounds ({times})"),
         })
