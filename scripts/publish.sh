@@ -15,7 +15,8 @@ cd "$(dirname "$0")/.."
 [ "$*" != all ] || set -- pair 'sweep full' 'sweep load-factor' 'sweep hits' 'sweep skew' 'sweep rivals' \
     'sweep speed' growth window 'space memory' 'space layouts' 'space theory' 'sweep relatives' cuckoo-hashing \
     'sweep full-large' 'sweep mixes' 'sweep ablations' kcas 'sweep latency' 'sweep oversubscribed' \
-    'sweep rivals-large' 'sweep stalls' 'sweep quick' 'sweep same' 'sweep sizes'
+    'sweep rivals-large' 'sweep stalls' 'sweep quick' 'sweep same' 'sweep sizes' \
+    'sweep hits --keys words.txt' 'sweep hits --keys packages.txt'
 
 commit=$(git rev-parse HEAD)
 git merge-base --is-ancestor "$commit" main || {
@@ -40,6 +41,8 @@ measure() {
     case $1 in
     'sweep stalls'*) features=steps ;;
     simulate*) features=simulation ;;
+    *words.txt) cp /usr/share/dict/american-english-insane "$work/words.txt" ;; # Debian's wamerican-insane
+    *packages.txt) apt-cache pkgnames | sort >"$work/packages.txt" ;;
     pair)
         # What is said of pairs must not depend on where the code lies.
         (cd "$work" && scripts/placements.sh 3)

@@ -12,16 +12,16 @@ fn keys_may_come_from_a_file() {
     let swept = place.run("sweep tiny.toml --keys words.txt");
     let swept = swept.notes(&["2500 distinct lines of words.txt"]);
     assert!(!swept.stderr.contains("too few") && !swept.stderr.contains("warning"));
-    let csv = place.text("results/tiny-keys.csv");
+    let csv = place.text("results/tiny-words.csv");
     assert_eq!(rows(&csv), TINY_ROWS);
-    assert!(csv.contains("\ntiny-keys,lock-free,"));
-    assert!(place.text("results/tiny-keys.svg").contains("words.txt"));
+    assert!(csv.contains("\ntiny-words,lock-free,"));
+    assert!(place.text("results/tiny-words.svg").contains("words.txt"));
     assert!(!place.path("results/tiny.csv").exists());
 
-    place.write("words.txt", numbered_lines(1250));
-    let swept = place.run("sweep tiny.toml --keys words.txt");
+    place.write("Few_Words.txt", numbered_lines(1250));
+    let swept = place.run("sweep tiny.toml --keys Few_Words.txt");
     swept.notes(&["too few for 1000 keys", "500 instead"]);
-    assert!(place.text("results/tiny-keys.csv").contains(",500,"));
+    assert!(place.text("results/tiny-few-words.csv").contains(",500,"));
 }
 
 #[test]

@@ -90,16 +90,18 @@ pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Resul
 /// Prepares an experiment, with the earlier results to continue from, if any. Writes nothing.
 fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -> Result<Prepared> {
     let cores = options.cores(&experiment)?;
-    let keys = match options.keys {
+    let keys = match &options.keys {
         // Generated keys have the same description, however many there are.
         None => KeySource::generated(0, experiment.seed),
-        Some(_) => {
+        Some(file) => {
             ensure!(
                 experiment.keys.len() == 1,
                 "{} has several sizes, and so generates its keys; leave out --keys",
                 experiment.name
             );
-            experiment.name += "-keys";
+            let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+            let stem = stem.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
+            experiment.name += &format!("-{}", stem.to_lowercase());
             options.keys(&experiment)?
         }
     };

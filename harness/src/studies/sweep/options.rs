@@ -33,8 +33,8 @@ pub struct Options {
     /// Measure for so many seconds each instead.
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
-    /// Take keys from a text file, one per line, instead of generating them; adds `-keys` to the
-    /// name of the results.
+    /// Take keys from a text file, one per line, instead of generating them; adds the
+    /// file's name to that of the results.
     ///
     /// Blank lines are skipped, duplicates dropped. A file with too few lines makes smaller tables.
     /// Each experiment reads it again, so it can be neither a pipe nor the standard input.
