@@ -26,6 +26,9 @@ pub struct Target {
     pub at_least: f64,
     /// The ratio aimed for; no less than `at_least`.
     pub aim: f64,
+    /// What was asked for before, and until when.
+    #[serde(default)]
+    pub earlier: String,
 }
 
 impl Target {

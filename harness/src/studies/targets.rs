@@ -45,6 +45,9 @@ columns! {
     at_least: f64,
     /// The ratio aimed at.
     aim: f64,
+    /// What was asked for before, and until when; empty if it never changed.
+    #[serde(default)]
+    earlier: String,
     /// Number of rounds that have both sides.
     rounds: usize,
     /// The median ratio over these rounds; empty if there is none, like the next two.
@@ -61,17 +64,8 @@ columns! {
 impl Record for Row {
     fn check(&self) -> Result<()> {
         let verdict = self.compared();
-        // In older files the median decided.
-        let of_median = |median| {
-            Row {
-                low: Some(median),
-                high: Some(median),
-                ..self.clone()
-            }
-            .compared()
-        };
         ensure!(
-            self.verdict == verdict || self.measured.map(of_median) == Some(&self.verdict),
+            self.verdict == verdict,
             "column `verdict` is {:?}, but by the other columns it is {verdict:?}",
             self.verdict
         );
@@ -128,6 +122,7 @@ impl Target {
                     },
                     at_least: self.at_least,
                     aim: self.aim,
+                    earlier: self.earlier.clone(),
                     rounds: measured.map_or(0, |ratio| ratio.count),
                     measured: measured.map(|ratio| ratio.median),
                     low: measured.map(|ratio| ratio.low),
@@ -182,7 +177,7 @@ impl Row {
 
 impl Presented for Vec<Row> {
     fn sheet(&self, _: Option<&Sidecar>, _: &Judge) -> Option<Sheet> {
-        let columns: [Column<Row>; 9] = [
+        let columns: [Column<Row>; 10] = [
             ("work", |row| row.work.clone()),
             ("keys", |row| row.keys.to_string()),
             ("threads", |row| row.threads.to_string()),
@@ -190,6 +185,7 @@ impl Presented for Vec<Row> {
             ("against", |row| row.against.clone()),
             ("at least", |row| row.at_least.to_string()),
             ("aim", |row| row.aim.to_string()),
+            ("asked before", |row| row.earlier.clone()),
             ("measured", |row| {
                 let marked = |ratio| Marks::default().marked(ratio, Verdict::of_rounds(row.rounds));
                 row.measured().map_or("–".into(), marked)
@@ -298,6 +294,7 @@ mod tests {
         over      = "roofline"
         at_least  = 0.5
         aim       = 0.75
+        earlier   = "0.6, aim 0.9, until 2020-02-20"
 
         [[target]]
         workloads    = ["lookup-hit"]
@@ -349,6 +346,13 @@ mod tests {
             [too_few, not_measured, not_measured]
         );
         assert_eq!(verdicts(&[]), [not_measured; 3]);
+    }
+
+    #[test]
+    fn what_was_asked_before_stands_beside_a_target() {
+        let sheet = lines(&Experiment::parse(GOOD).unwrap(), &[]).sheet(None, &Judge::default());
+        let table = sheet.unwrap().to_string();
+        assert_eq!(table.matches("0.6, aim 0.9, until 2020-02-20").count(), 2);
     }
 
     #[test]
