@@ -65,7 +65,6 @@ impl Program {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    #[serde(default = "harness")]
     pub name: String,
     pub version: String,
     pub commit: String,
@@ -81,15 +80,11 @@ pub enum Modified {
     Unknown(String),
 }
 
-/// The name for old descriptions, which have none.
-fn harness() -> String {
-    env!("CARGO_PKG_NAME").into()
-}
-
 impl Source {
     pub fn of_harness() -> Self {
-        let (version, directory) = (env!("CARGO_PKG_VERSION"), env!("CARGO_MANIFEST_DIR"));
-        Self::lying_in(Path::new(directory), harness(), version).unless_outdated()
+        let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR"));
+        Self::lying_in(directory, name.into(), version).unless_outdated()
     }
 
     /// Describes the source of the running program, if it has been set.

@@ -26,7 +26,6 @@ columns! {
     threads: usize,
     /// Threads that were frozen in the middle of an insert or remove meanwhile (or blocked there by
     /// others that were), besides those that ran.
-    #[serde(default)]
     frozen: usize,
     /// Round the measurement was taken in, from 1; subjects of one round ran one right after
     /// another.
@@ -55,71 +54,52 @@ columns! {
     /// Throughput in million operations per second: operations / seconds / 1,000,000.
     mops: f64,
     /// Percentage of lookups that ask for a key that is there, 0 to 100.
-    #[serde(default)]
     hit: u8,
     /// Exponent of the Zipf law by which keys are chosen; 0 if each is as likely as any other.
-    #[serde(default)]
     skew: f64,
     /// Rate at which operations were due, of all threads together, in million operations per
     /// second; 0 if each thread started one as soon as it had done the last.
-    #[serde(default)]
     offered_mops: f64,
     /// Latency in ns that half of the operations stayed within; 0 if they were not timed one by
     /// one, here and in the columns that follow. From the moment an operation was due, or else from
     /// its start, to its end.
-    #[serde(default)]
     p50_ns: u64,
     /// Latency in ns that 99 of 100 operations stayed within.
-    #[serde(default)]
     p99_ns: u64,
     /// Latency in ns that 999 of 1,000 operations stayed within.
-    #[serde(default)]
     p999_ns: u64,
     /// Longest latency in ns.
-    #[serde(default)]
     max_ns: u64,
     /// Rate at which operations were due, as a share of the subject's throughput in the closed loop of
     /// the same round; 0 in that loop.
-    #[serde(default)]
     offered: f64,
     /// Time of a lookup in ns, in chains in which the answer of one lookup chooses the key of the
     /// next: the median over chains of the time of a chain, divided by its lookups. 0 if there were
     /// no chains, which follow the closed loop where threads do nothing but look keys up.
-    #[serde(default)]
     chained_ns: f64,
     /// Latency in ns that half of the lookups stayed within; 0 if there were none, or none were timed,
     /// here and in the next two columns. An update or a slide of a window is one operation, which is
     /// neither lookup nor insert nor remove.
-    #[serde(default)]
     lookup_p50_ns: u64,
     /// Latency in ns that 99 of 100 lookups stayed within.
-    #[serde(default)]
     lookup_p99_ns: u64,
     /// Latency in ns that 999 of 1,000 lookups stayed within.
-    #[serde(default)]
     lookup_p999_ns: u64,
     /// Latency in ns that half of the inserts stayed within; 0 if there were none, or none were timed,
     /// here and in the next two columns.
-    #[serde(default)]
     insert_p50_ns: u64,
     /// Latency in ns that 99 of 100 inserts stayed within.
-    #[serde(default)]
     insert_p99_ns: u64,
     /// Latency in ns that 999 of 1,000 inserts stayed within.
-    #[serde(default)]
     insert_p999_ns: u64,
     /// Latency in ns that half of the removes stayed within; 0 if there were none, or none were timed,
     /// here and in the next two columns.
-    #[serde(default)]
     remove_p50_ns: u64,
     /// Latency in ns that 99 of 100 removes stayed within.
-    #[serde(default)]
     remove_p99_ns: u64,
     /// Latency in ns that 999 of 1,000 removes stayed within.
-    #[serde(default)]
     remove_p999_ns: u64,
     /// Name of the machine model by which this was predicted; empty if it was measured.
-    #[serde(default)]
     simulated: String,
     /// Time in ns until one core has a line that another one has written, between the first two cores:
     /// the mean of just before and just after, or that of the model. It differs from row to row where a

@@ -13,8 +13,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Declares `Row` and its columns from one list, so that the description written beside every CSV
-/// file is the documentation of the fields. Those marked `#[serde(default)]` are columns that older
-/// files lack.
+/// file is the documentation of the fields. Those marked `#[serde(default)]` are columns that some
+/// published files lack.
 macro_rules! columns {
     (@later default $name:ident) => { stringify!($name) };
     ($(#[doc = $what:literal])+ Row:
@@ -46,7 +46,7 @@ pub trait Columns {
     /// Name and meaning of every column, in the order of the file.
     const COLUMNS: &'static [(&'static str, &'static str)];
 
-    /// Names of the columns that older files lack.
+    /// Names of the columns that some published files lack.
     const LATER: &'static [&'static str];
 
     /// Returns the value of each column that is a number with a fraction.
@@ -132,7 +132,7 @@ pub fn header(csv: &Path) -> Result<StringRecord> {
     Ok(header.iter().map(String::from_utf8_lossy).collect())
 }
 
-/// Checks that each column of this kind is there once, unless older files lack it, and no other.
+/// Checks that each column of this kind is there once, unless published files lack it, and no other.
 pub(crate) fn check_header<R: Record>(header: &StringRecord) -> Result<()> {
     for (column, _) in R::COLUMNS {
         match header.iter().filter(|found| found == column).count() {

@@ -24,10 +24,9 @@ pub struct Sidecar {
     pub run: Run,
     pub machine: Machine,
     pub compiler: Compiler,
-    /// The program that measured; in older descriptions, which lack it, it is the harness itself.
-    pub program: Option<Source>,
+    /// The program that measured.
+    pub program: Source,
     /// This crate; the program may add subjects of its own.
-    #[serde(alias = "source")]
     pub harness: Source,
     /// What each subject is, by its name.
     pub subjects: BTreeMap<String, String>,
@@ -146,7 +145,7 @@ impl Sidecar {
             run,
             machine: Machine::describe()?,
             compiler: Compiler::describe(),
-            program: Some(Source::of_program()),
+            program: Source::of_program(),
             harness: Source::of_harness(),
             subjects: BTreeMap::new(),
             workloads: Vec::new(),
@@ -195,18 +194,20 @@ impl Sidecar {
 
     /// Describes what measured: the commit of the harness, preceded by the program if it is another.
     fn sources(&self) -> String {
-        let harness = &self.harness;
-        match &self.program {
-            Some(program) if program != harness => format!(
-                "{} {}, commit {}; {}, commit {}",
-                program.name,
-                program.version.split(':').next().unwrap_or_default(),
-                program.short(),
-                harness.name,
-                harness.short()
-            ),
-            _ => format!("Commit {}", harness.short()),
+        let Self {
+            program, harness, ..
+        } = self;
+        if program == harness {
+            return format!("Commit {}", harness.short());
         }
+        format!(
+            "{} {}, commit {}; {}, commit {}",
+            program.name,
+            program.version.split(':').next().unwrap_or_default(),
+            program.short(),
+            harness.name,
+            harness.short()
+        )
     }
 
     /// Returns the text of the file, with an explanatory line on top.

@@ -85,23 +85,3 @@ pub fn read_any(csv: &Path) -> Result<Box<dyn Rows>> {
     let why = format!("column `{first}` is missing, and no command leaves such columns");
     Err(NoResults::new(csv, why).into())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_without_the_columns_that_came_last_is_of_its_kind() {
-        let directory = tempfile::tempdir().unwrap();
-        let csv = directory.path().join("old.csv");
-        let rows = |text: &str| {
-            std::fs::write(&csv, text).unwrap();
-            read_any(&csv)
-        };
-        let old = "subject,load_factor,keys,refused,threads,declared_bytes,resident_bytes,absent,wrong\n\
-                   lock-free,0.5,10,0,1,40,80,10,1\n";
-        assert_eq!(rows(old).unwrap().count(), 1);
-        assert!(rows(&old.replace("keys", "locks")).is_err());
-        assert!(rows("").is_err());
-    }
-}

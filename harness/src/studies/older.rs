@@ -1,4 +1,4 @@
-//! Files with the columns of earlier versions, read as rows of today.
+//! The published rows of `kcas`, whose columns are fewer than those of a sweep today.
 
 use std::path::Path;
 
@@ -6,52 +6,24 @@ use anyhow::{Context, Result};
 use csv::StringRecord;
 
 use crate::results::record::Row;
-use crate::results::rows::{Columns, Record};
+use crate::results::rows::Record;
 
-/// A column of such files alone, their experiment, and the columns with other names today.
-type Older = (
-    &'static str,
-    &'static str,
-    &'static [(&'static str, &'static str)],
-);
-
-const OLDER: [Older; 1] = [("engine", "kcas", &[("engine", "subject")])];
-
-/// Reads the rows of a file with this header; `None` if they are of today. Columns that are no longer
-/// written are left out.
+/// Reads the rows of a file with this header; `None` if it has no engines.
 pub(super) fn read(csv: &Path, header: &StringRecord) -> Option<Result<Vec<Row>>> {
-    let has = |column| header.iter().any(|name| name == column);
-    let (_, experiment, renamed) = OLDER.iter().find(|(column, ..)| has(*column))?;
-    let today = |name| {
-        renamed
-            .iter()
-            .find(|(old, _)| *old == name)
-            .map_or(name, |of| of.1)
-    };
-    let is_known = |name: &str| Row::COLUMNS.iter().any(|(column, _)| *column == name);
-    let kept = header
-        .iter()
-        .map(today)
-        .enumerate()
-        .filter(|(_, name)| is_known(name));
-    let (places, names): (Vec<_>, Vec<_>) = kept.unzip();
-    let names = StringRecord::from(names);
+    header.iter().find(|name| *name == "engine")?;
+    let today = |name| if name == "engine" { "subject" } else { name };
+    let names: StringRecord = header.iter().map(today).collect();
     let row = |record: csv::Result<StringRecord>| {
-        let record = record?;
-        let values: StringRecord = places.iter().map(|&at| &record[at]).collect();
         let row = Row {
-            experiment: (*experiment).to_owned(),
-            ..values.deserialize(Some(&names))?
+            experiment: "kcas".into(),
+            ..record?.deserialize(Some(&names))?
         };
         row.validate()?;
         Ok(row)
     };
     let rows = || {
-        csv::Reader::from_path(csv)?
-            .into_records()
-            .map(row)
-            .collect()
+        let records = csv::Reader::from_path(csv)?.into_records();
+        records.map(row).collect::<Result<_>>()
     };
-    let rows: Result<_> = rows();
-    Some(rows.with_context(|| csv.display().to_string()))
+    Some(rows().with_context(|| csv.display().to_string()))
 }

@@ -19,34 +19,33 @@ fn a_figure_is_drawn_again_from_its_files() {
     assert!(!place.text("other.svg").contains("A tiny sweep"));
 }
 
-const HEADER: &str = "experiment,subject,workload,threads,round,oversubscribed,pinned,load_factor,keys,\
-                      slots,memory_bytes,operations,refused,seconds,mops";
-const ROW: &str = "tiny,lock-free,insert,1,1,false,true,0.9,1000,1112,2224,1000,0,0.01,0.1";
+/// Returns the header and the first row of published rows, of lock-free.
+fn published() -> [String; 2] {
+    let csv = fs::read_to_string(committed("full.csv")).unwrap();
+    [0, 1].map(|line| csv.lines().nth(line).unwrap().to_owned())
+}
 
 #[test]
 fn files_that_cannot_be_drawn_are_located() {
-    let place = Place::new();
+    let (place, [header, row]) = (Place::new(), published());
+    let mops = ",140.20467389090174,";
     let refuses = |text: &str, why: &str| {
         place.write("rows.csv", text);
         let refused = place.ends(1, "plot rows.csv");
         refused.notes(&["rows.csv", why]);
         assert_eq!(place.files("."), ["rows.csv"]);
     };
-    let rows = format!("{HEADER}\n{ROW}\n");
+    let rows = format!("{header}\n{row}\n");
     refuses("", "column `experiment` is missing");
-    refuses(&format!("{HEADER}\n"), "no rows");
-    let twice = "line 3: round 1 of lock-free under insert";
-    refuses(&format!("{rows}{ROW}\n"), twice);
-    let other = ROW.replace("tiny", "other");
+    refuses(&format!("{header}\n"), "no rows");
+    let twice = "line 3: round 1 of lock-free under lookup-hit";
+    refuses(&format!("{rows}{row}\n"), twice);
+    let other = row.replace("full", "other");
     refuses(&format!("{rows}{other}\n"), "line 3: column `experiment`");
     for (from, to, why) in [
-        (",0.1\n", ",fast\n", "line 2, column `mops`"),
-        (",0.1\n", ",NaN\n", "line 2: column `mops` is NaN"),
-        (
-            ",0.1\n",
-            ",0.1,7\n",
-            "line 2: 16 values where the header has 15",
-        ),
+        (mops, ",fast,", "line 2, column `mops`"),
+        (mops, ",NaN,", "line 2: column `mops` is NaN"),
+        (mops, ",1,1,", "line 2: 36 values where the header has 35"),
         ("mops", "speed", "column `mops` is missing"),
     ] {
         refuses(&rows.replace(from, to), why);
@@ -114,10 +113,10 @@ fn what_is_drawn_can_be_chosen() {
 
 #[test]
 fn two_results_are_drawn_together() {
-    let place = Place::new();
+    let (place, [header, row]) = (Place::new(), published());
     for (name, mops) in [("a", "0.1"), ("b", "0.2")] {
-        let row = ROW.replace("0.1", mops);
-        place.write(&format!("{name}.csv"), format!("{HEADER}\n{row}\n"));
+        let row = row.replace("140.20467389090174", mops);
+        place.write(&format!("{name}.csv"), format!("{header}\n{row}\n"));
     }
     place.run("plot a.csv b.csv --subjects lock-free --out both.svg");
     let svg = place.text("both.svg");

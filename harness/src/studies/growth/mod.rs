@@ -144,7 +144,6 @@ columns! {
     /// Latency in ns that 99 of 100 inserts stayed within.
     insert_p99_ns: Option<u64>,
     /// Latency in ns that 9,999 of 10,000 inserts stayed within.
-    #[serde(default)]
     insert_p9999_ns: Option<u64>,
     /// Longest latency of an insert in ns.
     insert_max_ns: Option<u64>,

@@ -69,18 +69,14 @@ columns! {
     wrong: u64,
     /// Load factor at which the structure first refused a key: keys that were in, over slots. Once
     /// everything else was measured, more keys were inserted until it did. Empty if it took as many
-    /// keys as slots, and in older files.
-    #[serde(default)]
+    /// keys as slots.
     first_refusal: Option<f64>,
     /// Round, from 1, each with other keys; the subjects of one round ran one after another.
-    #[serde(default)]
     round: usize,
     /// Million lookups per second of one thread, half of them of keys that are in, in random order.
-    /// Empty if a key was refused, and in older files.
-    #[serde(default)]
+    /// Empty if a key was refused.
     lookup_mops: Option<f64>,
     /// Whether that thread was pinned to a core.
-    #[serde(default)]
     pinned: bool,
 }
 

@@ -160,8 +160,8 @@ fn resume(earlier: Earlier, prepared: &Prepared) -> Result<Begun> {
     if sidecar.run.ended.take().is_some() {
         note!("  note: this run was complete, but {missing} of its rows are missing now");
     }
-    let sources = [Some(&sidecar.harness), sidecar.program.as_ref()];
-    if !sources.into_iter().flatten().all(Source::is_as_committed) {
+    let sources = [&sidecar.harness, &sidecar.program];
+    if !sources.into_iter().all(Source::is_as_committed) {
         note!(
             "  note: the source may differ from its commit; whether it does so as before cannot be checked"
         );
