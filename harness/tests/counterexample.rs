@@ -180,15 +180,6 @@ fn the_published_lookup_misses_a_key_that_is_present_throughout() {
     }
 }
 
-#[test]
-fn ours_finds_it_under_the_same_schedule() {
-    let twins = twins();
-    let table = Table::<LockFree>::new(twins, Copies::InB);
-    assert!(table.contains(twins.a, &HOPS).0);
-    let calls = table.calls.borrow();
-    assert!(histories::check(&OneClass { most: MOST_COPIES }, &[0], &calls).is_ok());
-}
-
 /// Number of steps of a lookup before which others move. For ours, these are the steps of the fast
 /// round and of one slow round after it; for the published one, the four reads and two of another
 /// round.

@@ -52,7 +52,7 @@ pub(crate) enum Unit {
 
 impl<R> Quantity<R> {
     /// Each subject by itself.
-    pub(crate) const fn new(name: &'static str, unit: Unit, of: fn(&R) -> Option<f64>) -> Self {
+    pub(crate) const fn column(name: &'static str, unit: Unit, of: fn(&R) -> Option<f64>) -> Self {
         Self {
             name,
             of,
@@ -62,13 +62,23 @@ impl<R> Quantity<R> {
         }
     }
 
-    /// Ours over each rival.
-    pub(crate) const fn compared(mut self) -> Self {
-        self.is_compared = true;
-        self
+    pub(crate) const fn panel(name: &'static str, unit: Unit, of: fn(&R) -> Option<f64>) -> Self {
+        Self::column(name, unit, of).drawn()
     }
 
-    pub(crate) const fn drawn(mut self) -> Self {
+    /// Ours over each rival.
+    pub(crate) const fn ratio(name: &'static str, unit: Unit, of: fn(&R) -> Option<f64>) -> Self {
+        let mut ratio = Self::column(name, unit, of);
+        ratio.is_compared = true;
+        ratio
+    }
+
+    /// Ours over each rival, and a panel of each by itself.
+    pub(crate) const fn both(name: &'static str, unit: Unit, of: fn(&R) -> Option<f64>) -> Self {
+        Self::ratio(name, unit, of).drawn()
+    }
+
+    const fn drawn(mut self) -> Self {
         self.is_drawn = true;
         self
     }

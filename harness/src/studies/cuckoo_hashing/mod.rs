@@ -22,7 +22,8 @@ use crate::results::rows::{Record, bounded, columns};
 use crate::show::chart::{Axis, Scale};
 use crate::show::sidecar::Run;
 use crate::show::units::rounded;
-use crate::studies::shown::{At, Quantity, Shown, Unit, joined};
+use crate::studies::shown::Unit::{Number, Throughput};
+use crate::studies::shown::{At, Quantity, Shown, joined};
 use crate::studies::study::{Progress, Study, within};
 use crate::subjects::registry::Registry;
 use crate::wording::{counted, grouped};
@@ -280,27 +281,19 @@ impl Shown for Row {
     const OURS: Option<&'static str> = Some(TABLES[0]);
 
     const QUANTITIES: &'static [Of] = &[
-        Of::new("throughput", Unit::Throughput, |row| Some(row.mops))
-            .compared()
-            .drawn(),
-        Of::new("kicks an insert", Unit::Number, |row| {
+        Of::both("throughput", Throughput, |row| Some(row.mops)),
+        Of::panel("kicks an insert", Number, |row| {
             row.each(row.kicks + row.wasted_kicks, row.inserts)
-        })
-        .drawn(),
-        Of::new("share refused", Unit::Number, |row| {
+        }),
+        Of::panel("share refused", Number, |row| {
             row.each(row.refused, row.inserts)
-        })
-        .drawn(),
-        Of::new("found early", Unit::Number, |row| {
-            row.each(row.refused_early, 1)
         }),
-        Of::new("kicks wasted", Unit::Number, |row| {
-            row.each(row.wasted_kicks, 1)
-        }),
-        Of::new("first refused at load", Unit::Number, |row| {
+        Of::column("found early", Number, |row| row.each(row.refused_early, 1)),
+        Of::column("kicks wasted", Number, |row| row.each(row.wasted_kicks, 1)),
+        Of::column("first refused at load", Number, |row| {
             row.first_refusal.filter(|_| row.mix == MIXES[0].0)
         }),
-        Of::new("buckets renewed an update", Unit::Number, |row| {
+        Of::column("buckets renewed an update", Number, |row| {
             (row.updates > 0).then(|| row.renewed as f64 / row.updates as f64)
         }),
     ];

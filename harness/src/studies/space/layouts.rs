@@ -21,7 +21,8 @@ use crate::results::summary::Summary;
 use crate::show::chart::{Axis, Line, Look, Panel, Scale};
 use crate::show::sidecar::Run;
 use crate::show::units::rounded;
-use crate::studies::shown::{At, Quantity, Shown, Unit, joined};
+use crate::studies::shown::Unit::{Number, Rate};
+use crate::studies::shown::{At, Quantity, Shown, joined};
 use crate::studies::study::{Progress, Study, within};
 use crate::subjects::LockFree;
 use crate::subjects::registry::Registry;
@@ -260,19 +261,17 @@ type Of = Quantity<Row>;
 
 impl Shown for Row {
     const QUANTITIES: &'static [Of] = &[
-        Of::new("timestamp bits", Unit::Number, |row| {
+        Of::column("timestamp bits", Number, |row| {
             Some(row.timestamp_bits as f64)
         }),
-        Of::new("first refusal, least", Unit::Number, |row| {
-            Some(row.refusal_min)
-        }),
-        Of::new("median", Unit::Number, |row| Some(row.refusal_median)),
-        Of::new("false positives", Unit::Rate, |row| Some(row.rate)),
-        Of::new("at least", Unit::Rate, |row| Some(row.rate_lower)),
-        Of::new("at most", Unit::Rate, |row| Some(row.rate_upper)),
-        Of::new("theory", Unit::Rate, |row| Some(row.rate_theory)),
-        Of::new("bits a key", Unit::Number, |row| Some(row.bits_a_key)),
-        Of::new("theory", Unit::Number, |row| Some(row.bits_a_key_theory)),
+        Of::column("first refusal, least", Number, |row| Some(row.refusal_min)),
+        Of::column("median", Number, |row| Some(row.refusal_median)),
+        Of::column("false positives", Rate, |row| Some(row.rate)),
+        Of::column("at least", Rate, |row| Some(row.rate_lower)),
+        Of::column("at most", Rate, |row| Some(row.rate_upper)),
+        Of::column("theory", Rate, |row| Some(row.rate_theory)),
+        Of::column("bits a key", Number, |row| Some(row.bits_a_key)),
+        Of::column("theory", Number, |row| Some(row.bits_a_key_theory)),
     ];
 
     fn at(&self) -> At<'_> {

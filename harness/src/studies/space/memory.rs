@@ -31,7 +31,8 @@ use crate::run::order;
 use crate::show::chart::{Axis, Line, Look, Panel, Scale};
 use crate::show::sidecar::Run;
 use crate::show::units::rounded;
-use crate::studies::shown::{At, Quantity, Shown, Unit, joined};
+use crate::studies::shown::Unit::{BitsAKey, Number, Rate, Throughput};
+use crate::studies::shown::{At, Quantity, Shown, joined};
 use crate::studies::study::{Progress, Study, within};
 use crate::studies::subprocess::measure;
 use crate::subjects::registry::Registry;
@@ -378,16 +379,16 @@ type Of = Quantity<Row>;
 
 impl Shown for Row {
     const QUANTITIES: &'static [Of] = &[
-        Of::new("bits a key, declared", Unit::BitsAKey, |row| {
+        Of::column("bits a key, declared", BitsAKey, |row| {
             Some(row.bits_a_key()[0])
         }),
-        Of::new("bits a key, resident", Unit::BitsAKey, |row| {
+        Of::column("bits a key, resident", BitsAKey, |row| {
             Some(row.bits_a_key()[1])
         }),
-        Of::new("false positive rate", Unit::Rate, |row| Some(row.rate())),
-        Of::new("lookups", Unit::Throughput, |row| row.lookup_mops),
-        Of::new("refused", Unit::Number, |row| Some(row.refused as f64)),
-        Of::new("first refusal", Unit::Number, |row| row.first_refusal),
+        Of::column("false positive rate", Rate, |row| Some(row.rate())),
+        Of::column("lookups", Throughput, |row| row.lookup_mops),
+        Of::column("refused", Number, |row| Some(row.refused as f64)),
+        Of::column("first refusal", Number, |row| row.first_refusal),
     ];
 
     fn at(&self) -> At<'_> {

@@ -23,7 +23,8 @@ use crate::run::order;
 use crate::show::chart::{Axis, Guide, Panel, Scale};
 use crate::show::sidecar::Run;
 use crate::show::units::rounded;
-use crate::studies::shown::{At, Quantity, Shown, Unit, joined};
+use crate::studies::shown::Unit::{BitsAKey, Number, Throughput};
+use crate::studies::shown::{At, Quantity, Shown, joined};
 use crate::studies::study::{Progress, Study, within};
 use crate::subjects::registry::Registry;
 use crate::wording::{grouped, large, noun};
@@ -168,21 +169,14 @@ impl Shown for Row {
     const OURS: Option<&'static str> = Some(ALL[0].name);
 
     const QUANTITIES: &'static [Of] = &[
-        Of::new("throughput", Unit::Throughput, |row| {
+        Of::both("throughput", Throughput, |row| {
             (row.mops > 0.0).then_some(row.mops)
-        })
-        .compared()
-        .drawn(),
-        Of::new("share found", Unit::Number, |row| {
+        }),
+        Of::panel("share found", Number, |row| {
             row.is_of_one_age()
                 .then(|| row.found as f64 / row.operations as f64)
-        })
-        .drawn(),
-        Of::new(
-            "bits for each key of a window",
-            Unit::BitsAKey,
-            Row::bits_a_key,
-        ),
+        }),
+        Of::column("bits for each key of a window", BitsAKey, Row::bits_a_key),
     ];
 
     fn at(&self) -> At<'_> {
