@@ -1,11 +1,5 @@
-//! The `cuckoo-hashing` study: SmartCuckoo against plain cuckoo hashing with one thread. It
-//! measures kicks, failed inserts, and throughput under the five mixes of SmartCuckoo's evaluation,
-//! up to a load factor of one half, where inserts begin to fail, and beyond.
-//!
-//! *Load* is the number of keys offered per bucket, refused ones included, as in the theory of
-//! random graphs. Both tables get the same operations on the same keys, and take turns from one
-//! load to the next, so that each ratio compares measurements adjacent in time. Every answer is
-//! checked against the expected one.
+//! The `cuckoo-hashing` study: SmartCuckoo against plain cuckoo hashing with one thread. Both tables get
+//! the same operations on the same keys, and every answer is checked.
 
 mod run;
 

@@ -1,23 +1,14 @@
-//! The `growth` study: sets that grow a thousandfold under load. It measures throughput, latency
-//! and memory while they grow, of the filter that grows, of one that has its final size from the
-//! start, and of a scalable Bloom filter.
+//! The `growth` study: sets that grow a thousandfold under load.
 //!
-//! Pinned threads each insert their own part of the keys, and look some up after each insert: with
-//! equal chance either a key known to be in the set, any with the same chance, or an absent one. A
-//! key that is in the set and not found, or is refused, ends the run with an error. The run is cut
-//! into *slices* by the number of keys in the set, the first up to a thousandth of them, the others
-//! evenly spaced on a logarithmic scale. Threads wait for each other between two slices, so that
-//! the number of keys is known; that time does not count.
+//! A lookup asks, with equal chance, for a key known to be in the set, any with the same chance, or for
+//! an absent one. A key that is in the set and not found, or is refused, ends the run with an error.
+//! Slices are evenly spaced on a logarithmic scale, but for the first one. Threads wait for each other
+//! between two slices, so that the number of keys is known; that time does not count.
 //!
-//! **What is timed.** Every insert, since few of them pay for growing, and one that is left out
-//! could be the one that matters; and on average one of 16 lookups, chosen at random, so that the
-//! choice is not in step with anything. Timing costs the same for all contenders, tens of
-//! nanoseconds where an insert takes hundreds, and brings ratios of throughput nearer to 1 than
-//! they would otherwise be. As each insert is timed, the throughput of inserts alone is known too.
-//!
-//! The system provides memory when it is first written. This is part of what is measured: both a
-//! set that grows and one that is large from the start pay for it when keys come, not before the
-//! clock starts.
+//! One of 16 lookups is timed, chosen at random, so that the choice is not in step with anything. Timing
+//! costs the same for all contenders, tens of nanoseconds where an insert takes hundreds, and brings
+//! ratios of throughput nearer to 1 than they would otherwise be. Memory that the system provides when
+//! it is first written is part of what is measured.
 
 mod contenders;
 mod run;

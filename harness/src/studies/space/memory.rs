@@ -1,10 +1,5 @@
-//! What a reader weighs who chooses a filter: the memory that a key costs, the false positive rate,
-//! and the speed of lookups, of every subject at the highest of some load factors that it takes.
-//! Memory is what the subject declares, and what the system gave the process. Then the table is
-//! filled on, up to the first key that is refused.
-//!
-//! Each measurement has a process of its own, so that nothing an earlier one left behind is
-//! counted. Subjects take turns in rounds.
+//! What a reader weighs who chooses a filter. Each measurement has a process of its own, so that nothing
+//! an earlier one left behind is counted.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

@@ -1,10 +1,6 @@
-//! The `window` study: filters that forget. How fast are they, what do they take, and for how long do they
-//! remember a key?
-//!
-//! A window is cut into twelve ticks. In each, pinned threads insert new keys, renew keys that come in
-//! each period, and look keys up; then they ask for keys of every age up to two windows and more. Each
-//! filter must remember a key for a window at least; when it forgets it is its own affair, and is what
-//! the figure shows.
+//! The `window` study: filters that forget. A window is cut into twelve ticks. In each, threads insert new
+//! keys, renew keys that come in each period, and look keys up; then they ask for keys of every age up to
+//! two windows and more.
 
 mod contenders;
 mod run;
