@@ -1,6 +1,6 @@
 //! The `list` command: shows what can be measured.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
@@ -11,10 +11,10 @@ use crate::show::print::say;
 use crate::subjects::registry::Registry;
 use crate::workload::Workload;
 
-pub(super) fn list(registry: &Registry, experiments: Option<PathBuf>) -> Result<Ending> {
+pub(super) fn list(registry: &Registry) -> Result<Ending> {
     list_subjects(registry);
     list_workloads()?;
-    list_experiments(&experiments_directory(experiments)?)?;
+    list_experiments(&experiments_directory()?)?;
     Ok(Ending::Complete)
 }
 

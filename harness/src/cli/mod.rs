@@ -94,10 +94,6 @@ enum Command {
         /// --resume continues.
         #[arg(long)]
         full: bool,
-        /// Directory of the experiments; by default experiments/ here, or else in the source
-        /// directory.
-        #[arg(long, value_name = "DIR")]
-        experiments: Option<PathBuf>,
         #[command(flatten)]
         options: sweep::Options,
     },
@@ -147,13 +143,9 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
-    /// List the subjects, workloads and experiments.
-    List {
-        /// Directory of the experiments; by default experiments/ here, or else in the source
-        /// directory.
-        #[arg(long, value_name = "DIR")]
-        experiments: Option<PathBuf>,
-    },
+    /// List the subjects, workloads and experiments: those in experiments/ here, or else in the source
+    /// directory.
+    List,
 }
 
 /// Runs the command line of this process over these subjects. Returns the exit code: 0; 1 after an
@@ -211,12 +203,8 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
         Command::Reproduce {
             quick: _,
             full,
-            experiments,
             options,
-        } => {
-            let directory = experiments_directory(experiments)?;
-            reproduce::reproduce(registry, full, &directory, &options)
-        }
+        } => reproduce::reproduce(registry, full, &experiments_directory()?, &options),
         Command::Check(options) => match &options.tally {
             Some(directory) => tally::keep(registry, &options, directory),
             None => check::check(registry, &options),
@@ -225,7 +213,7 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
         Command::OneMeasurement(one) => one.run(registry).map(|()| Ending::Complete),
         Command::Report { directory } => report(&directory),
         Command::Numbers { pages, check } => numbers(&pages, check),
-        Command::List { experiments } => list::list(registry, experiments),
+        Command::List => list::list(registry),
     }
 }
 
@@ -267,7 +255,7 @@ fn numbers(pages: &[PathBuf], check: bool) -> Result<Ending> {
 fn named(experiments: Vec<PathBuf>) -> Vec<PathBuf> {
     let file = |given: PathBuf| {
         let is_bare = given.components().count() == 1 && given.extension().is_none();
-        match experiments_directory(None) {
+        match experiments_directory() {
             Ok(directory) if is_bare && !given.exists() => {
                 directory.join(given).with_extension("toml")
             }
@@ -277,17 +265,14 @@ fn named(experiments: Vec<PathBuf>) -> Vec<PathBuf> {
     experiments.into_iter().map(file).collect()
 }
 
-/// Returns the given directory, or `experiments` here, or that of this program's source.
-fn experiments_directory(given: Option<PathBuf>) -> Result<PathBuf> {
-    if let Some(given) = given {
-        return Ok(given);
-    }
+/// Returns `experiments` here, or that of this program's source.
+fn experiments_directory() -> Result<PathBuf> {
     let here = PathBuf::from("experiments");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("experiments");
     let mut candidates = [here, source].into_iter();
     candidates
         .find(|directory| directory.is_dir())
-        .context("there is no directory `experiments` here; name one with --experiments DIR")
+        .context("there is no directory `experiments` here")
 }
 
 #[cfg(test)]

@@ -254,11 +254,11 @@ impl Experiment {
 }
 
 #[cfg(test)]
-mod testing {
+pub(crate) mod testing {
     use super::Experiment;
 
     /// An experiment in which everything is possible.
-    pub(super) const GOOD: &str = r#"
+    pub(crate) const GOOD: &str = r#"
         name     = "tiny"
         title    = "A tiny sweep"
         subjects = ["lock-free", "roofline"]

@@ -267,22 +267,13 @@ pub fn leave(directory: &Path, rows: &[Row]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::testing::GOOD;
     use crate::results::record::{Row as Measured, sample as row};
 
-    const GOOD: &str = r#"
-        name     = "tiny"
-        title    = "A tiny sweep"
-        subjects = ["lock-free", "roofline"]
-        threads  = [1, 2]
-        rounds   = 2
-        seconds  = 0.01
-        keys     = 1000
-        seed     = 7
-
-        [[workload]]
-        kind = "lookup-hit"
-        load = 0.92
-
+    /// The experiment of other tests, with lookups of absent keys and two targets.
+    fn good() -> String {
+        GOOD.to_owned()
+            + r#"
         [[workload]]
         kind = "lookup-miss"
         load = 0.92
@@ -303,10 +294,11 @@ mod tests {
         over_threads = 1
         at_least     = 1.7
         aim          = 1.95
-    "#;
+    "#
+    }
 
     fn verdicts(rows: &[Measured]) -> Vec<&'static str> {
-        let lines = lines(&Experiment::parse(GOOD).unwrap(), rows);
+        let lines = lines(&Experiment::parse(&good()).unwrap(), rows);
         lines.iter().map(Row::compared).collect()
     }
 
@@ -358,7 +350,7 @@ mod tests {
     #[test]
     fn a_target_may_be_of_one_load_factor_only() {
         let second = "kind = \"lookup-hit\"\nload = 0.5\n[[workload]]\nkind = \"lookup-miss\"";
-        let both = GOOD.replacen("kind = \"lookup-miss\"", second, 1);
+        let both = good().replacen("kind = \"lookup-miss\"", second, 1);
         let lines = |text: &str| lines(&Experiment::parse(text).unwrap(), &[]).len();
         assert_eq!(lines(&both), 5);
         let one = both.replacen("threads   = [1]", "load = 0.5\nthreads = [1]", 1);
@@ -390,8 +382,9 @@ mod tests {
             let [from, to, field] = case.split(" -> ").collect::<Vec<_>>()[..] else {
                 panic!("{case}")
             };
-            assert!(GOOD.contains(from), "{from}");
-            let error = Experiment::parse(&GOOD.replacen(from, to, 1)).unwrap_err();
+            let good = good();
+            assert!(good.contains(from), "{from}");
+            let error = Experiment::parse(&good.replacen(from, to, 1)).unwrap_err();
             let error = format!("{error:#}");
             assert!(error.contains(field), "{to}: {error}");
         }

@@ -58,7 +58,7 @@ fn closed_stdout_is_not_an_error() {
         assert_eq!(noted.count(), notes, "{line}: {ended:?}");
         assert!(notes > 0 || ended.stderr.is_empty(), "{ended:?}");
     };
-    for line in ["list --experiments .", "--help", "plot --help"] {
+    for line in ["list", "--help", "plot --help"] {
         unread(line, 0);
     }
     for Study { name, line, .. } in &STUDIES {
@@ -81,7 +81,7 @@ fn full_stdout_is_one_line_of_error_and_costs_no_file() {
     let place = place();
     let studied = LAYOUTS.to_owned() + " --out studied";
     for (line, directory, files) in [
-        ("list --experiments .", "none", 0),
+        ("list", "none", 0),
         ("--help", "none", 0),
         ("--version", "none", 0),
         ("sweep a.toml b.toml --out swept", "swept", 6),

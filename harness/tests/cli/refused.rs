@@ -1,7 +1,5 @@
 //! What is refused, with what the message says, before anything is measured or written; and the help.
 
-use std::path::Path;
-
 use harness::registry::Registry;
 
 use crate::place::{Place, TINY, committed, has, numbered_lines};
@@ -25,8 +23,7 @@ const REFUSED: &str = "
 1 | sweep mistyped.toml | did you mean \"lock-free\"? Known are lock-free, 
 1 | sweep target.toml | target.toml | [[target]] number 1 | `aim`
 1 | sweep quick --rounds 0 | quick.toml | `rounds`: 0 is not
-1 | reproduce --full --experiments . | full.toml
-2 | reproduce --quick --full --experiments nowhere | --quick | --full
+2 | reproduce --quick --full | --quick | --full
 1 | check --subjects roofline | cannot insert
 1 | check --subjects null --tally results | holds no keys
 1 | check --subjects balloon | segment-lock-65536, striped-timestamps, optimistic
@@ -150,11 +147,12 @@ fn frozen_threads_need_another_build_and_the_command_is_named() {
 
 #[test]
 fn list_shows_subjects_workloads_and_experiments() {
-    let place = Place::with_tiny("", "");
+    let place = Place::new();
     place
-        .write("broken.toml", "name = 3")
-        .write("notes.txt", "");
-    let listed = place.run("list --experiments .").prints(&[
+        .write("experiments/tiny.toml", TINY)
+        .write("experiments/broken.toml", "name = 3")
+        .write("experiments/notes.txt", "");
+    let listed = place.run("list").prints(&[
         "lock-free",
         "global-lock",
         "roofline",
@@ -164,8 +162,8 @@ fn list_shows_subjects_workloads_and_experiments() {
         "broken.toml\n      not usable",
     ]);
     assert!(!listed.stdout.contains("notes.txt"));
-    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("experiments");
-    let listed = place.run(&format!("list --experiments {}", committed.display()));
+    // There are none here.
+    let listed = Place::new().run("list");
     assert!(!listed.stdout.contains("not usable"));
     listed.prints(&["quick.toml", "stalls.toml"]);
 }

@@ -36,19 +36,16 @@ const CACHES: &str = "/sys/devices/system/cpu/cpu0/cache";
 
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Name of the machine in results: lower-case letters, digits and hyphens.
-    #[arg(long, default_value = "calibrated")]
-    name: String,
-    /// The file to write; by default NAME.toml in this directory. An existing file is not
-    /// overwritten.
-    #[arg(long, value_name = "FILE.toml")]
-    out: Option<PathBuf>,
+    /// The file to write. An existing file is not overwritten.
+    #[arg(long, value_name = "FILE.toml", default_value = "calibrated.toml")]
+    out: PathBuf,
 }
 
 /// A machine file, as `simulator::Model` reads it.
 #[derive(Serialize)]
 struct File {
-    name: String,
+    /// In results; who calibrates several machines changes it in their files.
+    name: &'static str,
     description: String,
     sockets: usize,
     cores_per_socket: usize,
@@ -83,14 +80,7 @@ pub fn calibrate(registry: &Registry, options: &Options) -> Result<Ending> {
         "this build observes every access, which makes them slower: calibrate with \
          `cargo run --release -p harness -- calibrate`"
     );
-    let is_name = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-    ensure!(
-        !options.name.is_empty() && options.name.bytes().all(is_name),
-        "option --name: {:?} must be lower-case letters, digits and hyphens",
-        options.name
-    );
-    let out = options.out.clone();
-    let out = out.unwrap_or_else(|| PathBuf::from(format!("{}.toml", options.name)));
+    let out = &options.out;
     ensure!(!out.exists(), "{} exists already", out.display());
     let cores = Cores::detect();
     ensure!(cores.count() >= 2, "a hand-over needs two cores");
@@ -102,18 +92,18 @@ pub fn calibrate(registry: &Registry, options: &Options) -> Result<Ending> {
             counted(cores.count(), "core")
         );
     }
-    let mut file = measure(&options.name, &cores)?;
+    let mut file = measure(&cores)?;
     file.alone = alone(registry, &cores)?;
     let text = format!(
         "# Written by `harness calibrate`.\n\n{}",
         toml::to_string(&file)?
     );
-    files::write(&out, &text)?;
+    files::write(out, &text)?;
     say!("{}", out.display());
     Ok(Ending::Complete)
 }
 
-fn measure(name: &str, cores: &Cores) -> Result<File> {
+fn measure(cores: &Cores) -> Result<File> {
     let [mut l1, mut l2, mut llc] = caches(Path::new(CACHES))?;
     note!("Measuring hand-overs between cores ...");
     let count = cores.count();
@@ -151,7 +141,7 @@ fn measure(name: &str, cores: &Cores) -> Result<File> {
     let [loads, exchanges, upgrades] = [loads, exchanges, upgrades].map(clamped).map(tenth);
     let machine = Machine::describe()?;
     Ok(File {
-        name: name.to_owned(),
+        name: "calibrated",
         description: format!("{}, {count} cores, as calibrated", machine.processor),
         sockets: 1,
         cores_per_socket: count,
