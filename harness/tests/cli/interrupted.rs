@@ -26,11 +26,9 @@ fn interrupted(place: &Place, line: &str, (until, times): (&str, usize)) -> Ende
     said.read_to_string(&mut stderr).unwrap();
     let output = running.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{line}: {stderr}");
-    let stdout = String::from_utf8(output.stdout).unwrap();
-    let code = output.status.code();
     Ended {
-        code,
-        stdout,
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
         stderr,
     }
 }

@@ -382,18 +382,11 @@ mod tests {
         assert_eq!((&*last.mix, last.operations), ("0/95/5", 10_000));
         assert_eq!((last.lookups, last.updates), (9_500, 500));
         assert!(last.renewed > last.updates);
-    }
-
-    /// The operations of a growing mix are in the proportions of its percentages.
-    #[test]
-    fn mixes_have_their_percentages() {
-        let (rows, _) = measure(&study(), None);
+        // The operations of a growing mix are in the proportions of its percentages.
         for (mix, lookups) in [("75/25/0", 1.0 / 3.0), ("50/50/0", 1.0), ("25/75/0", 3.0)] {
             let of_mix = rows.iter().filter(|row| row.mix == mix);
-            let (inserts, looked_up) = of_mix.fold((0, 0), |(inserts, lookups), row| {
-                (inserts + row.inserts, lookups + row.lookups)
-            });
-            let share = looked_up as f64 / inserts as f64;
+            let inserts: u64 = of_mix.clone().map(|row| row.inserts).sum();
+            let share = of_mix.map(|row| row.lookups).sum::<u64>() as f64 / inserts as f64;
             assert!((share / lookups - 1.0).abs() < 0.05, "{mix}: {share}");
         }
     }

@@ -5,6 +5,7 @@ use crate::machine::hand_over::ALIKE;
 use crate::results::median::CONFIDENCE;
 use crate::results::ranks::{centre, signed_rank};
 use crate::results::statistics::distinct;
+use crate::results::summary::Summary;
 use crate::results::verdict::benjamini_hochberg;
 
 /// The smallest effect that is ever claimed: the first subject has the same code where it is its own rival,
@@ -20,13 +21,8 @@ pub(super) struct Compared<'a> {
     pub(super) workload: &'a str,
     pub(super) threads: usize,
     pub(super) subject: &'a str,
-    pub(super) processes: usize,
-    /// Centre and interval of the ratio.
-    pub(super) ratio: f64,
-    pub(super) low: f64,
-    pub(super) high: f64,
-    /// How likely chance explains it.
-    pub(super) by_chance: f64,
+    /// Centre and interval over the processes.
+    pub(super) ratio: Summary,
     /// The smallest effect that counts: the greatest in the interval of the first subject over itself.
     pub(super) least: f64,
     pub(super) verdict: Verdict,
@@ -77,11 +73,15 @@ pub(super) fn all(rows: &[Row]) -> Vec<Compared<'_>> {
                 workload: case.0,
                 threads: case.1,
                 subject: rival,
-                processes: logs.len(),
-                ratio: ratio.exp(),
-                low: low.exp(),
-                high: high.exp(),
-                by_chance,
+                ratio: Summary {
+                    count: logs.len(),
+                    min: low.exp(),
+                    median: ratio.exp(),
+                    max: high.exp(),
+                    low: low.exp(),
+                    high: high.exp(),
+                    by_chance,
+                },
                 least: least.exp_m1(),
                 verdict,
             });

@@ -3,7 +3,6 @@
 use super::compared::{self, Compared, EQUAL_AT_MOST, LEAST, Verdict};
 use super::{FILL, FIRST, LOOKUP, REMOVE, Row, itself};
 use crate::results::statistics::distinct;
-use crate::results::summary::Summary;
 use crate::results::verdict::Judge;
 use crate::show::chart::{Axis, Figure, Guide, Line, Panel, Scale};
 use crate::show::findings::Findings;
@@ -61,7 +60,7 @@ impl Presented for Vec<Row> {
                     .filter(|of| (of.workload, of.subject) == (*workload, subject));
                 let mut line = Line::new(
                     subject,
-                    of.map(|of| (of.threads as f64, of.summary())).collect(),
+                    of.map(|of| (of.threads as f64, of.ratio)).collect(),
                 );
                 line.note = match [bits(self, subject), wrong(self, subject)] {
                     [bits, wrong] if bits != "–" && wrong != "–" => {
@@ -79,7 +78,10 @@ impl Presented for Vec<Row> {
                 rounded,
             );
             // One scale for all panels.
-            y.includes = all.iter().flat_map(|of| [of.low, of.high]).collect();
+            y.includes = all
+                .iter()
+                .flat_map(|of| [of.ratio.low, of.ratio.high])
+                .collect();
             let mut panel = Panel::new(*workload, titled(self, workload), [x, y], lines);
             panel.in_rows = true;
             panel.guides.push(Guide {
@@ -108,14 +110,12 @@ impl Presented for Vec<Row> {
                 (Verdict::Unknown, "unknown"),
             ];
             let clause = |&(verdict, word): &(Verdict, &str)| {
-                let mut ratios: Vec<_> = of.iter().filter(|of| of.verdict == verdict).collect();
-                ratios.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
+                let of = of.iter().filter(|of| of.verdict == verdict);
+                let mut ratios: Vec<_> = of.map(|of| of.ratio.median).collect();
+                ratios.sort_by(|a, b| a.total_cmp(b));
                 let (least, most) = (ratios.first()?, ratios.last()?);
                 let count = ratios.len();
-                Some(format!(
-                    "{word} in {count} ({:.2} to {:.2} times)",
-                    least.ratio, most.ratio
-                ))
+                Some(format!("{word} in {count} ({least:.2} to {most:.2} times)"))
             };
             let clauses: Vec<_> = kinds.iter().filter_map(clause).collect();
             let over = over(self, subject);
@@ -144,18 +144,6 @@ impl Compared<'_> {
     fn is(&self, case: (&str, usize), subject: &str) -> bool {
         (self.workload, self.threads) == case && self.subject == subject
     }
-
-    fn summary(&self) -> Summary {
-        Summary {
-            count: self.processes,
-            min: self.low,
-            median: self.ratio,
-            max: self.high,
-            low: self.low,
-            high: self.high,
-            by_chance: self.by_chance,
-        }
-    }
 }
 
 /// All but the first, which all are compared with: itself first.
@@ -176,9 +164,12 @@ fn over(rows: &[Row], subject: &str) -> String {
 
 /// Formats a ratio with its interval: as many digits as the interval allows.
 fn shown(of: &Compared) -> String {
-    let digits = if of.high / of.low < 1.1 { 3 } else { 2 };
-    let [low, ratio, high] = [of.low, of.ratio, of.high].map(|of| format!("{of:.digits$}"));
-    format!("{ratio} [{low}–{high}]")
+    let digits = if of.ratio.high / of.ratio.low < 1.1 {
+        3
+    } else {
+        2
+    };
+    of.ratio.shown(|of| format!("{of:.digits$}"))
 }
 
 fn said(of: &Compared) -> String {
@@ -276,12 +267,12 @@ fn apart(rows: &[Row]) -> Vec<String> {
             let of = all
                 .iter()
                 .find(|of| of.is((whole.workload, whole.threads), whole.subject))?;
-            let processes = counted(of.processes, "process");
+            let processes = counted(of.ratio.count, "process");
             let said = format!(
                 "{:.2} at {nearest:.0} to {farthest:.0} ns ({processes})",
-                of.ratio
+                of.ratio.median
             );
-            Some((of.ratio, said))
+            Some((of.ratio.median, said))
         });
         let (ratios, said): (Vec<_>, Vec<_>) = at.unzip();
         let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
