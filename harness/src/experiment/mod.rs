@@ -33,6 +33,7 @@ use serde::{Deserialize, Deserializer, de};
 
 use crate::experiment::target::Target;
 use crate::experiment::threads::Threads;
+use crate::machine;
 use crate::machine::topology::Policy;
 use crate::results::record::Row;
 use crate::subjects::registry::Registry;
@@ -242,14 +243,8 @@ impl Experiment {
         Ok(())
     }
 
-    pub fn check_memory(&self, available: u64) -> Result<()> {
-        let most = available / BYTES_PER_KEY;
-        ensure!(
-            self.most_keys() as u64 <= most,
-            "field `keys`: {} keys do not fit into the memory available; at most {most} do",
-            self.most_keys()
-        );
-        Ok(())
+    pub fn check_memory(&self) -> Result<()> {
+        machine::check_memory("field `keys`", self.most_keys() as u64, BYTES_PER_KEY)
     }
 }
 

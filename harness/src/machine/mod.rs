@@ -10,7 +10,7 @@ pub mod topology;
 use std::env;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use sysinfo::{CpuRefreshKind, System};
 
@@ -141,8 +141,18 @@ pub fn now() -> String {
         .to_string()
 }
 
-/// Returns the bytes of memory that can still be used without swapping.
-pub fn available_memory() -> Result<u64> {
+/// Fails if so many keys, as this option or field asks for, do not fit into the memory that can be used
+/// without swapping, with so many bytes for each.
+pub fn check_memory(asked_by: &str, keys: u64, each: u64) -> Result<()> {
+    let most = available_memory()? / each;
+    ensure!(
+        keys <= most,
+        "{asked_by}: {keys} keys do not fit into the memory available; at most {most} do"
+    );
+    Ok(())
+}
+
+fn available_memory() -> Result<u64> {
     let mut system = System::new().context("cannot ask the system for its memory")?;
     system.refresh_memory();
     Ok(system.available_memory())

@@ -1,5 +1,4 @@
-//! CSV files that are written row by row and continued after an interruption; and those of a sweep,
-//! read again.
+//! CSV files that are written row by row, and continued after an interruption.
 
 use std::fmt::Debug;
 use std::fs::{self, File};
@@ -8,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::results::record::Row;
-use crate::results::rows::{self, Record};
+use crate::results::rows::Record;
 
 /// Writes rows as they are measured. Every row reaches the file at once, so an interrupted run
 /// keeps all that it has done.
@@ -86,8 +84,4 @@ impl<Row: Record + Debug> Writer<Row> {
     fn cannot_write(&self) -> String {
         format!("cannot write to {}", self.path.display())
     }
-}
-
-pub fn read(path: &Path) -> Result<Vec<Row>> {
-    rows::read(path)
 }

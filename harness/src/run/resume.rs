@@ -4,8 +4,9 @@ use anyhow::{Context, Result, ensure};
 use toml::{Table, Value};
 
 use crate::experiment::Experiment;
-use crate::results::file::{self, Writer};
+use crate::results::file::Writer;
 use crate::results::record::Row;
+use crate::results::rows::read;
 use crate::run::plan::Plan;
 use crate::show::outputs::Outputs;
 use crate::show::sidecar::Sidecar;
@@ -62,7 +63,7 @@ pub fn earlier(files: &Outputs, now: &Sidecar) -> Result<Option<Earlier>> {
         differences.join("\n  ")
     );
     let (writer, torn) = Writer::resume(&files.csv)?;
-    let rows = file::read(&files.csv).context(
+    let rows = read(&files.csv).context(
         "cannot resume; delete the line named here, and it is measured again, or run without --resume, which keeps \
          these results aside",
     )?;

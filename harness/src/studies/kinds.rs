@@ -8,8 +8,8 @@ use csv::StringRecord;
 use super::KINDS;
 use super::older;
 use super::study::Presented;
+use crate::results::record;
 use crate::results::rows::{Record, check_header, header, read};
-use crate::results::{file, record};
 use crate::show::sidecar::Sidecar;
 
 /// The error for a file whose columns match no known kind of rows.
@@ -80,7 +80,7 @@ pub fn read_any(csv: &Path) -> Result<Box<dyn Rows>> {
     }
     let (first, _) = record::COLUMNS[0];
     if header.iter().any(|name| name == first) {
-        return Ok(Box::new(file::read(csv)?));
+        return Ok(Box::new(read::<record::Row>(csv)?));
     }
     let why = format!("column `{first}` is missing, and no command leaves such columns");
     Err(NoResults::new(csv, why).into())

@@ -8,7 +8,7 @@ use crate::results::summary::Summary;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Panel {
-    /// Name by which `plot --panels` knows it, such as that of a workload; several may share it.
+    /// Name of what it shows, such as a workload; several may share it.
     pub(crate) label: String,
     pub(crate) title: String,
     pub(crate) x: Axis,

@@ -149,17 +149,6 @@ impl Growth {
     fn threads(&self) -> usize {
         self.threads.unwrap_or_else(|| Cores::detect().count())
     }
-
-    /// Checks that the keys fit into `available` bytes of memory.
-    fn check_memory(&self, available: u64) -> Result<()> {
-        let most = available / BYTES_A_KEY;
-        ensure!(
-            self.keys <= most,
-            "--keys: {} do not fit into the available memory; at most {most} do",
-            self.keys
-        );
-        Ok(())
-    }
 }
 
 impl Study for Growth {
@@ -194,7 +183,7 @@ impl Study for Growth {
             self.keys,
             self.slices
         );
-        self.check_memory(machine::available_memory()?)?;
+        machine::check_memory("--keys", self.keys, BYTES_A_KEY)?;
         Ok(true)
     }
 
@@ -387,12 +376,5 @@ mod tests {
             assert_eq!(doubled, grows, "{run:?}");
             assert_eq!(run[6].parts > 1, run[0].subject == RIVALS[1], "{run:?}");
         }
-    }
-
-    #[test]
-    fn keys_must_fit_into_memory() {
-        assert!(growth().check_memory(160_000).is_ok());
-        let error = growth().check_memory(159_999).unwrap_err().to_string();
-        assert!(error.contains("at most 19999"), "{error}");
     }
 }

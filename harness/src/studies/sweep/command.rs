@@ -10,7 +10,6 @@ use super::one;
 pub use super::options::Options;
 use super::options::{Prepared, duration, measurements};
 use crate::experiment::{self, Experiment};
-use crate::machine;
 use crate::machine::pinning::Cores;
 use crate::results::record::COLUMNS;
 use crate::run::ending::{Ending, stop_on_ctrl_c};
@@ -38,8 +37,7 @@ pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Resul
             experiment.check_subjects(registry).with_context(named)?;
             experiment.check_build().with_context(named)?;
             if options.keys.is_none() {
-                let available = machine::available_memory()?;
-                experiment.check_memory(available).with_context(named)?;
+                experiment.check_memory().with_context(named)?;
             }
             experiments.push(prepare(registry, experiment, options)?);
         }

@@ -317,14 +317,14 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::results::file;
     use crate::results::record::sample;
+    use crate::results::rows::read;
     use crate::results::statistics::InRounds;
 
     #[test]
     fn a_claim_needs_more_than_a_subject_differs_from_itself() {
         let figures = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("paper-figures");
-        let rows = file::read(&figures.join("same.csv")).unwrap();
+        let rows = read(&figures.join("same.csv")).unwrap();
         for case in Results::of(&rows).cases() {
             let mut rows = rows.clone();
             rows.retain(|row| row.workload == case.workload);

@@ -20,7 +20,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::predictions;
-use crate::results::file;
+use crate::results::rows::read;
 use crate::results::verdict::Judge;
 use crate::show::files;
 use crate::show::outputs::Outputs;
@@ -104,8 +104,8 @@ fn numbers(mark: &str, judge: &Judge, directory: &Path) -> Result<String> {
     let predictions = what.strip_prefix("predicted by ");
     let predictions =
         predictions.context("it is none of `said`, `table` and `predicted by FILE.csv`")?;
-    let predicted = file::read(&directory.join(predictions))?;
-    let sheet = predictions::predictions(&predicted, &file::read(&csv)?).with_context(lacks)?;
+    let predicted = read(&directory.join(predictions))?;
+    let sheet = predictions::predictions(&predicted, &read(&csv)?).with_context(lacks)?;
     Ok(sheet.notes.join(" "))
 }
 

@@ -99,8 +99,8 @@ mod simulating {
     use crate::experiment::threads::{Count, Threads};
     use crate::experiment::{self, Experiment};
     use crate::machine::{self, pinning::Cores};
-    use crate::results::file;
     use crate::results::record::Row;
+    use crate::results::rows::read;
     use crate::run::ending::{Ending, stop_on_ctrl_c};
     use crate::run::plan::{Measurement, Part, Plan};
     use crate::run::runner::Sweep;
@@ -213,7 +213,7 @@ mod simulating {
         }
         let csv = format!("{}.csv", experiment.name);
         let against = options.against.as_ref();
-        let measured = against.map(|directory| file::read(&directory.join(csv)));
+        let measured = against.map(|directory| read(&directory.join(csv)));
         let measured = measured.transpose()?;
         experiment.name = format!("simulated-{}", experiment.name);
         experiment.title = format!("{} (simulated)", experiment.title);
