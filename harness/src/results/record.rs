@@ -104,25 +104,28 @@ columns! {
     /// Time in ns until one core has a line that another one has written, between the first two cores:
     /// the mean of just before and just after, or that of the model. It differs from row to row where a
     /// hypervisor moves the cores. 0 if threads were frozen or not pinned, or there is one core.
-    #[serde(default)]
     hand_over_ns: f64,
     /// Words that an operation changes at one moment (k), where K-CAS itself is measured; 0 otherwise,
     /// here and in the columns that follow.
-    #[serde(default)]
     entries: usize,
     /// How often these operations were tried, by reading the words anew.
-    #[serde(default)]
     attempts: u64,
     /// Words that did not hold, in the end, what the operations add up to: anything but 0 is a bug.
-    #[serde(default)]
     wrong_words: usize,
     /// Threads that never came out of an operation. If there are any, the measurement was given up, and
     /// its throughput is 0.
-    #[serde(default)]
     stuck: usize,
 }
 
 impl Record for Row {
+    const LATER: &'static [&'static str] = &[
+        "hand_over_ns",
+        "entries",
+        "attempts",
+        "wrong_words",
+        "stuck",
+    ];
+
     fn check(&self) -> Result<()> {
         for (name, text) in [
             ("experiment", &self.experiment),

@@ -13,12 +13,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Declares `Row` and its columns from one list, so that the description written beside every CSV
-/// file is the documentation of the fields. Those marked `#[serde(default)]` are columns that some
-/// published files lack.
+/// file is the documentation of the fields.
 macro_rules! columns {
-    (@later default $name:ident) => { stringify!($name) };
     ($(#[doc = $what:literal])+ Row:
-     $($(#[doc = $line:literal])+ $(#[serde($absent:ident)])? $name:ident: $kind:ty,)+) => {
+     $($(#[doc = $line:literal])+ $name:ident: $kind:ty,)+) => {
         $(#[doc = $what])+
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(default, deny_unknown_fields)]
@@ -31,12 +29,6 @@ macro_rules! columns {
 
         impl $crate::results::rows::Columns for Row {
             const COLUMNS: &'static [(&'static str, &'static str)] = COLUMNS;
-            const LATER: &'static [&'static str] =
-                &[$($($crate::results::rows::columns!(@later $absent $name),)?)+];
-
-            fn numbers(&self) -> Vec<Option<f64>> {
-                vec![$($crate::results::rows::Cell::number(&self.$name)),+]
-            }
         }
     };
 }
@@ -45,41 +37,12 @@ pub(crate) use columns;
 pub trait Columns {
     /// Name and meaning of every column, in the order of the file.
     const COLUMNS: &'static [(&'static str, &'static str)];
-
-    /// Names of the columns that some published files lack.
-    const LATER: &'static [&'static str];
-
-    /// Returns the value of each column that is a number with a fraction.
-    fn numbers(&self) -> Vec<Option<f64>>;
 }
-
-pub trait Cell {
-    fn number(&self) -> Option<f64> {
-        None
-    }
-}
-
-impl Cell for f64 {
-    fn number(&self) -> Option<f64> {
-        Some(*self)
-    }
-}
-
-impl Cell for Option<f64> {
-    fn number(&self) -> Option<f64> {
-        *self
-    }
-}
-
-impl Cell for String {}
-impl Cell for bool {}
-impl Cell for u8 {}
-impl Cell for u32 {}
-impl Cell for u64 {}
-impl Cell for usize {}
-impl Cell for Option<u64> {}
 
 pub trait Record: Columns + Serialize + DeserializeOwned {
+    /// Names of the columns that some published files lack.
+    const LATER: &'static [&'static str] = &[];
+
     /// Checks what is particular to this kind.
     fn check(&self) -> Result<()> {
         Ok(())
@@ -87,8 +50,8 @@ pub trait Record: Columns + Serialize + DeserializeOwned {
 
     /// Checks that all numbers are finite and not below 0, and what is particular to this kind.
     fn validate(&self) -> Result<()> {
-        for ((column, _), number) in Self::COLUMNS.iter().zip(self.numbers()) {
-            let number = number.unwrap_or_default();
+        for (column, value) in toml::Table::try_from(self)? {
+            let number = value.as_float().unwrap_or_default();
             ensure!(
                 number.is_finite() && number >= 0.0,
                 "column `{column}` is {number}, but must be a finite number of 0 or more"
