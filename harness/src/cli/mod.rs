@@ -232,14 +232,9 @@ fn report(directory: &Path) -> Result<Ending> {
 }
 
 fn numbers(pages: &[PathBuf], check: bool) -> Result<Ending> {
-    let done = if check {
-        numbers::check
-    } else {
-        numbers::renew
-    };
     let mut wrong = 0;
     for page in pages {
-        match done(page) {
+        match numbers::renew(page, check) {
             Ok(()) => say!("{}: up to date", page.display()),
             Err(error) => {
                 note!("error: {error:#}");

@@ -4,46 +4,26 @@
 //! each other, so a ratio taken within a round is disturbed far less than a ratio of two medians;
 //! the median of those ratios is what is reported.
 
-use crate::results::summary::Summary;
-
 /// Values of one subject at one place, each with its round.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Series(Vec<(usize, f64)>);
+pub type Series = Vec<(usize, f64)>;
 
-impl FromIterator<(usize, f64)> for Series {
-    fn from_iter<I: IntoIterator<Item = (usize, f64)>>(values: I) -> Self {
-        Self(values.into_iter().collect())
-    }
+/// Returns the ratios of one to the other, for each round that both have and the other is not 0.
+pub fn over(one: &Series, other: &Series) -> Vec<f64> {
+    let pair = |&(round, value): &(usize, f64)| {
+        let mut others = other.iter();
+        let &(_, other) = others.find(|of| of.0 == round && of.1 > 0.0)?;
+        Some(value / other)
+    };
+    one.iter().filter_map(pair).collect()
 }
 
-impl Series {
-    pub fn values(&self) -> &[(usize, f64)] {
-        &self.0
-    }
-
-    pub fn summary(&self) -> Option<Summary> {
-        Summary::of(self.0.iter().map(|&(_, value)| value).collect())
-    }
-
-    /// Returns the ratios to another series, for each round that both have and the other is not 0.
-    pub fn over(&self, other: &Self) -> Self {
-        let pair = |&(round, value): &(usize, f64)| {
-            let mut others = other.0.iter();
-            let &(_, other) = others.find(|of| of.0 == round && of.1 > 0.0)?;
-            Some((round, value / other))
-        };
-        self.0.iter().filter_map(pair).collect()
-    }
-
-    /// Returns the ratio of each round to the next, unless the next one's value is 0. On a machine
-    /// whose speed is constant, all are 1.
-    pub fn over_itself(&self) -> Self {
-        let mut values = self.0.clone();
-        values.sort_by_key(|&(round, _)| round);
-        let next = values.windows(2).map(|pair| (pair[0].0, pair[1].1));
-        let next = next.collect();
-        Self(values).over(&next)
-    }
+/// Returns the ratio of each round to the next, unless the next one's value is 0. On a machine whose
+/// speed is constant, all are 1.
+pub fn over_itself(one: &Series) -> Vec<f64> {
+    let mut one = one.clone();
+    one.sort_by_key(|&(round, _)| round);
+    let next = one.windows(2).map(|pair| (pair[0].0, pair[1].1));
+    over(&one, &next.collect())
 }
 
 #[cfg(test)]
@@ -52,10 +32,9 @@ mod tests {
 
     #[test]
     fn nothing_is_compared_with_a_round_that_stood_still() {
-        let of = |values: &[(usize, f64)]| -> Series { values.iter().copied().collect() };
-        let series = of(&[(5, 2.0), (1, 3.0), (2, 0.0), (3, 0.0), (4, 4.0)]);
-        assert_eq!(series.over_itself(), of(&[(3, 0.0), (4, 2.0)]));
-        let other = of(&[(1, 1.0), (2, 1.0), (3, 0.0), (4, 0.5)]);
-        assert_eq!(series.over(&other), of(&[(1, 3.0), (2, 0.0), (4, 8.0)]));
+        let series = vec![(5, 2.0), (1, 3.0), (2, 0.0), (3, 0.0), (4, 4.0)];
+        assert_eq!(over_itself(&series), [0.0, 2.0]);
+        let other = vec![(1, 1.0), (2, 1.0), (3, 0.0), (4, 0.5)];
+        assert_eq!(over(&series, &other), [3.0, 0.0, 8.0]);
     }
 }

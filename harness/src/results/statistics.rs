@@ -117,7 +117,7 @@ impl<'a, R: InRounds> Results<'a, R> {
     }
 
     /// Returns a quantity of a subject, round by round, where it was measured.
-    pub fn series(
+    fn series(
         &self,
         case: &R::Case,
         place: f64,
@@ -137,7 +137,8 @@ impl<'a, R: InRounds> Results<'a, R> {
         subject: &str,
         quantity: impl Fn(&R) -> Option<f64>,
     ) -> Option<Summary> {
-        self.series(case, place, subject, quantity).summary()
+        let series = self.series(case, place, subject, quantity);
+        Summary::of(series.into_iter().map(|(_, value)| value).collect())
     }
 
     /// Summarises a quantity at each place where it was measured: the points of a line.
@@ -149,11 +150,6 @@ impl<'a, R: InRounds> Results<'a, R> {
     ) -> Vec<(f64, Summary)> {
         let point = |place| Some((place, self.summary(case, place, subject, quantity)?));
         self.places(case).into_iter().filter_map(point).collect()
-    }
-
-    /// Returns the throughputs of a subject, round by round, where ratios can be taken of them.
-    pub fn throughputs(&self, case: &R::Case, place: f64, subject: &str) -> Series {
-        self.series(case, place, subject, R::throughput)
     }
 
     /// Summarises the throughput of `a` over that of `b`, within each round that has both.

@@ -22,7 +22,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::results::median::CONFIDENCE;
 use crate::results::ranks::{MOST_RANKED, signed_rank};
-use crate::results::series::Series;
+use crate::results::series::{Series, over, over_itself};
 use crate::results::summary::Summary;
 
 /// The fewest rounds that allow a claim.
@@ -144,11 +144,9 @@ impl Comparison {
     pub fn between(a: &Series, b: &Series) -> Option<Self> {
         let mut themselves = [a, b]
             .into_iter()
-            .filter_map(|series| series.over_itself().summary());
+            .filter_map(|series| Summary::of(over_itself(series)));
         let varies = themselves.any(|of| is_too_wide(&of));
-        let ratios = a.over(b);
-        let ratios = ratios.values().iter().map(|&(_, ratio)| ratio);
-        Self::new(ratios.collect(), varies)
+        Self::new(over(a, b), varies)
     }
 
     /// Says who the rival is, and the smallest effect that counts.

@@ -30,34 +30,26 @@ use crate::studies::kinds::read_any;
 const BEGIN: &str = "<!-- numbers: ";
 const END: &str = "<!-- end of numbers -->";
 
-pub fn renew(page: &Path) -> Result<()> {
-    let (old, new) = old_and_new(page)?;
-    if old != new {
-        files::write(page, &new)?;
-    }
-    Ok(())
-}
-
-pub fn check(page: &Path) -> Result<()> {
-    let (old, new) = old_and_new(page)?;
-    let differs = (old.lines().zip(new.lines())).find(|(old, new)| old != new);
-    if let Some((old, new)) = differs {
-        bail!(
-            "{} does not say what the results say; `harness numbers {0}` mends it\n  page:    {old}\n  results: {new}",
-            page.display()
-        );
-    }
-    ensure!(old == new, "{} lacks numbers", page.display());
-    Ok(())
-}
-
-fn old_and_new(page: &Path) -> Result<(String, String)> {
+/// Writes the numbers of a page anew, or only checks that it has them.
+pub fn renew(page: &Path, only_checks: bool) -> Result<()> {
     let old =
         fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))?;
     let directory = page.parent().unwrap_or(Path::new(""));
     let new = Judge::of_page(|judge| renewed(&old, judge, directory))
         .with_context(|| page.display().to_string())?;
-    Ok((old, new))
+    if old == new {
+        return Ok(());
+    }
+    if !only_checks {
+        return files::write(page, &new);
+    }
+    if let Some((old, new)) = (old.lines().zip(new.lines())).find(|(old, new)| old != new) {
+        bail!(
+            "{} does not say what the results say; `harness numbers {0}` mends it\n  page:    {old}\n  results: {new}",
+            page.display()
+        );
+    }
+    bail!("{} lacks numbers", page.display())
 }
 
 /// The page with its numbers written anew from the results in a directory.

@@ -3,7 +3,7 @@
 use crate::machine::hand_over::ALIKE;
 use crate::results::median::median;
 use crate::results::record::Row;
-use crate::results::statistics::{Axis, Case, Results, distinct};
+use crate::results::statistics::{Axis, Case, InRounds, Results, distinct};
 use crate::results::summary::Summary;
 use crate::show::sheet::Sheet;
 use crate::wording::counted;
@@ -43,7 +43,7 @@ pub(super) fn predictions(predicted: &[Row], measured: &[Row]) -> Option<Sheet> 
             for machine in machines.iter().filter(|of| !of.is_empty()) {
                 let mut ratio = |subject: &&str| {
                     let of =
-                        |case: &Case, place| results.throughputs(case, place, subject).summary();
+                        |case: &Case, place| results.summary(case, place, subject, Row::throughput);
                     let (predicted, measured) =
                         (of(&case.on(*machine), place)?.median, of(case, place)?);
                     pairs.push(Pair {
