@@ -42,6 +42,15 @@ pub(crate) fn seconds(text: &str) -> Result<Duration> {
     }
 }
 
+/// Checks the option `--loads`.
+pub(super) fn check_loads(loads: &[f64], most: f64) -> Result<()> {
+    let is_wrong = |load: &&f64| !(**load > 0.0 && **load <= most);
+    match loads.iter().find(is_wrong) {
+        Some(load) => bail!("--loads: {load} is not above 0 and at most {most}"),
+        None => Ok(()),
+    }
+}
+
 pub(super) fn in_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(time.as_secs_f64())
 }
@@ -100,6 +109,21 @@ where
     /// Fails if the rows refute what they are to show.
     fn judge(_rows: &[Self::Row]) -> Result<()> {
         Ok(())
+    }
+}
+
+/// What a study compares, whatever its type: what it is, and how it is run.
+#[derive(Clone, Copy)]
+pub(super) struct Entrant<Run> {
+    pub(super) name: &'static str,
+    pub(super) meaning: &'static str,
+    pub(super) run: Run,
+}
+
+impl<Run> Entrant<Run> {
+    pub(super) fn described(all: &[Self]) -> Vec<(String, String)> {
+        let described = |of: &Self| (of.name.to_owned(), of.meaning.to_owned());
+        all.iter().map(described).collect()
     }
 }
 

@@ -18,7 +18,7 @@ use crate::show::sidecar::Run;
 use crate::show::units::rounded;
 use crate::studies::shown::Unit::{Number, Throughput};
 use crate::studies::shown::{At, Quantity, Shown, joined};
-use crate::studies::study::{Progress, Study, within};
+use crate::studies::study::{Progress, Study, check_loads, within};
 use crate::subjects::registry::Registry;
 use crate::wording::{counted, grouped};
 
@@ -151,12 +151,7 @@ impl Study for CuckooHashing {
 
     fn check(&self, _: &Registry) -> Result<bool> {
         ensure!(!self.loads.is_empty(), "--loads: there is none");
-        for load in &self.loads {
-            ensure!(
-                *load > 0.0 && *load <= MOST_LOAD,
-                "--loads: {load} is not above 0 and at most {MOST_LOAD}"
-            );
-        }
+        check_loads(&self.loads, MOST_LOAD)?;
         ensure!(
             self.loads.is_sorted_by(|a, b| a < b),
             "--loads: {:?} are not in ascending order, each once",

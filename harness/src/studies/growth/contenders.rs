@@ -6,7 +6,7 @@ use subject::layout::FALSE_POSITIVE_RATE;
 
 use super::Row;
 use super::run::{Contender, GROWTH, GrowthRun, run};
-use crate::studies::study::Progress;
+use crate::studies::study::{Entrant, Progress};
 use crate::subjects::{Growing, LockFree, ScalableBloom};
 
 /// Name of the filter that grows.
@@ -16,29 +16,17 @@ pub(super) const OURS: &str = Growing::NAME;
 #[cfg(test)]
 pub(super) const RIVALS: [&str; 2] = [LockFree::NAME, ScalableBloom::NAME];
 
-/// A contender, whatever its type.
-#[derive(Clone, Copy)]
-pub(super) struct ContenderInfo {
-    pub(super) name: &'static str,
-    pub(super) start: &'static str,
-    /// See [`run`].
-    pub(super) run: fn(&GrowthRun, &mut Progress) -> Result<Vec<Row>>,
-}
+type Run = fn(&GrowthRun, &mut Progress) -> Result<Vec<Row>>;
 
-impl ContenderInfo {
-    /// All contenders, in the order of the first round.
-    pub(super) const ALL: [Self; 3] = [
-        Self::of::<Growing>(),
-        Self::of::<LockFree>(),
-        Self::of::<ScalableBloom>(),
-    ];
+/// All contenders, in the order of the first round.
+pub(super) const ALL: [Entrant<Run>; 3] =
+    [of::<Growing>(), of::<LockFree>(), of::<ScalableBloom>()];
 
-    const fn of<C: Contender>() -> Self {
-        Self {
-            name: C::NAME,
-            start: C::START,
-            run: run::<C>,
-        }
+const fn of<C: Contender>() -> Entrant<Run> {
+    Entrant {
+        name: C::NAME,
+        meaning: C::START,
+        run: run::<C>,
     }
 }
 

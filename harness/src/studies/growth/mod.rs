@@ -30,12 +30,12 @@ use crate::show::chart::{Axis, Scale};
 use crate::show::sidecar::Run;
 use crate::studies::shown::Unit::{BitsAKey, Latency, Seconds, Throughput};
 use crate::studies::shown::{At, Quantity, Shown, joined};
-use crate::studies::study::{Progress, Study, within};
+use crate::studies::study::{Entrant, Progress, Study, within};
 use crate::subjects::registry::Registry;
 use crate::wording::{counted, grouped, large};
 use crate::workload::latency::Cost;
 
-use contenders::{ContenderInfo, OURS};
+use contenders::{ALL, OURS};
 use run::{GrowthRun, ends};
 
 /// The fewest keys that can be measured: the first slice has ten of them.
@@ -172,8 +172,7 @@ impl Study for Growth {
                 Cores::detect().describe(),
             )
         };
-        let described = |of: ContenderInfo| (of.name.to_owned(), of.start.to_owned());
-        Ok((run, ContenderInfo::ALL.map(described).into()))
+        Ok((run, Entrant::described(&ALL)))
     }
 
     fn check(&self, _: &Registry) -> Result<bool> {
@@ -188,13 +187,13 @@ impl Study for Growth {
     }
 
     fn steps(&self) -> u64 {
-        (self.rounds * ContenderInfo::ALL.len() * (self.slices + 1)) as u64
+        (self.rounds * ALL.len() * (self.slices + 1)) as u64
     }
 
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
         let cores = &Cores::detect();
         let rounds = (self.seed, self.rounds);
-        order::in_rounds(rounds, &[()], &ContenderInfo::ALL, |round, (), entry| {
+        order::in_rounds(rounds, &[()], &ALL, |round, (), entry| {
             let run = GrowthRun {
                 growth: self,
                 threads: self.threads(),
@@ -322,7 +321,7 @@ mod tests {
     use super::*;
     use crate::studies::study::testing::measure;
 
-    fn growth() -> Growth {
+    pub(super) fn growth() -> Growth {
         Growth {
             keys: 20_000,
             threads: Some(2),

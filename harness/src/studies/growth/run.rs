@@ -255,6 +255,7 @@ impl<'a, C: Subject> Worker<'a, C> {
 mod tests {
     use std::ops::ControlFlow;
 
+    use super::super::tests::growth;
     use super::*;
     use crate::run::runner::tests::flawed::{DROPS, Flawed, PANICS, REFUSES};
 
@@ -266,20 +267,13 @@ mod tests {
         }
     }
 
-    fn growth() -> Growth {
-        Growth {
-            keys: 10_000,
-            threads: Some(3),
-            lookups: 4,
-            slices: 6,
-            rounds: 1,
-            seed: 1,
-        }
-    }
-
     fn error<C: Contender>() -> String {
+        let growth = &Growth {
+            keys: 10_000,
+            ..growth()
+        };
         let plan = GrowthRun {
-            growth: &growth(),
+            growth,
             threads: 3,
             cores: &Cores::detect(),
             round: 1,

@@ -28,7 +28,7 @@ use crate::show::sidecar::Run;
 use crate::show::units::rounded;
 use crate::studies::shown::Unit::{BitsAKey, Number, Rate, Throughput};
 use crate::studies::shown::{At, Quantity, Shown, joined};
-use crate::studies::study::{Progress, Study, within};
+use crate::studies::study::{Progress, Study, check_loads, within};
 use crate::studies::subprocess::measure;
 use crate::subjects::registry::Registry;
 use crate::wording::{counted, grouped, large, unnumbered};
@@ -302,12 +302,7 @@ impl Study for Memory {
                 bail!("--subjects: {subject} cannot {missing}");
             }
         }
-        for load in &self.loads {
-            ensure!(
-                *load > 0.0 && *load <= 1.0,
-                "--loads: {load} is not above 0 and at most 1"
-            );
-        }
+        check_loads(&self.loads, 1.0)?;
         Ok(true)
     }
 

@@ -10,31 +10,20 @@ use filter::{CuckooFilter, ExpiringCuckooFilter};
 
 use super::run::{Plan, Remembers, run};
 use super::{Row, TICKS};
+use crate::studies::study::Entrant;
 
-/// A contender, whatever its type.
-#[derive(Clone, Copy)]
-pub(super) struct Info {
-    pub(super) name: &'static str,
-    pub(super) meaning: &'static str,
-    pub(super) run: fn(&Plan) -> Result<Vec<Row>>,
-}
-
-impl Info {
-    const fn of<C: Remembers>() -> Info {
-        Info {
-            name: C::NAME,
-            meaning: C::MEANING,
-            run: run::<C>,
-        }
-    }
-}
+type Run = fn(&Plan) -> Result<Vec<Row>>;
 
 /// All of them, ours first.
-pub(super) const ALL: [Info; 3] = [
-    Info::of::<Expiring>(),
-    Info::of::<Rotating>(),
-    Info::of::<CuckooClock>(),
-];
+pub(super) const ALL: [Entrant<Run>; 3] = [of::<Expiring>(), of::<Rotating>(), of::<CuckooClock>()];
+
+const fn of<C: Remembers>() -> Entrant<Run> {
+    Entrant {
+        name: C::NAME,
+        meaning: C::MEANING,
+        run: run::<C>,
+    }
+}
 
 /// Keys come for three periods before the first of them are forgotten, of which two make a window.
 const PERIOD: usize = TICKS / 2;

@@ -21,7 +21,7 @@ use crate::show::sidecar::Run;
 use crate::show::units::rounded;
 use crate::studies::shown::Unit::{BitsAKey, Number, Throughput};
 use crate::studies::shown::{At, Quantity, Shown, joined};
-use crate::studies::study::{Progress, Study, within};
+use crate::studies::study::{Entrant, Progress, Study, within};
 use crate::subjects::registry::Registry;
 use crate::wording::{grouped, large, noun};
 
@@ -104,8 +104,7 @@ impl Study for Window {
             format!("generated from seed {}", self.seed),
             Cores::detect().describe(),
         );
-        let described = |of: &contenders::Info| (of.name.to_owned(), of.meaning.to_owned());
-        Ok((run, ALL.iter().map(described).collect()))
+        Ok((run, Entrant::described(&ALL)))
     }
 
     fn steps(&self) -> u64 {
