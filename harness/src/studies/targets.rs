@@ -46,7 +46,6 @@ columns! {
     /// The ratio aimed at.
     aim: f64,
     /// What was asked for before, and until when; empty if it never changed.
-    #[serde(default)]
     earlier: String,
     /// Number of rounds that have both sides.
     rounds: usize,
@@ -62,6 +61,8 @@ columns! {
 }
 
 impl Record for Row {
+    const LATER: &'static [&'static str] = &["earlier"];
+
     fn check(&self) -> Result<()> {
         let verdict = self.compared();
         ensure!(

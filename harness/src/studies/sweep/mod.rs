@@ -17,8 +17,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use super::study::Presented;
-use crate::results::file;
 use crate::results::record::Row;
+use crate::results::rows::read;
 use crate::results::verdict::Judge;
 use crate::show::chart::Figure;
 use crate::show::findings::Findings;
@@ -54,7 +54,7 @@ pub fn together(files: &[PathBuf]) -> Result<Figure> {
     for csv in files {
         let results = csv.with_extension("");
         let results = results.display();
-        rows.extend(file::read(csv)?.into_iter().map(|row| Row {
+        rows.extend(read::<Row>(csv)?.into_iter().map(|row| Row {
             subject: format!("{} ({results})", row.subject),
             ..row
         }));
