@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn what_was_asked_before_stands_beside_a_target() {
-        let sheet = lines(&Experiment::parse(GOOD).unwrap(), &[]).sheet(None, &Judge::default());
+        let sheet = lines(&Experiment::parse(&good()).unwrap(), &[]).sheet(None, &Judge::default());
         let table = sheet.unwrap().to_string();
         assert_eq!(table.matches("0.6, aim 0.9, until 2020-02-20").count(), 2);
     }
