@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use filter::{Class, GrowingCuckooFilter, SnapshotError, internals};
 
-use crate::small::{Asked, Identity};
+use crate::small::{Counts, Identity};
 
 pub(crate) type Growing = GrowingCuckooFilter<Identity>;
 
-impl Asked for Growing {
+impl Counts for Growing {
     /// More than any test inserts: it grows.
     const MOST: u64 = 1_000;
     const MAY_BE_FULL: bool = false;

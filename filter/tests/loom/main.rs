@@ -31,7 +31,7 @@ mod growing;
 use small::{Asked, Caller, explained};
 
 /// Spawns a thread that makes calls and records them.
-fn caller<F: Asked + 'static>(
+fn caller<F: Asked>(
     filter: &Arc<F>,
     number: usize,
     calls: impl FnOnce(&mut Caller<F>) + 'static,
@@ -46,7 +46,7 @@ fn caller<F: Asked + 'static>(
 /// Makes calls on two threads, this one and another, of a filter that holds these keys: some order of
 /// the calls that keeps the order within each thread must explain all answers, and what is left in
 /// the filter. So a key that nobody removes must be there.
-fn race<F: Asked + 'static>(
+fn race<F: Asked>(
     filter: &Arc<F>,
     held: &[u64],
     mine: impl FnOnce(&mut Caller<F>),
@@ -59,7 +59,7 @@ fn race<F: Asked + 'static>(
 }
 
 /// [`race`] on three threads.
-fn race_of_three<F: Asked + 'static>(
+fn race_of_three<F: Asked>(
     filter: &Arc<F>,
     held: &[u64],
     mine: impl FnOnce(&mut Caller<F>),
