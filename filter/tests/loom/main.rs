@@ -28,7 +28,7 @@ mod expiring;
 mod fixed;
 mod growing;
 
-use small::{Asked, Caller, explained};
+use small::{Asked, Caller, Counts, explained};
 
 /// Spawns a thread that makes calls and records them.
 fn caller<F: Asked>(
@@ -70,4 +70,30 @@ fn race_of_three<F: Asked>(
     let mut me = Caller::new(filter, 0);
     mine(&mut me);
     explained(held, [me, other.join().unwrap(), third.join().unwrap()]);
+}
+
+/// Inserts a key, for which there is room.
+fn insert<F: Counts>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
+    move |caller| assert_eq!(caller.insert(key), Ok(()))
+}
+
+fn insert_unique<F: Counts>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
+    move |caller| assert!(caller.insert_unique(key).is_ok())
+}
+
+/// Removes a key that is there.
+fn remove<F: Counts>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
+    move |caller| assert!(caller.remove(key))
+}
+
+fn look_up<F: Counts>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
+    move |caller| _ = caller.contains(key)
+}
+
+/// The only copy of a class changes buckets, by an insert of one of its keys and a remove of another.
+fn hop<F: Counts>(from: u64, to: u64) -> impl Fn(&mut Caller<F>) + Copy {
+    move |caller| {
+        insert(to)(caller);
+        remove(from)(caller);
+    }
 }

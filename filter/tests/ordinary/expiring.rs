@@ -239,16 +239,3 @@ fn another_kind_of_filter_is_refused() {
             .contains("ExpiringCuckooFilter::builder().ages::<4, 12, 2>()")
     );
 }
-
-/// The docs of the type: "was this key inserted within the last hour?", with three periods of 20 minutes.
-#[test]
-fn a_key_is_found_within_the_hour() {
-    let seen = Expiring::with_capacity(1_000);
-    let at = |seconds: u64| seen.advance_to(seconds / 1_800).unwrap();
-    at(1_799);
-    seen.insert("key").unwrap();
-    for seconds in 1_799..1_799 + 3_600 {
-        at(seconds);
-        assert!(seen.contains("key"), "{} seconds later", seconds - 1_799);
-    }
-}

@@ -9,7 +9,7 @@ use filter::{Filter, GrowingCuckooFilter};
 use kcas::steps::{count, freeze, with_hook};
 
 use crate::small::Identity;
-use crate::small_growing::{apart, from_the_other_bucket, holding, key};
+use crate::small_growing::{FILLING, apart, from_the_other_bucket, grown, holding, key, staying};
 
 /// Slots of a filter that began with 48 and has grown 2^9 times.
 const SLOTS: usize = 48 << 9;
@@ -139,14 +139,6 @@ fn a_copy_that_ends_the_doubling_of_a_slot_counts_its_keys() {
     }
 }
 
-/// A key of one bucket, however often that is split here.
-fn staying(address: u64) -> u64 {
-    key(apart(0, 5, 0), address)
-}
-
-/// Fills bucket 0, so that the next of these splits it and bucket 1.
-const FILLING: [u64; 4] = [0, 16, 32, 48];
-
 /// A key is added to one of its buckets before a step of a copy; and another copy of it is then removed from the
 /// other bucket, by a thread that began before. Of buckets 0, 1 and 2, the first two have been split, into 16 and
 /// 17. The key is in the copy.
@@ -155,20 +147,13 @@ fn a_copy_holds_a_key_that_moves_between_buckets_of_all_levels() {
     // Which buckets a key can have depends on its tag.
     let keys = (0..64).flat_map(|tag| [0, 1, 2, 16, 17, 18].map(|first| key(tag, first)));
     let near = |here: &u64| (from_the_other_bucket(*here) >> 6 & 15) < 3;
-    let split = holding(16, &FILLING.map(staying));
-    assert!(
-        FILLING
-            .iter()
-            .all(|&address| split.remove(&staying(address)))
-    );
-    assert_eq!(split.capacity(), 3 * 18);
+    let split = grown();
     for here in keys.filter(near) {
         let there = from_the_other_bucket(here);
         for (stopped, at) in
             (0..20).flat_map(|stopped| (0..70).step_by(4).map(move |at| (stopped, at)))
         {
-            let filter = holding(16, &FILLING.map(staying));
-            (FILLING.iter()).for_each(|&address| assert!(filter.remove(&staying(address))));
+            let filter = grown();
             filter.insert(&there).unwrap();
             let [removes, inserts] = [(); 2].map(|()| Arc::clone(&filter));
             let Ok(removing) = freeze(stopped, move || removes.remove(&there)) else {
@@ -339,10 +324,8 @@ fn shrinking_keeps_keys_in_buckets_that_are_not_counted() {
         .step_by(7)
         .flat_map(|at| (0..200).map(move |then| (at, then)))
     {
-        let filter = holding(16, &FILLING.map(staying));
-        assert!(FILLING.iter().all(|&at| filter.remove(&staying(at))));
+        let filter = grown();
         held.iter().for_each(|key| filter.insert(key).unwrap());
-        assert_eq!(filter.capacity(), 3 * 18);
         let [one, other] = [(at, first[3]), (then, second[3])].map(|(at, key)| {
             let filter = Arc::clone(&filter);
             let insert = move || with_hook(move |step| assert!(step != at), || filter.insert(&key));
