@@ -147,7 +147,6 @@ fn a_copy_holds_a_key_that_moves_between_buckets_of_all_levels() {
     // Which buckets a key can have depends on its tag.
     let keys = (0..64).flat_map(|tag| [0, 1, 2, 16, 17, 18].map(|first| key(tag, first)));
     let near = |here: &u64| (from_the_other_bucket(*here) >> 6 & 15) < 3;
-    let split = grown();
     for here in keys.filter(near) {
         let there = from_the_other_bucket(here);
         for (stopped, at) in
