@@ -103,10 +103,14 @@ pub(crate) trait Table {
     fn made(&self) -> usize;
 
     /// Returns how many buckets there are at most, as long as nobody begins to make more.
-    fn begun(&self) -> usize;
+    fn begun(&self) -> usize {
+        self.made()
+    }
 
     /// Returns for how many buckets a snapshot reserves places.
-    fn places(&self) -> usize;
+    fn places(&self) -> usize {
+        self.made()
+    }
 
     /// Advances the timestamp of a bucket, and returns its contents; `None` if it has changed
     /// meanwhile. A bucket that has not been made holds nothing.
@@ -120,14 +124,6 @@ pub(crate) trait Table {
 impl<const SLOTS: usize, const BITS: usize> Table for Buckets<SLOTS, BITS> {
     fn made(&self) -> usize {
         self.geometry().buckets()
-    }
-
-    fn begun(&self) -> usize {
-        self.made()
-    }
-
-    fn places(&self) -> usize {
-        self.made()
     }
 
     fn freeze(&self, bucket: usize) -> Option<u64> {

@@ -22,8 +22,8 @@ use crate::hashing::{FixedState, Location};
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
 use crate::length::Length;
-use crate::save::SaveError;
 use crate::save::known_keys::digest_of_known_keys;
+use crate::save::{SaveError, fixed};
 use crate::snapshot::{SnapshotError, Snapshots};
 use crate::traits::{Class, DynKey, Filter, expect_id};
 use crate::{batch, lookup, update};
@@ -270,7 +270,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     where
         S: Clone,
     {
-        let (table, copies) = saved::copy(&self.table, &self.snapshots)?;
+        let (table, copies) = self.copied()?;
         Ok(Self::of(table, copies, self.hasher.clone()))
     }
 }
@@ -377,10 +377,13 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
     }
 
     fn write_to(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
-        saved::write(&self.table, &self.snapshots, &self.hasher, writer)
+        let (buckets, words) = self.saved()?;
+        fixed::write::<Ages<SLOTS, BITS, AGE_BITS>>(buckets, words, &self.hasher, writer)?;
+        Ok(())
     }
 
     fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
-        saved::to_bytes(&self.table, &self.snapshots, &self.hasher)
+        let (buckets, words) = self.saved()?;
+        fixed::to_bytes::<Ages<SLOTS, BITS, AGE_BITS>>(buckets, words, &self.hasher)
     }
 }

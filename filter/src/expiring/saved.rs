@@ -1,17 +1,17 @@
 //! Copying, saving and loading a filter that forgets.
 
 use std::hash::BuildHasher;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::iter;
 
 use super::table::{Aged, MAX_PERIOD};
 use super::{Ages, ExpiringCuckooFilter};
 use crate::builder::Builder;
 use crate::layout::Layout;
-use crate::save::fixed::{self, Header, Saved};
+use crate::save::LoadError;
+use crate::save::fixed::{Header, Saved};
 use crate::save::words::{EXPIRING, Kind};
-use crate::save::{LoadError, SaveError};
-use crate::snapshot::{Snapshot, SnapshotError, Snapshots};
+use crate::snapshot::{Snapshot, SnapshotError};
 
 /// A bucket is saved as its slots and how many periods ago each was filled; after the buckets comes the
 /// number of the period.
@@ -31,49 +31,25 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Saved
     }
 }
 
-/// Copies a table; returns the number of copies in it, too.
-pub(super) fn copy<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>(
-    table: &Aged<SLOTS, BITS, AGE_BITS>,
-    snapshots: &Snapshots,
-) -> Result<(Aged<SLOTS, BITS, AGE_BITS>, usize), SnapshotError> {
-    let snapshot = Snapshot::begin(table, snapshots)?;
-    let (words, copies) = snapshot.words(Layout::<SLOTS, BITS>::occupied)?;
-    // When all has been read: what is remembered is remembered for too long rather than too short.
-    Ok((Aged::of_contents(words, table.clock().period), copies))
-}
+impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
+    ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
+{
+    /// Copies the table; returns the number of copies in it, too.
+    pub(super) fn copied(&self) -> Result<(Aged<SLOTS, BITS, AGE_BITS>, usize), SnapshotError> {
+        let snapshot = Snapshot::begin(&self.table, &self.snapshots)?;
+        let (words, copies) = snapshot.words(Layout::<SLOTS, BITS>::occupied)?;
+        // When all has been read: what is remembered is remembered for too long rather than too short.
+        let period = self.table.clock().period;
+        Ok((Aged::of_contents(words, period), copies))
+    }
 
-/// Returns the number of buckets, and all words that are saved.
-fn words<'a, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>(
-    table: &'a Aged<SLOTS, BITS, AGE_BITS>,
-    snapshots: &'a Snapshots,
-) -> Result<(usize, impl Iterator<Item = u64> + 'a), SnapshotError> {
-    let snapshot = Snapshot::begin(table, snapshots)?;
-    // As in `copy`.
-    let period = iter::once_with(|| table.clock().period);
-    Ok((snapshot.buckets(), snapshot.chain(period)))
-}
-
-/// [`write`]s to memory.
-pub(super) fn to_bytes<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>(
-    table: &Aged<SLOTS, BITS, AGE_BITS>,
-    snapshots: &Snapshots,
-    hasher: &impl BuildHasher,
-) -> Result<Vec<u8>, SnapshotError> {
-    let (buckets, words) = words(table, snapshots)?;
-    fixed::to_bytes::<Ages<SLOTS, BITS, AGE_BITS>>(buckets, words, hasher)
-}
-
-/// Writes the filter of this table and hasher.
-pub(super) fn write<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>(
-    table: &Aged<SLOTS, BITS, AGE_BITS>,
-    snapshots: &Snapshots,
-    hasher: &impl BuildHasher,
-    writer: impl Write,
-) -> Result<(), SaveError> {
-    let (buckets, words) = words(table, snapshots)?;
-    Ok(fixed::write::<Ages<SLOTS, BITS, AGE_BITS>>(
-        buckets, words, hasher, writer,
-    )?)
+    /// Returns the number of buckets, and all words that are saved.
+    pub(super) fn saved(&self) -> Result<(usize, impl Iterator<Item = u64>), SnapshotError> {
+        let snapshot = Snapshot::begin(&self.table, &self.snapshots)?;
+        // As in `copied`.
+        let period = iter::once_with(|| self.table.clock().period);
+        Ok((snapshot.buckets(), snapshot.chain(period)))
+    }
 }
 
 /// Loading with the division and the hasher of this builder, which must be those that the filter was built

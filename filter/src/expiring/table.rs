@@ -231,14 +231,6 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Table
         self.geometry().buckets()
     }
 
-    fn begun(&self) -> usize {
-        self.made()
-    }
-
-    fn places(&self) -> usize {
-        self.made()
-    }
-
     fn freeze(&self, bucket: usize) -> Option<u64> {
         let word = self.read(bucket);
         // After the word, as everywhere.

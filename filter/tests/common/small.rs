@@ -3,12 +3,13 @@
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::Arc;
 
-use filter::internals::Geometry;
+use filter::internals::{Geometry, Location};
 use filter::layout::Layout;
 use filter::{Class, CuckooFilter, Filter, InsertError, SnapshotError};
-use histories::{Call, Event, Failure, OneClass};
+use histories::{Call, Event, Failure, OneClass, Specification};
 
 pub(crate) use crate::identity::Identity;
 
@@ -52,24 +53,25 @@ pub(crate) fn holding(keys: &[u64]) -> Arc<Small> {
         .unmixed_hasher(Identity::default())
         .build()
         .unwrap();
+    put_into(&filter, keys);
+    Arc::new(filter)
+}
+
+/// Puts keys into an empty filter, each into its preferred bucket.
+pub(crate) fn put_into(filter: &impl Filter, keys: &[u64]) {
     let geometry = Geometry::<SLOTS, BITS>::new(BUCKETS);
     let mut room = [SLOTS; BUCKETS];
     for held in keys {
-        let location = geometry.locate(*held);
-        assert!(room[location.first] > 0, "{held:#x} has no room");
+        let Location { first, second, .. } = geometry.locate(*held);
+        assert!(room[first] > 0, "{held:#x} has no room");
         // An insert takes the emptier bucket, so the other one is filled meanwhile.
-        let other = location.second;
-        let fillers = if other == location.first {
-            0
-        } else {
-            room[other]
-        };
-        (0..fillers).for_each(|_| filter.insert(&key(other, other, 0)).unwrap());
-        filter.insert(held).unwrap();
-        (0..fillers).for_each(|_| assert!(filter.remove(&key(other, other, 0))));
-        room[location.first] -= 1;
+        let fillers = (0..room[second]).filter(|_| first != second);
+        let fillers = fillers.map(|nth| key(second, second, nth));
+        let fillers: Vec<u64> = fillers.collect();
+        (fillers.iter().chain([held])).for_each(|key| filter.insert(key).unwrap());
+        fillers.iter().for_each(|key| assert!(filter.remove(key)));
+        room[first] -= 1;
     }
-    Arc::new(filter)
 }
 
 /// Bucket 0 holds a key that can move to bucket 1 and one that cannot; bucket 2 is full of keys
@@ -81,7 +83,31 @@ pub(crate) fn residents() -> [u64; 4] {
 }
 
 /// A filter whose answers are recorded.
-pub(crate) trait Asked: Filter + Sized + Send + Sync {
+pub(crate) trait Asked: Filter + Sized + Send + Sync + 'static {
+    /// What it may answer about one class.
+    type Specification: Specification<Event: Copy + Display + Send>;
+    /// What it has forgotten: nothing, unless it has periods.
+    fn period(&self) -> u64 {
+        0
+    }
+    fn class(&self, key: u64) -> Class;
+    fn try_clone(&self) -> Result<Self, SnapshotError>;
+    fn contained(found: bool) -> EventOf<Self>;
+    fn removed(removed: bool) -> EventOf<Self>;
+    /// What holds of a class of which there have been so many copies since the beginning, up to this period.
+    fn class_of(copies: u64, period: u64) -> (Self::Specification, StateOf<Self>);
+    /// True if one of these states has so many copies.
+    fn may_be_left(states: &[StateOf<Self>], copies: u64) -> bool;
+    fn run(caller: &mut Caller<Self>, operation: Operation);
+}
+
+pub(crate) type EventOf<F> = <<F as Asked>::Specification as Specification>::Event;
+pub(crate) type StateOf<F> = <<F as Asked>::Specification as Specification>::State;
+/// A call with its key, unless it concerns them all.
+pub(crate) type Recorded<F> = Call<(Option<u64>, EventOf<F>)>;
+
+/// A filter that has several copies of a class.
+pub(crate) trait Counts: Filter + Sized + Send + Sync + 'static {
     /// Maximum number of copies of a class.
     const MOST: u64;
     /// Whether it may refuse a key for lack of room.
@@ -90,7 +116,7 @@ pub(crate) trait Asked: Filter + Sized + Send + Sync {
     fn try_clone(&self) -> Result<Self, SnapshotError>;
 }
 
-impl Asked for Small {
+impl Counts for Small {
     const MOST: u64 = 2 * SLOTS as u64;
     const MAY_BE_FULL: bool = true;
 
@@ -103,23 +129,67 @@ impl Asked for Small {
     }
 }
 
+impl<F: Counts> Asked for F {
+    type Specification = OneClass;
+
+    fn class(&self, key: u64) -> Class {
+        Counts::class(self, key)
+    }
+
+    fn try_clone(&self) -> Result<Self, SnapshotError> {
+        Counts::try_clone(self)
+    }
+
+    fn contained(found: bool) -> Event {
+        Event::Contains(found)
+    }
+
+    fn removed(removed: bool) -> Event {
+        Event::Remove(removed)
+    }
+
+    fn class_of(copies: u64, _: u64) -> (OneClass, u64) {
+        (OneClass { most: F::MOST }, copies)
+    }
+
+    fn may_be_left(states: &[u64], copies: u64) -> bool {
+        states == [copies]
+    }
+
+    fn run(caller: &mut Caller<Self>, operation: Operation) {
+        match operation {
+            Operation::Insert(key) => _ = caller.insert(key),
+            Operation::InsertUnique(key) => _ = caller.insert_unique(key),
+            Operation::Count(key) => _ = caller.count(key),
+            Operation::Contains(key) => _ = caller.contains(key),
+            Operation::Remove(key) => _ = caller.remove(key),
+            Operation::TryClone(key) => _ = caller.copy(&[key], counted),
+            _ => panic!("it does not forget"),
+        }
+    }
+}
+
 /// A call, with its key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operation {
     Insert(u64),
     InsertUnique(u64),
+    InsertIfAbsent(u64),
     Count(u64),
     Contains(u64),
     Remove(u64),
+    Advance,
     /// A copy of the filter, which has one generation if it grows; this key is counted in it.
     TryClone(u64),
 }
 
 /// Makes calls, and records them with their answers.
-pub(crate) struct Caller<F = Small> {
-    filter: Arc<F>,
+pub(crate) struct Caller<F: Asked = Small> {
+    pub(crate) filter: Arc<F>,
     thread: usize,
-    calls: Vec<Call<(u64, Event)>>,
+    /// The period before the first call.
+    first: u64,
+    calls: Vec<Recorded<F>>,
 }
 
 impl<F: Asked> Caller<F> {
@@ -129,44 +199,14 @@ impl<F: Asked> Caller<F> {
         Caller {
             filter: Arc::clone(filter),
             thread,
+            first: filter.period(),
             calls: Vec::new(),
         }
     }
 
-    pub(crate) fn run(&mut self, operation: Operation) {
-        match operation {
-            Operation::Insert(key) => _ = self.insert(key),
-            Operation::InsertUnique(key) => _ = self.insert_unique(key),
-            Operation::Count(key) => _ = self.count(key),
-            Operation::Contains(key) => _ = self.contains(key),
-            Operation::Remove(key) => _ = self.remove(key),
-            Operation::TryClone(key) => _ = self.copy(&[key], counted),
-        }
-    }
-
-    pub(crate) fn insert(&mut self, key: u64) -> Result<(), InsertError> {
-        let result = self.filter.insert(&key);
-        assert!(F::MAY_BE_FULL || result.is_ok(), "{result:?}");
-        self.write_down(key, Event::Insert(result));
-        result
-    }
-
-    pub(crate) fn insert_unique(&mut self, key: u64) -> Result<bool, InsertError> {
-        let result = self.filter.insert_unique(&key);
-        assert!(F::MAY_BE_FULL || result.is_ok(), "{result:?}");
-        self.write_down(key, Event::InsertUnique(result));
-        result
-    }
-
-    pub(crate) fn count(&mut self, key: u64) -> usize {
-        let copies = self.filter.count(&key);
-        self.write_down(key, Event::Count(copies as u64));
-        copies
-    }
-
     pub(crate) fn contains(&mut self, key: u64) -> bool {
         let found = self.filter.contains(&key);
-        self.write_down(key, Event::Contains(found));
+        self.write_down(Some(key), F::contained(found));
         found
     }
 
@@ -174,14 +214,60 @@ impl<F: Asked> Caller<F> {
         let mut found = [false; 2];
         self.filter.contains_batch(&keys, &mut found);
         for (key, found) in keys.into_iter().zip(found) {
-            self.write_down(key, Event::Contains(found));
+            self.write_down(Some(key), F::contained(found));
         }
     }
 
     pub(crate) fn remove(&mut self, key: u64) -> bool {
         let removed = self.filter.remove(&key);
-        self.write_down(key, Event::Remove(removed));
+        self.write_down(Some(key), F::removed(removed));
         removed
+    }
+
+    /// Copies the filter; each class is in the copy or not as a lookup at the same time might have
+    /// answered.
+    pub(crate) fn try_clone_of_generations(&mut self, keys: &[u64]) -> F {
+        self.copy(keys, |copy, key| F::contained(copy.contains(&key)))
+    }
+
+    /// Copies the filter, and records what the copy answers about these keys.
+    fn copy(&mut self, keys: &[u64], ask: fn(&F, u64) -> EventOf<F>) -> F {
+        let copy = self.filter.try_clone().expect("there is room and memory");
+        for key in keys {
+            self.write_down(Some(*key), ask(&copy, *key));
+        }
+        copy
+    }
+
+    pub(crate) fn write_down(&mut self, key: Option<u64>, event: EventOf<F>) {
+        self.calls.push(Call {
+            thread: self.thread,
+            start: 0,
+            end: 0,
+            event: (key, event),
+        });
+    }
+}
+
+impl<F: Counts> Caller<F> {
+    pub(crate) fn insert(&mut self, key: u64) -> Result<(), InsertError> {
+        let result = self.filter.insert(&key);
+        assert!(F::MAY_BE_FULL || result.is_ok(), "{result:?}");
+        self.write_down(Some(key), Event::Insert(result));
+        result
+    }
+
+    pub(crate) fn insert_unique(&mut self, key: u64) -> Result<bool, InsertError> {
+        let result = self.filter.insert_unique(&key);
+        assert!(F::MAY_BE_FULL || result.is_ok(), "{result:?}");
+        self.write_down(Some(key), Event::InsertUnique(result));
+        result
+    }
+
+    pub(crate) fn count(&mut self, key: u64) -> usize {
+        let copies = self.filter.count(&key);
+        self.write_down(Some(key), Event::Count(copies as u64));
+        copies
     }
 
     /// Copies the filter, which has no other keys; each class in the copy is held as often as a count
@@ -192,72 +278,59 @@ impl<F: Asked> Caller<F> {
         assert_eq!(copy.len(), held, "the copy holds other keys as well");
         copy
     }
-
-    /// Copies the filter; each class is in the copy or not as a lookup at the same time might have
-    /// answered.
-    pub(crate) fn try_clone_of_generations(&mut self, keys: &[u64]) -> F {
-        self.copy(keys, |copy, key| Event::Contains(copy.contains(&key)))
-    }
-
-    /// Copies the filter, and records what the copy answers about these keys.
-    fn copy(&mut self, keys: &[u64], ask: fn(&F, u64) -> Event) -> F {
-        let copy = self.filter.try_clone().expect("there is room and memory");
-        for key in keys {
-            self.write_down(*key, ask(&copy, *key));
-        }
-        copy
-    }
-
-    fn write_down(&mut self, key: u64, event: Event) {
-        self.calls.push(Call {
-            thread: self.thread,
-            start: 0,
-            end: 0,
-            event: (key, event),
-        });
-    }
 }
 
 fn counted(filter: &impl Filter, key: u64) -> Event {
     Event::Count(filter.count(&key) as u64)
 }
 
-/// Checks that some order explains the answers the callers got from a filter that held these keys,
-/// and that the filter now holds what that order leaves.
+/// Checks that some order explains the answers the callers got from a filter that held these keys since its
+/// beginning, and that the filter now holds what that order leaves.
 pub(crate) fn explained<F: Asked, const N: usize>(held: &[u64], callers: [Caller<F>; N]) {
     let filter = Arc::clone(&callers[0].filter);
-    let mut classes = BTreeMap::<Class, (u64, u64, Vec<Call<Event>>)>::new();
-    let of_class = |key: &u64| (*key, 0, Vec::new());
-    for key in held {
-        let class = classes.entry(filter.class(*key));
-        class.or_insert_with(|| of_class(key)).1 += 1;
-    }
-    for call in callers.into_iter().flat_map(|caller| caller.calls) {
-        let (key, event) = call.event;
-        let class = classes.entry(filter.class(key));
-        let calls = &mut class.or_insert_with(|| of_class(&key)).2;
-        calls.push(Call {
-            thread: call.thread,
-            start: call.start,
-            end: call.end,
-            event,
-        });
-    }
-    let most = F::MOST;
+    let period = (callers.iter().map(|caller| caller.first).min()).expect("there is one");
+    let calls = callers.into_iter().flat_map(|caller| caller.calls);
+    let calls: Vec<_> = calls.collect();
+    let asked = calls.iter().filter_map(|call| call.event.0);
+    let keys: Vec<u64> = asked.chain(held.iter().copied()).collect();
+    all_explained(&*filter, (period, held), &keys, &calls, "");
+}
+
+/// Checks the same of calls with their times, and of these keys, which are all that were ever there. A failure says
+/// `what` it was.
+pub(crate) fn all_explained<F: Asked>(
+    filter: &F,
+    (period, held): (u64, &[u64]),
+    keys: &[u64],
+    calls: &[Recorded<F>],
+    what: &str,
+) {
+    let class_of = |key: &u64| (filter.class(*key), *key);
     let mut total = 0;
-    for (class, (key, held, calls)) in classes {
-        match histories::check(&OneClass { most }, &[held], &calls) {
-            Ok(left) => {
-                let &[left] = left.as_slice() else {
-                    panic!("the calls say how many copies are left, and not {left:?}");
-                };
-                assert_eq!(filter.contains(&key), left > 0, "{class:?}, {left} left");
-                assert_eq!(filter.count(&key) as u64, left, "{class:?}");
-                total += left as usize;
-            }
-            Err(Failure::Violation(violation)) => panic!("{class:?}: {violation}"),
-            Err(Failure::TooManyOverlap) => panic!("too many calls to check"),
+    for (class, key) in keys.iter().map(class_of).collect::<BTreeMap<_, _>>() {
+        let is_of_it = |key: &u64| filter.class(*key) == class;
+        let held = held.iter().filter(|key| is_of_it(key)).count();
+        let (specification, before) = F::class_of(held as u64, period);
+        let calls: Vec<_> = (calls.iter())
+            .filter(|call| call.event.0.is_none_or(|key| is_of_it(&key)))
+            .map(|call| Call {
+                thread: call.thread,
+                start: call.start,
+                end: call.end,
+                event: call.event.1,
+            })
+            .collect();
+        let copies = filter.count(&key);
+        match histories::check(&specification, &[before], &calls) {
+            Ok(left) => assert!(
+                F::may_be_left(&left, copies as u64),
+                "{what}{class:?}: {copies} copies are left; possible: {left:?}"
+            ),
+            Err(Failure::Violation(violation)) => panic!("{what}{class:?}: {violation}"),
+            Err(Failure::TooManyOverlap) => panic!("{what}too many calls to check"),
         }
+        assert_eq!(filter.contains(&key), copies > 0, "{what}{class:?}");
+        total += copies;
     }
-    assert_eq!(filter.len(), total);
+    assert_eq!(filter.len(), total, "{what}");
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use filter::{Class, GrowingCuckooFilter, SnapshotError, internals};
 
-use crate::small::{Asked, Identity};
+use crate::small::{Counts, Identity};
 
 pub(crate) type Growing = GrowingCuckooFilter<Identity>;
 
-impl Asked for Growing {
+impl Counts for Growing {
     /// More than any test inserts: it grows.
     const MOST: u64 = 1_000;
     const MAY_BE_FULL: bool = false;
@@ -46,4 +46,21 @@ pub(crate) fn holding(buckets: usize, keys: &[u64]) -> Arc<Growing> {
     let filter = builder.unmixed_hasher(Identity::default()).build().unwrap();
     keys.iter().for_each(|key| filter.insert(key).unwrap());
     Arc::new(filter)
+}
+
+/// Fills a bucket, so that the next of these splits a run.
+pub(crate) const FILLING: [u64; 4] = [0, 16, 32, 48];
+
+/// A key of one bucket, however often that is split here.
+pub(crate) fn staying(address: u64) -> u64 {
+    key(apart(0, 5, 0), address)
+}
+
+/// A filter of 18 buckets that is empty.
+pub(crate) fn grown() -> Arc<Growing> {
+    let keys = FILLING.map(staying);
+    let filter = holding(16, &keys);
+    assert!(keys.iter().all(|key| filter.remove(key)));
+    assert_eq!(filter.capacity(), 3 * 18);
+    filter
 }

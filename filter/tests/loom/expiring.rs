@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use crate::small::key;
-use crate::small_expiring::{Caller, Expiring, explained, holding};
-use kcas::model::{explore_test, spawn};
+use crate::small_expiring::{Caller, Expiring, holding};
+use kcas::model::explore_test;
 
-/// Makes calls on two threads, this one and another, of a filter that holds these keys in its period 0;
-/// then `after`, when both have ended. Some order of the calls must explain all answers.
+/// [`race`](crate::race) in a filter that holds these keys in its period 0; then `after`, when both threads have
+/// ended.
 fn race(
     held: &[u64],
     mine: impl FnOnce(&mut Caller),
@@ -16,24 +16,8 @@ fn race(
     after: impl FnOnce(&Arc<Expiring>),
 ) {
     let filter = holding(held);
-    race_in(&filter, held, mine, others);
+    crate::race(&filter, held, mine, others);
     after(&filter);
-}
-
-/// [`race`] in a filter that has held these keys since its period 0.
-fn race_in<const AGE_BITS: usize>(
-    filter: &Arc<Expiring<AGE_BITS>>,
-    held: &[u64],
-    mine: impl FnOnce(&mut Caller<AGE_BITS>),
-    others: impl FnOnce(&mut Caller<AGE_BITS>) + 'static,
-) {
-    let (mut me, mut other) = (Caller::new(filter, 0), Caller::new(filter, 1));
-    let other = spawn(move || {
-        others(&mut other);
-        other
-    });
-    mine(&mut me);
-    explained(held, [me, other.join().unwrap()]);
 }
 
 fn nothing(_: &Arc<Expiring>) {}
@@ -84,7 +68,7 @@ fn a_renewal_while_two_periods_begin() {
         // Three periods make a window: in the next one, the key is forgotten.
         let filter = holding::<2>(&[held]);
         filter.advance_to(2).unwrap();
-        race_in(
+        crate::race(
             &filter,
             &[held],
             |caller| {
@@ -226,7 +210,7 @@ fn a_copy_while_a_period_begins() {
         race(
             &[],
             move |caller| {
-                let copy = caller.try_clone(&[new]);
+                let copy = caller.try_clone_of_generations(&[new]);
                 let found = copy.contains(&new);
                 copy.advance_to(copy.period()).unwrap();
                 assert_eq!(copy.contains(&new), found, "the copy forgets too early");

@@ -1,9 +1,7 @@
 //! Models of the fixed-size filter, with three buckets of two slots.
 
-use std::sync::Arc;
-
 use crate::small::{Caller, Small, holding, key, residents};
-use crate::{race, race_of_three};
+use crate::{hop, insert, insert_unique, look_up, race, race_of_three, remove};
 use filter::InsertError;
 use kcas::model::explore_test;
 
@@ -13,27 +11,13 @@ fn all_present(filter: &Small, keys: &[u64]) {
     }
 }
 
-/// Inserts a key, for which there is room.
-fn insert(key: u64) -> impl Fn(&mut Caller) + Copy {
-    move |caller| assert_eq!(caller.insert(key), Ok(()))
-}
-
-/// The only copy of a class changes buckets, by an insert of one of its keys and a remove of another.
-fn hop(from: u64, to: u64) -> impl Fn(&mut Caller) + Copy {
-    move |caller| {
-        insert(to)(caller);
-        assert!(caller.remove(from));
-    }
-}
-
 /// A lookup of a resident key while a chain moves it from one of its buckets to the other.
 #[test]
 fn lookup_of_a_key_that_a_chain_moves() {
     for moved in [key(1, 0, 3), key(0, 1, 3)] {
         explore_test(5, 5_800, move || {
             let filter = holding(&residents());
-            let look = |reader: &mut Caller| _ = reader.contains(moved);
-            race(&filter, &residents(), look, insert(key(0, 2, 0)));
+            race(&filter, &residents(), look_up(moved), insert(key(0, 2, 0)));
         });
     }
 }
@@ -60,11 +44,10 @@ fn a_shift_that_is_taken_back() {
     explore_test(4, 5_300, move || {
         let filter = holding(&residents());
         assert_eq!(filter.class(&here), filter.class(&there));
-        let look = |reader: &mut Caller| _ = reader.contains(there);
-        race(&filter, &residents(), look, move |writer| {
+        race(&filter, &residents(), look_up(there), move |writer| {
             let new = key(0, 2, 0);
             insert(new)(writer);
-            assert!(writer.remove(new));
+            remove(new)(writer);
             hop(there, here)(writer);
         });
     });
@@ -80,8 +63,7 @@ fn hops_by_insert_and_remove() {
         explore_test(6, 6_000, move || {
             let filter = holding(&[here]);
             assert_eq!(filter.class(&here), filter.class(&there));
-            let look = |reader: &mut Caller| _ = reader.contains(looked_up);
-            race(&filter, &[here], look, move |writer| {
+            race(&filter, &[here], look_up(looked_up), move |writer| {
                 hop(here, there)(writer);
                 hop(there, here)(writer);
             });
@@ -136,8 +118,7 @@ fn remove_of_a_key_that_a_chain_moves() {
     for removed in [key(0, 1, 3), key(1, 0, 3)] {
         explore_test(4, 25_000, move || {
             let filter = holding(&residents());
-            let remove = |caller: &mut Caller| assert!(caller.remove(removed));
-            race(&filter, &residents(), remove, insert(key(0, 2, 0)));
+            race(&filter, &residents(), remove(removed), insert(key(0, 2, 0)));
         });
     }
 }
@@ -154,8 +135,7 @@ fn full_leaves_everything() {
         all_present(&filter, &stuck);
         assert!(!filter.contains(&new));
         let insert = |caller: &mut Caller| _ = caller.insert(new);
-        let remove = move |caller: &mut Caller| assert!(caller.remove(stuck[2]));
-        race(&filter, &stuck, insert, remove);
+        race(&filter, &stuck, insert, remove(stuck[2]));
     });
 }
 
@@ -199,13 +179,8 @@ fn plain_inserts_and_a_remove_in_one_bucket() {
 #[test]
 fn two_unique_inserts_of_one_class() {
     explore_test(3, 32_000, || {
-        let insert = |new| move |caller: &mut Caller| assert!(caller.insert_unique(new).is_ok());
-        race(
-            &holding(&[]),
-            &[],
-            insert(key(0, 1, 0)),
-            insert(key(1, 0, 0)),
-        );
+        let [here, there] = [key(0, 1, 0), key(1, 0, 0)].map(insert_unique);
+        race(&holding(&[]), &[], here, there);
     });
 }
 
@@ -232,10 +207,10 @@ fn unique_insert_with_a_chain() {
     let cases = [(key(2, 2, 0), there, 7_100), (key(0, 0, 0), here, 1_200)];
     for (removed, others, at_least) in cases {
         explore_test(2, at_least, move || {
-            let insert = |mine: &mut Caller| assert!(mine.insert_unique(here).is_ok());
+            let insert = insert_unique(here);
             race(&holding(&residents()), &residents(), insert, move |other| {
-                assert!(other.remove(removed));
-                assert!(other.insert_unique(others).is_ok());
+                remove(removed)(other);
+                insert_unique(others)(other);
             });
         });
     }
@@ -299,9 +274,8 @@ fn copy_of_a_key_that_hops_on() {
 fn copy_of_a_key_that_others_insert_and_remove() {
     let (here, there) = (key(1, 0, 0), key(0, 1, 0));
     explore_test(2, 28_000, move || {
-        let remove = |mine: &mut Caller| assert!(mine.remove(here));
         let copy = move |copier: &mut Caller| _ = copier.try_clone(&[here]);
-        race_of_three(&holding(&[here]), &[here], remove, copy, move |one| {
+        race_of_three(&holding(&[here]), &[here], remove(here), copy, move |one| {
             insert(there)(one);
             one.count(here);
         });
@@ -330,9 +304,7 @@ fn copy_of_a_key_that_is_removed_and_comes_back() {
 fn copy_of_a_bucket_that_two_change() {
     let (here, there, another) = (key(1, 0, 0), key(0, 1, 0), key(0, 0, 0));
     explore_test(2, 200_000, move || {
-        let (held, remove) = ([here, another], move |caller: &mut Caller| {
-            assert!(caller.remove(another));
-        });
+        let (held, remove) = ([here, another], remove(another));
         race_of_three(
             &holding(&held),
             &held,
@@ -378,8 +350,7 @@ fn copy_of_a_key_that_a_chain_moves() {
         let [moved, another, third, fourth] = residents();
         let new = key(0, 2, 0);
         let copy = copy([moved, third, fourth, another, new], 3);
-        let remove = move |caller: &mut Caller| assert!(caller.remove(another));
-        let filter: Arc<Small> = holding(&residents());
-        race_of_three(&filter, &residents(), copy, insert(new), remove);
+        let filter = holding(&residents());
+        race_of_three(&filter, &residents(), copy, insert(new), remove(another));
     });
 }

@@ -6,34 +6,10 @@
 use std::sync::Arc;
 
 use crate::small_growing::{Growing, apart, from_the_other_bucket, holding, key};
-use crate::{race, race_of_three};
+use crate::{hop, insert, insert_unique, look_up, race, race_of_three, remove};
 use kcas::model::explore_test;
 
 type Caller = crate::small::Caller<Growing>;
-
-fn insert(key: u64) -> impl Fn(&mut Caller) + Copy {
-    move |caller| assert_eq!(caller.insert(key), Ok(()))
-}
-
-fn insert_unique(key: u64) -> impl Fn(&mut Caller) + Copy {
-    move |caller| assert!(caller.insert_unique(key).is_ok())
-}
-
-fn remove(key: u64) -> impl Fn(&mut Caller) + Copy {
-    move |caller| assert!(caller.remove(key))
-}
-
-fn look_up(key: u64) -> impl Fn(&mut Caller) + Copy {
-    move |caller| _ = caller.contains(key)
-}
-
-/// The only copy of a class changes buckets, by an insert of one of its keys and a remove of another.
-fn hop(from: u64, to: u64) -> impl Fn(&mut Caller) + Copy {
-    move |caller| {
-        insert(to)(caller);
-        remove(from)(caller);
-    }
-}
 
 /// The `nth` key of this address that has one bucket, however often it is split here.
 fn staying(address: u64, nth: usize) -> u64 {

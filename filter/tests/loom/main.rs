@@ -28,10 +28,10 @@ mod expiring;
 mod fixed;
 mod growing;
 
-use small::{Asked, Caller, explained};
+use small::{Asked, Caller, Counts, explained};
 
 /// Spawns a thread that makes calls and records them.
-fn caller<F: Asked + 'static>(
+fn caller<F: Asked>(
     filter: &Arc<F>,
     number: usize,
     calls: impl FnOnce(&mut Caller<F>) + 'static,
@@ -46,7 +46,7 @@ fn caller<F: Asked + 'static>(
 /// Makes calls on two threads, this one and another, of a filter that holds these keys: some order of
 /// the calls that keeps the order within each thread must explain all answers, and what is left in
 /// the filter. So a key that nobody removes must be there.
-fn race<F: Asked + 'static>(
+fn race<F: Asked>(
     filter: &Arc<F>,
     held: &[u64],
     mine: impl FnOnce(&mut Caller<F>),
@@ -59,7 +59,7 @@ fn race<F: Asked + 'static>(
 }
 
 /// [`race`] on three threads.
-fn race_of_three<F: Asked + 'static>(
+fn race_of_three<F: Asked>(
     filter: &Arc<F>,
     held: &[u64],
     mine: impl FnOnce(&mut Caller<F>),
@@ -70,4 +70,30 @@ fn race_of_three<F: Asked + 'static>(
     let mut me = Caller::new(filter, 0);
     mine(&mut me);
     explained(held, [me, other.join().unwrap(), third.join().unwrap()]);
+}
+
+/// Inserts a key, for which there is room.
+fn insert<F: Counts>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
+    move |caller| assert_eq!(caller.insert(key), Ok(()))
+}
+
+fn insert_unique<F: Counts>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
+    move |caller| assert!(caller.insert_unique(key).is_ok())
+}
+
+/// Removes a key that is there.
+fn remove<F: Counts>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
+    move |caller| assert!(caller.remove(key))
+}
+
+fn look_up<F: Counts>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
+    move |caller| _ = caller.contains(key)
+}
+
+/// The only copy of a class changes buckets, by an insert of one of its keys and a remove of another.
+fn hop<F: Counts>(from: u64, to: u64) -> impl Fn(&mut Caller<F>) + Copy {
+    move |caller| {
+        insert(to)(caller);
+        remove(from)(caller);
+    }
 }

@@ -4,7 +4,10 @@
 use crate::identity::Identity;
 use ahash::RandomState;
 use filter::layout::Layout;
-use filter::{BuildError, Builder, CuckooFilter, Filter, GrowingCuckooFilter, InsertError};
+use filter::{
+    BuildError, Builder, CuckooFilter, ExpiringCuckooFilter, Filter, GrowingCuckooFilter,
+    InsertError,
+};
 
 /// The bounds on memory and errors are those that a user would compute: the key is compared with two
 /// buckets of four slots, each of which matches by chance once in 2^12.
@@ -79,16 +82,23 @@ fn undependable_layouts_take_no_capacity() {
 
 #[test]
 fn memory_is_what_was_allocated() {
-    for buckets in [1, 1_000] {
+    fn is_so<F: Filter>(build: impl FnOnce() -> Result<F, BuildError>) {
         let mut built = None;
         let measured = allocation_counter::measure(|| {
-            let filter = CuckooFilter::builder().buckets(buckets).build().unwrap();
+            let filter = build().unwrap();
             filter.insert("the thread's first use").unwrap();
             built = Some(filter);
         });
         let filter = built.unwrap();
         let allocated = usize::try_from(measured.bytes_current).unwrap();
         assert_eq!(filter.memory_bytes(), allocated + size_of_val(&filter));
+    }
+    for buckets in [1, 1_000] {
+        is_so(|| CuckooFilter::builder().buckets(buckets).build());
+        is_so(|| ExpiringCuckooFilter::builder().buckets(buckets).build());
+        // While it has not grown.
+        let growing = GrowingCuckooFilter::builder().reserved_bytes(0);
+        is_so(|| growing.buckets(buckets).build());
     }
 }
 

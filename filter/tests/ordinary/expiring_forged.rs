@@ -1,9 +1,10 @@
 //! Filters that forget, loaded from files with right checksums that nobody saved.
 
-use crc::{CRC_64_XZ, Crc};
 use filter::{ExpiringCuckooFilter, InsertError};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+
+use crate::damage::with_right_checksums;
 
 /// Returns the file of a filter whose buckets hold these words, in this period.
 fn forged(words: &[u64], period: u64) -> Vec<u8> {
@@ -13,13 +14,7 @@ fn forged(words: &[u64], period: u64) -> Vec<u8> {
     for (place, word) in bytes[40..].chunks_exact_mut(8).zip(all) {
         place.copy_from_slice(&word.to_le_bytes());
     }
-    let crc = Crc::<u64>::new(&CRC_64_XZ);
-    let mut digest = crc.digest();
-    let end = bytes.len() - 8;
-    digest.update(&bytes[..32]);
-    digest.update(&bytes[40..end]);
-    bytes[end..].copy_from_slice(&digest.finalize().to_le_bytes());
-    bytes
+    with_right_checksums(bytes, 32)
 }
 
 /// Any fingerprints and ages, also several copies of a class, and ages that are due to be forgotten: every

@@ -1,7 +1,5 @@
 //! The growing filter: what it holds as it grows and shrinks, its sizes, and its error rates.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use filter::growing::{GrowingBuilder, GrowingCuckooFilter};
 use filter::{InsertError, internals};
 use rand::rngs::StdRng;
@@ -386,73 +384,6 @@ fn keys_with_many_copies_do_not_use_up_memory() {
     }
 }
 
-/// Lookups in a signal handler, which runs at any step of an operation of the same thread, also while
-/// that makes the table grow: they end, allocate nothing, and find what is there throughout.
-#[cfg(feature = "steps")]
-#[test]
-fn lookups_may_interrupt_an_operation_that_makes_it_grow() {
-    use kcas::steps::{with_hook, within};
-    use std::sync::Arc;
-
-    let filter = Arc::new(of_buckets(16));
-    let handler = |stay: u64| {
-        let interrupted = Arc::clone(&filter);
-        move |_| {
-            let look = || {
-                for key in (0..stay).step_by(7) {
-                    assert!(interrupted.contains(&key) && interrupted.count(&key) == 1);
-                    // Absent: whichever the answer.
-                    let _ = interrupted.contains(&!key);
-                }
-                // As before the operation or as after it.
-                assert!((stay..=stay + 1).contains(&(interrupted.len() as u64)));
-            };
-            // Bounded, although nobody can end the operation meanwhile.
-            within(30 * stay + 1_000, look);
-            assert_eq!(allocation_counter::measure(look).count_total, 0);
-        }
-    };
-    for key in 0..150 {
-        with_hook(handler(key), || filter.insert(&key)).unwrap();
-    }
-    assert!(filter.capacity() > 48 * 3);
-    for key in (0..150).rev() {
-        assert!(with_hook(handler(key), || filter.remove(&key)));
-    }
-}
-
-/// Whatever is in the filter throughout is in every copy, while others insert, remove and make it grow.
-#[test]
-fn copies_hold_what_was_there_throughout() {
-    const RESIDENT: u64 = 2_000;
-    let filter = of_buckets(16);
-    (0..RESIDENT).for_each(|key| filter.insert(&key).unwrap());
-    let done = AtomicBool::new(false);
-    std::thread::scope(|threads| {
-        for thread in 0..2u64 {
-            let (filter, done) = (&filter, &done);
-            threads.spawn(move || {
-                let mut nth = 0u64;
-                while !done.load(Ordering::Relaxed) {
-                    let key = RESIDENT + nth * 2 + thread;
-                    filter.insert(&key).unwrap();
-                    if nth % 3 != 0 {
-                        assert!(filter.remove(&key));
-                    }
-                    nth += 1;
-                }
-            });
-        }
-        for _ in 0..60 {
-            let copy = GrowingCuckooFilter::from_bytes(&filter.to_bytes().unwrap()).unwrap();
-            for key in 0..RESIDENT {
-                assert!(copy.contains(&key), "{key}");
-            }
-        }
-        done.store(true, Ordering::Relaxed);
-    });
-}
-
 /// A key with a copy in each of its buckets has both when they are joined into one.
 #[test]
 fn copies_are_kept_where_buckets_are_joined() {
@@ -473,21 +404,4 @@ fn copies_are_kept_where_buckets_are_joined() {
     assert_eq!((filter.capacity(), before), (3 * 16, 0));
     assert_eq!(filter.count(&twice), 2);
     assert!(filter.remove(&twice) && filter.remove(&twice) && !filter.remove(&twice));
-}
-
-/// As that of a fixed-size filter: its tables, its counters, and the value itself.
-#[test]
-fn memory_is_what_was_allocated_while_it_has_not_grown() {
-    for buckets in [16, 1_024] {
-        let mut built = None;
-        let measured = allocation_counter::measure(|| {
-            let builder = GrowingCuckooFilter::builder().reserved_bytes(0);
-            let filter = builder.buckets(buckets).build().unwrap();
-            filter.insert("the thread's first use").unwrap();
-            built = Some(filter);
-        });
-        let filter = built.unwrap();
-        let allocated = usize::try_from(measured.bytes_current).unwrap();
-        assert_eq!(filter.memory_bytes(), allocated + size_of_val(&filter));
-    }
 }

@@ -6,6 +6,8 @@ use std::io::{self, Read};
 use crc::{CRC_64_XZ, Crc};
 use filter::{CuckooFilter, FixedState, GrowingCuckooFilter, LoadError, SaveError};
 
+use crate::damage::with_right_checksums;
+
 const HEADER: usize = 40;
 
 fn filter_of(keys: u64) -> CuckooFilter {
@@ -18,18 +20,6 @@ fn filter_of(keys: u64) -> CuckooFilter {
 
 fn load(bytes: &[u8]) -> Result<CuckooFilter, LoadError> {
     CuckooFilter::from_bytes(bytes)
-}
-
-/// Makes the checksums right again, as somebody who forges a filter would.
-fn with_right_checksums(mut bytes: Vec<u8>) -> Vec<u8> {
-    let crc = Crc::<u64>::new(&CRC_64_XZ);
-    let mut digest = crc.digest();
-    digest.update(&bytes[..HEADER - 8]);
-    bytes[HEADER - 8..HEADER].copy_from_slice(&digest.clone().finalize().to_le_bytes());
-    let end = bytes.len() - 8;
-    digest.update(&bytes[HEADER..end]);
-    bytes[end..].copy_from_slice(&digest.finalize().to_le_bytes());
-    bytes
 }
 
 /// A filter of 200 numbers and 100 strings, each of which was inserted by itself, in order.
@@ -108,13 +98,13 @@ fn forged_contents_are_errors() {
     let forged = |offset: usize, change: fn(u8) -> u8| {
         let mut bytes = bytes.clone();
         bytes[offset] = change(bytes[offset]);
-        load(&with_right_checksums(bytes)).unwrap_err()
+        load(&with_right_checksums(bytes, HEADER - 8)).unwrap_err()
     };
     // Bits 48 to 63 of a word belong to the timestamp or to nobody.
     for bit in 48..64 {
         let mut bytes = bytes.clone();
         bytes[HEADER + 8 * 7 + bit / 8] |= 1 << (bit % 8);
-        let error = load(&with_right_checksums(bytes)).unwrap_err();
+        let error = load(&with_right_checksums(bytes, HEADER - 8)).unwrap_err();
         assert!(
             matches!(error, LoadError::Bucket { bucket: 7, .. }),
             "{error}"

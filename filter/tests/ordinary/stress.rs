@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use filter::{Class, CuckooFilter, Filter, GrowingCuckooFilter, InsertError};
+use filter::{Class, CuckooFilter, ExpiringCuckooFilter, Filter, GrowingCuckooFilter, InsertError};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -119,17 +119,22 @@ fn raced_for(filter: &(impl Filter + Sync), keys: u64) -> Vec<u64> {
 }
 
 /// For each class exactly one of the threads gets `true`, and one copy is held.
-#[test]
-fn one_of_the_racing_unique_inserts_gets_true() {
+fn each_class_is_won_once<F: Filter + Sync>(filter: &F, class: fn(&F, &u64) -> Class) {
     let keys = 100_000;
-    // Room for all, but chains are needed.
-    let filter = CuckooFilter::with_capacity(keys as usize);
-    let classes: HashSet<Class> = (0..keys).map(|key| filter.class(&key)).collect();
-    let reported = raced_for(&filter, keys);
+    let classes: HashSet<Class> = (0..keys).map(|key| class(filter, &key)).collect();
+    let reported = raced_for(filter, keys);
     assert_eq!(reported.len(), classes.len());
-    let reported: HashSet<Class> = reported.iter().map(|key| filter.class(key)).collect();
+    let reported: HashSet<Class> = reported.iter().map(|key| class(filter, key)).collect();
     assert_eq!(reported, classes);
     assert!((0..keys).all(|key| filter.count(&key) == 1));
+}
+
+#[test]
+fn one_of_the_racing_unique_inserts_gets_true() {
+    // Room for all, but chains are needed.
+    each_class_is_won_once(&CuckooFilter::with_capacity(100_000), CuckooFilter::class);
+    let expiring = ExpiringCuckooFilter::with_capacity(100_000);
+    each_class_is_won_once(&expiring, ExpiringCuckooFilter::class);
     for (first, keys) in [(2, 10_000), (1_024, 100_000)] {
         let reported = raced_for(&growing(first), keys).len() as u64;
         // A new key is wrongly refused as often as absent ones are found.

@@ -2,104 +2,65 @@
 //! operation, and at pairs of steps; the others do their work meanwhile, begin periods included, in a
 //! bounded number of steps.
 
-use std::sync::Arc;
-
-use crate::small::{key, residents};
-use crate::small_expiring::{Caller, Expiring, explained, holding};
+use crate::small::{Asked, Operation, explained, key, residents};
+use crate::small_expiring::{Caller, Expiring, holding};
+use crate::stalls::{Pair, State, Stopped, run_on, stopped_at_every_step};
 use Operation::{Advance, Contains, Insert, InsertIfAbsent, Remove, TryClone};
 use kcas::steps::{freeze, within};
 
-#[derive(Clone, Copy, Debug)]
-enum Operation {
-    Insert(u64),
-    InsertIfAbsent(u64),
-    Contains(u64),
-    Remove(u64),
-    Advance,
-    /// A copy, in which this key is looked up.
-    TryClone(u64),
-}
+impl Stopped for Expiring {
+    /// A lookup is a call like the others here.
+    const LOOKUP: u64 = Self::MOST_STEPS;
+    const MOST_STEPS: u64 = 3_000;
 
-/// More than any call takes here, with two stopped operations to help.
-const MOST_STEPS: u64 = 3_000;
-
-fn run(caller: &mut Caller, operation: Operation) {
-    match operation {
-        Insert(key) => _ = caller.insert(key, true),
-        InsertIfAbsent(key) => _ = caller.insert(key, false),
-        Contains(key) => _ = caller.contains(key),
-        Remove(key) => _ = caller.remove(key),
-        Advance => caller.advance(),
-        TryClone(key) => _ = caller.try_clone(&[key]),
+    /// They put a key in, keep it over a period, and see it forgotten after the next.
+    fn work(_: &State<Self>, others: &mut Caller, _: &[Operation]) {
+        let new = key(1, 2, 1);
+        for operation in [Insert(new), Contains(new), Advance, InsertIfAbsent(new)] {
+            within(Self::MOST_STEPS, || Self::run(others, operation));
+        }
+        assert!(
+            within(Self::MOST_STEPS, || others.contains(new)),
+            "the period has just begun"
+        );
+        for operation in [
+            Insert(residents()[0]),
+            Advance,
+            Contains(new),
+            Remove(new),
+            Advance,
+        ] {
+            within(Self::MOST_STEPS, || Self::run(others, operation));
+        }
     }
 }
 
-fn run_on(
-    filter: &Arc<Expiring>,
-    thread: usize,
-    operation: Operation,
-) -> impl FnOnce() -> Caller + use<> {
-    let mut caller = Caller::new(filter, thread);
-    move || {
-        run(&mut caller, operation);
-        caller
+fn full() -> State<Expiring> {
+    State {
+        name: "residents",
+        filter: Box::new(holding),
+        held: residents().into(),
+        new: Vec::new(),
     }
-}
-
-/// What the others do while threads are stopped: they put a key in, keep it over a period, and see it
-/// forgotten after the next.
-fn work(others: &mut Caller) {
-    let new = key(1, 2, 1);
-    for operation in [Insert(new), Contains(new), Advance, InsertIfAbsent(new)] {
-        within(MOST_STEPS, || run(others, operation));
-    }
-    assert!(
-        within(MOST_STEPS, || others.contains(new)),
-        "the period has just begun"
-    );
-    for operation in [
-        Insert(residents()[0]),
-        Advance,
-        Contains(new),
-        Remove(new),
-        Advance,
-    ] {
-        within(MOST_STEPS, || run(others, operation));
-    }
-}
-
-fn operations() -> [Operation; 9] {
-    let moved = residents()[0];
-    [
-        Insert(key(1, 0, 0)),
-        // With a chain.
-        Insert(key(0, 2, 0)),
-        // Full.
-        Insert(key(2, 2, 2)),
-        Insert(moved),
-        InsertIfAbsent(moved),
-        Contains(moved),
-        Remove(moved),
-        Advance,
-        TryClone(moved),
-    ]
 }
 
 #[test]
 fn one_thread_stopped_at_every_step() {
-    for operation in operations() {
-        for step in 0.. {
-            let filter = holding::<1>(&residents());
-            let Ok(frozen) = freeze(step, run_on(&filter, 1, operation)) else {
-                assert!(step > 0, "it has no steps");
-                println!("{operation:x?}: stopped at each of {step} steps");
-                break;
-            };
-            let mut others = Caller::new(&filter, 0);
-            work(&mut others);
-            explained(&residents(), [others, frozen.thaw()]);
-        }
-    }
+    let moved = residents()[0];
+    stopped_at_every_step(
+        &full(),
+        &[
+            ("insert, plain", Insert(key(1, 0, 0))),
+            ("insert, with a chain", Insert(key(0, 2, 0))),
+            ("insert, full", Insert(key(2, 2, 2))),
+            ("insert, there", Insert(moved)),
+            ("insert_if_absent, there", InsertIfAbsent(moved)),
+            ("contains", Contains(moved)),
+            ("remove", Remove(moved)),
+            ("advance", Advance),
+            ("copy", TryClone(moved)),
+        ],
+    );
 }
 
 /// A period begins while one thread is stopped, and another stops in what it does then.
@@ -111,45 +72,8 @@ fn two_threads_stopped_at_every_pair_of_steps() {
         (Insert(key(0, 2, 0)), Advance),
         (Insert(residents()[0]), Advance),
     ] {
-        let mut count = 0;
-        for steps in (0..).map(|first| (0..).map(move |second| [first, second])) {
-            let before = count;
-            for steps in steps {
-                if [true, false].map(|in_order| stopped(first, second, steps, in_order))
-                    == [false; 2]
-                {
-                    break;
-                }
-                count += 1;
-            }
-            if count == before {
-                break;
-            }
-        }
-        println!("{first:x?} with {second:x?}: {count} pairs of steps, in both orders");
+        Pair::of(first, second).stopped_at_every_pair_of_steps(&full());
     }
-}
-
-/// False if one of the operations has no such step.
-fn stopped(first: Operation, second: Operation, steps: [u64; 2], in_order: bool) -> bool {
-    let filter = holding::<1>(&residents());
-    assert!(steps[0].max(steps[1]) < MOST_STEPS, "it has no end");
-    let Ok(one) = freeze(steps[0], run_on(&filter, 1, first)) else {
-        return false;
-    };
-    let Ok(other) = freeze(steps[1], run_on(&filter, 2, second)) else {
-        one.thaw();
-        return false;
-    };
-    let mut others = Caller::new(&filter, 0);
-    work(&mut others);
-    let mut stopped = [one, other];
-    if !in_order {
-        stopped.reverse();
-    }
-    let [one, other] = stopped.map(|stopped| stopped.thaw());
-    explained(&residents(), [others, one, other]);
-    true
 }
 
 /// A chain of this period's keys would lead through a bucket of old ones, which is to be swept, to one that

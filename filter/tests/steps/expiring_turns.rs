@@ -1,19 +1,18 @@
 //! Threads of the filter that forgets take turns of a random number of steps: with real times, some order of
 //! their calls explains all answers, for one period and for three.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use filter::{Class, ExpiringCuckooFilter};
+use filter::ExpiringCuckooFilter;
 use histories::{Call, ExpiringEvent};
 use kcas::steps::freeze;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
-use crate::small::{BUCKETS, Identity, key, residents};
-use crate::small_expiring::all_explained;
+use crate::small::{BUCKETS, Identity, Recorded, all_explained, key, residents};
+use crate::small_expiring::Expiring;
 
 const THREADS: usize = 4;
 
@@ -26,15 +25,13 @@ fn keys() -> Vec<u64> {
         .collect()
 }
 
-type Recorded = Call<(Option<u64>, ExpiringEvent)>;
-
 /// Random calls of one thread, with the times at which they began and ended.
 fn calls<const AGE_BITS: usize>(
-    filter: &ExpiringCuckooFilter<2, 4, AGE_BITS, Identity>,
+    filter: &Expiring<AGE_BITS>,
     time: &AtomicU64,
     thread: usize,
     seed: u64,
-) -> Vec<Recorded> {
+) -> Vec<Recorded<Expiring<AGE_BITS>>> {
     let mut rng = StdRng::seed_from_u64(seed);
     let now = || time.fetch_add(1, Ordering::SeqCst);
     let keys = keys();
@@ -87,7 +84,6 @@ fn take_turns<const AGE_BITS: usize>(seed: u64) {
     let mut held = keys();
     held.shuffle(&mut rng);
     held.retain(|key| filter.len() < full && filter.insert_unique(key) == Ok(true));
-    let held: BTreeSet<Class> = held.iter().map(|key| filter.class(key)).collect();
     let mut running: Vec<_> = (0..THREADS)
         .map(|thread| {
             let (filter, time) = (Arc::clone(&filter), Arc::clone(&time));
@@ -95,7 +91,7 @@ fn take_turns<const AGE_BITS: usize>(seed: u64) {
             freeze(0, action).expect("it has steps")
         })
         .collect();
-    let mut recorded: Vec<Recorded> = Vec::new();
+    let mut recorded: Vec<Recorded<Expiring<AGE_BITS>>> = Vec::new();
     let longest = [2, 8, 30, 100][rng.random_range(0..4)];
     while !running.is_empty() {
         let turn = rng.random_range(0..running.len());
@@ -106,7 +102,7 @@ fn take_turns<const AGE_BITS: usize>(seed: u64) {
     recorded.sort_by_key(|call| call.start);
     let periods = (1 << AGE_BITS) - 1;
     let what = format!("seed {seed}: ");
-    all_explained(&filter, (0, &held), &keys(), &recorded, &what);
+    all_explained(&*filter, (0, &held), &keys(), &recorded, &what);
     (0..periods).for_each(|_| _ = filter.advance().unwrap());
     assert_eq!(filter.len(), 0, "seed {seed}");
 }

@@ -6,24 +6,7 @@ use std::sync::Arc;
 use filter::InsertError;
 use kcas::steps::{freeze, with_hook, within};
 
-use crate::small_growing::{Growing, apart, from_the_other_bucket, holding, key};
-
-/// A key of one bucket, however often that is split here.
-fn staying(address: u64) -> u64 {
-    key(apart(0, 5, 0), address)
-}
-
-/// Fills a bucket, so that the next of these splits a run.
-const FILLING: [u64; 4] = [0, 16, 32, 48];
-
-/// A filter of 18 buckets that is empty.
-fn grown() -> Arc<Growing> {
-    let keys = FILLING.map(staying);
-    let filter = holding(16, &keys);
-    assert!(keys.iter().all(|key| filter.remove(key)));
-    assert_eq!(filter.capacity(), 3 * 18);
-    filter
-}
+use crate::small_growing::{FILLING, apart, from_the_other_bucket, grown, holding, key, staying};
 
 /// A copy moves to the second bucket after an insert has read the first, and perhaps back: the insert has seen a copy
 /// too many.

@@ -3,9 +3,10 @@
 //!
 //! Here a filter begins with 16 buckets, and grows by two at a time.
 
-use crate::small::Operation::{Contains, Count, Insert, InsertUnique, Remove, TryClone};
+use crate::small::{Caller, Operation};
 use crate::small_growing::{Growing, apart, from_the_other_bucket, holding, key};
 use crate::stalls::{Pair, Stopped, lookups_may_interrupt, stopped_at_every_step};
+use Operation::{Contains, Count, Insert, InsertUnique, Remove, TryClone};
 
 impl Stopped for Growing {
     /// The number of buckets and two looks at a counter, three peeks, each of which may look for a piece of
@@ -13,8 +14,10 @@ impl Stopped for Growing {
     /// buckets that have been split meanwhile.
     const LOOKUP: u64 = 2 * (3 + 3 * 2) + 5 * (1 + 1 + 3 + 2 + 4) + 2 * 3;
 
-    fn most_steps(&self) -> u64 {
-        3_000
+    const MOST_STEPS: u64 = 3_000;
+
+    fn work(state: &State, others: &mut Caller<Self>, stopped: &[Operation]) {
+        state.look_up_insert_and_remove(others, stopped);
     }
 }
 

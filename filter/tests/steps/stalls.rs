@@ -10,17 +10,20 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::small::{Asked, Caller, Operation, Small, explained, holding, key, residents};
+use crate::small::{Asked, Caller, Counts, Operation, Small, explained, holding, key, residents};
 use Operation::{Contains, Count, Insert, InsertUnique, Remove};
 use kcas::steps::{count, freeze, with_hook, within};
 
 /// A filter that is stopped.
-pub(crate) trait Stopped: Asked + 'static {
+pub(crate) trait Stopped: Asked {
     /// Steps of a lookup while nobody moves.
     const LOOKUP: u64;
 
-    /// More steps than any insert or remove takes in this filter, with two stopped operations to help.
-    fn most_steps(&self) -> u64;
+    /// More steps than any call takes in this filter, with two stopped operations to help.
+    const MOST_STEPS: u64;
+
+    /// What the others do while threads are stopped in these operations.
+    fn work(state: &State<Self>, others: &mut Caller<Self>, stopped: &[Operation]);
 }
 
 impl Stopped for Small {
@@ -29,8 +32,10 @@ impl Stopped for Small {
     /// helper has put its installation over the owner's tag, four steps to read the installation.
     const LOOKUP: u64 = 3 + 3 * (1 + 4 + 3 + 2 + 4);
 
-    fn most_steps(&self) -> u64 {
-        2_000
+    const MOST_STEPS: u64 = 2_000;
+
+    fn work(state: &State<Self>, others: &mut Caller<Self>, stopped: &[Operation]) {
+        state.look_up_insert_and_remove(others, stopped);
     }
 }
 
@@ -51,22 +56,27 @@ impl<F: Stopped> State<F> {
         (self.filter)(&self.held)
     }
 
-    /// Returns the keys that stay, whatever these operations remove.
+    /// Returns the keys that stay, whatever these operations remove: none is sure to, once a period has begun.
     fn settled(&self, filter: &F, operations: &[Operation]) -> Vec<u64> {
+        if filter.period() > 0 {
+            return Vec::new();
+        }
         let mut settled = self.held.clone();
         for operation in operations {
             if let Remove(key) = operation {
-                settled.retain(|held| filter.class(*held) != filter.class(*key));
+                settled.retain(|held| Asked::class(filter, *held) != Asked::class(filter, *key));
             }
         }
         settled
     }
 
-    /// What the others do while threads are stopped in these operations: they look up what stays, and
-    /// insert and remove the new keys.
-    fn work(&self, others: &mut Caller<F>, filter: &F, stopped: &[Operation]) {
-        let (lookup, update) = (F::LOOKUP, filter.most_steps());
-        let settled = self.settled(filter, stopped);
+    /// What the others do with a filter that counts: they look up what stays, and insert and remove the new keys.
+    pub(crate) fn look_up_insert_and_remove(&self, others: &mut Caller<F>, stopped: &[Operation])
+    where
+        F: Counts,
+    {
+        let (lookup, update) = (F::LOOKUP, F::MOST_STEPS);
+        let settled = self.settled(&others.filter, stopped);
         for round in 0..2 {
             for &key in &settled {
                 assert!(within(lookup, || others.contains(key)), "{key:#x} is lost");
@@ -85,14 +95,14 @@ impl<F: Stopped> State<F> {
     }
 }
 
-fn run_on<F: Stopped>(
+pub(crate) fn run_on<F: Stopped>(
     filter: &Arc<F>,
     thread: usize,
     operation: Operation,
 ) -> impl FnOnce() -> Caller<F> + use<F> {
     let mut caller = Caller::new(filter, thread);
     move || {
-        caller.run(operation);
+        F::run(&mut caller, operation);
         caller
     }
 }
@@ -104,14 +114,14 @@ pub(crate) fn stopped_at_every_step<F: Stopped>(
     for &(name, operation) in operations {
         for step in 0.. {
             let filter = state.filter();
-            assert!(step < filter.most_steps(), "{name} has no end");
+            assert!(step < F::MOST_STEPS, "{name} has no end");
             let Ok(frozen) = freeze(step, run_on(&filter, 1, operation)) else {
                 assert!(step > 0, "{name} has no steps");
                 println!("{}, {name}: stopped at each of {step} steps", state.name);
                 break;
             };
             let mut others = Caller::new(&filter, 0);
-            state.work(&mut others, &filter, &[operation]);
+            F::work(state, &mut others, &[operation]);
             explained(&state.held, [others, frozen.thaw()]);
         }
     }
@@ -171,25 +181,24 @@ impl Pair<'_> {
         in_order: bool,
     ) -> bool {
         let filter = state.filter();
-        let most = filter.most_steps();
-        assert!(first_step.max(second_step) < most, "it has no end");
+        assert!(first_step.max(second_step) < F::MOST_STEPS, "it has no end");
         let Ok(one) = freeze(first_step, run_on(&filter, 1, self.first)) else {
             return false;
         };
         let mut others = Caller::new(&filter, 0);
         for &operation in self.between {
-            within(filter.most_steps(), || others.run(operation));
+            within(F::MOST_STEPS, || F::run(&mut others, operation));
         }
         let Ok(other) = freeze(second_step, run_on(&filter, 2, self.second)) else {
             one.thaw();
             return false;
         };
         for &operation in self.after {
-            within(filter.most_steps(), || others.run(operation));
+            within(F::MOST_STEPS, || F::run(&mut others, operation));
         }
         let begun = [&[self.first, self.second], self.after].concat();
         if self.after.is_empty() {
-            state.work(&mut others, &filter, &begun);
+            F::work(state, &mut others, &begun);
         }
         for key in state.settled(&filter, &begun) {
             assert!(filter.contains(&key), "{key:#x} is lost");
@@ -200,7 +209,7 @@ impl Pair<'_> {
         }
         let [first, second] = stopped;
         let mut first = first.thaw();
-        self.last.iter().for_each(|&last| first.run(last));
+        self.last.iter().for_each(|&last| F::run(&mut first, last));
         explained(&state.held, [others, first, second.thaw()]);
         true
     }

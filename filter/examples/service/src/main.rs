@@ -13,10 +13,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::routing::{MethodFilter, MethodRouter, get, on, post};
 use clap::{Parser, value_parser};
-use filter::expiring::ExpiringBuilder;
-use filter::{
-    BuildError, Builder, CuckooFilter, ExpiringCuckooFilter, Filter, InsertError, LoadError,
-};
+use filter::{BuildError, CuckooFilter, ExpiringCuckooFilter, Filter, InsertError, LoadError};
 use percent_encoding::percent_decode_str;
 use programs::{at_least_1, counted, ending, note};
 use tokio::net::TcpListener;
@@ -77,11 +74,21 @@ fn serve(options: Options) -> Result<()> {
     let _lock = lock(&options.file)?;
     let capacity = options.capacity.map(NonZeroUsize::get);
     let filter = match options.window {
-        None => Kept::ForEver(load(&options.file, capacity, CuckooFilter::builder())?),
-        Some(seconds) => Kept::ForAWindow {
-            filter: load(&options.file, capacity, ExpiringCuckooFilter::builder())?,
-            period_ms: seconds * 1_000 / 2,
-        },
+        None => {
+            let build = |keys| CuckooFilter::builder().capacity(keys).build();
+            Kept::ForEver(load(&options.file, capacity, build, |file| {
+                CuckooFilter::load(file)
+            })?)
+        }
+        Some(seconds) => {
+            let build = |keys| ExpiringCuckooFilter::builder().capacity(keys).build();
+            Kept::ForAWindow {
+                filter: load(&options.file, capacity, build, |file| {
+                    ExpiringCuckooFilter::load(file)
+                })?,
+                period_ms: seconds * 1_000 / 2,
+            }
+        }
     };
     filter.check_clock()?;
     filter.go_on()?;
@@ -128,45 +135,20 @@ fn lock(file: &Path) -> Result<File> {
     Ok(locked)
 }
 
-/// What is loaded and built alike for both kinds of filter.
-trait Loads: Copy {
-    type Filter: Filter;
-    fn of_capacity(self, keys: usize) -> Result<Self::Filter, BuildError>;
-    fn load(self, file: &Path) -> Result<Self::Filter, LoadError>;
-}
-
-impl Loads for Builder {
-    type Filter = CuckooFilter;
-    fn of_capacity(self, keys: usize) -> Result<CuckooFilter, BuildError> {
-        self.capacity(keys).build()
-    }
-    fn load(self, file: &Path) -> Result<CuckooFilter, LoadError> {
-        self.load(file)
-    }
-}
-
-impl Loads for ExpiringBuilder {
-    type Filter = ExpiringCuckooFilter;
-    fn of_capacity(self, keys: usize) -> Result<ExpiringCuckooFilter, BuildError> {
-        self.capacity(keys).build()
-    }
-    fn load(self, file: &Path) -> Result<ExpiringCuckooFilter, LoadError> {
-        self.load(file)
-    }
-}
-
 /// Returns the filter that was saved last, which must have this capacity; or an empty one.
-fn load<B: Loads>(file: &Path, capacity: Option<usize>, builder: B) -> Result<B::Filter> {
-    let build = |keys: usize| {
-        let built = builder.of_capacity(keys);
-        built.with_context(|| format!("cannot make room for {keys} keys"))
-    };
+fn load<F: Filter>(
+    file: &Path,
+    capacity: Option<usize>,
+    build: impl Fn(usize) -> Result<F, BuildError>,
+    load: fn(&Path) -> Result<F, LoadError>,
+) -> Result<F> {
+    let build = |keys| build(keys).with_context(|| format!("cannot make room for {keys} keys"));
     if !file.exists() {
         return build(capacity.unwrap_or(1_000_000));
     }
     let cannot = "start it with or without --window as before, or move the file away to begin with an \
                   empty filter";
-    let filter = builder.load(file).context(cannot)?;
+    let filter = load(file).context(cannot)?;
     if let Some(keys) = capacity {
         let (name, slots, wished) = (file.display(), filter.capacity(), build(keys)?.capacity());
         ensure!(
