@@ -69,9 +69,8 @@ pub(crate) fn register(ctx: &Context) -> Status {
     ];
     for (name, call, arity, kind) in commands {
         if !create(ctx.get_raw(), name, call, arity, kind) {
-            log(&format!(
-                "{name:?} was refused (is there another module with it?)"
-            ));
+            let why = "was refused (is there another module with it?)";
+            log(&format!("{name:?} {why}"));
             return Status::Err;
         }
     }
@@ -102,15 +101,8 @@ fn create(ctx: *mut RedisModuleCtx, name: &CStr, call: Call, arity: c_int, kind:
     // SAFETY: the context is that of the module's loading, the strings are constants, and the server
     // copies the description.
     unsafe {
-        if !is_ok(raw::RedisModule_CreateCommand.unwrap()(
-            ctx,
-            name,
-            Some(call),
-            flags,
-            1,
-            1,
-            1,
-        )) {
+        let made = raw::RedisModule_CreateCommand.unwrap()(ctx, name, Some(call), flags, 1, 1, 1);
+        if !is_ok(made) {
             return false;
         }
         let command = raw::RedisModule_GetCommand.unwrap()(ctx, name);

@@ -66,10 +66,11 @@ pub(crate) struct Arriving {
 
 impl Stored {
     pub(crate) fn new(filter: GrowingCuckooFilter, deleted: u64) -> Stored {
+        let dump = None;
         Stored::Whole(Whole {
             filter,
             deleted,
-            dump: None,
+            dump,
         })
     }
 
@@ -85,9 +86,8 @@ impl Stored {
     /// are not added.
     pub(crate) fn add(&mut self, data: &[u8]) -> Result<(), LoadError> {
         let Stored::Arriving(Arriving { bytes, least }) = self else {
-            return Err(LoadError::TooLong {
-                excess: data.len() as u64,
-            });
+            let excess = data.len() as u64;
+            return Err(LoadError::TooLong { excess });
         };
         bytes.extend_from_slice(data);
         if (bytes.len() as u64) < *least {
@@ -161,10 +161,8 @@ impl Whole {
     pub(crate) fn chunk(&mut self, from: u64) -> Option<Vec<u8>> {
         let continued = Instant::now();
         if from == 0 {
-            self.dump = Some(Dump {
-                continued,
-                copy: None,
-            });
+            let copy = None;
+            self.dump = Some(Dump { continued, copy });
         }
         let dump = self.dump.as_mut()?;
         dump.continued = continued;
