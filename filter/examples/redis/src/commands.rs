@@ -62,8 +62,9 @@ fn value(key: &RedisKey) -> Result<Option<&Value>, RedisError> {
 /// What is in a key that was opened to write.
 fn value_mut(key: &RedisKeyWritable) -> Result<Option<&Value>, RedisError> {
     let value = key.get_value::<Value>(&FILTER_TYPE);
-    let value = value.map_err(|_| RedisError::WrongType)?;
-    Ok(value.map(|value| &*value))
+    value
+        .map(|value| value.map(|value| &*value))
+        .map_err(|_| RedisError::WrongType)
 }
 
 /// The filter in a key, if there is a key, and it is not being loaded.
@@ -206,23 +207,18 @@ fn is_refusal(error: &InsertError) -> bool {
     matches!(error, TooManyCopies { .. } | Crowded)
 }
 
-/// `CF.EXISTS key item`
-pub(crate) fn exists(ctx: &Context, args: &[RedisString]) -> RedisResult {
-    Ok(are_there(ctx, args)?.remove(0))
-}
-
-/// `CF.MEXISTS key item [item ...]`
-pub(crate) fn exist(ctx: &Context, args: &[RedisString]) -> RedisResult {
-    Ok(RedisValue::Array(are_there(ctx, args)?))
-}
-
-fn are_there(ctx: &Context, args: &[RedisString]) -> Result<Vec<RedisValue>, RedisError> {
+/// `CF.EXISTS key item`, `CF.MEXISTS key item [item ...]`
+pub(crate) fn exists(ctx: &Context, args: &[RedisString], many: bool) -> RedisResult {
     let key = ctx.open_key(&args[1]);
     let whole = whole(value(&key)?)?;
     let filter = whole.as_ref().map(|whole| &whole.filter);
     let found = |item: &RedisString| filter.is_some_and(|filter| filter.contains(item.as_slice()));
-    let found = args[2..].iter().map(found);
-    Ok(found.map(RedisValue::Bool).collect())
+    let mut found: Vec<_> = args[2..].iter().map(found).map(RedisValue::Bool).collect();
+    Ok(if many {
+        RedisValue::Array(found)
+    } else {
+        found.remove(0)
+    })
 }
 
 /// `CF.DEL key item`
