@@ -11,6 +11,13 @@ use crate::stored::{CHUNK, FILTER_TYPE, Stored, Value, Whole, builder};
 
 const OK: RedisResult = Ok(RedisValue::SimpleStringStatic("OK"));
 const NOT_FOUND: RedisError = RedisError::Str("ERR not found");
+const NO_EXPANSION: RedisError = RedisError::Str(
+    "ERR EXPANSION 0 is not possible: the filter always grows; bound it by maxmemory",
+);
+const NO_RESERVE_OPTION: RedisError =
+    RedisError::Str("ERR unknown option: there are BUCKETSIZE, MAXITERATIONS and EXPANSION");
+const NO_INSERT_OPTION: RedisError =
+    RedisError::Str("ERR unknown option: there are CAPACITY, NOCREATE and ITEMS");
 const NO_CHUNK: RedisError = RedisError::Str(
     "ERR Invalid position: pass what this module's CF.SCANDUMP returned, the iterator and the data (a saved \
      GrowingCuckooFilter of version 3). Chunks of RedisBloom cannot be loaded: add the items to a new filter",
@@ -55,8 +62,9 @@ fn value(key: &RedisKey) -> Result<Option<&Value>, RedisError> {
 /// What is in a key that was opened to write.
 fn value_mut(key: &RedisKeyWritable) -> Result<Option<&Value>, RedisError> {
     let value = key.get_value::<Value>(&FILTER_TYPE);
-    let value = value.map_err(|_| RedisError::WrongType)?;
-    Ok(value.map(|value| &*value))
+    value
+        .map(|value| value.map(|value| &*value))
+        .map_err(|_| RedisError::WrongType)
 }
 
 /// The filter in a key, if there is a key, and it is not being loaded.
@@ -78,21 +86,20 @@ pub(crate) fn reserve(ctx: &Context, args: &[RedisString]) -> RedisResult {
         return Err(RedisError::WrongArity);
     };
     let mut bucket_size = MIN_CAPACITY / 2;
+    let known = [
+        ("BUCKETSIZE", 255),
+        ("MAXITERATIONS", 65_535),
+        ("EXPANSION", 32_768),
+    ];
     for [option, value] in options {
-        if is(option, "BUCKETSIZE") {
-            bucket_size = within(value, "BUCKETSIZE", 1, 255)?;
-        } else if is(option, "MAXITERATIONS") {
-            within(value, "MAXITERATIONS", 1, 65_535)?;
-        } else if is(option, "EXPANSION") && is(value, "0") {
-            return Err(RedisError::Str(
-                "ERR EXPANSION 0 is not possible: the filter always grows; bound it by maxmemory",
-            ));
-        } else if is(option, "EXPANSION") {
-            within(value, "EXPANSION", 1, 32_768)?;
-        } else {
-            return Err(RedisError::Str(
-                "ERR unknown option: there are BUCKETSIZE, MAXITERATIONS and EXPANSION",
-            ));
+        let known = known.into_iter().find(|(name, _)| is(option, name));
+        let (name, most) = known.ok_or(NO_RESERVE_OPTION)?;
+        if name == "EXPANSION" && is(value, "0") {
+            return Err(NO_EXPANSION);
+        }
+        let number = within(value, name, 1, most)?;
+        if name == "BUCKETSIZE" {
+            bucket_size = number;
         }
     }
     let capacity = within(&args[2], "capacity", 2 * bucket_size, MAX_CAPACITY)?;
@@ -131,9 +138,7 @@ pub(crate) fn insert(ctx: &Context, args: &[RedisString], new_only: bool) -> Red
                 rest
             }
             [word, ..] if !is(word, "ITEMS") && !is(word, "CAPACITY") => {
-                return Err(RedisError::Str(
-                    "ERR unknown option: there are CAPACITY, NOCREATE and ITEMS",
-                ));
+                return Err(NO_INSERT_OPTION);
             }
             _ => return Err(RedisError::WrongArity),
         };
@@ -180,17 +185,12 @@ fn add_items(
             let capacity = capacity.to_string();
             ctx.replicate("CF.RESERVE", &[name.as_slice(), capacity.as_bytes()][..]);
         }
-        let done = items
-            .iter()
-            .zip(&results)
-            .filter(|(_, result)| !failed(result));
         let mut args = vec![name.as_slice(), b"ITEMS"];
-        args.extend(done.map(|(item, _)| item.as_slice()));
+        let each = items.iter().zip(&results);
+        args.extend(each.filter_map(|(item, result)| (!failed(result)).then_some(item.as_slice())));
         if args.len() > 2 {
-            ctx.replicate(
-                if new_only { "CF.INSERTNX" } else { "CF.INSERT" },
-                &args[..],
-            );
+            let command = if new_only { "CF.INSERTNX" } else { "CF.INSERT" };
+            ctx.replicate(command, &args[..]);
         }
     } else if created || results.iter().any(|result| *result != Ok(false)) {
         // Refused items too: the filter may have grown for them.
@@ -203,29 +203,22 @@ type Added = Result<bool, InsertError>;
 
 /// True if the filter has no room for another copy of the item, at any size.
 fn is_refusal(error: &InsertError) -> bool {
-    matches!(
-        error,
-        InsertError::TooManyCopies { .. } | InsertError::Crowded
-    )
+    use InsertError::{Crowded, TooManyCopies};
+    matches!(error, TooManyCopies { .. } | Crowded)
 }
 
-/// `CF.EXISTS key item`
-pub(crate) fn exists(ctx: &Context, args: &[RedisString]) -> RedisResult {
-    Ok(are_there(ctx, args)?.remove(0))
-}
-
-/// `CF.MEXISTS key item [item ...]`
-pub(crate) fn exist(ctx: &Context, args: &[RedisString]) -> RedisResult {
-    Ok(RedisValue::Array(are_there(ctx, args)?))
-}
-
-fn are_there(ctx: &Context, args: &[RedisString]) -> Result<Vec<RedisValue>, RedisError> {
+/// `CF.EXISTS key item`, `CF.MEXISTS key item [item ...]`
+pub(crate) fn exists(ctx: &Context, args: &[RedisString], many: bool) -> RedisResult {
     let key = ctx.open_key(&args[1]);
     let whole = whole(value(&key)?)?;
     let filter = whole.as_ref().map(|whole| &whole.filter);
     let found = |item: &RedisString| filter.is_some_and(|filter| filter.contains(item.as_slice()));
-    let found = args[2..].iter().map(found);
-    Ok(found.map(RedisValue::Bool).collect())
+    let mut found: Vec<_> = args[2..].iter().map(found).map(RedisValue::Bool).collect();
+    Ok(if many {
+        RedisValue::Array(found)
+    } else {
+        found.remove(0)
+    })
 }
 
 /// `CF.DEL key item`
@@ -254,10 +247,8 @@ pub(crate) fn dump(ctx: &Context, args: &[RedisString]) -> RedisResult {
     let mut whole = whole(value(&key)?)?.ok_or(NOT_FOUND)?;
     let from = args[2].parse_unsigned_integer();
     let from = from.map_err(|_| RedisError::Str("ERR Invalid position"))?;
-    let chunk = whole.chunk(from);
-    let chunk = chunk.ok_or(RedisError::Str(
-        "ERR no dump is under way: begin with iterator 0",
-    ))?;
+    let no_dump = RedisError::Str("ERR no dump is under way: begin with iterator 0");
+    let chunk = whole.chunk(from).ok_or(no_dump)?;
     Ok(RedisValue::Array(if chunk.is_empty() {
         vec![RedisValue::Integer(0), RedisValue::Null]
     } else {
@@ -271,9 +262,8 @@ pub(crate) fn load(ctx: &Context, args: &[RedisString]) -> RedisResult {
     let data = args[3].as_slice();
     let from = args[2].parse_unsigned_integer().ok();
     let from = from.and_then(|end| end.checked_sub(data.len() as u64));
-    let from = from
-        .filter(|_| (1..=CHUNK).contains(&data.len()))
-        .ok_or(NO_CHUNK)?;
+    let from = from.filter(|_| (1..=CHUNK).contains(&data.len()));
+    let from = from.ok_or(NO_CHUNK)?;
     let refused = |refused| match refused {
         LoadError::NotAFilter => NO_CHUNK,
         other => error(other),

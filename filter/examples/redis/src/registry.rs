@@ -31,7 +31,7 @@ const COMPACT: Kind = Kind(c"write", c"write slow", RW | UPDATE);
 
 /// The function that the server calls for a command: it calls `$run`, and lets no panic out.
 macro_rules! call {
-    ($run:ident $(, $new_only:literal)?) => {{
+    ($run:ident $(, $variant:literal)?) => {{
         unsafe extern "C" fn call(
             ctx: *mut RedisModuleCtx,
             strings: *mut *mut RedisModuleString,
@@ -41,7 +41,7 @@ macro_rules! call {
                 let (ctx, args) = (Context::new(ctx), decode_args(ctx, strings, number));
                 let panicked =
                     RedisError::Str("ERR a bug in the module, which is in the server's log");
-                ctx.reply(caught(|| commands::$run(&ctx, &args $(, $new_only)?), || Err(panicked))) as c_int
+                ctx.reply(caught(|| commands::$run(&ctx, &args $(, $variant)?), || Err(panicked))) as c_int
             };
             caught(run, || Status::Err as c_int)
         }
@@ -58,8 +58,8 @@ pub(crate) fn register(ctx: &Context) -> Status {
         (c"CF.ADDNX", call!(add, true), 3, ADD),
         (c"CF.INSERT", call!(insert, false), -4, ADD_MANY),
         (c"CF.INSERTNX", call!(insert, true), -4, ADD_MANY),
-        (c"CF.EXISTS", call!(exists), 3, READ),
-        (c"CF.MEXISTS", call!(exist), -3, READ_MANY),
+        (c"CF.EXISTS", call!(exists, false), 3, READ),
+        (c"CF.MEXISTS", call!(exists, true), -3, READ_MANY),
         (c"CF.DEL", call!(delete), 3, DELETE),
         (c"CF.COUNT", call!(count), 3, READ),
         (c"CF.SCANDUMP", call!(dump), 3, READ_MANY),
@@ -69,9 +69,8 @@ pub(crate) fn register(ctx: &Context) -> Status {
     ];
     for (name, call, arity, kind) in commands {
         if !create(ctx.get_raw(), name, call, arity, kind) {
-            log(&format!(
-                "{name:?} was refused (is there another module with it?)"
-            ));
+            let why = "was refused (is there another module with it?)";
+            log(&format!("{name:?} {why}"));
             return Status::Err;
         }
     }
@@ -102,15 +101,8 @@ fn create(ctx: *mut RedisModuleCtx, name: &CStr, call: Call, arity: c_int, kind:
     // SAFETY: the context is that of the module's loading, the strings are constants, and the server
     // copies the description.
     unsafe {
-        if !is_ok(raw::RedisModule_CreateCommand.unwrap()(
-            ctx,
-            name,
-            Some(call),
-            flags,
-            1,
-            1,
-            1,
-        )) {
+        let made = raw::RedisModule_CreateCommand.unwrap()(ctx, name, Some(call), flags, 1, 1, 1);
+        if !is_ok(made) {
             return false;
         }
         let command = raw::RedisModule_GetCommand.unwrap()(ctx, name);

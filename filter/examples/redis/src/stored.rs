@@ -66,10 +66,11 @@ pub(crate) struct Arriving {
 
 impl Stored {
     pub(crate) fn new(filter: GrowingCuckooFilter, deleted: u64) -> Stored {
+        let dump = None;
         Stored::Whole(Whole {
             filter,
             deleted,
-            dump: None,
+            dump,
         })
     }
 
@@ -85,9 +86,8 @@ impl Stored {
     /// are not added.
     pub(crate) fn add(&mut self, data: &[u8]) -> Result<(), LoadError> {
         let Stored::Arriving(Arriving { bytes, least }) = self else {
-            return Err(LoadError::TooLong {
-                excess: data.len() as u64,
-            });
+            let excess = data.len() as u64;
+            return Err(LoadError::TooLong { excess });
         };
         bytes.extend_from_slice(data);
         if (bytes.len() as u64) < *least {
@@ -134,26 +134,18 @@ impl Whole {
     /// Returns the filter, to change it. A dump under way goes on with what it began with; unless there is
     /// no memory for that.
     pub(crate) fn changed(&mut self) -> &mut GrowingCuckooFilter {
-        if self.dump.is_some() {
-            self.keep_dump();
-        }
-        &mut self.filter
-    }
-
-    fn keep_dump(&mut self) {
         let is_new = |dump: &Dump| dump.continued.elapsed() < GIVEN_UP;
-        let Some(mut dump) = self.dump.take().filter(is_new) else {
-            return;
-        };
-        if dump.copy.is_none() {
-            let (mut saved, mut copy) = (self.filter.saved_bytes(), Vec::new());
-            if copy.try_reserve_exact(saved.len() as usize).is_err() {
-                return;
+        let keep = |mut dump: Dump| {
+            if dump.copy.is_none() {
+                let (mut saved, mut copy) = (self.filter.saved_bytes(), Vec::new());
+                copy.try_reserve_exact(saved.len() as usize).ok()?;
+                saved.read_to_end(&mut copy).expect("memory can be read");
+                dump.copy = Some(copy);
             }
-            saved.read_to_end(&mut copy).expect("memory can be read");
-            dump.copy = Some(copy);
-        }
-        self.dump = Some(dump);
+            Some(dump)
+        };
+        self.dump = self.dump.take().filter(is_new).and_then(keep);
+        &mut self.filter
     }
 
     /// Returns a chunk of the saved filter, from this byte on; an empty one after its end; `None` if no dump
@@ -161,10 +153,8 @@ impl Whole {
     pub(crate) fn chunk(&mut self, from: u64) -> Option<Vec<u8>> {
         let continued = Instant::now();
         if from == 0 {
-            self.dump = Some(Dump {
-                continued,
-                copy: None,
-            });
+            let copy = None;
+            self.dump = Some(Dump { continued, copy });
         }
         let dump = self.dump.as_mut()?;
         dump.continued = continued;
@@ -190,11 +180,10 @@ struct Strings(*mut RedisModuleIO, Option<Cursor<RedisBuffer>>);
 
 impl Read for Strings {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if let Some(string) = &mut self.1 {
-            let read = string.read(out)?;
-            if read > 0 {
-                return Ok(read);
-            }
+        if let Some(string) = &mut self.1
+            && let read @ 1.. = string.read(out)?
+        {
+            return Ok(read);
         }
         let next = raw::load_string_buffer(self.0).map_err(io::Error::other)?;
         self.1.insert(Cursor::new(next)).read(out)
