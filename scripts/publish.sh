@@ -16,7 +16,7 @@ cd "$(dirname "$0")/.."
     'sweep speed' growth window 'space memory' 'space layouts' 'space theory' 'sweep relatives' cuckoo-hashing \
     'sweep full-large' 'sweep mixes' 'sweep ablations' kcas 'sweep latency' 'sweep oversubscribed' \
     'sweep rivals-large' 'sweep stalls' 'sweep quick' 'sweep same' 'sweep sizes' \
-    'sweep hits --keys words.txt' 'sweep hits --keys packages.txt'
+    'sweep hits --keys target/words.txt' 'sweep hits --keys target/packages.txt'
 
 commit=$(git rev-parse HEAD)
 git merge-base --is-ancestor "$commit" main || {
@@ -26,13 +26,13 @@ git merge-base --is-ancestor "$commit" main || {
 work=$(mktemp -d)
 git clone -q . "$work"
 top=$PWD
-export CARGO_TARGET_DIR=$top/target/publish
+mkdir "$work/target"
 
 # Builds the harness with the given features, and prints where it lies.
 build() {
-    (cd "$work" && cargo build --locked --profile figures -p harness --features "$1" >&2)
-    cp "$CARGO_TARGET_DIR/figures/harness" "$CARGO_TARGET_DIR/harness-$1"
-    echo "$CARGO_TARGET_DIR/harness-$1"
+    local target=$top/target/publish/with-$1
+    (cd "$work" && cargo build --locked --profile figures -p harness --features "$1" --target-dir "$target" >&2)
+    echo "$target/figures/harness"
 }
 
 # Runs one command in the clone, and takes over those of its results that are published.
@@ -41,13 +41,13 @@ measure() {
     case $1 in
     'sweep stalls'*) features=steps ;;
     simulate*) features=simulation ;;
-    *words.txt) cp /usr/share/dict/american-english-insane "$work/words.txt" ;; # Debian's wamerican-insane
-    *packages.txt) apt-cache pkgnames | sort >"$work/packages.txt" ;;
+    *words.txt) cp /usr/share/dict/american-english-insane "$work/target/words.txt" ;; # Debian's wamerican-insane
+    *packages.txt) apt-cache pkgnames | sort >"$work/target/packages.txt" ;;
     pair)
         # What is said of pairs must not depend on where the code lies.
-        (cd "$work" && scripts/placements.sh 3)
-        ln -sfn "$CARGO_TARGET_DIR/placements" "$work/placements"
-        set -- "$1 --builds placements/1,placements/2,placements/3"
+        (cd "$work" && CARGO_TARGET_DIR=$top/target/publish/shuffled scripts/placements.sh 3)
+        ln -sfn "$top/target/publish/shuffled/placements" "$work/target/placements"
+        set -- "$1 --builds target/placements/1,target/placements/2,target/placements/3"
         ;;
     esac
     [ -z "$features" ] || harness=$(build "$features")
