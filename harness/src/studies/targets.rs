@@ -61,8 +61,6 @@ columns! {
 }
 
 impl Record for Row {
-    const LATER: &'static [&'static str] = &["earlier"];
-
     fn check(&self) -> Result<()> {
         let verdict = self.compared();
         ensure!(
