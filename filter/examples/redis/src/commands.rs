@@ -62,9 +62,8 @@ fn value(key: &RedisKey) -> Result<Option<&Value>, RedisError> {
 /// What is in a key that was opened to write.
 fn value_mut(key: &RedisKeyWritable) -> Result<Option<&Value>, RedisError> {
     let value = key.get_value::<Value>(&FILTER_TYPE);
-    value
-        .map(|value| value.map(|value| &*value))
-        .map_err(|_| RedisError::WrongType)
+    let value = value.map_err(|_| RedisError::WrongType)?;
+    Ok(value.map(|value| &*value))
 }
 
 /// The filter in a key, if there is a key, and it is not being loaded.

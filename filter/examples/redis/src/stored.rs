@@ -66,11 +66,10 @@ pub(crate) struct Arriving {
 
 impl Stored {
     pub(crate) fn new(filter: GrowingCuckooFilter, deleted: u64) -> Stored {
-        let dump = None;
         Stored::Whole(Whole {
             filter,
             deleted,
-            dump,
+            dump: None,
         })
     }
 
@@ -153,8 +152,10 @@ impl Whole {
     pub(crate) fn chunk(&mut self, from: u64) -> Option<Vec<u8>> {
         let continued = Instant::now();
         if from == 0 {
-            let copy = None;
-            self.dump = Some(Dump { continued, copy });
+            self.dump = Some(Dump {
+                continued,
+                copy: None,
+            });
         }
         let dump = self.dump.as_mut()?;
         dump.continued = continued;
