@@ -7,6 +7,9 @@ use crate::hashing::Geometry;
 use crate::layout::Layout;
 use crate::path::Step;
 
+/// The greatest word with no operation under way on it.
+pub(crate) const MAX_WORD: u64 = (1 << WordArray::VALUE_BITS) - 1;
+
 /// A table of buckets as seen by inserts and removes.
 pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
     /// How keys are distributed over the buckets.
@@ -23,6 +26,16 @@ pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
 
     /// Replaces the bucket's word if it is still `current`.
     fn replace(&self, bucket: usize, current: u64, new: u64) -> bool;
+
+    /// Returns the bucket's word as it stands: greater than [`MAX_WORD`] while an operation is under way on it.
+    fn read_raw(&self, bucket: usize) -> u64 {
+        self.read(bucket)
+    }
+
+    /// [`replace`](Self::replace), if nothing stands in its way.
+    fn replace_at_once(&self, bucket: usize, current: u64, new: u64) -> bool {
+        self.replace(bucket, current, new)
+    }
 
     /// Replaces several words at one moment if each is as expected; the indices are bucket numbers,
     /// in ascending order.
@@ -166,6 +179,16 @@ impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS> for Buckets
     #[inline]
     fn replace(&self, bucket: usize, current: u64, new: u64) -> bool {
         self.words.compare_exchange(bucket, current, new).is_ok()
+    }
+
+    #[inline]
+    fn read_raw(&self, bucket: usize) -> u64 {
+        self.words.load_raw(bucket)
+    }
+
+    #[inline]
+    fn replace_at_once(&self, bucket: usize, current: u64, new: u64) -> bool {
+        self.words.exchange_raw(bucket, current, new)
     }
 
     fn commit(&self, entries: &[Entry]) -> bool {

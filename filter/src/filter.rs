@@ -5,13 +5,11 @@ use std::hash::{BuildHasher, Hash};
 use std::hint::black_box;
 use std::io::Write;
 
-use kcas::thread_id;
-
 use crate::buckets::{BucketTable, Buckets};
 use crate::hashing::{FixedState, Location};
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
-use crate::length::Length;
+use crate::length::{Length, fewer};
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::{SaveError, fixed};
 use crate::snapshot::{Snapshot, SnapshotError, Snapshots, Watched};
@@ -159,6 +157,18 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
         ))
     }
 
+    #[cold]
+    fn insert_slowly(&self, hash: u64) -> Result<(), InsertError> {
+        let insert = || update::insert(&self.table(), self.locate(hash));
+        self.length.count(|| insert().map(|()| 1)).map(drop)
+    }
+
+    #[cold]
+    fn remove_slowly(&self, hash: u64) -> bool {
+        let remove = || update::remove(&self.table(), self.locate(hash));
+        expect_id(self.length.count(|| Ok(fewer(remove())))) != 0
+    }
+
     #[inline]
     fn locate(&self, hash: u64) -> Location {
         self.buckets.geometry().locate(hash)
@@ -173,23 +183,16 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
     /// one.
     #[inline]
     fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
-        let location = self.locate(hash);
-        thread_id::with(|id| {
-            let counter = self.length.counter(id);
-            update::insert(&self.table(), location)?;
-            counter.change(1);
-            Ok(())
-        })?
+        let insert = || update::insert_at_once(&self.table(), self.locate(hash));
+        match self.length.count_at_once(|| insert().then_some(1)) {
+            Some(_) => Ok(()),
+            None => self.insert_slowly(hash),
+        }
     }
 
     fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
-        let location = self.locate(hash);
-        thread_id::with(|id| {
-            let counter = self.length.counter(id);
-            let inserted = update::insert_unique(&self.table(), location)?;
-            counter.change(u64::from(inserted));
-            Ok(inserted)
-        })?
+        let insert = || update::insert_unique(&self.table(), self.locate(hash));
+        Ok(self.length.count(|| insert().map(u64::from))? == 1)
     }
 
     #[inline(always)]
@@ -203,13 +206,11 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
 
     #[inline]
     fn remove_hash(&self, hash: u64) -> bool {
-        let location = self.locate(hash);
-        expect_id(thread_id::with(|id| {
-            let counter = self.length.counter(id);
-            let removed = update::remove(&self.table(), location);
-            counter.change(u64::from(removed).wrapping_neg());
-            removed
-        }))
+        let remove = || update::remove_at_once(&self.table(), self.locate(hash));
+        match self.length.count_at_once(|| remove().map(fewer)) {
+            Some(by) => by != 0,
+            None => self.remove_slowly(hash),
+        }
     }
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {

@@ -224,14 +224,23 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// Returns `word` with `fingerprint` in its lowest empty slot, which must exist, and the
     /// timestamp advanced.
     #[inline]
-    pub(crate) const fn add(word: u64, fingerprint: u64) -> u64 {
+    #[doc(hidden)]
+    pub const fn add(word: u64, fingerprint: u64) -> u64 {
         Self::advance(word | fingerprint << Self::place_of(Self::SHAPE.matches(word, 0)))
     }
 
-    /// Returns `word` with one slot emptied: the lowest of those that [`Shape::matches`] found, of
+    /// Returns the highest bit of the lowest slot that holds `fingerprint`, and perhaps of some above it.
+    #[inline]
+    #[doc(hidden)]
+    pub const fn matches(word: u64, fingerprint: u64) -> u64 {
+        Self::SHAPE.matches(word, fingerprint)
+    }
+
+    /// Returns `word` with one slot emptied: the lowest of those that [`matches`](Self::matches) found, of
     /// which there must be at least one.
     #[inline]
-    pub(crate) const fn take(word: u64, matches: u64) -> u64 {
+    #[doc(hidden)]
+    pub const fn take(word: u64, matches: u64) -> u64 {
         word & !(Self::MAX_FINGERPRINT << Self::place_of(matches))
     }
 

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use crossbeam_utils::CachePadded;
 use kcas::sync::{AtomicU64, OnFirstUse, Ordering};
-use kcas::thread_id::{MAX_THREADS, ThreadId};
+use kcas::thread_id::{self, MAX_THREADS, ThreadId, TooManyThreads};
 
 /// Counters come in chunks of 1, 2, 4 …, made when threads with such ids first count: a filter
 /// written by threads with low ids has few counters.
@@ -28,6 +28,12 @@ fn new_chunk(len: usize) -> Chunk {
     let chunk: Chunk = (0..len).map(|_| counter()).collect();
     kcas::simulation::name("counter", &chunk, len - FIRST_CHUNK);
     chunk
+}
+
+/// By how much a remove changes the number of fingerprints, wrapping.
+#[inline]
+pub fn fewer(removed: bool) -> u64 {
+    u64::from(removed).wrapping_neg()
 }
 
 /// A sum of per-thread counters and a start value.
@@ -60,11 +66,41 @@ impl Length {
     #[inline]
     pub fn counter<'a>(&'a self, id: &'a ThreadId) -> Counter<'a> {
         let (chunk, place) = place_of(id.index());
-        let counter = &*self.chunks[chunk].get_or_make()[place];
-        Counter {
-            counter,
-            of: PhantomData,
-        }
+        Counter::of(&self.chunks[chunk].get_or_make()[place])
+    }
+
+    /// Makes a change of the filter, and counts it. `change` returns by how much the number of fingerprints has grown
+    /// (wrapping).
+    ///
+    /// # Errors
+    /// Those of `change`, and [`TooManyThreads`], before it is called.
+    #[inline]
+    pub fn count<E: From<TooManyThreads>>(
+        &self,
+        change: impl FnOnce() -> Result<u64, E>,
+    ) -> Result<u64, E> {
+        thread_id::with(|id| {
+            let counter = self.counter(id);
+            let by = change()?;
+            counter.change(by);
+            Ok(by)
+        })?
+    }
+
+    /// [`count`](Self::count), if this thread has a counter already and `change` succeeds at once, for a fast
+    /// path that falls back on it.
+    ///
+    /// It does not allocate, claim an id, or drop anything, and an update that does not either keeps all it needs in
+    /// registers. Whatever it stored to memory, its exchange would have to wait for.
+    #[inline]
+    pub fn count_at_once(&self, change: impl FnOnce() -> Option<u64>) -> Option<u64> {
+        thread_id::with_held(|id| {
+            let (chunk, place) = place_of(id.index());
+            let counter = self.chunks.get(chunk)?.get()?.get(place)?;
+            let by = change()?;
+            Counter::of(counter).change(by);
+            Some(by)
+        })?
     }
 
     /// Returns the sum: exact when no operation is under way; otherwise some of those under way
@@ -98,7 +134,15 @@ impl Length {
     }
 }
 
-impl Counter<'_> {
+impl<'a> Counter<'a> {
+    #[inline]
+    fn of(counter: &'a CachePadded<AtomicU64>) -> Self {
+        Counter {
+            counter,
+            of: PhantomData,
+        }
+    }
+
     /// Adds `by` (wrapping) and returns the new count. Wait-free.
     #[inline]
     pub fn change(self, by: u64) -> u64 {

@@ -27,12 +27,9 @@
 
 use kcas::WordArray;
 
-use crate::buckets::{BucketTable, Buckets};
+use crate::buckets::{BucketTable, Buckets, MAX_WORD};
 use crate::hashing::Location;
 use crate::layout::{Layout, Shape};
-
-/// The greatest word with no operation under way on it.
-const MAX_VALUE: u64 = (1 << WordArray::VALUE_BITS) - 1;
 
 /// True if the class of `location` has a copy in the table.
 ///
@@ -121,7 +118,7 @@ fn look_again(
     let changed = words.load_raw(location.first) ^ first;
     Look {
         found: shape.contains(first, fingerprint) | shape.contains(second, fingerprint),
-        rare: changed | (first | second) & !MAX_VALUE,
+        rare: changed | (first | second) & !MAX_WORD,
     }
 }
 

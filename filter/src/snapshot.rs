@@ -203,13 +203,19 @@ impl Snapshots {
         }
     }
 
+    /// True if there is no snapshot that an update must be aware of, which has read its buckets before.
+    #[inline]
+    pub(crate) fn are_none(&self) -> bool {
+        // Relaxed: a thread that has read a bucket after its timestamp was advanced for a snapshot
+        // has synchronised with one that found the snapshot on the list, and finds it announced.
+        self.announced.load(Ordering::Relaxed) == 0
+    }
+
     /// Keeps what an update is about to change, for every snapshot that it must be aware of; it has
     /// read the buckets before.
     #[inline]
     pub(crate) fn keep_before(&self, table: &impl Table, entries: &[Entry]) {
-        // Relaxed: a thread that has read a bucket after its timestamp was advanced for a snapshot
-        // has synchronised with one that found the snapshot on the list, and finds it announced.
-        if self.announced.load(Ordering::Relaxed) != 0 {
+        if !self.are_none() {
             self.keep_all(table, entries);
         }
     }
@@ -289,6 +295,16 @@ where
         };
         self.snapshots.keep_before(self.table, &[entry]);
         self.table.replace(bucket, current, new)
+    }
+
+    #[inline]
+    fn read_raw(&self, bucket: usize) -> u64 {
+        self.table.read_raw(bucket)
+    }
+
+    #[inline]
+    fn replace_at_once(&self, bucket: usize, current: u64, new: u64) -> bool {
+        self.snapshots.are_none() && self.table.replace_at_once(bucket, current, new)
     }
 
     fn commit(&self, entries: &[Entry]) -> bool {

@@ -1,6 +1,12 @@
 //! Inserting and removing: one compare-and-swap, or one K-CAS for a whole chain of shifts.
+//!
+//! An update is tried at once first ([`insert_at_once`], [`remove_at_once`]): the same reads and the same exchange,
+//! once, and given up if anything is in the way. On x86 an exchange waits until everything that was stored before
+//! it is in the cache. The attempt calls nothing, so it needs no stack, and stores nothing before its exchange; the
+//! loops, which may help others and keep buckets for snapshots, store a dozen registers. With the two builds in
+//! turns, on one thread of a Zen 5, inserts up to a load factor of 0.83 took 30 % less time with it, and removes 23 %.
 
-use crate::buckets::BucketTable;
+use crate::buckets::{BucketTable, MAX_WORD};
 use crate::hashing::{Location, select_unpredictable};
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
@@ -19,23 +25,16 @@ pub(crate) fn insert<const SLOTS: usize, const BITS: usize>(
     location: Location,
 ) -> Result<(), InsertError> {
     loop {
-        let first = buckets.read(location.first);
-        if Layout::<SLOTS, BITS>::room(first) as usize * 2 >= SLOTS {
-            if fill(buckets, location.first, first, location.fingerprint) {
-                return Ok(());
+        let roots = match choose::<SLOTS, BITS>(location, |bucket| buckets.read(bucket)) {
+            Ok((bucket, word)) => {
+                let filled = Layout::<SLOTS, BITS>::add(word, location.fingerprint);
+                if buckets.replace(bucket, word, filled) {
+                    return Ok(());
+                }
+                continue;
             }
-            continue;
-        }
-        let roots = [
-            (location.first, first),
-            (location.second, buckets.read(location.second)),
-        ];
-        if let Some((bucket, word)) = roomier::<SLOTS, BITS>(roots) {
-            if fill(buckets, bucket, word, location.fingerprint) {
-                return Ok(());
-            }
-            continue;
-        }
+            Err(roots) => roots,
+        };
         let mut chain = Chain::new();
         if search(buckets, location, &roots, MAX_CHAIN, &mut chain) {
             // Unless a bucket of the chain changed meanwhile.
@@ -51,6 +50,37 @@ pub(crate) fn insert<const SLOTS: usize, const BITS: usize>(
             ));
         }
     }
+}
+
+/// [`insert`], if it takes one exchange and nothing stands in its way; otherwise false, and nothing has changed.
+#[inline]
+pub(crate) fn insert_at_once<const SLOTS: usize, const BITS: usize>(
+    buckets: &impl BucketTable<SLOTS, BITS>,
+    location: Location,
+) -> bool {
+    match choose::<SLOTS, BITS>(location, |bucket| buckets.read_raw(bucket)) {
+        // (What is no word seems to have any number of slots, and is not chosen, or found out here.)
+        Ok((bucket, word)) if word <= MAX_WORD => {
+            let filled = Layout::<SLOTS, BITS>::add(word, location.fingerprint);
+            buckets.replace_at_once(bucket, word, filled)
+        }
+        _ => false,
+    }
+}
+
+/// Returns the bucket for a new fingerprint: the first while at most half of its slots are taken, so that most
+/// inserts touch one cache line; then the emptier of both. The error is both, if neither has room.
+#[inline]
+fn choose<const SLOTS: usize, const BITS: usize>(
+    location: Location,
+    read: impl Fn(usize) -> u64,
+) -> Result<Root, [Root; 2]> {
+    let first = (location.first, read(location.first));
+    if Layout::<SLOTS, BITS>::room(first.1) as usize * 2 >= SLOTS {
+        return Ok(first);
+    }
+    let roots = [first, (location.second, read(location.second))];
+    roomier::<SLOTS, BITS>(roots).ok_or(roots)
 }
 
 /// A bucket, and its word.
@@ -74,19 +104,6 @@ pub(crate) fn roomier<const SLOTS: usize, const BITS: usize>(
     let [room, more] = [first, second].map(|(_, word)| Layout::<SLOTS, BITS>::room(word));
     let root = select_unpredictable(more > room, second, first);
     (room | more != 0).then_some(root)
-}
-
-/// Puts a fingerprint into the lowest empty slot of a bucket, which has one, if the bucket is still
-/// as it was read.
-#[inline]
-fn fill<const SLOTS: usize, const BITS: usize>(
-    buckets: &impl BucketTable<SLOTS, BITS>,
-    bucket: usize,
-    word: u64,
-    fingerprint: u64,
-) -> bool {
-    let filled = Layout::<SLOTS, BITS>::add(word, fingerprint);
-    buckets.replace(bucket, word, filled)
 }
 
 /// [`path::search`] from both roots of a location.
@@ -169,13 +186,8 @@ pub(crate) fn remove<const SLOTS: usize, const BITS: usize>(
 ) -> bool {
     loop {
         let roots = roots(buckets, location);
-        let matches =
-            roots.map(|(_, word)| Layout::<SLOTS, BITS>::SHAPE.matches(word, location.fingerprint));
-        if matches[0] | matches[1] != 0 {
-            // Which of the two it is cannot be predicted.
-            let (bucket, word) = select_unpredictable(matches[0] != 0, roots[0], roots[1]);
-            let matches = select_unpredictable(matches[0] != 0, matches[0], matches[1]);
-            if buckets.replace(bucket, word, Layout::<SLOTS, BITS>::take(word, matches)) {
+        if let Some((bucket, word, without)) = find::<SLOTS, BITS>(location, roots) {
+            if buckets.replace(bucket, word, without) {
                 return true;
             }
         } else if buckets.read(location.first) == roots[0].1 {
@@ -183,4 +195,39 @@ pub(crate) fn remove<const SLOTS: usize, const BITS: usize>(
             return false;
         }
     }
+}
+
+/// [`remove`], if nothing stands in its way; otherwise `None`, and nothing has changed.
+#[inline]
+pub(crate) fn remove_at_once<const SLOTS: usize, const BITS: usize>(
+    buckets: &impl BucketTable<SLOTS, BITS>,
+    location: Location,
+) -> Option<bool> {
+    let first = buckets.read_raw(location.first);
+    let second = buckets.read_raw(location.second);
+    if first | second > MAX_WORD {
+        return None;
+    }
+    let roots = [(location.first, first), (location.second, second)];
+    match find::<SLOTS, BITS>(location, roots) {
+        Some((bucket, word, without)) => {
+            let removed = buckets.replace_at_once(bucket, word, without);
+            removed.then_some(true)
+        }
+        None => (buckets.read_raw(location.first) == first).then_some(false),
+    }
+}
+
+/// Returns a bucket that has a copy, its word, and the word without it.
+#[inline]
+fn find<const SLOTS: usize, const BITS: usize>(
+    location: Location,
+    roots: [Root; 2],
+) -> Option<(usize, u64, u64)> {
+    let [first, second] =
+        roots.map(|(_, word)| Layout::<SLOTS, BITS>::matches(word, location.fingerprint));
+    // Which of the two it is cannot be predicted.
+    let (bucket, word) = select_unpredictable(first != 0, roots[0], roots[1]);
+    let matches = select_unpredictable(first != 0, first, second);
+    (first | second != 0).then(|| (bucket, word, Layout::<SLOTS, BITS>::take(word, matches)))
 }

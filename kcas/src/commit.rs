@@ -95,6 +95,25 @@ fn help_and_load<W: Words + ?Sized>(
     Ok(raw)
 }
 
+/// Exchanges one word if it stands at this value; otherwise returns how it stands.
+#[inline]
+pub(crate) fn exchange<W: Words + ?Sized>(
+    words: &W,
+    index: usize,
+    current: u64,
+    new: u64,
+) -> Result<u64, u64> {
+    #[cfg(any(kcas_loom, all(test, feature = "steps")))]
+    report(Event::ExchangesOne {
+        address: words[index].address(),
+        current,
+        new,
+    });
+    // SeqCst, both: see the crate's docs, "Orderings". As a Release it pairs with the loads of
+    // the word; as an Acquire, with the exchanges before it.
+    words[index].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
+}
+
 /// Exchanges one word as if no operation were under way on it.
 ///
 /// Linearization point: the successful exchange of the word, or the linearization point of the
@@ -106,15 +125,7 @@ pub(crate) fn compare_exchange<W: Words + ?Sized>(
     new: u64,
 ) -> Result<u64, CompareExchangeError> {
     loop {
-        #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-        report(Event::ExchangesOne {
-            address: words[index].address(),
-            current,
-            new,
-        });
-        // SeqCst, both: see the crate's docs, "Orderings". As a Release it pairs with the loads of
-        // the word; as an Acquire, with the exchanges before it.
-        match words[index].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst) {
+        match exchange(words, index, current, new) {
             Ok(_) => return Ok(current),
             // What follows would say the same of a value, more slowly.
             Err(raw) if tagged::is_value(raw) => return Err(CompareExchangeError::Differs(raw)),

@@ -87,6 +87,16 @@ pub fn with<R>(action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads>
     Ok(action(&id))
 }
 
+/// Runs `action` with the current thread's id if it holds one; otherwise returns `None`, and `action` has not
+/// run. This is for a fast path that falls back on [`with`].
+///
+/// Progress: wait-free.
+#[inline]
+pub fn with_held<R>(action: impl FnOnce(&ThreadId) -> R) -> Option<R> {
+    let index = HELD_HERE.with(Cell::get)?;
+    Some(action(&ThreadId::of(index)))
+}
+
 /// Claims an id for the current thread, and says what gives it back, if that is not the end of the thread.
 #[cold]
 fn claim() -> Result<(ThreadId, Option<GiveBack>), TooManyThreads> {

@@ -315,6 +315,23 @@ impl<W: Storage> WordArray<W> {
         }
     }
 
+    /// Replaces the word at `index` by `new` if it stands at `current`, in a single exchange, for a fast path that
+    /// falls back on [`compare_exchange`](Self::compare_exchange). False if it holds another value, or if an
+    /// operation is under way on it.
+    ///
+    /// Progress: wait-free. Linearization point of a success: the exchange.
+    ///
+    /// # Panics
+    /// Before anything changes: when `index` is out of range, or `current` or `new` is wider than 63 bits.
+    #[inline]
+    pub fn exchange_raw(&self, index: usize, current: u64, new: u64) -> bool {
+        assert!(
+            tagged::is_value(current | new),
+            "a value is wider than 63 bits: {current:#x} or {new:#x}"
+        );
+        commit::exchange(self.words.words(), index, current, new).is_ok()
+    }
+
     /// Replaces all the words that `entries` names if each holds its expected value at one moment;
     /// otherwise replaces none. The order of the entries does not matter; an empty `entries` succeeds
     /// at once.

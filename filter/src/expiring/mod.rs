@@ -21,7 +21,7 @@ use crate::buckets::BucketTable;
 use crate::hashing::{FixedState, Location};
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
-use crate::length::Length;
+use crate::length::{Length, fewer};
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::{SaveError, fixed};
 use crate::snapshot::{SnapshotError, Snapshots};
@@ -243,16 +243,16 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     }
 
     fn insert_at(&self, location: Location, renew: bool) -> Result<bool, InsertError> {
-        thread_id::with(|id| {
-            let counter = self.length.counter(id);
-            Ok(match insert(&self.watched(), location, renew)? {
-                Inserted::New { instead } => {
-                    counter.change(u64::from(!instead));
-                    true
-                }
-                Inserted::There => false,
-            })
-        })?
+        let mut is_new = false;
+        let insert = || match insert(&self.watched(), location, renew)? {
+            Inserted::New { instead } => {
+                is_new = true;
+                Ok(u64::from(!instead))
+            }
+            Inserted::There => Ok(0),
+        };
+        self.length.count::<InsertError>(insert)?;
+        Ok(is_new)
     }
 
     /// Returns a separate filter with the same contents and ages, as
@@ -321,12 +321,8 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
 
     fn remove_hash(&self, hash: u64) -> bool {
         let location = self.locate(hash);
-        expect_id(thread_id::with(|id| {
-            let counter = self.length.counter(id);
-            let removed = update::remove(&self.watched(), location);
-            counter.change(u64::from(removed).wrapping_neg());
-            removed
-        }))
+        let remove = || update::remove(&self.watched(), location);
+        expect_id(self.length.count(|| Ok(fewer(remove())))) != 0
     }
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {

@@ -11,11 +11,10 @@ use std::hash::{BuildHasher, Hash};
 use std::hint::black_box;
 use std::io::Write;
 
-use kcas::thread_id;
-
 use crate::batch::assert_same_length;
 use crate::hashing::FixedState;
 use crate::insert_error::InsertError;
+use crate::length::fewer;
 use crate::save::SaveError;
 use crate::save::known_keys::digest_of_known_keys;
 use crate::snapshot::SnapshotError;
@@ -96,6 +95,18 @@ impl<S: BuildHasher> GrowingCuckooFilter<S> {
 }
 
 impl<S> GrowingCuckooFilter<S> {
+    #[cold]
+    fn insert_slowly(&self, hash: u64) -> Result<(), InsertError> {
+        let insert = || self.table.insert(Key::new(hash));
+        self.table.length.count(|| insert().map(|()| 1)).map(drop)
+    }
+
+    #[cold]
+    fn remove_slowly(&self, hash: u64) -> bool {
+        let remove = || self.table.remove(Key::new(hash));
+        expect_id(self.table.length.count(|| Ok(fewer(remove())))) != 0
+    }
+
     fn occupied_bytes(&self) -> usize {
         self.table.memory_bytes() + size_of::<Self>()
     }
@@ -193,21 +204,16 @@ impl<S> GrowingCuckooFilter<S> {
 impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
     /// The filter grows if there is no room, or if room is hard to find.
     fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
-        thread_id::with(|id| {
-            let counter = self.table.length.counter(id);
-            self.table.insert(Key::new(hash))?;
-            counter.change(1);
-            Ok(())
-        })?
+        let insert = || self.table.insert_at_once(Key::new(hash));
+        match self.table.length.count_at_once(|| insert().then_some(1)) {
+            Some(_) => Ok(()),
+            None => self.insert_slowly(hash),
+        }
     }
 
     fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
-        thread_id::with(|id| {
-            let counter = self.table.length.counter(id);
-            let inserted = self.table.insert_unique(Key::new(hash))?;
-            counter.change(u64::from(inserted));
-            Ok(inserted)
-        })?
+        let insert = || self.table.insert_unique(Key::new(hash));
+        Ok(self.table.length.count(|| insert().map(u64::from))? == 1)
     }
 
     /// Makes three loads of buckets, two of a counter of [wraps](self#when-a-timestamp-wraps) and one of
@@ -223,12 +229,11 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
     }
 
     fn remove_hash(&self, hash: u64) -> bool {
-        expect_id(thread_id::with(|id| {
-            let counter = self.table.length.counter(id);
-            let removed = self.table.remove(Key::new(hash));
-            counter.change(u64::from(removed).wrapping_neg());
-            removed
-        }))
+        let remove = || self.table.remove_at_once(Key::new(hash));
+        match self.table.length.count_at_once(|| remove().map(fewer)) {
+            Some(by) => by != 0,
+            None => self.remove_slowly(hash),
+        }
     }
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {

@@ -103,6 +103,14 @@ impl Seen {
         }
     }
 
+    /// The word of this bucket, which has room, with the key in an empty slot.
+    #[inline]
+    fn filled(&self, which: usize) -> u64 {
+        let (place, word) = self.roots[which];
+        let slot = word::find_empty(word).expect("it has room");
+        word::placed(word, slot, self.key.slot(which, place))
+    }
+
     /// The bucket with more room, if one has any.
     #[inline]
     fn roomier(&self) -> Option<usize> {
@@ -341,6 +349,25 @@ impl Table {
         self.words.load(place.bucket) == word && self.turns(seen.key.side()) == seen.turns
     }
 
+    /// [`see_settled`](Self::see_settled), if nothing is under way on the buckets and none has just been split.
+    #[inline]
+    fn see_at_once(&self, key: Key) -> Option<Seen> {
+        let turns = self.words.side_word(key.side()).load_raw();
+        let places = key.places(self.size());
+        let first = self.words.load_raw(places[0].bucket);
+        let other = self.words.load_raw(places[1].bucket);
+        // As in `see`.
+        let is_other = places[1].bucket != places[0].bucket;
+        let second = select_unpredictable(is_other, other, first);
+        // Without `map`, as in `contains_at_once`.
+        let levels = [places[0].level - self.base, places[1].level - self.base];
+        (word::differ([first, second], levels, turns) == 0).then(|| Seen {
+            key,
+            roots: [(places[0], first), (places[1], second)],
+            turns,
+        })
+    }
+
     /// Reads both buckets of a key, neither of which is being split.
     #[inline]
     fn see_settled(&self, key: Key) -> Seen {
@@ -385,6 +412,21 @@ impl Table {
         }
     }
 
+    /// [`insert`](Self::insert), if it takes one exchange and nothing stands in its way; otherwise false, and nothing
+    /// has changed.
+    #[inline]
+    pub(super) fn insert_at_once(&self, key: Key) -> bool {
+        let Some(seen) = self.see_at_once(key).filter(|seen| !seen.is_found()) else {
+            return false;
+        };
+        match seen.roomier() {
+            Some(which) if !word::must_turn(seen.roots[which].1) => {
+                self.replace_at_once(seen.roots[which], seen.filled(which))
+            }
+            _ => false,
+        }
+    }
+
     /// Puts the key into an empty slot of this bucket, if the bucket is still as it was read.
     #[inline]
     fn fill(&self, seen: &Seen, which: usize) -> bool {
@@ -393,9 +435,7 @@ impl Table {
             self.turn(bucket, word);
             return false;
         }
-        let slot = word::find_empty(word).expect("it has room");
-        let content = seen.key.slot(which, seen.roots[which].0);
-        self.replace(bucket, word, word::placed(word, slot, content))
+        self.replace(bucket, word, seen.filled(which))
     }
 
     /// Adds a copy of the key if it has none; false if it has one.
@@ -458,6 +498,31 @@ impl Table {
                 return true;
             }
         }
+    }
+
+    /// [`remove`](Self::remove), if nothing stands in its way; otherwise `None`, and nothing has changed.
+    #[inline]
+    pub(super) fn remove_at_once(&self, key: Key) -> Option<bool> {
+        let seen = self.see_at_once(key)?;
+        let [first, second] = [seen.matches(0), seen.matches(1)];
+        let (place, word) = seen.roots[0];
+        // In this order: a word that is the same because its timestamp was turned over has been counted.
+        let changed = self.words.load_raw(place.bucket) ^ word;
+        let turned = self.words.side_word(key.side()).load_raw() ^ seen.turns;
+        if changed | turned != 0 {
+            return None;
+        }
+        let matches = select_unpredictable(first != 0, first, second);
+        if first | second == 0 {
+            return Some(false);
+        }
+        // Of several, one knows most bits.
+        if matches & (matches - 1) != 0 || (first != 0 && second != 0) {
+            return None;
+        }
+        let root = select_unpredictable(first != 0, seen.roots[0], seen.roots[1]);
+        let removed = self.replace_at_once(root, word::emptied_at(root.1, matches));
+        removed.then_some(true)
     }
 
     /// Adds the key to full buckets by shifting others; false if buckets have changed, or the table has
@@ -603,6 +668,12 @@ impl Table {
         self.words
             .compare_exchange(entry.index, current, new)
             .is_ok()
+    }
+
+    /// [`replace`](Self::replace), if nothing stands in its way.
+    #[inline]
+    fn replace_at_once(&self, (place, current): (Place, u64), new: u64) -> bool {
+        self.snapshots.are_none() && self.words.exchange_raw(place.bucket, current, new)
     }
 
     /// Turns a timestamp over and counts that, both at one moment; unless the word has changed.

@@ -160,6 +160,12 @@ pub(super) fn emptied(word: u64, slot: usize) -> u64 {
     word & !(ONE_SLOT << (slot as u32 * SLOT))
 }
 
+/// Returns `word` with the slot emptied that this is the highest bit of.
+#[inline]
+pub(super) fn emptied_at(word: u64, highest: u64) -> u64 {
+    word & !((highest << 1) - (highest >> (SLOT - 1)))
+}
+
 /// Returns `word` with this in a slot, and the timestamp advanced, which [must not be turned
 /// over](must_turn).
 #[inline]

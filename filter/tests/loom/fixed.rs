@@ -254,6 +254,18 @@ fn copy_of_a_key_that_hops() {
     }
 }
 
+/// The same, and what makes it hop has changed the filter before: so it tries each change at once.
+#[test]
+fn copy_of_a_key_that_hops_at_once() {
+    let (here, there) = (key(0, 1, 0), key(1, 0, 0));
+    for (here, there) in [(here, there), (there, here)] {
+        explore_test(3, 42_000, move || {
+            let filter = holding(&[here]);
+            race(&filter, &[here], hop(here, there), copy([here], 1));
+        });
+    }
+}
+
 /// The same for one that hops three times, between the last two buckets.
 #[test]
 fn copy_of_a_key_that_hops_on() {
@@ -273,7 +285,7 @@ fn copy_of_a_key_that_hops_on() {
 #[test]
 fn copy_of_a_key_that_others_insert_and_remove() {
     let (here, there) = (key(1, 0, 0), key(0, 1, 0));
-    explore_test(2, 28_000, move || {
+    explore_test(2, 25_000, move || {
         let copy = move |copier: &mut Caller| _ = copier.try_clone(&[here]);
         race_of_three(&holding(&[here]), &[here], remove(here), copy, move |one| {
             insert(there)(one);
@@ -288,7 +300,7 @@ fn copy_of_a_key_that_others_insert_and_remove() {
 #[test]
 fn copy_of_a_key_that_is_removed_and_comes_back() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
-    explore_test(2, 33_000, move || {
+    explore_test(2, 30_000, move || {
         let remove = |mine: &mut Caller| {
             assert!(mine.remove(here));
             // Shows whether the other one has been added.

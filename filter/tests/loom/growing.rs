@@ -279,6 +279,25 @@ fn lookup_while_a_timestamp_wraps() {
     }
 }
 
+/// The same for a remove: there is always a copy, and it takes one.
+#[test]
+fn remove_while_a_timestamp_wraps() {
+    explore_test(3, 13_000, move || {
+        let [here, there] = hopping();
+        let (filter, other) = (holding(2, &[there]), staying(0, 0));
+        filter.insert(&other).unwrap();
+        assert!(filter.remove(&other));
+        race(&filter, &[there], remove(here), move |writer| {
+            insert(here)(writer);
+            let _ = writer.remove(there);
+            insert(there)(writer);
+            let _ = writer.remove(here);
+            insert(other)(writer);
+            remove(other)(writer);
+        });
+    });
+}
+
 /// A copy of a key is added to one of its buckets and one is removed from the other, while the
 /// filter is copied: each class was held as often at some moment.
 #[test]
@@ -289,6 +308,24 @@ fn copy_while_a_key_hops() {
             let held = [here];
             let copy = |mine: &mut Caller| _ = mine.try_clone(&held);
             race(&holding(2, &held), &held, copy, hop(here, there));
+        });
+    }
+}
+
+/// The only copy of a key is removed, and one is added to the other bucket, by a thread that has changed the filter
+/// before: so it tries each change at once. The copy of the filter never has two.
+#[test]
+fn copy_of_a_key_that_comes_back_at_once() {
+    for first in [0, 1] {
+        explore_test(2, 14_000, move || {
+            let (here, there) = (hopping()[first], hopping()[1 - first]);
+            let held = [here];
+            let copy = move |other: &mut Caller| _ = other.try_clone(&held);
+            let comes_back = move |mine: &mut Caller| {
+                remove(here)(mine);
+                insert(there)(mine);
+            };
+            race(&holding(2, &held), &held, comes_back, copy);
         });
     }
 }
