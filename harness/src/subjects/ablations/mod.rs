@@ -2,8 +2,9 @@
 //! decision is worth.
 //!
 //! It is one filter whose decisions are types. The [control](variants::AblationControl) makes all of our
-//! choices, and should be as fast as `lock-free`; every other [variant](variants) differs from it
-//! in one of them.
+//! choices but one: it does not try an update at once before the loop that may help others, as
+//! `lock-free` does, so the two differ by what that is worth. Every other [variant](variants)
+//! differs from the control in one choice.
 //!
 //! | Decision | Ours | Instead |
 //! |---|---|---|
