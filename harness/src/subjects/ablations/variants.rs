@@ -13,8 +13,7 @@ pub type AblationControl = Ablation;
 
 impl Variant for AblationControl {
     const NAME: &'static str = "ablation-control";
-    const DESCRIPTION: &'static str =
-        "our filter, made of the parts that the ablations change one at a time";
+    const DESCRIPTION: &'static str = "our filter without its attempt at each update before the loop, made of the parts that the ablations change";
     const GUARANTEES: &'static str = AS_THE_CONTROL;
 }
 
