@@ -69,7 +69,7 @@ pub enum BuildError {
         /// Number of buckets that would have been needed (saturating).
         buckets: usize,
     },
-    /// A [lower rate](Builder::max_false_positive_rate) than that of a growing filter that has not grown, or no number.
+    /// A [lower rate](Builder::max_false_positive_rate) than that of a growing filter that has not grown, or NaN.
     #[error(
         "a growing filter is wrong about one absent key in 5,461 from the start: allow that, or build one of fixed \
          size (false_positive_rate)"
@@ -94,19 +94,19 @@ impl<K> Builder<K> {
 }
 
 impl<K, S> Builder<K, S> {
-    /// Sets the size to room for `n` distinct keys: enough buckets that the keys fill them to at
+    /// Makes room for `n` distinct keys: enough buckets that the keys fill them to at
     /// most [`Layout::WORKABLE_LOAD`], and to less in small tables, where chance plays a larger
     /// part. For 0 keys it is a small table all the same.
     ///
     /// It is rare for any of the `n` inserts to fail. In each layout that was tried, this happens
-    /// in at most 3 of 10,000 tables for up to 100 keys, of 6,666 for 300 and of 2,000 for 1,000
+    /// in at most 3 tables: of 10,000 for up to 100 keys, of 6,666 for 300, of 2,000 for 1,000
     /// (`filter/tests/ordinary/capacity.rs`). The last call of this or [`buckets`](Self::buckets)
     /// counts.
     ///
     /// Layouts for which this promise cannot be kept are refused by [`build`](Builder::build)
     /// ([`Layout::DEPENDABLE`]).
     ///
-    /// A growing filter begins with room for half of the keys or all of them, since it rounds the number
+    /// A growing filter begins with room for between half and all of the keys, and never below 8 KiB, since it rounds the number
     /// of buckets down to a power of two, and grows. Without this and `buckets`, it begins with 8 KiB.
     pub fn capacity(mut self, n: usize) -> Self {
         self.size = Some(Size::Keys(n));
@@ -116,9 +116,9 @@ impl<K, S> Builder<K, S> {
     /// Sets the size to exactly `number` buckets of 8 bytes, for a given amount of memory rather
     /// than a number of keys. The last call of this or [`capacity`](Self::capacity) counts.
     ///
-    /// For an error rate, a table of `number` buckets takes the same memory in every layout: the one
-    /// with the most slots is chosen. A growing filter begins with this number, rounded down to a power of
-    /// two, or with 16.
+    /// For an error rate, a table of `number` buckets takes the same memory in every layout: of those
+    /// that meet the rate, the one with the most slots is chosen. A growing filter begins with this number, rounded down to a power of
+    /// two, and at least 16.
     pub fn buckets(mut self, number: usize) -> Self {
         self.size = Some(Size::Buckets(number));
         self
@@ -133,8 +133,7 @@ impl<K, S> Builder<K, S> {
         self.unmixed_hasher(Mixed(hasher))
     }
 
-    /// Sets another hasher, whose hashes are used unmixed: mixing makes a lookup in the cache a
-    /// fifth slower. It must be good in all 64 bits, as rapidhash, xxhash and SipHash are: with any
+    /// Sets another hasher, whose hashes are used unmixed, which saves each call two multiplications. It must be good in all 64 bits, as rapidhash, xxhash and SipHash are: with any
     /// other the filter is wrong more often, and refuses keys early ([`hashing`](crate::hashing)).
     pub fn unmixed_hasher<H>(self, hasher: H) -> Builder<K, H> {
         Builder {

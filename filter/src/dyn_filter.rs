@@ -32,7 +32,7 @@ macro_rules! dyn_filter {
         /// [`Builder::false_positive_rate`].
         ///
         /// A lookup does not depend on the layout. Every other call takes one more branch than that
-        /// of a [`CuckooFilter`], always the same way.
+        /// of a [`CuckooFilter`], which is always taken the same way.
         ///
         /// ```
         /// use filter::CuckooFilter;
@@ -82,7 +82,7 @@ macro_rules! dyn_filter {
         }
 
         /// Loading: the filter keeps the size and the layout that it was saved with, provided that
-        /// this is wrong no more often than asked for and is one of those chosen for a rate;
+        /// the layout meets the rate of this builder and is one of those that are chosen for a rate;
         /// otherwise it is refused with [`LoadError::Layout`].
         impl<S: BuildHasher> Builder<Rate, S> {
             /// [`Builder::from_bytes`].
@@ -168,24 +168,26 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<Layout<SLOTS, BITS>, S> {
     }
 }
 
-/// Why no filter can be fitted.
+/// Why no filter can be built for a false positive rate.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum DynBuildError {
     /// A false positive rate that is not between 0 and 1, or lower than that of every layout.
     #[error(
-        "no filter has a false positive rate of {wished}: it must be below 1, and {least:e} is the least possible"
+        "no filter has a false positive rate of {requested}: it must be below 1, and {least:e} is the least possible"
     )]
     Rate {
         /// The rate asked for.
-        wished: f64,
+        requested: f64,
         /// The lowest rate there is.
         least: f64,
     },
     /// More keys than fit into any table with so low a false positive rate.
-    #[error("no room for {wished} keys at this false positive rate: at most {most} are possible")]
+    #[error(
+        "no room for {requested} keys at this false positive rate: at most {most} are possible"
+    )]
     TooManyKeys {
         /// The number of keys asked for.
-        wished: usize,
+        requested: usize,
         /// The greatest number possible.
         most: usize,
     },
@@ -218,7 +220,7 @@ impl<S> Builder<Rate, S> {
 
     fn no_such_rate(&self) -> DynBuildError {
         DynBuildError::Rate {
-            wished: self.kind.0,
+            requested: self.kind.0,
             least: LAYOUTS[LAYOUTS.len() - 1].2,
         }
     }
@@ -226,11 +228,11 @@ impl<S> Builder<Rate, S> {
     fn build_in<const SLOTS: usize, const BITS: usize>(
         self,
     ) -> Result<CuckooFilter<SLOTS, BITS, S>, DynBuildError> {
-        if let Some(Size::Keys(wished)) = self.size {
+        if let Some(Size::Keys(requested)) = self.size {
             let fits = |keys: usize| buckets_for::<SLOTS, BITS>(keys) <= MAX_BUCKETS;
-            if !fits(wished) {
-                let most = greatest(wished, fits);
-                return Err(DynBuildError::TooManyKeys { wished, most });
+            if !fits(requested) {
+                let most = greatest(requested, fits);
+                return Err(DynBuildError::TooManyKeys { requested, most });
             }
         }
         Ok(self.of_kind(Layout::<SLOTS, BITS>).build()?)

@@ -112,8 +112,8 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
 }
 
 impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
-    /// Returns the fraction of absent keys about which this filter is wrong when it holds `copies`
-    /// copies: with [`len`](Filter::len) copies, the rate of this moment.
+    /// Returns the false positive rate of this filter if it held `copies` copies. For the current one, pass
+    /// [`len`](Filter::len).
     pub fn false_positive_rate_with(&self, copies: usize) -> f64 {
         let slots = self.buckets.geometry().buckets() * SLOTS;
         Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE * (copies as f64 / slots as f64).min(1.0)
@@ -129,7 +129,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     ///
     /// **Time.** One pass over the table, with one exchange for each bucket. Lookups of others are not
     /// slowed down; an insert or a remove of another thread keeps what a bucket held before its first
-    /// change, which costs two exchanges for each of its buckets.
+    /// change, which costs two exchanges for each bucket that it changes.
     ///
     /// **Memory.** The table of the copy ([`to_bytes`](Self::to_bytes): the bytes;
     /// [`write_to`](Self::write_to): a buffer of 16 KiB), and 8 bytes, in whole pages, for every
@@ -137,7 +137,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// the start, and the call fails if the system refuses it.
     ///
     /// Progress: lock-free, apart from the allocator; it ends after a limited number of steps for
-    /// each bucket, whatever others insert and remove (but not whatever they copy). No linearization
+    /// each bucket, however much others insert and remove, unless they take copies, too. No linearization
     /// point: each class has its own.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use kcas::thread_id::TooManyThreads;
 
-/// Why a key was not inserted. The filter holds exactly what it held; a growing one may have grown.
+/// Why a key was not inserted. The contents are unchanged, although a growing filter may have grown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InsertError {
@@ -25,8 +25,8 @@ pub enum InsertError {
     )]
     TooManyCopies {
         /// Number of copies that there is room for: 2 × `SLOTS`, or `SLOTS` when both buckets are
-        /// the same one. In a growing filter as many as it has: three or more, until six (three if
-        /// both buckets are the same one) fit as long as at least half of the slots are taken.
+        /// the same one. In a growing filter, those that it holds now: six, or three when both buckets
+        /// are the same one; and one that has grown and is less than half full refuses from three on.
         most: u8,
     },
     /// There is no room for the key in a growing filter, although its table is nearly empty: many of
@@ -34,7 +34,7 @@ pub enum InsertError {
     /// crowded there, and so on until memory is used up. (Tables of less than 1 MiB grow nevertheless.)
     #[error(
         "there is no room for this key though the table is nearly empty: use a hasher that tells keys \
-         apart (with random seeds, if strangers choose the keys)"
+         apart (with random seeds, for untrusted keys)"
     )]
     Crowded,
     /// A growing filter is full, and the allocator refused the memory for more buckets. A later insert

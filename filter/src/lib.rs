@@ -11,7 +11,7 @@
 //! and one of these holds:
 //!
 //! - **Keys leave again**: what is cached, connected, in flight, or was seen within the last hour.
-//! - **Exactly one thread may act** on a new key: [`insert_unique`](CuckooFilter::insert_unique)
+//! - **Exactly one thread must act** on a new key: [`insert_unique`](CuckooFilter::insert_unique)
 //!   looks and inserts in one atomic step.
 //! - **Nobody may wait**: neither for a thread that was preempted, nor for a table that grows.
 //!
@@ -21,8 +21,8 @@
 //!   a lower error rate for the same memory.
 //! - The number of keys is not known in advance: [`GrowingCuckooFilter`] grows without stopping
 //!   anyone, at some cost in time per call and in memory ([`growing`]).
-//! - One thread fills it, and speed is what counts: a filter under one mutex fills faster (the README
-//!   says where else this one loses). This filter is built for lookups, and for changes by threads
+//! - One thread fills it, and speed is what counts: a blocked Bloom filter fills faster, if no key ever leaves (the
+//!   README says where else this one loses). This filter is built for lookups, and for changes by threads
 //!   that get in each other's way.
 //! - Wrong answers are unacceptable: use a hash set.
 //!
@@ -53,13 +53,12 @@
 //!   room and no key of its class is there already.
 //! - **A refused insert leaves the contents exactly as they were** ([`InsertError`]). Nothing is
 //!   dropped to make room.
-//! - **Lookups do not allocate, nor do inserts and removes of a fixed-size filter**, except on first
-//!   use: a thread's first insert or remove in a filter may make a chunk of counters, and its first
-//!   K-CAS (a chain, a unique insert, or helping one) a chunk of K-CAS records (one for every 32
-//!   threads alive at the same time); and except while a copy is being taken, when inserts and
-//!   removes keep what they change: a thread's first one then makes a record of some 200 bytes,
-//!   unless a thread that has ended has left one, and any of them may free what was kept for a copy
-//!   that ends. Building, copying and saving allocate, and so does a growing filter when it grows.
+//! - **Lookups never allocate.** Inserts and removes of a fixed-size filter allocate in three cases: a thread's
+//!   first one in a filter may make a chunk of counters; a thread's first K-CAS (a chain, a unique insert, or
+//!   helping one) may make a chunk of K-CAS records, one for every 32 threads alive at the same time; and while a
+//!   copy is being taken, a thread's first one may make a record of some 200 bytes, and any may free what was
+//!   kept for a copy that has ended. Building, copying and saving allocate, and so does a growing filter when it
+//!   grows.
 //! - **No `unsafe`**, here or in `kcas`. The crate `huge-pages` has some, which is used only with the
 //!   feature of that name.
 //!
@@ -84,7 +83,8 @@
 //!   the filter: a lookup or a remove that finds nothing, a count, a refused insert and a copy
 //!   could be misled if a multiple of that number fell between two of their loads
 //!   ([`layout`](layout#when-a-timestamp-wraps)). [`GrowingCuckooFilter`]
-//!   [counts](growing#when-a-timestamp-wraps) the wraps: there only a copy could be misled, after 63.
+//!   [counts](growing#when-a-timestamp-wraps) the wraps: there only a copy could be misled, after 63, and one of two removes of a
+//!   key's only copy.
 //!   An [`ExpiringCuckooFilter`] has 7 bits, and inserts, renewals and `advance` could be misled as well.
 //! - **Threads.** At most [`MAX_THREADS`] live threads may insert, remove, copy or advance, in all filters
 //!   of the process together: a thread that has done so counts until it ends. With one thread too
@@ -142,7 +142,8 @@
 //! functions of the same names of a [`Builder`] load a filter with another layout or hasher. With the
 //! feature `serde`, filters are serialized as the same bytes ([`save`] describes them). A filter that
 //! is damaged, or was built with another layout or hasher, is refused with an error that says so
-//! ([`LoadError`]). The default hasher gives the same hashes on every machine and in every build, so
+//! ([`LoadError`]). The default hasher gives the same hashes on every machine and in every build
+//! (but not of [some arrays](FixedState)), so
 //! such a filter can be loaded anywhere, by this release and by every later one; one whose seeds nobody
 //! kept, like those of std's `RandomState`, cannot be loaded in another process.
 //!

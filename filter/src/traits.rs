@@ -22,7 +22,7 @@ use crate::snapshot::SnapshotError;
 /// stops anywhere stops nobody else. All keys with the same fingerprint and the same buckets are one
 /// *class* ([`Class`]); the filter counts copies per class. An
 /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is a set instead: it has one copy of a class at most, an
-/// insert renews it, and it is forgotten in time as if it was removed.
+/// insert renews it, and it is forgotten in time, as if removed.
 ///
 /// ```
 /// use filter::{CuckooFilter, Filter, GrowingCuckooFilter, InsertError};
@@ -62,7 +62,7 @@ pub trait Filter {
     /// # Errors
     /// [`InsertError`]; nothing was added. Linearization point: a moment during the call at which
     /// both buckets were full ([`Full`](InsertError::Full)), or full of copies of the class
-    /// ([`TooManyCopies`](InsertError::TooManyCopies)).
+    /// ([`TooManyCopies`](InsertError::TooManyCopies)); the other errors have none.
     fn insert_hash(&self, hash: u64) -> Result<(), InsertError>;
 
     /// Adds a copy of the key's class if it has none; returns whether it did.
@@ -75,8 +75,8 @@ pub trait Filter {
     /// [`Full`](InsertError::Full) may come a little earlier.
     fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError>;
 
-    /// True if the key's class has a copy: always for a key that was inserted and not removed, and
-    /// by chance for others ([false positives](crate#sizes-and-error-rates)).
+    /// True if the key's class has a copy: always for a key that was inserted and has neither been removed nor
+    /// expired, and by chance for others ([false positives](crate#sizes-and-error-rates)).
     ///
     /// Linearization point: a moment during the call at which the answer was true of the set.
     fn contains_hash(&self, hash: u64) -> bool;
@@ -142,7 +142,7 @@ pub trait Filter {
     /// [`hash`](Self::hash) of a key whose type is not known here.
     fn hash_dyn(&self, key: &dyn DynKey) -> u64;
 
-    /// Condenses how this filter hashes: the same number for filters with the same hasher, seeds
+    /// Returns a digest of how this filter hashes: the same number for filters with the same hasher, seeds
     /// included.
     fn hasher_digest(&self) -> u64;
 
@@ -157,8 +157,8 @@ pub trait Filter {
     /// fail somewhat below this ([`WORKABLE_LOAD`](crate::layout::Layout::WORKABLE_LOAD)).
     fn capacity(&self) -> usize;
 
-    /// Returns the fraction of absent keys about which the filter is wrong when every slot that
-    /// there is now is taken ([`FALSE_POSITIVE_RATE`](crate::layout::Layout::FALSE_POSITIVE_RATE)).
+    /// Returns the fraction of absent keys about which the filter is wrong when every slot of the
+    /// current table is taken ([`FALSE_POSITIVE_RATE`](crate::layout::Layout::FALSE_POSITIVE_RATE)).
     #[doc(alias = "error_rate")]
     #[doc(alias = "fpr")]
     fn false_positive_rate(&self) -> f64;
@@ -199,8 +199,9 @@ pub trait Filter {
     fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError>;
 
     /// Saves the filter as a file, which it replaces at one moment: if the program is killed or the
-    /// disk is full, an older file stays as it was. (The file that was begun, NAME`.partial0`, stays
-    /// beside it if the program is killed.) When the call returns, the file outlives a power cut.
+    /// disk is full, an older file stays as it was. (The file that was begun, `NAME.partial0`, stays
+    /// beside it if the program is killed.) When the call returns, the file has been synced to
+    /// disk; on Unix, its folder, too.
     ///
     /// # Errors
     /// [`SaveError`].
@@ -216,19 +217,19 @@ pub trait Filter {
         self.len() == 0
     }
 
-    /// Returns [`len`](Self::len) as a fraction of [`capacity`](Self::capacity), from 0 to 1 (a
-    /// little more at most while others insert and remove).
+    /// Returns [`len`](Self::len) as a fraction of [`capacity`](Self::capacity), from 0 to 1; it may
+    /// briefly exceed 1 while others insert and remove.
     #[doc(alias = "occupancy")]
     fn load_factor(&self) -> f64 {
         self.len() as f64 / self.capacity() as f64
     }
 
-    /// True if the other filter gives every key the same hash.
+    /// True if both filters hash a set of known keys alike, as filters with the same hasher and seeds do.
     fn hashes_like(&self, other: &dyn Filter) -> bool {
         self.hasher_digest() == other.hasher_digest()
     }
 
-    /// [`remove_hash`](Self::remove_hash), for a thread that may be one too many: it gets an error
+    /// [`remove_hash`](Self::remove_hash), for a thread that may exceed [`MAX_THREADS`](crate::MAX_THREADS): it gets an error
     /// instead of a panic.
     ///
     /// # Errors
@@ -416,7 +417,7 @@ pub(crate) fn expect_id<R>(result: Result<R, TooManyThreads>) -> R {
     }
 }
 
-/// Any type of key, as [`Filter::hash_dyn`] takes it.
+/// A key behind a reference, of any type that is [`Hash`], for [`Filter::hash_dyn`].
 pub trait DynKey {
     /// Hashes the key as its `Hash` does.
     fn hash_into(&self, hasher: &mut dyn Hasher);

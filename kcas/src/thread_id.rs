@@ -91,6 +91,18 @@ pub fn with<R>(action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads>
 /// run. This is for a fast path that falls back on [`with`].
 ///
 /// Progress: wait-free.
+///
+/// ```
+/// use kcas::thread_id::{register, with_held};
+///
+/// std::thread::spawn(|| {
+///     assert!(with_held(|_| ()).is_none());
+///     register().unwrap();
+///     assert!(with_held(|id| id.index()).is_some());
+/// })
+/// .join()
+/// .unwrap();
+/// ```
 #[inline]
 pub fn with_held<R>(action: impl FnOnce(&ThreadId) -> R) -> Option<R> {
     let index = HELD_HERE.with(Cell::get)?;

@@ -11,9 +11,9 @@ pub type ExpiringBuilder<S = FixedState> = Builder<Ages<4, 12, 2>, S>;
 impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     Builder<Ages<SLOTS, BITS, AGE_BITS>, S>
 {
-    /// Sets another division of a bucket: slots, bits of a fingerprint, bits of an age. A window has
-    /// 2^`AGE_BITS2` − 1 periods: with 3 bits of age seven, so the window is kept to a seventh.
-    /// Which divisions exist is checked at compile time ([`Ages`]).
+    /// Sets another bucket layout: slots, bits of a fingerprint, bits of an age. A window has
+    /// 2^`AGE_BITS2` − 1 periods: with 3 bits of age, seven, so a window is accurate to one seventh.
+    /// Which layouts exist is checked at compile time ([`Ages`]).
     ///
     /// ```
     /// use filter::ExpiringCuckooFilter;

@@ -32,12 +32,12 @@ pub use ages::Ages;
 pub use builder::ExpiringBuilder;
 use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, insert, sweep};
 
-/// A [`CuckooFilter`](crate::CuckooFilter) that forgets: it answers "did this key come lately?".
+/// A [`CuckooFilter`](crate::CuckooFilter) whose keys expire: it answers "was this key seen recently?".
 ///
 /// Time is divided into periods. A key is remembered for the one in which it came and the next ones,
-/// [`PERIODS`](Ages::PERIODS) in all: three, unless another division is chosen.
+/// [`PERIODS`](Ages::PERIODS) in all: three, unless another [layout](Ages) is chosen.
 /// [`advance`](Self::advance) begins a period, and forgets what was inserted that many periods ago.
-/// Nothing else need be called, and no thread works behind the scenes. The filter has no clock:
+/// Nothing else need be called, and there is no background thread. The filter has no clock:
 /// whoever calls `advance` says when a period is over.
 ///
 /// ```
@@ -63,10 +63,10 @@ use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, insert, sweep};
 /// [`insert_if_absent`](Self::insert_if_absent) leaves its age as it is. Of several threads that insert
 /// the same new key, exactly one gets `true`.
 ///
-/// **How long a key is remembered.** At least until [`PERIODS`](Ages::PERIODS) periods have begun since the
-/// call began that inserted or renewed it last: three periods last between two and three times the length of one,
-/// as a key may come at the end of its first. When so many calls of `advance` have returned that began after that call
-/// had returned, it is forgotten, unless it is taken for another one.
+/// **How long a key is remembered.** At least until [`PERIODS`](Ages::PERIODS) periods have begun after the call
+/// that last inserted or renewed it began: with three, that is two to three times the length of one, as a key may come at
+/// the end of its first. Once as many calls of `advance` have returned, all of which began after that call
+/// returned, it is forgotten, unless it is taken for another one.
 ///
 /// **What it costs.** Four slots of 12 bits, each with an age of 2 bits: as many bits a key as a
 /// filter of fixed size, and the same error rate, one absent key in 512 at most. A lookup is the lookup
@@ -78,10 +78,10 @@ use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, insert, sweep};
 /// Each key is forgotten at one moment of the call that forgets it, and not all at the same one.
 /// A thread that stops in `advance` stops nobody: the next call finishes what it has begun.
 ///
-/// **Removing** is as in any filter without copies of its own for each key: it takes the copy of the
-/// class, so other keys that were inserted as the same class are missing then.
+/// **Removing** takes the one copy of the class: other keys that were inserted as the same class are then
+/// missing.
 ///
-/// **Timestamps** have 7 bits in the default division, as in the layout 4×14: what that means is said
+/// **Timestamps** have 7 bits in the default layout, as in the layout 4×14: what that means is said
 /// at [`layout`](crate::layout#when-a-timestamp-wraps), and here it concerns inserts, renewals and `advance` as well,
 /// if a thread loses its core for a period or more. Each `advance` counts as one addition to every bucket for each
 /// thread that is sweeping it.
@@ -181,12 +181,12 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
         })
     }
 
-    /// Begins periods until the present one has this number; does nothing if it has, or a greater one, and has been
-    /// swept. So any number of threads may call it with the time divided by the length of a period, as often
+    /// Begins periods until the present one has this number; does nothing if the present period has this number or a
+    /// greater one, and has been swept. So any number of threads may call it with the time divided by the length of a period, as often
     /// as they like: most calls load one word.
     ///
-    /// After a pause of many periods it begins no more than twice as many as there are ages: first so many that
-    /// everything is forgotten, then one that leaves out all numbers that can be left out.
+    /// After a long pause it begins at most twice as many periods as there are ages: first so many that
+    /// everything has expired, then one that skips ahead.
     ///
     /// ```
     /// let seen = filter::ExpiringCuckooFilter::with_capacity(1_000);

@@ -62,7 +62,7 @@ impl<S> Builder<Growing, S> {
     /// growing would take it higher, the filter keeps its size, and a key that finds no room is refused
     /// ([`InsertError::TooManyFalsePositives`](crate::InsertError::TooManyFalsePositives)).
     ///
-    /// At the same rate, a filter that began larger grows larger: to 2^13 times its first size at 1/508.
+    /// The rate sets by how much a filter can grow: at 1/508, to 2^13 times its first size. So begin larger to grow larger.
     ///
     /// ```
     /// use filter::{GrowingCuckooFilter, InsertError};
@@ -81,8 +81,8 @@ impl<S> Builder<Growing, S> {
     /// Builds the filter.
     ///
     /// # Errors
-    /// [`BuildError`] when the size is 0 buckets or too large, when every filter that grows is wrong more
-    /// often than is allowed, or when there is no memory.
+    /// [`BuildError`] when the size is 0 buckets or too large, when the rate allowed is below
+    /// that of a filter that has not grown, or when there is no memory.
     pub fn build(self) -> Result<GrowingCuckooFilter<S>, BuildError> {
         let buckets = match self.size {
             None => FIRST_BUCKETS,

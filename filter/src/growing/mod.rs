@@ -32,7 +32,7 @@ use word::SLOTS;
 ///
 /// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator),
 /// even while it grows. It has no false negatives. It is wrong about one absent key in 5,461 at
-/// first, when every slot is taken, and about 0.75 times as many more after each doubling: one in 508
+/// first, when every slot is taken, and each doubling adds about 0.75 times that rate: one in 508
 /// after thirteen ([`false_positive_rate`](Self::false_positive_rate)). The builder sets how often it
 /// [may be](crate::Builder::max_false_positive_rate) wrong.
 ///
@@ -41,8 +41,8 @@ use word::SLOTS;
 /// faster.
 ///
 /// Its memory comes from the system page by page: it reserves address space for 64 MiB, which takes no
-/// memory ([`Builder::reserved_bytes`](crate::Builder::reserved_bytes)), and grows into it. What
-/// leaves again leaves room for others; [`shrink_to_fit`](Self::shrink_to_fit) gives memory back.
+/// memory ([`Builder::reserved_bytes`](crate::Builder::reserved_bytes)), and grows into it. Removed
+/// keys leave room for others; [`shrink_to_fit`](Self::shrink_to_fit) releases memory.
 ///
 /// ```
 /// use filter::GrowingCuckooFilter;
@@ -87,8 +87,8 @@ impl<S> fmt::Debug for GrowingCuckooFilter<S> {
 }
 
 impl<S: BuildHasher> GrowingCuckooFilter<S> {
-    /// Returns the class of `key`: keys that were inserted before the filter grew cannot be told apart
-    /// if they are of one class. (What it knows of keys that are inserted later is more.)
+    /// Returns the class of `key`: two keys of one class that were both inserted before the filter grew cannot be told
+    /// apart. (Of keys that are inserted later it knows more.)
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
         Key::new(self.hash(key)).class(self.table.base())
     }
@@ -115,10 +115,10 @@ impl<S> GrowingCuckooFilter<S> {
     /// of fixed size: others may insert and remove meanwhile, and make this one grow.
     ///
     /// Progress, time and memory: as described there; and once more the words of the copy. (The call
-    /// begins again if the table grows by an eighth while it is being announced.)
+    /// starts again if the table grows by an eighth before the copy begins.)
     ///
-    /// The [`len`](Filter::len) of the copy may be too great, but never too small, by the number of slots
-    /// [without a bit left](self#the-table) that were doubled during the call. So may that of a filter saved
+    /// The [`len`](Filter::len) of the copy may be too great, by at most the number of slots
+    /// [without a bit left](self#the-table) that were doubled during the call, and is never too small. So may that of a filter saved
     /// meanwhile.
     ///
     /// [`CuckooFilter::try_clone`]: crate::CuckooFilter::try_clone
@@ -143,7 +143,7 @@ impl<S> GrowingCuckooFilter<S> {
     /// word: a child of `fork` that saves so goes on sharing the table with its parent.
     ///
     /// If a thread was stopped within a call for good, as those of the parent are in such a child, then that
-    /// call counts, or it does not; no other key is missing. ([`len`](Filter::len) may be as much too great as in
+    /// call has either taken effect or not; no other key is missing. ([`len`](Filter::len) may be as much too great as in
     /// a [copy](Self::try_clone), and does not count the call.)
     ///
     /// ```
@@ -166,7 +166,7 @@ impl<S> GrowingCuckooFilter<S> {
         SavedBytes::new(self)
     }
 
-    /// Makes the table as small as its contents allow, and gives the memory of the others back: an empty
+    /// Makes the table as small as its contents allow, and releases the rest of its memory: an empty
     /// filter is as small as it began. Buckets are joined in the reverse order of their splits, as
     /// long as there is room in each; the table keeps its size if there is no memory for a smaller
     /// copy.
@@ -187,10 +187,9 @@ impl<S> GrowingCuckooFilter<S> {
     /// ```
     pub fn shrink_to_fit(&mut self) {
         let base = self.table.base();
-        let smaller = match self.table.length.sum() {
-            // What is left in slots stands for no key: no copy and no saved filter counts too few.
-            0 => Table::try_new(base, self.kind).ok(),
-            _ => self.table.joined().and_then(|words| {
+        let smaller = match self.table.holds_keys() {
+            false => Table::try_new(base, self.kind).ok(),
+            true => self.table.joined().and_then(|words| {
                 let doubled = self.table.doubled() as usize;
                 Table::from_words(base, &words, doubled, self.kind).ok()
             }),
@@ -268,7 +267,7 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
         self.table.length.sum()
     }
 
-    /// At its present size, and if the number of keys doubled again and again.
+    /// For its current size, assuming that the number of keys has doubled steadily.
     fn false_positive_rate(&self) -> f64 {
         false_positive_rate(self.table.base(), self.table.buckets())
     }

@@ -831,6 +831,15 @@ impl Table {
         }
     }
 
+    /// True unless nothing was counted and what is left in slots was doubled. (Its length alone does not say so: in a
+    /// child of `fork` it lacks a key that one of the parent's threads has inserted and was about to count.)
+    pub(super) fn holds_keys(&mut self) -> bool {
+        self.count_all();
+        let words = (0..self.buckets()).map(|bucket| self.words.load(bucket));
+        let occupied: usize = words.map(word::occupied).sum();
+        self.length.sum() > 0 || occupied as u64 > self.doubled()
+    }
+
     /// Joins buckets again as long as there is room for what they hold; returns the words left, if any
     /// were joined.
     pub(super) fn joined(&mut self) -> Option<Vec<u64>> {

@@ -112,6 +112,20 @@ fn two_removes_of_the_last_copy() {
     });
 }
 
+/// The same, and both have changed the filter before: so each tries its remove at once.
+#[test]
+fn two_removes_at_once_of_the_last_copy() {
+    explore_test(None, 900, || {
+        let (last, another) = (key(0, 1, 0), key(2, 2, 0));
+        let take_last = move |caller: &mut Caller| _ = caller.remove(last);
+        let held = [last, another];
+        race(&holding(&held), &held, take_last, move |other| {
+            remove(another)(other);
+            take_last(other);
+        });
+    });
+}
+
 /// A remove of a key while a chain moves it: the key is there throughout, so the remove finds it.
 #[test]
 fn remove_of_a_key_that_a_chain_moves() {
@@ -181,6 +195,17 @@ fn two_unique_inserts_of_one_class() {
     explore_test(3, 32_000, || {
         let [here, there] = [key(0, 1, 0), key(1, 0, 0)].map(insert_unique);
         race(&holding(&[]), &[], here, there);
+    });
+}
+
+/// A plain insert is tried at once in one bucket of a class, while a unique one takes the other, which it
+/// compares as it found it: it gets `true` only if it came first.
+#[test]
+fn unique_insert_beside_one_at_once() {
+    explore_test(4, 17_000, || {
+        let (here, there, another) = (key(0, 1, 0), key(1, 0, 0), key(2, 2, 0));
+        let filter = holding(&[another]);
+        race(&filter, &[another], insert(there), insert_unique(here));
     });
 }
 

@@ -71,6 +71,33 @@ fn two_inserts_that_split_a_bucket() {
     });
 }
 
+/// An insert into a bucket with room, tried at once, while that bucket is split because the other one is full.
+#[test]
+fn insert_at_once_while_a_bucket_is_split() {
+    for address in [0, 2] {
+        explore_test(3, 5_000, move || {
+            let held = [1, 3, 5, 0].map(|address| staying(address, address as usize / 2));
+            race(
+                &holding(2, &held),
+                &held,
+                insert(staying(address, 3)),
+                insert(staying(7, 3)),
+            );
+        });
+    }
+}
+
+/// A plain insert is tried at once in one bucket of a class, while a unique one takes the other: it gets `true`
+/// only if it came first.
+#[test]
+fn unique_insert_beside_one_at_once_in_a_growing_filter() {
+    explore_test(4, 31_000, || {
+        let ([here, there], held) = (hopping(), [staying(0, 0), staying(1, 1)]);
+        let filter = holding(2, &held);
+        race(&filter, &held, insert(there), insert_unique(here));
+    });
+}
+
 /// Two full buckets, and what finds no room in either. Two threads may split them at the same time, and the
 /// second before the first.
 fn two_full_buckets() -> (Vec<u64>, [u64; 2]) {

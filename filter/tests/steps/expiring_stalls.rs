@@ -4,7 +4,7 @@
 
 use crate::small::{Asked, Operation, explained, key, residents};
 use crate::small_expiring::{Caller, Expiring, holding};
-use crate::stalls::{Pair, State, Stopped, run_on, stopped_at_every_step};
+use crate::stalls::{Pair, State, Stopped, Was, run_on, stopped_at_every_step};
 use Operation::{Advance, Contains, Insert, InsertIfAbsent, Remove, TryClone};
 use kcas::steps::{freeze, within};
 
@@ -83,7 +83,7 @@ fn no_old_key_escapes_from_a_sweep() {
     let old = [key(1, 0, 3), key(1, 1, 0)];
     for step in 0.. {
         let filter = holding::<1>(&old);
-        let Ok(sweeping) = freeze(step, run_on(&filter, 1, Advance)) else {
+        let Ok(sweeping) = freeze(step, run_on(&filter, 1, Was::New, Advance)) else {
             assert!(step > 20, "it is stopped at {step} steps");
             break;
         };

@@ -1,5 +1,5 @@
-//! Timestamps of a growing filter that wrap: how many additions it takes to mislead a copy or a
-//! lookup.
+//! Timestamps of a growing filter that wrap: how many additions it takes to mislead a copy, a lookup
+//! or a remove.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use filter::{Filter, GrowingCuckooFilter};
 use kcas::steps::{count, freeze, with_hook};
 
-use crate::small_growing::{Growing, apart, from_the_other_bucket, holding, key};
+use crate::small_growing::{Growing, apart, from_the_other_bucket, grown, holding, key, staying};
 
 /// Makes a call in a thread that has counted in the filter before, which does not have the key `absent`. Otherwise
 /// how many steps the call takes would depend on the thread's id, and so on other tests.
@@ -240,6 +240,41 @@ fn a_remove_takes_the_longest_although_it_moves() {
         assert!(with_hook(hook, || filter.remove_hash(from_the_other_bucket(newer))));
         assert!(filter.contains_hash(older), "lost before step {at}");
     }
+}
+
+/// Whether a key is lost if a remove of another key, whose only copy another remove has taken and which has come again, goes
+/// on after so many additions to the bucket where it was.
+fn is_lost_after(additions: u64) -> bool {
+    // They differ in a bit that only slots of their other bucket know, which has been split.
+    let [removed, other] = [0, 1 << 13].map(|bit| key(apart(2, 5, 0), 2 | bit));
+    let filler = staying(2);
+    let before = || {
+        let filter = grown();
+        filter.insert(&removed).unwrap();
+        filter
+    };
+    let removes = move |filter: &Growing| assert!(filter.remove(&removed));
+    // Before its exchange; after that it counts.
+    let step = steps_of(counted(before(), filler, removes)) - 3;
+    let filter = before();
+    let removing =
+        freeze(step, counted(Arc::clone(&filter), filler, removes)).expect("it has this step");
+    assert!(filter.remove(&removed));
+    for _ in 0..additions {
+        filter.insert(&filler).unwrap();
+        assert!(filter.remove(&filler));
+    }
+    filter.insert(&other).unwrap();
+    filter.insert(&removed).unwrap();
+    removing.thaw();
+    !filter.contains(&other)
+}
+
+/// The limit that the docs state: with the insert, the additions are 63, or twice as many.
+#[test]
+fn one_of_two_removes_of_a_key_is_misled_by_a_whole_turn_and_nothing_less() {
+    let lost: Vec<u64> = (0..=140).filter(|&more| is_lost_after(more)).collect();
+    assert_eq!(lost, [62, 125]);
 }
 
 /// A copy advances timestamps, whatever they are.

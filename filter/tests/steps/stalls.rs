@@ -10,9 +10,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::small::{Asked, Caller, Counts, Operation, Small, explained, holding, key, residents};
+use crate::small::{self, Asked, Caller, Operation, Small, explained, holding, key, residents};
 use Operation::{Contains, Count, Insert, InsertUnique, Remove};
-use kcas::steps::{count, freeze, with_hook, within};
+use kcas::steps::{Counts, count, freeze, with_hook, within};
 
 /// A filter that is stopped.
 pub(crate) trait Stopped: Asked {
@@ -73,7 +73,7 @@ impl<F: Stopped> State<F> {
     /// What the others do with a filter that counts: they look up what stays, and insert and remove the new keys.
     pub(crate) fn look_up_insert_and_remove(&self, others: &mut Caller<F>, stopped: &[Operation])
     where
-        F: Counts,
+        F: small::Counts,
     {
         let (lookup, update) = (F::LOOKUP, F::MOST_STEPS);
         let settled = self.settled(&others.filter, stopped);
@@ -95,13 +95,25 @@ impl<F: Stopped> State<F> {
     }
 }
 
+/// Whether a thread has made a change before it is stopped: if so, it tries an update at once; if not, it
+/// claims an id first.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Was {
+    Registered,
+    New,
+}
+
 pub(crate) fn run_on<F: Stopped>(
     filter: &Arc<F>,
     thread: usize,
+    was: Was,
     operation: Operation,
 ) -> impl FnOnce() -> Caller<F> + use<F> {
     let mut caller = Caller::new(filter, thread);
     move || {
+        if was == Was::Registered {
+            with_hook(|_| (), || kcas::thread_id::register().unwrap());
+        }
         F::run(&mut caller, operation);
         caller
     }
@@ -111,11 +123,14 @@ pub(crate) fn stopped_at_every_step<F: Stopped>(
     state: &State<F>,
     operations: &[(&str, Operation)],
 ) {
-    for &(name, operation) in operations {
+    let each = operations.iter();
+    for (&(name, operation), was) in
+        each.flat_map(|each| [(each, Was::New), (each, Was::Registered)])
+    {
         for step in 0.. {
             let filter = state.filter();
             assert!(step < F::MOST_STEPS, "{name} has no end");
-            let Ok(frozen) = freeze(step, run_on(&filter, 1, operation)) else {
+            let Ok(frozen) = freeze(step, run_on(&filter, 1, was, operation)) else {
                 assert!(step > 0, "{name} has no steps");
                 println!("{}, {name}: stopped at each of {step} steps", state.name);
                 break;
@@ -154,13 +169,17 @@ impl Pair<'_> {
     /// The second operation meets the first, stopped at each of its steps, and is itself stopped at
     /// each step of what it then does; then either one goes on first.
     pub(crate) fn stopped_at_every_pair_of_steps<F: Stopped>(&self, state: &State<F>) {
+        [Was::New, Was::Registered].map(|was| self.stopped_at_pairs(state, was));
+    }
+
+    fn stopped_at_pairs<F: Stopped>(&self, state: &State<F>, was: Was) {
         let mut count = 0;
         for first_step in 0.. {
             let before = count;
             for second_step in 0.. {
                 let steps = [first_step, second_step];
-                if [true, false].map(|in_order| self.stopped(state, steps, in_order)) == [false; 2]
-                {
+                let stopped = |in_order| self.stopped(state, was, steps, in_order);
+                if [true, false].map(stopped) == [false; 2] {
                     break;
                 }
                 count += 1;
@@ -177,19 +196,20 @@ impl Pair<'_> {
     fn stopped<F: Stopped>(
         &self,
         state: &State<F>,
+        was: Was,
         [first_step, second_step]: [u64; 2],
         in_order: bool,
     ) -> bool {
         let filter = state.filter();
         assert!(first_step.max(second_step) < F::MOST_STEPS, "it has no end");
-        let Ok(one) = freeze(first_step, run_on(&filter, 1, self.first)) else {
+        let Ok(one) = freeze(first_step, run_on(&filter, 1, was, self.first)) else {
             return false;
         };
         let mut others = Caller::new(&filter, 0);
         for &operation in self.between {
             within(F::MOST_STEPS, || F::run(&mut others, operation));
         }
-        let Ok(other) = freeze(second_step, run_on(&filter, 2, self.second)) else {
+        let Ok(other) = freeze(second_step, run_on(&filter, 2, was, self.second)) else {
             one.thaw();
             return false;
         };
@@ -314,6 +334,28 @@ fn a_bucket_with_much_room_is_read_alone() {
     assert_eq!(loads(&full), loads(&full[..1]) + 1);
 }
 
+/// An update that nothing stands in the way of looks once at what it needs, and exchanges once.
+#[test]
+fn an_update_is_tried_at_once() {
+    let (held, new) = (key(0, 0, 0), key(1, 0, 0));
+    let filter = holding(&[held]);
+    // A bucket, whether there are copies, and twice a counter.
+    let insert = Counts {
+        loads: 4,
+        stores: 1,
+        exchanges: 1,
+        others: 0,
+    };
+    assert_eq!(count(|| filter.insert(&new)), (Ok(()), insert));
+    let remove = Counts { loads: 5, ..insert };
+    assert_eq!(count(|| filter.remove(&new)), (true, remove));
+    let absent = Counts {
+        exchanges: 0,
+        ..remove
+    };
+    assert_eq!(count(|| filter.remove(&new)), (false, absent));
+}
+
 /// True if something ends in a child of `fork`, where no other thread exists.
 #[cfg(unix)]
 fn ends_in_a_child(act: impl FnOnce()) -> bool {
@@ -358,7 +400,7 @@ pub(crate) fn lookups_may_interrupt<F: Stopped>(state: &State<F>, operation: Ope
         #[cfg(unix)]
         assert!(ends_in_a_child(look));
     };
-    let caller = with_hook(handler, run_on(&filter, 0, operation));
+    let caller = with_hook(handler, run_on(&filter, 0, Was::Registered, operation));
     explained(&state.held, [caller]);
 }
 

@@ -1,6 +1,6 @@
 //! Timestamps wrap. These tests show exactly how many additions to one bucket must fall within one
-//! lookup to fool it: with one fewer, it is not fooled. (No call of a growing filter is ever fooled: the
-//! tests of `growing/tables.rs` show that.)
+//! lookup to fool it: with one fewer, it is not fooled. (`growing_wraps.rs` shows what
+//! fools a growing filter.)
 
 use std::sync::Arc;
 
