@@ -11,7 +11,7 @@
 //! Of many comparisons some seem to differ by chance: one in twenty where nothing does. A [`Judge`]
 //! therefore asks for more the more comparisons a page makes with a rival, by the rule of Benjamini and Hochberg
 //! (*Controlling the False Discovery Rate*, Journal of the Royal Statistical Society B 57(1), 1995):
-//! of all claims of a page, one in twenty is false on average, or fewer, if comparisons are independent or
+//! of all claims about a rival, one in twenty is false on average, or fewer, if comparisons are independent or
 //! depend on one another positively. So a comparison near the limit may be claimed on one page, and not
 //! on another. Those that were [foregone](Comparison::foregone) are not among the many: each is judged
 //! by itself.

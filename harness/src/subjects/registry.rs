@@ -75,6 +75,7 @@ impl Registry {
         registry.add::<CuckoofilterMutex>();
         registry.add::<BlockedBloom>();
         registry.add::<Fastbloom>();
+        registry.add::<Fastbloom4>();
         registry.add::<Bloom>();
         registry.add::<CountingBloom>();
         registry.add::<ScalableBloom>();

@@ -28,7 +28,7 @@ use crate::wording::counted;
 
 /// Compare subjects in pairs: how many times as fast is the first as each other one?
 ///
-/// Subjects take turns of about a millisecond, in an order drawn anew for each round of turns, on
+/// Subjects take turns of half a millisecond to some milliseconds, in an order drawn anew for each round of turns, on
 /// pinned threads that stay. A ratio is taken within each round; a process contributes its median, and
 /// the interval is over the processes, which this command starts one after another. Each process has
 /// keys of its own, and tables at other places; with --builds its code lies elsewhere, too. The first subject also takes turns with itself, as
@@ -81,12 +81,13 @@ pub struct Pair {
 
 /// The subjects where none are named.
 const FIRST: &str = "lock-free";
-const RIVALS: [&str; 7] = [
+const RIVALS: [&str; 8] = [
     "word-lock",
     "segment-lock",
     "global-lock",
     "atomic-cuckoo-filter",
     "fastbloom",
+    "fastbloom-4",
     "exact-set",
     "blocked-bloom",
 ];

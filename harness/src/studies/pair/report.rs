@@ -228,7 +228,7 @@ fn notes(rows: &[Row]) -> Vec<String> {
         ),
         format!(
             "Centre [exact interval of 95 %] of signed ranks over the processes. Faster and slower: chance does not explain it among all \
-             comparisons with this rival (Benjamini and Hochberg), and it differs by more than the interval over itself reaches, and by more than \
+             comparisons with this rival (Benjamini and Hochberg), and the whole interval is further from 1 than the interval over itself reaches, and than \
              {:.0} %. Equal within that: two one-sided tests at 5 %, and never wider than {:.0} %.",
             100.0 * LEAST,
             100.0 * EQUAL_AT_MOST
@@ -257,7 +257,7 @@ fn notes(rows: &[Row]) -> Vec<String> {
 /// Says what depends on how far the cores were apart.
 fn apart(rows: &[Row]) -> Vec<String> {
     /// Those that differ by less are not named.
-    const MUCH: f64 = 1.25;
+    const MUCH: f64 = 1.05;
     let strata = compared::strata(rows);
     let strata: Vec<_> = (strata.iter())
         .map(|(nearest, farthest, rows)| (nearest, farthest, compared::all(rows)))

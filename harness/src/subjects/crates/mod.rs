@@ -8,4 +8,4 @@ mod fastbloom;
 pub use atomic_cuckoo_filter::AtomicCuckooFilter;
 pub use cuckoofilter::CuckoofilterMutex;
 pub use exact_set::ExactSet;
-pub use fastbloom::Fastbloom;
+pub use fastbloom::{Fastbloom, Fastbloom4};

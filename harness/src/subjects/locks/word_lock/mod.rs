@@ -80,12 +80,9 @@ impl WordLock {
         }
         let second = self.read(location.second);
         let in_second = room(second);
-        let (bucket, word) = if in_second > in_first {
-            (location.second, second)
-        } else {
-            (location.first, first)
-        };
-        (in_first | in_second != 0).then_some((bucket, word))
+        let (first, second) = ((location.first, first), (location.second, second));
+        let emptier = select_unpredictable(in_second > in_first, second, first);
+        (in_first | in_second != 0).then_some(emptier)
     }
 
     #[inline]
@@ -168,27 +165,28 @@ impl WordLock {
 
     #[inline]
     fn take_out(&self, location: Location) -> bool {
-        let holds = |word| Layout::contains(word, location.fingerprint);
         let backoff = Backoff::new();
         loop {
             let first = self.read(location.first);
             let second = self.read(location.second);
-            let (bucket, word) = if holds(first) & is_free(first) {
-                (location.first, first)
-            } else {
-                (location.second, second)
-            };
-            match Layout::find(word, location.fingerprint) {
-                Some(slot)
-                    if is_free(word) && self.replace(bucket, word, Layout::clear(word, slot)) =>
-                {
+            let [in_first, in_second] =
+                [first, second].map(|word| Layout::matches(word, location.fingerprint));
+            // Which of the two it is cannot be predicted.
+            let is_first = in_first & unless_locked(first) != 0;
+            let (bucket, word) = (
+                select_unpredictable(is_first, location.first, location.second),
+                select_unpredictable(is_first, first, second),
+            );
+            let matches = select_unpredictable(is_first, in_first, in_second);
+            if matches & unless_locked(word) != 0 {
+                if self.replace(bucket, word, Layout::take(word, matches)) {
                     return true;
                 }
+            } else if in_first | in_second == 0 && self.read(location.first) == first {
                 // As in a lookup: absent when the second word was read.
-                None if !holds(first) && self.read(location.first) == first => return false,
-                // The first word has changed, or the fingerprint is in locked words only.
-                _ => {}
+                return false;
             }
+            // A word has changed, or the fingerprint is in locked words only.
             backoff.snooze();
         }
     }
@@ -256,10 +254,16 @@ fn is_free(word: u64) -> bool {
     word & LOCK == 0
 }
 
+/// All bits, or none if the word is locked.
+#[inline]
+fn unless_locked(word: u64) -> u64 {
+    (word >> 63).wrapping_sub(1)
+}
+
 /// Counts the empty slots of a word; none in a locked one.
 #[inline]
 fn room(word: u64) -> u64 {
-    u64::from(Layout::room(word)) & (word >> 63).wrapping_sub(1)
+    u64::from(Layout::room(word)) & unless_locked(word)
 }
 
 impl Subject for WordLock {
@@ -294,8 +298,7 @@ impl Subject for WordLock {
             Layout::contains(words[0], fingerprint) | Layout::contains(words[1], fingerprint);
         // One branch, hardly ever taken, whatever the answer is. From an `or` of two conditions,
         // the compiler would make two branches, and mispredict the one on the answer.
-        let doubt = select_unpredictable(found, 0, change) | ((words[0] | words[1]) & LOCK);
-        if doubt == 0 {
+        if change | (words[0] | words[1]) & LOCK == 0 {
             found
         } else {
             self.contains_slowly(fingerprint, first, second)
