@@ -8,12 +8,9 @@ use filter::growing::GrowingCuckooFilter;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-const THREADS: u64 = 8;
+use crate::bounded_memory::resident_bytes;
 
-fn resident() -> usize {
-    let stats = memory_stats::memory_stats().expect("the system says it");
-    stats.physical_mem
-}
+const THREADS: u64 = 8;
 
 /// The key of this number of a thread's own.
 fn key(thread: u64, number: u64) -> u64 {
@@ -48,11 +45,11 @@ fn nothing_is_lost_or_doubled_on_the_way_to_millions_of_keys_and_back() {
     let keys = numbers * THREADS;
     // Beyond what it reserves.
     let builder = GrowingCuckooFilter::builder().reserved_bytes(4 << 20);
-    let before = resident();
+    let before = resident_bytes();
     let mut filter = builder.buckets(1_280).build().unwrap();
     let first = filter.memory_bytes();
     let say = |when: &str, filter: &GrowingCuckooFilter| {
-        let (bytes, resident) = (filter.memory_bytes(), resident().saturating_sub(before));
+        let (bytes, resident) = (filter.memory_bytes(), resident_bytes().saturating_sub(before));
         println!(
             "{when}: {} keys, {bytes} bytes, resident {resident}",
             filter.len()
