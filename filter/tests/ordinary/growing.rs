@@ -39,50 +39,46 @@ fn narrow(n: u64) -> u64 {
     key ^ ((internals::apart(key) << 6) * (n >> bits.len()))
 }
 
+/// At each doubling up to the thirteenth, after which the docs state a number: it is wrong as rarely as it says, well
+/// filled when it grows, and has all keys. When they are removed, those that had no bit left, and went to both halves
+/// of their buckets, leave little behind, and nothing once it shrinks.
 #[test]
 fn growing_a_thousandfold_loses_no_key() {
-    const KEYS: u64 = 1_000_000;
-    let mut filter = of_buckets(1_024);
-    let first = filter.memory_bytes();
-    for key in 0..KEYS {
-        filter.insert(&key).unwrap();
-        // Also a key that was there long before.
-        assert!(
-            filter.contains(&key) && filter.contains(&(key / 2)),
-            "{key}"
-        );
-    }
-    assert_eq!(filter.len(), KEYS as usize);
-    assert!((0..KEYS).all(|key| filter.contains(&key)));
-    assert!((0..KEYS).all(|key| filter.remove(&key)));
-    assert!(filter.is_empty());
-    assert!((0..KEYS).all(|key| !filter.contains(&key) && !filter.remove(&key)));
-    filter.shrink_to_fit();
-    assert!(filter.memory_bytes() <= first + 1_024);
-}
-
-/// A key that has no bit left goes to both halves of its bucket.
-#[test]
-fn keys_of_eleven_doublings_leave_little_behind() {
     const ABSENT: u64 = 1_000_000;
     let mut filter = of_buckets(16);
+    let first = filter.memory_bytes();
+    let found = |filter: &GrowingCuckooFilter| {
+        let absent = |key: &u64| filter.contains(&(u64::MAX - key));
+        (0..ABSENT).filter(absent).count() as f64
+    };
     let mut keys = 0;
-    while filter.capacity() < 48 << 11 {
-        filter.insert(&keys).unwrap();
-        keys += 1;
+    for doublings in 1..=13 {
+        while filter.capacity() < 48 << doublings {
+            let slots = filter.capacity();
+            filter.insert(&keys).unwrap();
+            // Also a key that was there long before.
+            let both = filter.contains(&keys) && filter.contains(&(keys / 2));
+            assert!(both, "{keys}");
+            let load = keys as f64 / slots as f64;
+            // Few buckets may be less full.
+            let is_filled = filter.capacity() == slots || load > 0.7 || doublings < 7;
+            assert!(is_filled, "{slots} slots: {load}");
+            keys += 1;
+        }
+        let (found, most) = (found(&filter), ABSENT as f64 * filter.false_positive_rate());
+        // Five standard deviations of a Poisson count.
+        let most = (most + 5.0 * most.sqrt() + 5.0).min(ABSENT as f64 / 512.0);
+        assert!(found <= most, "{found} of {most} after {doublings}");
     }
     assert_eq!(filter.len() as u64, keys);
-    for key in 0..keys {
-        assert!(filter.contains(&key) && filter.remove(&key), "{key}");
-    }
-    assert_eq!(filter.len(), 0);
-    let absent = |key: &u64| filter.contains(&(u64::MAX - key));
-    let found = (0..ABSENT).filter(absent).count() as f64;
-    let most = ABSENT as f64 * filter.false_positive_rate();
-    assert!(found > 0.0 && found < most, "{found} of {most}");
+    assert!((0..keys).all(|key| filter.contains(&key) && filter.remove(&key)));
+    let (left, most) = (found(&filter), ABSENT as f64 * filter.false_positive_rate());
+    assert!(left > 0.0 && left < most, "{left} of {most}");
     filter.shrink_to_fit();
     assert_eq!((filter.capacity(), filter.len()), (48, 0));
-    assert!(!(0..ABSENT).any(|key| filter.contains(&(u64::MAX - key))));
+    assert!(filter.memory_bytes() <= first + 1_024);
+    assert!((0..keys).all(|key| !filter.contains(&key) && !filter.remove(&key)));
+    assert_eq!(found(&filter), 0.0);
 }
 
 #[test]
@@ -107,22 +103,6 @@ fn shrinking_keeps_the_keys_that_are_left() {
             assert!(stay().chain(KEYS..2 * KEYS).all(|key| filter.remove(&key)));
             assert!(filter.is_empty());
         }
-    }
-}
-
-#[test]
-fn it_is_well_filled_when_it_grows() {
-    let filter = of_buckets(1_024);
-    let (mut key, mut slots) = (0_u64, filter.capacity());
-    while slots < 1 << 19 {
-        filter.insert(&key).unwrap();
-        key += 1;
-        let now = filter.capacity();
-        if now != slots {
-            let load = key as f64 / slots as f64;
-            assert!(load > 0.7, "{slots} slots: {load}");
-        }
-        slots = now;
     }
 }
 
@@ -159,27 +139,6 @@ fn without_reserved_memory_a_quarter_more_is_allocated_at_most() {
     let (allocated, stated) = (measured.bytes_current as usize, filter.memory_bytes());
     let most = stated * 5 / 4 + (16 << 10);
     assert!((stated..most).contains(&allocated), "{allocated}, {stated}");
-}
-
-/// At each doubling up to the thirteenth, after which the docs state a number.
-#[test]
-fn false_positives_are_as_rare_as_it_states() {
-    const ABSENT: u64 = 1_000_000;
-    let filter = of_buckets(16);
-    let mut keys = 0;
-    for doublings in 1..=13 {
-        while filter.capacity() < 48 << doublings {
-            filter.insert(&keys).unwrap();
-            keys += 1;
-        }
-        let absent = |key: &u64| filter.contains(&(u64::MAX - key));
-        let found = (0..ABSENT).filter(absent).count() as f64;
-        let most = ABSENT as f64 * filter.false_positive_rate();
-        // Five standard deviations of a Poisson count.
-        let most = most + 5.0 * most.sqrt() + 5.0;
-        assert!(found < most, "{found} of {most} after {doublings}");
-        assert!(found <= ABSENT as f64 / 512.0, "{found} after {doublings}");
-    }
 }
 
 /// As far as it may; copies, also saved ones, do not forget it, nor does a filter that is emptied.
