@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use filter::{Class, CuckooFilter, ExpiringCuckooFilter, InsertError, LoadError};
+use filter::{Class, ExpiringCuckooFilter, InsertError};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -218,24 +218,4 @@ fn ages_are_saved_as_documented() {
     }
     assert_eq!(of_age.iter().sum::<usize>(), filter.len());
     assert!(of_age[..3].iter().all(|number| (98..=100).contains(number)) && of_age[3] == 0);
-}
-
-#[test]
-fn another_kind_of_filter_is_refused() {
-    let bytes = golden().to_bytes().unwrap();
-    let error = CuckooFilter::from_bytes(&bytes).unwrap_err();
-    assert!(matches!(
-        error,
-        LoadError::OtherType {
-            found: "filter that forgets",
-            ..
-        }
-    ));
-    let other = ExpiringCuckooFilter::builder().ages::<4, 11, 3>();
-    let error = other.from_bytes(&bytes).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("ExpiringCuckooFilter::builder().ages::<4, 12, 2>()")
-    );
 }

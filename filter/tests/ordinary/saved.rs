@@ -4,7 +4,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 
 use crc::{CRC_64_XZ, Crc};
-use filter::{CuckooFilter, FixedState, GrowingCuckooFilter, LoadError, SaveError};
+use filter::{
+    CuckooFilter, ExpiringCuckooFilter, FixedState, GrowingCuckooFilter, LoadError, SaveError,
+};
 
 use crate::damage::with_right_checksums;
 
@@ -158,20 +160,25 @@ fn another_hasher_is_an_error() {
 fn a_saved_filter_of_another_type_is_named() {
     let fixed = filter_of(5).to_bytes().unwrap();
     let growing = GrowingCuckooFilter::new().to_bytes().unwrap();
+    let expiring = ExpiringCuckooFilter::with_capacity(5).to_bytes().unwrap();
     let fitted = CuckooFilter::builder().false_positive_rate(0.5);
-    for error in [
-        load(&growing).unwrap_err(),
-        fitted.from_bytes(&growing).unwrap_err(),
-        fitted.read_from(&growing[..]).unwrap_err(),
+    let is_growing = "growing filter: load it as a GrowingCuckooFilter, with GrowingCuckooFilter::builder()";
+    let is_fixed = "filter of a fixed size: load it as a CuckooFilter, with CuckooFilter::builder(), or as a \
+                    DynCuckooFilter";
+    let forgets = "filter that forgets: load it as a ExpiringCuckooFilter, with ExpiringCuckooFilter::builder()";
+    for (error, advice) in [
+        (load(&growing).unwrap_err(), is_growing),
+        (fitted.from_bytes(&growing).unwrap_err(), is_growing),
+        (fitted.read_from(&growing[..]).unwrap_err(), is_growing),
+        (load(&expiring).unwrap_err(), forgets),
+        (GrowingCuckooFilter::from_bytes(&fixed).unwrap_err(), is_fixed),
     ] {
-        let advice = "this is a saved growing filter: load it as a GrowingCuckooFilter, with \
-                      GrowingCuckooFilter::builder()";
-        assert_eq!(error.to_string(), advice);
+        assert_eq!(error.to_string(), format!("this is a saved {advice}"));
     }
-    let advice = "this is a saved filter of a fixed size: load it as a CuckooFilter, with \
-                  CuckooFilter::builder(), or as a DynCuckooFilter";
-    let error = GrowingCuckooFilter::from_bytes(&fixed).unwrap_err();
-    assert_eq!(error.to_string(), advice);
+    let divided = ExpiringCuckooFilter::builder().ages::<4, 11, 3>();
+    let error = divided.from_bytes(&expiring).unwrap_err().to_string();
+    let advice = "ExpiringCuckooFilter::builder().ages::<4, 12, 2>()";
+    assert!(error.contains(advice), "{error}");
 }
 
 /// Bytes that are shorter than the first field and begin differently are not a filter that was cut
