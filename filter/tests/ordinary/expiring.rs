@@ -8,6 +8,8 @@ use filter::{Class, ExpiringCuckooFilter, InsertError};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use crate::on_threads::{Done, on_threads};
+
 type Expiring = ExpiringCuckooFilter;
 
 /// Random calls of one thread, beside a map from classes to the periods in which they were renewed.
@@ -125,37 +127,25 @@ fn no_key_is_missed_within_its_window() {
             }
         }
     };
+    let begin = |pause: u64| {
+        while !done.load(Ordering::Relaxed) {
+            filter.advance().unwrap();
+            begun.fetch_add(1, Ordering::Relaxed);
+            thread::sleep(std::time::Duration::from_micros(pause));
+        }
+    };
     thread::scope(|scope| {
-        let (filter, done, begun) = (&filter, &done, &begun);
-        let begin = move |pause: u64| {
-            while !done.load(Ordering::Relaxed) {
-                filter.advance().unwrap();
-                begun.fetch_add(1, Ordering::Relaxed);
-                thread::sleep(std::time::Duration::from_micros(pause));
-            }
-        };
-        let helpers = [
-            scope.spawn(move || begin(300)),
-            scope.spawn(move || begin(700)),
-        ];
-        let saver = scope.spawn(move || {
+        scope.spawn(|| begin(300));
+        scope.spawn(|| begin(700));
+        scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 let copy = Expiring::from_bytes(&filter.to_bytes().unwrap()).unwrap();
                 (0..4).for_each(|_| _ = copy.advance().unwrap());
                 assert_eq!(copy.len(), 0);
             }
         });
-        let writers: Vec<_> = (0..WRITERS)
-            .map(|nth| scope.spawn(move || write(nth)))
-            .collect();
-        writers
-            .into_iter()
-            .for_each(|writer| writer.join().unwrap());
-        done.store(true, Ordering::Relaxed);
-        helpers
-            .into_iter()
-            .for_each(|helper| helper.join().unwrap());
-        saver.join().unwrap();
+        let _done = Done(&done);
+        on_threads(WRITERS, write);
     });
     assert_eq!(filter.period(), begun.into_inner() as u64);
     (0..3).for_each(|_| _ = filter.advance().unwrap());
