@@ -13,7 +13,7 @@ use crate::lookup;
 use crate::save::fixed::Header;
 use crate::save::{LoadError, SaveError};
 use crate::snapshot::SnapshotError;
-use crate::traits::{Class, DynKey, Filter};
+use crate::traits::{Class, DynKey, Filter, passed_on};
 
 /// Declares [`DynCuckooFilter`] over these layouts, with each of its functions as one `match`.
 ///
@@ -284,14 +284,14 @@ impl<S> DynCuckooFilter<S> {
     }
 }
 
-impl<S: BuildHasher> Filter for DynCuckooFilter<S> {
-    fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
-        each!(&self.filter, filter => filter.insert_hash(hash))
-    }
+macro_rules! of_any_layout {
+    ($self:expr, $filter:ident => $call:expr) => {
+        each!(&$self.filter, $filter => $call)
+    };
+}
 
-    fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
-        each!(&self.filter, filter => filter.insert_unique_hash(hash))
-    }
+impl<S: BuildHasher> Filter for DynCuckooFilter<S> {
+    passed_on!(of_any_layout);
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
@@ -308,46 +308,9 @@ impl<S: BuildHasher> Filter for DynCuckooFilter<S> {
         }
     }
 
-    fn count_hash(&self, hash: u64) -> usize {
-        each!(&self.filter, filter => filter.count_hash(hash))
-    }
-
-    fn remove_hash(&self, hash: u64) -> bool {
-        each!(&self.filter, filter => filter.remove_hash(hash))
-    }
-
-    fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
-        each!(&self.filter, filter => filter.contains_hash_batch(hashes, found));
-    }
-
-    fn fetch(&self, hashes: &[u64], then: &mut dyn FnMut()) {
-        each!(&self.filter, filter => filter.fetch(hashes, then));
-    }
-
     #[inline]
     fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64 {
         each!(&self.filter, filter => filter.hash(key))
-    }
-
-    fn hash_dyn(&self, key: &dyn DynKey) -> u64 {
-        each!(&self.filter, filter => filter.hash_dyn(key))
-    }
-
-    fn hasher_digest(&self) -> u64 {
-        each!(&self.filter, filter => filter.hasher_digest())
-    }
-
-    fn len(&self) -> usize {
-        each!(&self.filter, filter => filter.len())
-    }
-
-    fn capacity(&self) -> usize {
-        each!(&self.filter, filter => filter.capacity())
-    }
-
-    /// At most the rate asked for.
-    fn false_positive_rate(&self) -> f64 {
-        each!(&self.filter, filter => filter.false_positive_rate())
     }
 
     fn memory_bytes(&self) -> usize {
@@ -356,14 +319,6 @@ impl<S: BuildHasher> Filter for DynCuckooFilter<S> {
 
     fn clear(&mut self) {
         each!(&mut self.filter, filter => filter.clear());
-    }
-
-    fn write_to(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
-        each!(&self.filter, filter => filter.write_to(writer))
-    }
-
-    fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
-        each!(&self.filter, filter => filter.to_bytes())
     }
 }
 
