@@ -90,27 +90,28 @@ macro_rules! dyn_filter {
             /// # Errors
             /// [`LoadError`].
             pub fn from_bytes(self, bytes: &[u8]) -> Result<DynCuckooFilter<S>, LoadError> {
-                let Header { slots, bits, .. } = Header::of::<Layout<4, 12>>(bytes)?;
-                $(
-                    if (slots, bits) == ($slots, $bits) && self.allows::<$slots, $bits>() {
-                        let builder = self.of_kind(Layout::<$slots, $bits>);
-                        return builder.from_bytes(bytes).map(DynCuckooFilter::from);
-                    }
-                )+
-                Err(LoadError::Layout { slots, bits, ages: 0 })
+                self.load_any(bytes, Some(bytes.len() as u64))
             }
 
             /// [`Builder::read_from`].
             ///
             /// # Errors
             /// [`LoadError`].
-            pub fn read_from(self, mut reader: impl Read) -> Result<DynCuckooFilter<S>, LoadError> {
+            pub fn read_from(self, reader: impl Read) -> Result<DynCuckooFilter<S>, LoadError> {
+                self.load_any(reader, None)
+            }
+
+            fn load_any(
+                self,
+                mut reader: impl Read,
+                length: Option<u64>,
+            ) -> Result<DynCuckooFilter<S>, LoadError> {
                 let header = Header::of::<Layout<4, 12>>(&mut reader)?;
                 let Header { slots, bits, .. } = header;
                 $(
                     if (slots, bits) == ($slots, $bits) && self.allows::<$slots, $bits>() {
-                        let builder = self.of_kind(Layout::<$slots, $bits>);
-                        return builder.read_after(header, reader).map(DynCuckooFilter::from);
+                        let filter = header.load::<Layout<$slots, $bits>, S>(reader, length, self.hasher)?;
+                        return Ok(filter.into());
                     }
                 )+
                 Err(LoadError::Layout { slots, bits, ages: 0 })
