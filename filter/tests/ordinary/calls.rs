@@ -9,12 +9,10 @@ use filter::{
 
 fn filters(keys: usize) -> [(&'static str, Box<dyn Filter + Send + Sync>); 3] {
     let chosen = CuckooFilter::builder().capacity(keys);
+    let chosen = chosen.false_positive_rate(0.001).build().unwrap();
     [
         ("fixed", Box::new(CuckooFilter::with_capacity(keys))),
-        (
-            "dyn",
-            Box::new(chosen.false_positive_rate(0.001).build().unwrap()),
-        ),
+        ("dyn", Box::new(chosen)),
         ("growing", Box::new(GrowingCuckooFilter::new())),
     ]
 }
@@ -44,20 +42,18 @@ fn filters_that_hash_alike_say_so() {
 #[test]
 fn results_of_another_length_change_nothing() {
     for (name, filter) in filters(100) {
-        let refused = |call: &dyn Fn()| catch_unwind(AssertUnwindSafe(call)).is_err();
-        assert!(refused(&|| filter.insert_batch(&[1, 2], &mut [Ok(())])));
-        assert!(refused(
-            &|| filter.insert_unique_batch(&[1, 2], &mut [Ok(true)])
-        ));
-        assert!(refused(&|| filter.remove_batch(&[1, 2], &mut [true])));
-        assert!(refused(&|| filter.contains_batch(&[1, 2], &mut [true])));
-        assert!(refused(&|| filter.insert_hash_batch(&[1, 2], &mut [Ok(())])));
-        assert!(refused(
-            &|| filter.insert_unique_hash_batch(&[1, 2], &mut [Ok(true)])
-        ));
-        assert!(refused(&|| filter.remove_hash_batch(&[1, 2], &mut [true])));
-        assert!(refused(&|| filter.contains_hash_batch(&[1, 2], &mut [true])));
-        assert!(filter.is_empty(), "{name}");
+        let calls: [&dyn Fn(); 8] = [
+            &|| filter.insert_batch(&[1, 2], &mut [Ok(())]),
+            &|| filter.insert_unique_batch(&[1, 2], &mut [Ok(true)]),
+            &|| filter.remove_batch(&[1, 2], &mut [true]),
+            &|| filter.contains_batch(&[1, 2], &mut [true]),
+            &|| filter.insert_hash_batch(&[1, 2], &mut [Ok(())]),
+            &|| filter.insert_unique_hash_batch(&[1, 2], &mut [Ok(true)]),
+            &|| filter.remove_hash_batch(&[1, 2], &mut [true]),
+            &|| filter.contains_hash_batch(&[1, 2], &mut [true]),
+        ];
+        let refused = |call: &&dyn Fn()| catch_unwind(AssertUnwindSafe(call)).is_err();
+        assert!(calls.iter().all(refused) && filter.is_empty(), "{name}");
     }
 }
 
@@ -85,10 +81,8 @@ fn a_file_is_replaced_at_one_moment() {
     let error = filter.save(&nowhere).unwrap_err();
     assert!(matches!(error, SaveError::File { .. }));
     let text = error.to_string();
-    assert!(
-        text.contains("no/seen.filter: ") && text.contains("folder that exists"),
-        "{text}"
-    );
+    let is_told = text.contains("no/seen.filter: ") && text.contains("folder that exists");
+    assert!(is_told, "{text}");
     let text = CuckooFilter::load(&nowhere).unwrap_err().to_string();
     assert!(text.contains("no/seen.filter cannot be opened: "), "{text}");
     // A folder cannot be replaced by a file, and what was begun is gone.

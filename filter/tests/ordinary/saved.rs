@@ -43,11 +43,7 @@ fn a_filter_saved_in_version_3_is_loaded() {
     assert!((0..100).all(|key| loaded.contains(&format!("key {key}"))));
     let absent = (200..10_000_u64).filter(|key| loaded.contains(key)).count();
     assert!((1..40).contains(&absent), "{absent} of 9,800 absent keys");
-    assert_eq!(
-        golden().to_bytes().unwrap(),
-        bytes,
-        "other bytes than before"
-    );
+    assert!(golden().to_bytes().unwrap() == bytes, "as before");
 }
 
 /// Reads a filter as the table in the docs of `save` describes it, byte by byte: a machine of any
@@ -85,11 +81,8 @@ fn the_format_is_as_documented() {
     // The hash of a number, of which the lowest bits are its fingerprint.
     for key in 0..200_u64 {
         let fingerprint = u128::from(FixedState.hash_one(key) & 0xfff).max(1);
-        assert!(
-            (0..buckets)
-                .flat_map(fingerprints)
-                .any(|held| held == fingerprint)
-        );
+        let mut held = (0..buckets).flat_map(fingerprints);
+        assert!(held.any(|held| held == fingerprint));
     }
 }
 
@@ -107,25 +100,12 @@ fn forged_contents_are_errors() {
         let mut bytes = bytes.clone();
         bytes[HEADER + 8 * 7 + bit / 8] |= 1 << (bit % 8);
         let error = load(&with_right_checksums(bytes, HEADER - 8)).unwrap_err();
-        assert!(
-            matches!(error, LoadError::Bucket { bucket: 7, .. }),
-            "{error}"
-        );
+        let is_found = matches!(error, LoadError::Bucket { bucket: 7, .. });
+        assert!(is_found, "{error}");
     }
     let says = |error: LoadError, part: &str| assert!(error.to_string().contains(part), "{error}");
-    let error = forged(12, |_slots| 3);
-    assert!(matches!(
-        error,
-        LoadError::Layout {
-            slots: 3,
-            bits: 12,
-            ages: 0
-        }
-    ));
-    says(
-        error,
-        "load it with CuckooFilter::builder().layout::<3, 12>()",
-    );
+    let advice = "load it with CuckooFilter::builder().layout::<3, 12>()";
+    says(forged(12, |_slots| 3), advice);
     assert!(matches!(forged(24, |hasher| hasher ^ 1), LoadError::Hasher));
     // Versions that were never released, and a later one.
     for error in [forged(8, |_| 1), forged(8, |_| 2), forged(8, |_| 4)] {

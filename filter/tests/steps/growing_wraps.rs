@@ -186,10 +186,8 @@ fn a_key_is_found_while_a_timestamp_wraps_at_any_steps() {
             let found = moves().answer(&filter(), |filter, key| filter.contains_hash(key));
             let copies = moves().answer(&filter(), |filter, key| filter.count_hash(key));
             let what = format!("{first}, {to}, {back}: {additions} after {before}");
-            assert!(
-                found && (1..=2).contains(&copies),
-                "{what}: {found}, {copies}"
-            );
+            let right = found && (1..=2).contains(&copies);
+            assert!(right, "{what}: {found}, {copies}");
         }
     }
 }
