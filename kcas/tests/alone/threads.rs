@@ -28,10 +28,7 @@ fn an_id_is_reused_after_its_thread_ends() {
         greatest = greatest.max(thread::scope(|scope| scope.spawn(run).join().unwrap()));
     }
     assert_eq!(words.load(0), 10_000);
-    assert!(
-        greatest < 16,
-        "10,000 threads one after another reached id {greatest}"
-    );
+    assert!(greatest < 16, "one of 10,000 threads has id {greatest}");
 }
 
 #[test]
