@@ -365,11 +365,8 @@ mod tests {
         }
         let shortest = |(slots, bits): (usize, usize)| 63 - slots * bits;
         for slots in 2..=8 {
-            let left = known
-                .iter()
-                .filter(|l| l.0.0 == slots)
-                .map(|l| shortest(l.0));
-            let left = left.min().unwrap();
+            let left = known.iter().filter(|l| l.0.0 == slots);
+            let left = left.map(|l| shortest(l.0)).min().unwrap();
             assert!(left >= 7 && left - 7 < slots, "a longer one is missing");
         }
         known
@@ -381,10 +378,8 @@ mod tests {
     #[test]
     fn the_smallest_layout_that_meets_the_rate_is_chosen() {
         let known = dependable();
-        let offered: HashSet<_> = LAYOUTS
-            .iter()
-            .map(|&(slots, bits, _)| (slots, bits))
-            .collect();
+        let offered = LAYOUTS.iter().map(|&(slots, bits, _)| (slots, bits));
+        let offered: HashSet<_> = offered.collect();
         let fitted = |n, rate| {
             let builder = CuckooFilter::builder().capacity(n);
             builder.false_positive_rate(rate).build().unwrap()
@@ -400,12 +395,8 @@ mod tests {
                 let smallest = meet.clone().map(|l| l.2(n)).min();
                 let filter = fitted(n, rate);
                 let (slots, bits) = filter.layout();
-                let buckets = filter.capacity() / slots;
-                assert_eq!(
-                    Some(buckets),
-                    smallest,
-                    "{n} keys at {rate}: {slots}×{bits}"
-                );
+                let buckets = Some(filter.capacity() / slots);
+                assert_eq!(buckets, smallest, "{n} keys at {rate}: {slots}×{bits}");
                 // In the smallest tables, layouts with other numbers of slots may take equally many
                 // buckets.
                 let alike = meet.filter(|l| offered.contains(&l.0) && l.0.0 == slots);

@@ -111,8 +111,7 @@ pub trait Filter {
     /// # Panics
     /// When `results` and `hashes` differ in length; nothing has changed then.
     fn insert_hash_batch(&self, hashes: &[u64], results: &mut [Result<(), InsertError>]) {
-        let fetch = |group: &[u64], then: &mut dyn FnMut()| self.fetch(group, then);
-        batch::update(hashes, results, fetch, |hash| self.insert_hash(hash));
+        batch::update(self, hashes, results, Self::insert_hash);
     }
 
     /// [`insert_unique_hash`](Self::insert_unique_hash) for several keys, in order.
@@ -120,8 +119,7 @@ pub trait Filter {
     /// # Panics
     /// As [`insert_hash_batch`](Self::insert_hash_batch).
     fn insert_unique_hash_batch(&self, hashes: &[u64], results: &mut [Result<bool, InsertError>]) {
-        let fetch = |group: &[u64], then: &mut dyn FnMut()| self.fetch(group, then);
-        batch::update(hashes, results, fetch, |hash| self.insert_unique_hash(hash));
+        batch::update(self, hashes, results, Self::insert_unique_hash);
     }
 
     /// [`remove_hash`](Self::remove_hash) for several keys, in order.
@@ -130,8 +128,7 @@ pub trait Filter {
     /// As [`remove_hash`](Self::remove_hash), and when `removed` and `hashes` differ in length;
     /// then nothing has changed.
     fn remove_hash_batch(&self, hashes: &[u64], removed: &mut [bool]) {
-        let fetch = |group: &[u64], then: &mut dyn FnMut()| self.fetch(group, then);
-        batch::update(hashes, removed, fetch, |hash| self.remove_hash(hash));
+        batch::update(self, hashes, removed, Self::remove_hash);
     }
 
     /// Reads the buckets of a group of keys, so that they are in the cache, and then calls `then`: for
