@@ -122,7 +122,10 @@ fn dedup_takes_any_bytes_for_lines() {
         (b"a\nb\na\nc", b"a\nb\nc\n"),
         (b"a\r\na\n\0\n\xff\xfe\n\0", b"a\r\na\n\0\n\xff\xfe\n"),
         (&[huge, b"\ny\n", huge].concat(), &[huge, b"\ny\n"].concat()),
-        (&[b"y\n", huge, b"\ny"].concat(), &[b"y\n", huge, b"\n"].concat()),
+        (
+            &[b"y\n", huge, b"\ny"].concat(),
+            &[b"y\n", huge, b"\n"].concat(),
+        ),
     ];
     for (text, expected) in cases {
         let mut dedup = example("dedup");

@@ -488,7 +488,9 @@ fn run_by_a_helper(array: &WordArray) {
 
 /// Starts a helper that puts an installation into the second word.
 fn a_helper(array: &Arc<WordArray>, own: Own) -> JoinHandle<Installed> {
-    spawn_with(array, move |array| as_me(|me| install(&array.words()[1], me, own.tag, 0)))
+    spawn_with(array, move |array| {
+        as_me(|me| install(&array.words()[1], me, own.tag, 0))
+    })
 }
 
 pub(crate) fn as_me<R>(action: impl FnOnce(&ThreadId) -> R) -> R {

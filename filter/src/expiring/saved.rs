@@ -8,8 +8,8 @@ use super::table::{Aged, MAX_PERIOD};
 use super::{Ages, ExpiringCuckooFilter};
 use crate::builder::Builder;
 use crate::layout::Layout;
-use crate::save::fixed::{self, Saved};
 use crate::save::LoadError;
+use crate::save::fixed::{self, Saved};
 use crate::save::words::{EXPIRING, Kind};
 use crate::snapshot::{Snapshot, SnapshotError};
 

@@ -6,8 +6,8 @@ use std::io::{self, Read, Write};
 use super::LoadError;
 use super::known_keys::digest_of_known_keys;
 use super::words::{
-    CHECKSUM_BYTES, CHUNK_WORDS, FIXED, Kind, Sum, check, check_table, digest_of, field, read_start,
-    read_words, write_words,
+    CHECKSUM_BYTES, CHUNK_WORDS, FIXED, Kind, Sum, check, check_table, digest_of, field,
+    read_start, read_words, write_words,
 };
 use crate::buckets::Buckets;
 use crate::filter::CuckooFilter;

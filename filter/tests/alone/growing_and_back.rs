@@ -49,8 +49,8 @@ fn nothing_is_lost_or_doubled_on_the_way_to_millions_of_keys_and_back() {
     let mut filter = builder.buckets(1_280).build().unwrap();
     let first = filter.memory_bytes();
     let say = |when: &str, filter: &GrowingCuckooFilter| {
-        let (bytes, resident) = (filter.memory_bytes(), resident_bytes().saturating_sub(before));
-        let keys = filter.len();
+        let (keys, bytes) = (filter.len(), filter.memory_bytes());
+        let resident = resident_bytes().saturating_sub(before);
         println!("{when}: {keys} keys, {bytes} bytes, resident {resident}");
         resident
     };

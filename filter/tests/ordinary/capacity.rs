@@ -194,12 +194,15 @@ fn copies_give_their_memory_back() {
 /// keys, and is wrong as rarely, as with a good one. Keys are numbers that a program might use.
 #[test]
 fn a_weak_hasher_makes_no_worse_filter() {
+    type KeyOf = fn(u64) -> u64;
     let n = 100_000;
-    let kinds: [(&str, fn(u64) -> u64); 5] = [
+    let kinds: [(&str, KeyOf); 5] = [
         ("sequential", |n| n),
         ("multiples of 4096", |n| n << 12),
         ("high bits only", |n| n << 40),
-        ("two counters side by side", |n| n / 1_000 << 32 | n % 1_000),
+        ("two counters side by side", |n| {
+            (n / 1_000) << 32 | (n % 1_000)
+        }),
         ("squares", |n| n * n),
     ];
     for (kind, key) in kinds {

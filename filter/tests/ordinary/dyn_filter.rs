@@ -13,7 +13,9 @@ fn fitted(n: usize, rate: f64) -> DynCuckooFilter {
 #[test]
 fn the_requested_rate_is_kept() {
     const ASKED: u64 = 200_000;
-    let rates = [0.5, 0.1, 0.05, 0.03, 0.01, 0.005, 0.002, 0.001, 5e-4, 1e-4, 3e-5, 2.5e-7];
+    let rates = [
+        0.5, 0.1, 0.05, 0.03, 0.01, 0.005, 0.002, 0.001, 5e-4, 1e-4, 3e-5, 2.5e-7,
+    ];
     for n in [100, 10_000, 200_000] {
         for rate in rates {
             let filter = fitted(n, rate);
@@ -84,7 +86,8 @@ fn too_many_keys_are_an_error_that_names_the_most() {
 #[test]
 fn a_fitted_filter_is_loaded_with_its_hasher_and_a_rate() {
     let is_of = |error: LoadError, layout: (u16, u8)| {
-        let found = matches!(error, LoadError::Layout { slots, bits, .. } if (slots, bits) == layout);
+        let found =
+            matches!(error, LoadError::Layout { slots, bits, .. } if (slots, bits) == layout);
         assert!(found, "{error}");
     };
     let hasher = RandomState::new();

@@ -163,7 +163,8 @@ fn it_does_not_grow_beyond_the_error_rate_that_is_allowed() {
     assert!((0..key).all(|key| filter.contains(&key)));
     assert_eq!(filter.len() as u64, key);
     let bytes = filter.to_bytes().unwrap();
-    for copy in [filter.try_clone().unwrap(), builder.from_bytes(&bytes).unwrap()] {
+    let loaded = builder.from_bytes(&bytes).unwrap();
+    for copy in [filter.try_clone().unwrap(), loaded] {
         assert_eq!(copy.insert(&key), Err(error));
         assert!(copy.remove(&0) && copy.remove(&1));
         copy.insert(&0).unwrap();

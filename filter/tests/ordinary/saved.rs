@@ -142,16 +142,18 @@ fn a_saved_filter_of_another_type_is_named() {
     let growing = GrowingCuckooFilter::new().to_bytes().unwrap();
     let expiring = ExpiringCuckooFilter::with_capacity(5).to_bytes().unwrap();
     let fitted = CuckooFilter::builder().false_positive_rate(0.5);
-    let is_growing = "growing filter: load it as a GrowingCuckooFilter, with GrowingCuckooFilter::builder()";
+    let is_growing =
+        "growing filter: load it as a GrowingCuckooFilter, with GrowingCuckooFilter::builder()";
     let is_fixed = "filter of a fixed size: load it as a CuckooFilter, with CuckooFilter::builder(), or as a \
                     DynCuckooFilter";
+    let as_growing = GrowingCuckooFilter::from_bytes(&fixed);
     let forgets = "filter that forgets: load it as a ExpiringCuckooFilter, with ExpiringCuckooFilter::builder()";
     for (error, advice) in [
         (load(&growing).unwrap_err(), is_growing),
         (fitted.from_bytes(&growing).unwrap_err(), is_growing),
         (fitted.read_from(&growing[..]).unwrap_err(), is_growing),
         (load(&expiring).unwrap_err(), forgets),
-        (GrowingCuckooFilter::from_bytes(&fixed).unwrap_err(), is_fixed),
+        (as_growing.unwrap_err(), is_fixed),
     ] {
         assert_eq!(error.to_string(), format!("this is a saved {advice}"));
     }

@@ -47,6 +47,9 @@ pub(crate) fn pairs<A: Copy, B>(
     firsts: impl IntoIterator<Item = A>,
     seconds: impl IntoIterator<Item = B> + Clone,
 ) -> impl Iterator<Item = (A, B)> {
-    let with = move |first| seconds.clone().into_iter().map(move |second| (first, second));
+    let with = move |first| {
+        let seconds = seconds.clone().into_iter();
+        seconds.map(move |second| (first, second))
+    };
     firsts.into_iter().flat_map(with)
 }

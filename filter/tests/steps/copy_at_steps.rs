@@ -148,7 +148,13 @@ fn a_copy_leaves_nothing_to_do_for_others() {
 fn a_table_that_is_replaced_meanwhile_takes_no_more_than_two() {
     const BUCKETS: u64 = 1 << 14;
     const KEYS: u64 = 2 * BUCKETS;
-    let whens = [(0, 0, 0), (0, 1, 1), (100, 1, 0), (100, 3, 0), (BUCKETS, 3, 0)];
+    let whens = [
+        (0, 0, 0),
+        (0, 1, 1),
+        (100, 1, 0),
+        (100, 3, 0),
+        (BUCKETS, 3, 0),
+    ];
     for (begin, times, kept) in whens {
         let filter = filter_of(BUCKETS as usize);
         (0..KEYS).for_each(|key| filter.insert(&(0_u64, key)).unwrap());

@@ -177,8 +177,8 @@ fn a_copy_holds_a_key_that_moves_while_its_bucket_is_split() {
                 assert!(others.remove(&hopping));
             };
             let copy = before_step(&filter, at, hop, Growing::try_clone).unwrap();
-            let (copies, what) = (copy.count(&hopping), format!("stopped at {step}, hops at {at}"));
-            assert!((1..=2).contains(&copies), "{what}: {copies}");
+            let (copies, what) = (copy.count(&hopping), (step, at));
+            assert!((1..=2).contains(&copies), "{what:?}: {copies}");
             splitting.thaw().unwrap();
         }
     }
@@ -200,7 +200,8 @@ fn a_copy_holds_a_key_whose_bucket_is_split_by_an_unaware_thread() {
         for (at, then) in pairs(2..12, 0..24) {
             let filter = holding(16, &held);
             let splitting = stopped(&filter, step, |filter| filter.insert(&staying(49)));
-            let (Some(splitting), others) = (splitting, Arc::clone(&filter)) else { return };
+            let others = Arc::clone(&filter);
+            let Some(splitting) = splitting else { return };
             let hop = move |_: &Growing| {
                 let splitting = Rc::new(splitting);
                 let stopped = Rc::clone(&splitting);

@@ -258,7 +258,7 @@ type WithKey = fn(&dyn Filter, u64) -> Result<String, InsertError>;
 fn with_key(method: MethodFilter, answer: WithKey) -> MethodRouter<Arc<Service>> {
     let handler =
         async move |State(service): State<Arc<Service>>, RawQuery(query): RawQuery| -> Answer {
-            let key = query.as_deref().and_then(|query| query.strip_prefix("key="));
+            let key = query.as_deref().and_then(|of| of.strip_prefix("key="));
             match key {
                 Some(key) if !key.contains('&') => {
                     // As in forms, `+` is a space.
