@@ -52,19 +52,13 @@ fn compare(options: Options) -> Result<()> {
     let (a, b) = (read(&options.a)?, read(&options.b)?);
 
     let sent = summary(&a, options.seed)?;
-    note(format_args!(
-        "A's {} are summarised in {}",
-        HumanBytes(a.len() as u64),
-        HumanBytes(sent.len() as u64)
-    ));
+    let [of_a, summary] = [a.len(), sent.len()].map(|len| HumanBytes(len as u64));
+    note(format_args!("A's {of_a} are summarised in {summary}"));
     let filter = builder(options.seed).from_bytes(&sent)?;
 
     let missing: Vec<&[u8]> = lines(&b).filter(|line| !filter.contains(line)).collect();
-    note(format_args!(
-        "A surely lacks {} of B's {}",
-        missing.len(),
-        counted(lines(&b).count() as u64, "line")
-    ));
+    let (lacks, of_b) = (missing.len(), counted(lines(&b).count() as u64, "line"));
+    note(format_args!("A surely lacks {lacks} of B's {of_b}"));
     if options.verify {
         let exact: HashSet<&[u8]> = lines(&a).collect();
         let all = lines(&b).filter(|line| !exact.contains(line)).count();

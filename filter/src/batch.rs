@@ -9,6 +9,7 @@
 
 use crate::buckets::{BucketTable, Buckets};
 use crate::lookup;
+use crate::traits::Filter;
 
 /// Number of keys looked up at a time: few enough to keep what is known of them in registers, and
 /// one branch decides for all. The processor overlaps the groups by itself, since it need not guess
@@ -42,19 +43,19 @@ pub(crate) fn contains<const SLOTS: usize, const BITS: usize>(
     }
 }
 
-/// Calls `one` for each hash, in order, once `fetch` has brought the buckets of its group into the
-/// cache. They may change before the call, which reads them again.
-pub(crate) fn update<R>(
+/// Calls `one` for each hash, in order, once the filter has brought the buckets of its group into
+/// the cache. They may change before the call, which reads them again.
+pub(crate) fn update<F: Filter + ?Sized, R>(
+    filter: &F,
     hashes: &[u64],
     results: &mut [R],
-    fetch: impl Fn(&[u64], &mut dyn FnMut()),
-    one: impl Fn(u64) -> R,
+    one: impl Fn(&F, u64) -> R,
 ) {
     assert_same_length(hashes, results);
     for (hashes, results) in hashes.chunks(UPDATES).zip(results.chunks_mut(UPDATES)) {
-        fetch(hashes, &mut || {
+        filter.fetch(hashes, &mut || {
             for (&hash, result) in hashes.iter().zip(&mut *results) {
-                *result = one(hash);
+                *result = one(filter, hash);
             }
         });
     }

@@ -9,8 +9,7 @@ use crate::buckets::Buckets;
 use crate::filter::CuckooFilter;
 use crate::hashing::{FixedState, Geometry, MAX_BUCKETS, Mixed};
 use crate::layout::Layout;
-use crate::save::LoadError;
-use crate::save::fixed::Header;
+use crate::save::{LoadError, fixed};
 
 /// Builds a filter step by step: a [`CuckooFilter`] ([`CuckooFilter::builder`]), one for an error rate
 /// ([`false_positive_rate`](Builder::false_positive_rate)), or a [growing](crate::growing) one
@@ -204,14 +203,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Builder<Layout<SLOTS
     /// # Panics
     /// When the hasher panics.
     pub fn from_bytes(self, bytes: &[u8]) -> Result<CuckooFilter<SLOTS, BITS, S>, LoadError> {
-        let mut rest = bytes;
-        let header = Header::of::<Layout<SLOTS, BITS>>(&mut rest)?;
-        let (words, copies) = header.read_all::<Layout<SLOTS, BITS>>(rest, &self.hasher)?;
-        Ok(CuckooFilter::of(
-            Buckets::from_words(words),
-            copies,
-            self.hasher,
-        ))
+        fixed::load::<Layout<SLOTS, BITS>, S>(bytes, Some(bytes.len() as u64), self.hasher)
     }
 
     /// Loads a filter as [`from_bytes`](Self::from_bytes) does, but from a reader such as a file. `reader`
@@ -225,26 +217,8 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Builder<Layout<SLOTS
     ///
     /// # Panics
     /// As [`from_bytes`](Self::from_bytes).
-    pub fn read_from(
-        self,
-        mut reader: impl Read,
-    ) -> Result<CuckooFilter<SLOTS, BITS, S>, LoadError> {
-        let header = Header::of::<Layout<SLOTS, BITS>>(&mut reader)?;
-        self.read_after(header, reader)
-    }
-
-    /// Loads the rest of the filter of this header.
-    pub(crate) fn read_after(
-        self,
-        header: Header,
-        reader: impl Read,
-    ) -> Result<CuckooFilter<SLOTS, BITS, S>, LoadError> {
-        let (words, copies) = header.read_rest::<Layout<SLOTS, BITS>>(reader, &self.hasher)?;
-        Ok(CuckooFilter::of(
-            Buckets::from_words(words),
-            copies,
-            self.hasher,
-        ))
+    pub fn read_from(self, reader: impl Read) -> Result<CuckooFilter<SLOTS, BITS, S>, LoadError> {
+        fixed::load::<Layout<SLOTS, BITS>, S>(reader, None, self.hasher)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::lookup;
 use crate::save::fixed::Header;
 use crate::save::{LoadError, SaveError};
 use crate::snapshot::SnapshotError;
-use crate::traits::{Class, DynKey, Filter};
+use crate::traits::{Class, DynKey, Filter, passed_on};
 
 /// Declares [`DynCuckooFilter`] over these layouts, with each of its functions as one `match`.
 ///
@@ -90,27 +90,28 @@ macro_rules! dyn_filter {
             /// # Errors
             /// [`LoadError`].
             pub fn from_bytes(self, bytes: &[u8]) -> Result<DynCuckooFilter<S>, LoadError> {
-                let Header { slots, bits, .. } = Header::of::<Layout<4, 12>>(bytes)?;
-                $(
-                    if (slots, bits) == ($slots, $bits) && self.allows::<$slots, $bits>() {
-                        let builder = self.of_kind(Layout::<$slots, $bits>);
-                        return builder.from_bytes(bytes).map(DynCuckooFilter::from);
-                    }
-                )+
-                Err(LoadError::Layout { slots, bits, ages: 0 })
+                self.load_any(bytes, Some(bytes.len() as u64))
             }
 
             /// [`Builder::read_from`].
             ///
             /// # Errors
             /// [`LoadError`].
-            pub fn read_from(self, mut reader: impl Read) -> Result<DynCuckooFilter<S>, LoadError> {
+            pub fn read_from(self, reader: impl Read) -> Result<DynCuckooFilter<S>, LoadError> {
+                self.load_any(reader, None)
+            }
+
+            fn load_any(
+                self,
+                mut reader: impl Read,
+                length: Option<u64>,
+            ) -> Result<DynCuckooFilter<S>, LoadError> {
                 let header = Header::of::<Layout<4, 12>>(&mut reader)?;
                 let Header { slots, bits, .. } = header;
                 $(
                     if (slots, bits) == ($slots, $bits) && self.allows::<$slots, $bits>() {
-                        let builder = self.of_kind(Layout::<$slots, $bits>);
-                        return builder.read_after(header, reader).map(DynCuckooFilter::from);
+                        let filter = header.load::<Layout<$slots, $bits>, S>(reader, length, self.hasher)?;
+                        return Ok(filter.into());
                     }
                 )+
                 Err(LoadError::Layout { slots, bits, ages: 0 })
@@ -286,14 +287,14 @@ impl<S> DynCuckooFilter<S> {
     }
 }
 
-impl<S: BuildHasher> Filter for DynCuckooFilter<S> {
-    fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
-        each!(&self.filter, filter => filter.insert_hash(hash))
-    }
+macro_rules! of_any_layout {
+    ($self:expr, $filter:ident => $call:expr) => {
+        each!(&$self.filter, $filter => $call)
+    };
+}
 
-    fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
-        each!(&self.filter, filter => filter.insert_unique_hash(hash))
-    }
+impl<S: BuildHasher> Filter for DynCuckooFilter<S> {
+    passed_on!(of_any_layout);
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
@@ -310,46 +311,9 @@ impl<S: BuildHasher> Filter for DynCuckooFilter<S> {
         }
     }
 
-    fn count_hash(&self, hash: u64) -> usize {
-        each!(&self.filter, filter => filter.count_hash(hash))
-    }
-
-    fn remove_hash(&self, hash: u64) -> bool {
-        each!(&self.filter, filter => filter.remove_hash(hash))
-    }
-
-    fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
-        each!(&self.filter, filter => filter.contains_hash_batch(hashes, found));
-    }
-
-    fn fetch(&self, hashes: &[u64], then: &mut dyn FnMut()) {
-        each!(&self.filter, filter => filter.fetch(hashes, then));
-    }
-
     #[inline]
     fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64 {
         each!(&self.filter, filter => filter.hash(key))
-    }
-
-    fn hash_dyn(&self, key: &dyn DynKey) -> u64 {
-        each!(&self.filter, filter => filter.hash_dyn(key))
-    }
-
-    fn hasher_digest(&self) -> u64 {
-        each!(&self.filter, filter => filter.hasher_digest())
-    }
-
-    fn len(&self) -> usize {
-        each!(&self.filter, filter => filter.len())
-    }
-
-    fn capacity(&self) -> usize {
-        each!(&self.filter, filter => filter.capacity())
-    }
-
-    /// At most the rate asked for.
-    fn false_positive_rate(&self) -> f64 {
-        each!(&self.filter, filter => filter.false_positive_rate())
     }
 
     fn memory_bytes(&self) -> usize {
@@ -358,14 +322,6 @@ impl<S: BuildHasher> Filter for DynCuckooFilter<S> {
 
     fn clear(&mut self) {
         each!(&mut self.filter, filter => filter.clear());
-    }
-
-    fn write_to(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
-        each!(&self.filter, filter => filter.write_to(writer))
-    }
-
-    fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
-        each!(&self.filter, filter => filter.to_bytes())
     }
 }
 
@@ -411,11 +367,8 @@ mod tests {
         }
         let shortest = |(slots, bits): (usize, usize)| 63 - slots * bits;
         for slots in 2..=8 {
-            let left = known
-                .iter()
-                .filter(|l| l.0.0 == slots)
-                .map(|l| shortest(l.0));
-            let left = left.min().unwrap();
+            let left = known.iter().filter(|l| l.0.0 == slots);
+            let left = left.map(|l| shortest(l.0)).min().unwrap();
             assert!(left >= 7 && left - 7 < slots, "a longer one is missing");
         }
         known
@@ -427,10 +380,8 @@ mod tests {
     #[test]
     fn the_smallest_layout_that_meets_the_rate_is_chosen() {
         let known = dependable();
-        let offered: HashSet<_> = LAYOUTS
-            .iter()
-            .map(|&(slots, bits, _)| (slots, bits))
-            .collect();
+        let offered = LAYOUTS.iter().map(|&(slots, bits, _)| (slots, bits));
+        let offered: HashSet<_> = offered.collect();
         let fitted = |n, rate| {
             let builder = CuckooFilter::builder().capacity(n);
             builder.false_positive_rate(rate).build().unwrap()
@@ -446,12 +397,8 @@ mod tests {
                 let smallest = meet.clone().map(|l| l.2(n)).min();
                 let filter = fitted(n, rate);
                 let (slots, bits) = filter.layout();
-                let buckets = filter.capacity() / slots;
-                assert_eq!(
-                    Some(buckets),
-                    smallest,
-                    "{n} keys at {rate}: {slots}×{bits}"
-                );
+                let buckets = Some(filter.capacity() / slots);
+                assert_eq!(buckets, smallest, "{n} keys at {rate}: {slots}×{bits}");
                 // In the smallest tables, layouts with other numbers of slots may take equally many
                 // buckets.
                 let alike = meet.filter(|l| offered.contains(&l.0) && l.0.0 == slots);

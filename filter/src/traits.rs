@@ -111,8 +111,7 @@ pub trait Filter {
     /// # Panics
     /// When `results` and `hashes` differ in length; nothing has changed then.
     fn insert_hash_batch(&self, hashes: &[u64], results: &mut [Result<(), InsertError>]) {
-        let fetch = |group: &[u64], then: &mut dyn FnMut()| self.fetch(group, then);
-        batch::update(hashes, results, fetch, |hash| self.insert_hash(hash));
+        batch::update(self, hashes, results, Self::insert_hash);
     }
 
     /// [`insert_unique_hash`](Self::insert_unique_hash) for several keys, in order.
@@ -120,8 +119,7 @@ pub trait Filter {
     /// # Panics
     /// As [`insert_hash_batch`](Self::insert_hash_batch).
     fn insert_unique_hash_batch(&self, hashes: &[u64], results: &mut [Result<bool, InsertError>]) {
-        let fetch = |group: &[u64], then: &mut dyn FnMut()| self.fetch(group, then);
-        batch::update(hashes, results, fetch, |hash| self.insert_unique_hash(hash));
+        batch::update(self, hashes, results, Self::insert_unique_hash);
     }
 
     /// [`remove_hash`](Self::remove_hash) for several keys, in order.
@@ -130,8 +128,7 @@ pub trait Filter {
     /// As [`remove_hash`](Self::remove_hash), and when `removed` and `hashes` differ in length;
     /// then nothing has changed.
     fn remove_hash_batch(&self, hashes: &[u64], removed: &mut [bool]) {
-        let fetch = |group: &[u64], then: &mut dyn FnMut()| self.fetch(group, then);
-        batch::update(hashes, removed, fetch, |hash| self.remove_hash(hash));
+        batch::update(self, hashes, removed, Self::remove_hash);
     }
 
     /// Reads the buckets of a group of keys, so that they are in the cache, and then calls `then`: for
@@ -435,54 +432,46 @@ impl Hash for dyn DynKey + '_ {
     }
 }
 
+/// The calls that a filter passes on to the one that it holds, for which `$each!` evaluates an expression.
+macro_rules! passed_on {
+    ($each:ident) => {
+        $crate::traits::passed_on! { $each:
+            fn insert_hash(hash: u64) -> Result<(), InsertError>;
+            fn insert_unique_hash(hash: u64) -> Result<bool, InsertError>;
+            fn count_hash(hash: u64) -> usize;
+            fn remove_hash(hash: u64) -> bool;
+            fn contains_hash_batch(hashes: &[u64], found: &mut [bool]) -> ();
+            fn fetch(hashes: &[u64], then: &mut dyn FnMut()) -> ();
+            fn hash_dyn(key: &dyn DynKey) -> u64;
+            fn hasher_digest() -> u64;
+            fn len() -> usize;
+            fn capacity() -> usize;
+            fn false_positive_rate() -> f64;
+            fn write_to(writer: &mut dyn Write) -> Result<(), SaveError>;
+            fn to_bytes() -> Result<Vec<u8>, SnapshotError>;
+        }
+    };
+    ($each:ident: $(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)+) => {
+        $(fn $name(&self, $($argument: $type),*) -> $result {
+            $each!(self, filter => filter.$name($($argument),*))
+        })+
+    };
+}
+pub(crate) use passed_on;
+
+macro_rules! in_the_box {
+    ($boxed:expr, $filter:ident => $call:expr) => {{
+        let $filter = &**$boxed;
+        $call
+    }};
+}
+
 /// A filter that was chosen at run time.
 impl<F: Filter + ?Sized> Filter for Box<F> {
-    fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
-        (**self).insert_hash(hash)
-    }
-
-    fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
-        (**self).insert_unique_hash(hash)
-    }
+    passed_on!(in_the_box);
 
     fn contains_hash(&self, hash: u64) -> bool {
         (**self).contains_hash(hash)
-    }
-
-    fn count_hash(&self, hash: u64) -> usize {
-        (**self).count_hash(hash)
-    }
-
-    fn remove_hash(&self, hash: u64) -> bool {
-        (**self).remove_hash(hash)
-    }
-
-    fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
-        (**self).contains_hash_batch(hashes, found);
-    }
-
-    fn fetch(&self, hashes: &[u64], then: &mut dyn FnMut()) {
-        (**self).fetch(hashes, then);
-    }
-
-    fn hash_dyn(&self, key: &dyn DynKey) -> u64 {
-        (**self).hash_dyn(key)
-    }
-
-    fn hasher_digest(&self) -> u64 {
-        (**self).hasher_digest()
-    }
-
-    fn len(&self) -> usize {
-        (**self).len()
-    }
-
-    fn capacity(&self) -> usize {
-        (**self).capacity()
-    }
-
-    fn false_positive_rate(&self) -> f64 {
-        (**self).false_positive_rate()
     }
 
     fn memory_bytes(&self) -> usize {
@@ -491,13 +480,5 @@ impl<F: Filter + ?Sized> Filter for Box<F> {
 
     fn clear(&mut self) {
         (**self).clear();
-    }
-
-    fn write_to(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
-        (**self).write_to(writer)
-    }
-
-    fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
-        (**self).to_bytes()
     }
 }

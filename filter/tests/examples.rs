@@ -29,17 +29,14 @@ fn example(name: &str) -> Command {
 }
 
 fn build(name: &str) -> PathBuf {
+    // The options that cargo built the tests with, so that nothing is built twice.
+    let flags = env::var("EXAMPLE_FLAGS").unwrap_or_default();
     let build = CargoBuild::new()
         .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
         .example(name)
         .current_release()
         .current_target()
-        // The options that cargo built the tests with, so that nothing is built twice.
-        .args(
-            env::var("EXAMPLE_FLAGS")
-                .unwrap_or_default()
-                .split_whitespace(),
-        );
+        .args(flags.split_whitespace());
     let program = build.run().expect("the example compiles");
     program.path().to_owned()
 }
@@ -117,20 +114,17 @@ fn dedup_with_many_threads_writes_each_line_once() {
 
 #[test]
 fn dedup_takes_any_bytes_for_lines() {
-    let huge = vec![b'x'; 3 << 20];
+    let huge = &vec![b'x'; 3 << 20][..];
     let cases: [(&[u8], &[u8]); 7] = [
         (b"", b""),
         (b"\n", b"\n"),
         (b"a\n\nb\n\na", b"a\n\nb\n"),
         (b"a\nb\na\nc", b"a\nb\nc\n"),
         (b"a\r\na\n\0\n\xff\xfe\n\0", b"a\r\na\n\0\n\xff\xfe\n"),
+        (&[huge, b"\ny\n", huge].concat(), &[huge, b"\ny\n"].concat()),
         (
-            &[&huge[..], b"\ny\n", &huge].concat(),
-            &[&huge[..], b"\ny\n"].concat(),
-        ),
-        (
-            &[b"y\n", &huge[..], b"\ny"].concat(),
-            &[b"y\n", &huge[..], b"\n"].concat(),
+            &[b"y\n", huge, b"\ny"].concat(),
+            &[b"y\n", huge, b"\n"].concat(),
         ),
     ];
     for (text, expected) in cases {
@@ -157,9 +151,8 @@ fn dedup_ends_a_line_at_the_end_of_its_file() {
 #[test]
 fn dedup_grows() {
     let numbers = (0..20_000).chain(0..1_000);
-    let text: Vec<u8> = numbers
-        .flat_map(|n| format!("{n}\n").into_bytes())
-        .collect();
+    let text = numbers.flat_map(|n| format!("{n}\n").into_bytes());
+    let text: Vec<u8> = text.collect();
     for threads in ["1", "8"] {
         let mut dedup = example("dedup");
         dedup.args(["--threads", threads, "--capacity", "1000"]);
@@ -214,10 +207,8 @@ fn dedup_takes_as_many_threads_as_a_filter_has_ids_for() {
 
 /// Commands of all examples here that write to the standard output.
 fn writers(directory: &TempDir) -> [Command; 2] {
-    let (a, b) = (
-        file(directory, "a", b"a\n"),
-        file(directory, "b", b"a\nb\nc\n"),
-    );
+    let [a, b] = [("a", "a\n"), ("b", "a\nb\nc\n")];
+    let [a, b] = [a, b].map(|(name, text)| file(directory, name, text.as_bytes()));
     let [mut dedup, mut difference] = ["dedup", "difference"].map(example);
     dedup.arg(&b);
     difference.args([&a, &b]);
@@ -246,10 +237,8 @@ fn difference_reports_only_what_is_missing() {
     let directory = TempDir::new().unwrap();
     // A has some of its keys many times.
     let a = [numbers(0..100).repeat(50), numbers(0..20_000)].concat();
-    let (a, b) = (
-        file(&directory, "a", &a),
-        file(&directory, "b", &numbers(10_000..40_000)),
-    );
+    let a = file(&directory, "a", &a);
+    let b = file(&directory, "b", &numbers(10_000..40_000));
     let missing = |seed: &str| {
         let mut difference = example("difference");
         difference.args([&a, &b]).args(["--verify", "--seed", seed]);

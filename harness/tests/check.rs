@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::Result;
 use filter::{Class, FixedState, InsertError};
 use harness::check::perturbation;
-use harness::check::{self, Candidate, Check, Found, Report, Rounds, Settings, Totals};
+use harness::check::{self, Candidate, Check, Found, Report, Rounds, Settings};
 use harness::registry::Registry;
 use harness::subject::{Operations, Subject};
 use harness::subjects::LockFree;
@@ -163,10 +163,8 @@ impl<const FLAW: Flaw, const NAMED: bool, const DECLARED: bool> Subject
     const GROWS: bool = !DECLARED;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
-        Ok(Self {
-            held: Mutex::default(),
-            flawed: Flawed::with_buckets(buckets)?,
-        })
+        let (held, flawed) = (Mutex::default(), Flawed::with_buckets(buckets)?);
+        Ok(Self { held, flawed })
     }
 
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
@@ -226,6 +224,10 @@ fn run(candidate: &Candidate, settings: &Settings) -> Result<Report> {
 
 fn of<const FLAW: Flaw, const NAMED: bool>() -> Candidate {
     Candidate::of::<Flawed<FLAW, NAMED>>()
+}
+
+fn set<const FLAW: Flaw, const NAMED: bool>() -> Candidate {
+    Candidate::of::<Set<FLAW, NAMED, true>>()
 }
 
 #[track_caller]
@@ -310,63 +312,32 @@ fn answers_that_a_thread_foresees_are_checked() {
 #[test]
 fn nothing_is_found_where_nothing_is_wrong() {
     let registry = Registry::standard();
-    let ours = [
-        "lock-free",
-        "growing",
-        "lock-free-fitted",
-        "lock-free-copies",
-    ];
+    let ours = "lock-free growing lock-free-fitted lock-free-copies".split(' ');
     let ours = ours.map(|name| (*registry.get(name).unwrap().candidate(), Check::Answers));
-    let others = [
-        (of::<NONE, true>(), Check::History),
-        (of::<NONE, false>(), Check::History),
-    ];
-    let sets = [
-        Candidate::of::<Set<NONE, true, true>>(),
-        Candidate::of::<Set<NONE, false, true>>(),
-    ];
+    let others = [of::<NONE, true>(), of::<NONE, false>()].map(|of| (of, Check::History));
+    let sets = [set::<NONE, true>(), set::<NONE, false>()];
     let sets = [Check::History, Check::Answers].map(|check| sets.map(|set| (set, check)));
-    for (candidate, check) in [&ours[..], &others, sets.as_flattened()].concat() {
-        let settings = Settings {
-            check,
-            time: A_SECOND,
-            ..SETTINGS
-        };
+    for (candidate, check) in ours.chain(others).chain(sets.concat()) {
+        let mut settings = SETTINGS;
+        (settings.check, settings.time) = (check, A_SECOND);
         let Report { totals, found } = run(&candidate, &settings).unwrap();
         assert_eq!(found, None);
-        let Totals {
-            rounds,
-            inserts,
-            refused,
-            lookups,
-            removes,
-            undecided,
-            ..
-        } = totals;
-        let some = [rounds, inserts - refused, lookups, removes];
-        assert!(
-            some.iter().all(|&some| some > 0) && undecided == 0,
-            "{totals:?}"
-        );
+        let t = &totals;
+        let some = [t.rounds, t.inserts - t.refused, t.lookups, t.removes];
+        assert!(!some.contains(&0) && t.undecided == 0, "{t:?}");
     }
 }
 
 #[test]
 fn a_set_with_a_flaw_is_found() {
     for settings in [SETTINGS, ANSWERS] {
-        found(&Candidate::of::<Set<DROPS, true, true>>(), &settings);
-        found(&Candidate::of::<Set<DROPS, false, true>>(), &settings);
-        found(
-            &Candidate::of::<Set<FALSE_NEGATIVE, true, true>>(),
-            &settings,
-        );
-        found(
-            &Candidate::of::<Set<FALSE_NEGATIVE, false, true>>(),
-            &settings,
-        );
+        found(&set::<DROPS, true>(), &settings);
+        found(&set::<DROPS, false>(), &settings);
+        found(&set::<FALSE_NEGATIVE, true>(), &settings);
+        found(&set::<FALSE_NEGATIVE, false>(), &settings);
     }
-    found(&Candidate::of::<Set<LEAVES, true, true>>(), &SETTINGS);
-    found(&Candidate::of::<Set<LEAVES, false, true>>(), &SETTINGS);
+    found(&set::<LEAVES, true>(), &SETTINGS);
+    found(&set::<LEAVES, false>(), &SETTINGS);
     // One that is not declared, and a filter that is.
     found(&Candidate::of::<Set<NONE, true, false>>(), &SETTINGS);
     found(&Candidate::of::<Set<NONE, false, false>>(), &SETTINGS);
@@ -378,10 +349,8 @@ fn a_set_with_a_flaw_is_found() {
 #[test]
 fn a_round_is_repeated_until_it_fails() {
     let rounds = Rounds::only(8);
-    let found = found(
-        &of::<FALSE_NEGATIVE, true>(),
-        &Settings { rounds, ..SETTINGS },
-    );
+    let settings = Settings { rounds, ..SETTINGS };
+    let found = found(&of::<FALSE_NEGATIVE, true>(), &settings);
     assert_eq!(found.round, 8);
     assert!(found.scenario.contains("hops"), "{}", found.scenario);
 }
@@ -408,10 +377,8 @@ const SIMULATED: Settings = Settings {
 fn simulated_cores_find_races_and_nothing_where_nothing_is_wrong() {
     found(&of::<MOVES, true>(), &SIMULATED);
     found(&of::<TAKES_TWICE, true>(), &SIMULATED);
-    let settings = Settings {
-        time: 2 * A_SECOND,
-        ..SIMULATED
-    };
+    let time = 2 * A_SECOND;
+    let settings = Settings { time, ..SIMULATED };
     let Report { totals, found } = run(&of::<NONE, true>(), &settings).unwrap();
     assert_eq!(found, None);
     assert!(totals.rounds > 0 && totals.undecided == 0, "{totals:?}");

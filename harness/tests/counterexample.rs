@@ -161,19 +161,15 @@ fn the_published_lookup_misses_a_key_that_is_present_throughout() {
     let table = Table::<TwoPhase>::new(twins, Copies::InB);
     let (found, steps) = table.contains(twins.a, &HOPS);
     assert!(!found, "the published lookup has found the key after all");
-    assert_eq!(
-        steps, 4,
-        "four reads, one before the hops and three after them"
-    );
+    // Four reads: one before the hops and three after them.
+    assert_eq!(steps, 4);
 
     let calls = table.calls.borrow();
     match histories::check(&OneClass { most: MOST_COPIES }, &[0], &calls) {
         Err(Failure::Violation(violation)) => {
             let blamed = &violation.calls[violation.blamed];
-            assert_eq!(
-                (blamed.thread, blamed.event),
-                (READER, Event::Contains(false))
-            );
+            assert_eq!(blamed.thread, READER);
+            assert_eq!(blamed.event, Event::Contains(false));
             println!("two-phase, in steps of a logical clock instead of nanoseconds:\n{violation}");
         }
         other => panic!("the history should not be linearizable: {other:?}"),
@@ -199,10 +195,8 @@ fn all_schedules(from: Copies) -> Vec<Vec<Moves>> {
             })
             .collect();
     }
-    schedules
-        .into_iter()
-        .map(|(_, schedule)| schedule)
-        .collect()
+    let schedules = schedules.into_iter().map(|(_, schedule)| schedule);
+    schedules.collect()
 }
 
 /// Returns under how many schedules a lookup misses the key, and the most steps that one had.

@@ -30,14 +30,9 @@ fn a_structure_of_ones_own_passes_the_check_and_its_experiment_knows_it() {
         perturb: perturbation::AVAILABLE,
         simulate: false,
     };
-    let entry = registry.get("sharded-map").unwrap();
-    let report = check::run(
-        entry.candidate(),
-        &settings,
-        &AtomicBool::new(false),
-        &mut |_| (),
-    )
-    .unwrap();
+    let (stop, entry) = (AtomicBool::new(false), registry.get("sharded-map").unwrap());
+    let report = check::run(entry.candidate(), &settings, &stop, &mut |_| ());
+    let report = report.unwrap();
     assert_eq!(report.found, None);
     assert!(report.totals.removes > 0);
 

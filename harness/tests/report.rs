@@ -19,9 +19,8 @@ fn committed() -> PathBuf {
 fn committed_files(ending: &str) -> Vec<PathBuf> {
     let files = fs::read_dir(committed()).unwrap();
     let files = files.map(|entry| entry.unwrap().path());
-    files
-        .filter(|file| file.to_string_lossy().ends_with(ending))
-        .collect()
+    let is_named = |file: &PathBuf| file.to_string_lossy().ends_with(ending);
+    files.filter(is_named).collect()
 }
 
 /// Each table, sentence and figure is on it: this covers all code that makes them.
@@ -35,24 +34,18 @@ fn the_committed_page_is_made_of_the_committed_rows() {
     // Earlier results, which were moved aside.
     fs::copy(&rows[0], place.path().join("full.1.csv")).unwrap();
     let written = report::write(place.path()).unwrap();
-    assert_eq!(
-        (&written.notes[..], &written.unreadable[..]),
-        (&[][..], &[][..])
-    );
+    let noted = [&written.notes, &written.unreadable];
+    assert!(noted.iter().all(|notes| notes.is_empty()), "{noted:?}");
     let page = fs::read_to_string(written.path).unwrap();
     let published = fs::read_to_string(committed().join("report.html")).unwrap();
     let differs = (page.lines().zip(published.lines())).find(|(new, old)| new != old);
-    assert_eq!(
-        differs, None,
-        "`harness report paper-figures` writes it anew"
-    );
+    let anew = "`harness report paper-figures` writes it anew";
+    assert_eq!(differs, None, "{anew}");
     assert_eq!(page.len(), published.len());
     assert_eq!(page.matches("class=\"question\"").count(), rows.len());
     // Namespaces are named by addresses, but never fetched.
     let elsewhere = page.replace("http://www.w3.org/", "");
-    for fetched in [
-        "http:", "https:", "<script", "<link", "src=", "@import", "url(",
-    ] {
+    for fetched in "http: https: <script <link src= @import url(".split(' ') {
         assert!(!elsewhere.contains(fetched), "{fetched}");
     }
 }
@@ -71,11 +64,13 @@ fn prose(page: &str) -> String {
     without(&code(&code(&marked, "```"), "`"), "](", ")")
 }
 
+const SOURCES: &str = "harness/tests/prose.toml";
+
 #[test]
 fn each_number_in_prose_has_a_source() {
     let root = committed().join("..");
     let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
-    let sources: toml::Table = read("harness/tests/prose.toml").parse().unwrap();
+    let sources: toml::Table = read(SOURCES).parse().unwrap();
     for (page, phrases) in sources {
         let text = prose(&read(&page));
         // Items of a list have numbers, too.
@@ -86,17 +81,11 @@ fn each_number_in_prose_has_a_source() {
         let mut prose = words.collect::<Vec<_>>().join(" ");
         for (phrase, source) in phrases.as_table().unwrap() {
             let left = prose.replace(phrase, "");
-            let is_said = left != prose;
-            assert!(
-                is_said,
-                "{page} lacks \"{phrase}\", of harness/tests/prose.toml"
-            );
+            assert!(left != prose, "{page} lacks \"{phrase}\", of {SOURCES}");
             prose = left;
             let (file, text) = source.as_str().unwrap().split_once(": ").unwrap();
-            assert!(
-                read(file).contains(text),
-                "{file} lacks \"{text}\", which \"{phrase}\" comes from"
-            );
+            let is_there = read(file).contains(text);
+            assert!(is_there, "{file} lacks \"{text}\", of \"{phrase}\"");
         }
         // Not those in names, such as z3.
         let is_number = |word: &&str| {
@@ -104,10 +93,7 @@ fn each_number_in_prose_has_a_source() {
             word.starts_with(|letter: char| letter.is_ascii_digit())
         };
         let number = prose.split(' ').find(is_number);
-        assert_eq!(
-            number, None,
-            "{page}: name its source in harness/tests/prose.toml"
-        );
+        assert_eq!(number, None, "{page}: name its source in {SOURCES}");
     }
 }
 
@@ -147,10 +133,8 @@ fn committed_figures_are_drawn_from_their_rows_and_can_be_read_in_print() {
     for (name, figure) in &figures {
         let file = committed().join(name).with_extension("svg");
         let svg = figure.render();
-        assert!(
-            fs::read_to_string(&file).unwrap_or_default() == svg,
-            "`harness plot paper-figures/{name}.csv` draws it anew"
-        );
+        let is_drawn = fs::read_to_string(&file).unwrap_or_default() == svg;
+        assert!(is_drawn, "`harness plot` of {name}.csv draws it anew");
         assert!(descriptions.insert(description(name, &svg).to_owned()));
         for width in [COLUMN, PAGE] {
             let svg = figure.at(width).render();
@@ -240,9 +224,8 @@ fn marks_are_inside_and_apart(name: &str, svg: &str) {
         let middle = corners.iter().fold((0.0, 0.0), sum);
         let colour = all(mark, " stroke=\"")[0];
         let is_near = |of: &(f64, f64)| (of.0 - middle.0).hypot(of.1 - middle.1) < 0.5;
-        let hidden = marks
-            .iter()
-            .find(|(other, of)| *other != colour && is_near(of));
+        let mut others = marks.iter();
+        let hidden = others.find(|(other, of)| *other != colour && is_near(of));
         assert_eq!(hidden, None, "{name}: {mark}");
         marks.push((colour, middle));
     }

@@ -77,23 +77,16 @@ const ALL: [usize; 3] = [0, 1, 4];
 /// Returns the rows of a sweep in which all rounds go on with these numbers of threads frozen. On a
 /// busy machine the running threads may get no core for a round: then the sweep is repeated, twice
 /// at most.
-fn goes_on_in_every_round<S: Subject>(
-    frozen: &[usize],
-    among: &[usize],
-    workload: &str,
-) -> Vec<Row> {
+fn goes_on_in_every_round<S: Subject>(frozen: &[usize], among: &[usize], under: &str) -> Vec<Row> {
     for _ in 0..3 {
-        let rows = sweep::<S>(frozen, workload).unwrap();
+        let rows = sweep::<S>(frozen, under).unwrap();
         let mut all = among.iter().flat_map(|&frozen| operations(&rows, frozen));
         if all.all(|done| done > GOES_ON) {
             return rows;
         }
         for &frozen in among {
-            println!(
-                "{}, {frozen} frozen: {:?}",
-                S::NAME,
-                operations(&rows, frozen)
-            );
+            let operations = operations(&rows, frozen);
+            println!("{}, {frozen} frozen: {operations:?}", S::NAME);
         }
     }
     panic!("{}: each of three sweeps has a round that stopped", S::NAME);
@@ -164,29 +157,18 @@ impl Subject for Panics {
     harness::subject::delegate! { self.0: contains remove slots memory_bytes }
 }
 
+#[track_caller]
+fn fails<S: Subject>(frozen: usize, workload: &str, said: [&str; 3]) {
+    let error = format!("{:#}", sweep::<S>(&[0, frozen], workload).unwrap_err());
+    assert!(said.iter().all(|words| error.contains(words)), "{error}");
+}
+
 #[test]
 fn threads_that_cannot_be_frozen_end_the_run() {
-    for (rows, expected) in [
-        (
-            sweep::<Panics>(&[0, 3], HIT),
-            [
-                "\"panics\" failed",
-                "3 frozen",
-                "a thread panicked that was to be frozen",
-            ],
-        ),
-        (
-            sweep::<own_subject::ShardedMap>(&[0, 1], MIX),
-            ["\"sharded-map\" failed", "1 frozen", "kcas::steps::step()"],
-        ),
-        (
-            sweep::<Roofline>(&[0, 1], HIT),
-            ["roofline is left out", "of lookup-hit", "it cannot insert"],
-        ),
-    ] {
-        let error = format!("{:#}", rows.unwrap_err());
-        for words in expected {
-            assert!(error.contains(words), "{error}");
-        }
-    }
+    let why = "a thread panicked that was to be frozen";
+    fails::<Panics>(3, HIT, ["\"panics\" failed", "3 frozen", why]);
+    let why = ["\"sharded-map\" failed", "1 frozen", "kcas::steps::step()"];
+    fails::<own_subject::ShardedMap>(1, MIX, why);
+    let why = ["roofline is left out", "of lookup-hit", "it cannot insert"];
+    fails::<Roofline>(1, HIT, why);
 }

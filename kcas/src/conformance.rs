@@ -269,10 +269,8 @@ impl Watch {
             }
             _ => {}
         }
-        require(
-            means == then,
-            "what words mean changes, at no linearization point",
-        )?;
+        let why = "what words mean changes, at no linearization point";
+        require(means == then, why)?;
         if means != meant {
             self.moments.push(means);
         }
@@ -333,11 +331,8 @@ impl Watch {
         let shown = self.shown.get(&tag.raw());
         let operation = shown.or_else(|| self.over.get(&tag.raw()));
         let operation = operation.ok_or("its tag was never shown")?;
-        let mut entries = operation
-            .entries
-            .iter()
-            .filter(|_| operation.array == array);
-        let found = entries.find(|entry| entry.index == index);
+        let mut entries = operation.entries.iter();
+        let found = entries.find(|entry| operation.array == array && entry.index == index);
         found.copied().ok_or("a word that is not of the operation")
     }
 
@@ -412,10 +407,8 @@ impl Watch {
                     let array = operation.array;
                     let mut entries = operation.entries.iter();
                     let clean = entries.all(|entry| !self.is_held(last, array, entry.index));
-                    require(
-                        clean,
-                        "a tag of the last operation is left, or can come back",
-                    )?;
+                    let why = "a tag of the last operation is left, or can come back";
+                    require(clean, why)?;
                     let over = self.shown.remove_entry(&last.raw());
                     self.over.extend(over);
                     self.saw("reuse the record");
@@ -461,10 +454,8 @@ impl Watch {
                 let tag = KcasTag::new(owner, was >> 2);
                 let decides = was >> 2 == now >> 2 && State::of(was) == State::Undecided;
                 require(decides, "a decision is for ever")?;
-                let operation = self
-                    .shown
-                    .get(&tag.raw())
-                    .ok_or("its tag was never shown")?;
+                let shown = self.shown.get(&tag.raw());
+                let operation = shown.ok_or("its tag was never shown")?;
                 let differed = operation.differed;
                 let (holds, why, action) = match State::of(now) {
                     State::Undecided => return Err("nothing is decided"),

@@ -124,16 +124,14 @@ fn run(seed: u64, steps: u64) -> Watched {
                 let _turn = Turn(Arc::clone(&turns), me);
                 let mut rng = StdRng::seed_from_u64(seed ^ end ^ me as u64);
                 let passing = Arc::clone(&turns);
-                with_access_hook(
-                    move |_, access| passing.pass(me, access),
-                    || {
-                        while turns.state().steps < end {
-                            call(&words, &watched, &mut rng);
-                            let mut state = turns.state();
-                            state.ended = state.steps;
-                        }
-                    },
-                );
+                let hook = move |_, access| passing.pass(me, access);
+                with_access_hook(hook, || {
+                    while turns.state().steps < end {
+                        call(&words, &watched, &mut rng);
+                        let mut state = turns.state();
+                        state.ended = state.steps;
+                    }
+                });
             })
         });
         for thread in threads {
@@ -163,10 +161,7 @@ fn call(words: &WordArray, watched: &Watched, rng: &mut StdRng) {
         1 => check(watched, || {
             match words.compare_exchange(first, single.expected, single.new) {
                 Ok(_) => (true, vec![single]),
-                Err(value) => (
-                    value != single.expected,
-                    vec![Entry::new(first, value, value)],
-                ),
+                Err(now) => (now != single.expected, vec![Entry::new(first, now, now)]),
             }
         }),
         _ => {
@@ -176,12 +171,9 @@ fn call(words: &WordArray, watched: &Watched, rng: &mut StdRng) {
     }
 }
 
-fn load(
-    words: &WordArray,
-    watched: &Watched,
-    index: usize,
-    load: fn(&WordArray, usize) -> u64,
-) -> u64 {
+type Load = fn(&WordArray, usize) -> u64;
+
+fn load(words: &WordArray, watched: &Watched, index: usize, load: Load) -> u64 {
     let mut value = 0;
     check(watched, || {
         value = load(words, index);
@@ -208,19 +200,12 @@ fn check(watched: &Watched, call: impl FnOnce() -> (bool, Vec<Entry>)) {
         as_expected == succeeded
             && (!succeeded || then.any(|moment| holds(moment, |entry| entry.new)))
     });
-    assert!(
-        right,
-        "{entries:?}: {succeeded} is true of none of {moments:?}"
-    );
+    assert!(right, "{entries:?}: {succeeded} at none of {moments:?}");
 }
 
 #[test]
 fn each_write_is_an_action_of_the_proof() {
-    let given = |name| {
-        std::env::var(name)
-            .ok()
-            .map(|given| given.parse().expect("a number"))
-    };
+    let given = |name| Some(std::env::var(name).ok()?.parse().expect("a number"));
     let steps = given("CONFORMANCE_STEPS").unwrap_or(STEPS);
     let watched = run(given("CONFORMANCE_SEED").unwrap_or(1), steps);
     tell("random steps of four threads", &watched);

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use crate::commit::{finish_own, place};
+use crate::commit_models::as_me;
 use crate::descriptor::{self, State};
 use crate::entry::Entry;
 use crate::model::{explore_test, spawn, spawn_with};
 use crate::sync::Ordering;
 use crate::tagged::KcasTag;
-use crate::thread_id::{self, ThreadId};
 use crate::{WordArray, conformance};
 
 /// A reader gets what the owner wrote for an operation, whole, or nothing. Each field of the next
@@ -28,11 +28,8 @@ fn an_operation_is_read_whole_or_not_at_all() {
             let reader = spawn(move || is_right(tag));
             descriptor::decide(tag, State::SucceededByOwner);
             begun(&[Entry::new(2, 3, 4), Entry::new(3, 5, 6)]);
-            assert_ne!(
-                reader.join().unwrap(),
-                Some(false),
-                "two operations were mixed"
-            );
+            let read = reader.join().unwrap();
+            assert_ne!(read, Some(false), "two operations were mixed");
         });
     }
 }
@@ -87,10 +84,7 @@ fn an_installation_that_is_over_has_left_its_word() {
         let reader = spawn_with(&array, move |array| {
             let over = descriptor::read_install(tag).is_none();
             let there = array.words()[0].load(Ordering::Relaxed) == tag.raw();
-            assert!(
-                !(over && there),
-                "an installation that is over is in a word"
-            );
+            assert!(!(over && there), "an installation that is over is there");
         });
         exchange(0, tag.raw()).unwrap();
         exchange(tag.raw(), target.raw()).unwrap();
@@ -101,8 +95,4 @@ fn an_installation_that_is_over_has_left_its_word() {
 
 fn begun(entries: &[Entry]) -> KcasTag {
     as_me(|me| descriptor::begin_kcas(me, entries).tag)
-}
-
-fn as_me<R>(action: impl FnOnce(&ThreadId) -> R) -> R {
-    thread_id::with(action).unwrap()
 }

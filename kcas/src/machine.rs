@@ -93,10 +93,8 @@ mod observed {
     // The machine is not borrowed while it acts: it may switch to another core, which asks again.
     #[inline]
     fn machine() -> Option<Rc<dyn Machine>> {
-        MACHINE
-            .try_with(|machine| machine.borrow().clone())
-            .ok()
-            .flatten()
+        let machine = MACHINE.try_with(|machine| machine.borrow().clone());
+        machine.ok().flatten()
     }
 
     /// True if this thread simulates.

@@ -64,11 +64,8 @@ pub fn explore(
         Some(bound) => format!("at most {bound} preemptions"),
         None => "no bound on preemptions".to_string(),
     };
-    println!(
-        "model {name}: {} threads, {bound}, {executions} executions, {:.1} s",
-        THREADS.get(),
-        start.elapsed().as_secs_f64()
-    );
+    let (threads, seconds) = (THREADS.get(), start.elapsed().as_secs_f64());
+    println!("model {name}: {threads} threads, {bound}, {executions} executions, {seconds:.1} s");
     conformance::tell(name, &watched);
     let floors = std::env::var_os("MODEL_FLOORS").is_none_or(|set| set != "off");
     assert!(
@@ -111,7 +108,6 @@ pub fn spawn<R: 'static>(body: impl FnOnce() -> R + 'static) -> loom::thread::Jo
 fn hold_lowest_id() {
     let words = WordArray::new(2);
     let entry = |index| Entry::new(index, 0, 1);
-    words
-        .kcas(&[entry(0), entry(1)])
-        .expect("nobody interferes");
+    let held = words.kcas(&[entry(0), entry(1)]);
+    held.expect("nobody interferes");
 }

@@ -93,12 +93,8 @@ mod tests {
         assert!(!is_under_way() && !pause(Pause::Yield));
         word.load(Ordering::Relaxed);
         let here = std::ptr::from_ref(&word).addr();
-        let kinds = [
-            Access::Load,
-            Access::Store,
-            Access::Exchange,
-            Access::Exchange,
-        ];
+        let [load, store, exchange] = [Access::Load, Access::Store, Access::Exchange];
+        let kinds = [load, store, exchange, exchange];
         assert_eq!(*recorded.0.borrow(), kinds.map(|kind| (here, kind)));
         assert_eq!(*recorded.1.borrow(), [true, false]);
     }

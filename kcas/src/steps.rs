@@ -249,10 +249,8 @@ mod tests {
     fn every_access_is_a_step() {
         let words = WordArray::new(1);
         assert_eq!(steps_of(|| assert_eq!(words.load(0), 0)), 1);
-        assert_eq!(
-            steps_of(|| assert_eq!(words.compare_exchange(0, 0, 5), Ok(0))),
-            1
-        );
+        let exchange = || assert_eq!(words.compare_exchange(0, 0, 5), Ok(0));
+        assert_eq!(steps_of(exchange), 1);
         assert_eq!(words.load(0), 5, "and has its effect");
     }
 

@@ -304,10 +304,8 @@ mod tests {
             assert!(!pieces.has(first));
             pieces.grow_to(20 * first).unwrap();
             let len = pieces.number();
-            assert!(
-                (20 * first..25 * first + 8).contains(&len),
-                "{first}: {len}"
-            );
+            let expected = 20 * first..25 * first + 8;
+            assert!(expected.contains(&len), "{first}: {len}");
             assert!(pieces.has(len - 1) && !pieces.has(len));
             for index in 0..len {
                 // Relaxed, and below: there is one thread.

@@ -32,9 +32,8 @@ fn an_id_changes_hands_with_what_is_kept_under_it() {
 #[test]
 fn a_promised_id_is_found() {
     explore_test(None, 10, || {
-        let held: Vec<_> = (1..MAX_THREADS)
-            .map(|_| ThreadId::acquire().unwrap())
-            .collect();
+        let held = (1..MAX_THREADS).map(|_| ThreadId::acquire().unwrap());
+        let held: Vec<_> = held.collect();
         let claimer = spawn(|| ThreadId::acquire().map(|id| id.give_back()));
         held[0].give_back();
         // In time or not, it gets a clear answer.

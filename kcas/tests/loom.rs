@@ -44,14 +44,9 @@ fn opposite_order() {
 }
 
 /// A reader of both words, in either order, never sees the second one older than the first.
-fn against_reader(
-    name: &str,
-    preemptions: usize,
-    at_least: u64,
-    load: fn(&WordArray, usize) -> u64,
-) {
+fn against_reader(name: &str, switches: usize, at_least: u64, load: fn(&WordArray, usize) -> u64) {
     for [first, second] in [[0, 1], [1, 0]] {
-        explore(name, preemptions, at_least, move || {
+        explore(name, switches, at_least, move || {
             let words = array(&[0, 0]);
             let writer = spawn_with(&words, move |words| {
                 words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 0, 1)])
@@ -71,12 +66,8 @@ fn operation_against_reader() {
 
 #[test]
 fn operation_against_helping_reader() {
-    against_reader(
-        "operation_against_helping_reader",
-        4,
-        27_000,
-        WordArray::load_helping,
-    );
+    let name = "operation_against_helping_reader";
+    against_reader(name, 4, 27_000, WordArray::load_helping);
 }
 
 /// Values that return to what they were: the owner undoes its own result while a helper that met
@@ -192,18 +183,14 @@ fn reader_of_a_record_in_use_again() {
     explore_test(4, 29_000, || {
         let words = array(&[0, 5]);
         let owner = spawn_with(&words, move |words| {
-            assert_eq!(
-                words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 5, 6)]),
-                Ok(())
-            );
+            let first = words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 5, 6)]);
+            assert_eq!(first, Ok(()));
             let next = words.kcas(&[Entry::new(0, 7, 8), Entry::new(1, 6, 9)]);
             assert_eq!(next, Err(Error::Mismatch));
         });
         let read = (words.load(0), words.load(1));
-        assert!(
-            [(0, 5), (0, 6), (1, 6)].contains(&read),
-            "no moment explains {read:?}"
-        );
+        let possible = [(0, 5), (0, 6), (1, 6)];
+        assert!(possible.contains(&read), "no moment explains {read:?}");
         owner.join().unwrap();
         assert_eq!(contents(&words), [1, 6]);
     });
@@ -216,14 +203,9 @@ fn reader_of_a_record_in_use_for_other_words() {
     explore_test(4, 12_000, || {
         let words = array(&[1, 5, 2]);
         let owner = spawn_with(&words, move |words| {
-            assert_eq!(
-                words.kcas(&[Entry::new(0, 1, 3), Entry::new(1, 5, 6)]),
-                Ok(())
-            );
-            assert_eq!(
-                words.kcas(&[Entry::new(1, 6, 7), Entry::new(2, 2, 4)]),
-                Ok(())
-            );
+            let first = words.kcas(&[Entry::new(0, 1, 3), Entry::new(1, 5, 6)]);
+            let next = words.kcas(&[Entry::new(1, 6, 7), Entry::new(2, 2, 4)]);
+            assert_eq!([first, next], [Ok(()), Ok(())]);
         });
         let read = words.load(1);
         assert!([5, 6, 7].contains(&read), "word 1 never held {read}");
@@ -240,10 +222,8 @@ fn helper_of_a_record_in_use_for_another_array() {
         let (small, large) = (array(&[0, 0]), array(&[0, 0, 0, 0]));
         let helper = spawn_with(&small, move |small| small.compare_exchange(0, 0, 7));
         let first = small.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 0, 1)]);
-        assert_eq!(
-            large.kcas(&[Entry::new(2, 0, 1), Entry::new(3, 0, 1)]),
-            Ok(())
-        );
+        let second = large.kcas(&[Entry::new(2, 0, 1), Entry::new(3, 0, 1)]);
+        assert_eq!(second, Ok(()));
         match (first, helper.join().unwrap()) {
             (Ok(()), Err(1)) => assert_eq!(contents(&small), [1, 1]),
             (Err(Error::Mismatch), Ok(0)) => assert_eq!(contents(&small), [7, 0]),
@@ -270,11 +250,8 @@ fn single_exchanges_in_order() {
                 words.compare_exchange(1, 0, 1).unwrap();
             });
             if sees_the_second(&words) {
-                assert_eq!(
-                    words.load(0),
-                    1,
-                    "the second write was seen before the first"
-                );
+                let first = words.load(0);
+                assert_eq!(first, 1, "the second write was seen before the first");
             }
             writer.join().unwrap();
         });
@@ -295,9 +272,8 @@ fn two_writers_that_load_the_others_word() {
                 words.load(0)
             });
             if whole {
-                words
-                    .kcas(&[Entry::new(0, 1, 2), Entry::new(2, 1, 2)])
-                    .unwrap();
+                let done = words.kcas(&[Entry::new(0, 1, 2), Entry::new(2, 1, 2)]);
+                done.unwrap();
             } else {
                 words.compare_exchange(0, 1, 2).unwrap();
             }

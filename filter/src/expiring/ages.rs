@@ -135,14 +135,8 @@ mod tests {
                 [placed, aged, without].map(|word| Ages::<S, B, A>::held(word, other));
             let age = before >> B;
             assert_eq!(placed, if other == slot { held } else { before });
-            assert_eq!(
-                aged,
-                if other == slot {
-                    before & max | held >> B << B
-                } else {
-                    before
-                }
-            );
+            let now = before & max | held >> B << B;
+            assert_eq!(aged, if other == slot { now } else { before });
             let gone = age == held >> B;
             assert_eq!(without & max, if gone { 0 } else { before & max });
         }
@@ -154,14 +148,8 @@ mod tests {
         assert!(Ages::<S, B, A>::is_possible(contents));
         for (now, then) in all(contents).zip(all(word)) {
             let ago = (held >> B).wrapping_sub(then >> B) & periods;
-            assert_eq!(
-                now,
-                if then & max == 0 {
-                    0
-                } else {
-                    then & max | ago << B
-                }
-            );
+            let known = then & max | ago << B;
+            assert_eq!(now, if then & max == 0 { 0 } else { known });
         }
         assert_eq!(timestamp(contents), 0);
         let back = Ages::<S, B, A>::of_contents(contents, held >> B);

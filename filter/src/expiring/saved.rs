@@ -9,7 +9,7 @@ use super::{Ages, ExpiringCuckooFilter};
 use crate::builder::Builder;
 use crate::layout::Layout;
 use crate::save::LoadError;
-use crate::save::fixed::{Header, Saved};
+use crate::save::fixed::{self, Saved};
 use crate::save::words::{EXPIRING, Kind};
 use crate::snapshot::{Snapshot, SnapshotError};
 
@@ -21,6 +21,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Saved
     const KIND: &'static Kind = &EXPIRING;
     const LAYOUT: (usize, usize, usize) = (SLOTS, BITS, AGE_BITS);
     const MORE: usize = 1;
+    type Filter<S> = ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>;
 
     fn is_possible(word: u64) -> bool {
         Self::is_possible(word)
@@ -28,6 +29,21 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Saved
 
     fn copies(word: u64) -> usize {
         Layout::<SLOTS, BITS>::occupied(word)
+    }
+
+    fn filter<S>(
+        mut words: Vec<u64>,
+        copies: usize,
+        hasher: S,
+    ) -> Result<Self::Filter<S>, LoadError> {
+        let period = words.pop().expect("the period follows the buckets");
+        // So that there are always some to come.
+        if period > MAX_PERIOD / 2 {
+            let what = "so late a period";
+            return Err(LoadError::Impossible { what });
+        }
+        let table = Aged::of_contents(words, period);
+        Ok(ExpiringCuckooFilter::of(table, copies, hasher))
     }
 }
 
@@ -68,10 +84,8 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
         self,
         bytes: &[u8],
     ) -> Result<ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>, LoadError> {
-        let mut rest = bytes;
-        let header = Header::of::<Ages<SLOTS, BITS, AGE_BITS>>(&mut rest)?;
-        let words = header.read_all::<Ages<SLOTS, BITS, AGE_BITS>>(rest, &self.hasher)?;
-        self.of_words(words)
+        let length = Some(bytes.len() as u64);
+        fixed::load::<Ages<SLOTS, BITS, AGE_BITS>, S>(bytes, length, self.hasher)
     }
 
     /// As [`Builder::read_from`](crate::Builder::read_from).
@@ -83,24 +97,8 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
     /// When the hasher panics.
     pub fn read_from(
         self,
-        mut reader: impl Read,
+        reader: impl Read,
     ) -> Result<ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>, LoadError> {
-        let header = Header::of::<Ages<SLOTS, BITS, AGE_BITS>>(&mut reader)?;
-        let words = header.read_rest::<Ages<SLOTS, BITS, AGE_BITS>>(reader, &self.hasher)?;
-        self.of_words(words)
-    }
-
-    fn of_words(
-        self,
-        (mut words, copies): (Vec<u64>, usize),
-    ) -> Result<ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>, LoadError> {
-        let period = words.pop().expect("the period follows the buckets");
-        // So that there are always some to come.
-        if period > MAX_PERIOD / 2 {
-            let what = "so late a period";
-            return Err(LoadError::Impossible { what });
-        }
-        let table = Aged::of_contents(words, period);
-        Ok(ExpiringCuckooFilter::of(table, copies, self.hasher))
+        fixed::load::<Ages<SLOTS, BITS, AGE_BITS>, S>(reader, None, self.hasher)
     }
 }

@@ -187,12 +187,13 @@ impl<S> GrowingCuckooFilter<S> {
     /// ```
     pub fn shrink_to_fit(&mut self) {
         let base = self.table.base();
-        let smaller = match self.table.holds_keys() {
-            false => Table::try_new(base, self.kind).ok(),
-            true => self.table.joined().and_then(|words| {
+        let smaller = if self.table.holds_keys() {
+            self.table.joined().and_then(|words| {
                 let doubled = self.table.doubled() as usize;
                 Table::from_words(base, &words, doubled, self.kind).ok()
-            }),
+            })
+        } else {
+            Table::try_new(base, self.kind).ok()
         };
         if let Some(table) = smaller {
             self.table = table;

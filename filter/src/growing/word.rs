@@ -230,10 +230,8 @@ pub(super) fn joined([stays, moves]: [u64; 2]) -> Option<u64> {
     let mut word = emptied(emptied(emptied(stays, 0), 1), 2) - (1 << USED);
     let mut next = 0;
     for (side, half) in [stays, moves].into_iter().enumerate() {
-        for content in (0..SLOTS)
-            .map(|at| slot(half, at))
-            .filter(|&content| content != 0)
-        {
+        let contents = (0..SLOTS).map(|at| slot(half, at));
+        for content in contents.filter(|&content| content != 0) {
             if next == SLOTS {
                 return None;
             }

@@ -6,9 +6,11 @@ use std::io::{self, Read, Write};
 use super::LoadError;
 use super::known_keys::digest_of_known_keys;
 use super::words::{
-    CHECKSUM_BYTES, CHUNK_WORDS, FIXED, Kind, Sum, check_table, digest_of, field, read_start,
-    read_words, write_words,
+    CHECKSUM_BYTES, CHUNK_WORDS, FIXED, Kind, Sum, check, check_table, digest_of, field,
+    read_start, read_words, write_words,
 };
+use crate::buckets::Buckets;
+use crate::filter::CuckooFilter;
 use crate::hashing::MAX_BUCKETS;
 use crate::layout::Layout;
 use crate::snapshot::SnapshotError;
@@ -22,17 +24,23 @@ pub(crate) trait Saved {
     const LAYOUT: (usize, usize, usize);
     /// Number of words that follow those of the buckets.
     const MORE: usize = 0;
+    /// What is loaded.
+    type Filter<S>;
 
     /// True if a bucket can be saved as this word.
     fn is_possible(word: u64) -> bool;
 
     /// Returns the number of copies in a bucket.
     fn copies(word: u64) -> usize;
+
+    /// Makes a filter of these words, which has so many copies.
+    fn filter<S>(words: Vec<u64>, copies: usize, hasher: S) -> Result<Self::Filter<S>, LoadError>;
 }
 
 impl<const SLOTS: usize, const BITS: usize> Saved for Layout<SLOTS, BITS> {
     const KIND: &'static Kind = &FIXED;
     const LAYOUT: (usize, usize, usize) = (SLOTS, BITS, 0);
+    type Filter<S> = CuckooFilter<SLOTS, BITS, S>;
 
     fn is_possible(word: u64) -> bool {
         Self::slots(word) == word
@@ -40,6 +48,10 @@ impl<const SLOTS: usize, const BITS: usize> Saved for Layout<SLOTS, BITS> {
 
     fn copies(word: u64) -> usize {
         Self::occupied(word)
+    }
+
+    fn filter<S>(words: Vec<u64>, copies: usize, hasher: S) -> Result<Self::Filter<S>, LoadError> {
+        Ok(CuckooFilter::of(Buckets::from_words(words), copies, hasher))
     }
 }
 
@@ -70,6 +82,16 @@ pub(crate) fn write<L: Saved>(
     write_words(&mut writer, &mut digest, words)?;
     writer.write_all(&digest.finalize().to_le_bytes())?;
     writer.flush()
+}
+
+/// Loads a filter of this kind, whose length, if it is known, must be right.
+pub(crate) fn load<L: Saved, S: BuildHasher>(
+    mut reader: impl Read,
+    length: Option<u64>,
+    hasher: S,
+) -> Result<L::Filter<S>, LoadError> {
+    let header = Header::of::<L>(&mut reader)?;
+    header.load::<L, S>(reader, length, hasher)
 }
 
 /// What comes before the table.
@@ -116,9 +138,7 @@ impl Header {
     pub(crate) fn of<L: Saved>(mut reader: impl Read) -> Result<Header, LoadError> {
         let shortest = (HEADER_BYTES + 8 * (1 + L::MORE) + CHECKSUM_BYTES) as u64;
         let bytes: [u8; HEADER_BYTES] = read_start(&mut reader, L::KIND, shortest)?;
-        if digest_of(&bytes[..32]).finalize() != u64::from_le_bytes(field(&bytes, 32)) {
-            return Err(LoadError::Corrupt { part: "header" });
-        }
+        check(&digest_of(&bytes[..32]), &bytes[32..], "header")?;
         Ok(Header {
             kind: L::KIND,
             slots: u16::from_le_bytes(field(&bytes, 12)),
@@ -130,77 +150,41 @@ impl Header {
         })
     }
 
-    /// Reads the rest of the filter with this header: its words, and the number of copies in its
-    /// buckets.
-    pub(crate) fn read_rest<L: Saved>(
+    /// Loads the rest of the filter with this header. If the length of all is known, it must be right.
+    pub(crate) fn load<L: Saved, S: BuildHasher>(
         &self,
-        reader: impl Read,
-        hasher: &impl BuildHasher,
-    ) -> Result<(Vec<u64>, usize), LoadError> {
-        self.check::<L>(hasher)?;
-        self.read_table::<L>(reader, CHUNK_WORDS)
-    }
-
-    /// [`read_rest`](Self::read_rest) of these bytes, which must be of the right length.
-    pub(crate) fn read_all<L: Saved>(
-        &self,
-        rest: &[u8],
-        hasher: &impl BuildHasher,
-    ) -> Result<(Vec<u64>, usize), LoadError> {
-        self.check::<L>(hasher)?;
-        let table = self.bytes() - HEADER_BYTES as u64;
-        match (rest.len() as u64).checked_sub(table) {
-            None => Err(LoadError::Truncated {
-                bytes: self.bytes(),
-            }),
-            Some(0) => self.read_table::<L>(rest, self.words()),
-            Some(excess) => Err(LoadError::TooLong { excess }),
-        }
-    }
-
-    /// Checks that it can be loaded as this type, with this hasher.
-    fn check<L: Saved>(&self, hasher: &impl BuildHasher) -> Result<(), LoadError> {
-        let &Header {
-            slots,
-            bits,
-            ages,
-            buckets,
-            ..
-        } = self;
+        mut reader: impl Read,
+        length: Option<u64>,
+        hasher: S,
+    ) -> Result<L::Filter<S>, LoadError> {
+        let (slots, bits, ages, buckets) = (self.slots, self.bits, self.ages, self.buckets);
         if (slots.into(), bits.into(), ages.into()) != L::LAYOUT {
             return Err(LoadError::Layout { slots, bits, ages });
         }
-        if self.hasher != digest_of_known_keys(hasher) {
+        if self.hasher != digest_of_known_keys(&hasher) {
             return Err(LoadError::Hasher);
         }
         if !(1..=MAX_BUCKETS as u64).contains(&buckets) {
             return Err(LoadError::Size { buckets });
         }
-        Ok(())
+        let (whole, all) = (self.bytes(), buckets as usize + self.more);
+        // The number of words for which memory may be requested before any have arrived.
+        let room = match length.map(|length| length.checked_sub(whole)) {
+            None => CHUNK_WORDS,
+            Some(Some(0)) => all,
+            Some(Some(excess)) => return Err(LoadError::TooLong { excess }),
+            Some(None) => return Err(LoadError::Truncated { bytes: whole }),
+        };
+        let (_, mut digest) = self.to_bytes();
+        let words = read_words(&mut reader, &mut digest, all, room, whole)?;
+        check_table(&mut reader, digest, whole)?;
+        let copies = count::<L>(&words[..buckets as usize])?;
+        L::filter(words, copies, hasher)
     }
 
     /// Returns the length of the saved filter.
     fn bytes(&self) -> u64 {
         (HEADER_BYTES + CHECKSUM_BYTES + 8 * self.more) as u64 + 8 * self.buckets
-    }
-
-    /// Returns the number of words, if the number of buckets has been checked.
-    fn words(&self) -> usize {
-        self.buckets as usize + self.more
-    }
-
-    /// Reads the table that follows a checked header. `room` is the number of words for which
-    /// memory may be requested before any have arrived.
-    fn read_table<L: Saved>(
-        &self,
-        mut reader: impl Read,
-        room: usize,
-    ) -> Result<(Vec<u64>, usize), LoadError> {
-        let (_, mut digest) = self.to_bytes();
-        let words = read_words(&mut reader, &mut digest, self.words(), room, self.bytes())?;
-        check_table(&mut reader, digest, self.bytes())?;
-        let copies = count::<L>(&words[..self.buckets as usize])?;
-        Ok((words, copies))
     }
 }
 

@@ -8,12 +8,9 @@ use filter::growing::GrowingCuckooFilter;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-const THREADS: u64 = 8;
+use crate::bounded_memory::resident_bytes;
 
-fn resident() -> usize {
-    let stats = memory_stats::memory_stats().expect("the system says it");
-    stats.physical_mem
-}
+const THREADS: u64 = 8;
 
 /// The key of this number of a thread's own.
 fn key(thread: u64, number: u64) -> u64 {
@@ -48,15 +45,13 @@ fn nothing_is_lost_or_doubled_on_the_way_to_millions_of_keys_and_back() {
     let keys = numbers * THREADS;
     // Beyond what it reserves.
     let builder = GrowingCuckooFilter::builder().reserved_bytes(4 << 20);
-    let before = resident();
+    let before = resident_bytes();
     let mut filter = builder.buckets(1_280).build().unwrap();
     let first = filter.memory_bytes();
     let say = |when: &str, filter: &GrowingCuckooFilter| {
-        let (bytes, resident) = (filter.memory_bytes(), resident().saturating_sub(before));
-        println!(
-            "{when}: {} keys, {bytes} bytes, resident {resident}",
-            filter.len()
-        );
+        let (keys, bytes) = (filter.len(), filter.memory_bytes());
+        let resident = resident_bytes().saturating_sub(before);
+        println!("{when}: {keys} keys, {bytes} bytes, resident {resident}");
         resident
     };
     say("at first", &filter);
@@ -72,10 +67,8 @@ fn nothing_is_lost_or_doubled_on_the_way_to_millions_of_keys_and_back() {
         let other = random.random_range(0..THREADS);
         let until = reached[other as usize].load(Ordering::SeqCst);
         let old = key(other, random.random_range(0..until.max(1)) | 3);
-        assert!(
-            old >= key(other, until) || filter.contains(&old),
-            "{old} is missing"
-        );
+        let is_here = old >= key(other, until) || filter.contains(&old);
+        assert!(is_here, "{old} is missing");
     });
     let top = say("at the top", &filter);
     assert_eq!(filter.len() as u64, keys);
@@ -89,10 +82,8 @@ fn nothing_is_lost_or_doubled_on_the_way_to_millions_of_keys_and_back() {
         let late = random.random_range(until.min(numbers - 1)..numbers);
         // Unless it was removed meanwhile.
         let is_here = filter.contains(&key(other, late));
-        assert!(
-            is_here || reached[other as usize].load(Ordering::SeqCst) >= late,
-            "{other}: {late}"
-        );
+        let is_gone = || reached[other as usize].load(Ordering::SeqCst) >= late;
+        assert!(is_here || is_gone(), "{other}: {late}");
     });
     say("emptied", &filter);
     assert_eq!((filter.len(), filter.try_clone().unwrap().len()), (0, 0));

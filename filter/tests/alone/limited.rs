@@ -15,35 +15,14 @@ std::thread_local! {
     static MOST: Cell<usize> = const { Cell::new(usize::MAX) };
     /// after this many were granted.
     static GRANTED: Cell<usize> = const { Cell::new(0) };
-    static COUNTED: Cell<Measured> = const { Cell::new(Measured { count_total: 0, bytes_current: 0 }) };
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// What a thread has asked for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Measured {
-    /// Number of allocations.
-    pub(crate) count_total: u64,
-    /// Bytes allocated, minus bytes freed.
-    pub(crate) bytes_current: i64,
-}
-
-/// Measures what the current thread asks for during `action`.
-pub(crate) fn measure(action: impl FnOnce()) -> Measured {
-    let before = COUNTED.get();
+/// Counts what the current thread allocates during `action`.
+pub(crate) fn allocations(action: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.get();
     action();
-    let after = COUNTED.get();
-    Measured {
-        count_total: after.count_total - before.count_total,
-        bytes_current: after.bytes_current - before.bytes_current,
-    }
-}
-
-fn count(allocations: u64, bytes: i64) {
-    let counted = COUNTED.get();
-    COUNTED.set(Measured {
-        count_total: counted.count_total + allocations,
-        bytes_current: counted.bytes_current + bytes,
-    });
+    ALLOCATIONS.get() - before
 }
 
 impl Limited {
@@ -53,9 +32,7 @@ impl Limited {
             GRANTED.set(granted.saturating_sub(1));
             granted > 0
         };
-        if allowed {
-            count(1, layout.size() as i64);
-        }
+        ALLOCATIONS.set(ALLOCATIONS.get() + u64::from(allowed));
         allowed
     }
 }
@@ -82,7 +59,6 @@ unsafe impl GlobalAlloc for Limited {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(0, -(layout.size() as i64));
         // SAFETY: it came from the system's allocator.
         unsafe { System.dealloc(pointer, layout) }
     }

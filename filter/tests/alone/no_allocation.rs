@@ -6,9 +6,7 @@ use std::thread;
 use filter::growing::GrowingCuckooFilter;
 use filter::{CuckooFilter, ExpiringCuckooFilter, Filter, InsertError};
 
-fn allocations(action: impl FnOnce()) -> u64 {
-    crate::limited::measure(action).count_total
-}
+use crate::limited::allocations;
 
 /// Fills the filter until it refuses, looks everything up and empties it again: this includes plain
 /// inserts, inserts with chains, and `Full`.

@@ -2,7 +2,7 @@
 //! error, and nothing is lost.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Barrier, Mutex};
+use std::sync::Barrier;
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use filter::growing::GrowingCuckooFilter;
@@ -177,47 +177,4 @@ fn a_thread_that_is_one_too_many_looks_up_and_can_ask_before_it_removes() {
         join(holders);
         result.unwrap();
     });
-}
-
-/// A thread that is being torn down has no id of its own, and claims one for each call: only one,
-/// even for an insert that takes a chain of shifts.
-#[test]
-fn an_insert_of_a_thread_that_is_torn_down_needs_one_id() {
-    let _turn = crate::turn();
-    static FILTER: std::sync::LazyLock<CuckooFilter> =
-        std::sync::LazyLock::new(|| CuckooFilter::builder().buckets(1_000).build().unwrap());
-    static RESULTS: Mutex<Vec<Result<(), InsertError>>> = Mutex::new(Vec::new());
-    struct AtExit;
-    impl Drop for AtExit {
-        fn drop(&mut self) {
-            // Until it is full: most of the last inserts take chains.
-            let results = (0..3_900).map(|key| FILTER.insert(&key)).collect();
-            *RESULTS.lock().unwrap() = results;
-        }
-    }
-    thread_local! {
-        static AT_EXIT: AtExit = const { AtExit };
-    }
-    let (registered, ended) = (Barrier::new(MAX_THREADS), Barrier::new(MAX_THREADS));
-    thread::scope(|scope| {
-        let hold = |_| {
-            assert_eq!(filter::register_thread(), Ok(()));
-            registered.wait();
-            ended.wait();
-        };
-        let holders = spawn_small(scope, MAX_THREADS - 1, hold);
-        registered.wait();
-        let ending = scope.spawn(|| {
-            // Registered first, so its id is given back first.
-            AT_EXIT.with(|_| ());
-            assert_eq!(filter::register_thread(), Ok(()));
-        });
-        let result = ending.join();
-        ended.wait();
-        join(holders);
-        result.unwrap();
-    });
-    let results = RESULTS.lock().unwrap();
-    let refused = results.iter().filter(|result| result.is_err()).count();
-    assert_eq!((results.len(), refused), (3_900, 0));
 }

@@ -189,7 +189,7 @@ pub(crate) struct Caller<F: Asked = Small> {
     thread: usize,
     /// The period before the first call.
     first: u64,
-    calls: Vec<Recorded<F>>,
+    pub(crate) calls: Vec<Recorded<F>>,
 }
 
 impl<F: Asked> Caller<F> {

@@ -46,15 +46,12 @@ fn a_renewal_while_a_period_begins() {
     for renew in [true, false] {
         explore_test(3, 1_900, move || {
             let held = key(0, 1, 0);
-            race(
-                &[held],
-                |caller| {
-                    caller.insert(held, renew).unwrap();
-                    caller.contains(held);
-                },
-                Caller::advance,
-                forgotten_after_two_periods,
-            );
+            let mine = |caller: &mut Caller| {
+                caller.insert(held, renew).unwrap();
+                caller.contains(held);
+            };
+            let after = forgotten_after_two_periods;
+            race(&[held], mine, Caller::advance, after);
         });
     }
 }
@@ -68,15 +65,12 @@ fn a_renewal_while_two_periods_begin() {
         // Three periods make a window: in the next one, the key is forgotten.
         let filter = holding::<2>(&[held]);
         filter.advance_to(2).unwrap();
-        crate::race(
-            &filter,
-            &[held],
-            |caller| {
-                caller.insert(held, true).unwrap();
-                caller.contains(held);
-            },
-            |caller| (0..2).for_each(|_| caller.advance()),
-        );
+        let mine = |caller: &mut Caller<2>| {
+            caller.insert(held, true).unwrap();
+            caller.contains(held);
+        };
+        let others = |caller: &mut Caller<2>| (0..2).for_each(|_| caller.advance());
+        crate::race(&filter, &[held], mine, others);
     });
 }
 
@@ -97,15 +91,12 @@ fn an_insert_while_two_periods_begin() {
 fn two_inserts_while_a_period_begins() {
     explore_test(2, 6_500, || {
         let (here, there) = (key(0, 1, 0), key(1, 0, 0));
-        race(
-            &[here],
-            move |caller| {
-                caller.advance();
-                caller.insert(there, true).unwrap();
-            },
-            move |caller| _ = caller.insert(here, true).unwrap(),
-            nothing,
-        );
+        let mine = |caller: &mut Caller| {
+            caller.advance();
+            caller.insert(there, true).unwrap();
+        };
+        let others = move |caller: &mut Caller| _ = caller.insert(here, true).unwrap();
+        race(&[here], mine, others, nothing);
     });
 }
 
@@ -114,18 +105,14 @@ fn two_inserts_while_a_period_begins() {
 fn an_insert_instead_of_a_forgotten_key() {
     explore_test(3, 6_500, || {
         let held = [key(0, 0, 0), key(0, 0, 1)];
-        race(
-            &held,
-            move |caller| {
-                let inserted = caller.insert(key(0, 0, 2), true);
-                caller.contains(key(0, 0, 2));
-                if inserted.is_err() {
-                    caller.contains(held[0]);
-                }
-            },
-            Caller::advance,
-            forgotten_after_two_periods,
-        );
+        let mine = |caller: &mut Caller| {
+            let inserted = caller.insert(key(0, 0, 2), true);
+            caller.contains(key(0, 0, 2));
+            if inserted.is_err() {
+                caller.contains(held[0]);
+            }
+        };
+        race(&held, mine, Caller::advance, forgotten_after_two_periods);
     });
 }
 
@@ -137,12 +124,8 @@ fn a_chain_while_two_periods_begin() {
     let held = [key(1, 0, 3), key(1, 1, 0), key(2, 2, 0), key(2, 2, 1)];
     explore_test(2, 4_700, move || {
         let insert = |caller: &mut Caller| _ = caller.insert(key(1, 2, 0), true);
-        race(
-            &held,
-            insert,
-            two_periods(held[0]),
-            forgotten_after_two_periods,
-        );
+        let others = two_periods(held[0]);
+        race(&held, insert, others, forgotten_after_two_periods);
     });
 }
 
@@ -153,15 +136,11 @@ fn a_remove_while_a_period_begins() {
         let held = [key(0, 1, 0), key(1, 0, 0)];
         let held = &held[..1];
         let removed = held[0];
-        race(
-            held,
-            move |caller| {
-                caller.contains(removed);
-                caller.remove(removed);
-            },
-            Caller::advance,
-            nothing,
-        );
+        let mine = |caller: &mut Caller| {
+            caller.contains(removed);
+            caller.remove(removed);
+        };
+        race(held, mine, Caller::advance, nothing);
     });
 }
 
@@ -171,16 +150,13 @@ fn a_remove_while_a_period_begins() {
 fn two_threads_that_begin_periods() {
     explore_test(2, 42_000, || {
         let held = [key(0, 1, 0), key(2, 1, 0)];
-        race(
-            &held,
-            move |caller| {
-                caller.advance();
-                caller.insert(held[0], true).unwrap();
-                caller.contains(held[0]);
-            },
-            Caller::advance,
-            |filter| assert_eq!(filter.period(), 2),
-        );
+        let mine = |caller: &mut Caller| {
+            caller.advance();
+            caller.insert(held[0], true).unwrap();
+            caller.contains(held[0]);
+        };
+        let after = |filter: &Arc<Expiring>| assert_eq!(filter.period(), 2);
+        race(&held, mine, Caller::advance, after);
     });
 }
 
@@ -189,15 +165,11 @@ fn two_threads_that_begin_periods() {
 fn what_another_thread_has_swept() {
     explore_test(2, 90_000, || {
         let held = key(0, 1, 0);
-        race(
-            &[held],
-            move |caller| {
-                caller.advance();
-                caller.contains(held);
-            },
-            Caller::advance,
-            nothing,
-        );
+        let mine = |caller: &mut Caller| {
+            caller.advance();
+            caller.contains(held);
+        };
+        race(&[held], mine, Caller::advance, nothing);
     });
 }
 
@@ -207,19 +179,16 @@ fn what_another_thread_has_swept() {
 fn a_copy_while_a_period_begins() {
     explore_test(1, 9_400, || {
         let new = key(0, 1, 0);
-        race(
-            &[],
-            move |caller| {
-                let copy = caller.try_clone_of_generations(&[new]);
-                let found = copy.contains(&new);
-                copy.advance_to(copy.period()).unwrap();
-                assert_eq!(copy.contains(&new), found, "the copy forgets too early");
-            },
-            move |caller| {
-                caller.advance();
-                caller.insert(new, true).unwrap();
-            },
-            nothing,
-        );
+        let mine = |caller: &mut Caller| {
+            let copy = caller.try_clone_of_generations(&[new]);
+            let found = copy.contains(&new);
+            copy.advance_to(copy.period()).unwrap();
+            assert_eq!(copy.contains(&new), found, "the copy forgets too early");
+        };
+        let others = move |caller: &mut Caller| {
+            caller.advance();
+            caller.insert(new, true).unwrap();
+        };
+        race(&[], mine, others, nothing);
     });
 }

@@ -77,13 +77,8 @@ fn hops_by_insert_and_remove() {
 fn two_evicting_inserts_with_overlapping_chains() {
     explore_test(3, 11_000, || {
         let movable = [key(0, 1, 0), key(0, 1, 1), key(2, 1, 0), key(2, 1, 1)];
-        let filter = holding(&movable);
-        race(
-            &filter,
-            &movable,
-            insert(key(0, 2, 0)),
-            insert(key(2, 0, 1)),
-        );
+        let [first, second] = [key(0, 2, 0), key(2, 0, 1)].map(insert);
+        race(&holding(&movable), &movable, first, second);
     });
 }
 
@@ -341,14 +336,9 @@ fn copy_of_a_key_that_is_removed_and_comes_back() {
 fn copy_of_a_bucket_that_two_change() {
     let (here, there, another) = (key(1, 0, 0), key(0, 1, 0), key(0, 0, 0));
     explore_test(2, 200_000, move || {
-        let (held, remove) = ([here, another], remove(another));
-        race_of_three(
-            &holding(&held),
-            &held,
-            copy(held, 1),
-            hop(here, there),
-            remove,
-        );
+        let held = [here, another];
+        let (copy, hop) = (copy(held, 1), hop(here, there));
+        race_of_three(&holding(&held), &held, copy, hop, remove(another));
     });
 }
 

@@ -26,13 +26,8 @@ fn residents() -> [u64; 3] {
 fn lookup_while_a_bucket_is_split() {
     for looked_up in [residents()[0], residents()[1], staying(0, 3)] {
         explore_test(4, 13_000, move || {
-            let filter = holding(1, &residents());
-            race(
-                &filter,
-                &residents(),
-                look_up(looked_up),
-                insert(staying(0, 3)),
-            );
+            let (held, look) = (residents(), look_up(looked_up));
+            race(&holding(1, &held), &held, look, insert(staying(0, 3)));
         });
     }
 }
@@ -120,14 +115,8 @@ fn lookup_while_two_buckets_are_split() {
     for looked_up in [1, 3] {
         explore_test(1, 1_000, move || {
             let (held, [first, second]) = two_full_buckets();
-            let looked_up = look_up(held[looked_up]);
-            race_of_three(
-                &holding(2, &held),
-                &held,
-                looked_up,
-                insert(first),
-                insert(second),
-            );
+            let (filter, look) = (holding(2, &held), look_up(held[looked_up]));
+            race_of_three(&filter, &held, look, insert(first), insert(second));
         });
     }
 }
@@ -138,18 +127,12 @@ fn copy_while_two_buckets_are_split() {
     explore_test(1, 1_000, || {
         let (held, [first, second]) = two_full_buckets();
         let all = [&held[..], &[first, second]].concat();
-        let copied = held.clone();
+        let (filter, copied) = (holding(2, &held), held.clone());
         let copy = move |mine: &mut Caller| {
             let copy = mine.try_clone(&all);
             assert!(copied.iter().all(|key| copy.contains(key)));
         };
-        race_of_three(
-            &holding(2, &held),
-            &held,
-            copy,
-            insert(first),
-            insert(second),
-        );
+        race_of_three(&filter, &held, copy, insert(first), insert(second));
     });
 }
 
@@ -165,14 +148,9 @@ fn two_unique_inserts_that_split_a_bucket() {
 /// Two unique inserts of keys of one class, which prefer different buckets: one gets `true`.
 #[test]
 fn two_unique_inserts_from_both_buckets() {
-    let [here, there] = hopping();
-    explore_test(3, 37_000, move || {
-        race(
-            &holding(2, &[]),
-            &[],
-            insert_unique(here),
-            insert_unique(there),
-        );
+    explore_test(3, 37_000, || {
+        let [here, there] = hopping().map(insert_unique);
+        race(&holding(2, &[]), &[], here, there);
     });
 }
 
@@ -390,16 +368,12 @@ fn copy_while_a_new_bucket_changes() {
         let (new, moved) = (staying(0, 3), residents()[1]);
         let all = [&residents()[..], &[new]].concat();
         let copy = |mine: &mut Caller| _ = mine.try_clone(&all);
-        race(
-            &holding(1, &residents()),
-            &residents(),
-            copy,
-            move |writer| {
-                insert(new)(writer);
-                remove(moved)(writer);
-                insert(moved)(writer);
-            },
-        );
+        let filter = holding(1, &residents());
+        race(&filter, &residents(), copy, move |writer| {
+            insert(new)(writer);
+            remove(moved)(writer);
+            insert(moved)(writer);
+        });
     });
 }
 

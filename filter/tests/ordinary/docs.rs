@@ -35,20 +35,15 @@ fn row(line: &str) -> Option<((usize, usize), [f64; 4])> {
 #[test]
 fn the_table_of_layouts_is_true() {
     let source = include_str!("../../src/layout.rs");
-    let mut documented: HashMap<_, _> = source.lines().filter_map(row).collect();
-    fn check<const SLOTS: usize, const BITS: usize>(
-        documented: &mut HashMap<(usize, usize), [f64; 4]>,
-    ) {
-        let row = documented
-            .remove(&(SLOTS, BITS))
-            .expect("it is in the table");
-        let [one_in, bits, load, timestamp] = row;
+    type Documented = HashMap<(usize, usize), [f64; 4]>;
+    let mut documented: Documented = source.lines().filter_map(row).collect();
+    fn check<const SLOTS: usize, const BITS: usize>(documented: &mut Documented) {
+        let row = documented.remove(&(SLOTS, BITS));
+        let [one_in, bits, load, timestamp] = row.expect("it is in the table");
         let expected = 1.0 / Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE;
         let off = (one_in / expected - 1.0).abs();
-        assert!(
-            off < 0.005,
-            "{SLOTS}×{BITS}: one in {expected}, not {one_in}"
-        );
+        let what = format!("{SLOTS}×{BITS}: one in {expected}, not {one_in}");
+        assert!(off < 0.005, "{what}");
         let off = (bits - Layout::<SLOTS, BITS>::BITS_A_KEY).abs();
         assert!(off < 0.050_001, "{SLOTS}×{BITS}: {bits} bits");
         assert_eq!(load, Layout::<SLOTS, BITS>::WORKABLE_LOAD);
@@ -85,10 +80,8 @@ fn tests_that_pages_name_exist() {
     ] {
         let text = fs::read_to_string(root.join(page)).unwrap();
         let table = text.split(header).nth(1).unwrap();
-        let rows = table
-            .lines()
-            .skip(2)
-            .take_while(|line| line.starts_with('|'));
+        let rows = table.lines().skip(2);
+        let rows = rows.take_while(|line| line.starts_with('|'));
         let mut named = 0;
         for row in rows {
             let tests = row.rsplit('|').nth(1).unwrap();

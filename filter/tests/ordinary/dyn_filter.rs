@@ -13,10 +13,11 @@ fn fitted(n: usize, rate: f64) -> DynCuckooFilter {
 #[test]
 fn the_requested_rate_is_kept() {
     const ASKED: u64 = 200_000;
+    let rates = [
+        0.5, 0.1, 0.05, 0.03, 0.01, 0.005, 0.002, 0.001, 5e-4, 1e-4, 3e-5, 2.5e-7,
+    ];
     for n in [100, 10_000, 200_000] {
-        for rate in [
-            0.5, 0.1, 0.05, 0.03, 0.01, 0.005, 0.002, 0.001, 5e-4, 1e-4, 3e-5, 2.5e-7,
-        ] {
+        for rate in rates {
             let filter = fitted(n, rate);
             for key in 0..n as u64 {
                 filter.insert(&key).unwrap();
@@ -44,26 +45,16 @@ fn impossible_rates_are_errors_that_name_the_least() {
         other => panic!("{other}"),
     };
     assert_eq!(build(least).unwrap().false_positive_rate(), least);
-    for impossible in [
-        -0.5,
-        -0.0,
-        least * 0.999_999,
-        1.0,
-        2.0,
-        f64::INFINITY,
-        f64::NEG_INFINITY,
-        f64::NAN,
-    ] {
+    let infinite = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+    let others = [-0.5, -0.0, least * 0.999_999, 1.0, 2.0];
+    for impossible in others.into_iter().chain(infinite) {
         let error = build(impossible).unwrap_err();
-        assert!(
-            matches!(error, DynBuildError::Rate { .. }),
-            "{impossible}: {error}"
-        );
+        let is_rate = matches!(error, DynBuildError::Rate { .. });
+        assert!(is_rate, "{impossible}: {error}");
     }
-    assert_eq!(
-        build(1e-9).unwrap_err().to_string(),
-        "no filter has a false positive rate of 0.000000001: it must be below 1, and 1.490116130486996e-8 is the least possible"
-    );
+    let why = "no filter has a false positive rate of 0.000000001: it must be below 1, and 1.490116130486996e-8 is \
+               the least possible";
+    assert_eq!(build(1e-9).unwrap_err().to_string(), why);
 }
 
 // With 32 bits, memory ends before.
@@ -76,21 +67,16 @@ fn too_many_keys_are_an_error_that_names_the_most() {
             builder.capacity(n).build()
         };
         for wished in [usize::MAX, 1 << 40] {
-            let Err(DynBuildError::TooManyKeys {
-                wished: reported,
-                most,
-            }) = build(wished)
-            else {
+            let error = build(wished).unwrap_err();
+            let DynBuildError::TooManyKeys { most, .. } = error else {
                 panic!("{wished} keys at {rate}");
             };
-            assert_eq!(reported, wished);
             // 2^32 buckets of two to seven slots.
             assert!(((6 << 30)..(7 << 32)).contains(&most), "{most}");
-            let one_more = DynBuildError::TooManyKeys {
-                wished: most + 1,
-                most,
-            };
-            assert_eq!(build(most + 1).unwrap_err(), one_more);
+            assert_eq!(error, DynBuildError::TooManyKeys { wished, most });
+            let wished = most + 1;
+            let one_more = DynBuildError::TooManyKeys { wished, most };
+            assert_eq!(build(wished).unwrap_err(), one_more);
         }
     }
 }
@@ -99,6 +85,11 @@ fn too_many_keys_are_an_error_that_names_the_most() {
 /// or is not chosen for any rate.
 #[test]
 fn a_fitted_filter_is_loaded_with_its_hasher_and_a_rate() {
+    let is_of = |error: LoadError, layout: (u16, u8)| {
+        let found =
+            matches!(error, LoadError::Layout { slots, bits, .. } if (slots, bits) == layout);
+        assert!(found, "{error}");
+    };
     let hasher = RandomState::new();
     let mixed = |rate| {
         let builder = CuckooFilter::builder().false_positive_rate(rate);
@@ -124,29 +115,13 @@ fn a_fitted_filter_is_loaded_with_its_hasher_and_a_rate() {
         mixed(0.009).read_from(&bytes[..]),
         mixed(f64::NAN).from_bytes(&bytes),
     ] {
-        let refused = refused.unwrap_err();
-        assert!(matches!(
-            refused,
-            LoadError::Layout {
-                slots: 5,
-                bits: 10,
-                ..
-            }
-        ));
+        is_of(refused.unwrap_err(), (5, 10));
     }
     let other = DynCuckooFilter::from_bytes(&bytes);
     assert!(matches!(other, Err(LoadError::Hasher)));
     let builder = CuckooFilter::builder().layout::<4, 8>().capacity(10);
     let bytes = builder.build().unwrap().to_bytes().unwrap();
-    let error = DynCuckooFilter::from_bytes(&bytes).unwrap_err();
-    assert!(matches!(
-        error,
-        LoadError::Layout {
-            slots: 4,
-            bits: 8,
-            ..
-        }
-    ));
+    is_of(DynCuckooFilter::from_bytes(&bytes).unwrap_err(), (4, 8));
 }
 
 /// Nobody wants a million words in a log.

@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use filter::{Class, CuckooFilter, ExpiringCuckooFilter, InsertError, LoadError};
+use filter::{Class, ExpiringCuckooFilter, InsertError};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+
+use crate::on_threads::{Done, on_threads};
 
 type Expiring = ExpiringCuckooFilter;
 
@@ -125,37 +127,25 @@ fn no_key_is_missed_within_its_window() {
             }
         }
     };
+    let begin = |pause: u64| {
+        while !done.load(Ordering::Relaxed) {
+            filter.advance().unwrap();
+            begun.fetch_add(1, Ordering::Relaxed);
+            thread::sleep(std::time::Duration::from_micros(pause));
+        }
+    };
     thread::scope(|scope| {
-        let (filter, done, begun) = (&filter, &done, &begun);
-        let begin = move |pause: u64| {
-            while !done.load(Ordering::Relaxed) {
-                filter.advance().unwrap();
-                begun.fetch_add(1, Ordering::Relaxed);
-                thread::sleep(std::time::Duration::from_micros(pause));
-            }
-        };
-        let helpers = [
-            scope.spawn(move || begin(300)),
-            scope.spawn(move || begin(700)),
-        ];
-        let saver = scope.spawn(move || {
+        scope.spawn(|| begin(300));
+        scope.spawn(|| begin(700));
+        scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 let copy = Expiring::from_bytes(&filter.to_bytes().unwrap()).unwrap();
                 (0..4).for_each(|_| _ = copy.advance().unwrap());
                 assert_eq!(copy.len(), 0);
             }
         });
-        let writers: Vec<_> = (0..WRITERS)
-            .map(|nth| scope.spawn(move || write(nth)))
-            .collect();
-        writers
-            .into_iter()
-            .for_each(|writer| writer.join().unwrap());
-        done.store(true, Ordering::Relaxed);
-        helpers
-            .into_iter()
-            .for_each(|helper| helper.join().unwrap());
-        saver.join().unwrap();
+        let _done = Done(&done);
+        on_threads(WRITERS, write);
     });
     assert_eq!(filter.period(), begun.into_inner() as u64);
     (0..3).for_each(|_| _ = filter.advance().unwrap());
@@ -185,11 +175,7 @@ fn a_filter_saved_in_version_3_is_loaded() {
         assert!(found < 5, "{found} that are forgotten");
         loaded.advance().unwrap();
     }
-    assert_eq!(
-        golden().to_bytes().unwrap(),
-        bytes,
-        "other bytes than before"
-    );
+    assert!(golden().to_bytes().unwrap() == bytes, "as before");
 }
 
 /// Reads ages as the docs of `save` describe them.
@@ -197,10 +183,8 @@ fn a_filter_saved_in_version_3_is_loaded() {
 fn ages_are_saved_as_documented() {
     let filter = golden();
     let bytes = filter.to_bytes().unwrap();
-    assert_eq!(
-        (&bytes[..8], &bytes[12..16]),
-        (&b"cuckoox\n"[..], &[4, 0, 12, 2][..])
-    );
+    assert_eq!(bytes[..8], *b"cuckoox\n");
+    assert_eq!(bytes[12..16], [4, 0, 12, 2]);
     assert_eq!(bytes.len(), 40 + 8 * 97 + 8 + 8);
     let number = |offset: usize| u64::from_le_bytes(bytes[offset..][..8].try_into().unwrap());
     assert_eq!(number(40 + 8 * 97), 7);
@@ -218,24 +202,4 @@ fn ages_are_saved_as_documented() {
     }
     assert_eq!(of_age.iter().sum::<usize>(), filter.len());
     assert!(of_age[..3].iter().all(|number| (98..=100).contains(number)) && of_age[3] == 0);
-}
-
-#[test]
-fn another_kind_of_filter_is_refused() {
-    let bytes = golden().to_bytes().unwrap();
-    let error = CuckooFilter::from_bytes(&bytes).unwrap_err();
-    assert!(matches!(
-        error,
-        LoadError::OtherType {
-            found: "filter that forgets",
-            ..
-        }
-    ));
-    let other = ExpiringCuckooFilter::builder().ages::<4, 11, 3>();
-    let error = other.from_bytes(&bytes).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("ExpiringCuckooFilter::builder().ages::<4, 12, 2>()")
-    );
 }

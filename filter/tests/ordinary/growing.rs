@@ -39,50 +39,46 @@ fn narrow(n: u64) -> u64 {
     key ^ ((internals::apart(key) << 6) * (n >> bits.len()))
 }
 
+/// At each doubling up to the thirteenth, after which the docs state a number: it is wrong as rarely as it says, well
+/// filled when it grows, and has all keys. When they are removed, those that had no bit left, and went to both halves
+/// of their buckets, leave little behind, and nothing once it shrinks.
 #[test]
 fn growing_a_thousandfold_loses_no_key() {
-    const KEYS: u64 = 1_000_000;
-    let mut filter = of_buckets(1_024);
-    let first = filter.memory_bytes();
-    for key in 0..KEYS {
-        filter.insert(&key).unwrap();
-        // Also a key that was there long before.
-        assert!(
-            filter.contains(&key) && filter.contains(&(key / 2)),
-            "{key}"
-        );
-    }
-    assert_eq!(filter.len(), KEYS as usize);
-    assert!((0..KEYS).all(|key| filter.contains(&key)));
-    assert!((0..KEYS).all(|key| filter.remove(&key)));
-    assert!(filter.is_empty());
-    assert!((0..KEYS).all(|key| !filter.contains(&key) && !filter.remove(&key)));
-    filter.shrink_to_fit();
-    assert!(filter.memory_bytes() <= first + 1_024);
-}
-
-/// A key that has no bit left goes to both halves of its bucket.
-#[test]
-fn keys_of_eleven_doublings_leave_little_behind() {
     const ABSENT: u64 = 1_000_000;
     let mut filter = of_buckets(16);
+    let first = filter.memory_bytes();
+    let found = |filter: &GrowingCuckooFilter| {
+        let absent = |key: &u64| filter.contains(&(u64::MAX - key));
+        (0..ABSENT).filter(absent).count() as f64
+    };
     let mut keys = 0;
-    while filter.capacity() < 48 << 11 {
-        filter.insert(&keys).unwrap();
-        keys += 1;
+    for doublings in 1..=13 {
+        while filter.capacity() < 48 << doublings {
+            let slots = filter.capacity();
+            filter.insert(&keys).unwrap();
+            // Also a key that was there long before.
+            let both = filter.contains(&keys) && filter.contains(&(keys / 2));
+            assert!(both, "{keys}");
+            let load = keys as f64 / slots as f64;
+            // Few buckets may be less full.
+            let is_filled = filter.capacity() == slots || load > 0.7 || doublings < 7;
+            assert!(is_filled, "{slots} slots: {load}");
+            keys += 1;
+        }
+        let (found, most) = (found(&filter), ABSENT as f64 * filter.false_positive_rate());
+        // Five standard deviations of a Poisson count.
+        let most = (most + 5.0 * most.sqrt() + 5.0).min(ABSENT as f64 / 512.0);
+        assert!(found <= most, "{found} of {most} after {doublings}");
     }
     assert_eq!(filter.len() as u64, keys);
-    for key in 0..keys {
-        assert!(filter.contains(&key) && filter.remove(&key), "{key}");
-    }
-    assert_eq!(filter.len(), 0);
-    let absent = |key: &u64| filter.contains(&(u64::MAX - key));
-    let found = (0..ABSENT).filter(absent).count() as f64;
-    let most = ABSENT as f64 * filter.false_positive_rate();
-    assert!(found > 0.0 && found < most, "{found} of {most}");
+    assert!((0..keys).all(|key| filter.contains(&key) && filter.remove(&key)));
+    let (left, most) = (found(&filter), ABSENT as f64 * filter.false_positive_rate());
+    assert!(left > 0.0 && left < most, "{left} of {most}");
     filter.shrink_to_fit();
     assert_eq!((filter.capacity(), filter.len()), (48, 0));
-    assert!(!(0..ABSENT).any(|key| filter.contains(&(u64::MAX - key))));
+    assert!(filter.memory_bytes() <= first + 1_024);
+    assert!((0..keys).all(|key| !filter.contains(&key) && !filter.remove(&key)));
+    assert_eq!(found(&filter), 0.0);
 }
 
 #[test]
@@ -107,22 +103,6 @@ fn shrinking_keeps_the_keys_that_are_left() {
             assert!(stay().chain(KEYS..2 * KEYS).all(|key| filter.remove(&key)));
             assert!(filter.is_empty());
         }
-    }
-}
-
-#[test]
-fn it_is_well_filled_when_it_grows() {
-    let filter = of_buckets(1_024);
-    let (mut key, mut slots) = (0_u64, filter.capacity());
-    while slots < 1 << 19 {
-        filter.insert(&key).unwrap();
-        key += 1;
-        let now = filter.capacity();
-        if now != slots {
-            let load = key as f64 / slots as f64;
-            assert!(load > 0.7, "{slots} slots: {load}");
-        }
-        slots = now;
     }
 }
 
@@ -161,27 +141,6 @@ fn without_reserved_memory_a_quarter_more_is_allocated_at_most() {
     assert!((stated..most).contains(&allocated), "{allocated}, {stated}");
 }
 
-/// At each doubling up to the thirteenth, after which the docs state a number.
-#[test]
-fn false_positives_are_as_rare_as_it_states() {
-    const ABSENT: u64 = 1_000_000;
-    let filter = of_buckets(16);
-    let mut keys = 0;
-    for doublings in 1..=13 {
-        while filter.capacity() < 48 << doublings {
-            filter.insert(&keys).unwrap();
-            keys += 1;
-        }
-        let absent = |key: &u64| filter.contains(&(u64::MAX - key));
-        let found = (0..ABSENT).filter(absent).count() as f64;
-        let most = ABSENT as f64 * filter.false_positive_rate();
-        // Five standard deviations of a Poisson count.
-        let most = most + 5.0 * most.sqrt() + 5.0;
-        assert!(found < most, "{found} of {most} after {doublings}");
-        assert!(found <= ABSENT as f64 / 512.0, "{found} after {doublings}");
-    }
-}
-
 /// As far as it may; copies, also saved ones, do not forget it, nor does a filter that is emptied.
 #[test]
 fn it_does_not_grow_beyond_the_error_rate_that_is_allowed() {
@@ -204,11 +163,8 @@ fn it_does_not_grow_beyond_the_error_rate_that_is_allowed() {
     assert!((0..key).all(|key| filter.contains(&key)));
     assert_eq!(filter.len() as u64, key);
     let bytes = filter.to_bytes().unwrap();
-    let copies = [
-        filter.try_clone().unwrap(),
-        builder.from_bytes(&bytes).unwrap(),
-    ];
-    for copy in copies {
+    let loaded = builder.from_bytes(&bytes).unwrap();
+    for copy in [filter.try_clone().unwrap(), loaded] {
         assert_eq!(copy.insert(&key), Err(error));
         assert!(copy.remove(&0) && copy.remove(&1));
         copy.insert(&0).unwrap();
@@ -346,10 +302,8 @@ fn keys_that_agree_do_not_make_it_grow_without_end() {
     assert_eq!(filter.insert(&third), Err(InsertError::Crowded));
     assert_eq!(filter.insert_unique(&third), Err(InsertError::Crowded));
     assert_eq!(filter.capacity(), 3 << 17);
-    assert_eq!(
-        [first, second, third].map(|key| filter.count(&key)),
-        [3, 3, 0]
-    );
+    let counts = [first, second, third].map(|key| filter.count(&key));
+    assert_eq!(counts, [3, 3, 0]);
 }
 
 /// Three copies of each key have room.
@@ -372,10 +326,8 @@ fn keys_with_many_copies_do_not_use_up_memory() {
         let fewer = copies.iter().filter(|&&copies| copies < 3).count() as u64;
         let others = keys..2 * keys;
         let added: Vec<u64> = others.filter(|key| filter.insert(key).is_ok()).collect();
-        assert!(
-            fewer <= keys / 500 && added.len() as u64 >= keys - keys / 500,
-            "{fewer}"
-        );
+        let lacking = fewer.max(keys - added.len() as u64);
+        assert!(lacking <= keys / 500, "{lacking}");
         for (key, copies) in copies.into_iter().enumerate() {
             (0..copies).for_each(|_| assert!(filter.remove(&(key as u64))));
         }
@@ -391,9 +343,7 @@ fn copies_are_kept_where_buckets_are_joined() {
     let tag = (0..64).find(|&tag| internals::apart(tag) & 31 == 16);
     let twice = key(tag.expect("one in 32 has it"), 1);
     let others: Vec<u64> = (0..200).map(filter::hashing::mix).collect();
-    others
-        .iter()
-        .for_each(|other| filter.insert(other).unwrap());
+    others.iter().for_each(|key| filter.insert(key).unwrap());
     assert!(filter.capacity() >= 3 * 32);
     let before = filter.count(&twice);
     (0..2).for_each(|_| filter.insert(&twice).unwrap());

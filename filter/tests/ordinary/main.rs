@@ -15,6 +15,7 @@ mod hashers;
 #[path = "../common/identity.rs"]
 mod identity;
 mod model;
+mod on_threads;
 mod saved;
 #[cfg(feature = "serde")]
 mod serialized;

@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 
-use filter::{Class, CuckooFilter, DynCuckooFilter, Filter, GrowingCuckooFilter, InsertError};
+use filter::{
+    Class, CuckooFilter, DynCuckooFilter, Filter, GrowingCuckooFilter, InsertError, LoadError,
+};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -34,67 +36,18 @@ fn command() -> impl Strategy<Value = Command> {
     ]
 }
 
-/// What the model needs to know of a kind of filter.
-trait Kind: Filter + Sized {
-    fn class_of(&self, key: u8) -> Class;
-    fn loaded(bytes: &[u8]) -> Self;
-
-    /// Whether a plain insert may fail like this while the class has so many copies.
-    fn may_refuse(&self, error: InsertError, class: Class, held: usize) -> bool;
-}
-
-fn fixed_may_refuse(slots: usize, error: InsertError, class: Class, held: usize) -> bool {
+/// Whether a plain insert may fail like this while the class has so many copies, in a filter whose buckets have so
+/// many slots, or in one that grows.
+fn may_refuse(slots: Option<usize>, error: InsertError, class: Class, held: usize) -> bool {
     let [first, second] = class.buckets;
-    let most = slots * if first == second { 1 } else { 2 };
-    match error {
-        InsertError::TooManyCopies { most: stated } => held == most && usize::from(stated) == most,
-        InsertError::Full => held < most,
+    let most = slots.map(|slots| slots * if first == second { 1 } else { 2 });
+    match (error, most) {
+        (InsertError::TooManyCopies { most }, None) => usize::from(most) <= held,
+        (InsertError::TooManyCopies { most: stated }, Some(most)) => {
+            held == most && usize::from(stated) == most
+        }
+        (InsertError::Full, Some(most)) => held < most,
         _ => false,
-    }
-}
-
-impl<const SLOTS: usize, const BITS: usize> Kind for CuckooFilter<SLOTS, BITS> {
-    fn class_of(&self, key: u8) -> Class {
-        self.class(&key)
-    }
-
-    fn loaded(bytes: &[u8]) -> Self {
-        let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
-        builder.from_bytes(bytes).unwrap()
-    }
-
-    fn may_refuse(&self, error: InsertError, class: Class, held: usize) -> bool {
-        fixed_may_refuse(SLOTS, error, class, held)
-    }
-}
-
-impl Kind for DynCuckooFilter {
-    fn class_of(&self, key: u8) -> Class {
-        self.class(&key)
-    }
-
-    fn loaded(bytes: &[u8]) -> Self {
-        DynCuckooFilter::read_from(bytes).unwrap()
-    }
-
-    fn may_refuse(&self, error: InsertError, class: Class, held: usize) -> bool {
-        fixed_may_refuse(self.layout().0, error, class, held)
-    }
-}
-
-impl Kind for GrowingCuckooFilter {
-    fn class_of(&self, key: u8) -> Class {
-        self.class(&key)
-    }
-
-    fn loaded(bytes: &[u8]) -> Self {
-        // Without reserved memory, which the counting allocator would write each time.
-        let builder = GrowingCuckooFilter::builder().reserved_bytes(0);
-        builder.from_bytes(bytes).unwrap()
-    }
-
-    fn may_refuse(&self, error: InsertError, _: Class, held: usize) -> bool {
-        matches!(error, InsertError::TooManyCopies { most } if usize::from(most) <= held)
     }
 }
 
@@ -114,7 +67,13 @@ fn results<F, R: Clone>(
     results
 }
 
-fn agrees<F: Kind>(mut filter: F, commands: &[Command]) -> Result<(), TestCaseError> {
+fn agrees<F: Filter>(
+    mut filter: F,
+    class_of: fn(&F, &u8) -> Class,
+    load: impl Fn(&[u8]) -> Result<F, LoadError>,
+    slots: Option<usize>,
+    commands: &[Command],
+) -> Result<(), TestCaseError> {
     let mut copies = HashMap::<Class, usize>::new();
     let all: Vec<u8> = (0..=u8::MAX).collect();
     for command in commands {
@@ -122,12 +81,12 @@ fn agrees<F: Kind>(mut filter: F, commands: &[Command]) -> Result<(), TestCaseEr
             Command::Insert(keys) => {
                 let results = results(&filter, keys, Ok(()), F::insert, F::insert_batch);
                 for (&key, result) in keys.iter().zip(results) {
-                    let class = filter.class_of(key);
+                    let class = class_of(&filter, &key);
                     let held = copies.entry(class).or_default();
                     match result {
                         Ok(()) => *held += 1,
                         Err(error) => {
-                            prop_assert!(filter.may_refuse(error, class, *held), "{error}");
+                            prop_assert!(may_refuse(slots, error, class, *held), "{error}");
                         }
                     }
                 }
@@ -136,7 +95,7 @@ fn agrees<F: Kind>(mut filter: F, commands: &[Command]) -> Result<(), TestCaseEr
                 let calls = (F::insert_unique, F::insert_unique_batch);
                 let results = results(&filter, keys, Ok(true), calls.0, calls.1);
                 for (&key, result) in keys.iter().zip(results) {
-                    let held = copies.entry(filter.class_of(key)).or_default();
+                    let held = copies.entry(class_of(&filter, &key)).or_default();
                     match result {
                         Ok(inserted) => {
                             prop_assert_eq!(inserted, *held == 0);
@@ -150,7 +109,7 @@ fn agrees<F: Kind>(mut filter: F, commands: &[Command]) -> Result<(), TestCaseEr
                 let remove = |filter: &F, key: &u8| filter.try_remove(key).unwrap();
                 let results = results(&filter, keys, true, remove, F::remove_batch);
                 for (&key, removed) in keys.iter().zip(results) {
-                    let held = copies.entry(filter.class_of(key)).or_default();
+                    let held = copies.entry(class_of(&filter, &key)).or_default();
                     prop_assert_eq!(removed, *held > 0);
                     *held = held.saturating_sub(1);
                 }
@@ -158,7 +117,7 @@ fn agrees<F: Kind>(mut filter: F, commands: &[Command]) -> Result<(), TestCaseEr
             Command::Reload => {
                 let bytes = filter.to_bytes().unwrap();
                 let capacity = filter.capacity();
-                filter = F::loaded(&bytes);
+                filter = load(&bytes).unwrap();
                 prop_assert_eq!(filter.capacity(), capacity);
                 prop_assert_eq!(filter.to_bytes().unwrap(), bytes);
             }
@@ -170,7 +129,7 @@ fn agrees<F: Kind>(mut filter: F, commands: &[Command]) -> Result<(), TestCaseEr
         let mut found = vec![false; all.len()];
         filter.contains_batch(&all, &mut found);
         for (&key, found) in all.iter().zip(found) {
-            let held = copies.get(&filter.class_of(key)).copied().unwrap_or(0);
+            let held = copies.get(&class_of(&filter, &key)).copied().unwrap_or(0);
             prop_assert_eq!(filter.count(&key), held, "key {} after {:?}", key, command);
             prop_assert_eq!([filter.contains(&key), found], [held > 0; 2]);
         }
@@ -179,6 +138,16 @@ fn agrees<F: Kind>(mut filter: F, commands: &[Command]) -> Result<(), TestCaseEr
         prop_assert_eq!(filter.load_factor(), held as f64 / filter.capacity() as f64);
     }
     Ok(())
+}
+
+fn fixed<const SLOTS: usize, const BITS: usize>(
+    buckets: usize,
+    commands: &[Command],
+) -> Result<(), TestCaseError> {
+    let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
+    let filter = builder.buckets(buckets).build().unwrap();
+    let load = |bytes: &[u8]| builder.from_bytes(bytes);
+    agrees(filter, CuckooFilter::class, load, Some(SLOTS), commands)
 }
 
 proptest! {
@@ -190,18 +159,21 @@ proptest! {
         commands in prop::collection::vec(command(), 1..60),
         buckets in 1_usize..40,
     ) {
-        let builder = CuckooFilter::builder().buckets(buckets);
-        agrees(builder.build().unwrap(), &commands)?;
-        agrees(builder.layout::<4, 2>().build().unwrap(), &commands)?;
-        agrees(builder.layout::<2, 5>().build().unwrap(), &commands)?;
-        agrees(builder.layout::<1, 3>().build().unwrap(), &commands)?;
-        agrees(builder.layout::<3, 16>().build().unwrap(), &commands)?;
+        fixed::<4, 12>(buckets, &commands)?;
+        fixed::<4, 2>(buckets, &commands)?;
+        fixed::<2, 5>(buckets, &commands)?;
+        fixed::<1, 3>(buckets, &commands)?;
+        fixed::<3, 16>(buckets, &commands)?;
         // Each of these rates leads to another layout.
         let rate = [0.3, 0.06, 0.05, 0.03, 0.01, 0.005, 0.002, 1e-3, 5e-4, 1e-4, 3e-5, 1e-6, 2e-8];
-        let fitted = builder.false_positive_rate(rate[buckets % rate.len()]);
-        agrees(fitted.build().unwrap(), &commands)?;
-        let growing = GrowingCuckooFilter::builder().reserved_bytes(0);
-        let growing = growing.buckets(buckets);
-        agrees(growing.build().unwrap(), &commands)?;
+        let builder = CuckooFilter::builder().false_positive_rate(rate[buckets % rate.len()]);
+        let fitted = builder.buckets(buckets).build().unwrap();
+        let (load, slots) = (|bytes: &[u8]| DynCuckooFilter::read_from(bytes), fitted.layout().0);
+        agrees(fitted, DynCuckooFilter::class, load, Some(slots), &commands)?;
+        // Without reserved memory, which the counting allocator would write each time.
+        let builder = GrowingCuckooFilter::builder().reserved_bytes(0);
+        let growing = builder.buckets(buckets).build().unwrap();
+        let load = |bytes: &[u8]| builder.from_bytes(bytes);
+        agrees(growing, GrowingCuckooFilter::class, load, None, &commands)?;
     }
 }

@@ -8,19 +8,12 @@ use filter::{CuckooFilter, Filter, GrowingCuckooFilter};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use crate::on_threads::Done;
+
 /// Duration of each test.
 const DURATION: Duration = Duration::from_secs(2);
 
 const WRITERS: u64 = 3;
-
-/// Ends the writers, even if the copying thread panics.
-struct Done<'a>(&'a AtomicBool);
-
-impl Drop for Done<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
 
 /// Runs `write` on several threads and `copy` on this one, again and again, until the time is up and
 /// there are more than ten copies.
@@ -54,7 +47,7 @@ fn staying_keys_are_in_every_copy<F: Filter + Sync>(
     filter: &F,
     staying: u64,
     most: u64,
-    load: fn(&[u8]) -> F,
+    load: impl Fn(&[u8]) -> F,
     clone: fn(&F) -> F,
 ) {
     (0..staying).for_each(|key| filter.insert(&(0_u64, key)).unwrap());
@@ -96,14 +89,11 @@ fn keys_that_stay_are_in_every_copy() {
 #[test]
 fn keys_that_stay_are_in_every_copy_while_it_grows() {
     for first in [16, 1_024] {
-        let builder = GrowingCuckooFilter::builder().reserved_bytes(1 << 20);
-        let builder = builder.buckets(first);
         // Not so much memory that the counting allocator, which writes it, takes most of the time.
-        let load = |bytes: &[u8]| {
-            let builder = GrowingCuckooFilter::builder().reserved_bytes(1 << 20);
-            builder.from_bytes(bytes).unwrap()
-        };
+        let builder = GrowingCuckooFilter::builder().reserved_bytes(1 << 20);
+        let filter = builder.buckets(first).build().unwrap();
+        let load = |bytes: &[u8]| builder.from_bytes(bytes).unwrap();
         let clone = |filter: &GrowingCuckooFilter| filter.try_clone().unwrap();
-        staying_keys_are_in_every_copy(&builder.build().unwrap(), 2_500, 2_000, load, clone);
+        staying_keys_are_in_every_copy(&filter, 2_500, 2_000, load, clone);
     }
 }

@@ -9,11 +9,11 @@ use filter::{Class, CuckooFilter, ExpiringCuckooFilter, Filter, GrowingCuckooFil
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use crate::on_threads::{Done, on_threads};
+
 fn growing(buckets: usize) -> GrowingCuckooFilter {
-    GrowingCuckooFilter::builder()
-        .buckets(buckets)
-        .build()
-        .unwrap()
+    let builder = GrowingCuckooFilter::builder();
+    builder.buckets(buckets).build().unwrap()
 }
 
 /// Threads churn their own keys at a high load, or while the filter grows, and others look up keys
@@ -44,10 +44,8 @@ fn churn_loses_nothing_and_leaves_nothing() {
                     Err(error) => assert!(is_fixed && error == InsertError::Full, "{error}"),
                 }
                 if held.len() > window {
-                    let out = held
-                        .swap_remove_back(rng.random_range(0..held.len()))
-                        .unwrap();
-                    assert!(filter.remove(&(thread, out)), "a key is lost");
+                    let out = held.swap_remove_back(rng.random_range(0..held.len()));
+                    assert!(filter.remove(&(thread, out.unwrap())), "a key is lost");
                 }
                 let any = held[rng.random_range(0..held.len())];
                 assert!(filter.contains(&(thread, any)), "a key is missing");
@@ -66,13 +64,8 @@ fn churn_loses_nothing_and_leaves_nothing() {
                 }
             };
             scope.spawn(look);
-            let churn = &churn;
-            let churners: Vec<_> = (1..=CHURNERS)
-                .map(|thread| scope.spawn(move || churn(thread)))
-                .collect();
-            let ended: Vec<_> = churners.into_iter().map(|churner| churner.join()).collect();
-            done.store(true, Ordering::Relaxed);
-            ended.into_iter().for_each(|ended| ended.unwrap());
+            let _done = Done(&done);
+            on_threads(CHURNERS, |thread| churn(thread + 1));
         });
         assert_eq!(filter.len() as u64, STAYING);
         assert!((0..STAYING).all(|key| filter.remove(&(0_u64, key))));
@@ -81,17 +74,6 @@ fn churn_loses_nothing_and_leaves_nothing() {
         // Nothing at all is left: any key that matches something would be a phantom.
         assert!((0..1_000_000_u64).all(|key| !filter.contains(&key)));
     }
-}
-
-/// Returns what each thread returns, which is given its number.
-fn on_threads<R: Send>(threads: u64, run: impl Fn(u64) -> R + Sync) -> Vec<R> {
-    let run = &run;
-    thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads)
-            .map(|thread| scope.spawn(move || run(thread)))
-            .collect();
-        threads.into_iter().map(|t| t.join().unwrap()).collect()
-    })
 }
 
 /// Threads race to insert the same keys uniquely, each in an order of its own: returns those for which

@@ -5,14 +5,10 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::at_step::{before_step, pairs};
 use crate::small::{Small, holding, key};
-use filter::{CuckooFilter, SnapshotError};
+use filter::CuckooFilter;
 use kcas::steps::{count, with_hook};
-
-/// Copies the filter, with `hook` run before each step.
-fn copy_with(filter: &Small, hook: impl FnMut(u64) + 'static) -> Result<Small, SnapshotError> {
-    with_hook(hook, || filter.try_clone())
-}
 
 /// All ordered pairs of buckets.
 const PAIRS: [(usize, usize); 6] = [(0, 1), (1, 0), (1, 2), (2, 1), (0, 2), (2, 0)];
@@ -34,7 +30,7 @@ fn two_keys_that_hop_at_any_steps_are_copied_once() {
             let filter = holding(&all);
             let others = Arc::clone(&filter);
             let mut hops = 0;
-            let copy = copy_with(&filter, move |step| {
+            let hook = move |step| {
                 if step < u64::from(STEPS) && choice >> step & 1 == 1 {
                     for keys in hopping {
                         assert_eq!(others.insert(&keys[(hops + 1) % 2]), Ok(()));
@@ -42,8 +38,8 @@ fn two_keys_that_hop_at_any_steps_are_copied_once() {
                     }
                     hops += 1;
                 }
-            });
-            let copy = copy.unwrap();
+            };
+            let copy = with_hook(hook, || filter.try_clone()).unwrap();
             for key in &all {
                 assert_eq!(copy.count(key), 1, "{key:#x}, hops {choice:b}");
             }
@@ -60,22 +56,19 @@ fn a_key_that_hops_during_two_copies_is_in_both_once() {
     const STEPS: u64 = 40;
     for (here, there) in PAIRS {
         let [key, hopped] = [key(here, there, 0), key(there, here, 0)];
-        for (begins, hops) in (0..STEPS).flat_map(|one| (0..STEPS).map(move |two| (one, two))) {
+        for (begins, hops) in pairs(0..STEPS, 0..STEPS) {
             let filter = holding(&[key]);
             let second = Rc::new(RefCell::new(None));
             let (others, result) = (Arc::clone(&filter), Rc::clone(&second));
-            let first = copy_with(&filter, move |step| {
-                if step == begins {
-                    let hopping = Arc::clone(&others);
-                    let copy = copy_with(&others, move |step| {
-                        if step == hops {
-                            assert_eq!(hopping.insert(&hopped), Ok(()));
-                            assert!(hopping.remove(&key));
-                        }
-                    });
-                    result.replace(Some(copy.unwrap()));
-                }
-            });
+            let hop = move |others: &Small| {
+                assert_eq!(others.insert(&hopped), Ok(()));
+                assert!(others.remove(&key));
+            };
+            let copy_too = move |_: &Small| {
+                let copy = before_step(&others, hops, hop, Small::try_clone);
+                result.replace(Some(copy.unwrap()));
+            };
+            let first = before_step(&filter, begins, copy_too, Small::try_clone);
             for copy in second.take().into_iter().chain([first.unwrap()]) {
                 assert_eq!(copy.count(&key), 1, "begins at {begins}, hops at {hops}");
                 assert_eq!(copy.len(), 1);
@@ -114,18 +107,15 @@ fn a_copy_ends_whatever_others_do() {
 fn what_a_copy_has_behind_it_is_not_kept() {
     const BUCKETS: usize = 2_000;
     const KEYS: u64 = 100;
-    let filter = filter_of(BUCKETS);
-    let others = Arc::clone(&filter);
     let cheap = Rc::new(Cell::new(0));
     let counter = Rc::clone(&cheap);
-    let hook = move |step| {
-        // More than half of the buckets are done.
-        if step == 3 * BUCKETS as u64 {
-            let exchanges = |key: u64| count(|| others.insert(&key).unwrap()).1.exchanges;
-            counter.set((0..KEYS).filter(|&key| exchanges(key) == 1).count());
-        }
+    let insert = move |others: &CuckooFilter| {
+        let exchanges = |key: u64| count(|| others.insert(&key).unwrap()).1.exchanges;
+        counter.set((0..KEYS).filter(|&key| exchanges(key) == 1).count());
     };
-    with_hook(hook, || filter.try_clone()).unwrap();
+    // More than half of the buckets are done.
+    let at = 3 * BUCKETS as u64;
+    before_step(&filter_of(BUCKETS), at, insert, CuckooFilter::try_clone).unwrap();
     // Of more than a quarter of the keys, both buckets are behind.
     let cheap = cheap.get();
     assert!((20..80).contains(&cheap), "{cheap} of {KEYS} keys");
@@ -158,13 +148,14 @@ fn a_copy_leaves_nothing_to_do_for_others() {
 fn a_table_that_is_replaced_meanwhile_takes_no_more_than_two() {
     const BUCKETS: u64 = 1 << 14;
     const KEYS: u64 = 2 * BUCKETS;
-    for (begin, times, kept) in [
+    let whens = [
         (0, 0, 0),
         (0, 1, 1),
         (100, 1, 0),
         (100, 3, 0),
         (BUCKETS, 3, 0),
-    ] {
+    ];
+    for (begin, times, kept) in whens {
         let filter = filter_of(BUCKETS as usize);
         (0..KEYS).for_each(|key| filter.insert(&(0_u64, key)).unwrap());
         let others = Arc::clone(&filter);
@@ -195,37 +186,23 @@ fn a_table_that_is_replaced_meanwhile_takes_no_more_than_two() {
 /// keys turn in a roundabout of two buckets, of which two are there at any time.
 #[test]
 fn a_copy_of_a_full_table_has_room() {
-    let class = |n: usize| n % 3;
-    for first in 0..3 {
-        for turning_at in 0..40 {
-            // All slots are taken; keys of other classes cannot move anywhere.
-            let filter = holding(&[
-                key(0, 1, class(first)),
-                key(0, 0, 0),
-                key(1, 0, class(first + 1)),
-                key(1, 1, 0),
-                key(2, 2, 0),
-                key(2, 2, 1),
-            ]);
-            let others = Arc::clone(&filter);
-            let copy = copy_with(&filter, move |step| {
-                if step == turning_at {
-                    assert!(others.remove(&key(0, 1, class(first))));
-                    assert_eq!(others.insert(&key(0, 1, class(first + 1))), Ok(()));
-                    assert!(others.remove(&key(1, 0, class(first + 1))));
-                    assert_eq!(others.insert(&key(1, 0, class(first + 2))), Ok(()));
-                }
-            });
-            let copy = copy.unwrap();
-            // It was there throughout, and each of the others at one end of the turn.
-            assert!((1..=2).contains(&copy.count(&key(0, 1, class(first + 1)))));
-            assert!(copy.count(&key(0, 1, class(first))) <= 1);
-            assert!(copy.count(&key(0, 1, class(first + 2))) <= 1);
-            assert_eq!(
-                copy.len(),
-                6,
-                "no bucket holds more than it did at one moment"
-            );
-        }
+    for (first, turning_at) in pairs(0..3, 0..40) {
+        let [here, there] = [[0, 1], [1, 0]]
+            .map(|[one, other]| [0, 1, 2].map(|turn| key(one, other, (first + turn) % 3)));
+        // All slots are taken; keys of other classes cannot move anywhere.
+        let stay = [key(0, 0, 0), key(1, 1, 0), key(2, 2, 0), key(2, 2, 1)];
+        let filter = holding(&[&stay[..], &[here[0], there[1]]].concat());
+        let turn = move |others: &Small| {
+            assert!(others.remove(&here[0]));
+            assert_eq!(others.insert(&here[1]), Ok(()));
+            assert!(others.remove(&there[1]));
+            assert_eq!(others.insert(&there[2]), Ok(()));
+        };
+        let copy = before_step(&filter, turning_at, turn, Small::try_clone).unwrap();
+        // It was there throughout, and each of the others at one end of the turn.
+        assert!((1..=2).contains(&copy.count(&here[1])));
+        assert!(copy.count(&here[0]) <= 1 && copy.count(&here[2]) <= 1);
+        // No bucket holds more than it did at one moment.
+        assert_eq!(copy.len(), 6);
     }
 }

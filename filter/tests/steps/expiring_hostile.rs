@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use filter::ExpiringCuckooFilter;
-use kcas::steps::{Access, Frozen, count, freeze, freeze_where, with_access_hook, with_hook};
+use kcas::steps::{Access, Frozen, count, freeze_where, with_access_hook, with_hook};
 
+use crate::at_step::stopped;
 use crate::small::{BUCKETS, Identity, key_of};
 use crate::small_expiring::{Expiring, holding};
 
@@ -151,20 +152,19 @@ fn a_late_insert_lasts_too_long_after_a_whole_turn_only() {
 /// between two steps of the lookup; then one period begins, whose sweep so many threads help with. False if
 /// the lookup has not noticed that the first bucket has changed.
 fn is_noticed_although_a_period_begins(threads: usize) -> bool {
+    fn hop(filter: &Usual, to: u64) {
+        assert!(filter.remove(&to));
+        assert_eq!(filter.insert_unique(&to), Ok(true));
+    }
     let [here, there] = [key_of::<4, 12>(0, 1, 0), key_of::<4, 12>(1, 0, 0)];
     let filter = usual();
     assert_eq!(filter.class(&here), filter.class(&there));
     filter.insert(&there).unwrap();
     let others = Arc::clone(&filter);
-    let hop = move |to: u64| {
-        assert!(others.remove(&to));
-        assert_eq!(others.insert_unique(&to), Ok(true));
-    };
-    let others = Arc::clone(&filter);
     let hook = move |step| match step {
-        1 => hop(here),
+        1 => hop(&others, here),
         2 => {
-            hop(there);
+            hop(&others, there);
             let begin = |exchange| {
                 let filter = Arc::clone(&others);
                 freeze_where(is_exchange, exchange, move || filter.advance_to(1).unwrap())
@@ -185,10 +185,8 @@ fn is_noticed_although_a_period_begins(threads: usize) -> bool {
 #[test]
 fn a_sweep_advances_each_timestamp_once() {
     for threads in [1, 2, TURN as usize - 2, TURN as usize - 1, TURN as usize] {
-        assert!(
-            is_noticed_although_a_period_begins(threads),
-            "{threads} threads"
-        );
+        let noticed = is_noticed_although_a_period_begins(threads);
+        assert!(noticed, "{threads} threads");
     }
 }
 
@@ -199,8 +197,8 @@ fn a_leap_begins_twice_as_many_periods_as_there_are_ages() {
         let mut begun = BTreeSet::new();
         for step in 0.. {
             let filter: Arc<Expiring> = holding(&[]);
-            let others = Arc::clone(&filter);
-            let Ok(stopped) = freeze(step, move || others.advance_to(target).unwrap()) else {
+            let leap = move |filter: &Expiring| filter.advance_to(target).unwrap();
+            let Some(stopped) = stopped(&filter, step, leap) else {
                 break;
             };
             begun.insert(filter.period());
@@ -221,8 +219,8 @@ fn a_leap_forgets_for_those_who_go_less_far() {
         let filter = usual();
         let key = usual_key(0);
         filter.insert(&key).unwrap();
-        let others = Arc::clone(&filter);
-        let Ok(stopped) = freeze(step, move || others.advance_to(1_000).unwrap()) else {
+        let leap = |filter: &Usual| filter.advance_to(1_000).unwrap();
+        let Some(stopped) = stopped(&filter, step, leap) else {
             break;
         };
         let period = filter.period();

@@ -4,15 +4,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use filter::ExpiringCuckooFilter;
-use histories::{Call, ExpiringEvent};
 use kcas::steps::freeze;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
-use crate::small::{BUCKETS, Identity, Recorded, all_explained, key, residents};
-use crate::small_expiring::Expiring;
+use crate::at_step::{pairs, stopped};
+use crate::small::{BUCKETS, Recorded, all_explained, key, residents};
+use crate::small_expiring::{Caller, Expiring, holding};
 
 const THREADS: usize = 4;
 
@@ -25,59 +24,32 @@ fn keys() -> Vec<u64> {
         .collect()
 }
 
-/// Random calls of one thread, with the times at which they began and ended.
-fn calls<const AGE_BITS: usize>(
-    filter: &Expiring<AGE_BITS>,
-    time: &AtomicU64,
-    thread: usize,
-    seed: u64,
-) -> Vec<Recorded<Expiring<AGE_BITS>>> {
+/// Makes random calls, and writes down when they began and ended.
+fn calls<const AGE_BITS: usize>(caller: &mut Caller<AGE_BITS>, time: &AtomicU64, seed: u64) {
     let mut rng = StdRng::seed_from_u64(seed);
     let now = || time.fetch_add(1, Ordering::SeqCst);
     let keys = keys();
-    let mut calls = Vec::new();
     for _ in 0..rng.random_range(2..7) {
         let key = keys[rng.random_range(0..keys.len())];
-        let (start, since) = (now(), filter.period());
-        let insert = |renew, result| ExpiringEvent::Insert {
-            since,
-            renew,
-            result,
-        };
-        let events = match rng.random_range(0..14) {
-            0..5 => vec![(Some(key), insert(true, filter.insert_unique(&key)))],
-            5..7 => vec![(Some(key), insert(false, filter.insert_if_absent(&key)))],
-            7..9 => vec![(Some(key), ExpiringEvent::Contains(filter.contains(&key)))],
-            9 => vec![(Some(key), ExpiringEvent::Remove(filter.remove(&key)))],
-            10 => {
-                let copy = filter.try_clone().unwrap();
-                let asked = |key: &u64| (Some(*key), ExpiringEvent::Contains(copy.contains(key)));
-                keys.iter().map(asked).collect()
-            }
-            _ => {
-                let period = filter.advance().unwrap();
-                vec![
-                    (None, ExpiringEvent::Begin(period)),
-                    (None, ExpiringEvent::Forget(period)),
-                ]
-            }
-        };
+        let (before, start) = (caller.calls.len(), now());
+        match rng.random_range(0..14) {
+            0..5 => _ = caller.insert(key, true),
+            5..7 => _ = caller.insert(key, false),
+            7..9 => _ = caller.contains(key),
+            9 => _ = caller.remove(key),
+            10 => _ = caller.try_clone_of_generations(&keys),
+            _ => caller.advance(),
+        }
         let end = now();
-        calls.extend(events.into_iter().map(|event| Call {
-            thread,
-            start,
-            end,
-            event,
-        }));
+        for call in &mut caller.calls[before..] {
+            (call.start, call.end) = (start, end);
+        }
     }
-    calls
 }
 
 fn take_turns<const AGE_BITS: usize>(seed: u64) {
     let mut rng = StdRng::seed_from_u64(seed);
-    let builder = ExpiringCuckooFilter::builder().ages::<2, 4, AGE_BITS>();
-    let builder = builder.buckets(BUCKETS).unmixed_hasher(Identity::default());
-    let filter = Arc::new(builder.build().unwrap());
+    let filter = holding::<AGE_BITS>(&[]);
     let time = Arc::new(AtomicU64::new(0));
     // Nearly full at first.
     let full = rng.random_range(0..=2 * BUCKETS);
@@ -86,8 +58,11 @@ fn take_turns<const AGE_BITS: usize>(seed: u64) {
     held.retain(|key| filter.len() < full && filter.insert_unique(key) == Ok(true));
     let mut running: Vec<_> = (0..THREADS)
         .map(|thread| {
-            let (filter, time) = (Arc::clone(&filter), Arc::clone(&time));
-            let action = move || calls(&filter, &time, thread, seed * 8 + thread as u64);
+            let (mut caller, time) = (Caller::new(&filter, thread), Arc::clone(&time));
+            let action = move || {
+                calls(&mut caller, &time, seed * 8 + thread as u64);
+                caller.calls
+            };
             freeze(0, action).expect("it has steps")
         })
         .collect();
@@ -123,8 +98,7 @@ fn random_turns_are_explained() {
 /// is remembered for three periods, and nothing for longer.
 #[test]
 fn calls_that_stop_while_others_leap() {
-    type Three = ExpiringCuckooFilter<2, 4, 2, Identity>;
-    let calls: [fn(&Three); 6] = [
+    let calls: [fn(&Expiring<2>); 6] = [
         |filter| _ = filter.insert_unique(&key(0, 2, 0)),
         |filter| _ = filter.insert_unique(&residents()[0]),
         |filter| _ = filter.insert_if_absent(&residents()[0]),
@@ -133,19 +107,10 @@ fn calls_that_stop_while_others_leap() {
         |filter| _ = filter.try_clone().unwrap(),
     ];
     let (new, mut stops) = (key(1, 2, 1), 0);
-    for (call, to) in calls
-        .into_iter()
-        .flat_map(|call| (1..16).map(move |to| (call, to)))
-    {
+    for (call, to) in pairs(calls, 1..16) {
         for step in 0.. {
-            let builder = ExpiringCuckooFilter::builder().ages::<2, 4, 2>();
-            let builder = builder.buckets(BUCKETS).unmixed_hasher(Identity::default());
-            let filter = Arc::new(builder.build().unwrap());
-            for key in residents() {
-                filter.insert(&key).unwrap();
-            }
-            let others = Arc::clone(&filter);
-            let Ok(stopped) = freeze(step, move || call(&others)) else {
+            let filter = holding::<2>(&residents());
+            let Some(stopped) = stopped(&filter, step, call) else {
                 break;
             };
             let to = filter.period() + to;

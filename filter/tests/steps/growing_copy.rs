@@ -6,10 +6,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use filter::{Filter, GrowingCuckooFilter};
-use kcas::steps::{count, freeze, with_hook};
+use kcas::steps::count;
 
+use crate::at_step::{before_step, gone, pairs, stopped};
 use crate::small::Identity;
-use crate::small_growing::{FILLING, apart, from_the_other_bucket, grown, holding, key, staying};
+use crate::small_growing::{
+    FILLING, Growing, apart, from_the_other_bucket, grown, holding, key, staying,
+};
 
 /// Slots of a filter that began with 48 and has grown 2^9 times.
 const SLOTS: usize = 48 << 9;
@@ -60,25 +63,14 @@ fn a_copy_that_begins_while_a_slot_is_doubled_counts_its_keys() {
         |filter| GrowingCuckooFilter::from_bytes(&filter.to_bytes().unwrap()).unwrap(),
     ];
     // More steps than it takes to begin.
-    for (copy, at) in copies
-        .into_iter()
-        .flat_map(|copy| (0..30).map(move |at| (copy, at)))
-    {
-        let filter = loaded(&saved);
-        let others = Arc::clone(&filter);
-        let hook = move |step| {
-            if step == at {
-                remove_all(&others, grow_to(&others, SLOTS + 1));
-            }
-        };
-        let mut copy = with_hook(hook, || copy(&filter));
+    for (copy, at) in pairs(copies, 0..30) {
+        let double = |others: &_| remove_all(others, grow_to(others, SLOTS + 1));
+        let mut copy = before_step(&loaded(&saved), at, double, copy);
         assert!(copy.contains(&only), "before step {at}");
         let held = copy.len();
         copy.shrink_to_fit();
-        assert!(
-            copy.contains(&only),
-            "before step {at}: the copy has {held} keys, and loses one"
-        );
+        // A copy that says that it has too few keys loses one here.
+        assert!(copy.contains(&only), "before step {at}: {held} keys");
         assert!((1..=2).contains(&held), "before step {at}: {held}");
     }
 }
@@ -92,21 +84,17 @@ fn a_copy_is_complete_although_the_table_outgrows_it() {
     // What is added to bucket 14 is to be kept in bucket 30, too, which is the first without a place.
     let filling = || (0..).filter(|address| !matches!(address & 15, 0 | 11 | 15));
     for at in 0..160 {
-        let filter = holding(16, &[there]);
-        let others = Arc::clone(&filter);
-        let hook = move |step| {
-            if step == at {
-                let mut filling = filling();
-                while others.capacity() < 3 * 34 {
-                    let next = filling.next().expect("there is no end");
-                    others.insert(&staying(next)).unwrap();
-                }
-                others.insert(&staying(32)).unwrap();
-                others.insert(&here).unwrap();
-                assert!(others.remove(&there));
+        let outgrow = move |others: &Growing| {
+            let mut filling = filling();
+            while others.capacity() < 3 * 34 {
+                let next = filling.next().expect("there is no end");
+                others.insert(&staying(next)).unwrap();
             }
+            others.insert(&staying(32)).unwrap();
+            others.insert(&here).unwrap();
+            assert!(others.remove(&there));
         };
-        let copy = with_hook(hook, || filter.try_clone()).unwrap();
+        let copy = before_step(&holding(16, &[there]), at, outgrow, Growing::try_clone).unwrap();
         assert!(copy.contains(&here), "missing: before step {at}");
     }
 }
@@ -121,8 +109,7 @@ fn a_copy_that_ends_the_doubling_of_a_slot_counts_its_keys() {
         let filter = loaded(&saved);
         (0..last).for_each(|key| filter.insert(&key).unwrap());
         assert_eq!(filter.capacity(), SLOTS);
-        let writer = Arc::clone(&filter);
-        let Ok(stopped) = freeze(at, move || writer.insert(&last)) else {
+        let Some(stopped) = stopped(&filter, at, move |filter| filter.insert(&last)) else {
             assert!(at > 50, "not stopped");
             break;
         };
@@ -149,28 +136,20 @@ fn a_copy_holds_a_key_that_moves_between_buckets_of_all_levels() {
     let near = |here: &u64| (from_the_other_bucket(*here) >> 6 & 15) < 3;
     for here in keys.filter(near) {
         let there = from_the_other_bucket(here);
-        for (stopped, at) in
-            (0..20).flat_map(|stopped| (0..70).step_by(4).map(move |at| (stopped, at)))
-        {
+        for (from, at) in pairs(0..20, (0..70).step_by(4)) {
             let filter = grown();
             filter.insert(&there).unwrap();
-            let [removes, inserts] = [(); 2].map(|()| Arc::clone(&filter));
-            let Ok(removing) = freeze(stopped, move || removes.remove(&there)) else {
+            let removing = stopped(&filter, from, move |filter| filter.remove(&there));
+            // It may have been removed: what follows would begin when there is none.
+            let Some(removing) = removing.filter(|_| filter.contains(&here)) else {
                 break;
             };
-            if !filter.contains(&here) {
-                // It has been removed: what follows begins when there is none.
-                break;
-            }
-            let mut removing = Some(removing);
-            let hook = move |step| {
-                if step == at {
-                    inserts.insert(&here).unwrap();
-                    assert!(removing.take().unwrap().thaw());
-                }
+            let moves = move |others: &Growing| {
+                others.insert(&here).unwrap();
+                assert!(removing.thaw());
             };
-            let copy = with_hook(hook, || filter.try_clone()).unwrap();
-            let what = format!("{here:#x}, removed from {stopped} on, at {at}");
+            let copy = before_step(&filter, at, moves, Growing::try_clone).unwrap();
+            let what = format!("{here:#x}, removed from {from} on, at {at}");
             assert_eq!(filter.count(&here), 1, "{what}");
             assert!((1..=2).contains(&copy.count(&here)), "{what}");
         }
@@ -185,26 +164,21 @@ fn a_copy_holds_a_key_that_moves_while_its_bucket_is_split() {
     let hopped = from_the_other_bucket(hopping);
     // Bucket 1 is full, so that it is split, and bucket 0 before it.
     let held = [hopping, staying(1), staying(17), staying(33)];
-    for stopped in 0..400 {
+    for step in 0..400 {
         for at in (0..20).chain([30, 45, 60]) {
             let filter = holding(16, &held);
-            let [splits, others] = [(); 2].map(|()| Arc::clone(&filter));
-            let Ok(splitting) = freeze(stopped, move || splits.insert(&staying(49))) else {
-                assert!(stopped > 50 && filter.capacity() > 48);
+            let Some(splitting) = stopped(&filter, step, |filter| filter.insert(&staying(49)))
+            else {
+                assert!(step > 50 && filter.capacity() > 48);
                 return;
             };
-            let hook = move |step| {
-                if step == at {
-                    others.insert(&hopped).unwrap();
-                    assert!(others.remove(&hopping));
-                }
+            let hop = move |others: &Growing| {
+                others.insert(&hopped).unwrap();
+                assert!(others.remove(&hopping));
             };
-            let copy = with_hook(hook, || filter.try_clone()).unwrap();
-            let copies = copy.count(&hopping);
-            assert!(
-                (1..=2).contains(&copies),
-                "stopped at {stopped}, hops at {at}: {copies}"
-            );
+            let copy = before_step(&filter, at, hop, Growing::try_clone).unwrap();
+            let (copies, what) = (copy.count(&hopping), (step, at));
+            assert!((1..=2).contains(&copies), "{what:?}: {copies}");
             splitting.thaw().unwrap();
         }
     }
@@ -222,29 +196,23 @@ fn a_copy_holds_a_key_whose_bucket_is_split_by_an_unaware_thread() {
     let steps = counted.join().unwrap();
     let steps = steps.loads + steps.exchanges + steps.stores + steps.others;
     // A search comes first.
-    for stopped in steps.saturating_sub(60)..steps {
-        for (at, then) in (2..12).flat_map(|at| (0..24).map(move |then| (at, then))) {
+    for step in steps.saturating_sub(60)..steps {
+        for (at, then) in pairs(2..12, 0..24) {
             let filter = holding(16, &held);
-            let [splits, others] = [(); 2].map(|()| Arc::clone(&filter));
-            let splitting = freeze(stopped, move || splits.insert(&staying(49)));
-            let Ok(splitting) = splitting else { return };
-            let mut splitting = Some(Rc::new(splitting));
-            let hook = move |step| {
-                if step == at {
-                    let splitting = splitting.take().unwrap();
-                    let adding = Arc::clone(&others);
-                    let hook = move |step| {
-                        if step == then {
-                            splitting.advance(1);
-                        }
-                    };
-                    with_hook(hook, || adding.insert(&hopped)).unwrap();
-                    assert!(others.remove(&hopping));
-                }
+            let splitting = stopped(&filter, step, |filter| filter.insert(&staying(49)));
+            let others = Arc::clone(&filter);
+            let Some(splitting) = splitting else { return };
+            let hop = move |_: &Growing| {
+                let splitting = Rc::new(splitting);
+                let stopped = Rc::clone(&splitting);
+                let go_on = move |_: &Growing| _ = stopped.advance(1);
+                before_step(&others, then, go_on, |filter| filter.insert(&hopped)).unwrap();
+                drop(splitting);
+                assert!(others.remove(&hopping));
             };
-            let copy = with_hook(hook, || filter.try_clone()).unwrap();
+            let copy = before_step(&filter, at, hop, Growing::try_clone).unwrap();
             let copies = copy.count(&hopping);
-            let what = format!("stopped at {stopped}, goes on at {then} of {at}");
+            let what = format!("stopped at {step}, goes on at {then} of {at}");
             assert!((1..=2).contains(&copies), "{what}: {copies}");
         }
     }
@@ -258,8 +226,7 @@ fn a_slot_that_two_threads_double_counts_once() {
     for at in 0..160 {
         let filter = loaded(&saved);
         (0..last).for_each(|key| filter.insert(&key).unwrap());
-        let writer = Arc::clone(&filter);
-        let Ok(stopped) = freeze(at, move || writer.insert(&last)) else {
+        let Some(stopped) = stopped(&filter, at, move |filter| filter.insert(&last)) else {
             assert!(at > 50, "not stopped");
             return;
         };
@@ -285,11 +252,7 @@ fn what_is_read_in_place_after_a_thread_has_gone_has_all_keys() {
     let (mut with, mut divided) = (0, 0);
     for at in 0..160 {
         let filter = holding(16, &held);
-        let writer = Arc::clone(&filter);
-        let gone = std::thread::spawn(move || {
-            with_hook(move |step| assert!(step != at), || writer.insert(&last))
-        });
-        let ended = gone.join().is_ok();
+        let ended = !gone(&filter, at, move |filter| filter.insert(&last));
         let mut filter = Arc::into_inner(filter).expect("the thread has gone");
         let mut bytes = Vec::new();
         filter.saved_bytes().read_to_end(&mut bytes).unwrap();
@@ -302,10 +265,8 @@ fn what_is_read_in_place_after_a_thread_has_gone_has_all_keys() {
         with += inserted;
         divided += usize::from(bytes.len() > filter.capacity() / 3 * 8 + 72);
         if ended {
-            assert!(
-                at > 50 && with < at as usize,
-                "{at} steps, {with} times inserted, {divided}"
-            );
+            let what = format!("{at} steps, {with} times inserted, {divided}");
+            assert!(at > 50 && with < at as usize, "{what}");
             return;
         }
     }
@@ -319,17 +280,11 @@ fn shrinking_keeps_keys_in_buckets_that_are_not_counted() {
     let [first, second] = [2, 4].map(|bucket| FILLING.map(|at| staying(at + bucket)));
     let held = [&first[..3], &second[..3]].concat();
     let (mut both, mut shrunk) = (0, 0);
-    for (at, then) in (60..120)
-        .step_by(7)
-        .flat_map(|at| (0..200).map(move |then| (at, then)))
-    {
+    for (at, then) in pairs((60..120).step_by(7), 0..200) {
         let filter = grown();
         held.iter().for_each(|key| filter.insert(key).unwrap());
-        let [one, other] = [(at, first[3]), (then, second[3])].map(|(at, key)| {
-            let filter = Arc::clone(&filter);
-            let insert = move || with_hook(move |step| assert!(step != at), || filter.insert(&key));
-            std::thread::spawn(insert).join().is_err()
-        });
+        let [one, other] = [(at, first[3]), (then, second[3])]
+            .map(|(at, key)| gone(&filter, at, move |filter| filter.insert(&key)));
         both += usize::from(one && other);
         let mut filter = Arc::into_inner(filter).expect("the threads have gone");
         filter.shrink_to_fit();
@@ -339,11 +294,8 @@ fn shrinking_keeps_keys_in_buckets_that_are_not_counted() {
         if filter.capacity() < 3 * 18 {
             let is_there = |key: &&u64| filter.contains(*key);
             let inserted = [first[3], second[3]].iter().filter(is_there).count();
-            assert_eq!(
-                filter.len(),
-                held.len() + inserted,
-                "gone at {at} and {then}"
-            );
+            let all = held.len() + inserted;
+            assert_eq!(filter.len(), all, "gone at {at} and {then}");
             shrunk += 1;
         }
     }

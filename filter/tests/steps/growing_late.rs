@@ -4,9 +4,18 @@
 use std::sync::Arc;
 
 use filter::InsertError;
-use kcas::steps::{freeze, with_hook, within};
+use kcas::steps::{with_hook, within};
 
-use crate::small_growing::{FILLING, apart, from_the_other_bucket, grown, holding, key, staying};
+use crate::at_step::{before_step, pairs, stopped};
+use crate::small_growing::{
+    FILLING, Growing, apart, from_the_other_bucket, grown, holding, key, staying,
+};
+
+/// Returns a key that should be there, and is not.
+fn lost(filter: &Growing, held: &[u64]) -> Option<u64> {
+    let mut held = held.iter().copied();
+    held.find(|key| !filter.contains(key))
+}
 
 /// A copy moves to the second bucket after an insert has read the first, and perhaps back: the insert has seen a copy
 /// too many.
@@ -37,11 +46,8 @@ fn copies_of_different_moments_are_not_too_many() {
                 }
             };
             let inserted = with_hook(hook, || filter.insert(&here));
-            assert_eq!(
-                inserted,
-                Ok(()),
-                "{held} of {most}, before steps {goes} and {comes}"
-            );
+            let what = format!("{held} of {most}, before steps {goes} and {comes}");
+            assert_eq!(inserted, Ok(()), "{what}");
             while filter.remove(&here) {}
         }
     }
@@ -55,11 +61,11 @@ fn a_chain_does_not_wait_for_a_run_of_splits() {
     'full: for full in [0, 1] {
         let filling = FILLING.map(|address| staying(address + full));
         let held = [&[moves, staying(2), staying(18)], &filling[..3]].concat();
-        for stopped in 0..2_000 {
+        for step in 0..2_000 {
             let filter = holding(16, &held);
-            let splits = Arc::clone(&filter);
-            let Ok(splitting) = freeze(stopped, move || splits.insert(&filling[3])) else {
-                assert!(stopped > 50 && filter.capacity() > 48);
+            let split = move |filter: &Growing| filter.insert(&filling[3]);
+            let Some(splitting) = stopped(&filter, step, split) else {
+                assert!(step > 50 && filter.capacity() > 48);
                 continue 'full;
             };
             // Its second bucket may be the one that is being split.
@@ -68,12 +74,8 @@ fn a_chain_does_not_wait_for_a_run_of_splits() {
             assert!(within(3_000, || filter.remove(&second)));
             within(3_000, || filter.insert(&staying(34))).unwrap();
             splitting.thaw().unwrap();
-            let lost = held.iter().find(|key| !filter.contains(key));
-            assert_eq!(
-                (lost, filter.len()),
-                (None, held.len() + 2),
-                "stopped at {stopped}"
-            );
+            let left = (lost(&filter, &held), filter.len());
+            assert_eq!(left, (None, held.len() + 2), "stopped at {step}");
         }
     }
 }
@@ -83,25 +85,20 @@ fn a_chain_does_not_wait_for_a_run_of_splits() {
 fn growth_does_not_wait_for_a_stopped_thread() {
     let filling = FILLING.map(staying);
     let keys: Vec<u64> = (1..=150).map(filter::hashing::mix).collect();
-    for stopped in 0.. {
+    for step in 0.. {
         let filter = holding(16, &filling[..3]);
-        let splits = Arc::clone(&filter);
-        let Ok(splitting) = freeze(stopped, move || splits.insert(&filling[3])) else {
-            assert!(stopped > 50 && filter.capacity() > 48);
+        let split = move |filter: &Growing| filter.insert(&filling[3]);
+        let Some(splitting) = stopped(&filter, step, split) else {
+            assert!(step > 50 && filter.capacity() > 48);
             return;
         };
         for key in &keys {
             within(10_000, || filter.insert(key)).unwrap();
         }
-        assert!(filter.capacity() > 3 * 32, "stopped at {stopped}");
+        assert!(filter.capacity() > 3 * 32, "stopped at {step}");
         splitting.thaw().unwrap();
-        let lost = [&filling[..], &keys].concat();
-        let lost = lost.iter().find(|key| !filter.contains(key));
-        assert_eq!(
-            (lost, filter.len()),
-            (None, 4 + keys.len()),
-            "stopped at {stopped}"
-        );
+        let left = (lost(&filter, &[&filling[..], &keys].concat()), filter.len());
+        assert_eq!(left, (None, 4 + keys.len()), "stopped at {step}");
     }
 }
 
@@ -110,29 +107,22 @@ fn growth_does_not_wait_for_a_stopped_thread() {
 #[test]
 fn a_chain_leads_to_a_bucket_that_is_not_counted() {
     let moves = key(apart(5 ^ 18, 5, 0), 5);
-    let (first, second) = (
-        FILLING.map(staying),
-        FILLING.map(|address| staying(address + 8)),
-    );
+    let [first, second] = [0, 8].map(|from| FILLING.map(|address| staying(address + from)));
     let held = [&[moves, staying(5), staying(21)], &first[..3], &second[..3]].concat();
     let mut chains = 0;
-    for (stopped, then) in (60..120)
-        .step_by(7)
-        .flat_map(|at| (0..200).map(move |then| (at, then)))
-    {
+    for (step, then) in pairs((60..120).step_by(7), 0..200) {
         let filter = holding(16, &held);
-        let [splits, also] = [(); 2].map(|()| Arc::clone(&filter));
-        let Ok(splitting) = freeze(stopped, move || splits.insert(&first[3])) else {
+        let split = |at, key: u64| stopped(&filter, at, move |filter| filter.insert(&key));
+        let Some(splitting) = split(step, first[3]) else {
             continue;
         };
-        if let Ok(other) = freeze(then, move || also.insert(&second[3])) {
+        if let Some(other) = split(then, second[3]) {
             within(3_000, || filter.insert(&staying(37))).unwrap();
             other.thaw().unwrap();
             chains += 1;
         }
         splitting.thaw().unwrap();
-        let lost = held.iter().find(|key| !filter.contains(key));
-        assert_eq!(lost, None, "stopped at {stopped} and {then}");
+        assert_eq!(lost(&filter, &held), None, "stopped at {step} and {then}");
     }
     assert!(chains > 100, "{chains}");
 }
@@ -184,24 +174,18 @@ fn a_unique_insert_makes_chains_that_leave_room_for_its_other_bucket() {
 #[test]
 fn a_chain_moves_no_key_to_the_half_where_it_is_not_looked_for() {
     // From bucket 2 to bucket 0, which will be 16; or from 14 to 12, which is split only after six runs, and will be 28.
-    let ways = [(2, 0), (14, 12)];
-    for ((from, to), at) in ways
-        .into_iter()
-        .flat_map(|way| (0..60).map(move |at| (way, at)))
-    {
+    for ((from, to), at) in pairs([(2, 0), (14, 12)], 0..60) {
         let moves = key(apart(18, 5, 0), from);
         let filling = FILLING.map(|address| staying(address + to + 1));
         let held = [&[moves, staying(from), staying(from + 16)], &filling[..3]].concat();
         let filter = holding(16, &held);
-        let splits = Arc::clone(&filter);
-        let hook = move |step| {
-            if step == at {
-                splits.insert(&filling[3]).unwrap();
-                assert!(splits.capacity() > 48);
-            }
+        let split = move |others: &Growing| {
+            others.insert(&filling[3]).unwrap();
+            assert!(others.capacity() > 48);
         };
-        with_hook(hook, || filter.insert(&staying(from + 32))).unwrap();
-        let lost = held.iter().find(|key| !filter.contains(key));
+        let insert = |filter: &Growing| filter.insert(&staying(from + 32));
+        before_step(&filter, at, split, insert).unwrap();
+        let lost = lost(&filter, &held);
         assert_eq!(lost, None, "to bucket {to}, split before step {at}");
     }
 }

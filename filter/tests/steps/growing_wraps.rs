@@ -1,24 +1,23 @@
 //! Timestamps of a growing filter that wrap: how many additions it takes to mislead a copy, a lookup
 //! or a remove.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use filter::{Filter, GrowingCuckooFilter};
-use kcas::steps::{count, freeze, with_hook};
+use kcas::steps::{count, with_hook};
 
+use crate::at_step::{before_step, stopped};
 use crate::small_growing::{Growing, apart, from_the_other_bucket, grown, holding, key, staying};
 
 /// Makes a call in a thread that has counted in the filter before, which does not have the key `absent`. Otherwise
 /// how many steps the call takes would depend on the thread's id, and so on other tests.
 fn counted<R>(
-    filter: Arc<Growing>,
     absent: u64,
-    call: impl FnOnce(&Growing) -> R,
-) -> impl FnOnce() -> R {
-    move || {
+    call: impl FnOnce(&Growing) -> R + Copy,
+) -> impl FnOnce(&Growing) -> R + Copy {
+    move |filter| {
         with_hook(|_| (), || assert!(!filter.remove(&absent)));
-        call(&filter)
+        call(filter)
     }
 }
 
@@ -43,30 +42,24 @@ fn is_copied_after(before: u64, additions: u64) -> bool {
         }
         filter
     };
-    let inserts = move |filter: &Growing| filter.insert(&here).unwrap();
-    let removes = move |filter: &Growing| assert!(filter.remove(&there));
-    let insert = steps_of(counted(before(), other, inserts)) - 3;
-    let remove = steps_of(counted(before(), other, removes)) - 3;
+    let inserts = counted(other, move |filter| filter.insert(&here).unwrap());
+    let removes = counted(other, move |filter| assert!(filter.remove(&there)));
+    let filters = [before(), before()];
+    let insert = steps_of(|| inserts(&filters[0])) - 3;
+    let remove = steps_of(|| removes(&filters[1])) - 3;
     (0..60).all(|at| {
         let filter = before();
-        let others = Arc::clone(&filter);
-        let inserting =
-            freeze(insert, counted(Arc::clone(&filter), other, inserts)).expect("it has this step");
-        let removing =
-            freeze(remove, counted(Arc::clone(&filter), other, removes)).expect("it has this step");
-        let stopped = Cell::new(Some((inserting, removing)));
-        let hook = move |step| {
-            if step == at {
-                for _ in 0..additions {
-                    others.insert(&other).unwrap();
-                    assert!(others.remove(&other));
-                }
-                let (inserting, removing) = stopped.take().unwrap();
-                inserting.thaw();
-                removing.thaw();
+        let inserting = stopped(&filter, insert, inserts).expect("it has this step");
+        let removing = stopped(&filter, remove, removes).expect("it has this step");
+        let add_and_go_on = move |others: &Growing| {
+            for _ in 0..additions {
+                others.insert(&other).unwrap();
+                assert!(others.remove(&other));
             }
+            inserting.thaw();
+            removing.thaw();
         };
-        let copy = with_hook(hook, || filter.try_clone()).unwrap();
+        let copy = before_step(&filter, at, add_and_go_on, Growing::try_clone).unwrap();
         assert_eq!(filter.count(&here), 1);
         copy.count(&here) == 1
     })
@@ -89,7 +82,7 @@ fn a_copy_is_misled_by_a_whole_turn_and_nothing_less() {
 
 /// A filter of 16 buckets, whose first bucket's timestamp has advanced so often.
 fn advanced(other: u64, times: u64) -> Arc<GrowingCuckooFilter> {
-    let filter = of_16_buckets();
+    let filter = GrowingCuckooFilter::builder().buckets(16).build().unwrap();
     (0..times).for_each(|_| add(&filter, other));
     Arc::new(filter)
 }
@@ -98,11 +91,6 @@ fn advanced(other: u64, times: u64) -> Arc<GrowingCuckooFilter> {
 fn add(filter: &GrowingCuckooFilter, other: u64) {
     filter.insert_hash(other).unwrap();
     assert!(filter.remove_hash(other));
-}
-
-fn of_16_buckets() -> GrowingCuckooFilter {
-    let builder = GrowingCuckooFilter::builder();
-    builder.buckets(16).build().unwrap()
 }
 
 /// Additions to the first bucket, and moves of a key's only copy, before these steps of a lookup.
@@ -198,10 +186,8 @@ fn a_key_is_found_while_a_timestamp_wraps_at_any_steps() {
             let found = moves().answer(&filter(), |filter, key| filter.contains_hash(key));
             let copies = moves().answer(&filter(), |filter, key| filter.count_hash(key));
             let what = format!("{first}, {to}, {back}: {additions} after {before}");
-            assert!(
-                found && (1..=2).contains(&copies),
-                "{what}: {found}, {copies}"
-            );
+            let right = found && (1..=2).contains(&copies);
+            assert!(right, "{what}: {found}, {copies}");
         }
     }
 }
@@ -216,29 +202,23 @@ fn a_remove_takes_the_longest_although_it_moves() {
     // They have one bucket, and fill it, so that it is split.
     let others = [0, 16, 32, 48].map(|address| key(apart(0, 5, 0), address));
     for at in 0..20 {
-        let filter = of_16_buckets();
+        let filter = advanced(0, 0);
         filter.insert_hash(older).unwrap();
-        others
-            .iter()
-            .for_each(|&other| filter.insert_hash(other).unwrap());
-        others
-            .iter()
-            .for_each(|&other| assert!(filter.remove_hash(other)));
+        (others.iter()).for_each(|&other| filter.insert_hash(other).unwrap());
+        (others.iter()).for_each(|&other| assert!(filter.remove_hash(other)));
         assert!(filter.capacity() > 48);
         // To where the older one is, since the other bucket is as full when it comes again.
         (0..2).for_each(|_| filter.insert_hash(newer).unwrap());
         assert!(filter.remove_hash(from_the_other_bucket(newer)));
         assert_eq!([older, newer].map(|key| filter.count_hash(key)), [1, 2]);
-        let filter = Arc::new(filter);
-        let moves = Arc::clone(&filter);
-        let hook = move |step| {
-            if step == at {
-                moves.insert_hash(from_the_other_bucket(newer)).unwrap();
-                assert!(moves.remove_hash(newer));
-            }
+        let there = from_the_other_bucket(newer);
+        let moves = move |others: &GrowingCuckooFilter| {
+            others.insert_hash(there).unwrap();
+            assert!(others.remove_hash(newer));
         };
-        assert!(with_hook(hook, || filter.remove_hash(from_the_other_bucket(newer))));
-        assert!(filter.contains_hash(older), "lost before step {at}");
+        let removed = before_step(&filter, at, moves, |filter| filter.remove_hash(there));
+        let is_kept = removed && filter.contains_hash(older);
+        assert!(is_kept, "lost before step {at}");
     }
 }
 
@@ -253,12 +233,12 @@ fn is_lost_after(additions: u64) -> bool {
         filter.insert(&removed).unwrap();
         filter
     };
-    let removes = move |filter: &Growing| assert!(filter.remove(&removed));
+    let removes = counted(filler, move |filter| assert!(filter.remove(&removed)));
     // Before its exchange; after that it counts.
-    let step = steps_of(counted(before(), filler, removes)) - 3;
+    let another = before();
+    let step = steps_of(|| removes(&another)) - 3;
     let filter = before();
-    let removing =
-        freeze(step, counted(Arc::clone(&filter), filler, removes)).expect("it has this step");
+    let removing = stopped(&filter, step, removes).expect("it has this step");
     assert!(filter.remove(&removed));
     for _ in 0..additions {
         filter.insert(&filler).unwrap();

@@ -9,6 +9,7 @@ mod small_expiring;
 #[path = "../common/small_growing.rs"]
 mod small_growing;
 
+mod at_step;
 mod copy_at_steps;
 mod expiring_hostile;
 mod expiring_stalls;

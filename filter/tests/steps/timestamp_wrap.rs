@@ -73,10 +73,8 @@ fn is_fooled_by_a_whole_turn_only<const SLOTS: usize, const BITS: usize>() {
     }
     for turns in [1, 2] {
         let found = found_after_additions::<SLOTS, BITS>(turns * turn);
-        assert!(
-            !found,
-            "{SLOTS}×{BITS}: the docs say that {turns} turns fool it"
-        );
+        let what = "the docs say that it is fooled by turns:";
+        assert!(!found, "{SLOTS}×{BITS}: {what} {turns}");
     }
 }
 

@@ -44,10 +44,8 @@ pub(crate) fn judge(
         let empty = vec![0; scenario.groups.len()];
         let describe =
             |violation| describe_violation(&violation, scenario.groups.iter().enumerate());
-        return verdict(
-            histories::check(&WholeTable { slots }, &[empty], &calls),
-            describe,
-        );
+        let checked = histories::check(&WholeTable { slots }, &[empty], &calls);
+        return verdict(checked, describe);
     }
     let mut parts = vec![Vec::new(); scenario.groups.len()];
     for call in calls {

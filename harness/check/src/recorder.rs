@@ -149,11 +149,8 @@ mod tests {
         for look in &looks {
             let ended = stores.partition_point(|store| store.end < look.start);
             let started = stores.partition_point(|store| store.start <= look.end);
-            let seen = look.event as usize;
-            assert!(
-                (ended..=started).contains(&seen),
-                "{ended} {seen} {started}"
-            );
+            let (seen, possible) = (look.event as usize, ended..=started);
+            assert!(possible.contains(&seen), "{seen}, not {possible:?}");
         }
     }
 }

@@ -117,11 +117,8 @@ impl<'g> Content<'g> {
     fn raw(self) -> u64 {
         let tag = |address: usize| {
             let address = address as u64;
-            debug_assert_eq!(
-                address & (TAG | INSTALL),
-                0,
-                "an address of user space, aligned"
-            );
+            // An address of user space, aligned.
+            debug_assert_eq!(address & (TAG | INSTALL), 0);
             address | TAG
         };
         match self {

@@ -47,10 +47,7 @@ fn memory_stays_with_threads_that_come_and_go() {
         assert_eq!((words.load(0), words.load(1)), (added, added));
         grown
     });
-    println!(
-        "{} KiB more, of {} KiB that were taken",
-        grown >> 10,
-        UNFREED >> 10
-    );
+    let (more, taken) = (grown >> 10, UNFREED >> 10);
+    println!("{more} KiB more, of {taken} KiB that were taken");
     assert!(grown < UNFREED / 10, "{grown} bytes more");
 }

@@ -333,10 +333,8 @@ mod tests {
             assert_eq!(drawn.cores(), model.cores());
         }
         assert_eq!(all[0], model.drawn(1).unwrap());
-        let wrong = Model {
-            assumed: vec!["sokets".into()],
-            ..model
-        };
+        let assumed = vec!["sokets".into()];
+        let wrong = Model { assumed, ..model };
         let error = wrong.drawn(1).unwrap_err().to_string();
         assert!(error.contains("sokets"), "{error}");
     }

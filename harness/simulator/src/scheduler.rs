@@ -88,10 +88,8 @@ impl Scheduler {
     }
 
     pub(crate) fn counts(&self, core: usize) -> (Arc<AtomicU64>, Arc<AtomicBool>) {
-        let State {
-            operations, stop, ..
-        } = &self.cores[core];
-        (Arc::clone(operations), Arc::clone(stop))
+        let state = &self.cores[core];
+        (Arc::clone(&state.operations), Arc::clone(&state.stop))
     }
 
     pub(crate) fn name(&mut self, named: Named) {

@@ -26,15 +26,10 @@ fn own_lines(model: &Model, cores: usize) -> Report {
 }
 
 fn shared_lines(model: &Model, cores: usize, lines: usize) -> Report {
-    repeat(
-        model,
-        cores,
-        lines,
-        &options(20_000),
-        move |words, core, _| {
-            words[core % lines].fetch_sub(1, Relaxed);
-        },
-    )
+    let options = options(20_000);
+    repeat(model, cores, lines, &options, move |words, core, _| {
+        words[core % lines].fetch_sub(1, Relaxed);
+    })
 }
 
 /// A mix of loads and exchanges of few words.
@@ -191,10 +186,8 @@ fn a_call_that_finds_nothing_to_do_is_cheap() {
 #[test]
 fn compute_time_passes_before_each_access_but_after_a_pause() {
     let model = model();
-    let options = Options {
-        compute: 10.0,
-        ..options(20_000)
-    };
+    let mut options = options(20_000);
+    options.compute = 10.0;
     let load = model.l1.ns / model.overlap.loads;
     for pauses in [0, 1, 4] {
         let found = alone(&model, 1, &options, move |word| {
@@ -216,10 +209,8 @@ fn compute_time_passes_before_each_access_but_after_a_pause() {
 fn a_sleeper_wakes_after_the_call_of_its_waker() {
     const TRIPS: u64 = 100;
     let model = model();
-    let options = Options {
-        limits: Vec::new(),
-        ..options(1)
-    };
+    let mut options = options(1);
+    options.limits.clear();
     let report = simulator::run(&model, 2, &options, || {
         let words: Words = Rc::new([const { CachePadded::new(AtomicU64::new(0)) }; 2]);
         let body = |core: usize| {
@@ -256,11 +247,8 @@ fn a_sleeper_wakes_after_the_call_of_its_waker() {
 fn the_seed_determines_everything() {
     let (model, options) = (model(), options(20_000));
     let run = |seed| {
-        let options = Options {
-            seed,
-            compute: 3.0,
-            ..options.clone()
-        };
+        let mut options = options.clone();
+        (options.seed, options.compute) = (seed, 3.0);
         repeat(&model, 8, 4, &options, |words, core, done| {
             words[(done as usize + core) % 4].fetch_sub(1, Relaxed);
         })
@@ -271,9 +259,7 @@ fn the_seed_determines_everything() {
 
 #[test]
 fn a_machine_has_no_more_cores_than_it_has() {
-    let error = simulator::run(&model(), 33, &options(1), || Ok(Vec::new())).unwrap_err();
-    assert!(
-        error.to_string().contains("1 to 32 threads, not 33"),
-        "{error}"
-    );
+    let ran = simulator::run(&model(), 33, &options(1), || Ok(Vec::new()));
+    let error = ran.unwrap_err().to_string();
+    assert!(error.contains("1 to 32 threads, not 33"), "{error}");
 }

@@ -118,14 +118,11 @@ fn published_rows_are_within_a_quarter() {
 ///   does not have.
 #[test]
 fn these_published_rows_are_missed() {
+    let far: &[_] = &[(2, 118.0), (8, 105.0), (16, 106.0)];
     let rows: [Rows; 4] = [
         (&ICE_LAKE, FetchAdd, &[(4, 58.0)]),
         (&ICE_LAKE, CasLoop, &[(4, 15.0)]),
-        (
-            &GRAVITON_2,
-            FetchAdd,
-            &[(2, 118.0), (8, 105.0), (16, 106.0)],
-        ),
+        (&GRAVITON_2, FetchAdd, far),
         (&GRAVITON_2, CasLoop, &[(2, 38.0)]),
     ];
     check(&rows, |ratio| {

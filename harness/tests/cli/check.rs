@@ -29,10 +29,8 @@ fn a_round_of_a_seed_is_repeated() {
 fn a_round_that_does_not_end_is_given_up() {
     // No round ends in a nanosecond; but a few may before the watch begins.
     let check = "check --subjects lock-free --seed 5 --patience 0.000000001";
-    let printed = Place::new()
-        .ends(1, check)
-        .notes(&["does not return"])
-        .stdout;
+    let ended = Place::new().ends(1, check);
+    let printed = ended.notes(&["does not return"]).stdout;
     let (_, after) = printed.split_once("STUCK after ").expect(&printed);
     let (rounds, _) = after.split_once(" round").expect(&printed);
     has(&printed, &[&format!("--seed 5 --round {rounds} ")]);

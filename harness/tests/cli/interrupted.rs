@@ -47,29 +47,16 @@ fn what_was_done_is_kept_and_drawn() {
     let all = 2 * 100;
     let of_sweep =
         format!("of {all} measurements; their rows are kept. The same command with --resume");
+    let kept = "Interrupted; what was done is kept";
     for (name, line, until, least, kept) in [
-        (
-            "growth",
-            growth,
-            ("round 1, ", 2),
-            31,
-            "Interrupted; what was done is kept",
-        ),
-        (
-            "kcas",
-            kcas,
-            ("round 2, ", 1),
-            64,
-            "Interrupted; what was done is kept",
-        ),
+        ("growth", growth, ("round 1, ", 2), 31, kept),
+        ("kcas", kcas, ("round 2, ", 1), 64, kept),
         ("tiny", sweep, ("done, now round ", 3), 4, &of_sweep),
     ] {
         interrupted(&place, line, until).notes(&[kept]);
         let done = rows(&place.text(&format!("results/{name}.csv")));
-        assert!(
-            done >= least && (name != "tiny" || done < all),
-            "{done} of {name}"
-        );
+        let is_part = name != "tiny" || done < all;
+        assert!(done >= least && is_part, "{done} of {name}");
         assert!(place.path(&format!("results/{name}.svg")).exists());
     }
 }

@@ -10,13 +10,9 @@ use crate::place::{Place, committed};
 fn our_pages_say_what_the_results_say() {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let pages = ["README.md", "paper-figures/README.md"].map(|page| top.join(page));
-    let texts = pages
-        .each_ref()
-        .map(|page| fs::read_to_string(page).unwrap());
-    assert!(
-        texts.concat().contains("<!-- numbers: "),
-        "no page has numbers"
-    );
+    let texts = pages.clone().map(|page| fs::read_to_string(page).unwrap());
+    let has_numbers = texts.concat().contains("<!-- numbers: ");
+    assert!(has_numbers, "no page has numbers");
     let place = Place::new();
     let mut command = place.command("numbers --check");
     assert!(command.args(&pages).status().unwrap().success());

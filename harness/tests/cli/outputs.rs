@@ -157,10 +157,8 @@ fn plot_names_the_commands_that_it_draws() {
     let error = place.ends(1, "plot prices.csv").stderr;
     let why = "error: prices.csv holds no measurements: column `experiment` is missing";
     assert!(error.starts_with(why), "{error}");
-    let drawn = STUDIES
-        .iter()
-        .filter_map(|study| study.line.split(' ').next());
-    for command in drawn.chain(["sweep"]) {
+    let drawn = STUDIES.map(|study| study.line.split(' ').next().unwrap());
+    for command in drawn.into_iter().chain(["sweep"]) {
         let command = format!("`{command}`");
         has(&error, &[&command]);
         has(&help, &[&command]);
@@ -231,12 +229,8 @@ fn a_full_disk_costs_no_earlier_figure_and_no_page() {
     place.run("report r");
     for (line, file) in [("plot r/a.csv", "r/a.svg"), ("report r", "r/report.html")] {
         let before = (place.text(file), place.files("r"));
-        limited(
-            &place,
-            "-f 1",
-            line,
-            &format!("error: cannot write {file}: "),
-        );
+        let error = format!("error: cannot write {file}: ");
+        limited(&place, "-f 1", line, &error);
         assert_eq!((place.text(file), place.files("r")), before);
     }
 }

@@ -88,10 +88,9 @@ impl Place {
         self.0.path().join(name)
     }
 
-    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> &Self {
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) {
         fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
         fs::write(self.path(name), text).unwrap();
-        self
     }
 
     pub(crate) fn text(&self, name: &str) -> String {

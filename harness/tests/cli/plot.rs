@@ -33,10 +33,8 @@ fn files_that_cannot_be_drawn_are_located() {
     let (place, [header, row, mops]) = (Place::new(), published());
     let mops: &str = &format!(",{mops},");
     let columns = header.split(',').count();
-    let too_many: &str = &format!(
-        "line 2: {} values where the header has {columns}",
-        columns + 1
-    );
+    let values = columns + 1;
+    let too_many: &str = &format!("line 2: {values} values where the header has {columns}");
     let refuses = |text: &str, why: &str| {
         place.write("rows.csv", text);
         let refused = place.ends(1, "plot rows.csv");
@@ -81,10 +79,8 @@ fn files_that_cannot_be_drawn_are_located() {
 /// Draws the committed rows of this name with these options. Returns the SVG file.
 fn drawn(name: &str, options: &str) -> String {
     let place = Place::new();
-    place.run(&format!(
-        "plot {} --out drawn.svg{options}",
-        committed(name)
-    ));
+    let csv = committed(name);
+    place.run(&format!("plot {csv} --out drawn.svg{options}"));
     place.text("drawn.svg")
 }
 
@@ -106,10 +102,8 @@ fn a_paper_gets_a_figure_of_its_width_without_words_around_it() {
 fn what_is_drawn_can_be_chosen() {
     let options = " --subjects lock-free,roofline --panels insert,2";
     let svg = drawn("full.csv", options);
-    has(
-        &svg,
-        &[">lock-free<", ">roofline<", "2. Insert, from empty"],
-    );
+    let chosen = [">lock-free<", ">roofline<", "2. Insert, from empty"];
+    has(&svg, &chosen);
     for text in [">segment-lock<", ">global-lock<", "3. ", "Remove"] {
         assert!(!svg.contains(text), "{text}");
     }

@@ -41,24 +41,20 @@ fn rows_that_are_lost_are_measured_again() {
     let whole = place.text(CSV);
     let half = &whole[..lines(&whole, 8).len() + 30];
     let without_the_fifth = lines(&whole, 4) + &whole[lines(&whole, 5).len()..];
-    for (number, (cut, kept)) in [
-        (&*lines(&whole, 8), 7),
+    let cuts: [(&str, usize); 7] = [
+        (&lines(&whole, 8), 7),
         (half, 7),
         (&whole[..whole.len() - 1], TINY_ROWS - 1),
         (&without_the_fifth, TINY_ROWS - 1),
         (&lines(&whole, 1), 0),
         ("exper", 0),
         ("", 0),
-    ]
-    .into_iter()
-    .enumerate()
-    {
+    ];
+    for (number, (cut, kept)) in cuts.into_iter().enumerate() {
         place.write(CSV, cut);
         place.remove("results/tiny.svg");
-        let lost = format!(
-            "was complete, but {} of its rows are missing",
-            TINY_ROWS - kept
-        );
+        let missing = TINY_ROWS - kept;
+        let lost = format!("was complete, but {missing} of its rows are missing");
         let is_killed = number % 2 == 1;
         if is_killed {
             kill(&place);
@@ -66,11 +62,8 @@ fn rows_that_are_lost_are_measured_again() {
         let resumed = place.run(RESUME);
         assert_eq!(resumed.stderr.contains(&lost), !is_killed, "{resumed:?}");
         let is_torn = resumed.stderr.contains("was cut off in its middle");
-        assert_eq!(
-            is_torn,
-            !cut.is_empty() && !cut.ends_with('\n'),
-            "{resumed:?}"
-        );
+        let is_cut_off = !cut.is_empty() && !cut.ends_with('\n');
+        assert_eq!(is_torn, is_cut_off, "{resumed:?}");
         resumed.notes(&[&format!("going on after {kept} rows")]);
         let csv = place.text(CSV);
         assert!(csv.starts_with(&lines(cut, kept)));
@@ -93,11 +86,9 @@ fn a_line_that_cannot_be_right_is_named_once_with_what_to_do() {
     place.write(CSV, &torn);
     let columns = torn.lines().next().unwrap().split(',').count();
     let values = columns - 1;
-    let refused = place.ends(1, RESUME).notes(&[
-        &format!("{CSV}: line 2: {values} values where the header has {columns}"),
-        "delete the line named here",
-        "without --resume",
-    ]);
+    let line = &format!("{CSV}: line 2: {values} values where the header has {columns}");
+    let refused = place.ends(1, RESUME).notes(&[line, "without --resume"]);
+    let refused = refused.notes(&["delete the line named here"]);
     assert_eq!(refused.stderr.matches("tiny.csv").count(), 1);
     assert_eq!(place.text(CSV), torn);
     place.remove(SIDECAR);
@@ -180,12 +171,9 @@ fn resume_rejects_a_changed_experiment() {
     place.write("tiny.toml", TINY.replace("rounds = 2", "rounds = 3"));
     let refused = place.ends(1, &format!("{RESUME} --pinning none --threads 2"));
     assert!(!refused.stderr.contains("source."));
-    refused.notes(&[
-        "cannot resume",
-        "tiny.csv",
-        "experiment.rounds was 2, is 3",
-        "experiment.threads was [1, 2], is \"2\"",
-        "run.pinning was ",
-    ]);
+    let refused = refused.notes(&["cannot resume", "tiny.csv"]);
+    let threads = "experiment.threads was [1, 2], is \"2\"";
+    let refused = refused.notes(&["experiment.rounds was 2, is 3", threads]);
+    refused.notes(&["run.pinning was "]);
     assert_eq!(place.text(CSV), before);
 }

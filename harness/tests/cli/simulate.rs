@@ -35,9 +35,8 @@ mod simulated {
         let described = place.text("results/tiny.machine.toml");
         let steps = format!("\nsteps = {}\n", cfg!(feature = "steps"));
         has(&described, &["\nsimulation = true\n", &steps]);
-        let says_steps = place
-            .text("results/tiny.svg")
-            .contains("threads can be stopped");
+        let svg = place.text("results/tiny.svg");
+        let says_steps = svg.contains("threads can be stopped");
         assert_eq!(says_steps, cfg!(feature = "steps"));
         // Predictions are compared with that, without the column of hand-overs, by which a busy
         // machine leaves rows out.
@@ -49,10 +48,8 @@ mod simulated {
             fields.remove(hand_overs);
             fields.join(",") + "\n"
         };
-        place.write(
-            "results/tiny.csv",
-            csv.lines().map(without).collect::<String>(),
-        );
+        let fewer: String = csv.lines().map(without).collect();
+        place.write("results/tiny.csv", fewer);
         let against = simulate(&place, "results --against results");
         against.prints(&["5 rows; the error is"]);
         let refused = place.ends(1, &format!("{SIMULATE} results --against nowhere"));
@@ -107,10 +104,8 @@ mod simulated {
             let is_it = |row: &Vec<&str>| {
                 (row[subject], row[workload], row[threads]) == ("lock-free", "lookup-hit", "4")
             };
-            let two: Vec<f64> = lines
-                .filter(is_it)
-                .map(|row| row[mops].parse().unwrap())
-                .collect();
+            let two = lines.filter(is_it).map(|row| row[mops].parse().unwrap());
+            let two: Vec<f64> = two.collect();
             assert_eq!(two.len(), 2, "{csv}");
             two[0].max(two[1]) / two[0].min(two[1])
         };
@@ -130,10 +125,7 @@ mod simulated {
         place.write("none.toml", TINY.replace(subjects, "\"null\""));
         for (line, why) in [
             ("tiny.toml --machine pdp-11", "machines are ice-lake-8375c"),
-            (
-                "tiny.toml --machine bad.toml",
-                "in the machine file bad.toml",
-            ),
+            ("tiny.toml --machine bad.toml", "the machine file bad.toml"),
             (
                 "tiny.toml --machine lacks.toml --operations 2000",
                 "\nerror: the machine graviton-3 lacks the time of ",

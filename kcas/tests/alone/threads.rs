@@ -28,48 +28,31 @@ fn an_id_is_reused_after_its_thread_ends() {
         greatest = greatest.max(thread::scope(|scope| scope.spawn(run).join().unwrap()));
     }
     assert_eq!(words.load(0), 10_000);
-    assert!(
-        greatest < 16,
-        "10,000 threads one after another reached id {greatest}"
-    );
+    assert!(greatest < 16, "one of 10,000 threads has id {greatest}");
 }
 
 #[test]
 fn live_threads_have_different_ids_and_the_limit_is_an_error() {
     let _turn = crate::turn();
     let words = WordArray::new(2);
-    let (claimed, tried) = (Barrier::new(MAX_THREADS + 1), Barrier::new(MAX_THREADS + 1));
-    let outcomes: Vec<Option<usize>> = thread::scope(|scope| {
-        let hold = || {
-            let id = thread_id::with(|id| id.index()).ok();
-            claimed.wait();
-            tried.wait();
-            id
-        };
-        let threads: Vec<_> = (0..MAX_THREADS)
-            .map(|_| {
-                let small = thread::Builder::new().stack_size(64 * 1024);
-                small.spawn_scoped(scope, hold).unwrap()
-            })
-            .collect();
-        claimed.wait();
+    let barrier = Barrier::new(MAX_THREADS + 1);
+    let mut ids: Vec<usize> = thread::scope(|scope| {
+        let holders = hold(scope, MAX_THREADS, &barrier);
+        barrier.wait();
         // All ids are held. A newcomer gets an error where it needs an id, and nothing has changed;
         // loads and single words need none.
         let newcomer = scope.spawn(|| {
+            let too_many = Err(Error::TooManyThreads(TooManyThreads));
             assert_eq!(thread_id::with(|_| ()), Err(TooManyThreads));
-            assert_eq!(
-                swap(&words, 0, 1),
-                Err(Error::TooManyThreads(TooManyThreads))
-            );
+            assert_eq!(swap(&words, 0, 1), too_many);
             assert_eq!((words.load(0), words.load(1)), (0, 0));
             assert_eq!(words.compare_exchange(0, 0, 5), Ok(0));
             assert_eq!(words.compare_exchange(0, 5, 0), Ok(5));
         });
         newcomer.join().unwrap();
-        tried.wait();
-        threads.into_iter().map(|t| t.join().unwrap()).collect()
+        barrier.wait();
+        holders.into_iter().map(|t| t.join().unwrap()).collect()
     });
-    let mut ids: Vec<usize> = outcomes.into_iter().flatten().collect();
     ids.sort_unstable();
     ids.dedup();
     // The test runner's own threads hold no id, since they ran no operation.
@@ -77,7 +60,7 @@ fn live_threads_have_different_ids_and_the_limit_is_an_error() {
     assert_eq!(swap(&words, 0, 1), Ok(()), "ids are free again");
 }
 
-/// Spawns a thread for each of `ids` ids, which holds it until all have met at the barrier twice.
+/// Spawns a thread for each of `ids` ids, which holds it until all have met at the barrier twice, and returns it.
 ///
 /// Join each: the end of a scope does not wait until its threads have given their ids back, and the
 /// next test would find some of them taken.
@@ -85,15 +68,16 @@ fn hold<'s>(
     scope: &'s Scope<'s, '_>,
     ids: usize,
     barrier: &'s Barrier,
-) -> Vec<ScopedJoinHandle<'s, ()>> {
+) -> Vec<ScopedJoinHandle<'s, usize>> {
     let holder = |_| {
         let small = thread::Builder::new().stack_size(64 * 1024);
         let hold = || {
-            assert_eq!(thread_id::register(), Ok(()));
+            let id = my_index();
             barrier.wait();
             barrier.wait();
             // A thread keeps its id for as long as it lives.
-            assert_eq!(thread_id::register(), Ok(()));
+            assert_eq!(my_index(), id);
+            id
         };
         small.spawn_scoped(scope, hold).unwrap()
     };
@@ -132,7 +116,7 @@ fn a_thread_without_an_id_cannot_help_and_gets_an_error() {
         });
         let result = one_too_many.join();
         barrier.wait();
-        holders.into_iter().for_each(|t| t.join().unwrap());
+        holders.into_iter().for_each(|t| _ = t.join().unwrap());
         result.unwrap();
     });
     assert_eq!(stopped.thaw(), Ok(()));
@@ -176,7 +160,7 @@ fn calls_inside_calls_share_an_id() {
         });
         let result = ending.join();
         barrier.wait();
-        holders.into_iter().for_each(|t| t.join().unwrap());
+        holders.into_iter().for_each(|t| _ = t.join().unwrap());
         result.unwrap();
     });
     assert_eq!(*SHARED.lock().unwrap(), Ok(vec![Ok(true); 3]));

@@ -9,68 +9,36 @@ const WIDE: u64 = 1 << 63;
 #[test]
 fn kcas_misuse_is_an_error_and_changes_nothing() {
     let words = WordArray::new(10);
-    let too_many: Vec<Entry> = (0..=WordArray::MAX_ENTRIES)
-        .map(|i| Entry::new(i, 0, 1))
-        .collect();
+    let new = Entry::new;
+    let outside = |index| Error::IndexOutOfRange { index, len: 10 };
+    let wide = |value| Error::ValueTooWide { value };
+    let twice = Error::DuplicateIndex { index: 4 };
+    let too_many = (0..=WordArray::MAX_ENTRIES).map(|i| new(i, 0, 1));
     for (entries, error) in [
-        (too_many, Error::TooManyEntries { given: 9 }),
-        (
-            vec![
-                Entry::new(4, 0, 1),
-                Entry::new(1, 0, 1),
-                Entry::new(4, 0, 2),
-            ],
-            Error::DuplicateIndex { index: 4 },
-        ),
-        (
-            vec![Entry::new(1, 0, 1), Entry::new(10, 0, 1)],
-            Error::IndexOutOfRange { index: 10, len: 10 },
-        ),
-        (
-            vec![Entry::new(usize::MAX, 0, 1)],
-            Error::IndexOutOfRange {
-                index: usize::MAX,
-                len: 10,
-            },
-        ),
-        (
-            vec![Entry::new(1, 0, 1), Entry::new(2, 0, WIDE)],
-            Error::ValueTooWide { value: WIDE },
-        ),
-        (
-            vec![Entry::new(1, WIDE | 5, 1), Entry::new(2, 0, 1)],
-            Error::ValueTooWide { value: WIDE | 5 },
-        ),
+        (too_many.collect(), Error::TooManyEntries { given: 9 }),
+        (vec![new(4, 0, 1), new(1, 0, 1), new(4, 0, 2)], twice),
+        (vec![new(1, 0, 1), new(10, 0, 1)], outside(10)),
+        (vec![new(usize::MAX, 0, 1)], outside(usize::MAX)),
+        (vec![new(1, 0, 1), new(2, 0, WIDE)], wide(WIDE)),
+        (vec![new(1, WIDE | 5, 1), new(2, 0, 1)], wide(WIDE | 5)),
         // The same bit twice.
-        (
-            vec![Entry::new(1, 0, 1), Entry::new(2, WIDE, WIDE)],
-            Error::ValueTooWide { value: WIDE },
-        ),
-        (
-            vec![Entry::new(1, 0, 1), Entry::new(2, 7, 1)],
-            Error::Mismatch,
-        ),
+        (vec![new(1, 0, 1), new(2, WIDE, WIDE)], wide(WIDE)),
+        (vec![new(1, 0, 1), new(2, 7, 1)], Error::Mismatch),
     ] {
         assert_eq!(words.kcas(&entries), Err(error), "{entries:?}");
-        assert!(
-            (0..words.len()).all(|index| words.load(index) == 0),
-            "{entries:?}"
-        );
+        let unchanged = (0..words.len()).all(|index| words.load(index) == 0);
+        assert!(unchanged, "{entries:?}");
     }
 }
 
 #[test]
 fn errors_say_what_is_wrong() {
     let words = WordArray::new(1);
-    let message = |entries: &[Entry]| words.kcas(entries).unwrap_err().to_string();
-    assert_eq!(
-        message(&[Entry::new(3, 0, 1)]),
-        "index 3 is past the end of an array of 1 words"
-    );
-    assert_eq!(
-        message(&[Entry::new(0, 0, WIDE)]),
-        "value 0x8000000000000000 is wider than 63 bits"
-    );
+    let message = |entry| words.kcas(&[entry]).unwrap_err().to_string();
+    let past = "index 3 is past the end of an array of 1 words";
+    assert_eq!(message(Entry::new(3, 0, 1)), past);
+    let wide = "value 0x8000000000000000 is wider than 63 bits";
+    assert_eq!(message(Entry::new(0, 0, WIDE)), wide);
 }
 
 #[test]
@@ -89,10 +57,8 @@ fn sizes_from_nothing_to_absurd() {
     let empty = WordArray::new(0);
     assert!(empty.is_empty());
     assert_eq!(empty.kcas(&[]), Ok(()));
-    assert_eq!(
-        empty.kcas(&[Entry::new(0, 0, 1)]),
-        Err(Error::IndexOutOfRange { index: 0, len: 0 })
-    );
+    let outside = Error::IndexOutOfRange { index: 0, len: 0 };
+    assert_eq!(empty.kcas(&[Entry::new(0, 0, 1)]), Err(outside));
     // On a machine of 32 bits, there is no such number.
     let more_than_all_memory = 1_usize.checked_shl(55).unwrap_or(usize::MAX);
     for absurd in [usize::MAX, usize::MAX / 8, more_than_all_memory] {
@@ -105,10 +71,8 @@ fn sizes_from_nothing_to_absurd() {
 fn the_greatest_value_is_a_value() {
     let words = WordArray::new(2);
     let greatest = (1 << WordArray::VALUE_BITS) - 1;
-    assert_eq!(
-        words.kcas(&[Entry::new(0, 0, greatest), Entry::new(1, 0, greatest)]),
-        Ok(())
-    );
+    let entries = [0, 1].map(|index| Entry::new(index, 0, greatest));
+    assert_eq!(words.kcas(&entries), Ok(()));
     assert_eq!(words.compare_exchange(0, greatest, 1), Ok(greatest));
     assert_eq!((words.load(0), words.load(1)), (1, greatest));
 }

@@ -28,10 +28,8 @@ fn a_word_that_is_not_there_is_found_before_any_changes() {
     let refused = catch_unwind(AssertUnwindSafe(|| words.kcas(&entries)));
     let after = catch_unwind(AssertUnwindSafe(|| words.compare_exchange(0, 0, 2)));
     assert_eq!(after.ok(), Some(Ok(0)), "the first word cannot be used");
-    let out_of_range = Error::IndexOutOfRange {
-        index: 1_000,
-        len: 4,
-    };
+    let (index, len) = (1_000, 4);
+    let out_of_range = Error::IndexOutOfRange { index, len };
     assert_eq!(refused.ok(), Some(Err(out_of_range)));
 }
 

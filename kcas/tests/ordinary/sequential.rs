@@ -7,11 +7,7 @@ const LEN: usize = 12;
 
 #[derive(Clone, Debug)]
 enum Call {
-    CompareExchange {
-        index: usize,
-        current: u64,
-        new: u64,
-    },
+    CompareExchange(usize, u64, u64),
     Kcas(Vec<Entry>),
 }
 
@@ -21,12 +17,8 @@ fn value() -> impl Strategy<Value = u64> {
 }
 
 fn call() -> impl Strategy<Value = Call> {
-    let compare_exchange =
-        (0..LEN, value(), value()).prop_map(|(index, current, new)| Call::CompareExchange {
-            index,
-            current,
-            new,
-        });
+    let exchange = |(index, current, new)| Call::CompareExchange(index, current, new);
+    let compare_exchange = (0..LEN, value(), value()).prop_map(exchange);
     let indices = proptest::sample::subsequence((0..LEN).collect::<Vec<_>>(), 0..=9);
     let kcas = indices
         .prop_shuffle()
@@ -36,25 +28,19 @@ fn call() -> impl Strategy<Value = Call> {
         })
         .prop_map(|(indices, values)| {
             let entries = indices.into_iter().zip(values);
-            Call::Kcas(
-                entries
-                    .map(|(index, (expected, new))| Entry::new(index, expected, new))
-                    .collect(),
-            )
+            let entries = entries.map(|(index, (expected, new))| Entry::new(index, expected, new));
+            Call::Kcas(entries.collect())
         });
     prop_oneof![compare_exchange, kcas]
 }
 
 fn plain_kcas(plain: &mut [u64], entries: &[Entry]) -> Result<(), Error> {
-    if entries.len() > WordArray::MAX_ENTRIES {
-        return Err(Error::TooManyEntries {
-            given: entries.len(),
-        });
+    let given = entries.len();
+    if given > WordArray::MAX_ENTRIES {
+        return Err(Error::TooManyEntries { given });
     }
-    if entries
-        .iter()
-        .any(|entry| plain[entry.index] != entry.expected)
-    {
+    let differs = |entry: &Entry| plain[entry.index] != entry.expected;
+    if entries.iter().any(differs) {
         return Err(Error::Mismatch);
     }
     for entry in entries {
@@ -70,7 +56,7 @@ proptest! {
         let mut plain = [0u64; LEN];
         for call in calls {
             match &call {
-                &Call::CompareExchange { index, current, new } => {
+                &Call::CompareExchange(index, current, new) => {
                     let expected = if plain[index] == current {
                         plain[index] = new;
                         Ok(current)

@@ -15,14 +15,10 @@ const ROUNDS: u64 = if cfg!(miri) { 50 } else { 100_000 };
 #[test]
 fn successes_are_counted_once() {
     const WORDS: usize = WordArray::MAX_ENTRIES;
-    let words = WordArray::new(WORDS);
+    let words = &WordArray::new(WORDS);
     let reported: Vec<[u64; WORDS]> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS as u64)
-            .map(|thread| {
-                let words = &words;
-                scope.spawn(move || count(words, thread))
-            })
-            .collect();
+        let threads = (0..THREADS as u64).map(|thread| scope.spawn(move || count(words, thread)));
+        let threads: Vec<_> = threads.collect();
         threads.into_iter().map(|t| t.join().unwrap()).collect()
     });
     for index in 0..WORDS {
@@ -35,10 +31,7 @@ fn successes_are_counted_once() {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut reported = [0; WORDS];
         for _ in 0..ROUNDS {
-            let (chosen, added) = (
-                rng.random_range(0..1 << WORDS),
-                rng.random_range(0..1 << WORDS),
-            );
+            let [chosen, added] = [(); 2].map(|()| rng.random_range(0..1 << WORDS));
             let entries: Vec<Entry> = (0..WORDS)
                 .filter(|index| chosen >> index & 1 == 1)
                 .map(|index| {

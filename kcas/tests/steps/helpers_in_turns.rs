@@ -7,14 +7,11 @@ use kcas::{Entry, Error, WordArray, thread_id};
 
 /// Runs `action` in a thread that has an id, up to its first exchange.
 fn in_turns<R: Send + 'static>(action: impl FnOnce() -> R + Send + 'static) -> Frozen<R> {
-    let begun = freeze_where(
-        |access| access == Access::Exchange,
-        0,
-        || {
-            with_hook(|_| (), || thread_id::register().unwrap());
-            action()
-        },
-    );
+    let is_exchange = |access: Access| access == Access::Exchange;
+    let begun = freeze_where(is_exchange, 0, || {
+        with_hook(|_| (), || thread_id::register().unwrap());
+        action()
+    });
     begun.map_err(|_| "it has no exchange").unwrap()
 }
 
@@ -34,10 +31,8 @@ fn two_helpers_in_any_rhythm() {
             let words = Arc::clone(&words);
             in_turns(move || words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 9, 1)]))
         };
-        assert!(
-            owner.advance(3),
-            "it has one word, not the other, and has decided"
-        );
+        // It has one word, not the other, and has decided.
+        assert!(owner.advance(3));
         assert!(words.load_raw(0) >> WordArray::VALUE_BITS == 1);
         let helpers = [(); 2].map(|()| {
             let words = Arc::clone(&words);
@@ -48,10 +43,7 @@ fn two_helpers_in_any_rhythm() {
         // Both, in each round.
         while helpers[1].advance(turns[1]) | helpers[0].advance(turns[0]) {
             round += 1;
-            assert!(
-                round < ROUNDS,
-                "{lead} exchanges, then {turns:?} in turn: no end"
-            );
+            assert!(round < ROUNDS, "no end: {lead} exchanges, then {turns:?}");
         }
         assert_eq!(helpers.map(Frozen::thaw), [0, 0]);
         assert_eq!(owner.thaw(), Err(Error::Mismatch));

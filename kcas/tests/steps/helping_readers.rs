@@ -15,11 +15,8 @@ fn an_operation_is_helped_to_its_end_wherever_it_was_stopped() {
     for operation in operations() {
         for step in 0.. {
             let words = Arc::new(WordArray::new(WORDS));
-            assert_eq!(
-                within(1, || words.load_helping(0)),
-                0,
-                "nothing is under way"
-            );
+            // Nothing is under way.
+            assert_eq!(within(1, || words.load_helping(0)), 0);
             let Ok(frozen) = freeze(step, run_on(&words, &operation)) else {
                 break;
             };
@@ -29,10 +26,8 @@ fn an_operation_is_helped_to_its_end_wherever_it_was_stopped() {
             let left: [u64; WORDS] = array::from_fn(|index| words.load_raw(index));
             assert_eq!(left, read, "{operation:?}, step {step}");
             let added = frozen.thaw();
-            assert!(
-                [before, added].contains(&read),
-                "{operation:?}, step {step}: {read:?}"
-            );
+            let explained = [before, added].contains(&read);
+            assert!(explained, "{operation:?}, step {step}: {read:?}");
             assert_eq!(contents(&words), added);
             helped += u32::from(before != read);
         }

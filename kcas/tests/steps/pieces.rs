@@ -35,10 +35,7 @@ fn a_thread_stopped_while_the_array_grows() {
         let rounds = 1..=ROUNDS as usize;
         let added = rounds.map(|round| within(KCAS, || add_one(&words, 20 * round)));
         let added = added.sum::<u64>();
-        assert!(
-            added + 1 >= ROUNDS,
-            "refused without a reason at step {step}"
-        );
+        assert!(added + 1 >= ROUNDS, "refused for nothing at step {step}");
         let added = added + frozen.thaw();
         assert_eq!(indices(&words).map(|index| words.load(index)), [added; 4]);
     }

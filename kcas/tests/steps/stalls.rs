@@ -60,9 +60,7 @@ impl Operation {
                 .collect(),
         };
         match words.kcas(&entries) {
-            Ok(()) => entries
-                .iter()
-                .for_each(|entry| added[entry.index] = entry.new - entry.expected),
+            Ok(()) => (entries.iter()).for_each(|of| added[of.index] = of.new - of.expected),
             Err(error) => assert_eq!(error, Error::Mismatch),
         }
         added
@@ -109,11 +107,8 @@ fn work(words: &WordArray, stopped: usize) {
     let mut add_one = |indices: &[usize]| {
         loop {
             let before = contents(words);
-            assert_eq!(
-                contents(words),
-                before,
-                "nobody moves, and yet a word changed"
-            );
+            // Nobody moves.
+            assert_eq!(contents(words), before, "a word changed");
             let done = match indices {
                 &[index] => {
                     let (current, new) = (before[index], before[index] + 1);
@@ -173,10 +168,8 @@ fn one_thread_stopped_at_every_step() {
             let seen = contents(&words);
             work(&words, 1);
             let added = frozen.thaw();
-            assert!(
-                seen == [0; WORDS] || seen == added,
-                "{operation:?}: {seen:?}"
-            );
+            let is_whole = seen == [0; WORDS] || seen == added;
+            assert!(is_whole, "{operation:?}: {seen:?}");
             accounts_balance(&words, &[added]);
         }
     }
@@ -204,10 +197,8 @@ fn two_threads_stopped_at_every_pair_of_steps() {
         let before = count;
         for first_step in 0.. {
             let words = Arc::new(WordArray::new(WORDS));
-            if freeze(first_step, run_on(&words, first))
-                .map(|frozen| frozen.thaw())
-                .is_err()
-            {
+            let stopped = freeze(first_step, run_on(&words, first));
+            if stopped.map(|frozen| frozen.thaw()).is_err() {
                 break;
             }
             for second_step in 0..KCAS {
@@ -215,12 +206,9 @@ fn two_threads_stopped_at_every_pair_of_steps() {
                 let words = Arc::new(WordArray::new(WORDS));
                 let one = freeze(first_step, run_on(&words, first));
                 let one = one.expect("alone, it does the same each time");
-                let other = match freeze(second_step, run_on(&words, second)) {
-                    Ok(frozen) => frozen,
-                    Err(_) => {
-                        one.thaw();
-                        break;
-                    }
+                let Ok(other) = freeze(second_step, run_on(&words, second)) else {
+                    one.thaw();
+                    break;
                 };
                 count += 1;
                 work(&words, 2);

@@ -12,12 +12,8 @@ pub fn run(command: &mut Command, input: &[u8]) -> (Vec<u8>, String) {
 }
 
 fn output(command: &mut Command, input: &[u8]) -> Output {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     std::thread::scope(|scope| {
         // A program that reads files has no use for it.
@@ -47,13 +43,8 @@ fn failure(command: &mut Command, code: i32) -> String {
 /// Checks that each program succeeds, and says nothing of an error, when nobody reads its output.
 pub fn succeed_unread(programs: impl IntoIterator<Item = Command>) {
     for mut command in programs {
-        let (reader, closed) = std::io::pipe().unwrap();
-        drop(reader);
-        let output = command
-            .stdin(Stdio::null())
-            .stdout(closed)
-            .output()
-            .unwrap();
+        let (_, gone) = std::io::pipe().unwrap();
+        let output = command.stdin(Stdio::null()).stdout(gone).output().unwrap();
         let messages = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{command:?}: {messages}");
         for complaint in ["rror", "panicked"] {
@@ -65,13 +56,8 @@ pub fn succeed_unread(programs: impl IntoIterator<Item = Command>) {
 /// Checks that no program dies of a message that nobody reads.
 pub fn succeed_unheard(programs: impl IntoIterator<Item = Command>) {
     for mut command in programs {
-        let (reader, closed) = std::io::pipe().unwrap();
-        drop(reader);
-        let output = command
-            .stdin(Stdio::null())
-            .stderr(closed)
-            .output()
-            .unwrap();
+        let (_, gone) = std::io::pipe().unwrap();
+        let output = command.stdin(Stdio::null()).stderr(gone).output().unwrap();
         assert!(output.status.success(), "{command:?}");
     }
 }
@@ -83,20 +69,11 @@ pub fn report_a_full_disk(programs: impl IntoIterator<Item = Command>) {
         let full = full.write(true).open("/dev/full").unwrap();
         let output = command.stdin(Stdio::null()).stdout(full).output().unwrap();
         let messages = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{command:?}: {messages}");
+        let said = format!("{command:?}: {messages}");
+        assert_eq!(output.status.code(), Some(1), "{said}");
         let last = messages.lines().last().unwrap();
-        assert!(
-            last.starts_with("error: cannot "),
-            "{command:?}: {messages}"
-        );
-        assert!(
-            last.contains("No space left on device"),
-            "{command:?}: {messages}"
-        );
-        assert_eq!(
-            messages.matches("rror").count(),
-            2,
-            "{command:?}: {messages}"
-        );
+        assert!(last.starts_with("error: cannot "), "{said}");
+        assert!(last.contains("No space left on device"), "{said}");
+        assert_eq!(messages.matches("rror").count(), 2, "{said}");
     }
 }

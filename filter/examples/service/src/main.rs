@@ -237,16 +237,14 @@ fn router(service: Arc<Service>) -> Router {
     let contains: WithKey = |filter, key| Ok(filter.contains_hash(key).to_string());
     let count: WithKey = |filter, key| Ok(filter.count_hash(key).to_string());
     let seen: WithKey = |filter, key| Ok((!filter.insert_unique_hash(key)?).to_string());
+    let changes = |answer| with_key(MethodFilter::POST, answer);
     Router::new()
-        .route("/insert", with_key(MethodFilter::POST, insert))
-        .route(
-            "/insert_unique",
-            with_key(MethodFilter::POST, insert_unique),
-        )
-        .route("/remove", with_key(MethodFilter::POST, remove))
+        .route("/insert", changes(insert))
+        .route("/insert_unique", changes(insert_unique))
+        .route("/remove", changes(remove))
         .route("/contains", with_key(MethodFilter::GET, contains))
         .route("/count", with_key(MethodFilter::GET, count))
-        .route("/seen", with_key(MethodFilter::POST, seen))
+        .route("/seen", changes(seen))
         .route("/save", post(save))
         .route("/metrics", get(metrics))
         .fallback(async || (StatusCode::NOT_FOUND, REQUESTS))
@@ -260,10 +258,8 @@ type WithKey = fn(&dyn Filter, u64) -> Result<String, InsertError>;
 fn with_key(method: MethodFilter, answer: WithKey) -> MethodRouter<Arc<Service>> {
     let handler =
         async move |State(service): State<Arc<Service>>, RawQuery(query): RawQuery| -> Answer {
-            match query
-                .as_deref()
-                .and_then(|query| query.strip_prefix("key="))
-            {
+            let key = query.as_deref().and_then(|of| of.strip_prefix("key="));
+            match key {
                 Some(key) if !key.contains('&') => {
                     // As in forms, `+` is a space.
                     let key: Vec<u8> = percent_decode_str(&key.replace('+', " ")).collect();
@@ -310,30 +306,20 @@ impl Service {
     fn metrics(&self) -> String {
         let (filter, keys) = (self.filter.any(), self.filter.any().len());
         let saved = fs::metadata(&self.file).and_then(|data| data.modified());
-        let since = saved
-            .ok()
-            .and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+        let since = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).ok();
+        let since = saved.ok().and_then(since);
         let last_save = since.map_or(0.0, |since| since.as_secs_f64());
         let rate = filter.false_positive_rate() * filter.load_factor().min(1.0);
+        let memory = filter.memory_bytes() as f64;
+        let wrong = "Fraction of absent keys that are wrongly found now.";
+        let when = "When it was last saved; 0 if it never was.";
         [
             ("keys", "Copies held.", keys as f64),
             ("capacity", "Slots.", filter.capacity() as f64),
             ("load_factor", "Copies per slot.", filter.load_factor()),
-            (
-                "false_positive_rate",
-                "Fraction of absent keys that are wrongly found now.",
-                rate,
-            ),
-            (
-                "memory_bytes",
-                "Memory of the filter.",
-                filter.memory_bytes() as f64,
-            ),
-            (
-                "last_save_timestamp_seconds",
-                "When it was last saved; 0 if it never was.",
-                last_save,
-            ),
+            ("false_positive_rate", wrong, rate),
+            ("memory_bytes", "Memory of the filter.", memory),
+            ("last_save_timestamp_seconds", when, last_save),
         ]
         .map(|(name, help, value)| {
             format!(

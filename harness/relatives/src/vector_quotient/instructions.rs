@@ -155,11 +155,8 @@ mod x86 {
         // If there are too few zeros, 64.
         let bit = _pdep_u64(number, !word).trailing_zeros();
         let following = word.wrapping_shr(bit) | (next << 1).wrapping_shl(!bit);
-        Run::at(
-            (usize::from(!is_low) << 6) + bit as usize,
-            bucket,
-            following,
-        )
+        let bit = (usize::from(!is_low) << 6) + bit as usize;
+        Run::at(bit, bucket, following)
     }
 
     /// Returns the first slot of the run among the bytes of the line with a one.

@@ -26,10 +26,8 @@ fn the_shortcut_leaves_the_second_block_alone() {
         (2 * (SLOTS - SHORTCUT), [SLOTS; 2]),
     ] {
         assert!(keys.by_ref().take(more).all(|key| filter.insert(&key)));
-        assert_eq!(
-            [0, 1].map(|block: usize| filter.blocks[block].taken()),
-            expected
-        );
+        let taken = [0, 1].map(|block: usize| filter.blocks[block].taken());
+        assert_eq!(taken, expected);
     }
     assert!(!filter.insert(&keys.next().unwrap()));
 }
@@ -150,10 +148,9 @@ mod steps {
                 while other.hold(0).insert(Portable, WANTED) {}
             }
         };
-        let inserted = kcas::steps::with_hook(
-            hook,
-            || with_instructions!(filter.processor, with => filter.insert_at(with, at([0, 1]))),
-        );
+        let insert =
+            || with_instructions!(filter.processor, with => filter.insert_at(with, at([0, 1])));
+        let inserted = kcas::steps::with_hook(hook, insert);
         let taken = [0, 1].map(|block: usize| filter.blocks[block].taken());
         assert_eq!((inserted, taken), (true, [SLOTS, 1]));
     }

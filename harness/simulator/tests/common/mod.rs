@@ -30,9 +30,8 @@ pub(crate) fn repeat(
     operation: impl Fn(&[CachePadded<AtomicU64>], usize, u64) + Copy + 'static,
 ) -> Report {
     let report = run(model, cores, options, || {
-        let words: Words = (0..words)
-            .map(|_| CachePadded::new(AtomicU64::new(0)))
-            .collect();
+        let word = |_| CachePadded::new(AtomicU64::new(0));
+        let words: Words = (0..words).map(word).collect();
         let body = |core| {
             let words = Rc::clone(&words);
             Box::new(move |handle: &Core| {

@@ -18,10 +18,8 @@ fn each_request_has_its_answer() {
     let service = Running::start(&directory.path().join("saved"));
     let client = service.client();
     let metrics = || client.get("/metrics").unwrap().2;
-    assert_eq!(
-        metric(&metrics(), "filter_last_save_timestamp_seconds"),
-        0.0
-    );
+    let saved = metric(&metrics(), "filter_last_save_timestamp_seconds");
+    assert_eq!(saved, 0.0);
     for (request, wanted) in [
         ("GET /contains?key=a", "false"),
         ("POST /insert?key=a", "inserted"),

@@ -123,16 +123,12 @@ fn a_kill_keeps_what_was_acknowledged_before_a_save() {
     for _ in 0..10 {
         let shared = Shared::default();
         let (saves, wait) = (rng.random_range(1..8), rng.random_range(0..20_000));
-        shared.run(
-            &file,
-            &mut rng,
-            |ledger| ledger.saves >= saves,
-            |service| {
-                // Into the middle of a save, wherever that is.
-                thread::sleep(Duration::from_micros(wait));
-                service.kill();
-            },
-        );
+        let is_enough = |ledger: &Ledger| ledger.saves >= saves;
+        shared.run(&file, &mut rng, is_enough, |service| {
+            // Into the middle of a save, wherever that is.
+            thread::sleep(Duration::from_micros(wait));
+            service.kill();
+        });
         let ledger = shared.ledger.into_inner().unwrap();
         let service = Running::start(&file);
         let client = service.client();
@@ -147,21 +143,15 @@ fn a_kill_keeps_what_was_acknowledged_before_a_save() {
         }
         service.kill();
         std::fs::remove_file(&file).unwrap();
-        let left: BTreeSet<_> = std::fs::read_dir(directory.path())
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name())
-            .collect();
-        assert!(
-            left.len() <= 2,
-            "only the lock and one begun file: {left:?}"
-        );
+        let files = std::fs::read_dir(directory.path()).unwrap();
+        let left: BTreeSet<_> = files.map(|entry| entry.unwrap().file_name()).collect();
+        // Only the lock and one begun file.
+        assert!(left.len() <= 2, "{left:?}");
     }
     assert!(kept > 0 && absent > 0);
     // The filter is nearly empty, and wrong about fewer than one in ten thousand.
-    assert!(
-        wrongly_found <= 2 + absent / 1_000,
-        "{wrongly_found} of {absent}"
-    );
+    let most = 2 + absent / 1_000;
+    assert!(wrongly_found <= most, "{wrongly_found} of {absent}");
 }
 
 /// A signal ends it while clients change the filter: nothing is acknowledged that its last save lacks.
@@ -175,12 +165,8 @@ fn a_signal_saves_what_was_acknowledged() {
     for round in 0..10 {
         let changes = 100 * (round + 1);
         let signal = ["TERM", "INT"][round as usize % 2];
-        shared.run(
-            &file,
-            &mut rng,
-            |ledger| ledger.changes >= changes,
-            |service| service.stop(signal),
-        );
+        let is_enough = |ledger: &Ledger| ledger.changes >= changes;
+        shared.run(&file, &mut rng, is_enough, |service| service.stop(signal));
         let service = Running::start(&file);
         for (key, state) in &shared.ledger.lock().unwrap().now {
             if *state == State::Held {

@@ -101,8 +101,6 @@ impl Client {
 fn read(mut answer: ureq::http::Response<ureq::Body>) -> Answer {
     let text = answer.body_mut().read_to_string()?.trim_end().to_owned();
     let allowed = answer.headers().get("allow");
-    let allowed = allowed
-        .map_or("", |value| value.to_str().unwrap())
-        .to_owned();
-    Ok((answer.status().as_u16(), allowed, text))
+    let allowed = allowed.map_or("", |value| value.to_str().unwrap());
+    Ok((answer.status().as_u16(), allowed.to_owned(), text))
 }

@@ -1,0 +1,55 @@
+//! Calls of a filter that are stopped at a step, or between whose steps something happens.
+
+use std::sync::Arc;
+
+use kcas::steps::{Frozen, freeze, with_hook};
+
+/// Makes a call, and before this step of it another one.
+pub(crate) fn before_step<F: 'static, R>(
+    filter: &Arc<F>,
+    at: u64,
+    other: impl FnOnce(&F) + 'static,
+    call: impl FnOnce(&F) -> R,
+) -> R {
+    let (others, mut other) = (Arc::clone(filter), Some(other));
+    let hook = move |step| {
+        if let Some(other) = other.take_if(|_| step == at) {
+            other(&others);
+        }
+    };
+    with_hook(hook, || call(filter))
+}
+
+/// Stops a call in a thread of its own before this step; `None`, when it has ended, if it has fewer.
+pub(crate) fn stopped<F: Send + Sync + 'static, R: Send + 'static>(
+    filter: &Arc<F>,
+    at: u64,
+    call: impl FnOnce(&F) -> R + Send + 'static,
+) -> Option<Frozen<R>> {
+    let filter = Arc::clone(filter);
+    freeze(at, move || call(&filter)).ok()
+}
+
+/// Makes a call in a thread that has gone before this step, if it has it; returns whether it has.
+pub(crate) fn gone<F: Send + Sync + 'static, R: Send + 'static>(
+    filter: &Arc<F>,
+    at: u64,
+    call: impl FnOnce(&F) -> R + Send + 'static,
+) -> bool {
+    let filter = Arc::clone(filter);
+    let hook = move |step| assert!(step != at);
+    let call = move || with_hook(hook, || call(&filter));
+    std::thread::spawn(call).join().is_err()
+}
+
+/// Each of the first with each of the second.
+pub(crate) fn pairs<A: Copy, B>(
+    firsts: impl IntoIterator<Item = A>,
+    seconds: impl IntoIterator<Item = B> + Clone,
+) -> impl Iterator<Item = (A, B)> {
+    let with = move |first| {
+        let seconds = seconds.clone().into_iter();
+        seconds.map(move |second| (first, second))
+    };
+    firsts.into_iter().flat_map(with)
+}
