@@ -66,17 +66,17 @@ fn too_many_keys_are_an_error_that_names_the_most() {
             let builder = CuckooFilter::builder().false_positive_rate(rate);
             builder.capacity(n).build()
         };
-        for wished in [usize::MAX, 1 << 40] {
-            let error = build(wished).unwrap_err();
+        for requested in [usize::MAX, 1 << 40] {
+            let error = build(requested).unwrap_err();
             let DynBuildError::TooManyKeys { most, .. } = error else {
-                panic!("{wished} keys at {rate}");
+                panic!("{requested} keys at {rate}");
             };
             // 2^32 buckets of two to seven slots.
             assert!(((6 << 30)..(7 << 32)).contains(&most), "{most}");
-            assert_eq!(error, DynBuildError::TooManyKeys { wished, most });
-            let wished = most + 1;
-            let one_more = DynBuildError::TooManyKeys { wished, most };
-            assert_eq!(build(wished).unwrap_err(), one_more);
+            assert_eq!(error, DynBuildError::TooManyKeys { requested, most });
+            let requested = most + 1;
+            let one_more = DynBuildError::TooManyKeys { requested, most };
+            assert_eq!(build(requested).unwrap_err(), one_more);
         }
     }
 }
