@@ -184,9 +184,7 @@ impl Study for CuckooHashing {
                 let plain = PlainCuckoo::with_limit(self.buckets, self.kicks)?;
                 let mut plain = CuckooHashingRun::new(plain, mix, &keys, &mut order);
                 for (index, &load) in self.loads.iter().enumerate() {
-                    if progress(&format!("round {round}, mix {}", mix.0)).is_break() {
-                        return Ok(());
-                    }
+                    progress(&format!("round {round}, mix {}", mix.0))?;
                     let offered = offered(self.buckets, load);
                     // Which table goes first alternates with the load and the round.
                     let parts = if (round + index).is_multiple_of(2) {

@@ -16,7 +16,7 @@ pub(super) const OURS: &str = Growing::NAME;
 #[cfg(test)]
 pub(super) const RIVALS: [&str; 2] = [LockFree::NAME, ScalableBloom::NAME];
 
-type Run = fn(&GrowthRun, &mut Progress) -> Result<Vec<Row>>;
+type Run = fn(&GrowthRun, &mut Progress, &mut Vec<Row>) -> Result<()>;
 
 /// All contenders, in the order of the first round.
 pub(super) const ALL: [Entrant<Run>; 3] =

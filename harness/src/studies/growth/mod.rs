@@ -13,8 +13,6 @@
 mod contenders;
 mod run;
 
-use std::ops::ControlFlow;
-
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
@@ -200,14 +198,7 @@ impl Study for Growth {
                 cores,
                 round,
             };
-            let slices = (entry.run)(&run, progress)?;
-            let is_complete = slices.len() > self.slices;
-            rows.extend(slices);
-            Ok(if is_complete {
-                ControlFlow::Continue(())
-            } else {
-                ControlFlow::Break(())
-            })
+            (entry.run)(&run, progress, rows)
         })
     }
 }

@@ -58,20 +58,21 @@ pub(super) struct GrowthRun<'a> {
     pub(super) round: usize,
 }
 
-/// Returns a row for each slice. Calls `progress` with the name of the contender before each slice;
-/// if it asks to stop, the slices done so far are returned.
-pub(super) fn run<C: Contender>(run: &GrowthRun, progress: &mut Progress) -> Result<Vec<Row>> {
+/// Adds a row for each slice. Calls `progress` with the name of the contender before each.
+pub(super) fn run<C: Contender>(
+    run: &GrowthRun,
+    progress: &mut Progress,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
     let (keys, threads) = (run.growth.keys, run.threads);
     let contender = &C::for_keys(keys)
         .with_context(|| format!("{} cannot be created for {keys} keys", C::NAME))?;
     let worker = |thread| Mutex::new(Worker::new(run, contender, thread));
     let workers: Vec<_> = (0..threads).map(worker).collect();
-    let mut rows: Vec<Row> = Vec::new();
+    let (mut start, mut before) = (0, 0.0);
     for end in ends(keys, run.growth.slices) {
-        let slice = rows.last().map_or(0, |row| row.keys)..end;
-        if progress(&format!("round {}, {}", run.round, C::NAME)).is_break() {
-            break;
-        }
+        let slice = start..end;
+        progress(&format!("round {}, {}", run.round, C::NAME))?;
         let work = |member: Member| {
             // Nobody else asks for it.
             let mut worker = workers[member.thread].lock().expect("it has not panicked");
@@ -94,10 +95,10 @@ pub(super) fn run<C: Contender>(run: &GrowthRun, progress: &mut Progress) -> Res
         let insert_ns: u64 = done.iter().map(|(_, ns)| ns).sum();
         let done = Done::together(done.into_iter().map(|(done, _)| done))?;
         check(&done.tally, C::NAME, slice.end)?;
-        let before = rows.last().map_or(0.0, |row| row.elapsed);
         rows.push(row(run, contender, (&slice, before), &done, insert_ns));
+        (start, before) = (end, before + done.seconds());
     }
-    Ok(rows)
+    Ok(())
 }
 
 /// Fails if keys were refused or lost: throughput would mean nothing.
@@ -253,8 +254,6 @@ impl<'a, C: Subject> Worker<'a, C> {
 
 #[cfg(test)]
 mod tests {
-    use std::ops::ControlFlow;
-
     use super::super::tests::growth;
     use super::*;
     use crate::run::runner::tests::flawed::{DROPS, Flawed, PANICS, REFUSES};
@@ -278,8 +277,8 @@ mod tests {
             cores: &Cores::detect(),
             round: 1,
         };
-        let rows = run::<C>(&plan, &mut |_| ControlFlow::Continue(()));
-        rows.unwrap_err().to_string()
+        let made = run::<C>(&plan, &mut |_| Ok(()), &mut Vec::new());
+        made.unwrap_err().to_string()
     }
 
     #[test]

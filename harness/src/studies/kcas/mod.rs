@@ -6,7 +6,6 @@ pub(crate) mod contest;
 #[cfg(feature = "steps")]
 mod exchanges;
 
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -204,9 +203,7 @@ impl Study for Kcas {
         order::in_rounds(rounds, &cases, ENGINES, |round, case, engine| {
             let label = case.workload.label();
             let now = format!("round {round}, {label}, k = {}", case.entries);
-            if progress(&now).is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
+            progress(&now)?;
             let made = measure(Contest {
                 engine: engine.name.into(),
                 round,
@@ -216,7 +213,7 @@ impl Study for Kcas {
                 let threads = counted(case.threads, "thread");
                 format!("{}, {now}, {threads}", engine.name)
             })?);
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })
     }
 }

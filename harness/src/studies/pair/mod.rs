@@ -345,9 +345,7 @@ impl Study for Pair {
                     self.processes,
                     one.work.measures().join(" and ")
                 );
-                if progress(&now).is_break() {
-                    return Ok(());
-                }
+                progress(&now)?;
                 let one = One { process, ..one };
                 let build = self.builds.iter().cycle().nth(process - 1);
                 let build = build.map(PathBuf::as_path);

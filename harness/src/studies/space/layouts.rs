@@ -171,9 +171,7 @@ impl Study for Layouts {
 
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
         for (name, row) in LAYOUTS {
-            if progress(name).is_break() {
-                break;
-            }
+            progress(name)?;
             rows.push(row(self)?);
         }
         Ok(())

@@ -1,7 +1,6 @@
 //! What a reader weighs who chooses a filter. Each measurement has a process of its own, so that nothing
 //! an earlier one left behind is counted.
 
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -319,9 +318,7 @@ impl Study for Memory {
             &self.keys,
             &self.subjects,
             |round, &keys, subject| {
-                if progress(&format!("round {round}, {keys} keys, {subject}")).is_break() {
-                    return Ok(ControlFlow::Break(()));
-                }
+                progress(&format!("round {round}, {keys} keys, {subject}"))?;
                 for &load in &loads {
                     let refuses = |row: &Row| {
                         row.refused > 0
@@ -344,7 +341,7 @@ impl Study for Memory {
                         break;
                     }
                 }
-                Ok(ControlFlow::Continue(()))
+                Ok(())
             },
         )
     }

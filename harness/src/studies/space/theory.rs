@@ -134,15 +134,10 @@ impl Study for Theory {
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
         let trial = Trial::new(self.keys, self.seed);
         for structure in self.structures()? {
-            if progress(structure.name).is_break() {
-                break;
-            }
+            progress(structure.name)?;
             let claims = (structure.claims)(trial).context(structure.name)?;
-            rows.extend(
-                claims
-                    .into_iter()
-                    .map(|claim| Row::of(structure.name, claim)),
-            );
+            let row = |claim| Row::of(structure.name, claim);
+            rows.extend(claims.into_iter().map(row));
         }
         Ok(())
     }

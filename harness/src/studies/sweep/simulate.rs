@@ -86,7 +86,6 @@ mod simulating {
     use std::collections::{BTreeSet, HashMap, VecDeque};
     use std::env;
     use std::ffi::OsStr;
-    use std::ops::ControlFlow;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::mpsc;
     use std::thread;
@@ -414,11 +413,11 @@ mod simulating {
     }
 
     /// Runs this program with the `arguments` of each index below `count`, in as many processes at once
-    /// as there are cores, and hands the rows of each on as it ends, until it breaks.
+    /// as there are cores, and hands the rows of each on as it ends, until that fails.
     fn measure_all<R: DeserializeOwned + Send, I>(
         count: usize,
         arguments: impl Fn(usize) -> I + Sync,
-        mut each: impl FnMut(usize, Vec<R>) -> ControlFlow<()>,
+        mut each: impl FnMut(usize, Vec<R>) -> Result<()>,
     ) -> Result<()>
     where
         I: IntoIterator<Item: AsRef<OsStr>>,
@@ -443,12 +442,7 @@ mod simulating {
                 });
             }
             drop(sender);
-            for (index, rows) in ended {
-                if each(index, rows?).is_break() {
-                    break;
-                }
-            }
-            Ok(())
+            ended.into_iter().try_for_each(|(index, rows)| each(index, rows?))
         })
     }
 

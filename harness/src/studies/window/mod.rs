@@ -5,7 +5,7 @@
 mod contenders;
 mod run;
 
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -115,9 +115,7 @@ impl Study for Window {
         let cores = &Cores::detect();
         let rounds = (self.seed, self.rounds);
         order::in_rounds(rounds, &self.threads, &ALL, |round, &threads, contender| {
-            if progress(&format!("round {round}, {}", contender.name)).is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
+            progress(&format!("round {round}, {}", contender.name))?;
             rows.extend((contender.run)(&run::Plan {
                 keys: self.keys,
                 seed: self.seed ^ (round as u64) << 32,
@@ -125,7 +123,7 @@ impl Study for Window {
                 round,
                 cores,
             })?);
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })
     }
 }
