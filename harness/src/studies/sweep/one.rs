@@ -183,8 +183,7 @@ fn announce(prepared: &Prepared, keys: &KeySource) {
     }
     let of_keys = keys.warning.clone();
     let warnings = [of_keys, experiment.warning(prepared.cores.count())];
-    let skipped = plan.skipped.iter().map(ToString::to_string);
-    for line in warnings.into_iter().flatten().chain(skipped) {
+    for line in (warnings.iter().flatten()).chain(&plan.skipped) {
         note!("  {line}");
     }
     note!(
