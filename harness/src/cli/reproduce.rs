@@ -175,7 +175,7 @@ mod tests {
     use super::super::{Cli, Command};
     use super::*;
     use crate::machine::now;
-    use crate::results::file::Writer;
+    use crate::results::rows::Writer;
     use crate::results::record::{COLUMNS, sample};
     use crate::show::sidecar::Run;
 

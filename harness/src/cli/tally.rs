@@ -9,7 +9,7 @@ use check::{self, Check, Report, Rounds, Settings, answers, scenario};
 
 use super::check::{Options, run, tell};
 use crate::machine::{self, Source};
-use crate::results::file::Writer;
+use crate::results::rows::Writer;
 use crate::results::rows::{Columns, read};
 use crate::run::ending::{Ending, stop_on_ctrl_c};
 use crate::show::files;

@@ -1,6 +1,6 @@
 //! The rows of a sweep.
 //!
-//! Their [`file`](super::file) is tidy: one row per (subject, workload, threads, frozen, round), every value in its
+//! Their [`file`](super::rows) is tidy: one row per (subject, workload, threads, frozen, round), every value in its
 //! own column, nothing aggregated. Medians and ratios are computed from it later
 //! ([`crate::results::statistics`]), so they can always be computed again, or differently.
 

@@ -6,7 +6,7 @@
 
 use crate::results::record::Row;
 use crate::results::series::Series;
-use crate::results::summary::Summary;
+use crate::results::series::Summary;
 use crate::results::verdict::{Comparison, SMALLEST_EFFECT};
 use crate::subjects::{BOUNDS, words};
 use crate::wording::counted;

@@ -23,7 +23,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::results::median::CONFIDENCE;
 use crate::results::ranks::{MOST_RANKED, signed_rank};
 use crate::results::series::{Series, over, over_itself};
-use crate::results::summary::Summary;
+use crate::results::series::Summary;
 
 /// The fewest rounds that allow a claim.
 pub const FEWEST: usize = 9;

@@ -1,7 +1,7 @@
 //! Turns rows into sentences: which subject is faster, by how much, and where the data allow no
 //! claim.
 
-use crate::results::summary::Summary;
+use crate::results::series::Summary;
 use crate::results::verdict::{Comparison, Judge, Verdict};
 use crate::show::matrix::Cell;
 

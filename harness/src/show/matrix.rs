@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use maud::{Markup, PreEscaped, html};
 
 use crate::results::statistics::distinct;
-use crate::results::summary::Summary;
+use crate::results::series::Summary;
 use crate::results::verdict::Verdict;
 use crate::wording::{counted, grouped};
 

@@ -225,7 +225,7 @@ fn table(sheet: &Sheet) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::summary::Summary;
+    use crate::results::series::Summary;
     use crate::results::verdict::Verdict;
     use crate::show::matrix::Cell;
     use crate::show::sidecar::Run;

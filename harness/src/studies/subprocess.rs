@@ -8,11 +8,17 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::kcas::{Kcas, contest::Contest};
+use super::pair::{self, Pair};
+use super::space::memory::Memory;
+use super::study::Study;
 use crate::show::print::Stdout;
+use crate::subjects::registry::Registry;
 
 /// Name of the hidden command of a process that makes one measurement.
 const COMMAND: &str = "one-measurement";
@@ -86,4 +92,31 @@ pub(super) fn print(rows: &[impl Serialize]) -> Result<()> {
         .from_writer(Stdout);
     rows.iter().try_for_each(|row| csv.serialize(row))?;
     Ok(csv.flush()?)
+}
+
+// Not a doc comment: the command is hidden.
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub struct One {
+    study: String,
+    /// The measurement, as TOML.
+    task: String,
+}
+
+impl One {
+    /// Measures in this process, and prints the rows.
+    pub fn run(&self, registry: &Registry) -> Result<()> {
+        match &*self.study {
+            Kcas::NAME => toml::from_str::<Contest>(&self.task)?.run_here(),
+            Memory::NAME => {
+                let one: Memory = toml::from_str(&self.task)?;
+                print(&[one.measure_here(registry)?])
+            }
+            Pair::NAME => {
+                let one: pair::One = toml::from_str(&self.task)?;
+                print(&one.measure(registry)?)
+            }
+            other => bail!("no study {other:?} measures in a process of its own"),
+        }
+    }
 }

@@ -4,7 +4,7 @@
 use super::axis::Axis;
 use super::style::COLOURS;
 use crate::results::statistics::distinct;
-use crate::results::summary::Summary;
+use crate::results::series::Summary;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Panel {

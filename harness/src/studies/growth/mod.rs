@@ -10,7 +10,6 @@
 //! ratios of throughput nearer to 1 than they would otherwise be. Memory that the system provides when
 //! it is first written is part of what is measured.
 
-mod contenders;
 mod run;
 
 use anyhow::{Result, ensure};
@@ -33,8 +32,7 @@ use crate::subjects::registry::Registry;
 use crate::wording::{counted, grouped, large};
 use crate::workload::latency::Cost;
 
-use contenders::{ALL, OURS};
-use run::{GrowthRun, ends};
+use run::{ALL, GrowthRun, OURS, ends};
 
 /// The fewest keys that can be measured: the first slice has ten of them.
 const FEWEST_KEYS: u64 = 10_000;
@@ -308,7 +306,6 @@ fn short(keys: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::contenders::RIVALS;
     use super::*;
     use crate::studies::study::testing::measure;
 
@@ -360,11 +357,11 @@ mod tests {
             }
             let bytes = run.iter().map(|row| row.memory_bytes);
             let (least, most) = (bytes.clone().min(), bytes.max());
-            let grows = run[0].subject != RIVALS[0];
+            let grows = run[0].subject != "lock-free";
             // A second thread that writes takes a counter more.
             let doubled = least.map(|least| 2 * least) < most;
             assert_eq!(doubled, grows, "{run:?}");
-            assert_eq!(run[6].parts > 1, run[0].subject == RIVALS[1], "{run:?}");
+            assert_eq!(run[6].parts > 1, run[0].subject == "scalable-bloom", "{run:?}");
         }
     }
 }

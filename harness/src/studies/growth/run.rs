@@ -1,4 +1,5 @@
-//! Runs one contender from no keys to all of them: threads that insert and look up, slice by slice.
+//! The contenders of `growth`, and how one is run from no keys to all of them: threads that insert and
+//! look up, slice by slice.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -9,11 +10,13 @@ use anyhow::{Context, Result, ensure};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use subject::Subject;
+use subject::layout::FALSE_POSITIVE_RATE;
 
 use super::{Growth, Row};
 use crate::machine::pinning::Cores;
 use crate::run::crew::{Crew, Done, Member};
-use crate::studies::study::Progress;
+use crate::studies::study::{Entrant, Progress};
+use crate::subjects::{Growing, LockFree, ScalableBloom};
 use crate::wording::counted;
 use crate::workload::clock::Clock;
 use crate::workload::latency::{Kind, Timings};
@@ -36,7 +39,7 @@ pub(super) fn ends(keys: u64, others: usize) -> Vec<u64> {
 const TIMED_LOOKUPS: u64 = 16;
 
 /// A set that can be run.
-pub(super) trait Contender: Subject {
+trait Contender: Subject {
     /// What it is, and for how many keys it has room at first.
     const START: &'static str;
 
@@ -46,6 +49,63 @@ pub(super) trait Contender: Subject {
     /// Returns the number of tables that a lookup may search now.
     fn parts(&self) -> usize {
         1
+    }
+}
+
+/// Name of the filter that grows.
+pub(super) const OURS: &str = Growing::NAME;
+
+type Run = fn(&GrowthRun, &mut Progress, &mut Vec<Row>) -> Result<()>;
+
+/// All contenders, in the order of the first round.
+pub(super) const ALL: [Entrant<Run>; 3] =
+    [of::<Growing>(), of::<LockFree>(), of::<ScalableBloom>()];
+
+const fn of<C: Contender>() -> Entrant<Run> {
+    Entrant {
+        name: C::NAME,
+        meaning: C::START,
+        run: run::<C>,
+    }
+}
+
+fn first_keys(keys: u64) -> Result<usize> {
+    Ok(usize::try_from(keys / GROWTH)?)
+}
+
+impl Contender for Growing {
+    const START: &'static str = "the lock-free filter that grows, started with room for a thousandth of the keys or \
+                                 half of that, and at least with 8 KiB";
+
+    fn for_keys(keys: u64) -> Result<Self> {
+        Ok(Self::with_room_for(
+            first_keys(keys)?,
+            usize::try_from(keys)?,
+        )?)
+    }
+}
+
+impl Contender for LockFree {
+    const START: &'static str =
+        "the lock-free filter of fixed size, with room for all keys from the start";
+
+    fn for_keys(keys: u64) -> Result<Self> {
+        Ok(Self::with_room_for(usize::try_from(keys)?)?)
+    }
+}
+
+impl Contender for ScalableBloom {
+    const START: &'static str = "scalable Bloom filter, started with a stage for a thousandth of the keys; wrong as often \
+                                 as a full lock-free, and cannot remove";
+
+    fn for_keys(keys: u64) -> Result<Self> {
+        let first = first_keys(keys)?;
+        Self::new(first, FALSE_POSITIVE_RATE, Self::GROWTH, Self::TIGHTENING)
+            .context("its first stage")
+    }
+
+    fn parts(&self) -> usize {
+        self.stages()
     }
 }
 
@@ -59,7 +119,7 @@ pub(super) struct GrowthRun<'a> {
 }
 
 /// Adds a row for each slice. Calls `progress` with the name of the contender before each.
-pub(super) fn run<C: Contender>(
+fn run<C: Contender>(
     run: &GrowthRun,
     progress: &mut Progress,
     rows: &mut Vec<Row>,

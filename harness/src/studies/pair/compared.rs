@@ -5,7 +5,7 @@ use crate::machine::hand_over::ALIKE;
 use crate::results::median::CONFIDENCE;
 use crate::results::ranks::{centre, signed_rank};
 use crate::results::statistics::distinct;
-use crate::results::summary::Summary;
+use crate::results::series::Summary;
 use crate::results::verdict::benjamini_hochberg;
 
 /// The smallest effect that is ever claimed: the first subject has the same code where it is its own rival,

@@ -17,7 +17,7 @@ use subject::Subject;
 use subject::layout::slots;
 
 use crate::results::rows::{Record, bounded, columns};
-use crate::results::summary::Summary;
+use crate::results::series::Summary;
 use crate::show::chart::{Axis, Line, Look, Panel, Scale};
 use crate::show::sidecar::Run;
 use crate::show::units::rounded;

@@ -19,7 +19,7 @@ use super::layouts::{Laid, confidence};
 use crate::machine::pinning::Cores;
 use crate::results::rows::{Record, bounded, columns};
 use crate::results::statistics::{Results, distinct};
-use crate::results::summary::Summary;
+use crate::results::series::Summary;
 use crate::results::verdict::INTERVAL;
 use crate::run::order;
 use crate::show::chart::{Axis, Line, Look, Panel, Scale};

@@ -6,7 +6,7 @@ use super::figure::panel_title;
 use crate::results::median::CONFIDENCE;
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Results};
-use crate::results::summary::Summary;
+use crate::results::series::Summary;
 use crate::results::verdict::{Comparison, Judge, Verdict};
 use crate::show::findings::{Finding, Findings, Judged, THROUGHPUT, clauses, reservation};
 use crate::show::matrix::Cell;

@@ -2,7 +2,7 @@
 //! each other subject. Where threads were frozen, it shows the throughput that each subject has
 //! left instead, and where operations were timed one by one, latencies.
 
-use super::caption::{DUE, SIMULATED};
+use super::figure::{DUE, SIMULATED};
 use super::findings::{headlines, named};
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Results};
