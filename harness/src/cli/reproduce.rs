@@ -175,8 +175,8 @@ mod tests {
     use super::super::{Cli, Command};
     use super::*;
     use crate::machine::now;
-    use crate::results::rows::Writer;
     use crate::results::record::{COLUMNS, sample};
+    use crate::results::rows::Writer;
     use crate::show::sidecar::Run;
 
     /// The rows of stalls come from another build, so only that build can decide whether they are

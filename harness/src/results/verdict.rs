@@ -22,8 +22,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::results::median::CONFIDENCE;
 use crate::results::ranks::{MOST_RANKED, signed_rank};
-use crate::results::series::{Series, over, over_itself};
 use crate::results::series::Summary;
+use crate::results::series::{Series, over, over_itself};
 
 /// The fewest rounds that allow a claim.
 pub const FEWEST: usize = 9;

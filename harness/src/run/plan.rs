@@ -79,7 +79,8 @@ impl Plan {
                     Some(operation) => {
                         let label = workload.label();
                         let left_out = format!("{subject} is left out of {label}");
-                        plan.skipped.push(format!("{left_out}: it cannot {operation}"));
+                        plan.skipped
+                            .push(format!("{left_out}: it cannot {operation}"));
                     }
                 }
             }

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::results::statistics::distinct;
 use crate::results::series::Summary;
+use crate::results::statistics::distinct;
 use crate::results::verdict::Verdict;
 use crate::wording::{counted, grouped};
 

@@ -3,8 +3,8 @@
 
 use super::axis::Axis;
 use super::style::COLOURS;
-use crate::results::statistics::distinct;
 use crate::results::series::Summary;
+use crate::results::statistics::distinct;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Panel {

@@ -361,7 +361,11 @@ mod tests {
             // A second thread that writes takes a counter more.
             let doubled = least.map(|least| 2 * least) < most;
             assert_eq!(doubled, grows, "{run:?}");
-            assert_eq!(run[6].parts > 1, run[0].subject == "scalable-bloom", "{run:?}");
+            assert_eq!(
+                run[6].parts > 1,
+                run[0].subject == "scalable-bloom",
+                "{run:?}"
+            );
         }
     }
 }

@@ -119,11 +119,7 @@ pub(super) struct GrowthRun<'a> {
 }
 
 /// Adds a row for each slice. Calls `progress` with the name of the contender before each.
-fn run<C: Contender>(
-    run: &GrowthRun,
-    progress: &mut Progress,
-    rows: &mut Vec<Row>,
-) -> Result<()> {
+fn run<C: Contender>(run: &GrowthRun, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
     let (keys, threads) = (run.growth.keys, run.threads);
     let contender = &C::for_keys(keys)
         .with_context(|| format!("{} cannot be created for {keys} keys", C::NAME))?;

@@ -4,8 +4,8 @@ use super::{Row, itself};
 use crate::machine::hand_over::ALIKE;
 use crate::results::median::CONFIDENCE;
 use crate::results::ranks::{centre, signed_rank};
-use crate::results::statistics::distinct;
 use crate::results::series::Summary;
+use crate::results::statistics::distinct;
 use crate::results::verdict::benjamini_hochberg;
 
 /// The smallest effect that is ever claimed: the first subject has the same code where it is its own rival,

@@ -3,8 +3,8 @@
 
 use super::table::flaws;
 use crate::results::record::Row;
-use crate::results::statistics::{Axis, Case, Results};
 use crate::results::series::Summary;
+use crate::results::statistics::{Axis, Case, Results};
 use crate::show::chart::{self, Figure, Guide, Line, Look, Panel, Scale};
 use crate::show::sidecar::Sidecar;
 use crate::show::units::{BARS, duration, rounded, too_short};

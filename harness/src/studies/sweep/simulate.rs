@@ -442,7 +442,9 @@ mod simulating {
                 });
             }
             drop(sender);
-            ended.into_iter().try_for_each(|(index, rows)| each(index, rows?))
+            ended
+                .into_iter()
+                .try_for_each(|(index, rows)| each(index, rows?))
         })
     }
 
