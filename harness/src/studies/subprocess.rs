@@ -38,30 +38,19 @@ pub(super) fn measure_all<R: DeserializeOwned>(
     study: &str,
     task: &impl Serialize,
 ) -> Result<Vec<R>> {
-    let arguments = [COMMAND, study, &toml::to_string(task)?];
-    let rows: Vec<R> = match build {
-        Some(build) => rows_of(build, arguments)?,
-        None => rows(arguments)?,
-    };
+    let rows: Vec<R> = rows(build, [COMMAND, study, &toml::to_string(task)?])?;
     ensure!(!rows.is_empty(), NO_RESULT);
     Ok(rows)
 }
 
-/// Runs this program with these arguments, and returns the rows that it [prints](print).
+/// Runs a build of this program, by default this one, with these arguments, and returns the rows that it
+/// [prints](print).
 pub(super) fn rows<R: DeserializeOwned>(
+    build: Option<&Path>,
     arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
 ) -> Result<Vec<R>> {
-    rows_of(
-        &env::current_exe().context("cannot find this program")?,
-        arguments,
-    )
-}
-
-fn rows_of<R: DeserializeOwned>(
-    program: &Path,
-    arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
-) -> Result<Vec<R>> {
-    let mut command = Command::new(program);
+    let own = || env::current_exe().context("cannot find this program");
+    let mut command = Command::new(build.map_or_else(own, |build| Ok(build.to_owned()))?);
     // In a group of its own, it is not interrupted by the Ctrl-C that this process acts upon.
     #[cfg(unix)]
     command.process_group(0);

@@ -48,23 +48,13 @@ pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Resul
             experiments.push(prepare(registry, experiment, options)?);
         }
     }
-    for prepared in experiments
-        .iter()
-        .filter(|prepared| !prepared.is_complete())
-    {
-        prepared.files.check(&prepared.sidecar)?;
-    }
+    let left = || experiments.iter().filter(|of| !of.is_complete());
+    left().try_for_each(|of| of.files.check(&of.sidecar))?;
     let stop = stop_on_ctrl_c()?;
     if let [_, _, ..] = &*experiments {
-        let left = experiments
-            .iter()
-            .filter(|prepared| !prepared.is_complete());
-        let times = left.map(|prepared| duration(&prepared.experiment, &prepared.plan));
-        note!(
-            "All {} experiments: about {}",
-            experiments.len(),
-            minutes(times.sum())
-        );
+        let times = left().map(|of| duration(&of.experiment, &of.plan));
+        let (count, time) = (experiments.len(), minutes(times.sum()));
+        note!("All {count} experiments: about {time}");
     }
     let (mut lines, mut ended_by) = (Vec::new(), Ok(()));
     for prepared in experiments {
@@ -113,11 +103,8 @@ fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -
     let mut sidecar = describe(registry, &experiment, &keys, &cores)?;
     sidecar.run.rows = Some(measurements(&experiment, &plan));
     let files = Outputs::named(&options.out, &experiment.name);
-    let earlier = if options.resume {
-        resume::earlier(&files, &sidecar)?
-    } else {
-        None
-    };
+    let resumed = (options.resume).then(|| resume::earlier(&files, &sidecar));
+    let earlier = resumed.transpose()?.flatten();
     Ok(Prepared {
         experiment,
         plan,
@@ -182,11 +169,8 @@ fn run(
     let is_complete = prepared.is_complete();
     let earlier = prepared.earlier.take();
     if let (true, Some(earlier)) = (is_complete, &earlier) {
-        let done = counted(earlier.rows.len(), "row");
-        note!(
-            "{}: complete, with {done} in {csv}",
-            prepared.experiment.name
-        );
+        let (name, done) = (&prepared.experiment.name, earlier.rows.len());
+        note!("{name}: complete, with {} in {csv}", counted(done, "row"));
         rows.clone_from(&earlier.rows);
         return Ok(());
     }
@@ -292,13 +276,8 @@ fn begin(prepared: &Prepared, options: &Options) -> Result<Begun> {
 /// Continues an earlier run of this plan.
 fn resume(earlier: Earlier, prepared: &Prepared) -> Result<Begun> {
     let missing = earlier.missing(&prepared.plan, &prepared.experiment);
-    let Earlier {
-        mut sidecar,
-        rows,
-        writer,
-        torn,
-    } = earlier;
-    let done = counted(rows.len(), "row");
+    let (mut sidecar, torn) = (earlier.sidecar, earlier.torn);
+    let done = counted(earlier.rows.len(), "row");
     note!("  going on after {done} from before");
     if !torn.is_empty() {
         note!("  note: the last of them was cut off in its middle and is measured again: {torn:?}");
@@ -314,7 +293,7 @@ fn resume(earlier: Earlier, prepared: &Prepared) -> Result<Begun> {
     }
     sidecar.run.resumed.push(machine::now());
     sidecar.write(&prepared.files.sidecar)?;
-    Ok((sidecar, writer, rows))
+    Ok((sidecar, earlier.writer, earlier.rows))
 }
 
 fn announce(prepared: &Prepared, keys: &KeySource) {
