@@ -280,11 +280,8 @@ impl Shown for Row {
 
     fn how(rows: &[Self]) -> String {
         let first = &rows[0];
-        let more = if first.oversubscribed {
-            ", oversubscribed: more threads than cores"
-        } else {
-            ""
-        };
+        let more = ", oversubscribed: more threads than cores";
+        let more = if first.oversubscribed { more } else { "" };
         format!(
             "{} keys, inserted by {}{more}, with {} after each, half of them of keys that are in. What stands at a size was \
              measured between the size before and that one. Every insert was timed, and one of 16 lookups.",

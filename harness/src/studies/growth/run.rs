@@ -159,9 +159,7 @@ fn run<C: Contender>(run: &GrowthRun, progress: &mut Progress, rows: &mut Vec<Ro
 
 /// Fails if keys were refused or lost: throughput would mean nothing.
 fn check(tally: &Tally, name: &str, keys: u64) -> Result<()> {
-    let Tally {
-        refused, missing, ..
-    } = *tally;
+    let (refused, missing) = (tally.refused, tally.missing);
     ensure!(
         refused == 0,
         "{name} refused {} on the way to {keys}",

@@ -113,15 +113,12 @@ impl Kcas {
         let threads = self.threads().last().copied().unwrap_or(1);
         let time = self.seconds * 10;
         let mut lines = Vec::new();
-        for (engine, entries) in (ENGINES.iter()).flat_map(|of| SIZES.map(|entries| (of, entries)))
-        {
+        let all = (ENGINES.iter()).flat_map(|of| SIZES.map(|entries| (of.name, entries)));
+        for (name, entries) in all {
             let check = |changes: Changes| {
-                print::err(format_args!(
-                    "  {}, k = {entries}, {changes:?}: ",
-                    engine.name
-                ));
+                print::err(format_args!("  {name}, k = {entries}, {changes:?}: "));
                 let verdict = match measure(Contest {
-                    engine: engine.name.into(),
+                    engine: name.into(),
                     changes,
                     time,
                     ..self.contest(Workload::Contended, entries, threads)
@@ -136,7 +133,7 @@ impl Kcas {
                 verdict
             };
             let [grow, return_] = [Changes::Increments, Changes::Returning].map(check);
-            lines.push([engine.name.to_owned(), entries.to_string(), grow, return_]);
+            lines.push([name.to_owned(), entries.to_string(), grow, return_]);
         }
         let header = ["engine", "k", "words only grow", "values return"];
         format!(

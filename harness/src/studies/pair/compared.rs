@@ -56,18 +56,13 @@ pub(super) fn all(rows: &[Row]) -> Vec<Compared<'_>> {
             // Two one-sided tests, each at 5 %.
             let [from, _, to] = centre(logs, 2.0 * CONFIDENCE - 1.0);
             let few = signed_rank(&vec![1.0; logs.len()]) > 1.0 - CONFIDENCE;
-            let verdict = if few {
-                Verdict::Unknown
-            } else if by_chance <= level && ratio.abs() > least {
-                if ratio > 0.0 {
-                    Verdict::Faster
-                } else {
-                    Verdict::Slower
-                }
-            } else if from.abs().max(to.abs()) <= least.min(EQUAL_AT_MOST.ln_1p()) {
-                Verdict::Equal
-            } else {
-                Verdict::Unknown
+            let is_claimed = by_chance <= level && ratio.abs() > least;
+            let verdict = match from.abs().max(to.abs()) {
+                _ if few => Verdict::Unknown,
+                _ if is_claimed && ratio > 0.0 => Verdict::Faster,
+                _ if is_claimed => Verdict::Slower,
+                apart if apart <= least.min(EQUAL_AT_MOST.ln_1p()) => Verdict::Equal,
+                _ => Verdict::Unknown,
             };
             all.push(Compared {
                 workload: case.0,

@@ -313,37 +313,32 @@ impl Study for Memory {
         let mut loads = self.loads.clone();
         loads.sort_unstable_by(|a, b| b.total_cmp(a));
         let rounds = (self.seed, self.rounds);
-        order::in_rounds(
-            rounds,
-            &self.keys,
-            &self.subjects,
-            |round, &keys, subject| {
-                progress(&format!("round {round}, {keys} keys, {subject}"))?;
-                for &load in &loads {
-                    let refuses = |row: &Row| {
-                        row.refused > 0
-                            && (&row.subject, row.keys, row.load_factor) == (subject, keys, load)
-                    };
-                    if rows.iter().any(refuses) {
-                        continue;
-                    }
-                    let one = Self {
-                        subjects: vec![subject.clone()],
-                        loads: vec![load],
-                        keys: vec![keys],
-                        seed: self.seed ^ (round as u64) << 32,
-                        ..self.clone()
-                    };
-                    let row: Result<Row> = measure(Memory::NAME, &one);
-                    let row = row.with_context(|| format!("{subject} at load factor {load}"))?;
-                    rows.push(Row { round, ..row });
-                    if !rows.last().is_some_and(refuses) {
-                        break;
-                    }
+        order::in_rounds(rounds, &self.keys, &self.subjects, |round, &keys, name| {
+            progress(&format!("round {round}, {keys} keys, {name}"))?;
+            for &load in &loads {
+                let refuses = |row: &Row| {
+                    let is_it = (&row.subject, row.keys, row.load_factor) == (name, keys, load);
+                    row.refused > 0 && is_it
+                };
+                if rows.iter().any(refuses) {
+                    continue;
                 }
-                Ok(())
-            },
-        )
+                let one = Self {
+                    subjects: vec![name.clone()],
+                    loads: vec![load],
+                    keys: vec![keys],
+                    seed: self.seed ^ (round as u64) << 32,
+                    ..self.clone()
+                };
+                let row: Result<Row> = measure(Memory::NAME, &one);
+                let row = row.with_context(|| format!("{name} at load factor {load}"))?;
+                rows.push(Row { round, ..row });
+                if !rows.last().is_some_and(refuses) {
+                    break;
+                }
+            }
+            Ok(())
+        })
     }
 }
 
@@ -354,11 +349,8 @@ impl Record for Row {
             self.refused <= self.keys && self.wrong <= self.absent,
             "more keys were refused or found than there are"
         );
-        bounded(
-            "first_refusal",
-            self.first_refusal.unwrap_or_default(),
-            0.0..=1.0,
-        )
+        let refusal = self.first_refusal.unwrap_or_default();
+        bounded("first_refusal", refusal, 0.0..=1.0)
     }
 }
 
