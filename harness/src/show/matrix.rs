@@ -71,9 +71,7 @@ pub(crate) fn chosen(mut entries: Vec<Entry>) -> Vec<Entry> {
         if fullest[&entry.tab()] != entry.source {
             continue;
         }
-        let Cell {
-            workload, rival, ..
-        } = entry.cell;
+        let (workload, rival) = (&entry.cell.workload, &entry.cell.rival);
         let is_there = |of: &Entry| of.tab() == entry.tab() && of.is_at(workload, rival);
         if !chosen.iter().any(is_there) {
             chosen.push(entry);

@@ -195,10 +195,8 @@ impl Presented for Vec<Row> {
         let pairs = distinct(self.iter().map(Row::pair));
         let sentence = |pair: &(&str, &str)| {
             let rows: Vec<_> = self.iter().filter(|row| row.pair() == *pair).collect();
-            let furthest = rows
-                .iter()
-                .filter(|row| row.compared() == VERDICTS[2])
-                .min_by(|a, b| a.share().total_cmp(&b.share()));
+            let short = rows.iter().filter(|row| row.compared() == VERDICTS[2]);
+            let furthest = short.min_by(|a, b| a.share().total_cmp(&b.share()));
             let furthest = furthest.map_or_else(String::new, |row| {
                 let (measured, least) = (row.measured().unwrap_or_default(), row.at_least);
                 let (keys, threads) = (
@@ -228,13 +226,12 @@ fn tally<'a>(rows: impl IntoIterator<Item = &'a Row> + Clone) -> String {
 
 /// Writes these rows of experiments that were measured just now, with a description.
 pub fn leave(directory: &Path, rows: &[Row]) -> Result<()> {
-    let run = Run::begin(
-        "Targets".into(),
-        "How fast is the filter beside what it should reach?".into(),
-        0,
-        "those of the experiments that the rows name".into(),
-        "as in these experiments".into(),
-    );
+    let about = [
+        "Targets",
+        "How fast is the filter beside what it should reach?",
+    ];
+    let keys = "those of the experiments that the rows name".into();
+    let run = Run::begin(about, 0, keys, "as in these experiments".into());
     let mut sidecar = Sidecar::describe(run, COLUMNS)?;
     sidecar.run.rows = Some(rows.len());
     sidecar.run.ended = Some(machine::now());

@@ -138,15 +138,13 @@ impl Study for CuckooHashing {
             let meaning = registry.get(name)?.description.replace("; one mutex", "");
             Ok((name.to_owned(), meaning))
         };
-        let run = Run::begin(
-            "SmartCuckoo and plain cuckoo hashing".into(),
-            "What does it bring to know beforehand that an insert must fail?".into(),
-            self.seed,
-            format!("generated from seed {}", self.seed),
-            format!("one thread; {}", Cores::detect().describe()),
-        );
-        let subjects = TABLES.into_iter().map(described);
-        Ok((run, subjects.collect::<Result<_>>()?))
+        let about = [
+            "SmartCuckoo and plain cuckoo hashing",
+            "What does it bring to know beforehand that an insert must fail?",
+        ];
+        let pinning = format!("one thread; {}", Cores::detect().describe());
+        let subjects = TABLES.into_iter().map(described).collect::<Result<_>>()?;
+        Ok((Run::seeded(about, self.seed, pinning), subjects))
     }
 
     fn check(&self, _: &Registry) -> Result<bool> {

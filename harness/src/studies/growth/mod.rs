@@ -154,19 +154,17 @@ impl Study for Growth {
 
     fn about(&self, _: &Registry) -> Result<(Run, Vec<(String, String)>)> {
         let cost = Cost::measure();
+        let about = [
+            "Sets that grow a thousandfold under load",
+            "What does it cost, in throughput, latency and memory, not to know how many keys will come?",
+        ];
         let run = Run {
             latency: Some(format!(
                 "every insert timed, and one of 16 lookups in the mean, chosen at random; {}",
                 cost.describe()
             )),
             timing_ns: Some(cost.shown),
-            ..Run::begin(
-                "Sets that grow a thousandfold under load".into(),
-                "What does it cost, in throughput, latency and memory, not to know how many keys will come?".into(),
-                self.seed,
-                format!("generated from seed {}", self.seed),
-                Cores::detect().describe(),
-            )
+            ..Run::seeded(about, self.seed, Cores::detect().describe())
         };
         Ok((run, Entrant::described(&ALL)))
     }

@@ -161,13 +161,12 @@ impl Study for Kcas {
             let meaning = format!("{}; {}", engine.description, engine.guarantees);
             (engine.name.to_owned(), meaning)
         });
-        let run = Run::begin(
-            "Changing k words at one moment".into(),
-            "What does changing k words at one moment cost, and who does it best?".into(),
-            self.seed,
-            format!("words drawn from seed {}", self.seed),
-            Cores::detect().describe(),
-        );
+        let about = [
+            "Changing k words at one moment",
+            "What does changing k words at one moment cost, and who does it best?",
+        ];
+        let words = format!("words drawn from seed {}", self.seed);
+        let run = Run::begin(about, self.seed, words, Cores::detect().describe());
         Ok((run, subjects.collect()))
     }
 

@@ -286,13 +286,11 @@ impl Study for Pair {
             Ok((name.clone(), meaning))
         };
         let subjects = self.subjects().iter().map(described).collect::<Result<_>>();
-        let run = Run::begin(
-            "Throughput in pairs".into(),
-            "How many times as fast is the first subject as each of its rivals?".into(),
-            self.seed,
-            format!("generated from seed {}", self.seed),
-            Cores::detect().describe(),
-        );
+        let about = [
+            "Throughput in pairs",
+            "How many times as fast is the first subject as each of its rivals?",
+        ];
+        let run = Run::seeded(about, self.seed, Cores::detect().describe());
         Ok((run, subjects?))
     }
 

@@ -155,14 +155,12 @@ impl Study for Layouts {
     const NAME: &'static str = "layouts";
 
     fn about(&self, _: &Registry) -> Result<(Run, Vec<(String, String)>)> {
-        let run = Run::begin(
-            "False positives and memory of the layouts".into(),
-            "What does a lower false positive rate cost in memory?".into(),
-            self.seed,
-            format!("generated from seed {}", self.seed),
-            "one thread, not pinned: nothing is timed".into(),
-        );
-        Ok((run, Vec::new()))
+        let about = [
+            "False positives and memory of the layouts",
+            "What does a lower false positive rate cost in memory?",
+        ];
+        let pinning = "one thread, not pinned: nothing is timed";
+        Ok((Run::seeded(about, self.seed, pinning), Vec::new()))
     }
 
     fn steps(&self) -> u64 {

@@ -277,19 +277,14 @@ impl Study for Memory {
             let family = unnumbered(name, |_| false).to_owned();
             Ok((family, registry.get(name)?.description.to_owned()))
         };
-        let run = Run::begin(
-            "Filters to choose from: bits a key, error rate and speed of lookups".into(),
-            "Which filter takes how much memory, how often is it wrong, and how fast does it answer?"
-                .into(),
-            self.seed,
-            format!("generated from seed {}", self.seed),
-            format!(
-                "the one thread whose lookups are timed; {}",
-                Cores::detect().describe()
-            ),
-        );
-        let subjects = self.subjects.iter().map(described);
-        Ok((run, subjects.collect::<Result<_>>()?))
+        let about = [
+            "Filters to choose from: bits a key, error rate and speed of lookups",
+            "Which filter takes how much memory, how often is it wrong, and how fast does it answer?",
+        ];
+        let cores = Cores::detect().describe();
+        let pinning = format!("the one thread whose lookups are timed; {cores}");
+        let subjects = self.subjects.iter().map(described).collect::<Result<_>>()?;
+        Ok((Run::seeded(about, self.seed, pinning), subjects))
     }
 
     fn check(&self, registry: &Registry) -> Result<bool> {
@@ -454,15 +449,12 @@ impl Shown for Row {
         let results = Results::along((), rows);
         let sentence = |case: &String, of: &Choice| {
             let [declared, resident] = of.bits_a_key();
-            let speed = of
-                .speed()
-                .map(|of| format!("; {:.1} million lookups a second", of.median));
+            let speed = |of: Summary| format!("; {:.1} million lookups a second", of.median);
+            let speed = of.speed().map_or_else(String::new, speed);
+            let (name, load, rate) = (of.subject, of.rows[0].load_factor, of.rate().median);
             format!(
-                "{case}, {}: {declared:.1} bits a key at load factor {} ({resident:.1} resident); {:.2e} of absent keys found{}.",
-                of.subject,
-                of.rows[0].load_factor,
-                of.rate().median,
-                speed.unwrap_or_default(),
+                "{case}, {name}: {declared:.1} bits a key at load factor {load} ({resident:.1} resident); {rate:.2e} of absent \
+                 keys found{speed}."
             )
         };
         let of_case = |case: &String| -> Vec<String> {

@@ -133,13 +133,9 @@ pub(super) fn describe(
         skew: workload.skew(),
         title: workload.title(),
     };
-    let begun = Run::begin(
-        experiment.title.clone(),
-        experiment.question.clone(),
-        experiment.seed,
-        keys.description.clone(),
-        cores.describe(),
-    );
+    let about = [&*experiment.title, &experiment.question];
+    let from = keys.description.clone();
+    let begun = Run::begin(about, experiment.seed, from, cores.describe());
     let cost = experiment.latency.as_ref().map(|_| Cost::measure());
     let latency = experiment.latency.as_ref().zip(cost.as_ref());
     let run = Run {

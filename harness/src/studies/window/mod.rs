@@ -97,13 +97,11 @@ impl Study for Window {
     const NAME: &'static str = "window";
 
     fn about(&self, _: &Registry) -> Result<(Run, Vec<(String, String)>)> {
-        let run = Run::begin(
-            "Filters that forget".into(),
-            "What does it cost to remember a key for a window of time, and for how long is it remembered?".into(),
-            self.seed,
-            format!("generated from seed {}", self.seed),
-            Cores::detect().describe(),
-        );
+        let about = [
+            "Filters that forget",
+            "What does it cost to remember a key for a window of time, and for how long is it remembered?",
+        ];
+        let run = Run::seeded(about, self.seed, Cores::detect().describe());
         Ok((run, Entrant::described(&ALL)))
     }
 
