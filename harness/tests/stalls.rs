@@ -39,8 +39,7 @@ fn sweep<S: Subject>(frozen: &[usize], workload: &str) -> Result<Vec<Row>> {
     let mut registry = Registry::new();
     registry.add::<S>();
     let plan = &Plan::of(experiment, &registry, cores)?;
-    let skipped = plan.skipped.first().map(ToString::to_string);
-    ensure!(skipped.is_none(), "{}", skipped.unwrap_or_default());
+    ensure!(plan.skipped.is_empty(), plan.skipped.join("; "));
     let sweep = Sweep {
         experiment,
         registry: &registry,

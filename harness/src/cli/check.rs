@@ -85,11 +85,7 @@ impl Options {
     /// Returns the settings of one search, with a seed of its own unless one is given.
     pub(super) fn settings(&self, threads: usize) -> Settings {
         Settings {
-            check: if self.answers {
-                Check::Answers
-            } else {
-                Check::History
-            },
+            check: [Check::History, Check::Answers][usize::from(self.answers)],
             threads,
             time: self.seconds,
             // 32 bits, short enough to type.
@@ -102,9 +98,10 @@ impl Options {
 }
 
 pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
-    let threads = match &*options.threads {
-        [] => &[8],
-        threads => threads,
+    let threads: &[usize] = if options.threads.is_empty() {
+        &[8]
+    } else {
+        &options.threads
     };
     let mut searches = Vec::new();
     for name in &options.subjects {
@@ -187,39 +184,36 @@ fn refuted(candidate: &Candidate, check: Check) -> Result<String> {
 
 /// Says that nothing was found.
 fn passed(candidate: &Candidate, totals: &Totals) -> String {
-    let as_set = candidate.set.then_some(", checked as a set");
-    format!(
-        "no violation{}{}",
-        as_set.unwrap_or_default(),
-        doubt(totals)
-    )
+    let as_set = if candidate.set {
+        ", checked as a set"
+    } else {
+        ""
+    };
+    format!("no violation{as_set}{}", doubt(totals))
 }
 
 /// Says so if the check means little: where hardly a key goes in, there is hardly one to miss.
 fn doubt(totals: &Totals) -> &'static str {
     // Half are refused in tables that are meant to be full.
-    if totals.refused > totals.inserts / 10 * 9 {
-        ", but nearly all inserts were refused: little was checked"
-    } else {
-        ""
-    }
+    let are_refused = totals.refused > totals.inserts / 10 * 9;
+    let doubt = ", but nearly all inserts were refused: little was checked";
+    if are_refused { doubt } else { "" }
 }
 
 fn announce(entry: &SubjectInfo, settings: &Settings) -> Result<()> {
     note!("{}: {}", entry.name, entry.description);
     let Settings { threads, seed, .. } = settings;
     note!("  {}, seed {seed}", counted(*threads, "thread"));
-    note!(
-        "  {}",
-        match (perturbation::AVAILABLE, settings.perturb) {
-            _ if settings.simulate => "threads are simulated cores, delayed before their accesses",
-            (true, true) => "this build has steps: threads are stopped in the middle of calls",
-            (true, false) => "this build has steps, but threads are not disturbed",
-            (false, _) =>
-                "this build has no steps: calls overlap by chance alone; with `--features steps` threads \
-                 are stopped in the middle of calls",
+    let how = match (perturbation::AVAILABLE, settings.perturb) {
+        _ if settings.simulate => "threads are simulated cores, delayed before their accesses",
+        (true, true) => "this build has steps: threads are stopped in the middle of calls",
+        (true, false) => "this build has steps, but threads are not disturbed",
+        (false, _) => {
+            "this build has no steps: calls overlap by chance alone; with `--features steps` threads \
+             are stopped in the middle of calls"
         }
-    );
+    };
+    note!("  {how}");
     if !entry.candidate().names_classes()? {
         note!(
             "  it does not reveal which keys it treats as equal: only missed keys are found, not false \
@@ -298,12 +292,7 @@ fn again(entry: &SubjectInfo, settings: &Settings) -> impl Fn(u64) -> String + S
 
 /// Prints a violation, for a person to read and repeat.
 pub(super) fn tell(found: &Found, entry: &SubjectInfo, settings: &Settings) {
-    let Found {
-        round,
-        scenario,
-        history,
-    } = found;
-    let threads = settings.threads;
+    let (round, threads) = (found.round, settings.threads);
     let (what, note) = match settings.check {
         Check::Answers => ("an answer is not as it must be.", String::new()),
         Check::History => (
@@ -314,11 +303,15 @@ pub(super) fn tell(found: &Found, entry: &SubjectInfo, settings: &Settings) {
         ),
     };
     say!("VIOLATION: {what}");
-    say!("round {round}: {scenario}, {}", counted(threads, "thread"));
-    say!("{}{note}", history.to_string().trim_end());
+    say!(
+        "round {round}: {}, {}",
+        found.scenario,
+        counted(threads, "thread")
+    );
+    say!("{}{note}", found.history.to_string().trim_end());
     say!("To repeat the same calls, which may overlap differently:");
     let settings = Settings {
-        rounds: Rounds::only(*round),
+        rounds: Rounds::only(round),
         ..*settings
     };
     say!("{}\n", again(entry, &settings)(0));

@@ -12,18 +12,18 @@ use crate::subjects::registry::Registry;
 use crate::workload::Workload;
 
 pub(super) fn list(registry: &Registry) -> Result<Ending> {
-    list_subjects(registry);
-    list_workloads()?;
-    list_experiments(&experiments_directory()?)?;
-    Ok(Ending::Complete)
-}
-
-fn list_subjects(registry: &Registry) {
     say!("Subjects:");
     for entry in registry.entries() {
         say!("  {}\n      {}", entry.name, entry.description);
         say!("      Guarantees: {}", entry.guarantees);
     }
+    say!("\nWorkloads, as an experiment writes them:");
+    for fields in WORKLOADS.lines() {
+        let workload: Workload = toml::from_str(&fields.replace("   ", "\n"))?;
+        say!("  {}\n      {fields}", workload.describe());
+    }
+    list_experiments(&experiments_directory()?)?;
+    Ok(Ending::Complete)
 }
 
 /// One workload of each kind.
@@ -37,15 +37,6 @@ kind = \"lookup\"   load = 0.9   hit = 50   skew = 0.99
 kind = \"ycsb\"   mix = \"a\"   load = 0.9   skew = 0.99
 kind = \"window\"   lookup = 75   load = 0.9   skew = 0.0
 kind = \"grow\"   insert = 25   lookup = 75   hit = 50   from = 0.0   load = 0.9";
-
-fn list_workloads() -> Result<()> {
-    say!("\nWorkloads, as an experiment writes them:");
-    for fields in WORKLOADS.lines() {
-        let workload: Workload = toml::from_str(&fields.replace("   ", "\n"))?;
-        say!("  {}\n      {fields}", workload.describe());
-    }
-    Ok(())
-}
 
 fn list_experiments(directory: &Path) -> Result<()> {
     say!("\nExperiments in {}:", directory.display());

@@ -161,8 +161,13 @@ pub fn main(registry: &Registry, program: Program) -> ExitCode {
         .version(program.version());
     let parsed = command.try_get_matches();
     let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
-    let code = match parsed {
-        Ok(cli) => run(registry, cli.command),
+    let code = match parsed.map(|cli| perform(registry, cli.command)) {
+        Ok(Ok(Ending::Complete)) => ExitCode::SUCCESS,
+        Ok(Ok(Ending::Interrupted)) => ExitCode::from(INTERRUPTED),
+        Ok(Err(error)) => {
+            note!("error: {error:#}");
+            ExitCode::FAILURE
+        }
         Err(message) => {
             print::message(&message);
             ExitCode::from(u8::try_from(message.exit_code()).unwrap_or(2))
@@ -172,17 +177,6 @@ pub fn main(registry: &Registry, program: Program) -> ExitCode {
         Ok(()) => code,
         Err(error) => {
             note!("error: cannot write to the standard output: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run(registry: &Registry, command: Command) -> ExitCode {
-    match perform(registry, command) {
-        Ok(Ending::Complete) => ExitCode::SUCCESS,
-        Ok(Ending::Interrupted) => ExitCode::from(INTERRUPTED),
-        Err(error) => {
-            note!("error: {error:#}");
             ExitCode::FAILURE
         }
     }

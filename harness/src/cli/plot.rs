@@ -81,12 +81,9 @@ pub(super) fn plot(options: &Options) -> Result<Ending> {
 
 fn figure(csv: &Path) -> Result<Figure> {
     let beside = Outputs::beside(csv);
-    let rows = read_any(csv).map_err(|error| {
-        if error.is::<NoResults>() {
-            anyhow!("{error}; {DRAWN}")
-        } else {
-            error
-        }
+    let rows = read_any(csv).map_err(|error| match error.downcast::<NoResults>() {
+        Ok(none) => anyhow!("{none}; {DRAWN}"),
+        Err(error) => error,
     })?;
     let sidecar = beside.described()?;
     if sidecar.is_none() {

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 
 use super::report;
 use crate::machine::Compiler;
@@ -36,32 +36,19 @@ const FULL: &[&str] = &[
 ];
 
 /// A command that runs in a process of its own, so that nothing it leaves behind, such as
-/// threads of an engine that never end, disturbs another.
-struct Step {
-    name: &'static str,
-    /// The feature of the build that it needs.
-    feature: Option<&'static str>,
-    /// Its arguments; files lie in the directory of the experiments.
-    line: &'static str,
-}
-
-const fn step(name: &'static str, feature: Option<&'static str>, line: &'static str) -> Step {
-    Step {
-        name,
-        feature,
-        line,
-    }
-}
+/// threads of an engine that never end, disturbs another: its name, the feature of the build that it needs, and
+/// its arguments. Files lie in the directory of the experiments.
+type Step = (&'static str, Option<&'static str>, &'static str);
 
 /// The first is all of `--quick`. Simulated are as many rounds as are measured. With ten times as many operations, throughputs differ by
 /// 2 %; with half as many, by up to a fifth.
 const STEPS: [Step; 6] = [
-    step("pair", None, "pair"),
-    step("layouts", None, "space layouts"),
-    step("memory", None, "space memory"),
-    step("kcas", None, "kcas"),
-    step("stalls", Some("steps"), "sweep stalls.toml"),
-    step(
+    ("pair", None, "pair"),
+    ("layouts", None, "space layouts"),
+    ("memory", None, "space memory"),
+    ("kcas", None, "kcas"),
+    ("stalls", Some("steps"), "sweep stalls.toml"),
+    (
         "simulated-machines",
         Some("simulation"),
         "simulate machines.toml --rounds 9 --operations 20000 \
@@ -79,7 +66,7 @@ pub(super) fn reproduce(
     let mut steps = &STEPS[..1];
     if full {
         steps = &STEPS;
-        let names = STEPS.map(|step| step.name).join(", ");
+        let names = STEPS.map(|(name, ..)| name).join(", ");
         note!("The experiments are followed by {names}: about 30 min on two cores.");
         let files: Vec<_> = FULL.iter().map(|file| directory.join(file)).collect();
         if sweep::sweep(registry, &files, options)? == Ending::Interrupted {
@@ -90,16 +77,16 @@ pub(super) fn reproduce(
         options.check_pairs()?;
     }
     let mut failed = Vec::new();
-    for step in steps {
+    for &(name, feature, line) in steps {
         // What another build has made, it has to judge itself: a sweep decides what --resume skips,
         // and a simulation begins again.
-        if options.resume && step.feature.is_none() && is_complete(&options.out, step.name)? {
-            note!("{}: complete", step.name);
+        if options.resume && feature.is_none() && is_complete(&options.out, name)? {
+            note!("{name}: complete");
             continue;
         }
-        note!("{}", step.name);
-        let mut command = command(step)?;
-        let problem = match command.args(arguments(step, directory, options)).status() {
+        note!("{name}");
+        let mut command = command(feature)?;
+        let problem = match command.args(arguments(line, directory, options)).status() {
             Ok(status) if status.success() => continue,
             Ok(status) if status.code() == Some(INTERRUPTED.into()) => {
                 note!("To continue from there, run the same command with --resume.");
@@ -108,26 +95,25 @@ pub(super) fn reproduce(
             Ok(status) => status.to_string(),
             Err(error) => error.to_string(),
         };
-        note!("{} failed ({problem}); the others go on", step.name);
-        failed.push(step.name);
+        note!("{name} failed ({problem}); the others go on");
+        failed.push(name);
     }
     let ending = report(&options.out)?;
-    if !failed.is_empty() {
-        bail!(
-            "not everything was measured: {} failed (see above); the report has the rest",
-            failed.join(", ")
-        );
-    }
+    ensure!(
+        failed.is_empty(),
+        "not everything was measured: {} failed (see above); the report has the rest",
+        failed.join(", ")
+    );
     Ok(ending)
 }
 
-/// Returns this program, or cargo, which builds it with the feature that the step needs.
-fn command(step: &Step) -> Result<Command> {
+/// Returns this program, or cargo, which builds it with the feature that a step needs.
+fn command(feature: Option<&str>) -> Result<Command> {
     let has = |feature: &&str| match *feature {
         "steps" => cfg!(feature = "steps"),
         _ => cfg!(feature = "simulation"),
     };
-    let Some(feature) = step.feature.filter(|feature| !has(feature)) else {
+    let Some(feature) = feature.filter(|feature| !has(feature)) else {
         let program = env::current_exe().context("cannot find this program")?;
         return Ok(Command::new(program));
     };
@@ -138,19 +124,16 @@ fn command(step: &Step) -> Result<Command> {
     Ok(command)
 }
 
-fn arguments(step: &Step, directory: &Path, options: &sweep::Options) -> Vec<OsString> {
-    let place = |word: &str| {
-        if word.ends_with(".toml") {
-            directory.join(word).into()
-        } else {
-            word.into()
-        }
+fn arguments(line: &str, directory: &Path, options: &sweep::Options) -> Vec<OsString> {
+    let place = |word: &str| match word.strip_suffix(".toml") {
+        Some(_) => directory.join(word).into(),
+        None => word.into(),
     };
-    let mut arguments: Vec<OsString> = step.line.split_whitespace().map(place).collect();
-    if step.line.starts_with("sweep") {
+    let mut arguments: Vec<OsString> = line.split_whitespace().map(place).collect();
+    if line.starts_with("sweep") {
         arguments.extend(options.resume.then(|| "--resume".into()));
         arguments.extend(options.binding());
-    } else if step.line == "pair" {
+    } else if line == "pair" {
         arguments.extend(options.of_pairs());
     }
     arguments.push("--out".into());
@@ -175,8 +158,8 @@ mod tests {
     use super::super::{Cli, Command};
     use super::*;
     use crate::machine::now;
-    use crate::results::file::Writer;
     use crate::results::record::{COLUMNS, sample};
+    use crate::results::rows::Writer;
     use crate::show::sidecar::Run;
 
     /// The rows of stalls come from another build, so only that build can decide whether they are
@@ -194,13 +177,11 @@ mod tests {
             else {
                 unreachable!()
             };
-            for step in &STEPS {
-                let passed_on = arguments(step, Path::new("."), &options);
-                let line = [OsString::from("harness")]
-                    .into_iter()
-                    .chain(passed_on.clone());
+            for (name, _, line) in STEPS {
+                let passed_on = arguments(line, Path::new("."), &options);
+                let line = [&[OsString::from("harness")], &passed_on[..]].concat();
                 assert!(Cli::try_parse_from(line).is_ok(), "{passed_on:?}");
-                if step.name == "stalls" {
+                if name == "stalls" {
                     let options = &passed_on[2..passed_on.len() - 2];
                     assert!(options.iter().eq(given.split_whitespace()));
                 }
@@ -211,8 +192,8 @@ mod tests {
     #[cfg(feature = "simulation")]
     #[test]
     fn the_simulated_machines_are_known() {
-        let [.., step] = &STEPS;
-        let (_, machines) = step.line.split_once("--machine ").unwrap();
+        let [.., (_, _, line)] = STEPS;
+        let (_, machines) = line.split_once("--machine ").unwrap();
         for machine in machines.split(',') {
             simulator::Model::named_or_read(machine).unwrap();
         }

@@ -9,7 +9,7 @@ use check::{self, Check, Report, Rounds, Settings, answers, scenario};
 
 use super::check::{Options, run, tell};
 use crate::machine::{self, Source};
-use crate::results::file::Writer;
+use crate::results::rows::Writer;
 use crate::results::rows::{Columns, read};
 use crate::run::ending::{Ending, stop_on_ctrl_c};
 use crate::show::files;
@@ -176,13 +176,12 @@ pub(super) fn keep(registry: &Registry, options: &Options, directory: &Path) -> 
 
 /// Describes this run, which may be one of many.
 fn describe(pieces: &[Piece]) -> Result<Sidecar> {
-    let run = Run::begin(
-        "A tally of checked operations".into(),
-        "How much was checked, and was anything wrong?".into(),
-        0,
-        "each piece drew its own seed, as in its row".into(),
-        "threads are not pinned".into(),
-    );
+    let about = [
+        "A tally of checked operations",
+        "How much was checked, and was anything wrong?",
+    ];
+    let keys = "each piece drew its own seed, as in its row".into();
+    let run = Run::begin(about, 0, keys, "threads are not pinned".into());
     let described = |of: &Piece| (of.entry.name.to_owned(), of.entry.description.to_owned());
     Ok(Sidecar {
         subjects: pieces.iter().map(described).collect(),

@@ -173,15 +173,10 @@ impl Experiment {
     pub fn warning(&self, cores: usize) -> Option<String> {
         let fills = self.workloads.iter().filter(|of| !of.is_time_bounded());
         let fills = fills.map(Workload::label).collect::<Vec<_>>().join(", ");
-        let beyond = self
-            .threads
-            .counts(cores)
-            .into_iter()
-            .filter(|&of| of > cores);
-        let beyond = beyond
-            .map(|of| of.to_string())
-            .collect::<Vec<_>>()
-            .join(", ");
+        let mut beyond = self.threads.counts(cores);
+        beyond.retain(|&of| of > cores);
+        let beyond: Vec<_> = beyond.iter().map(usize::to_string).collect();
+        let beyond = beyond.join(", ");
         let keys = self.most_keys();
         let is_short = !fills.is_empty() && !beyond.is_empty() && keys < INTERRUPTED_KEYS;
         let [keys, enough] = [keys, INTERRUPTED_KEYS].map(|keys| grouped(keys as u64));

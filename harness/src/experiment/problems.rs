@@ -16,7 +16,7 @@ impl Problems {
         self.0.push(format!("field `{field}`: {problem}"));
     }
 
-    fn unless(&mut self, holds: bool, field: &str, problem: &str) {
+    fn unless(&mut self, holds: bool, field: &str, problem: impl Display) {
         if !holds {
             self.add(field, problem);
         }
@@ -52,32 +52,17 @@ impl Experiment {
     }
 
     fn validate_values(&self, problems: &mut Problems) {
-        let Self {
-            name,
-            rounds,
-            seconds,
-            ..
-        } = self;
+        let (name, rounds, seconds) = (&self.name, self.rounds, self.seconds);
         let fits = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-        if name.is_empty() || !name.bytes().all(fits) {
-            let what =
-                "must be lower-case letters, digits and hyphens, as it names the output files";
-            problems.add("name", format!("{name:?} {what}"));
-        }
+        let is_name = !name.is_empty() && name.bytes().all(fits);
+        let what = "must be lower-case letters, digits and hyphens, as it names the output files";
+        problems.unless(is_name, "name", format!("{name:?} {what}"));
         let title = "must not be empty, as it is the figure's title";
         problems.unless(!self.title.trim().is_empty(), "title", title);
-        if !(1..=MAX_ROUNDS).contains(rounds) {
-            problems.add(
-                "rounds",
-                format!("{rounds} is not between 1 and {MAX_ROUNDS}"),
-            );
-        }
-        if !(*seconds > 0.0 && *seconds <= MAX_SECONDS) {
-            problems.add(
-                "seconds",
-                format!("{seconds} must be above 0 and at most {MAX_SECONDS}"),
-            );
-        }
+        let between = format!("{rounds} is not between 1 and {MAX_ROUNDS}");
+        problems.unless((1..=MAX_ROUNDS).contains(&rounds), "rounds", between);
+        let above = format!("{seconds} must be above 0 and at most {MAX_SECONDS}");
+        problems.unless(seconds > 0.0 && seconds <= MAX_SECONDS, "seconds", above);
         let one_size = self.keys.len() < 2 || self.targets.is_empty();
         let sizes = "several sizes have no targets; leave out `target`";
         problems.unless(one_size, "keys", sizes);
@@ -105,10 +90,8 @@ impl Experiment {
         problems.unless(!self.workloads.is_empty(), "workload", one);
         for (index, workload) in self.workloads.iter().enumerate() {
             if let Err(error) = workload.validate() {
-                let number = index + 1;
-                problems
-                    .0
-                    .push(format!("[[workload]] number {number}, {error}"));
+                let problem = format!("[[workload]] number {}, {error}", index + 1);
+                problems.0.push(problem);
             }
             if self.freezes() && !workload.is_time_bounded() {
                 let label = workload.label();
@@ -117,11 +100,8 @@ impl Experiment {
             }
         }
         if let Some(twice) = first_repeated(&self.workloads) {
-            let (label, load) = (twice.label(), twice.load());
-            problems.add(
-                "workload",
-                format!("{label} at load factor {load} appears twice"),
-            );
+            let twice = format!("{} at load factor {}", twice.label(), twice.load());
+            problems.add("workload", format!("{twice} appears twice"));
         }
     }
 

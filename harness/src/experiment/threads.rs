@@ -88,10 +88,8 @@ impl FromStr for Threads {
         if text == "auto" {
             return Ok(Self::Auto);
         }
-        text.split(',')
-            .map(str::parse)
-            .collect::<Result<_, _>>()
-            .map(Self::List)
+        let counts = text.split(',').map(str::parse);
+        counts.collect::<Result<_, _>>().map(Self::List)
     }
 }
 
@@ -100,9 +98,8 @@ impl<'de> Deserialize<'de> for Threads {
         let value = toml::Value::deserialize(deserializer)?;
         // As it would be written in a command line.
         let text = value.to_string().replace(['[', ']', '"', ' '], "");
-        let problem = |_| format!("field `threads`: {value} is not {EXPECTED}");
-        text.parse()
-            .map_err(|error: String| de::Error::custom(problem(error)))
+        let problem = format!("field `threads`: {value} is not {EXPECTED}");
+        text.parse().map_err(|_: String| de::Error::custom(problem))
     }
 }
 

@@ -71,10 +71,8 @@ impl Machine {
         system.refresh_cpu_list(CpuRefreshKind::nothing());
         let processors = system.cpus().len().max(1);
         let cores = System::physical_core_count().map_or(processors, |cores| cores.max(1));
-        let brand = system
-            .cpus()
-            .first()
-            .map(|cpu| cpu.brand().trim().to_owned());
+        let brand = system.cpus().first();
+        let brand = brand.map(|cpu| cpu.brand().trim().to_owned());
         let shown =
             |line: Option<String>| line.unwrap_or_else(|| unknown("the system does not show it"));
         Ok(Self {
@@ -122,9 +120,7 @@ impl Compiler {
 
     /// Describes how the program was built, if not as for published figures: its flags and profile.
     pub(crate) fn unlike_published(&self) -> String {
-        let profile = self
-            .other_profile()
-            .map(|profile| format!("profile {profile}"));
+        let profile = self.other_profile().map(|of| format!("profile {of}"));
         let flags = Some(self.flags.clone()).filter(|flags| !flags.is_empty());
         let parts: Vec<_> = flags.into_iter().chain(profile).collect();
         match &parts[..] {
@@ -136,15 +132,16 @@ impl Compiler {
 
 /// Returns the current time in UTC, to the second, as in RFC 3339.
 pub fn now() -> String {
-    jiff::Timestamp::now()
-        .strftime("%Y-%m-%dT%H:%M:%SZ")
-        .to_string()
+    let now = jiff::Timestamp::now();
+    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// Fails if so many keys, as this option or field asks for, do not fit into the memory that can be used
 /// without swapping, with so many bytes for each.
 pub fn check_memory(asked_by: &str, keys: u64, each: u64) -> Result<()> {
-    let most = available_memory()? / each;
+    let mut system = System::new().context("cannot ask the system for its memory")?;
+    system.refresh_memory();
+    let most = system.available_memory() / each;
     ensure!(
         keys <= most,
         "{asked_by}: {keys} keys do not fit into the memory available; at most {most} do"
@@ -152,18 +149,11 @@ pub fn check_memory(asked_by: &str, keys: u64, each: u64) -> Result<()> {
     Ok(())
 }
 
-fn available_memory() -> Result<u64> {
-    let mut system = System::new().context("cannot ask the system for its memory")?;
-    system.refresh_memory();
-    Ok(system.available_memory())
-}
-
 /// Returns the command line of this process for a description, without directories.
 pub fn command_line() -> String {
     let arguments = env::args_os().skip(1);
-    let arguments: Vec<_> = arguments
-        .map(|of| of.to_string_lossy().into_owned())
-        .collect();
+    let text = |of: std::ffi::OsString| of.to_string_lossy().into_owned();
+    let arguments: Vec<_> = arguments.map(text).collect();
     let arguments = without_directories(arguments.iter().map(String::as_str));
     format!("{} {arguments}", executable())
 }
@@ -173,9 +163,8 @@ pub fn without_directories<'a>(words: impl IntoIterator<Item = &'a str>) -> Stri
     let shorten = |word: &'a str| {
         let (_, value) = word.split_once('=').unwrap_or(("", word));
         let path = value.trim_end_matches('/');
-        let file = path
-            .rsplit_once(['/', '\\'])
-            .map_or(value, |(_, file)| file);
+        let file = path.rsplit_once(['/', '\\']);
+        let file = file.map_or(value, |(_, file)| file);
         format!("{}{file}", &word[..word.len() - value.len()])
     };
     words.into_iter().map(shorten).collect::<Vec<_>>().join(" ")

@@ -180,14 +180,12 @@ fn ensure_newest(program: &Path) -> Result<(), String> {
     let list = fs::read_to_string(&list).map_err(|_| NO_LIST)?;
     let first = list.lines().next().unwrap_or_default();
     // The compiler's own list, beside a program built for tests, is relative to some other directory.
-    let (_, files) = first
-        .split_once(": ")
-        .filter(|(_, files)| Path::new(files).is_absolute())
-        .ok_or(NO_LIST)?;
+    let files = first.split_once(": ").map(|(_, files)| files);
+    let files = files.filter(|files| Path::new(files).is_absolute());
     let changed = |file: &Path| fs::metadata(file).and_then(|file| file.modified());
     let built = changed(program).map_err(|error| format!("the program's file: {error}"))?;
     // A space in a name follows a backslash.
-    for file in files.replace("\\ ", "\0").split(' ') {
+    for file in files.ok_or(NO_LIST)?.replace("\\ ", "\0").split(' ') {
         let file = file.replace('\0', " ");
         let name = Path::new(&file).file_name().unwrap_or_default().display();
         match changed(Path::new(&file)) {
@@ -210,9 +208,8 @@ fn git(directory: &Path, arguments: &[&str]) -> Result<String, String> {
     if !output.status.success() {
         return Err("the source is not in a git checkout that has it committed".into());
     }
-    Ok(String::from_utf8_lossy(&output.stdout)
-        .trim_end()
-        .to_owned())
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.trim_end().to_owned())
 }
 
 #[cfg(test)]

@@ -114,9 +114,8 @@ pub fn cores() -> Vec<String> {
 
 fn cores_in(system: &Path) -> Vec<String> {
     let online = fs::read_to_string(system.join("cpu/online")).ok();
-    let online = online
-        .and_then(|list| parse_list(&list))
-        .unwrap_or_default();
+    let online = online.and_then(|list| parse_list(&list));
+    let online = online.unwrap_or_default();
     let threads = Policy::Compact.order(describe_in(system, &online));
     let cores = threads.chunk_by(|a, b| a.core == b.core).map(|core| {
         let HardwareThread { node, package, .. } = core[0];
@@ -133,16 +132,14 @@ fn describe_in(system: &Path, ids: &[usize]) -> Vec<HardwareThread> {
         let read = |file: &str| fs::read_to_string(topology.join(file)).ok();
         // The second name is the older one.
         let siblings = read("core_cpus_list").or_else(|| read("thread_siblings_list"));
-        let siblings = siblings
-            .and_then(|list| parse_list(&list))
-            .unwrap_or_default();
+        let siblings = siblings.and_then(|list| parse_list(&list));
         let node = nodes.iter().find(|(_, of_node)| of_node.contains(&id));
         let package = read("physical_package_id").and_then(|text| text.trim().parse().ok());
         HardwareThread {
             id,
             node: node.map_or(0, |&(node, _)| node),
             package: package.unwrap_or(0),
-            core: siblings.into_iter().min().unwrap_or(id),
+            core: siblings.into_iter().flatten().min().unwrap_or(id),
         }
     };
     ids.iter().map(describe).collect()
@@ -206,12 +203,10 @@ mod tests {
             let core = id % 8;
             let there = [core, core + 8];
             let siblings = show_list(there.into_iter().filter(|id| !offline.contains(id)));
-            write(
-                format!("cpu/cpu{id}/topology/core_cpus_list"),
-                siblings + "\n",
-            );
+            let topology = format!("cpu/cpu{id}/topology");
+            write(format!("{topology}/core_cpus_list"), siblings + "\n");
             let package = format!("{}\n", core / 4);
-            write(format!("cpu/cpu{id}/topology/physical_package_id"), package);
+            write(format!("{topology}/physical_package_id"), package);
         }
         write("node/node0/cpulist".into(), "0-3,8-11\n".into());
         write("node/node1/cpulist".into(), "4-7,12-15\n".into());
@@ -226,38 +221,20 @@ mod tests {
     #[test]
     fn every_policy_has_its_order() {
         // Which hardware threads may be used, which are offline, and the order.
-        for (policy, ids, offline, expected) in [
-            ("cores", "0-15", "", "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15"),
-            (
-                "compact",
-                "0-15",
-                "",
-                "0 8 1 9 2 10 3 11 4 12 5 13 6 14 7 15",
-            ),
-            (
-                "scatter",
-                "0-15",
-                "",
-                "0 4 1 5 2 6 3 7 8 12 9 13 10 14 11 15",
-            ),
+        for line in [
+            "cores | 0-15 | | 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15",
+            "compact | 0-15 | | 0 8 1 9 2 10 3 11 4 12 5 13 6 14 7 15",
+            "scatter | 0-15 | | 0 4 1 5 2 6 3 7 8 12 9 13 10 14 11 15",
             // Both threads of core 2, and only the second ones of cores 1 and 5.
-            ("cores", "2,9,10,13", "", "9 2 13 10"),
-            ("compact", "2,9,10,13", "", "9 2 10 13"),
-            ("scatter", "2,9,10,13", "", "9 13 2 10"),
+            "cores | 2,9,10,13 | | 9 2 13 10",
+            "compact | 2,9,10,13 | | 9 2 10 13",
+            "scatter | 2,9,10,13 | | 9 13 2 10",
             // Without the first threads of cores 0 and 4, and all of core 1.
-            (
-                "cores",
-                "2-3,5-8,10-15",
-                "0-1,4,9",
-                "2 3 8 5 6 7 12 10 11 13 14 15",
-            ),
-            (
-                "scatter",
-                "2-3,5-8,10-15",
-                "0-1,4,9",
-                "2 5 3 6 8 7 12 10 13 11 14 15",
-            ),
+            "cores | 2-3,5-8,10-15 | 0-1,4,9 | 2 3 8 5 6 7 12 10 11 13 14 15",
+            "scatter | 2-3,5-8,10-15 | 0-1,4,9 | 2 5 3 6 8 7 12 10 13 11 14 15",
         ] {
+            let parts: Vec<_> = line.split('|').map(str::trim).collect();
+            let [policy, ids, offline, expected] = parts[..].try_into().unwrap();
             let [ids, offline] = [ids, offline].map(|list| parse_list(list).unwrap());
             let threads = describe_in(server(&offline).path(), &ids);
             let order = Policy::named(policy).unwrap().order(threads);
@@ -270,11 +247,8 @@ mod tests {
     fn without_topology_nothing_is_shared() {
         let nowhere = tempfile::tempdir().unwrap();
         let threads = describe_in(nowhere.path(), &[1, 3]);
-        assert!(
-            threads
-                .iter()
-                .all(|of| (of.node, of.package, of.core) == (0, 0, of.id))
-        );
+        let is_alone = |of: &HardwareThread| (of.node, of.package, of.core) == (0, 0, of.id);
+        assert!(threads.iter().all(is_alone));
         assert!(cores_in(nowhere.path()).is_empty());
     }
 

@@ -71,19 +71,9 @@ mod tests {
     /// The ranks are those of textbooks (Conover, *Practical Nonparametric Statistics*).
     #[test]
     fn the_interval_lies_between_two_values() {
-        for (count, rank) in [
-            (1, 1),
-            (2, 1),
-            (5, 1),
-            (6, 1),
-            (8, 1),
-            (9, 2),
-            (11, 2),
-            (12, 3),
-            (15, 4),
-            (20, 6),
-            (30, 10),
-        ] {
+        let counts = [1, 2, 5, 6, 8, 9, 11, 12, 15, 20, 30];
+        let ranks = [1, 1, 1, 1, 1, 2, 2, 3, 4, 6, 10];
+        for (count, rank) in counts.into_iter().zip(ranks) {
             let mut values: Vec<f64> = (1..=count).rev().map(f64::from).collect();
             let expected = (f64::from(rank), f64::from(count + 1 - rank));
             assert_eq!(interval(&mut values), Some(expected), "{count}");
@@ -119,11 +109,8 @@ mod tests {
             let mut values: Vec<f64> = (0..count).map(value).collect();
             let (low, high) = interval(&mut values).unwrap();
             let excluded = low > 1.0 || high < 1.0;
-            assert_eq!(
-                excluded,
-                sign_test(&values) <= 1.0 - CONFIDENCE,
-                "{values:?}"
-            );
+            let is_unlikely = sign_test(&values) <= 1.0 - CONFIDENCE;
+            assert_eq!(excluded, is_unlikely, "{values:?}");
             excluding += usize::from(excluded);
         }
         assert!((200..1_800).contains(&excluding), "{excluding}");

@@ -1,13 +1,11 @@
-//! The numbers and what they say. [`rows`] and their CSV files: those of a sweep in [`record`] and
-//! [`file`](mod@file). [`statistics`], each the [`summary`] of a [`series`]
-//! paired within rounds, with exact intervals of the [`median`](mod@median), and a [`verdict`].
+//! The numbers and what they say. [`rows`] and their CSV files: those of a sweep in [`record`].
+//! [`statistics`], each the summary of a [`series`] paired within rounds, with exact intervals of the
+//! [`median`](mod@median), and a [`verdict`].
 
-pub mod file;
 pub mod median;
 pub mod ranks;
 pub mod record;
 pub mod rows;
 pub mod series;
 pub mod statistics;
-pub mod summary;
 pub mod verdict;

@@ -1,6 +1,6 @@
 //! The rows of a sweep.
 //!
-//! Their [`file`](super::file) is tidy: one row per (subject, workload, threads, frozen, round), every value in its
+//! Their [`file`](super::rows) is tidy: one row per (subject, workload, threads, frozen, round), every value in its
 //! own column, nothing aggregated. Medians and ratios are computed from it later
 //! ([`crate::results::statistics`]), so they can always be computed again, or differently.
 
@@ -203,20 +203,10 @@ impl Row {
     /// Returns the latencies in ns that 50, 99 and 99.9 % of the lookups, inserts and removes stayed
     /// within, after the name of the operation.
     pub fn by_kind(&self) -> [(&'static str, [u64; 3]); 3] {
-        [
-            (
-                "lookup",
-                [self.lookup_p50_ns, self.lookup_p99_ns, self.lookup_p999_ns],
-            ),
-            (
-                "insert",
-                [self.insert_p50_ns, self.insert_p99_ns, self.insert_p999_ns],
-            ),
-            (
-                "remove",
-                [self.remove_p50_ns, self.remove_p99_ns, self.remove_p999_ns],
-            ),
-        ]
+        let lookup = [self.lookup_p50_ns, self.lookup_p99_ns, self.lookup_p999_ns];
+        let insert = [self.insert_p50_ns, self.insert_p99_ns, self.insert_p999_ns];
+        let remove = [self.remove_p50_ns, self.remove_p99_ns, self.remove_p999_ns];
+        [("lookup", lookup), ("insert", insert), ("remove", remove)]
     }
 }
 

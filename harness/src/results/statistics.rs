@@ -6,7 +6,7 @@
 
 use crate::results::record::Row;
 use crate::results::series::Series;
-use crate::results::summary::Summary;
+use crate::results::series::Summary;
 use crate::results::verdict::{Comparison, SMALLEST_EFFECT};
 use crate::subjects::{BOUNDS, words};
 use crate::wording::counted;
@@ -178,11 +178,7 @@ impl<'a, R: InRounds> Results<'a, R> {
         let series = |(place, subject): (f64, &str)| self.series(case, place, subject, quantity);
         let comparison = Comparison::between(&series(a), &series(b))?;
         let comparison = comparison.with(b.1, R::smallest_effect(case));
-        Some(if R::is_foregone(case, [a.1, b.1]) {
-            comparison.foregone()
-        } else {
-            comparison
-        })
+        Some(comparison.foregone(R::is_foregone(case, [a.1, b.1])))
     }
 }
 
@@ -207,16 +203,10 @@ pub enum Axis {
 
 impl Axis {
     /// All axes, in the order in which the axis of a figure is chosen: the first that differs.
-    const ALL: [Self; 8] = [
-        Self::Entries,
-        Self::Frozen,
-        Self::Keys,
-        Self::Threads,
-        Self::Offered,
-        Self::Load,
-        Self::Hit,
-        Self::Skew,
-    ];
+    const ALL: [Self; 8] = {
+        use Axis::*;
+        [Entries, Frozen, Keys, Threads, Offered, Load, Hit, Skew]
+    };
 
     pub fn place(self, row: &Row) -> f64 {
         match self {

@@ -18,12 +18,14 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::BuildHasher;
+
+use filter::FixedState;
 
 use crate::results::median::CONFIDENCE;
 use crate::results::ranks::{MOST_RANKED, signed_rank};
+use crate::results::series::Summary;
 use crate::results::series::{Series, over, over_itself};
-use crate::results::summary::Summary;
 
 /// The fewest rounds that allow a claim.
 pub const FEWEST: usize = 9;
@@ -142,30 +144,27 @@ impl Comparison {
 
     /// Compares two series; `None` if no round has both.
     pub fn between(a: &Series, b: &Series) -> Option<Self> {
-        let mut themselves = [a, b]
+        let itself = |series| Summary::of(over_itself(series));
+        let varies = [a, b]
             .into_iter()
-            .filter_map(|series| Summary::of(over_itself(series)));
-        let varies = themselves.any(|of| is_too_wide(&of));
+            .filter_map(itself)
+            .any(|of| is_too_wide(&of));
         Self::new(over(a, b), varies)
     }
 
     /// Says who the rival is, and the smallest effect that counts.
     pub fn with(self, rival: &str, smallest_effect: f64) -> Self {
-        let mut hasher = DefaultHasher::new();
-        rival.hash(&mut hasher);
         Self {
-            rival: hasher.finish(),
+            rival: FixedState.hash_one(rival),
             smallest_effect,
             ..self
         }
     }
 
-    /// Judges it by itself: it is not among those that a page is corrected for.
-    pub fn foregone(self) -> Self {
-        Self {
-            is_open: false,
-            ..self
-        }
+    /// Judges it by itself, if it was certain before: then it is not among those that a page is corrected for.
+    pub fn foregone(mut self, is_foregone: bool) -> Self {
+        self.is_open &= !is_foregone;
+        self
     }
 }
 
@@ -210,20 +209,14 @@ impl Judge {
             level = self.levels.get(&of.rival).copied().unwrap_or(level);
         }
         // Who reads the interval must not see what denies the claim.
-        if of.by_chance > level || (ratio.low..=ratio.high).contains(&1.0) {
+        let is_denied = of.by_chance > level || (ratio.low..=ratio.high).contains(&1.0);
+        match ratio.median {
             // The ratio may be wide only because the speed of the machine varied.
-            return if of.varies || is_too_wide(ratio) {
-                Verdict::TooNoisy
-            } else {
-                Verdict::TooCloseToCall
-            };
-        }
-        if ratio.median >= of.smallest_effect {
-            Verdict::Faster
-        } else if ratio.median <= 1.0 / of.smallest_effect {
-            Verdict::Slower
-        } else {
-            Verdict::TooCloseToCall
+            _ if is_denied && (of.varies || is_too_wide(ratio)) => Verdict::TooNoisy,
+            _ if is_denied => Verdict::TooCloseToCall,
+            median if median >= of.smallest_effect => Verdict::Faster,
+            median if median <= 1.0 / of.smallest_effect => Verdict::Slower,
+            _ => Verdict::TooCloseToCall,
         }
     }
 }
@@ -239,7 +232,7 @@ pub(crate) fn benjamini_hochberg(by_chance: &[f64], share: f64) -> f64 {
 }
 
 /// The verdicts that have a mark.
-const NO_CLAIM: [Verdict; 3] = [
+pub(crate) const NO_CLAIM: [Verdict; 3] = [
     Verdict::TooCloseToCall,
     Verdict::TooNoisy,
     Verdict::TooFewRounds,
@@ -281,9 +274,7 @@ impl Marks {
 
     /// Explains the marks that were used.
     pub fn explained(&self) -> impl Iterator<Item = String> {
-        let used = NO_CLAIM
-            .into_iter()
-            .filter(|verdict| self.0.contains(verdict));
+        let used = NO_CLAIM.into_iter().filter(|of| self.0.contains(of));
         used.map(|verdict| format!("{} {}.", verdict.mark(), verdict.explanation()))
     }
 }
@@ -337,13 +328,12 @@ mod tests {
         let of = |below: usize, rounds: usize| {
             // The nearer to 1, the earlier the round.
             let ratio = |round: usize| {
-                let by = 0.05 * (round as f64 + 1.0);
-                (if (4..4 + below).contains(&round) {
-                    -by
+                let sign = if (4..4 + below).contains(&round) {
+                    -1.0
                 } else {
-                    by
-                })
-                .exp()
+                    1.0
+                };
+                f64::exp(sign * 0.05 * (round as f64 + 1.0))
             };
             Comparison::of((0..rounds).map(ratio).collect())
         };
@@ -367,13 +357,13 @@ mod tests {
         // Too few rounds, and what is certain beforehand, change nothing for others.
         let judge = Judge::default();
         judge.verdict(&of(0, 8));
-        judge.verdict(&of(0, 15).foregone());
+        judge.verdict(&of(0, 15).foregone(true));
         assert!(judge.judged.borrow().is_empty());
         // Nor do others change anything for what is certain beforehand.
         for others in [0, 100] {
             let verdict = Judge::of_page(|judge| {
                 (0..others).for_each(|_| _ = judge.verdict(&of(7, 15)));
-                judge.verdict(&of(0, 9).foregone())
+                judge.verdict(&of(0, 9).foregone(true))
             });
             assert_eq!(verdict, Verdict::Faster, "{others} others");
         }

@@ -1,8 +1,6 @@
 //! Turns an experiment into its measurements on this machine, round by round, and lists what is
 //! left out.
 
-use std::fmt;
-
 use anyhow::Result;
 use subject::Operations;
 
@@ -17,7 +15,8 @@ use crate::workload::Workload;
 pub struct Plan {
     /// The workloads, in the order of round 1, without those that no subject supports.
     pub parts: Vec<Part>,
-    pub skipped: Vec<Skipped>,
+    /// Says which subjects do not support what a workload needs.
+    pub skipped: Vec<String>,
 }
 
 /// A workload, with all that is measured under it in every round.
@@ -43,14 +42,6 @@ pub struct Measurement {
     /// in that loop, where each thread starts one as soon as it has done the last.
     pub offered: f64,
     pub round: usize,
-}
-
-/// A subject that does not support what a workload needs.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Skipped {
-    pub subject: String,
-    pub workload: Workload,
-    pub reason: String,
 }
 
 impl Plan {
@@ -85,11 +76,12 @@ impl Plan {
             for subject in &experiment.subjects {
                 match registry.get(subject)?.operations.missing(needed(workload)) {
                     None => able.push(subject.clone()),
-                    Some(operation) => plan.skipped.push(Skipped {
-                        subject: subject.clone(),
-                        workload: workload.clone(),
-                        reason: format!("it cannot {operation}"),
-                    }),
+                    Some(operation) => {
+                        let label = workload.label();
+                        let left_out = format!("{subject} is left out of {label}");
+                        plan.skipped
+                            .push(format!("{left_out}: it cannot {operation}"));
+                    }
                 }
             }
             if !able.is_empty() {
@@ -145,17 +137,6 @@ impl Measurement {
             && row.workload == workload.label()
             && (row.load_factor, row.skew) == (workload.load(), workload.skew())
             && (row.hit, row.offered) == (workload.hit(), self.offered)
-    }
-}
-
-impl fmt::Display for Skipped {
-    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        let (label, reason) = (self.workload.label(), &self.reason);
-        write!(
-            formatter,
-            "{} is left out of {label}: {reason}",
-            self.subject
-        )
     }
 }
 

@@ -4,8 +4,8 @@ use anyhow::{Context, Result, ensure};
 use toml::{Table, Value};
 
 use crate::experiment::Experiment;
-use crate::results::file::Writer;
 use crate::results::record::Row;
+use crate::results::rows::Writer;
 use crate::results::rows::read;
 use crate::run::plan::Plan;
 use crate::show::outputs::Outputs;

@@ -11,7 +11,7 @@ use simulator::{Body, Core, Model, Options, Report};
 
 use crate::results::median::median;
 use crate::results::record::Row;
-use crate::run::bench::{Bench, Sweep, Table};
+use crate::run::bench::{Bench, Sweep, Table, complaint};
 use crate::run::plan::Measurement;
 use crate::subjects::SIMULATED;
 use crate::wording::unnumbered;
@@ -187,7 +187,8 @@ impl<'a> Simulated<'a> {
         let (shared, refused) = prepared.context("nothing was simulated")?;
         let Shared { table, tally, .. } = &*shared;
         let mut tally = *tally.borrow();
-        (self.bench).check(entry, &tally, table, refused, measurement)?;
+        let checked = (self.bench).check(entry, (table, refused), &tally, measurement);
+        checked.with_context(|| complaint(measurement))?;
         tally.operations = report.operations;
         let row = Row {
             simulated: model.name.clone(),

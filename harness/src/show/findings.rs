@@ -1,8 +1,9 @@
 //! Turns rows into sentences: which subject is faster, by how much, and where the data allow no
 //! claim.
 
-use crate::results::summary::Summary;
-use crate::results::verdict::{Comparison, Judge, Verdict};
+use crate::results::series::Summary;
+use crate::results::statistics::distinct;
+use crate::results::verdict::{Comparison, Judge, NO_CLAIM, Verdict};
 use crate::show::matrix::Cell;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,33 +44,20 @@ impl Finding {
     }
 }
 
-/// The words for a ratio.
+/// The words for a ratio: whether more is better, and what it is called above 1, below 1, and by itself.
 #[derive(Clone, Copy)]
-pub(crate) struct Words {
-    /// Whether more is better.
-    pub(crate) is_good: bool,
-    pub(crate) above_one: &'static str,
-    pub(crate) below_one: &'static str,
-    pub(crate) quantity: &'static str,
-}
+pub(crate) struct Words(pub(crate) bool, pub(crate) [&'static str; 3]);
 
 impl Words {
     /// Returns the verdict that means a loss, then the one that means a gain.
     pub(crate) fn losing_first(&self) -> [Verdict; 2] {
-        if self.is_good {
-            [Verdict::Slower, Verdict::Faster]
-        } else {
-            [Verdict::Faster, Verdict::Slower]
-        }
+        let mut verdicts = [Verdict::Faster, Verdict::Slower];
+        verdicts.rotate_left(usize::from(self.0));
+        verdicts
     }
 }
 
-pub(crate) const THROUGHPUT: Words = Words {
-    is_good: true,
-    above_one: "faster",
-    below_one: "slower",
-    quantity: "the throughput",
-};
+pub(crate) const THROUGHPUT: Words = Words(true, ["faster", "slower", "the throughput"]);
 
 /// A ratio at one place on an axis, and what may be said of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -91,25 +79,22 @@ impl Judged {
 
 /// Returns a clause for each verdict with its places, what is lost first.
 pub(crate) fn clauses(words: &Words, named: impl Fn(&[f64]) -> String, at: &[Judged]) -> String {
+    let Words(_, [above_one, below_one, quantity]) = *words;
     let clause = |verdict: Verdict| {
         let of = at.iter().filter(|of| of.verdict == verdict);
         let places: Vec<f64> = of.clone().map(|of| of.place).collect();
         let ratios = of.map(|of| of.ratio.median);
         let least = ratios.clone().fold(f64::INFINITY, f64::min);
         let most = ratios.fold(0.0, f64::max);
-        let [least, most] = [least, most].map(|ratio| format!("{ratio:.2}"));
-        let times = if least == most {
-            format!("{least} times")
-        } else {
-            format!("{least} to {most} times")
-        };
+        let ends = [least, most].map(|ratio| format!("{ratio:.2}"));
+        let times = distinct(ends.into_iter()).join(" to ") + " times";
         let is_throughout = places.len() == at.len() && at.len() > 1;
         let throughout = if is_throughout { "throughout, " } else { "" };
         let where_at = format!("{throughout}at {}", named(&places));
-        let claim = |word| format!("{word}, {times} {}, {where_at}", words.quantity);
+        let claim = |word| format!("{word}, {times} {quantity}, {where_at}");
         (!places.is_empty()).then(|| match verdict {
-            Verdict::Faster => claim(words.above_one),
-            Verdict::Slower => claim(words.below_one),
+            Verdict::Faster => claim(above_one),
+            Verdict::Slower => claim(below_one),
             Verdict::TooCloseToCall => format!("too close to call {where_at} ({times})"),
             Verdict::TooNoisy => {
                 format!("no claim {where_at}, as the rounds vary too much ({times})")
@@ -117,15 +102,8 @@ pub(crate) fn clauses(words: &Words, named: impl Fn(&[f64]) -> String, at: &[Jud
             Verdict::TooFewRounds => format!("no claim {where_at}, for want of rounds ({times})"),
         })
     };
-    let [first, second] = words.losing_first();
-    let verdicts = [
-        first,
-        second,
-        Verdict::TooCloseToCall,
-        Verdict::TooNoisy,
-        Verdict::TooFewRounds,
-    ];
-    let clauses: Vec<_> = verdicts.into_iter().filter_map(clause).collect();
+    let verdicts = words.losing_first().into_iter().chain(NO_CLAIM);
+    let clauses: Vec<_> = verdicts.filter_map(clause).collect();
     clauses.join("; ")
 }
 

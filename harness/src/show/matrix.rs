@@ -6,8 +6,8 @@ use std::collections::HashMap;
 
 use maud::{Markup, PreEscaped, html};
 
+use crate::results::series::Summary;
 use crate::results::statistics::distinct;
-use crate::results::summary::Summary;
 use crate::results::verdict::Verdict;
 use crate::wording::{counted, grouped};
 
@@ -71,9 +71,7 @@ pub(crate) fn chosen(mut entries: Vec<Entry>) -> Vec<Entry> {
         if fullest[&entry.tab()] != entry.source {
             continue;
         }
-        let Cell {
-            workload, rival, ..
-        } = entry.cell;
+        let (workload, rival) = (&entry.cell.workload, &entry.cell.rival);
         let is_there = |of: &Entry| of.tab() == entry.tab() && of.is_at(workload, rival);
         if !chosen.iter().any(is_there) {
             chosen.push(entry);

@@ -69,9 +69,8 @@ impl Outputs {
         create(directory)?;
         let new = Self::named(directory, name);
         if new.exist() {
-            let old = (1..)
-                .map(|number| Self::named(directory, &format!("{name}.{number}")))
-                .find(|old| !old.exist());
+            let old = |number: u64| Self::named(directory, &format!("{name}.{number}"));
+            let old = (1..).map(old).find(|old| !old.exist());
             let old = old.context("there is no free number for the earlier results")?;
             for (from, to) in new.paths().into_iter().zip(old.paths()) {
                 if from.exists() {

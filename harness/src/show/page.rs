@@ -139,16 +139,14 @@ fn losses(sections: &[Section], matrix: &[Entry]) -> Markup {
             there.any(|of| of.is_at(&finding.case, &finding.other))
         })
     };
-    let lost = |section: &Section| -> Vec<Finding> {
+    let lost = |section: &'_ Section| -> Vec<Finding> {
         let findings = section.findings.comparisons.iter();
         let lost = findings.filter(|finding| finding.is_loss() && !is_shown(section, finding));
         lost.cloned().collect()
     };
-    let lost: Vec<_> = (sections.iter())
-        .filter(|section| section.findings.is_of_ours && !section.is_simulated())
-        .map(|section| (section, lost(section)))
-        .filter(|(_, findings)| !findings.is_empty())
-        .collect();
+    let is_measured = |of: &&Section| of.findings.is_of_ours && !of.is_simulated();
+    let lost = sections.iter().filter(is_measured).map(|of| (of, lost(of)));
+    let lost: Vec<_> = lost.filter(|(_, findings)| !findings.is_empty()).collect();
     html! {
         @if !lost.is_empty() {
             h2 { "Where it loses" }
@@ -225,7 +223,7 @@ fn table(sheet: &Sheet) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::summary::Summary;
+    use crate::results::series::Summary;
     use crate::results::verdict::Verdict;
     use crate::show::matrix::Cell;
     use crate::show::sidecar::Run;

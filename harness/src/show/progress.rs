@@ -1,19 +1,27 @@
 //! Progress of a command, on standard error.
 
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use anyhow::{Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::print::note;
 
-/// Runs a measurement of this many steps, which announces each and learns when to stop.
-pub(crate) fn with<R>(
+/// Gets the description of the next step before it begins; fails if there is to be none.
+pub type Progress<'a> = dyn FnMut(&str) -> Result<()> + 'a;
+
+/// Why there is to be no further step. What was done is kept.
+#[derive(Debug, thiserror::Error)]
+#[error("stopped")]
+pub(crate) struct Stopped;
+
+/// Runs a measurement of this many steps, which announces each; that it was stopped is no error.
+pub(crate) fn with(
     steps: u64,
     stop: &AtomicBool,
-    measure: impl FnOnce(&mut dyn FnMut(&str) -> ControlFlow<()>) -> R,
-) -> R {
+    measure: impl FnOnce(&mut Progress) -> Result<()>,
+) -> Result<()> {
     let bar = bar(steps);
     let mut last = String::new();
     let measured = measure(&mut |now| {
@@ -25,14 +33,11 @@ pub(crate) fn with<R>(
             last = now.to_owned();
         }
         bar.inc(1);
-        if stop.load(Ordering::Relaxed) {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
+        ensure!(!stop.load(Ordering::Relaxed), Stopped);
+        Ok(())
     });
     bar.finish_and_clear();
-    measured
+    measured.or_else(|error| error.downcast::<Stopped>().map(drop))
 }
 
 /// A bar with the time left.

@@ -90,16 +90,10 @@ pub struct Run {
 
 impl Run {
     /// Describes a run of this process that starts now.
-    pub fn begin(
-        title: String,
-        question: String,
-        seed: u64,
-        keys: String,
-        pinning: String,
-    ) -> Self {
+    pub fn begin([title, question]: [&str; 2], seed: u64, keys: String, pinning: String) -> Self {
         let mut run = Self {
-            title,
-            question,
+            title: title.into(),
+            question: question.into(),
             command: command_line(),
             seed,
             keys,
@@ -108,6 +102,16 @@ impl Run {
         };
         run.start();
         run
+    }
+
+    /// Describes a run that starts now, with keys that are generated from the seed.
+    pub fn seeded(about: [&str; 2], seed: u64, pinning: impl Into<String>) -> Self {
+        Self::begin(
+            about,
+            seed,
+            format!("generated from seed {seed}"),
+            pinning.into(),
+        )
     }
 
     /// Takes the start and the load anew, for a run that waited until others were done.
@@ -161,23 +165,20 @@ impl Sidecar {
             [] => String::new(),
             machines => format!("Simulated: {}. Computed on ", machines.join("; ")),
         };
+        let threads = match machine.threads_per_core {
+            1 => String::new(),
+            threads => format!(" with {threads} hardware threads each"),
+        };
+        let is_virtual = match &*machine.hypervisor {
+            "present" => ", virtual machine",
+            _ => "",
+        };
+        let (processor, cores) = (&machine.processor, counted(machine.cores, "core"));
+        let rustc = self.compiler.rustc.split(" (").next().unwrap_or_default();
+        let (unlike, sources) = (self.compiler.unlike_published(), self.sources());
+        let day = run.started.split('T').next().unwrap_or_default();
         format!(
-            "{simulated}{}, {}{}{}. {}{}. {}. {}.",
-            machine.processor,
-            counted(machine.cores, "core"),
-            match machine.threads_per_core {
-                1 => String::new(),
-                threads => format!(" with {threads} hardware threads each"),
-            },
-            if machine.hypervisor == "present" {
-                ", virtual machine"
-            } else {
-                ""
-            },
-            self.compiler.rustc.split(" (").next().unwrap_or_default(),
-            self.compiler.unlike_published(),
-            self.sources(),
-            run.started.split('T').next().unwrap_or_default(),
+            "{simulated}{processor}, {cores}{threads}{is_virtual}. {rustc}{unlike}. {sources}. {day}."
         )
     }
 
@@ -194,9 +195,7 @@ impl Sidecar {
 
     /// Describes what measured: the commit of the harness, preceded by the program if it is another.
     fn sources(&self) -> String {
-        let Self {
-            program, harness, ..
-        } = self;
+        let (program, harness) = (&self.program, &self.harness);
         if program == harness {
             return format!("Commit {}", harness.short());
         }

@@ -4,7 +4,6 @@ use crate::show::sidecar::Sidecar;
 
 pub(crate) const BARS: &str =
     "Bars: exact interval of the median, of 95 % at least; with fewer than 9 rounds, no claim.";
-
 pub(crate) const BANDS: &str =
     "Bands: exact interval of the median, of 95 % at least; with fewer than 9 rounds, no claim.";
 
@@ -25,11 +24,9 @@ pub fn duration(ns: f64) -> String {
 
 /// Formats a latency of single operations, unless it is shorter than the clock can measure.
 pub(crate) fn latency(ns: f64, sidecar: Option<&Sidecar>) -> String {
-    let shortest = sidecar.map_or(0.0, Sidecar::shortest_ns);
-    if ns < shortest {
-        format!("< {}", duration(shortest))
-    } else {
-        duration(ns)
+    match sidecar.map_or(0.0, Sidecar::shortest_ns) {
+        shortest if ns < shortest => format!("< {}", duration(shortest)),
+        _ => duration(ns),
     }
 }
 

@@ -6,8 +6,6 @@ pub mod cuckoo_hashing;
 pub mod growth;
 pub mod kcas;
 pub mod kinds;
-mod older;
-mod one_measurement;
 pub mod pair;
 pub mod report;
 mod shown;
@@ -29,10 +27,10 @@ use cuckoo_hashing::CuckooHashing;
 use growth::Growth;
 use kcas::Kcas;
 use kinds::Kind;
-pub use one_measurement::One;
 use pair::Pair;
 use space::{layouts, memory, theory};
 use study::{Options, Study};
+pub use subprocess::One;
 use window::Window;
 
 macro_rules! studies {

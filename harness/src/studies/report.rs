@@ -55,11 +55,8 @@ pub fn write(directory: &Path) -> Result<Written> {
             Ok(rows_and_section) => read.push(rows_and_section),
             Err(error) => {
                 left_out.push(without_directory(file, &error));
-                let reasons = if error.is::<NoResults>() {
-                    &mut notes
-                } else {
-                    &mut unreadable
-                };
+                let is_none = error.is::<NoResults>();
+                let reasons = if is_none { &mut notes } else { &mut unreadable };
                 reasons.push(format!("{error:#}"));
             }
         }
@@ -104,10 +101,8 @@ fn without_directory(file: &Path, error: &anyhow::Error) -> String {
 }
 
 fn name_of(file: &Path) -> String {
-    file.file_stem()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned()
+    let name = file.file_stem().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 /// Returns the rows of a CSV file, and what there is to show of them but what they say: that depends

@@ -63,7 +63,9 @@ impl<R> Quantity<R> {
     }
 
     pub(crate) const fn panel(name: &'static str, unit: Unit, of: fn(&R) -> Option<f64>) -> Self {
-        Self::column(name, unit, of).drawn()
+        let mut panel = Self::column(name, unit, of);
+        panel.is_drawn = true;
+        panel
     }
 
     /// Ours over each rival.
@@ -75,28 +77,19 @@ impl<R> Quantity<R> {
 
     /// Ours over each rival, and a panel of each by itself.
     pub(crate) const fn both(name: &'static str, unit: Unit, of: fn(&R) -> Option<f64>) -> Self {
-        Self::ratio(name, unit, of).drawn()
-    }
-
-    const fn drawn(mut self) -> Self {
-        self.is_drawn = true;
-        self
+        let mut both = Self::panel(name, unit, of);
+        both.is_compared = true;
+        both
     }
 }
 
 impl Unit {
     fn words(self) -> Words {
-        let [above_one, below_one, quantity] = match self {
-            Self::Latency => ["longer", "shorter", "the latency"],
-            Self::Seconds => ["longer", "shorter", "the time"],
-            Self::BitsAKey => ["larger", "smaller", "the memory"],
-            Self::Throughput | Self::Number | Self::Rate => return THROUGHPUT,
-        };
-        Words {
-            is_good: false,
-            above_one,
-            below_one,
-            quantity,
+        match self {
+            Self::Latency => Words(false, ["longer", "shorter", "the latency"]),
+            Self::Seconds => Words(false, ["longer", "shorter", "the time"]),
+            Self::BitsAKey => Words(false, ["larger", "smaller", "the memory"]),
+            Self::Throughput | Self::Number | Self::Rate => THROUGHPUT,
         }
     }
 
@@ -274,11 +267,8 @@ impl<R: Shown> Presented for Vec<R> {
                         continue;
                     }
                     let cells = cells.into_iter().map(|cell| cell.unwrap_or("–".into()));
-                    let over = if rivals.contains(&subject) {
-                        "over "
-                    } else {
-                        ""
-                    };
+                    let is_rival = rivals.contains(&subject);
+                    let over = if is_rival { "over " } else { "" };
                     let named = [R::placed(case, &[place]), format!("{over}{subject}")];
                     let case = cases.get(1).map(|_| case.clone());
                     lines.push(case.into_iter().chain(named).chain(cells).collect());

@@ -119,12 +119,8 @@ impl Presented for Vec<Row> {
              too many calls overlapped: {} of histories.",
             large(undecided(self), "part")
         )];
-        Some(Sheet::of(
-            "What was checked so far.",
-            &groups,
-            &columns,
-            notes,
-        ))
+        let lead = "What was checked so far.";
+        Some(Sheet::of(lead, &groups, &columns, notes))
     }
 
     fn findings(&self, _: Option<&Sidecar>, _: &Judge) -> Findings {

@@ -1,12 +1,12 @@
 //! What all studies have in common: rows that can be [`Presented`], and usually a command that
 //! measures them, a [`Study`].
 
-use std::ops::{ControlFlow, RangeBounds};
+use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use serde::{Serialize, Serializer};
@@ -20,6 +20,7 @@ use crate::show::findings::Findings;
 use crate::show::outputs::{self, Outputs};
 use crate::show::print::{note, say};
 use crate::show::progress;
+pub use crate::show::progress::Progress;
 use crate::show::sheet::Sheet;
 use crate::show::sidecar::{Run, Sidecar};
 use crate::subjects::registry::Registry;
@@ -44,19 +45,16 @@ pub(crate) fn seconds(text: &str) -> Result<Duration> {
 
 /// Checks the option `--loads`.
 pub(super) fn check_loads(loads: &[f64], most: f64) -> Result<()> {
-    let is_wrong = |load: &&f64| !(**load > 0.0 && **load <= most);
-    match loads.iter().find(is_wrong) {
-        Some(load) => bail!("--loads: {load} is not above 0 and at most {most}"),
-        None => Ok(()),
+    for &load in loads {
+        let fits = load > 0.0 && load <= most;
+        ensure!(fits, "--loads: {load} is not above 0 and at most {most}");
     }
+    Ok(())
 }
 
 pub(super) fn in_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(time.as_secs_f64())
 }
-
-/// Gets the description of the next step before it begins, and may stop the measurement.
-pub type Progress<'a> = dyn FnMut(&str) -> ControlFlow<()> + 'a;
 
 /// One row or more, and how they are presented to a reader.
 pub trait Presented {
@@ -103,7 +101,7 @@ where
     /// Returns the number of steps of an uninterrupted [`measure`](Self::measure).
     fn steps(&self) -> u64;
 
-    /// Measures, and adds rows as they come. Calls `progress` before each step.
+    /// Measures, and adds rows as they come. Calls `progress` before each step, and ends where that fails.
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Self::Row>) -> Result<()>;
 
     /// Fails if the rows refute what they are to show.
@@ -205,6 +203,7 @@ where
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;
+    use crate::show::progress::Stopped;
 
     /// Measures everything, or stops after so many steps. Returns rows and steps.
     pub(crate) fn measure<S: Study>(study: &S, most: Option<usize>) -> (Vec<S::Row>, Vec<String>)
@@ -213,13 +212,12 @@ pub(crate) mod testing {
     {
         let (mut rows, mut steps) = (Vec::new(), Vec::new());
         let mut progress = |now: &str| {
-            if most == Some(steps.len()) {
-                return ControlFlow::Break(());
-            }
+            ensure!(most != Some(steps.len()), Stopped);
             steps.push(now.to_owned());
-            ControlFlow::Continue(())
+            Ok(())
         };
-        study.measure(&mut progress, &mut rows).unwrap();
+        let measured = study.measure(&mut progress, &mut rows);
+        assert_eq!(measured.is_err(), most.is_some(), "{measured:?}");
         let expected = most.map_or(study.steps(), |most| most as u64);
         assert_eq!(steps.len() as u64, expected);
         (rows, steps)

@@ -8,11 +8,17 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::kcas::{Kcas, contest::Contest};
+use super::pair::{self, Pair};
+use super::space::memory::Memory;
+use super::study::Study;
 use crate::show::print::Stdout;
+use crate::subjects::registry::Registry;
 
 /// Name of the hidden command of a process that makes one measurement.
 const COMMAND: &str = "one-measurement";
@@ -32,30 +38,19 @@ pub(super) fn measure_all<R: DeserializeOwned>(
     study: &str,
     task: &impl Serialize,
 ) -> Result<Vec<R>> {
-    let arguments = [COMMAND, study, &toml::to_string(task)?];
-    let rows: Vec<R> = match build {
-        Some(build) => rows_of(build, arguments)?,
-        None => rows(arguments)?,
-    };
+    let rows: Vec<R> = rows(build, [COMMAND, study, &toml::to_string(task)?])?;
     ensure!(!rows.is_empty(), NO_RESULT);
     Ok(rows)
 }
 
-/// Runs this program with these arguments, and returns the rows that it [prints](print).
+/// Runs a build of this program, by default this one, with these arguments, and returns the rows that it
+/// [prints](print).
 pub(super) fn rows<R: DeserializeOwned>(
+    build: Option<&Path>,
     arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
 ) -> Result<Vec<R>> {
-    rows_of(
-        &env::current_exe().context("cannot find this program")?,
-        arguments,
-    )
-}
-
-fn rows_of<R: DeserializeOwned>(
-    program: &Path,
-    arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
-) -> Result<Vec<R>> {
-    let mut command = Command::new(program);
+    let own = || env::current_exe().context("cannot find this program");
+    let mut command = Command::new(build.map_or_else(own, |build| Ok(build.to_owned()))?);
     // In a group of its own, it is not interrupted by the Ctrl-C that this process acts upon.
     #[cfg(unix)]
     command.process_group(0);
@@ -86,4 +81,31 @@ pub(super) fn print(rows: &[impl Serialize]) -> Result<()> {
         .from_writer(Stdout);
     rows.iter().try_for_each(|row| csv.serialize(row))?;
     Ok(csv.flush()?)
+}
+
+// Not a doc comment: the command is hidden.
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub struct One {
+    study: String,
+    /// The measurement, as TOML.
+    task: String,
+}
+
+impl One {
+    /// Measures in this process, and prints the rows.
+    pub fn run(&self, registry: &Registry) -> Result<()> {
+        match &*self.study {
+            Kcas::NAME => toml::from_str::<Contest>(&self.task)?.run_here(),
+            Memory::NAME => {
+                let one: Memory = toml::from_str(&self.task)?;
+                print(&[one.measure_here(registry)?])
+            }
+            Pair::NAME => {
+                let one: pair::One = toml::from_str(&self.task)?;
+                print(&one.measure(registry)?)
+            }
+            other => bail!("no study {other:?} measures in a process of its own"),
+        }
+    }
 }

@@ -11,7 +11,6 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::Experiment;
-use crate::experiment::target::Target;
 use crate::machine;
 use crate::results::record;
 use crate::results::rows::{Record, columns};
@@ -83,45 +82,39 @@ const VERDICTS: [&str; 6] = [
     "not measured",
 ];
 
-impl Target {
-    fn lines(&self, experiment: &Experiment, rows: &[record::Row]) -> Vec<Row> {
-        let workloads = (experiment.workloads.iter()).filter(|workload| self.is_of(workload));
-        let mut lines = Vec::new();
-        for workload in workloads {
-            for &threads in &self.threads {
-                let over = self.over.as_ref().unwrap_or(&self.subject);
-                let over_threads = self.over_threads.unwrap_or(threads);
-                let results = Results::along(Axis::Threads, rows);
+/// Returns the lines of all targets of an experiment, with what its rows show.
+pub fn lines(experiment: &Experiment, rows: &[record::Row]) -> Vec<Row> {
+    let (results, mut lines) = (Results::along(Axis::Threads, rows), Vec::new());
+    let keys = (rows.first()).map_or(experiment.most_keys(), |row| row.keys as usize);
+    for target in &experiment.targets {
+        for workload in experiment.workloads.iter().filter(|of| target.is_of(of)) {
+            for &threads in &target.threads {
+                let over = target.over.as_ref().unwrap_or(&target.subject);
+                let over_threads = target.over_threads.unwrap_or(threads);
                 let of_workload = |case: &Case| {
                     case.workload == workload.label()
                         && case.value(Axis::Load) == Some(workload.load())
                 };
                 let case = results.cases().into_iter().find(of_workload);
-                let measured = case.map(|case| {
+                let measured = case.and_then(|case| {
                     let (a, b) = (threads as f64, over_threads as f64);
-                    results.ratio_across(&case, (a, &self.subject), (b, over))
+                    results.ratio_across(&case, (a, &target.subject), (b, over))
                 });
-                let name = if *over == self.subject {
-                    "itself"
-                } else {
-                    over
-                };
-                let measured = measured.flatten();
+                let is_itself = *over == target.subject;
+                let name = if is_itself { "itself" } else { over };
                 let mut line = Row {
                     experiment: experiment.name.clone(),
                     work: workload.describe(),
-                    keys: rows
-                        .first()
-                        .map_or(experiment.most_keys(), |row| row.keys as usize),
+                    keys,
                     threads,
-                    subject: self.subject.clone(),
-                    against: match self.over_threads {
+                    subject: target.subject.clone(),
+                    against: match target.over_threads {
                         None => name.to_owned(),
                         Some(threads) => format!("{name} at {}", counted(threads, "thread")),
                     },
-                    at_least: self.at_least,
-                    aim: self.aim,
-                    earlier: self.earlier.clone(),
+                    at_least: target.at_least,
+                    aim: target.aim,
+                    earlier: target.earlier.clone(),
                     rounds: measured.map_or(0, |ratio| ratio.count),
                     measured: measured.map(|ratio| ratio.median),
                     low: measured.map(|ratio| ratio.low),
@@ -132,16 +125,8 @@ impl Target {
                 lines.push(line);
             }
         }
-        lines
     }
-}
-
-/// Returns the lines of all targets of an experiment, with what its rows show.
-pub fn lines(experiment: &Experiment, rows: &[record::Row]) -> Vec<Row> {
-    let targets = experiment.targets.iter();
-    targets
-        .flat_map(|target| target.lines(experiment, rows))
-        .collect()
+    lines
 }
 
 impl Row {
@@ -210,27 +195,20 @@ impl Presented for Vec<Row> {
         let pairs = distinct(self.iter().map(Row::pair));
         let sentence = |pair: &(&str, &str)| {
             let rows: Vec<_> = self.iter().filter(|row| row.pair() == *pair).collect();
-            let furthest = rows
-                .iter()
-                .filter(|row| row.compared() == VERDICTS[2])
-                .min_by(|a, b| a.share().total_cmp(&b.share()));
+            let short = rows.iter().filter(|row| row.compared() == VERDICTS[2]);
+            let furthest = short.min_by(|a, b| a.share().total_cmp(&b.share()));
             let furthest = furthest.map_or_else(String::new, |row| {
-                format!(
-                    "; furthest from it: {} of {} ({}, {}, {})",
-                    row.measured().unwrap_or_default(),
-                    row.at_least,
-                    row.work,
+                let (measured, least) = (row.measured().unwrap_or_default(), row.at_least);
+                let (keys, threads) = (
                     large(row.keys as u64, "key"),
                     counted(row.threads, "thread"),
-                )
+                );
+                let case = format!("{}, {keys}, {threads}", row.work);
+                format!("; furthest from it: {measured} of {least} ({case})")
             });
-            format!(
-                "{} over {}, of {}: {}{furthest}.",
-                pair.0,
-                pair.1,
-                counted(rows.len(), "target"),
-                tally(rows.iter().copied()),
-            )
+            let (subject, against) = pair;
+            let (all, tally) = (counted(rows.len(), "target"), tally(rows.iter().copied()));
+            format!("{subject} over {against}, of {all}: {tally}{furthest}.")
         };
         Findings::of(pairs.iter().map(sentence).collect())
     }
@@ -248,13 +226,12 @@ fn tally<'a>(rows: impl IntoIterator<Item = &'a Row> + Clone) -> String {
 
 /// Writes these rows of experiments that were measured just now, with a description.
 pub fn leave(directory: &Path, rows: &[Row]) -> Result<()> {
-    let run = Run::begin(
-        "Targets".into(),
-        "How fast is the filter beside what it should reach?".into(),
-        0,
-        "those of the experiments that the rows name".into(),
-        "as in these experiments".into(),
-    );
+    let about = [
+        "Targets",
+        "How fast is the filter beside what it should reach?",
+    ];
+    let keys = "those of the experiments that the rows name".into();
+    let run = Run::begin(about, 0, keys, "as in these experiments".into());
     let mut sidecar = Sidecar::describe(run, COLUMNS)?;
     sidecar.run.rows = Some(rows.len());
     sidecar.run.ended = Some(machine::now());

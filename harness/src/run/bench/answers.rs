@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use subject::Operations;
 
-use super::{Bench, Table, complaint};
+use super::{Bench, Table};
 use crate::run::plan::Measurement;
 use crate::subjects::registry::SubjectInfo;
 use crate::workload::phase::{Phase, Tally, Watch, pools};
@@ -22,39 +22,22 @@ const CHANCE: f64 = 3.0;
 const PROBES: usize = 1_000;
 
 impl Bench<'_> {
-    /// Checks the answers, if the subject gives any.
+    /// Checks the answers, if the subject gives any, against what is known: all accepted keys are there,
+    /// and hardly any other. Where threads have updated the same keys, each must be there as often as
+    /// before: once. So all are removed, and must be found before, and not after.
     pub(in crate::run) fn check(
         &self,
         entry: &SubjectInfo,
+        (table, refused): (&Table, u64),
         tally: &Tally,
-        table: &Table,
-        refused: u64,
         measurement: &Measurement,
     ) -> Result<()> {
         if !entry.holds_keys || entry.operations.missing(Operations::INSERT).is_some() {
             return Ok(());
         }
-        self.check_answers(tally, table, refused, measurement)
-            .with_context(|| complaint(measurement))
-    }
-
-    /// Checks the answers against what is known: all accepted keys are there, and hardly any other.
-    /// Where threads have updated the same keys, each must be there as often as before: once. So
-    /// all are removed, and must be found before, and not after.
-    fn check_answers(
-        &self,
-        tally: &Tally,
-        table: &Table,
-        refused: u64,
-        measurement: &Measurement,
-    ) -> Result<()> {
-        let workload = &measurement.workload;
-        let residents = self.keys.residents() as u64;
-        let found = || {
-            table
-                .subject
-                .count_found(self.keys.keys(), self.keys.resident()) as u64
-        };
+        let (workload, subject) = (&measurement.workload, &table.subject);
+        let (keys, residents) = (self.keys.keys(), self.keys.residents() as u64);
+        let found = || subject.count_found(keys, self.keys.resident()) as u64;
         let are_updated = matches!(workload, Workload::Ycsb { mix, .. } if mix.updates());
         // A thread that works alone knows every answer, unless keys were refused.
         let is_foreseen = measurement.threads == 1 && refused + tally.refused == 0;
@@ -72,10 +55,8 @@ impl Bench<'_> {
             Workload::Remove { .. } => (tally.missing, refused),
             Workload::Ycsb { .. } if are_updated && !(is_foreseen && tally.missing > 0) => {
                 let not_found = residents - found();
-                let (mut remove, watch) =
-                    (Phase::Remove(self.keys.resident()), Watch::new(self.stop));
-                let keys = self.keys.keys();
-                let removed = table.subject.perform(keys, &mut remove, &watch, None);
+                let mut remove = Phase::Remove(self.keys.resident());
+                let removed = subject.perform(keys, &mut remove, &Watch::new(self.stop), None);
                 (not_found.max(removed.missing), refused + tally.left_out)
             }
             Workload::Ycsb { mix: Ycsb::C, .. } if tally.missing == 0 => {
@@ -84,13 +65,7 @@ impl Bench<'_> {
             Workload::Grow { .. } if tally.missing == 0 => {
                 (residents - found(), refused + tally.refused)
             }
-            Workload::LookupHit { .. }
-            | Workload::LookupMiss { .. }
-            | Workload::Lookup { .. }
-            | Workload::Mix { .. }
-            | Workload::Ycsb { .. }
-            | Workload::Window { .. }
-            | Workload::Grow { .. } => (tally.missing, 0),
+            _ => (tally.missing, 0),
         };
         ensure!(
             missing <= excused,
@@ -105,7 +80,7 @@ impl Bench<'_> {
                 let absent = self.keys.absent();
                 let probed = absent.start..absent.end.min(absent.start + PROBES);
                 let asked = probed.len() as u64;
-                let found = table.subject.count_found(self.keys.keys(), probed) as u64;
+                let found = subject.count_found(keys, probed) as u64;
                 (tally.false_positives + found, tally.absent + asked)
             }
         };

@@ -25,7 +25,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -209,7 +209,8 @@ impl<'a> Bench<'a> {
         if self.stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        self.check(entry, &done.tally, table, refused, measurement)?;
+        let checked = self.check(entry, (table, refused), &done.tally, measurement);
+        checked.with_context(|| complaint(measurement))?;
         let mut row = Row {
             oversubscribed: measurement.threads > self.sweep.cores.count(),
             pinned: done.pinned,
@@ -311,7 +312,7 @@ fn percentiles(latencies: &Latencies) -> [u64; 3] {
     [0.5, 0.99, 0.999].map(|share| latencies.within(share))
 }
 
-fn complaint(of: &Measurement) -> String {
+pub(in crate::run) fn complaint(of: &Measurement) -> String {
     let frozen = match of.frozen {
         0 => String::new(),
         frozen => format!(", {frozen} frozen"),

@@ -83,8 +83,7 @@ impl Figure {
     }
 
     pub(super) fn subjects(&self) -> Vec<&str> {
-        let lines = self.panels.iter().flat_map(|panel| &panel.lines);
-        distinct(lines.map(|line| &*line.subject))
+        distinct(self.panels.iter().flat_map(Panel::subjects))
     }
 
     /// Keeps the panels that are named, by number from 1 or by label, in their order.
@@ -172,16 +171,8 @@ impl Figure {
     /// Returns the key of all panels, and that of each: panels that have no subject in common need
     /// keys of their own.
     fn keys(&self, style: impl Fn(&str) -> Style) -> (Vec<Entry>, Vec<Vec<Entry>>) {
-        let subjects = |panel: &Panel| {
-            panel
-                .lines
-                .iter()
-                .map(|line| line.subject.clone())
-                .collect()
-        };
-        let first: Vec<String> = self.panels.first().map(subjects).unwrap_or_default();
-        let is_like_first =
-            |panel: &Panel| panel.lines.iter().any(|of| first.contains(&of.subject));
+        let first = self.panels.first().map(Panel::subjects).unwrap_or_default();
+        let is_like_first = |panel: &Panel| panel.subjects().iter().any(|of| first.contains(of));
         if self.panels.iter().all(is_like_first) {
             let none = vec![Vec::new(); self.panels.len()];
             return (key::of(self.panels.iter(), style), none);
@@ -196,16 +187,8 @@ impl Figure {
             return false;
         }
         let (left, panel) = (&self.panels[index - 1], &self.panels[index]);
-        let names = |panel: &'_ Panel| {
-            panel
-                .lines
-                .iter()
-                .map(|line| line.subject.clone())
-                .collect()
-        };
-        let [left_names, own]: [Vec<String>; 2] = [left, panel].map(names);
         match (left.in_rows, panel.in_rows) {
-            (true, true) => left_names == own,
+            (true, true) => left.subjects() == panel.subjects(),
             (false, false) => left.y.name == panel.y.name,
             _ => false,
         }
@@ -279,16 +262,9 @@ impl Figure {
         for (column, index) in panels.clone().enumerate() {
             let panel = &self.panels[index];
             left += grid.beside[column];
-            let frame = Frame {
-                left,
-                top: plot_top,
-                right: left + grid.plot,
-                bottom: if panel.in_rows {
-                    plot_top + height(index)
-                } else {
-                    bottom
-                },
-            };
+            let own_bottom = plot_top + height(index);
+            let bottom = if panel.in_rows { own_bottom } else { bottom };
+            let frame = Frame::new([left, left + grid.plot], [plot_top, bottom]);
             let mut y = plot_top - head(index);
             for line in titles(index) {
                 y += line_height(TEXT_SIZE);
@@ -312,6 +288,10 @@ impl Figure {
 }
 
 impl Panel {
+    fn subjects(&self) -> Vec<&str> {
+        self.lines.iter().map(|line| &*line.subject).collect()
+    }
+
     fn across(&self) -> &super::axis::Axis {
         if self.in_rows { &self.y } else { &self.x }
     }
@@ -341,13 +321,7 @@ impl Panel {
         if self.in_rows {
             return if is_named { self.width_of_names() } else { 0.0 };
         }
-        let frame = Frame {
-            left: 0.0,
-            top: 0.0,
-            right: 100.0,
-            bottom: 100.0,
-        };
-        let [_, y] = self.spans(frame);
+        let [_, y] = self.spans(Frame::new([0.0, 100.0], [0.0, 100.0]));
         let numbers = numbered_upwards(&self.y, &y, 100.0);
         let numbers: Vec<_> = numbers.into_iter().map(self.y.label).collect();
         widest(numbers.iter().map(String::as_str), TICK_SIZE)
@@ -368,13 +342,9 @@ fn description(question: &str, panels: &[Panel]) -> String {
 fn described(panel: &Panel) -> String {
     let title = Some(&panel.title).filter(|title| !title.is_empty());
     let title = title.map_or_else(String::new, |title| format!("{title}: "));
-    let lines: Vec<_> = panel
-        .lines
-        .iter()
-        .filter_map(|line| said(panel, line))
-        .collect();
-    let (x, y) = (&panel.x.name, &panel.y.name);
-    format!("{title}{y} against {x}. {}.", lines.join("; "))
+    let lines = panel.lines.iter().filter_map(|line| said(panel, line));
+    let lines = lines.collect::<Vec<_>>().join("; ");
+    format!("{title}{} against {}. {lines}.", panel.y.name, panel.x.name)
 }
 
 /// Says where a line ends, or where each of its named points is.

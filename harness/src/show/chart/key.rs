@@ -142,20 +142,14 @@ impl Entry {
             Sign::Mark(mark, share) => {
                 canvas.mark(corners(mark, middle), [BLACK.share(*share), BLACK]);
             }
-            Sign::Tick => canvas.line(
-                [(middle.0 - 2.5, y), (middle.0 + 2.5, y)],
-                Stroke(BLACK, 1.0, false),
-            ),
+            Sign::Tick => {
+                let ends = [(middle.0 - 2.5, y), (middle.0 + 2.5, y)];
+                canvas.line(ends, Stroke(BLACK, 1.0, false));
+            }
             Sign::Guide(index) => canvas.line(line, DASHES[index % 2]),
             Sign::Shade => {
                 let (left, right, top, bottom) = (x, x + width - 4.0, y - 3.0, y + 3.0);
-                let frame = Frame {
-                    left,
-                    top,
-                    right,
-                    bottom,
-                };
-                canvas.rectangle(frame, SHADE);
+                canvas.rectangle(Frame::new([left, right], [top, bottom]), SHADE);
                 let corners = [(left, top), (right, top), (right, bottom), (left, bottom)];
                 let edge = corners.into_iter().chain([(left, top)]);
                 canvas.line(edge, Stroke(DARK, 0.2, false));

@@ -7,7 +7,7 @@ use super::panel::{Line, Look, Panel};
 use super::style::Style;
 use super::svg::{Anchor, Canvas, Frame, Place, Stroke, WHITE};
 use super::text::{TICK_SIZE, text_width};
-use crate::results::summary::Summary;
+use crate::results::series::Summary;
 
 /// Half the width of a mark.
 const MARK: f64 = 2.4;
@@ -33,9 +33,8 @@ impl Panel {
         let are_bands = self.lines.iter().all(|line| line.look == Look::Band);
         let inset = if self.x.as_measured { 10.0 } else { 0.0 };
         let points = self.lines.iter().flat_map(|line| &line.points);
-        let xs = points
-            .map(|&(x, _)| x)
-            .chain(self.x.includes.iter().copied());
+        let included = self.x.includes.iter().copied();
+        let xs = points.map(|&(x, _)| x).chain(included);
         let across = Span::of(self.x.scale, xs, (frame.left + inset, frame.right - inset));
         let ys = self.values().chain(self.y.includes.iter().copied());
         let upwards = Span::of(self.y.scale, ys, (frame.bottom, frame.top)).with_room(0.06);
@@ -88,9 +87,8 @@ impl Panel {
         let across: Vec<_> = (self.places().into_iter()).map(|at| x.place(at)).collect();
         let most = |of: f64| {
             let others = across.iter().map(|at| (at - of).abs());
-            let gap = others
-                .filter(|&gap| gap > 0.0)
-                .fold(f64::INFINITY, f64::min);
+            let gaps = others.filter(|&gap| gap > 0.0);
+            let gap = gaps.fold(f64::INFINITY, f64::min);
             (0.42 * gap).clamp(2.0, 10.0)
         };
         let mut drawn = Vec::new();
@@ -129,17 +127,12 @@ impl Panel {
     fn names(&self, canvas: &mut Canvas, places: &[Vec<Place>], (y, frame): (&Span, Frame)) {
         const BAR: usize = 1;
         const WORSE: usize = 4;
-        let around = |x: f64, half: f64, top: f64, bottom: f64| Frame {
-            left: x - half,
-            right: x + half,
-            top,
-            bottom,
-        };
+        let around = |x: f64, half: f64, ends| Frame::new([x - half, x + half], ends);
         let points = self.lines.iter().zip(places);
         let points = points.flat_map(|(line, of)| of.iter().zip(&line.points));
         let marks = points.flat_map(|(&(x, at), (_, of))| {
-            let bar = around(x, MARK / 2.0, y.within(of.high), y.within(of.low));
-            [(WORSE, around(x, MARK, at - MARK, at + MARK)), (BAR, bar)]
+            let bar = around(x, MARK / 2.0, [of.high, of.low].map(|end| y.within(end)));
+            [(WORSE, around(x, MARK, [at - MARK, at + MARK])), (BAR, bar)]
         });
         let mut taken: Vec<(usize, Frame)> = marks.collect();
         for (line, of) in self.lines.iter().zip(places) {
@@ -150,12 +143,8 @@ impl Panel {
                 let width = text_width(name, TICK_SIZE);
                 let beside = |(by, down, share): (f64, f64, f64)| {
                     let (left, middle) = (x + by - share * width, y + down);
-                    let place = Frame {
-                        left,
-                        right: left + width,
-                        top: middle - TICK_SIZE / 2.0,
-                        bottom: middle + TICK_SIZE / 2.0,
-                    };
+                    let half = TICK_SIZE / 2.0;
+                    let place = Frame::new([left, left + width], [middle - half, middle + half]);
                     let outside = place.right > frame.right || place.left < frame.left;
                     let clashes = taken.iter().filter(|(_, other)| {
                         place.left < other.right
@@ -284,10 +273,7 @@ fn shifts(drawn: &[Drawn], distance: f64) -> Vec<f64> {
             let hides = |of: &&(f64, Drawn)| {
                 of.1.line != one.line && of.1.top < one.bottom && one.top < of.1.bottom
             };
-            let gaps = done
-                .iter()
-                .filter(hides)
-                .map(|(other, _)| (other - x).abs());
+            let gaps = done.iter().filter(hides).map(|of| (of.0 - x).abs());
             gaps.fold(f64::INFINITY, f64::min)
         };
         let tries = (0..).map(|step| f64::from(step) * distance / 8.0);

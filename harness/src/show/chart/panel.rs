@@ -3,8 +3,8 @@
 
 use super::axis::Axis;
 use super::style::COLOURS;
+use crate::results::series::Summary;
 use crate::results::statistics::distinct;
-use crate::results::summary::Summary;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Panel {
@@ -62,9 +62,7 @@ impl Line {
             dots: Vec::new(),
         }
     }
-}
 
-impl Line {
     pub(super) fn named(&self) -> String {
         match &*self.note {
             "" => self.subject.clone(),
@@ -128,8 +126,7 @@ pub(super) const MANY: usize = COLOURS.len();
 fn is_for_rows(x: &Axis, lines: &[Line]) -> bool {
     const FEW: usize = 4;
     let places = places(lines.iter()).len();
-    let are_bars = lines
-        .iter()
-        .all(|line| line.look == Look::Bars && line.dots.is_empty());
+    let is_of_bars = |line: &Line| line.look == Look::Bars && line.dots.is_empty();
+    let are_bars = lines.iter().all(is_of_bars);
     x.as_measured && are_bars && (places <= 2 || lines.len() > MANY && places <= FEW)
 }

@@ -58,10 +58,8 @@ impl Panel {
             let top = frame.top + row as f64 * row_height(places);
             let middle = top + row_height(places) / 2.0;
             if row > 0 {
-                canvas.line(
-                    [(frame.left, top), (frame.right, top)],
-                    Stroke(PALE, 0.4, false),
-                );
+                let ends = [(frame.left, top), (frame.right, top)];
+                canvas.line(ends, Stroke(PALE, 0.4, false));
             }
             if name_beside {
                 let place = (frame.left - 4.0, middle + 2.4);

@@ -38,6 +38,17 @@ pub(super) struct Frame {
     pub(super) bottom: f64,
 }
 
+impl Frame {
+    pub(super) fn new([left, right]: [f64; 2], [top, bottom]: [f64; 2]) -> Self {
+        Self {
+            left,
+            top,
+            right,
+            bottom,
+        }
+    }
+}
+
 /// How a line is drawn: its colour, its width, and whether it is dashed.
 #[derive(Clone, Copy)]
 pub(super) struct Stroke(pub(super) Colour, pub(super) f64, pub(super) bool);
@@ -56,11 +67,8 @@ pub(super) struct Canvas(String);
 impl Canvas {
     pub(super) fn line(&mut self, places: impl IntoIterator<Item = Place>, stroke: Stroke) {
         let Stroke(colour, width, dashed) = stroke;
-        let dashes = if dashed {
-            " stroke-dasharray=\"3 2\""
-        } else {
-            ""
-        };
+        let dashes = " stroke-dasharray=\"3 2\"";
+        let dashes = if dashed { dashes } else { "" };
         self.add(format_args!(
             "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{width}\"{dashes}/>",
             joined(places),
@@ -160,9 +168,8 @@ impl Canvas {
 }
 
 fn joined(places: impl IntoIterator<Item = Place>) -> String {
-    let places: Vec<_> = (places.into_iter())
-        .map(|(x, y)| format!("{x:.1},{y:.1}"))
-        .collect();
+    let place = |(x, y)| format!("{x:.1},{y:.1}");
+    let places: Vec<_> = places.into_iter().map(place).collect();
     places.join(" ")
 }
 

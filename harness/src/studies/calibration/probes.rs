@@ -45,11 +45,7 @@ fn share_of_hand_over(cores: &Cores, mut measure: impl FnMut() -> f64) -> f64 {
             break;
         }
     }
-    median(if stayed.is_empty() {
-        &mut moved
-    } else {
-        &mut stayed
-    })
+    median(&mut if stayed.is_empty() { moved } else { stayed })
 }
 
 /// Steps between two looks at whether another thread has stopped.

@@ -138,15 +138,13 @@ impl Study for CuckooHashing {
             let meaning = registry.get(name)?.description.replace("; one mutex", "");
             Ok((name.to_owned(), meaning))
         };
-        let run = Run::begin(
-            "SmartCuckoo and plain cuckoo hashing".into(),
-            "What does it bring to know beforehand that an insert must fail?".into(),
-            self.seed,
-            format!("generated from seed {}", self.seed),
-            format!("one thread; {}", Cores::detect().describe()),
-        );
-        let subjects = TABLES.into_iter().map(described);
-        Ok((run, subjects.collect::<Result<_>>()?))
+        let about = [
+            "SmartCuckoo and plain cuckoo hashing",
+            "What does it bring to know beforehand that an insert must fail?",
+        ];
+        let pinning = format!("one thread; {}", Cores::detect().describe());
+        let subjects = TABLES.into_iter().map(described).collect::<Result<_>>()?;
+        Ok((Run::seeded(about, self.seed, pinning), subjects))
     }
 
     fn check(&self, _: &Registry) -> Result<bool> {
@@ -184,9 +182,7 @@ impl Study for CuckooHashing {
                 let plain = PlainCuckoo::with_limit(self.buckets, self.kicks)?;
                 let mut plain = CuckooHashingRun::new(plain, mix, &keys, &mut order);
                 for (index, &load) in self.loads.iter().enumerate() {
-                    if progress(&format!("round {round}, mix {}", mix.0)).is_break() {
-                        return Ok(());
-                    }
+                    progress(&format!("round {round}, mix {}", mix.0))?;
                     let offered = offered(self.buckets, load);
                     // Which table goes first alternates with the load and the round.
                     let parts = if (round + index).is_multiple_of(2) {

@@ -10,10 +10,7 @@
 //! ratios of throughput nearer to 1 than they would otherwise be. Memory that the system provides when
 //! it is first written is part of what is measured.
 
-mod contenders;
 mod run;
-
-use std::ops::ControlFlow;
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -35,8 +32,7 @@ use crate::subjects::registry::Registry;
 use crate::wording::{counted, grouped, large};
 use crate::workload::latency::Cost;
 
-use contenders::{ALL, OURS};
-use run::{GrowthRun, ends};
+use run::{ALL, GrowthRun, OURS, ends};
 
 /// The fewest keys that can be measured: the first slice has ten of them.
 const FEWEST_KEYS: u64 = 10_000;
@@ -158,19 +154,17 @@ impl Study for Growth {
 
     fn about(&self, _: &Registry) -> Result<(Run, Vec<(String, String)>)> {
         let cost = Cost::measure();
+        let about = [
+            "Sets that grow a thousandfold under load",
+            "What does it cost, in throughput, latency and memory, not to know how many keys will come?",
+        ];
         let run = Run {
             latency: Some(format!(
                 "every insert timed, and one of 16 lookups in the mean, chosen at random; {}",
                 cost.describe()
             )),
             timing_ns: Some(cost.shown),
-            ..Run::begin(
-                "Sets that grow a thousandfold under load".into(),
-                "What does it cost, in throughput, latency and memory, not to know how many keys will come?".into(),
-                self.seed,
-                format!("generated from seed {}", self.seed),
-                Cores::detect().describe(),
-            )
+            ..Run::seeded(about, self.seed, Cores::detect().describe())
         };
         Ok((run, Entrant::described(&ALL)))
     }
@@ -200,14 +194,7 @@ impl Study for Growth {
                 cores,
                 round,
             };
-            let slices = (entry.run)(&run, progress)?;
-            let is_complete = slices.len() > self.slices;
-            rows.extend(slices);
-            Ok(if is_complete {
-                ControlFlow::Continue(())
-            } else {
-                ControlFlow::Break(())
-            })
+            (entry.run)(&run, progress, rows)
         })
     }
 }
@@ -291,11 +278,8 @@ impl Shown for Row {
 
     fn how(rows: &[Self]) -> String {
         let first = &rows[0];
-        let more = if first.oversubscribed {
-            ", oversubscribed: more threads than cores"
-        } else {
-            ""
-        };
+        let more = ", oversubscribed: more threads than cores";
+        let more = if first.oversubscribed { more } else { "" };
         format!(
             "{} keys, inserted by {}{more}, with {} after each, half of them of keys that are in. What stands at a size was \
              measured between the size before and that one. Every insert was timed, and one of 16 lookups.",
@@ -317,7 +301,6 @@ fn short(keys: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::contenders::RIVALS;
     use super::*;
     use crate::studies::study::testing::measure;
 
@@ -369,11 +352,15 @@ mod tests {
             }
             let bytes = run.iter().map(|row| row.memory_bytes);
             let (least, most) = (bytes.clone().min(), bytes.max());
-            let grows = run[0].subject != RIVALS[0];
+            let grows = run[0].subject != "lock-free";
             // A second thread that writes takes a counter more.
             let doubled = least.map(|least| 2 * least) < most;
             assert_eq!(doubled, grows, "{run:?}");
-            assert_eq!(run[6].parts > 1, run[0].subject == RIVALS[1], "{run:?}");
+            assert_eq!(
+                run[6].parts > 1,
+                run[0].subject == "scalable-bloom",
+                "{run:?}"
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Runs one contender from no keys to all of them: threads that insert and look up, slice by slice.
+//! The contenders of `growth`, and how one is run from no keys to all of them: threads that insert and
+//! look up, slice by slice.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -9,11 +10,13 @@ use anyhow::{Context, Result, ensure};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use subject::Subject;
+use subject::layout::FALSE_POSITIVE_RATE;
 
 use super::{Growth, Row};
 use crate::machine::pinning::Cores;
 use crate::run::crew::{Crew, Done, Member};
-use crate::studies::study::Progress;
+use crate::studies::study::{Entrant, Progress};
+use crate::subjects::{Growing, LockFree, ScalableBloom};
 use crate::wording::counted;
 use crate::workload::clock::Clock;
 use crate::workload::latency::{Kind, Timings};
@@ -36,7 +39,7 @@ pub(super) fn ends(keys: u64, others: usize) -> Vec<u64> {
 const TIMED_LOOKUPS: u64 = 16;
 
 /// A set that can be run.
-pub(super) trait Contender: Subject {
+trait Contender: Subject {
     /// What it is, and for how many keys it has room at first.
     const START: &'static str;
 
@@ -49,6 +52,63 @@ pub(super) trait Contender: Subject {
     }
 }
 
+/// Name of the filter that grows.
+pub(super) const OURS: &str = Growing::NAME;
+
+type Run = fn(&GrowthRun, &mut Progress, &mut Vec<Row>) -> Result<()>;
+
+/// All contenders, in the order of the first round.
+pub(super) const ALL: [Entrant<Run>; 3] =
+    [of::<Growing>(), of::<LockFree>(), of::<ScalableBloom>()];
+
+const fn of<C: Contender>() -> Entrant<Run> {
+    Entrant {
+        name: C::NAME,
+        meaning: C::START,
+        run: run::<C>,
+    }
+}
+
+fn first_keys(keys: u64) -> Result<usize> {
+    Ok(usize::try_from(keys / GROWTH)?)
+}
+
+impl Contender for Growing {
+    const START: &'static str = "the lock-free filter that grows, started with room for a thousandth of the keys or \
+                                 half of that, and at least with 8 KiB";
+
+    fn for_keys(keys: u64) -> Result<Self> {
+        Ok(Self::with_room_for(
+            first_keys(keys)?,
+            usize::try_from(keys)?,
+        )?)
+    }
+}
+
+impl Contender for LockFree {
+    const START: &'static str =
+        "the lock-free filter of fixed size, with room for all keys from the start";
+
+    fn for_keys(keys: u64) -> Result<Self> {
+        Ok(Self::with_room_for(usize::try_from(keys)?)?)
+    }
+}
+
+impl Contender for ScalableBloom {
+    const START: &'static str = "scalable Bloom filter, started with a stage for a thousandth of the keys; wrong as often \
+                                 as a full lock-free, and cannot remove";
+
+    fn for_keys(keys: u64) -> Result<Self> {
+        let first = first_keys(keys)?;
+        Self::new(first, FALSE_POSITIVE_RATE, Self::GROWTH, Self::TIGHTENING)
+            .context("its first stage")
+    }
+
+    fn parts(&self) -> usize {
+        self.stages()
+    }
+}
+
 /// The settings of a run, apart from the contender.
 #[derive(Clone, Copy)]
 pub(super) struct GrowthRun<'a> {
@@ -58,20 +118,17 @@ pub(super) struct GrowthRun<'a> {
     pub(super) round: usize,
 }
 
-/// Returns a row for each slice. Calls `progress` with the name of the contender before each slice;
-/// if it asks to stop, the slices done so far are returned.
-pub(super) fn run<C: Contender>(run: &GrowthRun, progress: &mut Progress) -> Result<Vec<Row>> {
+/// Adds a row for each slice. Calls `progress` with the name of the contender before each.
+fn run<C: Contender>(run: &GrowthRun, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
     let (keys, threads) = (run.growth.keys, run.threads);
     let contender = &C::for_keys(keys)
         .with_context(|| format!("{} cannot be created for {keys} keys", C::NAME))?;
     let worker = |thread| Mutex::new(Worker::new(run, contender, thread));
     let workers: Vec<_> = (0..threads).map(worker).collect();
-    let mut rows: Vec<Row> = Vec::new();
+    let (mut start, mut before) = (0, 0.0);
     for end in ends(keys, run.growth.slices) {
-        let slice = rows.last().map_or(0, |row| row.keys)..end;
-        if progress(&format!("round {}, {}", run.round, C::NAME)).is_break() {
-            break;
-        }
+        let slice = start..end;
+        progress(&format!("round {}, {}", run.round, C::NAME))?;
         let work = |member: Member| {
             // Nobody else asks for it.
             let mut worker = workers[member.thread].lock().expect("it has not panicked");
@@ -94,17 +151,15 @@ pub(super) fn run<C: Contender>(run: &GrowthRun, progress: &mut Progress) -> Res
         let insert_ns: u64 = done.iter().map(|(_, ns)| ns).sum();
         let done = Done::together(done.into_iter().map(|(done, _)| done))?;
         check(&done.tally, C::NAME, slice.end)?;
-        let before = rows.last().map_or(0.0, |row| row.elapsed);
         rows.push(row(run, contender, (&slice, before), &done, insert_ns));
+        (start, before) = (end, before + done.seconds());
     }
-    Ok(rows)
+    Ok(())
 }
 
 /// Fails if keys were refused or lost: throughput would mean nothing.
 fn check(tally: &Tally, name: &str, keys: u64) -> Result<()> {
-    let Tally {
-        refused, missing, ..
-    } = *tally;
+    let (refused, missing) = (tally.refused, tally.missing);
     ensure!(
         refused == 0,
         "{name} refused {} on the way to {keys}",
@@ -253,8 +308,6 @@ impl<'a, C: Subject> Worker<'a, C> {
 
 #[cfg(test)]
 mod tests {
-    use std::ops::ControlFlow;
-
     use super::super::tests::growth;
     use super::*;
     use crate::run::runner::tests::flawed::{DROPS, Flawed, PANICS, REFUSES};
@@ -278,8 +331,8 @@ mod tests {
             cores: &Cores::detect(),
             round: 1,
         };
-        let rows = run::<C>(&plan, &mut |_| ControlFlow::Continue(()));
-        rows.unwrap_err().to_string()
+        let made = run::<C>(&plan, &mut |_| Ok(()), &mut Vec::new());
+        made.unwrap_err().to_string()
     }
 
     #[test]

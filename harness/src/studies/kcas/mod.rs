@@ -6,7 +6,6 @@ pub(crate) mod contest;
 #[cfg(feature = "steps")]
 mod exchanges;
 
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -114,15 +113,12 @@ impl Kcas {
         let threads = self.threads().last().copied().unwrap_or(1);
         let time = self.seconds * 10;
         let mut lines = Vec::new();
-        for (engine, entries) in (ENGINES.iter()).flat_map(|of| SIZES.map(|entries| (of, entries)))
-        {
+        let all = (ENGINES.iter()).flat_map(|of| SIZES.map(|entries| (of.name, entries)));
+        for (name, entries) in all {
             let check = |changes: Changes| {
-                print::err(format_args!(
-                    "  {}, k = {entries}, {changes:?}: ",
-                    engine.name
-                ));
+                print::err(format_args!("  {name}, k = {entries}, {changes:?}: "));
                 let verdict = match measure(Contest {
-                    engine: engine.name.into(),
+                    engine: name.into(),
                     changes,
                     time,
                     ..self.contest(Workload::Contended, entries, threads)
@@ -137,7 +133,7 @@ impl Kcas {
                 verdict
             };
             let [grow, return_] = [Changes::Increments, Changes::Returning].map(check);
-            lines.push([engine.name.to_owned(), entries.to_string(), grow, return_]);
+            lines.push([name.to_owned(), entries.to_string(), grow, return_]);
         }
         let header = ["engine", "k", "words only grow", "values return"];
         format!(
@@ -165,13 +161,12 @@ impl Study for Kcas {
             let meaning = format!("{}; {}", engine.description, engine.guarantees);
             (engine.name.to_owned(), meaning)
         });
-        let run = Run::begin(
-            "Changing k words at one moment".into(),
-            "What does changing k words at one moment cost, and who does it best?".into(),
-            self.seed,
-            format!("words drawn from seed {}", self.seed),
-            Cores::detect().describe(),
-        );
+        let about = [
+            "Changing k words at one moment",
+            "What does changing k words at one moment cost, and who does it best?",
+        ];
+        let words = format!("words drawn from seed {}", self.seed);
+        let run = Run::begin(about, self.seed, words, Cores::detect().describe());
         Ok((run, subjects.collect()))
     }
 
@@ -204,9 +199,7 @@ impl Study for Kcas {
         order::in_rounds(rounds, &cases, ENGINES, |round, case, engine| {
             let label = case.workload.label();
             let now = format!("round {round}, {label}, k = {}", case.entries);
-            if progress(&now).is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
+            progress(&now)?;
             let made = measure(Contest {
                 engine: engine.name.into(),
                 round,
@@ -216,7 +209,7 @@ impl Study for Kcas {
                 let threads = counted(case.threads, "thread");
                 format!("{}, {now}, {threads}", engine.name)
             })?);
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })
     }
 }

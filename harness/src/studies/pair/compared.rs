@@ -4,8 +4,8 @@ use super::{Row, itself};
 use crate::machine::hand_over::ALIKE;
 use crate::results::median::CONFIDENCE;
 use crate::results::ranks::{centre, signed_rank};
+use crate::results::series::Summary;
 use crate::results::statistics::distinct;
-use crate::results::summary::Summary;
 use crate::results::verdict::benjamini_hochberg;
 
 /// The smallest effect that is ever claimed: the first subject has the same code where it is its own rival,
@@ -62,16 +62,13 @@ pub(super) fn all(rows: &[Row]) -> Vec<Compared<'_>> {
             // Two one-sided tests, each at 5 %.
             let [from, _, to] = centre(logs, 2.0 * CONFIDENCE - 1.0);
             let few = signed_rank(&vec![1.0; logs.len()]) > 1.0 - CONFIDENCE;
-            let verdict = if few {
-                Verdict::Unknown
-            } else if by_chance <= level && low > least {
-                Verdict::Faster
-            } else if by_chance <= level && -high > least {
-                Verdict::Slower
-            } else if from.abs().max(to.abs()) <= least.min(EQUAL_AT_MOST.ln_1p()) {
-                Verdict::Equal
-            } else {
-                Verdict::Unknown
+            let is_claimed = by_chance <= level;
+            let verdict = match from.abs().max(to.abs()) {
+                _ if few => Verdict::Unknown,
+                _ if is_claimed && low > least => Verdict::Faster,
+                _ if is_claimed && -high > least => Verdict::Slower,
+                apart if apart <= least.min(EQUAL_AT_MOST.ln_1p()) => Verdict::Equal,
+                _ => Verdict::Unknown,
             };
             all.push(Compared {
                 workload: case.0,

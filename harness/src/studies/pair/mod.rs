@@ -287,13 +287,11 @@ impl Study for Pair {
             Ok((name.clone(), meaning))
         };
         let subjects = self.subjects().iter().map(described).collect::<Result<_>>();
-        let run = Run::begin(
-            "Throughput in pairs".into(),
-            "How many times as fast is the first subject as each of its rivals?".into(),
-            self.seed,
-            format!("generated from seed {}", self.seed),
-            Cores::detect().describe(),
-        );
+        let about = [
+            "Throughput in pairs",
+            "How many times as fast is the first subject as each of its rivals?",
+        ];
+        let run = Run::seeded(about, self.seed, Cores::detect().describe());
         Ok((run, subjects?))
     }
 
@@ -346,9 +344,7 @@ impl Study for Pair {
                     self.processes,
                     one.work.measures().join(" and ")
                 );
-                if progress(&now).is_break() {
-                    return Ok(());
-                }
+                progress(&now)?;
                 let one = One { process, ..one };
                 let build = self.builds.iter().cycle().nth(process - 1);
                 let build = build.map(PathBuf::as_path);

@@ -32,12 +32,8 @@ impl Presented for Vec<Row> {
             ("false positives", wrong),
         ] {
             let cells = subjects.iter().map(|subject| of(self, subject));
-            lines.push(
-                [name.into(), String::new()]
-                    .into_iter()
-                    .chain(cells)
-                    .collect(),
-            );
+            let named = [name.into(), String::new()].into_iter();
+            lines.push(named.chain(cells).collect());
         }
         let header = ["", ""].map(str::to_owned).into_iter();
         let rivals = subjects.iter().map(|&subject| over(self, subject));
@@ -155,20 +151,14 @@ fn subjects(rows: &[Row]) -> Vec<&str> {
 }
 
 fn over(rows: &[Row], subject: &str) -> String {
-    if subject == itself(&rows[0].first) {
-        "over itself".into()
-    } else {
-        format!("over {subject}")
-    }
+    let is_itself = subject == itself(&rows[0].first);
+    format!("over {}", if is_itself { "itself" } else { subject })
 }
 
 /// Formats a ratio with its interval: as many digits as the interval allows.
 fn shown(of: &Compared) -> String {
-    let digits = if of.ratio.high / of.ratio.low < 1.1 {
-        3
-    } else {
-        2
-    };
+    let is_narrow = of.ratio.high / of.ratio.low < 1.1;
+    let digits = if is_narrow { 3 } else { 2 };
     of.ratio.shown(|of| format!("{of:.digits$}"))
 }
 
@@ -239,10 +229,8 @@ fn notes(rows: &[Row]) -> Vec<String> {
         let of = rows.iter().filter(|row| row.subject == subject);
         let missed: u64 = of.map(|row| row.missed).sum();
         if missed > 0 {
-            notes.push(format!(
-                "{subject} missed present keys: {}.",
-                grouped(missed)
-            ));
+            let missed = grouped(missed);
+            notes.push(format!("{subject} missed present keys: {missed}."));
         }
     }
     if rows.iter().any(|row| !row.pinned) {
@@ -255,7 +243,7 @@ fn notes(rows: &[Row]) -> Vec<String> {
 }
 
 /// Says what depends on how far the cores were apart.
-fn apart(rows: &[Row]) -> Vec<String> {
+fn apart(rows: &[Row]) -> Option<String> {
     /// Those that differ by less are not named.
     const MUCH: f64 = 1.05;
     let strata = compared::strata(rows);
@@ -264,15 +252,11 @@ fn apart(rows: &[Row]) -> Vec<String> {
         .collect();
     let differs = |whole: Compared| {
         let at = (strata.iter()).filter_map(|(nearest, farthest, all)| {
-            let of = all
-                .iter()
-                .find(|of| of.is((whole.workload, whole.threads), whole.subject))?;
-            let processes = counted(of.ratio.count, "process");
-            let said = format!(
-                "{:.2} at {nearest:.0} to {farthest:.0} ns ({processes})",
-                of.ratio.median
-            );
-            Some((of.ratio.median, said))
+            let case = (whole.workload, whole.threads);
+            let of = all.iter().find(|of| of.is(case, whole.subject))?;
+            let (ratio, processes) = (of.ratio.median, counted(of.ratio.count, "process"));
+            let said = format!("{ratio:.2} at {nearest:.0} to {farthest:.0} ns ({processes})");
+            Some((ratio, said))
         });
         let (ratios, said): (Vec<_>, Vec<_>) = at.unzip();
         let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
@@ -283,15 +267,7 @@ fn apart(rows: &[Row]) -> Vec<String> {
             format!("{}, {threads}, {over}: {}", whole.workload, said.join(", "))
         })
     };
-    let all: Vec<_> = compared::all(rows)
-        .into_iter()
-        .filter_map(differs)
-        .collect();
-    match all.len() {
-        0 => Vec::new(),
-        _ => vec![format!(
-            "By how long a cache line takes from core to core: {}.",
-            all.join("; ")
-        )],
-    }
+    let all = compared::all(rows).into_iter().filter_map(differs);
+    let all = all.collect::<Vec<_>>().join("; ");
+    (!all.is_empty()).then(|| format!("By how long a cache line takes from core to core: {all}."))
 }

@@ -373,13 +373,13 @@ impl Arena<'_> {
                 if number == 0 {
                     first.clone_from(&rates);
                 }
-                let ratios = first
-                    .iter()
-                    .zip(&rates)
-                    .map(|(ours, rate)| (ours / rate).ln());
-                let mut ratios: Vec<_> = ratios.collect();
+                let ratios = first.iter().zip(&rates);
+                let mut ratios: Vec<_> = ratios.map(|(ours, rate)| (ours / rate).ln()).collect();
                 let refused = contestant.refused as u64 + all.refused;
-                let holds_keys = contestant.info.holds_keys;
+                // What others answer means nothing.
+                all = Some(all)
+                    .filter(|_| contestant.info.holds_keys)
+                    .unwrap_or_default();
                 let table = contestant.tables.first();
                 rows.push(Row {
                     first: self.contestants[0].name.into(),
@@ -390,13 +390,9 @@ impl Arena<'_> {
                     mops: median(&mut rates),
                     memory_bytes: table.map_or(0, |table| table.memory_bytes() as u64),
                     refused,
-                    missed: if holds_keys && refused == 0 {
-                        all.missing
-                    } else {
-                        0
-                    },
-                    absent: if holds_keys { all.absent } else { 0 },
-                    false_positives: if holds_keys { all.false_positives } else { 0 },
+                    missed: if refused == 0 { all.missing } else { 0 },
+                    absent: all.absent,
+                    false_positives: all.false_positives,
                     ..common.clone()
                 });
             }

@@ -17,7 +17,7 @@ use subject::Subject;
 use subject::layout::slots;
 
 use crate::results::rows::{Record, bounded, columns};
-use crate::results::summary::Summary;
+use crate::results::series::Summary;
 use crate::show::chart::{Axis, Line, Look, Panel, Scale};
 use crate::show::sidecar::Run;
 use crate::show::units::rounded;
@@ -155,14 +155,12 @@ impl Study for Layouts {
     const NAME: &'static str = "layouts";
 
     fn about(&self, _: &Registry) -> Result<(Run, Vec<(String, String)>)> {
-        let run = Run::begin(
-            "False positives and memory of the layouts".into(),
-            "What does a lower false positive rate cost in memory?".into(),
-            self.seed,
-            format!("generated from seed {}", self.seed),
-            "one thread, not pinned: nothing is timed".into(),
-        );
-        Ok((run, Vec::new()))
+        let about = [
+            "False positives and memory of the layouts",
+            "What does a lower false positive rate cost in memory?",
+        ];
+        let pinning = "one thread, not pinned: nothing is timed";
+        Ok((Run::seeded(about, self.seed, pinning), Vec::new()))
     }
 
     fn steps(&self) -> u64 {
@@ -171,9 +169,7 @@ impl Study for Layouts {
 
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
         for (name, row) in LAYOUTS {
-            if progress(name).is_break() {
-                break;
-            }
+            progress(name)?;
             rows.push(row(self)?);
         }
         Ok(())

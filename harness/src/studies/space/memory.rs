@@ -1,7 +1,6 @@
 //! What a reader weighs who chooses a filter. Each measurement has a process of its own, so that nothing
 //! an earlier one left behind is counted.
 
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,8 +18,8 @@ use subject::{Operations, SLOTS_PER_BUCKET};
 use super::layouts::{Laid, confidence};
 use crate::machine::pinning::Cores;
 use crate::results::rows::{Record, bounded, columns};
+use crate::results::series::Summary;
 use crate::results::statistics::{Results, distinct};
-use crate::results::summary::Summary;
 use crate::results::verdict::INTERVAL;
 use crate::run::order;
 use crate::show::chart::{Axis, Line, Look, Panel, Scale};
@@ -278,19 +277,14 @@ impl Study for Memory {
             let family = unnumbered(name, |_| false).to_owned();
             Ok((family, registry.get(name)?.description.to_owned()))
         };
-        let run = Run::begin(
-            "Filters to choose from: bits a key, error rate and speed of lookups".into(),
-            "Which filter takes how much memory, how often is it wrong, and how fast does it answer?"
-                .into(),
-            self.seed,
-            format!("generated from seed {}", self.seed),
-            format!(
-                "the one thread whose lookups are timed; {}",
-                Cores::detect().describe()
-            ),
-        );
-        let subjects = self.subjects.iter().map(described);
-        Ok((run, subjects.collect::<Result<_>>()?))
+        let about = [
+            "Filters to choose from: bits a key, error rate and speed of lookups",
+            "Which filter takes how much memory, how often is it wrong, and how fast does it answer?",
+        ];
+        let cores = Cores::detect().describe();
+        let pinning = format!("the one thread whose lookups are timed; {cores}");
+        let subjects = self.subjects.iter().map(described).collect::<Result<_>>()?;
+        Ok((Run::seeded(about, self.seed, pinning), subjects))
     }
 
     fn check(&self, registry: &Registry) -> Result<bool> {
@@ -314,39 +308,32 @@ impl Study for Memory {
         let mut loads = self.loads.clone();
         loads.sort_unstable_by(|a, b| b.total_cmp(a));
         let rounds = (self.seed, self.rounds);
-        order::in_rounds(
-            rounds,
-            &self.keys,
-            &self.subjects,
-            |round, &keys, subject| {
-                if progress(&format!("round {round}, {keys} keys, {subject}")).is_break() {
-                    return Ok(ControlFlow::Break(()));
+        order::in_rounds(rounds, &self.keys, &self.subjects, |round, &keys, name| {
+            progress(&format!("round {round}, {keys} keys, {name}"))?;
+            for &load in &loads {
+                let refuses = |row: &Row| {
+                    let is_it = (&row.subject, row.keys, row.load_factor) == (name, keys, load);
+                    row.refused > 0 && is_it
+                };
+                if rows.iter().any(refuses) {
+                    continue;
                 }
-                for &load in &loads {
-                    let refuses = |row: &Row| {
-                        row.refused > 0
-                            && (&row.subject, row.keys, row.load_factor) == (subject, keys, load)
-                    };
-                    if rows.iter().any(refuses) {
-                        continue;
-                    }
-                    let one = Self {
-                        subjects: vec![subject.clone()],
-                        loads: vec![load],
-                        keys: vec![keys],
-                        seed: self.seed ^ (round as u64) << 32,
-                        ..self.clone()
-                    };
-                    let row: Result<Row> = measure(Memory::NAME, &one);
-                    let row = row.with_context(|| format!("{subject} at load factor {load}"))?;
-                    rows.push(Row { round, ..row });
-                    if !rows.last().is_some_and(refuses) {
-                        break;
-                    }
+                let one = Self {
+                    subjects: vec![name.clone()],
+                    loads: vec![load],
+                    keys: vec![keys],
+                    seed: self.seed ^ (round as u64) << 32,
+                    ..self.clone()
+                };
+                let row: Result<Row> = measure(Memory::NAME, &one);
+                let row = row.with_context(|| format!("{name} at load factor {load}"))?;
+                rows.push(Row { round, ..row });
+                if !rows.last().is_some_and(refuses) {
+                    break;
                 }
-                Ok(ControlFlow::Continue(()))
-            },
-        )
+            }
+            Ok(())
+        })
     }
 }
 
@@ -357,11 +344,8 @@ impl Record for Row {
             self.refused <= self.keys && self.wrong <= self.absent,
             "more keys were refused or found than there are"
         );
-        bounded(
-            "first_refusal",
-            self.first_refusal.unwrap_or_default(),
-            0.0..=1.0,
-        )
+        let refusal = self.first_refusal.unwrap_or_default();
+        bounded("first_refusal", refusal, 0.0..=1.0)
     }
 }
 
@@ -465,15 +449,12 @@ impl Shown for Row {
         let results = Results::along((), rows);
         let sentence = |case: &String, of: &Choice| {
             let [declared, resident] = of.bits_a_key();
-            let speed = of
-                .speed()
-                .map(|of| format!("; {:.1} million lookups a second", of.median));
+            let speed = |of: Summary| format!("; {:.1} million lookups a second", of.median);
+            let speed = of.speed().map_or_else(String::new, speed);
+            let (name, load, rate) = (of.subject, of.rows[0].load_factor, of.rate().median);
             format!(
-                "{case}, {}: {declared:.1} bits a key at load factor {} ({resident:.1} resident); {:.2e} of absent keys found{}.",
-                of.subject,
-                of.rows[0].load_factor,
-                of.rate().median,
-                speed.unwrap_or_default(),
+                "{case}, {name}: {declared:.1} bits a key at load factor {load} ({resident:.1} resident); {rate:.2e} of absent \
+                 keys found{speed}."
             )
         };
         let of_case = |case: &String| -> Vec<String> {

@@ -112,14 +112,12 @@ impl Study for Theory {
     const NAME: &'static str = "theory";
 
     fn about(&self, _: &Registry) -> Result<(Run, Vec<(String, String)>)> {
-        let run = Run::begin(
-            "Formulas beside measurements".into(),
-            "Do the structures do what the literature says of them?".into(),
-            self.seed,
-            format!("generated from seed {}", self.seed),
-            "one thread, not pinned: nothing is timed".into(),
-        );
-        Ok((run, Vec::new()))
+        let about = [
+            "Formulas beside measurements",
+            "Do the structures do what the literature says of them?",
+        ];
+        let pinning = "one thread, not pinned: nothing is timed";
+        Ok((Run::seeded(about, self.seed, pinning), Vec::new()))
     }
 
     fn check(&self, _: &Registry) -> Result<bool> {
@@ -127,44 +125,35 @@ impl Study for Theory {
     }
 
     fn steps(&self) -> u64 {
-        self.structures()
-            .map_or(0, |structures| structures.len() as u64)
+        self.structures().map_or(0, |all| all.len() as u64)
     }
 
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
         let trial = Trial::new(self.keys, self.seed);
         for structure in self.structures()? {
-            if progress(structure.name).is_break() {
-                break;
-            }
+            progress(structure.name)?;
             let claims = (structure.claims)(trial).context(structure.name)?;
-            rows.extend(
-                claims
-                    .into_iter()
-                    .map(|claim| Row::of(structure.name, claim)),
-            );
+            let row = |claim| Row::of(structure.name, claim);
+            rows.extend(claims.into_iter().map(row));
         }
         Ok(())
     }
 
     /// Fails with the names of the rows that do not hold, if there are any.
     fn judge(rows: &[Row]) -> Result<()> {
-        let broken: Vec<_> = (rows.iter().filter(|row| !row.holds))
-            .map(|row| {
-                format!(
-                    "\n  {}, {}: measured {}, allowed {} to {}",
-                    row.structure, row.quantity, row.measured, row.least, row.most
-                )
-            })
-            .collect();
-        let all = counted(rows.len(), "row");
-        let number = broken.len();
-        ensure!(
-            broken.is_empty(),
-            "of {all}, {number} {} not hold:{}",
+        let broken = rows.iter().filter(|row| !row.holds);
+        let (number, mut named) = (broken.clone().count(), String::new());
+        for row in broken {
+            named += &format!(
+                "\n  {}, {}: measured {}, allowed {} to {}",
+                row.structure, row.quantity, row.measured, row.least, row.most
+            );
+        }
+        let (all, does) = (
+            counted(rows.len(), "row"),
             if number == 1 { "does" } else { "do" },
-            broken.concat()
         );
+        ensure!(number == 0, "of {all}, {number} {does} not hold:{named}");
         Ok(())
     }
 }

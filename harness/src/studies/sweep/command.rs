@@ -2,26 +2,32 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
-use super::one;
 pub use super::options::Options;
 use super::options::{Prepared, duration, measurements};
+use super::{figure, findings};
 use crate::experiment::{self, Experiment};
 use crate::machine::pinning::Cores;
-use crate::results::record::COLUMNS;
+use crate::machine::{self, Source};
+use crate::results::record::{COLUMNS, Row};
+use crate::results::rows::Writer;
 use crate::run::ending::{Ending, stop_on_ctrl_c};
 use crate::run::plan::Plan;
-use crate::run::resume;
-use crate::show::outputs::Outputs;
+use crate::run::resume::{self, Earlier};
+use crate::run::runner::{self, Event, Sweep};
+use crate::show::files;
+use crate::show::outputs::{Outputs, Written};
 use crate::show::print::{note, say};
-use crate::show::progress::minutes;
+use crate::show::progress::{self, minutes};
 use crate::show::sidecar::{Panel, Run, Sidecar};
 use crate::studies::study::Presented;
 use crate::studies::targets;
 use crate::subjects::registry::Registry;
+use crate::wording::counted;
 use crate::workload::Workload;
 use crate::workload::keys::KeySource;
 use crate::workload::latency::Cost;
@@ -42,30 +48,20 @@ pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Resul
             experiments.push(prepare(registry, experiment, options)?);
         }
     }
-    for prepared in experiments
-        .iter()
-        .filter(|prepared| !prepared.is_complete())
-    {
-        prepared.files.check(&prepared.sidecar)?;
-    }
+    let left = || experiments.iter().filter(|of| !of.is_complete());
+    left().try_for_each(|of| of.files.check(&of.sidecar))?;
     let stop = stop_on_ctrl_c()?;
     if let [_, _, ..] = &*experiments {
-        let left = experiments
-            .iter()
-            .filter(|prepared| !prepared.is_complete());
-        let times = left.map(|prepared| duration(&prepared.experiment, &prepared.plan));
-        note!(
-            "All {} experiments: about {}",
-            experiments.len(),
-            minutes(times.sum())
-        );
+        let times = left().map(|of| duration(&of.experiment, &of.plan));
+        let (count, time) = (experiments.len(), minutes(times.sum()));
+        note!("All {count} experiments: about {time}");
     }
     let (mut lines, mut ended_by) = (Vec::new(), Ok(()));
     for prepared in experiments {
         let experiment = prepared.experiment.clone();
         let mut rows = Vec::new();
         if ended_by.is_ok() && !stop.load(Ordering::Relaxed) {
-            ended_by = one::run(registry, prepared, options, &stop, &mut rows);
+            ended_by = run(registry, prepared, options, &stop, &mut rows);
         }
         lines.extend(targets::lines(&experiment, &rows));
     }
@@ -107,11 +103,8 @@ fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -
     let mut sidecar = describe(registry, &experiment, &keys, &cores)?;
     sidecar.run.rows = Some(measurements(&experiment, &plan));
     let files = Outputs::named(&options.out, &experiment.name);
-    let earlier = if options.resume {
-        resume::earlier(&files, &sidecar)?
-    } else {
-        None
-    };
+    let resumed = (options.resume).then(|| resume::earlier(&files, &sidecar));
+    let earlier = resumed.transpose()?.flatten();
     Ok(Prepared {
         experiment,
         plan,
@@ -140,13 +133,9 @@ pub(super) fn describe(
         skew: workload.skew(),
         title: workload.title(),
     };
-    let begun = Run::begin(
-        experiment.title.clone(),
-        experiment.question.clone(),
-        experiment.seed,
-        keys.description.clone(),
-        cores.describe(),
-    );
+    let about = [&*experiment.title, &experiment.question];
+    let from = keys.description.clone();
+    let begun = Run::begin(about, experiment.seed, from, cores.describe());
     let cost = experiment.latency.as_ref().map(|_| Cost::measure());
     let latency = experiment.latency.as_ref().zip(cost.as_ref());
     let run = Run {
@@ -160,4 +149,168 @@ pub(super) fn describe(
         experiment: experiment.as_written.clone(),
         ..Sidecar::describe(run, COLUMNS)?
     })
+}
+
+/// Runs one experiment, fills in its rows and writes its files. Some rows are missing if `stop` was
+/// set, or after an error.
+fn run(
+    registry: &Registry,
+    mut prepared: Prepared,
+    options: &Options,
+    stop: &AtomicBool,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
+    let csv = prepared.files.csv.clone();
+    let csv = csv.display();
+    let is_complete = prepared.is_complete();
+    let earlier = prepared.earlier.take();
+    if let (true, Some(earlier)) = (is_complete, &earlier) {
+        let (name, done) = (&prepared.experiment.name, earlier.rows.len());
+        note!("{name}: complete, with {} in {csv}", counted(done, "row"));
+        rows.clone_from(&earlier.rows);
+        return Ok(());
+    }
+    let keys = options.keys(&prepared.experiment)?;
+    announce(&prepared, &keys);
+    let (mut sidecar, mut writer, made) = match earlier {
+        Some(earlier) => resume(earlier, &prepared)?,
+        None => begin(&prepared, options)?,
+    };
+    if let Some(latency) = &sidecar.run.latency {
+        note!("  latency: {latency}");
+    }
+
+    rows.clone_from(&made);
+    let started = Instant::now();
+    let all = measurements(&prepared.experiment, &prepared.plan);
+    let bar = progress::bar(all as u64).with_position(rows.len() as u64);
+    let mut last = 0;
+    let is_over = || stop.load(Ordering::Relaxed);
+    let sweep = Sweep {
+        experiment: &prepared.experiment,
+        registry,
+        keys: &keys,
+        plan: &prepared.plan,
+        cores: &prepared.cores,
+        made: &made,
+    };
+    let result = runner::run(&sweep, stop, &mut |event| {
+        match event {
+            Event::Next(now) => {
+                let (round, workload) = (now.round, now.workload.describe());
+                if bar.is_hidden() && last != round {
+                    note!("  {}/{all} done, now round {round}", bar.position());
+                }
+                let at = format!("{}: {workload}, threads {}", now.subject, now.threads);
+                bar.set_message(at);
+                last = round;
+            }
+            Event::Made(row) => {
+                writer.write(&row)?;
+                rows.push(row);
+                bar.inc(1);
+            }
+        }
+        Ok(())
+    });
+    bar.finish_and_clear();
+    if rows.is_empty() {
+        say!("Nothing was measured.");
+    } else if let Some(table) = rows.printed(Some(&sidecar)) {
+        say!("\n{table}");
+    }
+    if result.is_ok() && !is_over() {
+        note!("  took {}", minutes(started.elapsed()));
+        sidecar.run.rows = Some(rows.len());
+        sidecar.run.ended = Some(machine::now());
+    }
+    let written = write(&prepared.files, &sidecar, rows);
+    if let Some(warning) = findings::overload_warning(rows) {
+        note!("{warning}");
+    }
+    written.end(result.with_context(|| {
+        let done = counted(rows.len(), "row");
+        format!("the run ended early, with {done} in {csv}")
+    }))?;
+    if is_over() {
+        let done = rows.len();
+        note!(
+            "Interrupted after {done} of {all} measurements; their rows are kept. The same command with --resume goes \
+             on from there."
+        );
+    }
+    Ok(())
+}
+
+/// Writes the files of a run that has ended, but for the rows, which are in theirs.
+fn write(files: &Outputs, sidecar: &Sidecar, rows: &[Row]) -> Written {
+    let mut written = Written::default();
+    if !rows.is_empty() {
+        written.add(&files.csv, Ok(()));
+    }
+    written.add(&files.sidecar, sidecar.write(&files.sidecar));
+    if !rows.is_empty() {
+        let figure = figure::of(rows, Some(sidecar)).render();
+        written.add(&files.figure, files::write(&files.figure, &figure));
+        written.name();
+    }
+    written
+}
+
+/// The description, the file and the rows of a run so far.
+type Begun = (Sidecar, Writer<Row>, Vec<Row>);
+
+/// Begins a run: moves files of an earlier one aside, and makes new ones, without rows.
+fn begin(prepared: &Prepared, options: &Options) -> Result<Begun> {
+    Outputs::reserve(&options.out, &prepared.experiment.name)?;
+    let mut sidecar = prepared.sidecar.clone();
+    sidecar.run.start();
+    sidecar.write(&prepared.files.sidecar)?;
+    Ok((sidecar, Writer::create(&prepared.files.csv)?, Vec::new()))
+}
+
+/// Continues an earlier run of this plan.
+fn resume(earlier: Earlier, prepared: &Prepared) -> Result<Begun> {
+    let missing = earlier.missing(&prepared.plan, &prepared.experiment);
+    let (mut sidecar, torn) = (earlier.sidecar, earlier.torn);
+    let done = counted(earlier.rows.len(), "row");
+    note!("  going on after {done} from before");
+    if !torn.is_empty() {
+        note!("  note: the last of them was cut off in its middle and is measured again: {torn:?}");
+    }
+    if sidecar.run.ended.take().is_some() {
+        note!("  note: this run was complete, but {missing} of its rows are missing now");
+    }
+    let sources = [&sidecar.harness, &sidecar.program];
+    if !sources.into_iter().all(Source::is_as_committed) {
+        note!(
+            "  note: the source may differ from its commit; whether it does so as before cannot be checked"
+        );
+    }
+    sidecar.run.resumed.push(machine::now());
+    sidecar.write(&prepared.files.sidecar)?;
+    Ok((sidecar, earlier.writer, earlier.rows))
+}
+
+fn announce(prepared: &Prepared, keys: &KeySource) {
+    let (experiment, plan) = (&prepared.experiment, &prepared.plan);
+    note!("{}: {}", experiment.name, experiment.title);
+    note!("  keys: {}", keys.description);
+    if let Some(asked) = keys.scaled_down_from {
+        note!(
+            "  that is too few for {asked} keys in a table: tables hold {} instead",
+            keys.residents()
+        );
+    }
+    let of_keys = keys.warning.clone();
+    let warnings = [of_keys, experiment.warning(prepared.cores.count())];
+    for line in (warnings.iter().flatten()).chain(&plan.skipped) {
+        note!("  {line}");
+    }
+    note!(
+        "  {} of {} s, with all that they need: about {}",
+        counted(measurements(experiment, plan), "measurement"),
+        experiment.seconds,
+        minutes(duration(experiment, plan))
+    );
 }

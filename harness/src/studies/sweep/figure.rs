@@ -1,14 +1,14 @@
 //! Draws the rows of a sweep as one figure: a panel for each workload, with a line or a row for each
 //! subject. The horizontal axis is the quantity that differs: see [`Results::of`].
 
-use super::caption::{View, caption};
+use super::table::flaws;
 use crate::results::record::Row;
-use crate::results::statistics::{Axis, Case, Results};
-use crate::results::summary::Summary;
+use crate::results::series::Summary;
+use crate::results::statistics::{Axis, Case, Results, distinct};
 use crate::show::chart::{self, Figure, Guide, Line, Look, Panel, Scale};
 use crate::show::sidecar::Sidecar;
-use crate::show::units::{duration, rounded};
-use crate::wording::counted;
+use crate::show::units::{BARS, duration, rounded, too_short};
+use crate::wording::{counted, grouped, noun};
 use crate::workload::latency::percent;
 
 /// Draws latencies where there are any, ratios where there is a control, or else throughput.
@@ -72,8 +72,6 @@ pub(super) fn panel_title(results: &Results, case: &Case, sidecar: Option<&Sidec
     case.marked(title)
 }
 
-const OVERSUBSCRIBED: &str = "oversubscribed";
-
 /// The subject that each ablation changes in one decision.
 const CONTROL: &str = "ablation-control";
 /// What the names of ablations begin with.
@@ -87,27 +85,19 @@ struct Drawn<'a> {
 
 impl Drawn<'_> {
     fn panel(&self, title: String) -> Panel {
-        let Self {
-            results,
-            case,
-            shown,
-        } = self;
-        let places = results.places(case);
+        let (results, case, shown) = (&self.results, &self.case, self.shown);
+        let (axis, places) = (results.axis(), results.places(case));
         let ratio = |name: &str| chart::Axis {
             includes: vec![1.0],
             ..chart::Axis::new(name, Scale::Logarithmic, rounded)
         };
+        // With frozen threads, some subjects do nothing at all.
+        let spread = match axis {
+            Axis::Frozen => Scale::FromZero,
+            _ => Scale::BySpread,
+        };
         let y = match shown {
-            View::Throughput => chart::Axis::new(
-                "million operations/s",
-                // With frozen threads, some subjects do nothing at all.
-                if results.axis() == Axis::Frozen {
-                    Scale::FromZero
-                } else {
-                    Scale::BySpread
-                },
-                rounded,
-            ),
+            View::Throughput => chart::Axis::new("million operations/s", spread, rounded),
             View::Latency => chart::Axis::new("latency", Scale::Logarithmic, duration),
             View::OverControl => ratio("throughput over the control"),
         };
@@ -118,37 +108,43 @@ impl Drawn<'_> {
                 points: places.iter().map(|&place| (place, 1.0)).collect(),
             }],
         };
-        let is_own = |subject: &&str| *shown != View::OverControl || *subject != CONTROL;
+        let is_own = |subject: &&str| shown != View::OverControl || *subject != CONTROL;
         let subjects = results.subjects().into_iter().filter(is_own);
         let lines = subjects.map(|subject| self.line(subject)).collect();
-        let label = match results.axis() {
-            Axis::Keys => power_of_two,
-            _ => rounded,
+        // Numbers that double each time are laid out by their logarithms.
+        let (scale, label): (_, fn(f64) -> String) = match axis {
+            Axis::Keys => (Scale::Logarithmic, power_of_two),
+            Axis::Threads => (Scale::Logarithmic, rounded),
+            _ => (Scale::Linear, rounded),
         };
-        let x = chart::Axis::measured(
-            axis_label(results.axis(), case),
-            scale(results.axis()),
-            label,
-        );
+        let x = chart::Axis::measured(axis_label(axis, case), scale, label);
         let panel = Panel::new(&*case.workload, title, [x, y], lines);
+        let are_threads = matches!(axis, Axis::Threads | Axis::Frozen);
+        let is_over = |place: &f64| are_threads && results.oversubscribed(case, *place);
         Panel {
             guides,
-            shade: self.oversubscribed().map(|first| (first, OVERSUBSCRIBED)),
-            in_rows: *shown == View::OverControl || panel.in_rows,
+            shade: places
+                .into_iter()
+                .find(is_over)
+                .map(|from| (from, "oversubscribed")),
+            in_rows: shown == View::OverControl || panel.in_rows,
             ..panel
         }
     }
 
     fn line(&self, subject: &str) -> Line {
-        let places = self.results.places(&self.case);
-        let point = |&place: &f64| Some((self.x(place), self.point(place, subject)?));
+        let (axis, places) = (self.results.axis(), self.results.places(&self.case));
+        // Of tables of several sizes, the axis shows the slots.
+        let load = self.case.value(Axis::Load).filter(|_| axis == Axis::Keys);
+        let x = |place: f64| place / load.unwrap_or(1.0);
+        let point = |&place: &f64| Some((x(place), self.point(place, subject)?));
         let points = places.iter().filter_map(point).collect();
         // Where chance decides whether anything is done at all, an interval hides too much.
         let rounds = places.iter().flat_map(|&place| {
             let rounds = self.results.rounds(&self.case, place, subject);
             rounds.map(move |row| (place, row.mops))
         });
-        let is_by_chance = self.results.axis() == Axis::Frozen && self.shown == View::Throughput;
+        let is_by_chance = axis == Axis::Frozen && self.shown == View::Throughput;
         Line {
             look: match self.shown {
                 View::Latency => Look::Reach,
@@ -156,15 +152,6 @@ impl Drawn<'_> {
             },
             dots: rounds.filter(|_| is_by_chance).collect(),
             ..Line::new(subject.strip_prefix(ABLATION).unwrap_or(subject), points)
-        }
-    }
-
-    /// Returns the place as the axis shows it: of tables of several sizes, their slots.
-    fn x(&self, place: f64) -> f64 {
-        let load = self.case.value(Axis::Load);
-        match (self.results.axis(), load) {
-            (Axis::Keys, Some(load)) => place / load,
-            _ => place,
         }
     }
 
@@ -188,21 +175,6 @@ impl Drawn<'_> {
                 })
             }
         }
-    }
-
-    /// Returns the first place with more threads than cores, if the axis is one of threads.
-    fn oversubscribed(&self) -> Option<f64> {
-        (self.results.places(&self.case).into_iter())
-            .find(|&place| self.results.oversubscribed(&self.case, place))
-            .filter(|_| matches!(self.results.axis(), Axis::Threads | Axis::Frozen))
-    }
-}
-
-/// Returns how places are laid out: numbers that double each time by their logarithms.
-fn scale(axis: Axis) -> Scale {
-    match axis {
-        Axis::Threads | Axis::Keys => Scale::Logarithmic,
-        _ => Scale::Linear,
     }
 }
 
@@ -233,6 +205,139 @@ fn axis_label(axis: Axis, case: &Case) -> String {
         Axis::Hit => "lookups of present keys in %".into(),
         Axis::Skew => "skew (exponent of Zipf's law)".into(),
     }
+}
+
+/// What must be said of simulated rows wherever they are shown.
+pub(super) const SIMULATED: &str = "Simulated: predicted by a model of the machine that is named, which runs the real code on \
+     simulated cores; not measured.";
+
+/// What must be said of rates that are shares.
+pub(super) const DUE: &str = "Rates that are due are shares of each subject's own throughput in the closed loop of the same round, with as many \
+     threads, every operation timed.";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum View {
+    Throughput,
+    /// Median and high percentiles.
+    Latency,
+    /// Throughput over that of the control.
+    OverControl,
+}
+
+fn caption(results: &Results, shown: View, sidecar: Option<&Sidecar>) -> Vec<String> {
+    let mut lines = vec![how(results, shown, sidecar)];
+    lines.extend(remarks(results).map(str::to_owned));
+    lines.extend(flaws(results));
+    if shown == View::OverControl {
+        lines.extend(results.left_out());
+    }
+    if let Some(sidecar) = sidecar {
+        if sidecar.compiler.steps {
+            lines.push(
+                "Built so that threads can be stopped at any access to shared memory, which makes every such \
+                 access slower: throughputs are lower than those of other figures."
+                    .into(),
+            );
+        }
+        lines.extend(too_short(sidecar).filter(|_| results.timed()));
+        lines.extend(described(results, sidecar));
+    }
+    lines
+}
+
+/// Says what each subject is; of those that are described alike, once.
+fn described(results: &Results, sidecar: &Sidecar) -> Vec<String> {
+    let mut alike: Vec<(&str, Vec<&str>)> = Vec::new();
+    for subject in results.subjects() {
+        let Some(description) = sidecar.subjects.get(subject) else {
+            continue;
+        };
+        match alike.iter_mut().find(|(known, _)| known == description) {
+            Some((_, subjects)) => subjects.push(subject),
+            None => alike.push((description, vec![subject])),
+        }
+    }
+    let line = |(description, subjects): (&str, Vec<&str>)| {
+        format!("{}: {description}", subjects.join(", "))
+    };
+    alike.into_iter().map(line).collect()
+}
+
+/// Says what the lines are, how many rounds and keys they are made of, and what is marked.
+fn how(results: &Results, shown: View, sidecar: Option<&Sidecar>) -> String {
+    let rows = results.all();
+    let rounds = rounds(results);
+    let most = rounds.iter().copied().max().unwrap_or_default();
+    let words = |row: &Row| row.memory_bytes / size_of::<u64>() as u64;
+    let numbers = match results.axis() {
+        Axis::Entries => String::new(),
+        _ if results.are_of_words() => format!(" Words: {}", range(rows.iter().map(words))),
+        _ => format!(" Keys: {}", range(rows.iter().map(|row| row.keys))),
+    };
+    let (what, more) = match shown {
+        View::Latency => ("Percentiles", " The table has their intervals.".into()),
+        View::Throughput => ("Points", format!(" {BARS}")),
+        View::OverControl => ("Points", format!(" Ratios are taken within rounds. {BARS}")),
+    };
+    let (rounds, noun) = (range(rounds.into_iter()), noun(most, "round"));
+    let mut how = format!("{what}: median of {rounds} {noun}.{more}{numbers}");
+    match sidecar {
+        _ if numbers.is_empty() => {}
+        Some(sidecar) if !results.are_of_words() => how += &format!(" ({}).", sidecar.run.keys),
+        _ => how += ".",
+    }
+    let across_threads = matches!(results.axis(), Axis::Threads | Axis::Frozen);
+    if across_threads && rows.iter().any(|row| row.oversubscribed) {
+        how += " Oversubscribed: more threads than cores.";
+    }
+    if rows.iter().any(|row| !row.pinned && row.stuck == 0) {
+        how += " Threads were not all pinned.";
+    }
+    how
+}
+
+fn rounds(results: &Results) -> Vec<u64> {
+    let mut rounds = Vec::new();
+    for case in results.cases() {
+        for subject in results.subjects() {
+            let points = results.points(&case, subject, |row| Some(row.mops));
+            rounds.extend(points.iter().map(|(_, of)| of.count as u64));
+        }
+    }
+    rounds
+}
+
+fn remarks(results: &Results) -> impl Iterator<Item = &'static str> {
+    let rows = results.all();
+    [
+        (rows.iter().any(|row| !row.simulated.is_empty()), SIMULATED),
+        (
+            results.timed(),
+            "Latency of single operations: where a rate is due, from the moment at which an operation was due, whether or \
+             not the thread was still busy with earlier ones (no coordinated omission); in a closed loop, from its start. \
+             The cost of looking at the clock is in it.",
+        ),
+        (rows.iter().any(|row| row.offered > 0.0), DUE),
+        (
+            results.axis() == Axis::Entries,
+            "An operation reads k words and increases each by one, all at one moment, again and again until it succeeds. \
+             Disjoint: each thread has 64 words of its own. Contended: all threads have the same 16.",
+        ),
+        (
+            rows.iter().any(|row| row.frozen > 0),
+            "Frozen threads stopped in the middle of an insert or remove, at a step drawn at random anew in \
+             every round, before the others were measured, and stayed there. What is shown is the \
+             throughput of those others. Dots: single rounds.",
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(applies, remark)| applies.then_some(remark))
+}
+
+/// Formats one number if all are equal, otherwise the smallest and the largest.
+fn range(numbers: impl Iterator<Item = u64> + Clone) -> String {
+    let ends = [numbers.clone().min(), numbers.max()].into_iter();
+    distinct(ends.map(|end| grouped(end.unwrap_or_default()))).join(" to ")
 }
 
 #[cfg(test)]

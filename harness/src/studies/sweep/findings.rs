@@ -5,12 +5,12 @@ use subject::Subject;
 use super::figure::panel_title;
 use crate::results::median::CONFIDENCE;
 use crate::results::record::Row;
-use crate::results::statistics::{Axis, Case, Results};
-use crate::results::summary::Summary;
+use crate::results::statistics::{Axis, Case, Results, distinct};
 use crate::results::verdict::{Comparison, Judge, Verdict};
 use crate::show::findings::{Finding, Findings, Judged, THROUGHPUT, clauses, reservation};
 use crate::show::matrix::Cell;
 use crate::show::sidecar::Sidecar;
+use crate::studies::shown::joined;
 use crate::subjects::registry::original;
 use crate::subjects::{AblationControl, BOUNDS};
 use crate::wording::{counted, noun};
@@ -107,11 +107,8 @@ fn of_throughput(
     };
     for case in results.cases() {
         let in_matrix = findings.is_of_ours && results.axis() == Axis::Threads;
-        let shown = if in_matrix && case.simulated.is_empty() {
-            results.one_and_all(&case)
-        } else {
-            Vec::new()
-        };
+        let mut shown = results.one_and_all(&case);
+        shown.retain(|_| in_matrix && case.simulated.is_empty());
         for other in others.iter().filter(|other| !BOUNDS.contains(other)) {
             let judged = |place| {
                 is_comparable(results, &case, place, first, other).then_some(())?;
@@ -150,22 +147,15 @@ fn of_throughput(
 
 /// Names places on an axis for use in a sentence.
 fn at_places(axis: Axis, places: &[f64]) -> String {
-    let list: Vec<_> = places.iter().map(f64::to_string).collect();
-    let list = list.join(", ");
+    let list = joined(places, |place| place.to_string());
     let last = places.last().copied().unwrap_or_default();
     match axis {
         Axis::Threads => format!("{list} {}", noun(last, "thread")),
         Axis::Frozen => format!("{list} frozen {}", noun(last, "thread")),
         Axis::Keys => format!("{list} {}", noun(last, "key")),
         Axis::Offered => {
-            let percent: Vec<_> = places
-                .iter()
-                .map(|&share| percent(share).to_string())
-                .collect();
-            format!(
-                "{} % of the closed loop's throughput due",
-                percent.join(", ")
-            )
+            let shares = joined(places, |share| percent(share).to_string());
+            format!("{shares} % of the closed loop's throughput due")
         }
         Axis::Entries => format!("k = {list}"),
         Axis::Load => format!("load factor {list}"),
@@ -184,10 +174,8 @@ fn of_frozen(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> 
             .filter_map(|subject| {
                 let left = results.ratio_across(&case, (most, subject), (none, subject))?;
                 fewest = fewest.min(left.count);
-                let Summary {
-                    low, median, high, ..
-                } = left;
-                let [low, median, high] = [low, median, high].map(|share| (100.0 * share).round());
+                let percent = |share: f64| (100.0 * share).round();
+                let [low, median, high] = [left.low, left.median, left.high].map(percent);
                 Some(format!("{subject} {median} % [{low}–{high}]"))
             })
             .collect();
@@ -205,26 +193,20 @@ fn of_frozen(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> 
 /// Below this share of the rate at which operations were due, a subject has not kept up.
 const KEEPS_UP: f64 = 0.95;
 
-/// Returns whether operations were due faster than they were done. They then queued up for as long
-/// as the measurement lasted, so that latencies reflect its length and nothing of the subject.
-fn is_overloaded(row: &Row) -> bool {
-    row.offered_mops > 0.0 && row.mops < KEEPS_UP * row.offered_mops
-}
-
-/// Says which measurements were overloaded; `None` if none was.
+/// Says in which measurements operations were due faster than they were done; `None` if in none. They then
+/// queued up for as long as the measurement lasted, so that latencies reflect its length and nothing of
+/// the subject.
 pub(super) fn overload_warning(rows: &[Row]) -> Option<String> {
-    let mut overloaded: Vec<String> = Vec::new();
-    for row in rows.iter().filter(|row| is_overloaded(row)) {
-        let (subject, workload) = (&row.subject, &row.workload);
-        let due = percent(row.offered);
-        let case = format!(
-            "{subject} under {workload}, {}, {due} % due",
-            counted(row.threads, "thread")
-        );
-        if !overloaded.contains(&case) {
-            overloaded.push(case);
-        }
-    }
+    let is_overloaded =
+        |row: &&Row| row.offered_mops > 0.0 && row.mops < KEEPS_UP * row.offered_mops;
+    let overloaded = rows.iter().filter(is_overloaded).map(|row| {
+        let (threads, due) = (counted(row.threads, "thread"), percent(row.offered));
+        format!(
+            "{} under {}, {threads}, {due} % due",
+            row.subject, row.workload
+        )
+    });
+    let overloaded = distinct(overloaded);
     (!overloaded.is_empty()).then(|| {
         format!(
             "Less than {} % of the operations due were done, at least once, in the cases below. Their latencies \
@@ -259,14 +241,12 @@ pub(super) fn headlines(results: &Results, judge: &Judge) -> Vec<String> {
     let mut lines: Vec<_> = (cases.iter())
         .filter_map(|case| beside(BEST_LOCK, case))
         .collect();
-    let lookups = cases.iter().filter(|case| is_lookup(case));
-    let mut lookups: Vec<_> = lookups
-        .filter_map(|case| beside(FINE_GRAINED, case))
-        .collect();
-    if !lookups.is_empty() {
-        lookups.push(PAPER.to_owned());
+    let lookups = (cases.iter()).filter(|case| case.workload.starts_with("lookup"));
+    let before = lines.len();
+    lines.extend(lookups.filter_map(|case| beside(FINE_GRAINED, case)));
+    if lines.len() > before {
+        lines.push(PAPER.to_owned());
     }
-    lines.append(&mut lookups);
     lines
 }
 
@@ -288,16 +268,9 @@ fn beside(results: &Results, judge: &Judge, case: &Case, rival: &str) -> Option<
             BEST_LOCK => "the best lock, ",
             _ => "",
         };
-        format!(
-            "{}, over {which}{rival}: {}.",
-            named(case),
-            ratios.join("; ")
-        )
+        let (case, ratios) = (named(case), ratios.join("; "));
+        format!("{case}, over {which}{rival}: {ratios}.")
     })
-}
-
-fn is_lookup(case: &Case) -> bool {
-    case.workload.starts_with("lookup")
 }
 
 /// Names the workload, with its share of hits and its load factor where they tell something.

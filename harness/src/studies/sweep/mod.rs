@@ -1,12 +1,10 @@
 //! The `sweep` study, which measures an experiment: its [`command`], its table, its figure and its
 //! findings.
 
-mod caption;
 pub mod command;
 mod figure;
 mod findings;
 pub mod numbers;
-mod one;
 mod options;
 mod predictions;
 pub mod simulate;

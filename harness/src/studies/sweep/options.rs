@@ -11,7 +11,7 @@ use crate::experiment::Experiment;
 use crate::experiment::threads::Threads;
 use crate::machine::pinning::Cores;
 use crate::machine::topology::{self, Policy};
-use crate::run::plan::{Measurement, Plan};
+use crate::run::plan::Plan;
 use crate::run::resume::Earlier;
 use crate::show::outputs::Outputs;
 use crate::show::sidecar::Sidecar;
@@ -187,18 +187,13 @@ const EACH_KEY: f64 = 150e-9;
 
 /// Returns roughly how long all measurements take.
 pub(super) fn duration(experiment: &Experiment, plan: &Plan) -> Duration {
-    let of = |(keys, made): (usize, Measurement)| {
-        let filled = if !made.workload.only_looks_up() {
-            keys
-        } else {
-            0
-        };
-        experiment.seconds * (1.0 + WARM_UP) + filled as f64 * EACH_KEY
-    };
-    let sizes = experiment.keys.iter();
-    let all = sizes.flat_map(|&keys| {
-        let made = plan.measurements(experiment.rounds);
-        made.map(move |made| (keys, made))
-    });
-    Duration::from_secs_f64(all.map(of).sum())
+    let mut all = 0.0;
+    for made in plan.measurements(experiment.rounds) {
+        for &keys in &experiment.keys {
+            let is_filled = !made.workload.only_looks_up();
+            let filled = if is_filled { keys as f64 } else { 0.0 };
+            all += experiment.seconds * (1.0 + WARM_UP) + filled * EACH_KEY;
+        }
+    }
+    Duration::from_secs_f64(all)
 }

@@ -3,8 +3,8 @@
 use crate::machine::hand_over::ALIKE;
 use crate::results::median::median;
 use crate::results::record::Row;
+use crate::results::series::Summary;
 use crate::results::statistics::{Axis, Case, InRounds, Results, distinct};
-use crate::results::summary::Summary;
 use crate::show::sheet::Sheet;
 use crate::wording::counted;
 

@@ -85,14 +85,13 @@ pub use simulating::simulate;
 mod simulating {
     use std::collections::{BTreeSet, HashMap, VecDeque};
     use std::env;
-    use std::ffi::OsStr;
-    use std::ops::ControlFlow;
+    use std::ffi::OsString;
+    use std::path::PathBuf;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::mpsc;
     use std::thread;
 
     use anyhow::{Context, Result, ensure};
-    use serde::de::DeserializeOwned;
     use simulator::{Model, Report};
 
     use super::Options;
@@ -139,11 +138,7 @@ mod simulating {
     /// A row, the number of its simulated accesses, and its explanation.
     type Made = (Row, u64, Option<String>);
 
-    pub fn simulate(
-        registry: &Registry,
-        files: &[std::path::PathBuf],
-        options: &Options,
-    ) -> Result<Ending> {
+    pub fn simulate(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<Ending> {
         let named = |name: &String| Model::named_or_read(name);
         let models: Vec<_> = options.machines.iter().map(named).collect::<Result<_>>()?;
         let mut all = Vec::new();
@@ -160,13 +155,8 @@ mod simulating {
             subprocess::print(&share.simulate(registry, options)?)?;
             return Ok(Ending::Complete);
         }
-        for Prepared {
-            experiment,
-            sidecar,
-            ..
-        } in &all
-        {
-            Outputs::named(&options.out, &experiment.name).check(sidecar)?;
+        for of in &all {
+            Outputs::named(&options.out, &of.experiment.name).check(&of.sidecar)?;
         }
         let stop = stop_on_ctrl_c()?;
         let mut first = 0;
@@ -314,9 +304,7 @@ mod simulating {
 
     impl Share<'_> {
         fn simulate(&self, registry: &Registry, options: &Options) -> Result<Vec<Made>> {
-            let Self {
-                of, model, part, ..
-            } = *self;
+            let (of, model, part) = (self.of, self.model, self.part);
             let experiment = &of.experiment;
             let sweep = Sweep {
                 experiment,
@@ -371,7 +359,7 @@ mod simulating {
             arguments
         };
         let simulated = progress::with(steps as u64, stop, |progress| {
-            measure_all(shares.len(), arguments, |index, rows: Vec<Made>| {
+            measure_all(shares.len(), arguments, |index, rows| {
                 let Share { model, part, .. } = shares[index];
                 let what = format!("{}: {}", model.name, part.workload.describe());
                 let ended = rows.iter().try_for_each(|_| progress(&what));
@@ -414,49 +402,37 @@ mod simulating {
     }
 
     /// Runs this program with the `arguments` of each index below `count`, in as many processes at once
-    /// as there are cores, and hands the rows of each on as it ends, until it breaks.
-    fn measure_all<R: DeserializeOwned + Send, I>(
+    /// as there are cores, and hands the rows of each on as it ends, until that fails.
+    fn measure_all(
         count: usize,
-        arguments: impl Fn(usize) -> I + Sync,
-        mut each: impl FnMut(usize, Vec<R>) -> ControlFlow<()>,
-    ) -> Result<()>
-    where
-        I: IntoIterator<Item: AsRef<OsStr>>,
-    {
+        arguments: impl Fn(usize) -> Vec<OsString> + Sync,
+        mut each: impl FnMut(usize, Vec<Made>) -> Result<()>,
+    ) -> Result<()> {
         let next = AtomicUsize::new(0);
         let (sender, ended) = mpsc::channel();
         thread::scope(|scope| {
             for _ in 0..Cores::detect().count().min(count) {
                 let (sender, next, arguments) = (sender.clone(), &next, &arguments);
                 scope.spawn(move || {
-                    loop {
-                        let index = next.fetch_add(1, Ordering::Relaxed);
-                        // Nobody receives it once one has failed, or the caller has broken off.
-                        if index >= count
-                            || sender
-                                .send((index, subprocess::rows(arguments(index))))
-                                .is_err()
-                        {
-                            return;
-                        }
-                    }
+                    let index =
+                        || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < count);
+                    let made = |index| (index, subprocess::rows(None, arguments(index)));
+                    // Nobody receives it once one has failed, or the caller has broken off.
+                    while let Some(index) = index()
+                        && sender.send(made(index)).is_ok()
+                    {}
                 });
             }
             drop(sender);
-            for (index, rows) in ended {
-                if each(index, rows?).is_break() {
-                    break;
-                }
-            }
-            Ok(())
+            ended
+                .into_iter()
+                .try_for_each(|(index, rows)| each(index, rows?))
         })
     }
 
     fn explanation(row: &Row, report: &Report) -> String {
-        let Report {
-            counts, operations, ..
-        } = report;
-        let each = |number: f64| number / *operations as f64;
+        let counts = &report.counts;
+        let each = |number: f64| number / report.operations as f64;
         let of = |number: u64| each(number as f64);
         let mut text = format!(
             "{} under {} (load factor {}), {} of {} (simulated): {:.2} million operations per second\n  \

@@ -2,7 +2,7 @@
 //! each other subject. Where threads were frozen, it shows the throughput that each subject has
 //! left instead, and where operations were timed one by one, latencies.
 
-use super::caption::{DUE, SIMULATED};
+use super::figure::{DUE, SIMULATED};
 use super::findings::{headlines, named};
 use crate::results::record::Row;
 use crate::results::statistics::{Axis, Case, Results};
@@ -83,12 +83,8 @@ fn latencies(results: &Results, sidecar: Option<&Sidecar>) -> Sheet {
             let of = |subject: &&str| cell(operation, case, place, subject);
             let cells: Vec<_> = subjects.iter().map(of).collect();
             let is_any = cells.iter().any(Option::is_some);
-            is_any.then(|| {
-                [Some(operation.to_owned())]
-                    .into_iter()
-                    .chain(cells)
-                    .collect()
-            })
+            let name = [Some(operation.to_owned())].into_iter();
+            is_any.then(|| name.chain(cells).collect())
         };
         OPERATIONS.into_iter().filter_map(line).collect()
     });
@@ -134,11 +130,8 @@ fn located<C: AsRef<str>>(
     let mut lines = Vec::new();
     for case in results.cases() {
         for place in results.places(&case) {
-            let mark = if results.oversubscribed(&case, place) {
-                mark
-            } else {
-                ""
-            };
+            let is_over = results.oversubscribed(&case, place);
+            let mark = if is_over { mark } else { "" };
             let at = |&axis: &Axis| match case.value(axis) {
                 Some(value) => value.to_string(),
                 None => format!("{place}{mark}"),
@@ -150,15 +143,12 @@ fn located<C: AsRef<str>>(
             }
         }
     }
-    let columns = columns.iter().map(|name| name.as_ref().to_owned());
-    let axes = axes.iter().map(|&axis| column(axis).to_owned());
+    let mut header = vec!["workload".to_owned()];
+    header.extend(axes.iter().map(|&axis| column(axis).to_owned()));
+    header.extend(columns.iter().map(|name| name.as_ref().to_owned()));
     Sheet {
         lead: lead.to_owned(),
-        header: ["workload".to_owned()]
-            .into_iter()
-            .chain(axes)
-            .chain(columns)
-            .collect(),
+        header,
         lines,
         notes: Vec::new(),
     }
@@ -166,31 +156,23 @@ fn located<C: AsRef<str>>(
 
 /// Returns the axes with a column: load factor, threads, and what differs between lines.
 fn shown(results: &Results) -> Vec<Axis> {
+    use Axis::*;
     let differs = |axis: Axis| {
         let mut places = results.all().iter().map(|row| axis.place(row));
         let first = places.next();
         places.any(|place| Some(place) != first)
     };
-    let of_words = results.axis() == Axis::Entries;
-    let always = [Axis::Load, Axis::Threads].into_iter();
+    let of_words = results.axis() == Entries;
+    let always = [Load, Threads].into_iter();
     // A hit ratio that only distinguishes kinds of lookups is in their names.
-    let others = [
-        Axis::Entries,
-        Axis::Frozen,
-        Axis::Keys,
-        Axis::Offered,
-        Axis::Hit,
-        Axis::Skew,
-    ]
-    .into_iter();
+    let others = [Entries, Frozen, Keys, Offered, Hit, Skew].into_iter();
     let needed = others.filter(|&axis| match axis {
-        Axis::Hit => results.axis() == Axis::Hit,
-        Axis::Keys => results.axis() != Axis::Load && differs(axis),
+        Hit => results.axis() == Hit,
+        Keys => results.axis() != Load && differs(axis),
         _ => differs(axis),
     });
-    (always.filter(|&axis| !of_words || axis != Axis::Load))
-        .chain(needed)
-        .collect()
+    let always = always.filter(|&axis| !of_words || axis != Load);
+    always.chain(needed).collect()
 }
 
 fn column(axis: Axis) -> &'static str {
@@ -261,16 +243,13 @@ fn refusals(results: &Results) -> Vec<String> {
     let mut lines = Vec::new();
     for case in results.cases() {
         for subject in results.subjects() {
-            let rows = results.rows(&case, subject);
-            let (refused, operations) = rows.fold((0, 0), |(refused, operations), row| {
-                (refused + row.refused, operations + row.operations)
-            });
+            let sum = |of: fn(&Row) -> u64| results.rows(&case, subject).map(of).sum::<u64>();
+            let (refused, all) = (sum(|row| row.refused), sum(|row| row.operations));
             if refused > 0 {
+                let (refused, all) = (counted(refused, "insert"), counted(all, "operation"));
+                let case = named(&case);
                 lines.push(format!(
-                    "{subject} refused {} under {}, {} in all.",
-                    counted(refused, "insert"),
-                    named(&case),
-                    counted(operations, "operation")
+                    "{subject} refused {refused} under {case}, {all} in all."
                 ));
             }
         }

@@ -5,7 +5,7 @@
 mod contenders;
 mod run;
 
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -97,13 +97,11 @@ impl Study for Window {
     const NAME: &'static str = "window";
 
     fn about(&self, _: &Registry) -> Result<(Run, Vec<(String, String)>)> {
-        let run = Run::begin(
-            "Filters that forget".into(),
-            "What does it cost to remember a key for a window of time, and for how long is it remembered?".into(),
-            self.seed,
-            format!("generated from seed {}", self.seed),
-            Cores::detect().describe(),
-        );
+        let about = [
+            "Filters that forget",
+            "What does it cost to remember a key for a window of time, and for how long is it remembered?",
+        ];
+        let run = Run::seeded(about, self.seed, Cores::detect().describe());
         Ok((run, Entrant::described(&ALL)))
     }
 
@@ -115,9 +113,7 @@ impl Study for Window {
         let cores = &Cores::detect();
         let rounds = (self.seed, self.rounds);
         order::in_rounds(rounds, &self.threads, &ALL, |round, &threads, contender| {
-            if progress(&format!("round {round}, {}", contender.name)).is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
+            progress(&format!("round {round}, {}", contender.name))?;
             rows.extend((contender.run)(&run::Plan {
                 keys: self.keys,
                 seed: self.seed ^ (round as u64) << 32,
@@ -125,7 +121,7 @@ impl Study for Window {
                 round,
                 cores,
             })?);
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })
     }
 }
@@ -176,15 +172,12 @@ impl Shown for Row {
 
     fn at(&self) -> At<'_> {
         let named = KINDS.iter().find(|(kind, _)| *kind == self.kind);
+        let (age, threads) = (self.age, self.threads as f64);
         At {
             subject: &self.subject,
             round: self.round,
             case: named.map_or(&*self.kind, |of| of.1).into(),
-            place: if self.is_of_one_age() {
-                self.age
-            } else {
-                self.threads as f64
-            },
+            place: if self.is_of_one_age() { age } else { threads },
             pinned: self.pinned,
         }
     }
@@ -223,18 +216,16 @@ impl Shown for Row {
 
     fn sentences(rows: &[Self]) -> Vec<String> {
         let sentence = |subject: &str| {
+            let of = rows.iter().filter(|row| row.subject == subject);
             let sums = |ages: Range<f64>| {
-                let of = |row: &&Row| {
-                    row.is_of_one_age() && row.subject == subject && ages.contains(&row.age)
-                };
-                rows.iter()
-                    .filter(of)
-                    .fold((0, 0), |(operations, found), row| {
-                        (operations + row.operations, found + row.found)
-                    })
+                let is_aged = |row: &&Row| row.is_of_one_age() && ages.contains(&row.age);
+                let all = of
+                    .clone()
+                    .filter(is_aged)
+                    .map(|row| (row.operations, row.found));
+                all.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
             };
             let ((asked, found), (old, late)) = (sums(0.0..1.0), sums(1.51..f64::INFINITY));
-            let of = rows.iter().filter(|row| row.subject == subject);
             let longest = of.clone().map(|row| row.begin_ms).fold(0.0, f64::max);
             let bits = of.filter_map(Row::bits_a_key).fold(0.0, f64::max);
             format!(
@@ -245,10 +236,8 @@ impl Shown for Row {
                 100.0 * late as f64 / old as f64
             )
         };
-        distinct(rows.iter().map(|row| &*row.subject))
-            .into_iter()
-            .map(sentence)
-            .collect()
+        let subjects = distinct(rows.iter().map(|row| &*row.subject));
+        subjects.into_iter().map(sentence).collect()
     }
 
     fn complete(_: &[Self], panels: &mut Vec<Panel>) {
@@ -256,9 +245,8 @@ impl Shown for Row {
             name: "a window, then forgotten",
             points: vec![(0.0, 1.0), (1.0, 1.0), (1.0, 0.0), (2.5, 0.0)],
         };
-        let ages = panels
-            .iter_mut()
-            .filter(|panel| panel.label == Self::QUANTITIES[1].name);
+        let is_of_ages = |panel: &&mut Panel| panel.label == Self::QUANTITIES[1].name;
+        let ages = panels.iter_mut().filter(is_of_ages);
         ages.for_each(|panel| panel.guides.push(forgotten.clone()));
     }
 }
