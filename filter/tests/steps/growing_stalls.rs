@@ -6,7 +6,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use filter::Filter;
 use kcas::steps::{count, with_hook};
 
 use crate::small::{Caller, Operation};

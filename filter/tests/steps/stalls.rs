@@ -169,7 +169,9 @@ impl Pair<'_> {
     /// The second operation meets the first, stopped at each of its steps, and is itself stopped at
     /// each step of what it then does; then either one goes on first.
     pub(crate) fn stopped_at_every_pair_of_steps<F: Stopped>(&self, state: &State<F>) {
-        [Was::New, Was::Registered].map(|was| self.stopped_at_pairs(state, was));
+        for was in [Was::New, Was::Registered] {
+            self.stopped_at_pairs(state, was);
+        }
     }
 
     fn stopped_at_pairs<F: Stopped>(&self, state: &State<F>, was: Was) {
