@@ -413,9 +413,12 @@ impl<T: Table> Iterator for Snapshot<'_, T> {
         // what was found here is newer.
         let slots = self.kept.get(bucket).or(found);
         if self.next % STRIDE == 0 {
-            let (places, behind) = (&self.kept.places, self.kept.behind() as u64);
+            let (last, behind) = (self.kept.places.len() - 1, self.kept.behind() as u64);
             // Nobody else changes it.
-            let _ = places.compare_exchange(places.len() - 1, behind, self.next as u64);
+            let _ = self
+                .kept
+                .places
+                .compare_exchange(last, behind, self.next as u64);
         }
         Some(slots.expect("it was kept, or else found here"))
     }

@@ -65,10 +65,8 @@ fn first_uses_allocate() {
 #[test]
 fn forgetting_does_not_allocate() {
     let _turn = crate::turn();
-    let filter = ExpiringCuckooFilter::builder()
-        .buckets(1_000)
-        .build()
-        .unwrap();
+    let builder = ExpiringCuckooFilter::builder().buckets(1_000);
+    let filter = builder.build().unwrap();
     let fill = || {
         for key in 0..10_000 {
             let inserted = filter.insert_unique(&key);

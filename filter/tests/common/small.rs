@@ -47,12 +47,9 @@ pub(crate) fn key_of<const SLOTS: usize, const BITS: usize>(
 
 /// Makes a filter that holds these keys, each in its preferred bucket.
 pub(crate) fn holding(keys: &[u64]) -> Arc<Small> {
-    let filter = CuckooFilter::builder()
-        .layout::<SLOTS, BITS>()
-        .buckets(BUCKETS)
-        .unmixed_hasher(Identity::default())
-        .build()
-        .unwrap();
+    let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
+    let builder = builder.buckets(BUCKETS).unmixed_hasher(Identity::default());
+    let filter = builder.build().unwrap();
     put_into(&filter, keys);
     Arc::new(filter)
 }

@@ -25,9 +25,8 @@ fn row(line: &str) -> Option<((usize, usize), [f64; 4])> {
     let mut columns = line.strip_prefix("//! | ")?.split('|');
     let name = columns.next()?.split([',', ' ']).next()?;
     let (slots, bits) = name.split_once('×')?;
-    let numbers: Vec<f64> = columns
-        .filter_map(|column| column.trim().replace(',', "").parse().ok())
-        .collect();
+    let numbers = columns.filter_map(|column| column.trim().replace(',', "").parse().ok());
+    let numbers: Vec<f64> = numbers.collect();
     let layout = (slots.parse().ok()?, bits.parse().ok()?);
     Some((layout, numbers.try_into().ok()?))
 }

@@ -89,9 +89,8 @@ fn shrinking_keeps_the_keys_that_are_left() {
         let mut filter = of_buckets(buckets);
         (0..KEYS).for_each(|key| filter.insert(&key).unwrap());
         let stay = || (0..KEYS).step_by(100);
-        (0..KEYS)
-            .filter(|key| key % 100 != 0)
-            .for_each(|key| assert!(filter.remove(&key)));
+        let most = (0..KEYS).filter(|key| key % 100 != 0);
+        most.for_each(|key| assert!(filter.remove(&key)));
         let grown = filter.memory_bytes();
         filter.shrink_to_fit();
         assert!(filter.memory_bytes() < grown / 5);

@@ -53,12 +53,8 @@ fn full() -> State {
 fn half_a_round() -> State {
     let moves = key(apart(2, 5, 0), 2);
     let mut held = vec![moves, staying(2, 1), staying(18, 2)];
-    held.extend(
-        [0, 16, 0, 16]
-            .iter()
-            .zip(3..)
-            .map(|(&address, nth)| staying(address, nth)),
-    );
+    let more = [0, 16, 0, 16].into_iter().zip(3..);
+    held.extend(more.map(|(address, nth)| staying(address, nth)));
     state("half a round", held, vec![staying(2, 8), staying(1, 9)])
 }
 
@@ -116,10 +112,8 @@ fn a_thread_stopped_in_the_middle_of_a_round() {
 
 #[test]
 fn two_threads_stopped_while_they_split_buckets() {
-    let state = State {
-        new: Vec::new(),
-        ..full()
-    };
+    let mut state = full();
+    state.new.clear();
     let new = staying(0, 7);
     let (stays, goes) = (state.held[0], state.held[1]);
     for (first, second) in [
@@ -151,10 +145,8 @@ fn no_copy_of_a_filter_holds_what_was_not_there_at_one_moment() {
 #[test]
 fn no_copy_of_a_filter_misses_a_bucket_that_is_split() {
     let full = full();
-    let state = State {
-        new: Vec::new(),
-        ..full
-    };
+    let mut state = full;
+    state.new.clear();
     for key in [state.held[0], state.held[1]] {
         Pair::of(Insert(staying(0, 7)), TryClone(key)).stopped_at_every_pair_of_steps(&state);
     }

@@ -186,13 +186,10 @@ impl<const BITS: usize> Cells<BITS> {
     fn saturation(&self, at: &str, n: u64) -> Claim {
         let cells = self.shape.cells() as f64;
         let law = Poisson::new(self.shape.uses_a_cell(n as f64)).map_or(f64::NAN, |law| law.sf(14));
-        Claim::exact(
-            format!("share of saturated counters, {at}"),
-            "Σ_{j ≥ 15} e^(−kn/m) (kn/m)^j / j!, Fan et al. 2000",
-            law,
-            self.holding(Self::MOST) / cells,
-        )
-        .by_chance(deviation_of_share(law, cells))
+        let what = format!("share of saturated counters, {at}");
+        let formula = "Σ_{j ≥ 15} e^(−kn/m) (kn/m)^j / j!, Fan et al. 2000";
+        let claim = Claim::exact(what, formula, law, self.holding(Self::MOST) / cells);
+        claim.by_chance(deviation_of_share(law, cells))
     }
 }
 
@@ -261,12 +258,9 @@ impl Theory for Bloom {
             let inserted = (load * trial.keys as f64) as u64;
             trial.insert(&bloom, 0..inserted)?;
             let n = inserted as f64;
-            let fill = Claim::exact(
-                format!("fill, {at}"),
-                "1 − e^(−kn/m), Bloom 1970",
-                shape.fill(n),
-                bloom.holding(1) / cells,
-            );
+            let (fill, share) = (shape.fill(n), bloom.holding(1) / cells);
+            let formula = "1 − e^(−kn/m), Bloom 1970";
+            let fill = Claim::exact(format!("fill, {at}"), formula, fill, share);
             claims.push(fill.by_chance(shape.deviation_of_fill(n)));
             claims.push(shape.claim(trial, &bloom, inserted, at));
         }
@@ -289,12 +283,9 @@ impl Theory for CountingBloom {
             ensure!(filter.remove(&trial.key(index)), "does not remove {index}");
         }
         let left = (0..n).filter(|&index| filter.contains(&trial.key(index)));
-        let left = Claim::exact(
-            format!("keys found when all are out, {at}"),
-            "none, unless counters saturated",
-            0.0,
-            left.count() as f64,
-        );
+        let what = format!("keys found when all are out, {at}");
+        let formula = "none, unless counters saturated";
+        let left = Claim::exact(what, formula, 0.0, left.count() as f64);
         let small = Self::new((n / 8) as usize, FALSE_POSITIVE_RATE)?;
         trial.insert(&small, 0..n)?;
         let crowded = small.saturation(&format!("{at}, 8 times as many keys"), n);

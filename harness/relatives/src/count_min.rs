@@ -185,18 +185,13 @@ impl Theory for CountMin {
                 });
                 too_high.push(above.count() as f64 / counts.len() as f64);
             }
-            claims.push(Claim::exact(
-                about("estimates below the count"),
-                "none (Cormode and Muthukrishnan 2005)",
-                0.0,
-                too_low as f64,
-            ));
-            let bound = Claim::mean(
-                about("share of keys whose error is above ε N"),
-                "δ at most, for width ⌈e/ε⌉ and depth ⌈ln 1/δ⌉ (Cormode and Muthukrishnan 2005)",
-                FAILURE,
-                &too_high,
-            );
+            let what = about("estimates below the count");
+            let formula = "none (Cormode and Muthukrishnan 2005)";
+            claims.push(Claim::exact(what, formula, 0.0, too_low as f64));
+            let what = about("share of keys whose error is above ε N");
+            let formula =
+                "δ at most, for width ⌈e/ε⌉ and depth ⌈ln 1/δ⌉ (Cormode and Muthukrishnan 2005)";
+            let bound = Claim::mean(what, formula, FAILURE, &too_high);
             let most = *bound.allowed.end();
             claims.push(bound.allowing(0.0..=most));
             if counts.len() == width {

@@ -82,19 +82,13 @@ impl Theory for HyperLogLog {
             let about = |what| format!("{what}, m = 1024, {keys} keys");
             let error = |seed| of(seed, 0..keys).raw_count() / keys as f64 - 1.0;
             let errors: Vec<_> = (0..SKETCHES).map(error).collect();
-            let mean = Claim::exact(
-                about("mean relative error"),
-                "0 (Flajolet et al. 2007: nearly unbiased)",
-                0.0,
-                (&errors).mean(),
-            );
+            let (what, found) = (about("mean relative error"), (&errors).mean());
+            let formula = "0 (Flajolet et al. 2007: nearly unbiased)";
+            let mean = Claim::exact(what, formula, 0.0, found);
             claims.push(mean.within(SIGMAS * deviation / (SKETCHES as f64).sqrt()));
-            let spread = Claim::exact(
-                about("standard deviation of the relative error"),
-                "1.04/√m (Flajolet et al. 2007) of many keys; of few, less",
-                deviation,
-                (&errors).std_dev(),
-            );
+            let what = about("standard deviation of the relative error");
+            let formula = "1.04/√m (Flajolet et al. 2007) of many keys; of few, less";
+            let spread = Claim::exact(what, formula, deviation, (&errors).std_dev());
             claims.push(spread.allowing(least * deviation..=most * deviation));
         }
         let merged = of(1, 0..12_000);

@@ -276,19 +276,13 @@ fn claims_of(trial: Trial, growth: usize, tightening: f64, stages: usize) -> Res
     let claim = |what, formula, predicted, measured| {
         Claim::exact(format!("{what}, {at}"), formula, predicted, measured)
     };
-    let there = claim(
-        "stages",
-        "the least i with n0 (s^i − 1) / (s − 1) ≥ n, Almeida et al. 2007",
-        stages as f64,
-        filter.stages() as f64,
-    );
+    let (planned, made) = (stages as f64, filter.stages() as f64);
+    let formula = "the least i with n0 (s^i − 1) / (s − 1) ≥ n, Almeida et al. 2007";
+    let there = claim("stages", formula, planned, made);
     let full_at = (first * before) as f64;
-    let addition = claim(
-        "keys when the last stage is added",
-        "n0 (s^i − 1) / (s − 1), Almeida et al. 2007",
-        full_at,
-        last_added,
-    );
+    let formula = "n0 (s^i − 1) / (s − 1), Almeida et al. 2007";
+    let what = "keys when the last stage is added";
+    let addition = claim(what, formula, full_at, last_added);
     // From there on, each insert checks with this probability. That none of 15 times as many does is
     // as unlikely as a deviation of five standard deviations.
     let checks_every = (filter.stages[stages - 2].look + 1) as f64;
@@ -301,21 +295,14 @@ fn claims_of(trial: Trial, growth: usize, tightening: f64, stages: usize) -> Res
         not_found *= 1.0 - rate;
         variance += deviation * deviation;
     }
-    let rate = trial.false_positive_rate(
-        &filter,
-        inserted,
-        at.as_str(),
-        "1 − Π (1 − p_i), p_i = (1 − e^(−kn/m))^k of stage i",
-        (1.0 - not_found, variance.sqrt()),
-    );
+    let formula = "1 − Π (1 − p_i), p_i = (1 − e^(−kn/m))^k of stage i";
+    let expected = (1.0 - not_found, variance.sqrt());
+    let rate = trial.false_positive_rate(&filter, inserted, at.as_str(), formula, expected);
     // The bound is on the expectation, and the measurement may exceed that by chance.
     let by_chance = rate.allowed.end() - rate.predicted;
-    let bound = claim(
-        "compound false positive rate, at most",
-        "ε0 / (1 − r), Almeida et al. 2007",
-        FALSE_POSITIVE_RATE,
-        rate.measured,
-    );
+    let what = "compound false positive rate, at most";
+    let formula = "ε0 / (1 − r), Almeida et al. 2007";
+    let bound = claim(what, formula, FALSE_POSITIVE_RATE, rate.measured);
     let bound = bound.allowing(0.0..=FALSE_POSITIVE_RATE + by_chance);
     Ok([there, addition, rate, bound])
 }

@@ -20,9 +20,8 @@ fn nothing_is_found_in_what_is_linearizable() {
 fn a_round_of_a_seed_is_repeated() {
     let check = "check --subjects lock-free --seconds 0.2 --threads 1 --no-perturb --round 1000000";
     let repeated = Place::new().run(&format!("{check} --seed 5"));
-    repeated
-        .prints(&["no violation\n"])
-        .notes(&["  1 thread, seed"]);
+    let repeated = repeated.prints(&["no violation\n"]);
+    repeated.notes(&["  1 thread, seed"]);
 }
 
 #[test]

@@ -5,14 +5,15 @@ use crate::place::{Place, has, rows};
 pub(crate) struct Study {
     pub(crate) name: &'static str,
     pub(crate) line: &'static str,
-    prints: &'static [&'static str],
+    /// What it prints, separated by `; `.
+    prints: &'static str,
     /// The first columns of its rows, and how many rows there are.
     columns: &'static str,
     rows: usize,
     /// What its description has.
     described: &'static [&'static str],
     /// What its figure has; it has none if this is empty.
-    figure: &'static [&'static str],
+    figure: &'static str,
     /// What the page has.
     page: &'static str,
 }
@@ -22,103 +23,75 @@ pub(crate) const STUDIES: [Study; 7] = [
         name: "pair",
         line: "pair lock-free word-lock --against fastbloom --threads 2,1 --processes 2 --keys 1000 \
                --seconds 0.001",
-        prints: &[
-            "over itself",
-            "over fastbloom",
-            "| Removes, from load factor 0.95 ",
-            "unknown",
-        ],
+        prints: "over itself; over fastbloom; | Removes, from load factor 0.95 ; unknown",
         columns: "process,workload,threads,first,subject,ratio",
         // Itself and one rival in four workloads, and what cannot remove in two.
         rows: 2 * 2 * (4 * 3 + 2),
         described: &["hand_over_ns = ", "ended = "],
-        figure: &["Throughput of lock-free over it", "fastbloom ("],
+        figure: "Throughput of lock-free over it; fastbloom (",
         page: "lock-free over word-lock: of 8 cases",
     },
     Study {
         name: "layouts",
         line: "space layouts --buckets 1000 --tables 1 --absent 10000",
-        prints: &["4×12", "2×24", "tables of 1,000 buckets, 1 of each layout"],
+        prints: "4×12; 2×24; tables of 1,000 buckets, 1 of each layout",
         columns: "slots,bits,timestamp_bits,buckets,tables,planned_load",
         rows: 11,
         described: &["rate_upper = "],
-        figure: &["4×12", "Bloom filter"],
+        figure: "4×12; Bloom filter",
         page: "2×24",
     },
     Study {
         name: "kcas",
         line: "kcas --threads 2,1,2 --rounds 1 --seconds 0.001",
-        prints: &[
-            "over crate kcas",
-            "over mutex",
-            "| contended |       2 | 8 |",
-        ],
+        prints: "over crate kcas; over mutex; | contended |       2 | 8 |",
         columns: "experiment,subject,workload,threads,",
         // Two workloads, eight sizes, two numbers of threads.
         rows: 2 * 8 * 2 * harness::subjects::engines::ENGINES.len(),
         described: &["kcas --threads 2,1,2", "wrong_words = "],
-        figure: &[
-            "disjoint (1 thread",
-            "contended (2 threads",
-            "ours, epoch",
-            "Commit",
-        ],
+        figure: "disjoint (1 thread; contended (2 threads; ours, epoch; Commit",
         page: "ours against mutex",
     },
     Study {
         name: "memory",
         line: "space memory --subjects lock-free-8x7,bloom --loads 0.5 --keys 1000,2000 --absent 1000 --rounds 2",
-        prints: &["lock-free-8x7 |", " million/s |"],
+        prints: "lock-free-8x7 |;  million/s |",
         columns: "subject,load_factor,keys,refused",
         rows: 2 * 2 * 2,
         described: &["resident_bytes = ", "lookup_mops = "],
-        figure: &["8x7", "2,000 keys", "million lookups/s"],
+        figure: "8x7; 2,000 keys; million lookups/s",
         page: "2,000 keys, lock-free-8x7: ",
     },
     Study {
         name: "theory",
         line: "space theory --keys 10000 --subjects counting-bloom,global-lock --seed 7",
-        prints: &[
-            "(1 − e^(−kn/m))^k",
-            "Fan et al. 2014, table 2",
-            "results/theory.csv",
-        ],
+        prints: "(1 − e^(−kn/m))^k; Fan et al. 2014, table 2; results/theory.csv",
         // In the order in which they are named.
         columns: "structure,quantity,formula,predicted,measured,least,most,holds\ncounting-bloom,",
         rows: 7,
         described: &["least = ", "seed = 7"],
-        figure: &[],
+        figure: "",
         page: "load factor at the first refusal",
     },
     Study {
         name: "cuckoo-hashing",
         line: "cuckoo-hashing --buckets 1000 --loads 0.3,0.8 --rounds 2 --operations 200",
-        prints: &[
-            "100/0/0",
-            "0/95/5",
-            "plain-cuckoo gives up after 50 kicks",
-            " first refused at load |",
-        ],
+        prints: "100/0/0; 0/95/5; plain-cuckoo gives up after 50 kicks;  first refused at load |",
         columns: "table,mix,load,round,buckets,most_kicks",
         rows: 2 * 5 * 2 * 2,
         described: &["wasted_kicks = "],
-        figure: &["smart-cuckoo", "25/75/0"],
+        figure: "smart-cuckoo; 25/75/0",
         page: "smart-cuckoo against plain-cuckoo, throughput: ",
     },
     Study {
         name: "growth",
         line: "growth --keys 20000 --slices 6 --rounds 2 --threads 2",
-        prints: &[
-            "20,000 keys, inserted by 2 threads, with 4 lookups",
-            "| 20,000 keys ",
-            "over scalable-bloom",
-            " the whole way |",
-        ],
+        prints: "20,000 keys, inserted by 2 threads, with 4 lookups; | 20,000 keys ; over scalable-bloom;  the whole way |",
         columns: "subject,round,keys,all_keys,threads,",
         // Two rounds of three subjects, with six slices and the first one.
         rows: 2 * 3 * 7,
         described: &["timing costs", "timing_ns = ", "a thousandth of the keys"],
-        figure: &["insert, longest", "scalable-bloom", "2 threads", "Commit"],
+        figure: "insert, longest; scalable-bloom; 2 threads; Commit",
         page: "growing against lock-free, bits a key: ",
     },
 ];
@@ -127,7 +100,8 @@ pub(crate) const STUDIES: [Study; 7] = [
 fn a_study_leaves_table_rows_a_figure_that_can_be_drawn_again_and_a_page() {
     for study in &STUDIES {
         let place = Place::new();
-        place.run(study.line).prints(study.prints);
+        let all = |texts: &'static str| texts.split("; ").collect::<Vec<_>>();
+        place.run(study.line).prints(&all(study.prints));
         let file = |ending: &str| format!("results/{}.{ending}", study.name);
         let csv = place.text(&file("csv"));
         assert!(csv.starts_with(study.columns), "{csv}");
@@ -141,7 +115,7 @@ fn a_study_leaves_table_rows_a_figure_that_can_be_drawn_again_and_a_page() {
             assert!(!place.path(&file("svg")).exists());
         } else {
             let figure = place.text(&file("svg"));
-            has(&figure, study.figure);
+            has(&figure, &all(study.figure));
             place.remove(&file("svg"));
             place.run(&format!("plot {}", file("csv")));
             assert_eq!(place.text(&file("svg")), figure);
