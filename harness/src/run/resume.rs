@@ -84,13 +84,8 @@ pub fn is_of_this_program(before: &Sidecar) -> Result<bool> {
 
 /// Returns the fields in which a run differs from an earlier one, though both must agree.
 fn differences(before: &Sidecar, now: &Sidecar) -> Result<Vec<String>> {
-    let mut found = Vec::new();
-    compare(
-        "",
-        &Table::try_from(before)?,
-        &Table::try_from(now)?,
-        &mut found,
-    );
+    let (mut found, now) = (Vec::new(), Table::try_from(now)?);
+    compare("", &Table::try_from(before)?, &now, &mut found);
     Ok(found)
 }
 

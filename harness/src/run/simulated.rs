@@ -153,13 +153,10 @@ impl<'a> Simulated<'a> {
         let entry = self.bench.sweep.registry.get(&measurement.subject)?;
         let workload = &measurement.workload;
         let warms_up = workload.is_time_bounded();
+        let limits = [setting.operations / 2, setting.operations].map(Some);
         let options = Options {
             compute,
-            limits: if warms_up {
-                vec![Some(setting.operations / 2), Some(setting.operations)]
-            } else {
-                Vec::new()
-            },
+            limits: limits.into_iter().filter(|_| warms_up).collect(),
             everywhere: workload.only_looks_up(),
             delay: 0.0,
             seed: setting.seed ^ measurement.round as u64,
@@ -192,10 +189,9 @@ impl<'a> Simulated<'a> {
         tally.operations = report.operations;
         let row = Row {
             simulated: model.name.clone(),
-            hand_over_ns: if model.cores() > 1 {
-                model.between(0, 1)
-            } else {
-                0.0
+            hand_over_ns: match model.cores() {
+                1 => 0.0,
+                _ => model.between(0, 1),
             },
             ..(self.bench).row(measurement, table, (refused, &tally), report.seconds)
         };
@@ -385,15 +381,8 @@ mod tests {
                 row
             };
             // In some rounds the thread had no core.
-            let measured = [
-                (1, 0.5),
-                (1, 0.0),
-                (1, 0.25),
-                (1, 0.0),
-                (1, 0.125),
-                (2, 7.0),
-            ]
-            .map(row);
+            let alone = [0.5, 0.0, 0.25, 0.0, 0.125].map(|mops| row((1, mops)));
+            let measured = [&alone[..], &[row((2, 7.0))]].concat();
             let all = simulate(&registry, (WORKLOADS[1], &measured), &graviton(), 1);
             all.unwrap()[0].0.mops
         };

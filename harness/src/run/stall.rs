@@ -164,8 +164,8 @@ impl Site<'_> {
                 self.insert_and_remove(pool.next_key());
             }
         });
-        hold.without_steps
-            .fetch_or(!is_released(), Ordering::Relaxed);
+        let is_held = !is_released();
+        hold.without_steps.fetch_or(is_held, Ordering::Relaxed);
     }
 
     /// Leaves the table as it was, apart from the places of keys.

@@ -27,11 +27,8 @@ impl SubjectInfo {
     /// Creates an empty filter with room for this many buckets of fingerprints.
     pub fn build(&self, buckets: usize) -> Result<Box<dyn Measured>> {
         (self.build)(buckets).with_context(|| {
-            format!(
-                "subject {:?} cannot be built with {}",
-                self.name,
-                counted(buckets, "bucket")
-            )
+            let (name, buckets) = (self.name, counted(buckets, "bucket"));
+            format!("subject {name:?} cannot be built with {buckets}")
         })
     }
 

@@ -106,11 +106,7 @@ impl Bench<'_> {
         measurement: &Measurement,
         observed: Option<&Observed>,
     ) -> (Done, u64) {
-        let Member {
-            thread,
-            pinned,
-            arrival,
-        } = member;
+        let thread = member.thread;
         let keys = self.looked_up.as_ref().unwrap_or(self.keys.keys());
         let (mut phase, refused) = self.prepare(thread, &*table.subject, measurement, pools);
 
@@ -128,7 +124,7 @@ impl Bench<'_> {
 
         let timed = time_bounded && observed.is_none();
         let mut timer = timed.then(|| self.timer(thread, measurement)).flatten();
-        let opened = arrival.wait();
+        let opened = member.arrival.wait();
         watch.deadline = time_bounded.then(|| opened + seconds);
         if let Some(observed) = observed {
             watch = observed.watch(thread);
@@ -155,7 +151,7 @@ impl Bench<'_> {
             tally,
             start,
             end,
-            pinned,
+            pinned: member.pinned,
             timings,
         };
         (done, refused)
@@ -169,11 +165,8 @@ impl Bench<'_> {
         }
         let per_second = self.due_mops(measurement) * 1e6 / measurement.threads as f64;
         let arrivals = Arrivals::new(per_second, &mut self.random(thread));
-        let waiting = if measurement.threads > self.sweep.cores.count() {
-            Waiting::Yield
-        } else {
-            Waiting::Spin
-        };
+        let are_more = measurement.threads > self.sweep.cores.count();
+        let waiting = [Waiting::Spin, Waiting::Yield][usize::from(are_more)];
         Some(Timer::new(Pace::Open(arrivals, waiting)))
     }
 }

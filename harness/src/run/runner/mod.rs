@@ -48,9 +48,7 @@ pub fn run(
         let parts = sweep.plan.parts.iter();
         parts.map(move |part| (sweep, part, None))
     };
-    let sizes = sizes
-        .iter()
-        .map(|(size, keys, made)| (size, keys, &made[..]));
+    let sizes = (sizes.iter()).map(|(size, keys, made)| (size, keys, &made[..]));
     let mut turns: Vec<_> = sizes.flat_map(parts).collect();
     let mut tables = Tables::default();
     for round in 1..=sweep.experiment.rounds {
