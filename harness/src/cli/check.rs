@@ -303,11 +303,8 @@ pub(super) fn tell(found: &Found, entry: &SubjectInfo, settings: &Settings) {
         ),
     };
     say!("VIOLATION: {what}");
-    say!(
-        "round {round}: {}, {}",
-        found.scenario,
-        counted(threads, "thread")
-    );
+    let of = format!("{}, {}", found.scenario, counted(threads, "thread"));
+    say!("round {round}: {of}");
     say!("{}{note}", found.history.to_string().trim_end());
     say!("To repeat the same calls, which may overlap differently:");
     let settings = Settings {
@@ -331,11 +328,8 @@ fn show(totals: &Totals) {
         large(totals.lookups, "lookup"),
         large(totals.removes, "remove")
     );
-    say!(
-        "  {:.1?} running, {:.1?} checking",
-        totals.running,
-        totals.checking
-    );
+    let (running, checking) = (totals.running, totals.checking);
+    say!("  {running:.1?} running, {checking:.1?} checking");
     if totals.undecided > 0 {
         say!(
             "  not checked in some rounds, as too many calls overlapped: {} of keys; choose fewer threads",

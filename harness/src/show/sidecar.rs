@@ -199,14 +199,10 @@ impl Sidecar {
         if program == harness {
             return format!("Commit {}", harness.short());
         }
-        format!(
-            "{} {}, commit {}; {}, commit {}",
-            program.name,
-            program.version.split(':').next().unwrap_or_default(),
-            program.short(),
-            harness.name,
-            harness.short()
-        )
+        let version = program.version.split(':').next().unwrap_or_default();
+        let of = |source: &Source| format!("commit {}", source.short());
+        let named = format!("{} {version}, {}", program.name, of(program));
+        format!("{named}; {}, {}", harness.name, of(harness))
     }
 
     /// Returns the text of the file, with an explanatory line on top.

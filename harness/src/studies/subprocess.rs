@@ -60,14 +60,11 @@ pub(super) fn rows<R: DeserializeOwned>(
         .context("cannot start a process for the measurement")?;
     let errors = String::from_utf8_lossy(&output.stderr);
     let (_, message) = errors.split_once("error: ").unwrap_or(("", &errors));
-    ensure!(
-        output.status.success(),
-        "{}",
-        match message.trim() {
-            "" => format!("a process for measurements ended early: {}", output.status),
-            message => message.to_owned(),
-        }
-    );
+    let why = match message.trim() {
+        "" => format!("a process for measurements ended early: {}", output.status),
+        message => message.to_owned(),
+    };
+    ensure!(output.status.success(), why);
     let mut csv = csv::ReaderBuilder::new()
         .has_headers(false)
         .from_reader(&*output.stdout);

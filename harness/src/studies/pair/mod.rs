@@ -208,12 +208,10 @@ impl Record for Row {
     }
 
     fn identity(&self) -> Option<String> {
+        let (subject, workload) = (&self.subject, &self.workload);
+        let (process, threads) = (self.process, counted(self.threads, "thread"));
         Some(format!(
-            "process {} of {} under {} at {}",
-            self.process,
-            self.subject,
-            self.workload,
-            counted(self.threads, "thread")
+            "process {process} of {subject} under {workload} at {threads}"
         ))
     }
 }
@@ -338,11 +336,8 @@ impl Study for Pair {
             order::shuffle(&mut round, self.seed, process, 0);
             for one in round {
                 let threads = counted(one.threads, "thread");
-                let now = format!(
-                    "process {process} of {}: {}, {threads}",
-                    self.processes,
-                    one.work.measures().join(" and ")
-                );
+                let (all, work) = (self.processes, one.work.measures().join(" and "));
+                let now = format!("process {process} of {all}: {work}, {threads}");
                 progress(&now)?;
                 let one = One { process, ..one };
                 let build = self.builds.iter().cycle().nth(process - 1);

@@ -116,11 +116,8 @@ impl Presented for Vec<Row> {
             let clauses: Vec<_> = kinds.iter().filter_map(clause).collect();
             let over = over(self, subject);
             let name = &self[0].first;
-            format!(
-                "{name} {over}: of {}, {}.",
-                counted(of.len(), "case"),
-                clauses.join("; ")
-            )
+            let (all, clauses) = (counted(of.len(), "case"), clauses.join("; "));
+            format!("{name} {over}: of {all}, {clauses}.")
         };
         let subjects = subjects(self);
         let mut sentences = subjects

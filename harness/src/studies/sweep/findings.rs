@@ -179,13 +179,10 @@ fn of_frozen(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> 
                 Some(format!("{subject} {median} % [{low}–{high}]"))
             })
             .collect();
-        Some(format!(
-            "{}, with {}, of the throughput with {none} there is left: {}{}.",
-            title(&case),
-            at_places(Axis::Frozen, &[most]),
-            left.join(", "),
-            reservation(fewest)
-        ))
+        let (title, most) = (title(&case), at_places(Axis::Frozen, &[most]));
+        let left = left.join(", ") + reservation(fewest);
+        let of = format!("of the throughput with {none} there is left");
+        Some(format!("{title}, with {most}, {of}: {left}."))
     };
     results.cases().into_iter().filter_map(sentence).collect()
 }
