@@ -16,11 +16,10 @@ use clap::Args;
 use indicatif::HumanCount;
 
 use crate::machine;
-use crate::run::ending::{Ending, stop_on_ctrl_c};
-use crate::show::print::{note, say};
-use crate::show::progress;
-use crate::studies::study::seconds;
-use crate::subjects::registry::{Registry, SubjectInfo};
+use crate::run::{Ending, stop_on_ctrl_c};
+use crate::show::{note, progress, say};
+use crate::studies::seconds;
+use crate::subjects::{Registry, SubjectInfo};
 use crate::wording::{counted, large};
 
 #[derive(Debug, Args)]

@@ -7,7 +7,7 @@ use std::thread;
 use anyhow::{Result, bail, ensure};
 use core_affinity::CoreId;
 
-use crate::machine::topology::{self, HardwareThread, Policy, show_list};
+use crate::machine::{HardwareThread, Policy, show_list, topology};
 use crate::wording::counted;
 
 /// The hardware threads to measure on, in the order in which threads are bound to them.

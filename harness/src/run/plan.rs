@@ -5,10 +5,10 @@ use anyhow::Result;
 use subject::Operations;
 
 use crate::experiment::Experiment;
-use crate::machine::pinning::Cores;
-use crate::results::record::Row;
+use crate::machine::Cores;
+use crate::results::Row;
 use crate::run::order;
-use crate::subjects::registry::Registry;
+use crate::subjects::Registry;
 use crate::workload::Workload;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -137,8 +137,8 @@ impl Measurement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::threads::{Count, Threads};
-    use crate::results::record::sample;
+    use crate::experiment::{Count, Threads};
+    use crate::results::sample;
     use crate::run::runner::tests::{MIX, experiment};
 
     fn plan(subjects: &[&str]) -> Plan {

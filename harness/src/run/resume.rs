@@ -4,12 +4,9 @@ use anyhow::{Context, Result, ensure};
 use toml::{Table, Value};
 
 use crate::experiment::Experiment;
-use crate::results::record::Row;
-use crate::results::rows::Writer;
-use crate::results::rows::read;
-use crate::run::plan::Plan;
-use crate::show::outputs::Outputs;
-use crate::show::sidecar::Sidecar;
+use crate::results::{Row, Writer, read};
+use crate::run::Plan;
+use crate::show::{Outputs, Sidecar};
 
 /// The fields of a sidecar that may differ between the parts of one run.
 const MAY_DIFFER: [&str; 9] = [

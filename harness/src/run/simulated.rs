@@ -9,15 +9,12 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result, ensure};
 use simulator::{Body, Core, Model, Options, Report};
 
-use crate::results::median::median;
-use crate::results::record::Row;
+use crate::results::{Row, median};
+use crate::run::Measurement;
 use crate::run::bench::{Bench, Sweep, Table, complaint};
-use crate::run::plan::Measurement;
 use crate::subjects::SIMULATED;
 use crate::wording::unnumbered;
-use crate::workload::Workload;
-use crate::workload::keys::{KeySource, Keys};
-use crate::workload::phase::{Phase, Tally, Watch, pools};
+use crate::workload::{KeySource, Keys, Phase, Tally, Watch, Workload, pools};
 
 /// Distinct keys in the tables of which `calibrate` takes the times of one thread.
 pub const ALONE_KEYS: usize = 60_000;
@@ -253,14 +250,12 @@ mod tests {
     use subject::Subject;
 
     use super::*;
-    use crate::experiment::Experiment;
-    use crate::experiment::threads::{Count, Threads};
-    use crate::machine::pinning::Cores;
-    use crate::results::record::sample;
-    use crate::run::plan::Plan;
+    use crate::experiment::{Count, Experiment, Threads};
+    use crate::machine::Cores;
+    use crate::results::sample;
+    use crate::run::Plan;
     use crate::run::runner::tests::experiment;
-    use crate::subjects::LockFree;
-    use crate::subjects::registry::Registry;
+    use crate::subjects::{LockFree, Registry};
     use crate::workload::tests::parse;
 
     /// Misses one key in eight, under the name of a subject that can be simulated.

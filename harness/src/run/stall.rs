@@ -22,8 +22,7 @@ use kcas::steps::with_hook;
 use rand::RngExt;
 use rand::rngs::SmallRng;
 
-use crate::workload::keys::Keys;
-use crate::workload::phase::{Cycle, Measured, Phase, Watch};
+use crate::workload::{Cycle, Keys, Measured, Phase, Watch};
 
 /// A thread stops at one of this many steps, which are more than a hundred operations.
 const STEPS: u64 = 2_000;

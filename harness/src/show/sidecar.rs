@@ -14,7 +14,7 @@ use sysinfo::System;
 use super::files;
 use super::print::note;
 use crate::machine::{self, Compiler, Machine, NO_LIST, Source, command_line, now};
-use crate::results::statistics::{Axis, Case};
+use crate::results::{Axis, Case};
 use crate::wording::counted;
 
 /// All that is known about a run. If something cannot be found out, the reason is given instead.

@@ -17,8 +17,8 @@ use super::kcas::{Kcas, contest::Contest};
 use super::pair::{self, Pair};
 use super::space::memory::Memory;
 use super::study::Study;
-use crate::show::print::Stdout;
-use crate::subjects::registry::Registry;
+use crate::show::Stdout;
+use crate::subjects::Registry;
 
 /// Name of the hidden command of a process that makes one measurement.
 const COMMAND: &str = "one-measurement";

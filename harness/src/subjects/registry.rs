@@ -10,7 +10,7 @@ use subject::{Operations, Subject};
 
 use super::*;
 use crate::wording::{counted, unknown};
-use crate::workload::phase::Measured;
+use crate::workload::Measured;
 
 #[derive(Debug, Clone, Copy)]
 pub struct SubjectInfo {

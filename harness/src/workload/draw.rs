@@ -8,7 +8,7 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand_distr::Zipf;
 
-use crate::workload::keys::KeySource;
+use crate::workload::KeySource;
 
 /// Keys drawn per resident, so that rare keys, of which a Zipf law has many, are among them.
 const PER_KEY: usize = 16;

@@ -12,6 +12,8 @@ mod validation;
 use serde::{Deserialize, Serialize};
 use subject::Operations;
 
+pub use {arrivals::*, clock::*, keys::*, latency::*, phase::*};
+
 /// Beyond this load factor, buckets of four slots cannot be filled reliably.
 pub const MAX_LOAD: f64 = 0.98;
 

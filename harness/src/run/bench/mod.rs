@@ -32,16 +32,14 @@ use rand::seq::SliceRandom;
 use subject::SLOTS_PER_BUCKET;
 
 use crate::experiment::Experiment;
-use crate::machine::hand_over::hand_over;
-use crate::machine::pinning::Cores;
-use crate::results::record::Row;
-use crate::run::plan::{Measurement, Part, Plan};
-use crate::subjects::registry::{Registry, SubjectInfo};
+use crate::machine::{Cores, hand_over};
+use crate::results::Row;
+use crate::run::{Measurement, Part, Plan};
+use crate::subjects::{Registry, SubjectInfo};
 use crate::wording::counted;
-use crate::workload::Workload;
-use crate::workload::keys::{KeySource, Keys};
-use crate::workload::latency::{CHAIN, Kind, Latencies, percent};
-use crate::workload::phase::{Measured, Tally};
+use crate::workload::{
+    CHAIN, KeySource, Keys, Kind, Latencies, Measured, Tally, Workload, percent,
+};
 
 /// The share of a time-bounded measurement that precedes it as untimed warm-up.
 pub(crate) const WARM_UP: f64 = 0.1;

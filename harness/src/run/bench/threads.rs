@@ -11,12 +11,9 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use super::{Bench, Table, WARM_UP, complaint};
-use crate::run::crew::{Arrival, Crew, Done, Member};
-use crate::run::plan::Measurement;
-use crate::run::stall::{self, Observed, Site};
-use crate::workload::arrivals::Arrivals;
-use crate::workload::latency::CHAINS;
-use crate::workload::phase::{Pace, Pools, Tally, Timer, Waiting, Watch, pools};
+use crate::run::stall::{Observed, Site};
+use crate::run::{Arrival, Crew, Done, Measurement, Member, stall};
+use crate::workload::{Arrivals, CHAINS, Pace, Pools, Tally, Timer, Waiting, Watch, pools};
 
 /// How often to look for a request to stop while others are measured.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(20);

@@ -11,15 +11,13 @@ use serde::{Deserialize, Serialize};
 use clap::{Args, value_parser};
 use relatives::smart_cuckoo::{Buckets, CuckooTable, Key, PlainCuckoo, SmartCuckoo};
 
-use crate::machine::pinning::Cores;
-use crate::results::rows::{Record, bounded, columns};
+use crate::machine::Cores;
+use crate::results::{Record, bounded, columns};
 use crate::show::chart::{Axis, Scale};
-use crate::show::sidecar::Run;
-use crate::show::units::rounded;
+use crate::show::{Run, rounded};
 use crate::studies::shown::Unit::{Number, Throughput};
-use crate::studies::shown::{At, Quantity, Shown, joined};
-use crate::studies::study::{Progress, Study, check_loads, within};
-use crate::subjects::registry::Registry;
+use crate::studies::{At, Progress, Quantity, Shown, Study, check_loads, joined, within};
+use crate::subjects::Registry;
 use crate::wording::{counted, grouped};
 
 use run::CuckooHashingRun;

@@ -17,20 +17,17 @@ use serde::{Deserialize, Serialize};
 
 use clap::{Args, value_parser};
 
-use crate::experiment::threads::MAX_THREADS;
-use crate::machine;
-use crate::machine::pinning::Cores;
-use crate::results::rows::{Record, bounded, columns};
-use crate::results::statistics::distinct;
+use crate::experiment::MAX_THREADS;
+use crate::machine::{self, Cores};
+use crate::results::{Record, bounded, columns, distinct};
 use crate::run::order;
+use crate::show::Run;
 use crate::show::chart::{Axis, Scale};
-use crate::show::sidecar::Run;
 use crate::studies::shown::Unit::{BitsAKey, Latency, Seconds, Throughput};
-use crate::studies::shown::{At, Quantity, Shown, joined};
-use crate::studies::study::{Entrant, Progress, Study, within};
-use crate::subjects::registry::Registry;
+use crate::studies::{At, Entrant, Progress, Quantity, Shown, Study, joined, within};
+use crate::subjects::Registry;
 use crate::wording::{counted, grouped, large};
-use crate::workload::latency::Cost;
+use crate::workload::Cost;
 
 use run::{ALL, GrowthRun, OURS, ends};
 

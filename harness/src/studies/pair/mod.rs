@@ -14,16 +14,14 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use subject::Operations;
 
-use crate::experiment::threads::MAX_THREADS;
-use crate::machine::Source;
-use crate::machine::pinning::Cores;
-use crate::results::ranks::MOST_RANKED;
-use crate::results::rows::{Record, columns};
+use crate::experiment::MAX_THREADS;
+use crate::machine::{Cores, Source};
+use crate::results::{MOST_RANKED, Record, columns};
 use crate::run::order;
-use crate::show::sidecar::Run;
-use crate::studies::study::{Progress, Study, in_seconds, seconds, within};
+use crate::show::Run;
 use crate::studies::subprocess::measure_all;
-use crate::subjects::registry::{Registry, original};
+use crate::studies::{Progress, Study, in_seconds, seconds, within};
+use crate::subjects::{Registry, original};
 use crate::wording::counted;
 
 /// Compare subjects in pairs: how many times as fast is the first as each other one?

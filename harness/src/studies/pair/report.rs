@@ -2,14 +2,10 @@
 
 use super::compared::{self, Compared, EQUAL_AT_MOST, LEAST, Verdict};
 use super::{FILL, FIRST, LOOKUP, REMOVE, Row, itself};
-use crate::results::statistics::distinct;
-use crate::results::verdict::Judge;
+use crate::results::{Judge, distinct};
 use crate::show::chart::{Axis, Figure, Guide, Line, Panel, Scale};
-use crate::show::findings::Findings;
-use crate::show::sheet::Sheet;
-use crate::show::sidecar::Sidecar;
-use crate::show::units::rounded;
-use crate::studies::study::Presented;
+use crate::show::{Findings, Sheet, Sidecar, rounded};
+use crate::studies::Presented;
 use crate::wording::{counted, grouped};
 
 impl Presented for Vec<Row> {

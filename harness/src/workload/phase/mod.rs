@@ -18,8 +18,7 @@ use std::time::Instant;
 use subject::Subject;
 use subject::calls::Calls;
 
-use crate::workload::keys::{KeyList, Keys};
-use crate::workload::latency::Kind;
+use crate::workload::{KeyList, Keys, Kind};
 
 pub use lookups::{Lookups, Present};
 pub use pool::{Pool, Pools, pools};

@@ -4,12 +4,10 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use super::{Experiment, MIX, WORKLOADS, experiment, keys, name, rows, standard_rows};
-use crate::machine::pinning::Cores;
-use crate::results::record::Row;
-use crate::results::rows::Record;
-use crate::subjects::registry::Registry;
-use crate::workload::keys::KeySource;
-use crate::workload::latency::Latency;
+use crate::machine::Cores;
+use crate::results::{Record, Row};
+use crate::subjects::Registry;
+use crate::workload::{KeySource, Latency};
 
 fn check_rows(keys: &KeySource, workloads: &[&str]) {
     let subjects = ["lock-free", "segment-lock", "global-lock", "roofline"];
