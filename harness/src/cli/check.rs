@@ -16,11 +16,10 @@ use clap::Args;
 use indicatif::HumanCount;
 
 use crate::machine;
-use crate::run::ending::{Ending, stop_on_ctrl_c};
-use crate::show::print::{note, say};
-use crate::show::progress;
-use crate::studies::study::seconds;
-use crate::subjects::registry::{Registry, SubjectInfo};
+use crate::run::{Ending, stop_on_ctrl_c};
+use crate::show::{note, progress, say};
+use crate::studies::seconds;
+use crate::subjects::{Registry, SubjectInfo};
 use crate::wording::{counted, large};
 
 #[derive(Debug, Args)]
@@ -303,11 +302,8 @@ pub(super) fn tell(found: &Found, entry: &SubjectInfo, settings: &Settings) {
         ),
     };
     say!("VIOLATION: {what}");
-    say!(
-        "round {round}: {}, {}",
-        found.scenario,
-        counted(threads, "thread")
-    );
+    let of = format!("{}, {}", found.scenario, counted(threads, "thread"));
+    say!("round {round}: {of}");
     say!("{}{note}", found.history.to_string().trim_end());
     say!("To repeat the same calls, which may overlap differently:");
     let settings = Settings {
@@ -331,11 +327,8 @@ fn show(totals: &Totals) {
         large(totals.lookups, "lookup"),
         large(totals.removes, "remove")
     );
-    say!(
-        "  {:.1?} running, {:.1?} checking",
-        totals.running,
-        totals.checking
-    );
+    let (running, checking) = (totals.running, totals.checking);
+    say!("  {running:.1?} running, {checking:.1?} checking");
     if totals.undecided > 0 {
         say!(
             "  not checked in some rounds, as too many calls overlapped: {} of keys; choose fewer threads",

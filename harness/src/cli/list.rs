@@ -6,9 +6,9 @@ use anyhow::{Context, Result};
 
 use super::experiments_directory;
 use crate::experiment;
-use crate::run::ending::Ending;
-use crate::show::print::say;
-use crate::subjects::registry::Registry;
+use crate::run::Ending;
+use crate::show::say;
+use crate::subjects::Registry;
 use crate::workload::Workload;
 
 pub(super) fn list(registry: &Registry) -> Result<Ending> {

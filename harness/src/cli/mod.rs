@@ -7,11 +7,11 @@ use anyhow::{Context, Result, ensure};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::machine::Program;
-use crate::run::ending::{Ending, INTERRUPTED};
-use crate::show::print::{self, note, say};
+use crate::run::{Ending, INTERRUPTED};
+use crate::show::{note, print, say};
 use crate::studies::sweep::{command as sweep, numbers, simulate};
 use crate::studies::{self, calibration, report};
-use crate::subjects::registry::Registry;
+use crate::subjects::Registry;
 
 mod check;
 mod list;

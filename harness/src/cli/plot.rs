@@ -5,13 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
 
-use crate::run::ending::Ending;
+use crate::run::Ending;
 use crate::show::chart::{COLUMN, Figure, PAGE};
-use crate::show::files;
-use crate::show::outputs::Outputs;
-use crate::show::print::{note, say};
-use crate::studies::kinds::{NoResults, read_any};
-use crate::studies::sweep;
+use crate::show::{Outputs, files, note, say};
+use crate::studies::{NoResults, read_any, sweep};
 
 const DRAWN: &str = "`plot` draws what `sweep`, `reproduce`, `space`, `kcas`, `cuckoo-hashing`, `growth`, `window` and `pair` leave";
 

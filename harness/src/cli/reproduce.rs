@@ -10,14 +10,11 @@ use anyhow::{Context, Result, ensure};
 
 use super::report;
 use crate::machine::Compiler;
-use crate::run::ending::{Ending, INTERRUPTED};
-use crate::run::resume;
-use crate::show::outputs::Outputs;
-use crate::show::print::note;
-use crate::show::sidecar::Sidecar;
-use crate::studies::kinds::read_any;
+use crate::run::{Ending, INTERRUPTED, resume};
+use crate::show::{Outputs, Sidecar, note};
+use crate::studies::read_any;
 use crate::studies::sweep::command as sweep;
-use crate::subjects::registry::Registry;
+use crate::subjects::Registry;
 
 /// The experiments of `reproduce --full`. On two cores all of it, builds included, takes an hour and
 /// a quarter, the limit we set: the eleven minutes of `sizes.toml` and the four of
@@ -158,9 +155,9 @@ mod tests {
     use super::super::{Cli, Command};
     use super::*;
     use crate::machine::now;
-    use crate::results::record::{COLUMNS, sample};
-    use crate::results::rows::Writer;
-    use crate::show::sidecar::Run;
+    use crate::results::record::COLUMNS;
+    use crate::results::{Writer, sample};
+    use crate::show::Run;
 
     /// The rows of stalls come from another build, so only that build can decide whether they are
     /// complete; its threads are bound as those of the other sweeps.

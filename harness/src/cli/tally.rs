@@ -9,16 +9,12 @@ use check::{self, Check, Report, Rounds, Settings, answers, scenario};
 
 use super::check::{Options, run, tell};
 use crate::machine::{self, Source};
-use crate::results::rows::Writer;
-use crate::results::rows::{Columns, read};
-use crate::run::ending::{Ending, stop_on_ctrl_c};
-use crate::show::files;
-use crate::show::outputs::Outputs;
-use crate::show::print::{self, note, say};
-use crate::show::sidecar::{Run, Sidecar};
+use crate::results::{Columns, Writer, read};
+use crate::run::{Ending, stop_on_ctrl_c};
+use crate::show::{Outputs, Run, Sidecar, files, note, print, say};
+use crate::studies::Presented;
 use crate::studies::soak::{NONE, Row, operations};
-use crate::studies::study::Presented;
-use crate::subjects::registry::{Registry, SubjectInfo};
+use crate::subjects::{Registry, SubjectInfo};
 use crate::wording::{counted, large};
 
 const NAME: &str = "soak";

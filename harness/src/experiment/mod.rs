@@ -31,17 +31,15 @@ pub mod threads;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Deserializer, de};
 
-use crate::experiment::target::Target;
-use crate::experiment::threads::Threads;
-use crate::machine;
-use crate::machine::topology::Policy;
-use crate::results::record::Row;
-use crate::subjects::registry::Registry;
+use crate::machine::{self, Policy};
+use crate::results::Row;
+use crate::subjects::Registry;
 use crate::wording::grouped;
-use crate::workload::Workload;
-use crate::workload::latency::Latency;
+use crate::workload::{Latency, Workload};
 
 pub use file::read;
+pub use target::Target;
+pub use threads::{Count, MAX_THREADS, Threads};
 
 /// What to run: every subject under every workload at every thread count, `rounds` times. A file
 /// names the subjects and the workloads, and what differs from the defaults.

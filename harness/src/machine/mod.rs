@@ -14,9 +14,12 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use sysinfo::{CpuRefreshKind, System};
 
+pub(crate) use hand_over::{ALIKE, hand_over, on_both};
+pub use pinning::Cores;
 pub(crate) use source::executable;
 pub use source::{Modified, Program, Source};
 pub(crate) use source::{NO_LIST, ensure_current};
+pub use topology::{HardwareThread, Policy, show_list};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -1,12 +1,13 @@
 //! Cores and affinity: binds each thread of a measurement to a hardware thread.
 
+use std::collections::HashSet;
 use std::num::NonZero;
 use std::thread;
 
 use anyhow::{Result, bail, ensure};
 use core_affinity::CoreId;
 
-use crate::machine::topology::{self, HardwareThread, Policy, show_list};
+use crate::machine::{HardwareThread, Policy, show_list, topology};
 use crate::wording::counted;
 
 /// The hardware threads to measure on, in the order in which threads are bound to them.
@@ -89,9 +90,7 @@ impl Cores {
             return "not pinned: the platform does not list its cores".into();
         }
         let different = |what: fn(&HardwareThread) -> usize| {
-            let mut numbers: Vec<usize> = self.order.iter().map(what).collect();
-            numbers.sort_unstable();
-            numbers.dedup();
+            let numbers: HashSet<usize> = self.order.iter().map(what).collect();
             numbers.len()
         };
         let (cores, nodes) = (different(|of| of.core), different(|of| of.node));
@@ -104,12 +103,9 @@ impl Cores {
             }
             How::ByHand => format!("threads are bound in the order {order} (as told)"),
         };
-        format!(
-            "{} on {} of {}; {bound}",
-            counted(self.count, "hardware thread"),
-            counted(cores, "physical core"),
-            counted(nodes, "NUMA node")
-        )
+        let threads = counted(self.count, "hardware thread");
+        let (cores, nodes) = (counted(cores, "physical core"), counted(nodes, "NUMA node"));
+        format!("{threads} on {cores} of {nodes}; {bound}")
     }
 }
 

@@ -9,3 +9,5 @@ pub mod rows;
 pub mod series;
 pub mod statistics;
 pub mod verdict;
+
+pub use {median::*, ranks::*, record::*, rows::*, series::*, statistics::*, verdict::*};

@@ -6,7 +6,7 @@
 //! uneven a sum if each is above or below with the same chance. The interval has the values that it
 //! does not exclude (Hodges and Lehmann, 1963): it excludes 0 where the test does.
 
-use crate::results::median::median;
+use crate::results::median;
 
 /// More values than this take long.
 pub const MOST_RANKED: usize = 200;

@@ -7,10 +7,10 @@
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::results::rows::{Record, bounded, columns};
+use crate::results::{Record, bounded, columns};
 use crate::subjects::engines::MAX_ENTRIES;
 use crate::wording::counted;
-use crate::workload::latency::percent;
+use crate::workload::percent;
 
 columns! {
     /// One measurement: one subject, under one workload, at one number of threads, running and

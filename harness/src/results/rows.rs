@@ -77,12 +77,8 @@ pub(crate) fn bounded(
     value: f64,
     range: impl RangeBounds<f64> + Debug,
 ) -> Result<()> {
-    let is_within = range.contains(&value);
-    ensure!(
-        is_within,
-        "column `{column}` is {value}, but must be in {range:?}"
-    );
-    Ok(())
+    let is_within = range.contains(&value).then_some(());
+    is_within.with_context(|| format!("column `{column}` is {value}, but must be in {range:?}"))
 }
 
 /// Returns the columns of a file, which may be of any kind.
@@ -121,11 +117,9 @@ pub fn read<R: Record>(csv: &Path) -> Result<Vec<R>> {
     let is_cut_off = |line: u64| line == lines + 1 && !text.ends_with(b"\n");
     let wrong = |error: &csv::Error| {
         let what = locate(error, &header);
-        if is_cut_off(error.position().map_or(0, csv::Position::line)) {
-            anyhow!("{name}: {what}, as it is cut off; `sweep --resume` measures it again")
-        } else {
-            anyhow!("{name}: {what}")
-        }
+        let is_cut_off = is_cut_off(error.position().map_or(0, csv::Position::line));
+        let why = ", as it is cut off; `sweep --resume` measures it again";
+        anyhow!("{name}: {what}{}", if is_cut_off { why } else { "" })
     };
     let mut rows: Vec<R> = Vec::new();
     let mut known = HashSet::new();
@@ -137,11 +131,8 @@ pub fn read<R: Record>(csv: &Path) -> Result<Vec<R>> {
         row.validate().with_context(at)?;
         row.follows(rows.first().unwrap_or(&row)).with_context(at)?;
         if let Some(identity) = row.identity() {
-            ensure!(
-                known.insert(identity.clone()),
-                "{}: {identity} appears twice",
-                at()
-            );
+            let is_new = known.insert(identity.clone());
+            ensure!(is_new, "{}: {identity} appears twice", at());
         }
         rows.push(row);
     }

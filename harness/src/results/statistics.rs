@@ -4,10 +4,7 @@
 //! Rows name their subject, their round, a *case*, which is all that is held fixed when subjects are
 //! compared (one panel of a figure), and a *place* on the axis of that panel.
 
-use crate::results::record::Row;
-use crate::results::series::Series;
-use crate::results::series::Summary;
-use crate::results::verdict::{Comparison, SMALLEST_EFFECT};
+use crate::results::{Comparison, Row, SMALLEST_EFFECT, Series, Summary};
 use crate::subjects::{BOUNDS, words};
 use crate::wording::counted;
 
@@ -381,8 +378,7 @@ pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::record::sample;
-    use crate::results::verdict::{Judge, Verdict};
+    use crate::results::{Judge, Verdict, sample};
 
     fn row(subject: &str, threads: usize, round: usize, mops: f64) -> Row {
         sample(subject, "lookup-hit", threads, round, mops)

@@ -22,10 +22,7 @@ use std::hash::BuildHasher;
 
 use filter::FixedState;
 
-use crate::results::median::CONFIDENCE;
-use crate::results::ranks::{MOST_RANKED, signed_rank};
-use crate::results::series::Summary;
-use crate::results::series::{Series, over, over_itself};
+use crate::results::{CONFIDENCE, MOST_RANKED, Series, Summary, over, over_itself, signed_rank};
 
 /// The fewest rounds that allow a claim.
 pub const FEWEST: usize = 9;
@@ -288,8 +285,7 @@ fn is_too_wide(ratio: &Summary) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::record::{Row, sample};
-    use crate::results::statistics::{Case, Results};
+    use crate::results::{Case, Results, Row, sample};
 
     fn alone(ratios: &[f64]) -> Verdict {
         Judge::of_page(|judge| judge.verdict(&Comparison::of(ratios.to_vec())))

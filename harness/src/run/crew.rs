@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use crossbeam_utils::Backoff;
 
-use crate::machine::pinning::Cores;
-use crate::workload::latency::Timings;
-use crate::workload::phase::Tally;
+use crate::machine::Cores;
+use crate::workload::{Tally, Timings};
 
 /// What one thread, or all threads together, did to a subject.
 pub(crate) struct Done {
@@ -183,7 +182,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::workload::latency::Kind;
+    use crate::workload::Kind;
 
     #[test]
     fn threads_start_together_and_results_are_in_order() {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 
-use crate::show::print::note;
+use crate::show::note;
 
 /// The exit code after Ctrl-C.
 pub const INTERRUPTED: u8 = 130;

@@ -12,3 +12,9 @@ pub mod runner;
 #[cfg(feature = "simulation")]
 pub mod simulated;
 mod stall;
+
+pub(crate) use crew::{Arrival, Crew, Done, Member};
+pub use ending::{Ending, INTERRUPTED, stop_on_ctrl_c};
+pub use plan::{Measurement, Part, Plan};
+pub use resume::Earlier;
+pub use runner::{Event, Sweep};

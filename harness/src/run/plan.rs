@@ -5,10 +5,10 @@ use anyhow::Result;
 use subject::Operations;
 
 use crate::experiment::Experiment;
-use crate::machine::pinning::Cores;
-use crate::results::record::Row;
+use crate::machine::Cores;
+use crate::results::Row;
 use crate::run::order;
-use crate::subjects::registry::Registry;
+use crate::subjects::Registry;
 use crate::workload::Workload;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -49,13 +49,8 @@ impl Plan {
     pub fn of(experiment: &Experiment, registry: &Registry, cores: &Cores) -> Result<Self> {
         experiment.check_build()?;
         // A frozen thread needs inserts and removes.
-        let needed = |workload: &Workload| {
-            if experiment.freezes() {
-                Operations::ALL
-            } else {
-                workload.needs()
-            }
-        };
+        let freezes = experiment.freezes();
+        let needed = |of: &Workload| if freezes { Operations::ALL } else { of.needs() };
         let mut points = Vec::new();
         for threads in experiment.threads.counts(cores.count()) {
             for workload in &experiment.workloads {
@@ -77,10 +72,9 @@ impl Plan {
                 match registry.get(subject)?.operations.missing(needed(workload)) {
                     None => able.push(subject.clone()),
                     Some(operation) => {
-                        let label = workload.label();
-                        let left_out = format!("{subject} is left out of {label}");
-                        plan.skipped
-                            .push(format!("{left_out}: it cannot {operation}"));
+                        let left_out = format!("{subject} is left out of {}", workload.label());
+                        let reason = format!("{left_out}: it cannot {operation}");
+                        plan.skipped.push(reason);
                     }
                 }
             }
@@ -143,8 +137,8 @@ impl Measurement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::threads::{Count, Threads};
-    use crate::results::record::sample;
+    use crate::experiment::{Count, Threads};
+    use crate::results::sample;
     use crate::run::runner::tests::{MIX, experiment};
 
     fn plan(subjects: &[&str]) -> Plan {
@@ -175,13 +169,8 @@ mod tests {
         let row = |made: Measurement| Row {
             load_factor: made.workload.load(),
             hit: made.workload.hit(),
-            ..sample(
-                &made.subject,
-                &made.workload.label(),
-                made.threads,
-                made.round,
-                1.0,
-            )
+            workload: made.workload.label(),
+            ..sample(&made.subject, "", made.threads, made.round, 1.0)
         };
         // Two rounds at two numbers of threads; roofline supports only lookups.
         let rows: Vec<Row> = plan.measurements(2).map(row).collect();

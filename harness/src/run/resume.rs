@@ -4,12 +4,9 @@ use anyhow::{Context, Result, ensure};
 use toml::{Table, Value};
 
 use crate::experiment::Experiment;
-use crate::results::record::Row;
-use crate::results::rows::Writer;
-use crate::results::rows::read;
-use crate::run::plan::Plan;
-use crate::show::outputs::Outputs;
-use crate::show::sidecar::Sidecar;
+use crate::results::{Row, Writer, read};
+use crate::run::Plan;
+use crate::show::{Outputs, Sidecar};
 
 /// The fields of a sidecar that may differ between the parts of one run.
 const MAY_DIFFER: [&str; 9] = [
@@ -84,13 +81,8 @@ pub fn is_of_this_program(before: &Sidecar) -> Result<bool> {
 
 /// Returns the fields in which a run differs from an earlier one, though both must agree.
 fn differences(before: &Sidecar, now: &Sidecar) -> Result<Vec<String>> {
-    let mut found = Vec::new();
-    compare(
-        "",
-        &Table::try_from(before)?,
-        &Table::try_from(now)?,
-        &mut found,
-    );
+    let (mut found, now) = (Vec::new(), Table::try_from(now)?);
+    compare("", &Table::try_from(before)?, &now, &mut found);
     Ok(found)
 }
 

@@ -9,15 +9,12 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result, ensure};
 use simulator::{Body, Core, Model, Options, Report};
 
-use crate::results::median::median;
-use crate::results::record::Row;
+use crate::results::{Row, median};
+use crate::run::Measurement;
 use crate::run::bench::{Bench, Sweep, Table, complaint};
-use crate::run::plan::Measurement;
 use crate::subjects::SIMULATED;
 use crate::wording::unnumbered;
-use crate::workload::Workload;
-use crate::workload::keys::{KeySource, Keys};
-use crate::workload::phase::{Phase, Tally, Watch, pools};
+use crate::workload::{KeySource, Keys, Phase, Tally, Watch, Workload, pools};
 
 /// Distinct keys in the tables of which `calibrate` takes the times of one thread.
 pub const ALONE_KEYS: usize = 60_000;
@@ -153,13 +150,10 @@ impl<'a> Simulated<'a> {
         let entry = self.bench.sweep.registry.get(&measurement.subject)?;
         let workload = &measurement.workload;
         let warms_up = workload.is_time_bounded();
+        let limits = [setting.operations / 2, setting.operations].map(Some);
         let options = Options {
             compute,
-            limits: if warms_up {
-                vec![Some(setting.operations / 2), Some(setting.operations)]
-            } else {
-                Vec::new()
-            },
+            limits: limits.into_iter().filter(|_| warms_up).collect(),
             everywhere: workload.only_looks_up(),
             delay: 0.0,
             seed: setting.seed ^ measurement.round as u64,
@@ -192,10 +186,9 @@ impl<'a> Simulated<'a> {
         tally.operations = report.operations;
         let row = Row {
             simulated: model.name.clone(),
-            hand_over_ns: if model.cores() > 1 {
-                model.between(0, 1)
-            } else {
-                0.0
+            hand_over_ns: match model.cores() {
+                1 => 0.0,
+                _ => model.between(0, 1),
             },
             ..(self.bench).row(measurement, table, (refused, &tally), report.seconds)
         };
@@ -257,14 +250,12 @@ mod tests {
     use subject::Subject;
 
     use super::*;
-    use crate::experiment::Experiment;
-    use crate::experiment::threads::{Count, Threads};
-    use crate::machine::pinning::Cores;
-    use crate::results::record::sample;
-    use crate::run::plan::Plan;
+    use crate::experiment::{Count, Experiment, Threads};
+    use crate::machine::Cores;
+    use crate::results::sample;
+    use crate::run::Plan;
     use crate::run::runner::tests::experiment;
-    use crate::subjects::LockFree;
-    use crate::subjects::registry::Registry;
+    use crate::subjects::{LockFree, Registry};
     use crate::workload::tests::parse;
 
     /// Misses one key in eight, under the name of a subject that can be simulated.
@@ -385,15 +376,8 @@ mod tests {
                 row
             };
             // In some rounds the thread had no core.
-            let measured = [
-                (1, 0.5),
-                (1, 0.0),
-                (1, 0.25),
-                (1, 0.0),
-                (1, 0.125),
-                (2, 7.0),
-            ]
-            .map(row);
+            let alone = [0.5, 0.0, 0.25, 0.0, 0.125].map(|mops| row((1, mops)));
+            let measured = [&alone[..], &[row((2, 7.0))]].concat();
             let all = simulate(&registry, (WORKLOADS[1], &measured), &graviton(), 1);
             all.unwrap()[0].0.mops
         };

@@ -22,8 +22,7 @@ use kcas::steps::with_hook;
 use rand::RngExt;
 use rand::rngs::SmallRng;
 
-use crate::workload::keys::Keys;
-use crate::workload::phase::{Cycle, Measured, Phase, Watch};
+use crate::workload::{Cycle, Keys, Measured, Phase, Watch};
 
 /// A thread stops at one of this many steps, which are more than a hundred operations.
 const STEPS: u64 = 2_000;
@@ -164,8 +163,8 @@ impl Site<'_> {
                 self.insert_and_remove(pool.next_key());
             }
         });
-        hold.without_steps
-            .fetch_or(!is_released(), Ordering::Relaxed);
+        let is_held = !is_released();
+        hold.without_steps.fetch_or(is_held, Ordering::Relaxed);
     }
 
     /// Leaves the table as it was, apart from the places of keys.

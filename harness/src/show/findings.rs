@@ -1,9 +1,7 @@
 //! Turns rows into sentences: which subject is faster, by how much, and where the data allow no
 //! claim.
 
-use crate::results::series::Summary;
-use crate::results::statistics::distinct;
-use crate::results::verdict::{Comparison, Judge, NO_CLAIM, Verdict};
+use crate::results::{Comparison, Judge, NO_CLAIM, Summary, Verdict, distinct};
 use crate::show::matrix::Cell;
 
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -6,9 +6,7 @@ use std::collections::HashMap;
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::results::series::Summary;
-use crate::results::statistics::distinct;
-use crate::results::verdict::Verdict;
+use crate::results::{Summary, Verdict, distinct};
 use crate::wording::{counted, grouped};
 
 /// Our filter beside one rival under one workload.

@@ -11,3 +11,5 @@ pub(crate) mod progress;
 pub mod sheet;
 pub mod sidecar;
 pub mod units;
+
+pub(crate) use {findings::*, outputs::*, print::*, progress::*, sheet::*, sidecar::*, units::*};

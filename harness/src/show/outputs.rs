@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::files::{Staged, create, write};
 use super::print::{leaves_files, note, say};
 use crate::machine::Compiler;
-use crate::show::sidecar::Sidecar;
+use crate::show::Sidecar;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outputs {

@@ -4,10 +4,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::findings::{Finding, Findings};
 use super::matrix::{self, Entry};
-use crate::results::statistics::distinct;
-use crate::results::verdict::FEWEST;
-use crate::show::sheet::Sheet;
-use crate::show::sidecar::Sidecar;
+use crate::results::{FEWEST, distinct};
+use crate::show::{Sheet, Sidecar};
 
 #[derive(Default)]
 pub(crate) struct Section {
@@ -223,10 +221,9 @@ fn table(sheet: &Sheet) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::series::Summary;
-    use crate::results::verdict::Verdict;
+    use crate::results::{Summary, Verdict};
+    use crate::show::Run;
     use crate::show::matrix::Cell;
-    use crate::show::sidecar::Run;
 
     /// A section that loses on these numbers of threads, with a cell of so many rounds on one.
     fn section(name: &str, rounds: usize, lost_at: &[f64]) -> Section {

@@ -14,7 +14,7 @@ use sysinfo::System;
 use super::files;
 use super::print::note;
 use crate::machine::{self, Compiler, Machine, NO_LIST, Source, command_line, now};
-use crate::results::statistics::{Axis, Case};
+use crate::results::{Axis, Case};
 use crate::wording::counted;
 
 /// All that is known about a run. If something cannot be found out, the reason is given instead.
@@ -199,14 +199,10 @@ impl Sidecar {
         if program == harness {
             return format!("Commit {}", harness.short());
         }
-        format!(
-            "{} {}, commit {}; {}, commit {}",
-            program.name,
-            program.version.split(':').next().unwrap_or_default(),
-            program.short(),
-            harness.name,
-            harness.short()
-        )
+        let version = program.version.split(':').next().unwrap_or_default();
+        let of = |source: &Source| format!("commit {}", source.short());
+        let named = format!("{} {version}, {}", program.name, of(program));
+        format!("{named}; {}, {}", harness.name, of(harness))
     }
 
     /// Returns the text of the file, with an explanatory line on top.

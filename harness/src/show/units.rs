@@ -1,6 +1,6 @@
 //! How numbers are written in tables, captions, axes and sentences.
 
-use crate::show::sidecar::Sidecar;
+use crate::show::Sidecar;
 
 pub(crate) const BARS: &str =
     "Bars: exact interval of the median, of 95 % at least; with fewer than 9 rounds, no claim.";

@@ -7,9 +7,8 @@ use csv::StringRecord;
 
 use super::KINDS;
 use super::study::Presented;
-use crate::results::record::{self, Row};
-use crate::results::rows::{Record, check_header, header, read};
-use crate::show::sidecar::Sidecar;
+use crate::results::{Record, Row, check_header, header, read, record};
+use crate::show::Sidecar;
 
 /// The error for a file whose columns match no known kind of rows.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

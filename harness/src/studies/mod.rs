@@ -20,16 +20,17 @@ pub mod window;
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::run::ending::Ending;
-use crate::subjects::registry::Registry;
+use crate::run::Ending;
+use crate::subjects::Registry;
 
 use cuckoo_hashing::CuckooHashing;
 use growth::Growth;
 use kcas::Kcas;
-use kinds::Kind;
+pub use kinds::*;
 use pair::Pair;
+pub(crate) use shown::*;
 use space::{layouts, memory, theory};
-use study::{Options, Study};
+pub use study::*;
 pub use subprocess::One;
 use window::Window;
 

@@ -8,12 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use super::kinds::{NoResults, Rows, read_any};
-use crate::results::verdict::Judge;
-use crate::show::files;
-use crate::show::findings::Findings;
-use crate::show::outputs::Outputs;
-use crate::show::page::{self, Section};
-use crate::show::sidecar::Sidecar;
+use crate::results::Judge;
+use crate::show::page::Section;
+use crate::show::{Findings, Outputs, Sidecar, files, page};
 
 /// The order in which a reader should meet the experiments; others follow by name.
 const ORDER: &str = "pair quick full full-large oversubscribed latency stalls rivals rivals-large latency-large \

@@ -3,15 +3,13 @@
 
 use std::borrow::Cow;
 
-use crate::results::rows::Record;
-use crate::results::statistics::{InRounds, Results};
-use crate::results::verdict::{Comparison, INTERVAL, Judge, Marks};
+use crate::results::{Comparison, INTERVAL, InRounds, Judge, Marks, Record, Results};
 use crate::show::chart::{Axis, Figure, Line, Look, Panel, Scale};
-use crate::show::findings::{Finding, Findings, Judged, THROUGHPUT, Words, clauses};
-use crate::show::sheet::Sheet;
-use crate::show::sidecar::Sidecar;
-use crate::show::units::{BANDS, duration, latency, rounded, too_short};
-use crate::studies::study::Presented;
+use crate::show::{
+    BANDS, Finding, Findings, Judged, Sheet, Sidecar, THROUGHPUT, Words, clauses, duration,
+    latency, rounded, too_short,
+};
+use crate::studies::Presented;
 use crate::wording::{counted, grouped};
 
 /// Where a row stands.

@@ -6,12 +6,9 @@ use anyhow::{Result, ensure};
 use check::Check;
 use serde::{Deserialize, Serialize};
 
-use crate::results::rows::{Record, bounded, columns};
-use crate::results::verdict::Judge;
-use crate::show::findings::Findings;
-use crate::show::sheet::{Column, Sheet};
-use crate::show::sidecar::Sidecar;
-use crate::studies::study::Presented;
+use crate::results::{Judge, Record, bounded, columns};
+use crate::show::{Column, Findings, Sheet, Sidecar};
+use crate::studies::Presented;
 use crate::wording::{counted, grouped, large};
 
 columns! {

@@ -12,18 +12,13 @@ use clap::builder::RangedU64ValueParser;
 use serde::{Serialize, Serializer};
 
 use crate::machine;
-use crate::results::rows::{Columns, Record};
-use crate::results::verdict::Judge;
-use crate::run::ending::{Ending, stop_on_ctrl_c};
+use crate::results::{Columns, Judge, Record};
+use crate::run::{Ending, stop_on_ctrl_c};
 use crate::show::chart::Figure;
-use crate::show::findings::Findings;
-use crate::show::outputs::{self, Outputs};
-use crate::show::print::{note, say};
-use crate::show::progress;
 pub use crate::show::progress::Progress;
-use crate::show::sheet::Sheet;
-use crate::show::sidecar::{Run, Sidecar};
-use crate::subjects::registry::Registry;
+use crate::show::{Findings, Outputs, note, outputs, progress, say};
+use crate::show::{Run, Sheet, Sidecar};
+use crate::subjects::Registry;
 
 /// One week.
 const MOST_SECONDS: f64 = 604_800.0;
@@ -203,7 +198,7 @@ where
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;
-    use crate::show::progress::Stopped;
+    use crate::show::Stopped;
 
     /// Measures everything, or stops after so many steps. Returns rows and steps.
     pub(crate) fn measure<S: Study>(study: &S, most: Option<usize>) -> (Vec<S::Row>, Vec<String>)

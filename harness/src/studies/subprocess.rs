@@ -17,8 +17,8 @@ use super::kcas::{Kcas, contest::Contest};
 use super::pair::{self, Pair};
 use super::space::memory::Memory;
 use super::study::Study;
-use crate::show::print::Stdout;
-use crate::subjects::registry::Registry;
+use crate::show::Stdout;
+use crate::subjects::Registry;
 
 /// Name of the hidden command of a process that makes one measurement.
 const COMMAND: &str = "one-measurement";
@@ -60,14 +60,11 @@ pub(super) fn rows<R: DeserializeOwned>(
         .context("cannot start a process for the measurement")?;
     let errors = String::from_utf8_lossy(&output.stderr);
     let (_, message) = errors.split_once("error: ").unwrap_or(("", &errors));
-    ensure!(
-        output.status.success(),
-        "{}",
-        match message.trim() {
-            "" => format!("a process for measurements ended early: {}", output.status),
-            message => message.to_owned(),
-        }
-    );
+    let why = match message.trim() {
+        "" => format!("a process for measurements ended early: {}", output.status),
+        message => message.to_owned(),
+    };
+    ensure!(output.status.success(), why);
     let mut csv = csv::ReaderBuilder::new()
         .has_headers(false)
         .from_reader(&*output.stdout);

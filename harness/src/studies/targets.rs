@@ -12,15 +12,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::Experiment;
 use crate::machine;
-use crate::results::record;
-use crate::results::rows::{Record, columns};
-use crate::results::statistics::{Axis, Case, Results, distinct};
-use crate::results::verdict::{self, INTERVAL, Judge, Marks, Verdict};
-use crate::show::findings::Findings;
-use crate::show::outputs;
-use crate::show::sheet::{Column, Sheet};
-use crate::show::sidecar::{Run, Sidecar};
-use crate::studies::study::Presented;
+use crate::results::{
+    Axis, Case, INTERVAL, Judge, Marks, Record, Results, Verdict, columns, distinct, record,
+    verdict,
+};
+use crate::show::{Column, Findings, Run, Sheet, Sidecar, outputs};
+use crate::studies::Presented;
 use crate::wording::{counted, large};
 
 const NAME: &str = "targets";
@@ -244,7 +241,7 @@ pub fn leave(directory: &Path, rows: &[Row]) -> Result<()> {
 mod tests {
     use super::*;
     use crate::experiment::testing::GOOD;
-    use crate::results::record::{Row as Measured, sample as row};
+    use crate::results::{Row as Measured, sample as row};
 
     /// The experiment of other tests, with lookups of absent keys and two targets.
     fn good() -> String {

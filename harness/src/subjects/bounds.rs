@@ -214,11 +214,8 @@ mod tests {
             assert!(roofline.insert(&key) && roofline.remove(&key));
             expected[roofline.0.locate(&key).first] += 2;
         }
-        let made = roofline
-            .0
-            .words
-            .iter()
-            .map(|word| Layout::timestamp(word.load(Ordering::Relaxed)));
+        let words = roofline.0.words.iter();
+        let made = words.map(|word| Layout::timestamp(word.load(Ordering::Relaxed)));
         assert!(made.eq(expected));
     }
 }

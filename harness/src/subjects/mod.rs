@@ -30,6 +30,7 @@ pub use bounds::*;
 pub use crates::*;
 pub use locks::*;
 pub use ours::*;
+pub use registry::{Registry, SubjectInfo, original};
 pub use relatives::{
     BlockedBloom, Bloom, CountMin, CountingBloom, HyperLogLog, PlainCuckooMutex, ScalableBloom,
     SmartCuckooMutex, VectorQuotient,

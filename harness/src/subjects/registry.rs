@@ -10,7 +10,7 @@ use subject::{Operations, Subject};
 
 use super::*;
 use crate::wording::{counted, unknown};
-use crate::workload::phase::Measured;
+use crate::workload::Measured;
 
 #[derive(Debug, Clone, Copy)]
 pub struct SubjectInfo {
@@ -27,11 +27,8 @@ impl SubjectInfo {
     /// Creates an empty filter with room for this many buckets of fingerprints.
     pub fn build(&self, buckets: usize) -> Result<Box<dyn Measured>> {
         (self.build)(buckets).with_context(|| {
-            format!(
-                "subject {:?} cannot be built with {}",
-                self.name,
-                counted(buckets, "bucket")
-            )
+            let (name, buckets) = (self.name, counted(buckets, "bucket"));
+            format!("subject {name:?} cannot be built with {buckets}")
         })
     }
 

@@ -8,7 +8,7 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand_distr::Zipf;
 
-use crate::workload::keys::KeySource;
+use crate::workload::KeySource;
 
 /// Keys drawn per resident, so that rare keys, of which a Zipf law has many, are among them.
 const PER_KEY: usize = 16;
@@ -28,16 +28,10 @@ pub fn lookups(source: &KeySource, hit: u8, skew: f64, random: &mut SmallRng) ->
     let mut present = vec![true; hundreds * usize::from(hit)];
     present.resize(hundreds * 100, false);
     present.shuffle(random);
-    let mut residents = Source::new(source.resident(), skew, random);
-    let mut absent = Source::new(source.absent(), skew, random);
-    let mut draw = |present| {
-        if present {
-            residents.draw(random)
-        } else {
-            absent.draw(random)
-        }
-    };
-    present.into_iter().map(&mut draw).collect()
+    let sources = [source.resident(), source.absent()];
+    let mut sources = sources.map(|keys| Source::new(keys, skew, random));
+    let draw = |present: bool| sources[usize::from(!present)].draw(random);
+    present.into_iter().map(draw).collect()
 }
 
 /// Draws ages for lookups in a window of this size. A key's age is the number of keys inserted
@@ -88,9 +82,8 @@ impl Source {
 /// Returns the law by which ranks from 1 to `count` occur in proportion to 1 / rank^skew, or `None`
 /// if all are equally frequent.
 fn zipf(count: usize, skew: f64) -> Option<Zipf<f64>> {
-    (skew > 0.0)
-        .then(|| Zipf::new(count as f64, skew).ok())
-        .flatten()
+    let zipf = || Zipf::new(count as f64, skew).ok();
+    (skew > 0.0).then(zipf).flatten()
 }
 
 /// Draws a rank, counted from 0.
@@ -160,11 +153,8 @@ mod tests {
             let mut counts = counts(drawn.iter().copied(), source.absent().end);
             assert!(counts[source.churn()].iter().all(|&count| count == 0));
             let residents = &mut counts[source.resident()];
-            assert_eq!(
-                residents.is_sorted_by(|a, b| a >= b),
-                skew == 0.0,
-                "ranks are shuffled"
-            );
+            let are_in_order = residents.is_sorted_by(|a, b| a >= b);
+            assert_eq!(are_in_order, skew == 0.0, "ranks are shuffled");
             residents.sort_unstable_by_key(|&count| std::cmp::Reverse(count));
             let per_key = DRAWS * usize::from(hit) / 100 / KEYS;
             if skew == 0.0 {
@@ -179,12 +169,8 @@ mod tests {
 
     #[test]
     fn there_are_at_least_as_many_as_residents_and_enough_of_them() {
-        for (keys, draws) in [
-            (1_000, FEWEST),
-            (10_000, 160_000),
-            (100_000, ENOUGH),
-            (1_000_001, 1_000_100),
-        ] {
+        let draws = [FEWEST, 160_000, ENOUGH, 1_000_100];
+        for (keys, draws) in [1_000, 10_000, 100_000, 1_000_001].into_iter().zip(draws) {
             let source = KeySource::generated(keys, 1);
             let drawn = lookups(&source, 50, 0.0, &mut SmallRng::seed_from_u64(1));
             assert_eq!(drawn.len(), draws);
@@ -200,9 +186,7 @@ mod tests {
         let ages = ages(10, 0.0, &mut SmallRng::seed_from_u64(1));
         let counts = counts(ages.iter().copied(), 10);
         let expected = ages.len() / 10;
-        assert!(
-            counts.iter().all(|count| count.abs_diff(expected) < 400),
-            "{counts:?}"
-        );
+        let is_near = |count: &usize| count.abs_diff(expected) < 400;
+        assert!(counts.iter().all(is_near), "{counts:?}");
     }
 }

@@ -5,7 +5,7 @@
 //! that a mix removes, and *absent* keys (as many as residents) are never inserted.
 
 use std::collections::HashSet;
-use std::fs::File;
+use std::fs::{self, File};
 use std::hash::{BuildHasher, Hash};
 use std::io::{BufRead, BufReader, Read};
 use std::ops::Range;
@@ -83,11 +83,9 @@ impl KeySource {
             "keys cannot be read from the standard input, as each experiment reads them again; write them to a file first"
         );
         let file = File::open(path).with_context(|| format!("cannot open the keys file {name}"))?;
-        let is_pipe = file
-            .metadata()
-            .is_ok_and(|file| !file.is_file() && !file.is_dir());
+        let is_pipe = |of: fs::Metadata| !of.is_file() && !of.is_dir();
         ensure!(
-            !is_pipe,
+            !file.metadata().is_ok_and(is_pipe),
             "the keys file {name} is a pipe or a device, and each experiment reads the keys again; write them to a file first"
         );
         let lines = Lines::read_distinct(BufReader::new(file), total(keys))
@@ -104,9 +102,7 @@ impl KeySource {
             scaled_down_from: (residents < keys).then_some(keys),
             description: format!("{} distinct lines of {short_name}", lines.len()),
             warning: lines.warning(&name.to_string()),
-            keys: Arc::new(Keys::Lines(
-                lines.shuffled(&mut SmallRng::seed_from_u64(seed)),
-            )),
+            keys: Arc::new(Keys::Lines(lines.shuffled(seed))),
         })
     }
 
@@ -220,9 +216,9 @@ impl Lines {
     }
 
     /// Returns the lines in random order: a sorted file gives three sets of the same kind.
-    fn shuffled(&self, random: &mut SmallRng) -> Self {
+    fn shuffled(&self, seed: u64) -> Self {
         let mut order: Vec<usize> = (0..self.len()).collect();
-        order.shuffle(random);
+        order.shuffle(&mut SmallRng::seed_from_u64(seed));
         self.copied(&order)
     }
 
@@ -266,9 +262,8 @@ impl KeyList for Lines {
     }
 
     fn iter(&self, range: Range<usize>) -> impl ExactSizeIterator<Item = &[u8]> {
-        self.bounds[range.start..=range.end]
-            .windows(2)
-            .map(|ends| &self.bytes[ends[0]..ends[1]])
+        let ends = self.bounds[range.start..=range.end].windows(2);
+        ends.map(|ends| &self.bytes[ends[0]..ends[1]])
     }
 }
 
@@ -340,10 +335,8 @@ mod tests {
         let good = file(format!("{}{longest}\r\n", numbered(1_000)).as_bytes());
         assert!(KeySource::from_file(good.path(), 1_000, 1).is_ok());
         let bad = file(format!("{}{longest}x\n", numbered(1_000)).as_bytes());
-        let error = format!(
-            "{:#}",
-            KeySource::from_file(bad.path(), 1_000, 1).unwrap_err()
-        );
+        let error = KeySource::from_file(bad.path(), 1_000, 1).unwrap_err();
+        let error = format!("{error:#}");
         assert!(error.contains("line 1001: it is longer"), "{error}");
     }
 }

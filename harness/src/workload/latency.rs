@@ -68,11 +68,9 @@ impl Latency {
     /// Returns what was timed and how, in one line, with the cost of timing.
     pub fn describe(&self, cost: &Cost) -> String {
         let mut text = "closed loop, every operation timed; ".to_owned();
-        for share in &self.offered {
-            let percent = percent(*share);
-            text += &format!(
-                "open loop, Poisson arrivals at {percent} % of the closed loop's throughput; "
-            );
+        for share in self.offered.iter().map(|share| percent(*share)) {
+            text += "open loop, Poisson arrivals at ";
+            text += &format!("{share} % of the closed loop's throughput; ");
         }
         text + &cost.describe()
     }

@@ -12,6 +12,8 @@ mod validation;
 use serde::{Deserialize, Serialize};
 use subject::Operations;
 
+pub use {arrivals::*, clock::*, keys::*, latency::*, phase::*};
+
 /// Beyond this load factor, buckets of four slots cannot be filled reliably.
 pub const MAX_LOAD: f64 = 0.98;
 
@@ -222,11 +224,8 @@ pub(crate) mod tests {
     /// Parses a kind with its fields; the load factor is 0.9 unless they state it.
     pub(crate) fn parse(text: &str) -> Result<Workload, toml::de::Error> {
         let (kind, fields) = text.split_once(' ').unwrap_or((text, ""));
-        let load = if text.contains("load") {
-            ""
-        } else {
-            "load=0.9"
-        };
+        let has_load = text.contains("load");
+        let load = if has_load { "" } else { "load=0.9" };
         let fields = fields.replace(' ', "\n");
         toml::from_str(&format!("kind='{kind}'\n{load}\n{fields}"))
     }
@@ -246,35 +245,26 @@ pub(crate) mod tests {
 
     #[test]
     fn each_kind_has_its_label_hits_and_skew() {
-        for (text, label, hit, skew) in [
-            ("mix lookup=90 insert=5 remove=5", "mix-90-5-5", 50, 0.0),
-            (
-                "mix lookup=90 insert=5 remove=5 hit=99",
-                "mix-90-5-5-hit-99",
-                99,
-                0.0,
-            ),
-            ("mix lookup=100 insert=0 remove=0", "mix-100-0-0", 50, 0.0),
-            ("lookup", "lookup", 50, 0.0),
-            ("lookup hit=25 skew=1.2", "lookup", 25, 1.2),
-            ("ycsb mix='a'", "ycsb-a", 100, 0.99),
-            ("ycsb mix='d' skew=0", "ycsb-d", 100, 0.0),
-            ("window lookup=75", "window-75-25", 100, 0.0),
-            ("grow insert=25 lookup=75", "grow-25-75", 50, 0.0),
-            (
-                "grow insert=25 lookup=75 hit=10 from=0.5",
-                "grow-25-75-from-0.5",
-                10,
-                0.0,
-            ),
-            ("lookup-hit", "lookup-hit", 100, 0.0),
-            ("lookup-hit load=0.01", "lookup-hit", 100, 0.0),
-            ("lookup-hit load=0.98", "lookup-hit", 100, 0.0),
+        for line in [
+            "mix lookup=90 insert=5 remove=5 | mix-90-5-5 50 0",
+            "mix lookup=90 insert=5 remove=5 hit=99 | mix-90-5-5-hit-99 99 0",
+            "mix lookup=100 insert=0 remove=0 | mix-100-0-0 50 0",
+            "lookup | lookup 50 0",
+            "lookup hit=25 skew=1.2 | lookup 25 1.2",
+            "ycsb mix='a' | ycsb-a 100 0.99",
+            "ycsb mix='d' skew=0 | ycsb-d 100 0",
+            "window lookup=75 | window-75-25 100 0",
+            "grow insert=25 lookup=75 | grow-25-75 50 0",
+            "grow insert=25 lookup=75 hit=10 from=0.5 | grow-25-75-from-0.5 10 0",
+            "lookup-hit | lookup-hit 100 0",
+            "lookup-hit load=0.01 | lookup-hit 100 0",
+            "lookup-hit load=0.98 | lookup-hit 100 0",
         ] {
+            let (text, expected) = line.split_once(" | ").unwrap();
             let workload = parse(text).unwrap();
             workload.validate().unwrap();
-            let found = (workload.label(), workload.hit(), workload.skew());
-            assert_eq!(found, (label.into(), hit, skew), "{text}");
+            let (label, hit, skew) = (workload.label(), workload.hit(), workload.skew());
+            assert_eq!(format!("{label} {hit} {skew}"), expected, "{text}");
             let written = toml::to_string(&workload).unwrap();
             assert_eq!(toml::from_str(&written), Ok(workload), "{written}");
         }

@@ -6,10 +6,9 @@ use anyhow::{Result, ensure};
 use subject::Operations;
 
 use super::{Bench, Table};
-use crate::run::plan::Measurement;
-use crate::subjects::registry::SubjectInfo;
-use crate::workload::phase::{Phase, Tally, Watch, pools};
-use crate::workload::{Workload, Ycsb};
+use crate::run::Measurement;
+use crate::subjects::SubjectInfo;
+use crate::workload::{Phase, Tally, Watch, Workload, Ycsb, pools};
 
 /// The largest share of absent keys that may be found: far above that of a sensible filter, far
 /// below that of a broken one.

@@ -32,16 +32,14 @@ use rand::seq::SliceRandom;
 use subject::SLOTS_PER_BUCKET;
 
 use crate::experiment::Experiment;
-use crate::machine::hand_over::hand_over;
-use crate::machine::pinning::Cores;
-use crate::results::record::Row;
-use crate::run::plan::{Measurement, Part, Plan};
-use crate::subjects::registry::{Registry, SubjectInfo};
+use crate::machine::{Cores, hand_over};
+use crate::results::Row;
+use crate::run::{Measurement, Part, Plan};
+use crate::subjects::{Registry, SubjectInfo};
 use crate::wording::counted;
-use crate::workload::Workload;
-use crate::workload::keys::{KeySource, Keys};
-use crate::workload::latency::{CHAIN, Kind, Latencies, percent};
-use crate::workload::phase::{Measured, Tally};
+use crate::workload::{
+    CHAIN, KeySource, Keys, Kind, Latencies, Measured, Tally, Workload, percent,
+};
 
 /// The share of a time-bounded measurement that precedes it as untimed warm-up.
 pub(crate) const WARM_UP: f64 = 0.1;
@@ -87,11 +85,7 @@ pub(in crate::run) struct Table {
 }
 
 impl<'a> Bench<'a> {
-    pub(in crate::run) fn new(
-        sweep: &Sweep<'a>,
-        workload: &Workload,
-        stop: &'a AtomicBool,
-    ) -> Self {
+    pub(super) fn new(sweep: &Sweep<'a>, workload: &Workload, stop: &'a AtomicBool) -> Self {
         let keys = sweep.experiment.residents(workload, sweep.keys.residents());
         let keys = sweep.keys.with_residents(keys);
         let drawn = phases::draw_lookups(workload, &keys, sweep.experiment.seed);
@@ -108,7 +102,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Fills tables that measurements share, and warms up workloads that do not do so themselves.
-    pub(in crate::run) fn ready(
+    pub(super) fn ready(
         sweep: &Sweep<'a>,
         part: &Part,
         tables: &mut Tables,
@@ -118,11 +112,8 @@ impl<'a> Bench<'a> {
         if !sweep.experiment.freezes() && part.workload.only_looks_up() {
             for subject in &part.subjects {
                 let entry = sweep.registry.get(subject)?;
-                let place = (
-                    entry.name,
-                    bench.buckets(&part.workload),
-                    bench.keys.residents(),
-                );
+                let buckets = bench.buckets(&part.workload);
+                let place = (entry.name, buckets, bench.keys.residents());
                 let table = match tables.get(&place) {
                     Some(known) => Arc::clone(known),
                     None => Arc::new(bench.fresh_table(entry, &part.workload)?),
@@ -141,12 +132,10 @@ impl<'a> Bench<'a> {
     }
 
     /// Measures, and returns the result as a row; `None` if the run was stopped meanwhile.
-    pub(in crate::run) fn measure(&mut self, measurement: &Measurement) -> Result<Option<Row>> {
+    pub(super) fn measure(&mut self, measurement: &Measurement) -> Result<Option<Row>> {
         let place = (measurement.subject.clone(), measurement.threads);
-        let saturation = self.saturation.get(&place);
-        if measurement.offered > 0.0
-            && saturation.is_none_or(|&(round, _)| round != measurement.round)
-        {
+        let is_old = |&(round, _): &(usize, f64)| round != measurement.round;
+        if measurement.offered > 0.0 && self.saturation.get(&place).is_none_or(is_old) {
             // An earlier run has measured it, and was interrupted.
             let closed = Measurement {
                 offered: 0.0,
@@ -160,8 +149,8 @@ impl<'a> Bench<'a> {
         let Some(mut row) = self.measure_once(measurement)? else {
             return Ok(None);
         };
-        while !measurement.workload.is_time_bounded() && row.seconds < self.sweep.experiment.seconds
-        {
+        let is_whole = !measurement.workload.is_time_bounded();
+        while is_whole && row.seconds < self.sweep.experiment.seconds {
             let Some(again) = self.measure_once(measurement)? else {
                 return Ok(None);
             };
@@ -195,7 +184,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Measures once: for a fixed time, or one fill or drain.
-    pub(in crate::run) fn measure_once(&self, measurement: &Measurement) -> Result<Option<Row>> {
+    fn measure_once(&self, measurement: &Measurement) -> Result<Option<Row>> {
         let entry = self.sweep.registry.get(&measurement.subject)?;
         let fresh;
         let table = match self.tables.get(entry.name) {
@@ -230,7 +219,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Returns the row of what all threads did in this time, after so many keys had been refused.
-    pub(in crate::run) fn row(
+    pub(super) fn row(
         &self,
         measurement: &Measurement,
         table: &Table,
@@ -266,11 +255,7 @@ impl<'a> Bench<'a> {
     /// Creates a table as a measurement begins with it: empty, or, if only lookups follow, with the
     /// resident keys. It is sized so that these make up the workload's load factor. A subject that cannot
     /// hold them all is measured as it is.
-    pub(in crate::run) fn fresh_table(
-        &self,
-        entry: &SubjectInfo,
-        workload: &Workload,
-    ) -> Result<Table> {
+    pub(super) fn fresh_table(&self, entry: &SubjectInfo, workload: &Workload) -> Result<Table> {
         let residents = self.keys.residents();
         let subject = entry.build(self.buckets(workload))?;
         let mut refused = 0;
@@ -289,15 +274,10 @@ impl<'a> Bench<'a> {
 
     /// Inserts keys in random order, so that a walk along the list does not meet them in the order
     /// of insertion. Returns the accepted keys, in the order of the list.
-    fn fill(
-        &self,
-        subject: &dyn Measured,
-        keys: Range<usize>,
-        random: &mut SmallRng,
-    ) -> Vec<usize> {
+    fn fill(&self, of: &dyn Measured, keys: Range<usize>, random: &mut SmallRng) -> Vec<usize> {
         let mut order: Vec<usize> = keys.collect();
         order.shuffle(random);
-        subject.fill(self.keys.keys(), &mut order, self.stop);
+        of.fill(self.keys.keys(), &mut order, self.stop);
         order.sort_unstable();
         order
     }
@@ -312,7 +292,7 @@ fn percentiles(latencies: &Latencies) -> [u64; 3] {
     [0.5, 0.99, 0.999].map(|share| latencies.within(share))
 }
 
-pub(in crate::run) fn complaint(of: &Measurement) -> String {
+pub(super) fn complaint(of: &Measurement) -> String {
     let frozen = match of.frozen {
         0 => String::new(),
         frozen => format!(", {frozen} frozen"),
@@ -321,12 +301,10 @@ pub(in crate::run) fn complaint(of: &Measurement) -> String {
         0.0 => String::new(),
         offered => format!(", {} % of its throughput due", percent(offered)),
     };
+    let (label, load) = (of.workload.label(), of.workload.load());
+    let (threads, round) = (counted(of.threads, "thread"), of.round);
     format!(
-        "subject {:?} failed under {} at load factor {} ({}{frozen}{offered}, round {})",
-        of.subject,
-        of.workload.label(),
-        of.workload.load(),
-        counted(of.threads, "thread"),
-        of.round
+        "subject {:?} failed under {label} at load factor {load} ({threads}{frozen}{offered}, round {round})",
+        of.subject
     )
 }

@@ -7,14 +7,12 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use super::Bench;
-use crate::run::plan::Measurement;
-use crate::workload::draw;
-use crate::workload::keys::KeySource;
+use crate::run::Measurement;
 use crate::workload::phase::schedule::Schedule;
-use crate::workload::phase::{
-    Cycle, Lookups, Measured, Op, Phase, Pool, Pools, Present, Scheduled, pools,
+use crate::workload::{
+    Cycle, KeySource, Lookups, Measured, Op, Phase, Pool, Pools, Present, Scheduled, Workload,
+    Ycsb, draw, pools,
 };
-use crate::workload::{Workload, Ycsb};
 
 /// Draws the keys that all threads look up, if the workload needs them in advance.
 pub(super) fn draw_lookups(workload: &Workload, keys: &KeySource, seed: u64) -> Arc<[usize]> {

@@ -11,12 +11,9 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use super::{Bench, Table, WARM_UP, complaint};
-use crate::run::crew::{Arrival, Crew, Done, Member};
-use crate::run::plan::Measurement;
-use crate::run::stall::{self, Observed, Site};
-use crate::workload::arrivals::Arrivals;
-use crate::workload::latency::CHAINS;
-use crate::workload::phase::{Pace, Pools, Tally, Timer, Waiting, Watch, pools};
+use crate::run::stall::{Observed, Site};
+use crate::run::{Arrival, Crew, Done, Measurement, Member, stall};
+use crate::workload::{Arrivals, CHAINS, Pace, Pools, Tally, Timer, Waiting, Watch, pools};
 
 /// How often to look for a request to stop while others are measured.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(20);
@@ -106,11 +103,7 @@ impl Bench<'_> {
         measurement: &Measurement,
         observed: Option<&Observed>,
     ) -> (Done, u64) {
-        let Member {
-            thread,
-            pinned,
-            arrival,
-        } = member;
+        let thread = member.thread;
         let keys = self.looked_up.as_ref().unwrap_or(self.keys.keys());
         let (mut phase, refused) = self.prepare(thread, &*table.subject, measurement, pools);
 
@@ -128,7 +121,7 @@ impl Bench<'_> {
 
         let timed = time_bounded && observed.is_none();
         let mut timer = timed.then(|| self.timer(thread, measurement)).flatten();
-        let opened = arrival.wait();
+        let opened = member.arrival.wait();
         watch.deadline = time_bounded.then(|| opened + seconds);
         if let Some(observed) = observed {
             watch = observed.watch(thread);
@@ -155,7 +148,7 @@ impl Bench<'_> {
             tally,
             start,
             end,
-            pinned,
+            pinned: member.pinned,
             timings,
         };
         (done, refused)
@@ -169,11 +162,8 @@ impl Bench<'_> {
         }
         let per_second = self.due_mops(measurement) * 1e6 / measurement.threads as f64;
         let arrivals = Arrivals::new(per_second, &mut self.random(thread));
-        let waiting = if measurement.threads > self.sweep.cores.count() {
-            Waiting::Yield
-        } else {
-            Waiting::Spin
-        };
+        let are_more = measurement.threads > self.sweep.cores.count();
+        let waiting = [Waiting::Spin, Waiting::Yield][usize::from(are_more)];
         Some(Timer::new(Pace::Open(arrivals, waiting)))
     }
 }

@@ -11,11 +11,10 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 
 use crate::experiment::Experiment;
-use crate::results::record::Row;
+use crate::results::Row;
 pub use crate::run::bench::Sweep;
 use crate::run::bench::{Bench, Tables};
-use crate::run::order;
-use crate::run::plan::Measurement;
+use crate::run::{Measurement, order};
 
 #[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 #[derive(Debug)]
@@ -48,9 +47,7 @@ pub fn run(
         let parts = sweep.plan.parts.iter();
         parts.map(move |part| (sweep, part, None))
     };
-    let sizes = sizes
-        .iter()
-        .map(|(size, keys, made)| (size, keys, &made[..]));
+    let sizes = (sizes.iter()).map(|(size, keys, made)| (size, keys, &made[..]));
     let mut turns: Vec<_> = sizes.flat_map(parts).collect();
     let mut tables = Tables::default();
     for round in 1..=sweep.experiment.rounds {

@@ -12,8 +12,8 @@ use super::svg::{Anchor, Canvas, Frame};
 use super::text::{
     CAPTION_SIZE, TEXT_SIZE, TICK_SIZE, TITLE_SIZE, line_height, widest, wrap, wrap_title,
 };
-use crate::results::statistics::distinct;
-use crate::show::sidecar::Sidecar;
+use crate::results::distinct;
+use crate::show::Sidecar;
 
 /// Width of a page's text in inches.
 pub const PAGE: f64 = 7.0;

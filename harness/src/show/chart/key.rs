@@ -4,7 +4,7 @@ use super::panel::{Look, Panel, places_of_rows};
 use super::style::{MARKS, Mark, Style, corners};
 use super::svg::{Anchor, BLACK, Canvas, Colour, DARK, Frame, Place, Stroke};
 use super::text::{TEXT_SIZE, text_width};
-use crate::results::statistics::distinct;
+use crate::results::distinct;
 
 pub(super) const SHADE: Colour = Colour(236, 236, 236);
 /// Of guides.

@@ -7,7 +7,7 @@ use super::panel::{Line, Look, Panel};
 use super::style::Style;
 use super::svg::{Anchor, Canvas, Frame, Place, Stroke, WHITE};
 use super::text::{TICK_SIZE, text_width};
-use crate::results::series::Summary;
+use crate::results::Summary;
 
 /// Half the width of a mark.
 const MARK: f64 = 2.4;

@@ -3,8 +3,7 @@
 
 use super::axis::Axis;
 use super::style::COLOURS;
-use crate::results::series::Summary;
-use crate::results::statistics::distinct;
+use crate::results::{Summary, distinct};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Panel {

@@ -14,18 +14,13 @@ use serde::Serialize;
 use sysinfo::System;
 
 use crate::experiment::Experiment;
-use crate::machine::Machine;
-use crate::machine::hand_over::hand_over;
-use crate::machine::pinning::Cores;
-use crate::results::median::median;
-use crate::run::ending::Ending;
-use crate::run::plan::Plan;
-use crate::run::runner::{self, Event, Sweep};
-use crate::show::files;
-use crate::show::print::{note, say};
-use crate::subjects::registry::Registry;
+use crate::machine::{Cores, Machine, hand_over};
+use crate::results::median;
+use crate::run::{Ending, Event, Plan, Sweep, runner};
+use crate::show::{files, note, say};
+use crate::subjects::Registry;
 use crate::wording::counted;
-use crate::workload::keys::KeySource;
+use crate::workload::KeySource;
 use probes::Update;
 
 /// Takes the times of one thread.

@@ -11,9 +11,8 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
-use crate::machine::hand_over::{ALIKE, hand_over, on_both};
-use crate::machine::pinning::Cores;
-use crate::results::median::median;
+use crate::machine::{ALIKE, Cores, hand_over, on_both};
+use crate::results::median;
 
 /// How often each is repeated; the least counts, as whatever else the machine does only adds to it.
 pub(super) const TIMES: usize = 40;

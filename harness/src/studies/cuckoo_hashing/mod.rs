@@ -11,15 +11,13 @@ use serde::{Deserialize, Serialize};
 use clap::{Args, value_parser};
 use relatives::smart_cuckoo::{Buckets, CuckooTable, Key, PlainCuckoo, SmartCuckoo};
 
-use crate::machine::pinning::Cores;
-use crate::results::rows::{Record, bounded, columns};
+use crate::machine::Cores;
+use crate::results::{Record, bounded, columns};
 use crate::show::chart::{Axis, Scale};
-use crate::show::sidecar::Run;
-use crate::show::units::rounded;
+use crate::show::{Run, rounded};
 use crate::studies::shown::Unit::{Number, Throughput};
-use crate::studies::shown::{At, Quantity, Shown, joined};
-use crate::studies::study::{Progress, Study, check_loads, within};
-use crate::subjects::registry::Registry;
+use crate::studies::{At, Progress, Quantity, Shown, Study, check_loads, joined, within};
+use crate::subjects::Registry;
 use crate::wording::{counted, grouped};
 
 use run::CuckooHashingRun;
@@ -346,27 +344,19 @@ mod tests {
         assert_eq!(rows.len() as u64, 2 * study.steps());
         for pair in rows.chunks(2) {
             let [smart, plain] = pair else { panic!() };
-            assert_eq!(
-                (&*smart.table, &*plain.table),
-                ("smart-cuckoo", "plain-cuckoo")
-            );
+            assert_eq!([&*smart.table, &*plain.table], TABLES);
             let same = |row: &Row| (row.mix.clone(), row.load, row.round, row.inserts);
             assert_eq!(same(smart), same(plain));
             assert_eq!(smart.operations, plain.operations);
-            assert_eq!(
-                (smart.refused_early, smart.wasted_kicks),
-                (smart.refused, 0)
-            );
+            let early = (smart.refused_early, smart.wasted_kicks);
+            assert_eq!(early, (smart.refused, 0));
             assert_eq!(plain.wasted_kicks, 50 * plain.refused);
             assert!(plain.refused_early == 0 && plain.renewed == 0);
             // The table that gives up early refuses more in the end.
             assert!(smart.refused <= plain.refused);
             assert_eq!(smart.refused > 100, smart.load == 0.75, "{smart:?}");
-            assert_eq!(
-                smart.first_refusal.is_some(),
-                smart.load == 0.75,
-                "{smart:?}"
-            );
+            let has_refused = smart.first_refusal.is_some();
+            assert_eq!(has_refused, smart.load == 0.75, "{smart:?}");
         }
         // The last row of a round: the mix without inserts.
         let last = &rows[rows.len() - 2];

@@ -7,7 +7,7 @@ use rand::rngs::SmallRng;
 use relatives::smart_cuckoo::{CuckooTable, Key};
 
 use super::{Keys, Mix, Row};
-use crate::workload::phase::after;
+use crate::workload::after;
 use crate::workload::phase::schedule::Schedule;
 
 /// A table under a mix, and how far it has come.

@@ -17,20 +17,17 @@ use serde::{Deserialize, Serialize};
 
 use clap::{Args, value_parser};
 
-use crate::experiment::threads::MAX_THREADS;
-use crate::machine;
-use crate::machine::pinning::Cores;
-use crate::results::rows::{Record, bounded, columns};
-use crate::results::statistics::distinct;
+use crate::experiment::MAX_THREADS;
+use crate::machine::{self, Cores};
+use crate::results::{Record, bounded, columns, distinct};
 use crate::run::order;
+use crate::show::Run;
 use crate::show::chart::{Axis, Scale};
-use crate::show::sidecar::Run;
 use crate::studies::shown::Unit::{BitsAKey, Latency, Seconds, Throughput};
-use crate::studies::shown::{At, Quantity, Shown, joined};
-use crate::studies::study::{Entrant, Progress, Study, within};
-use crate::subjects::registry::Registry;
+use crate::studies::{At, Entrant, Progress, Quantity, Shown, Study, joined, within};
+use crate::subjects::Registry;
 use crate::wording::{counted, grouped, large};
-use crate::workload::latency::Cost;
+use crate::workload::Cost;
 
 use run::{ALL, GrowthRun, OURS, ends};
 
@@ -243,15 +240,11 @@ impl Shown for Row {
     ];
 
     fn at(&self) -> At<'_> {
+        let (keys, threads) = (large(self.all_keys, "key"), counted(self.threads, "thread"));
         At {
             subject: &self.subject,
             round: self.round,
-            case: format!(
-                "{}, {}",
-                large(self.all_keys, "key"),
-                counted(self.threads, "thread")
-            )
-            .into(),
+            case: format!("{keys}, {threads}").into(),
             place: self.keys as f64,
             pinned: self.pinned,
         }
@@ -325,19 +318,15 @@ mod tests {
         assert_eq!(first, ["round 1, growing", "round 2, lock-free"]);
         for run in rows.chunks(7) {
             let sum = |count: fn(&Row) -> u64| run.iter().map(count).sum::<u64>();
-            assert_eq!(
-                (sum(|row| row.inserts), sum(|row| row.lookups)),
-                (20_000, 80_000)
-            );
+            let made = (sum(|row| row.inserts), sum(|row| row.lookups));
+            assert_eq!(made, (20_000, 80_000));
             // Half of them: 5 standard deviations of a binomial distribution over 80,000 trials are
             // 707.
             assert!(sum(|row| row.absent).abs_diff(40_000) <= 707, "{run:?}");
             // At most one in 512, if stages with few keys were not wrong more often than theory
             // says.
-            assert!(
-                100 * sum(|row| row.wrong) <= sum(|row| row.absent),
-                "{run:?}"
-            );
+            let (wrong, absent) = (sum(|row| row.wrong), sum(|row| row.absent));
+            assert!(100 * wrong <= absent, "{run:?}");
             let ends: Vec<_> = run.iter().map(|row| row.keys).collect();
             assert_eq!(ends, [20, 63, 200, 632, 2_000, 6_325, 20_000]);
             assert!(run.is_sorted_by(|a, b| a.elapsed < b.elapsed), "{run:?}");
@@ -356,11 +345,8 @@ mod tests {
             // A second thread that writes takes a counter more.
             let doubled = least.map(|least| 2 * least) < most;
             assert_eq!(doubled, grows, "{run:?}");
-            assert_eq!(
-                run[6].parts > 1,
-                run[0].subject == "scalable-bloom",
-                "{run:?}"
-            );
+            let has_stages = run[0].subject == "scalable-bloom";
+            assert_eq!(run[6].parts > 1, has_stages, "{run:?}");
         }
     }
 }

@@ -13,14 +13,12 @@ use subject::Subject;
 use subject::layout::FALSE_POSITIVE_RATE;
 
 use super::{Growth, Row};
-use crate::machine::pinning::Cores;
-use crate::run::crew::{Crew, Done, Member};
-use crate::studies::study::{Entrant, Progress};
+use crate::machine::Cores;
+use crate::run::{Crew, Done, Member};
+use crate::studies::{Entrant, Progress};
 use crate::subjects::{Growing, LockFree, ScalableBloom};
 use crate::wording::counted;
-use crate::workload::clock::Clock;
-use crate::workload::latency::{Kind, Timings};
-use crate::workload::phase::Tally;
+use crate::workload::{Clock, Kind, Tally, Timings};
 
 /// Ratio of the keys in the set at the end to those at the end of the first slice.
 pub(super) const GROWTH: u64 = 1_000;

@@ -13,9 +13,9 @@ use rand::seq::index;
 use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-use crate::machine::pinning::Cores;
-use crate::results::record::Row;
-use crate::run::crew::{Crew, Member};
+use crate::machine::Cores;
+use crate::results::Row;
+use crate::run::{Crew, Member};
 use crate::studies::subprocess::print;
 use crate::subjects::engines::{Change, ENGINES, EngineInfo, START};
 

@@ -1,6 +1,6 @@
 //! Counts the compare-and-swaps of an operation.
 
-use crate::show::sheet::markdown;
+use crate::show::markdown;
 use crate::subjects::engines::{Change, ENGINES, EngineInfo, MAX_ENTRIES};
 
 /// Counts the exchanges of an uncontended operation on k words, for k = 1 … 8.

@@ -12,17 +12,14 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
 
-use crate::experiment::threads::Threads;
-use crate::machine::pinning::Cores;
-use crate::results::record::Row;
+use crate::experiment::Threads;
+use crate::machine::Cores;
+use crate::results::Row;
 use crate::run::order;
-use crate::show::print::{self, note, say};
-use crate::show::sheet::markdown;
-use crate::show::sidecar::Run;
-use crate::studies::study::{Progress, Study, in_seconds, seconds, within};
-use crate::studies::subprocess;
+use crate::show::{Run, markdown, note, print, say};
+use crate::studies::{Progress, Study, in_seconds, seconds, subprocess, within};
+use crate::subjects::Registry;
 use crate::subjects::engines::{ENGINES, MAX_ENTRIES, MAX_THREADS};
-use crate::subjects::registry::Registry;
 use crate::wording::counted;
 use contest::{Changes, Contest, Workload};
 

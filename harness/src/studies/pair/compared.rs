@@ -1,12 +1,8 @@
 //! What the processes say of the first subject and each rival.
 
 use super::{Row, itself};
-use crate::machine::hand_over::ALIKE;
-use crate::results::median::CONFIDENCE;
-use crate::results::ranks::{centre, signed_rank};
-use crate::results::series::Summary;
-use crate::results::statistics::distinct;
-use crate::results::verdict::benjamini_hochberg;
+use crate::machine::ALIKE;
+use crate::results::{CONFIDENCE, Summary, benjamini_hochberg, centre, distinct, signed_rank};
 
 /// The smallest effect that is ever claimed: the first subject has the same code where it is its own rival,
 /// and where code lies makes a difference of this size.

@@ -14,16 +14,14 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use subject::Operations;
 
-use crate::experiment::threads::MAX_THREADS;
-use crate::machine::Source;
-use crate::machine::pinning::Cores;
-use crate::results::ranks::MOST_RANKED;
-use crate::results::rows::{Record, columns};
+use crate::experiment::MAX_THREADS;
+use crate::machine::{Cores, Source};
+use crate::results::{MOST_RANKED, Record, columns};
 use crate::run::order;
-use crate::show::sidecar::Run;
-use crate::studies::study::{Progress, Study, in_seconds, seconds, within};
+use crate::show::Run;
 use crate::studies::subprocess::measure_all;
-use crate::subjects::registry::{Registry, original};
+use crate::studies::{Progress, Study, in_seconds, seconds, within};
+use crate::subjects::{Registry, original};
 use crate::wording::counted;
 
 /// Compare subjects in pairs: how many times as fast is the first as each other one?
@@ -209,12 +207,10 @@ impl Record for Row {
     }
 
     fn identity(&self) -> Option<String> {
+        let (subject, workload) = (&self.subject, &self.workload);
+        let (process, threads) = (self.process, counted(self.threads, "thread"));
         Some(format!(
-            "process {} of {} under {} at {}",
-            self.process,
-            self.subject,
-            self.workload,
-            counted(self.threads, "thread")
+            "process {process} of {subject} under {workload} at {threads}"
         ))
     }
 }
@@ -339,11 +335,8 @@ impl Study for Pair {
             order::shuffle(&mut round, self.seed, process, 0);
             for one in round {
                 let threads = counted(one.threads, "thread");
-                let now = format!(
-                    "process {process} of {}: {}, {threads}",
-                    self.processes,
-                    one.work.measures().join(" and ")
-                );
+                let (all, work) = (self.processes, one.work.measures().join(" and "));
+                let now = format!("process {process} of {all}: {work}, {threads}");
                 progress(&now)?;
                 let one = One { process, ..one };
                 let build = self.builds.iter().cycle().nth(process - 1);

@@ -2,14 +2,10 @@
 
 use super::compared::{self, Compared, EQUAL_AT_MOST, LEAST, Verdict};
 use super::{FILL, FIRST, LOOKUP, REMOVE, Row, itself};
-use crate::results::statistics::distinct;
-use crate::results::verdict::Judge;
+use crate::results::{Judge, distinct};
 use crate::show::chart::{Axis, Figure, Guide, Line, Panel, Scale};
-use crate::show::findings::Findings;
-use crate::show::sheet::Sheet;
-use crate::show::sidecar::Sidecar;
-use crate::show::units::rounded;
-use crate::studies::study::Presented;
+use crate::show::{Findings, Sheet, Sidecar, rounded};
+use crate::studies::Presented;
 use crate::wording::{counted, grouped};
 
 impl Presented for Vec<Row> {
@@ -116,11 +112,8 @@ impl Presented for Vec<Row> {
             let clauses: Vec<_> = kinds.iter().filter_map(clause).collect();
             let over = over(self, subject);
             let name = &self[0].first;
-            format!(
-                "{name} {over}: of {}, {}.",
-                counted(of.len(), "case"),
-                clauses.join("; ")
-            )
+            let (all, clauses) = (counted(of.len(), "case"), clauses.join("; "));
+            format!("{name} {over}: of {all}, {clauses}.")
         };
         let subjects = subjects(self);
         let mut sentences = subjects

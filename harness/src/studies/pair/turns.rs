@@ -16,15 +16,13 @@ use subject::SLOTS_PER_BUCKET;
 use sysinfo::System;
 
 use super::{FILL, LOOKUP, One, REMOVE, Row, UPDATE, Work};
-use crate::machine::Source;
-use crate::machine::hand_over::hand_over;
-use crate::machine::pinning::Cores;
-use crate::results::median::median;
-use crate::run::crew::{Crew, Member};
-use crate::subjects::registry::{Registry, SubjectInfo};
-use crate::workload::draw;
-use crate::workload::keys::{KeySource, Keys};
-use crate::workload::phase::{Cycle, Lookups, Measured, Phase, Present, Tally, Watch};
+use crate::machine::{Cores, Source, hand_over};
+use crate::results::median;
+use crate::run::{Crew, Member};
+use crate::subjects::{Registry, SubjectInfo};
+use crate::workload::{
+    Cycle, KeySource, Keys, Lookups, Measured, Phase, Present, Tally, Watch, draw,
+};
 
 /// Tables of each subject, where a turn does not need a new one.
 const TABLES: usize = 3;

@@ -16,16 +16,12 @@ use statrs::distribution::{ContinuousCDF, Normal};
 use subject::Subject;
 use subject::layout::slots;
 
-use crate::results::rows::{Record, bounded, columns};
-use crate::results::series::Summary;
+use crate::results::{Record, Summary, bounded, columns};
 use crate::show::chart::{Axis, Line, Look, Panel, Scale};
-use crate::show::sidecar::Run;
-use crate::show::units::rounded;
+use crate::show::{Run, rounded};
 use crate::studies::shown::Unit::{Number, Rate};
-use crate::studies::shown::{At, Quantity, Shown, joined};
-use crate::studies::study::{Progress, Study, within};
-use crate::subjects::LockFree;
-use crate::subjects::registry::Registry;
+use crate::studies::{At, Progress, Quantity, Shown, Study, joined, within};
+use crate::subjects::{LockFree, Registry};
 use crate::wording::grouped;
 
 /// Measure the filter's layouts against theory: false positives, how full a table gets, and bits

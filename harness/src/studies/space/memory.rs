@@ -16,23 +16,17 @@ use subject::calls::Operation;
 use subject::{Operations, SLOTS_PER_BUCKET};
 
 use super::layouts::{Laid, confidence};
-use crate::machine::pinning::Cores;
-use crate::results::rows::{Record, bounded, columns};
-use crate::results::series::Summary;
-use crate::results::statistics::{Results, distinct};
-use crate::results::verdict::INTERVAL;
+use crate::machine::Cores;
+use crate::results::{INTERVAL, Record, Results, Summary, bounded, columns, distinct};
 use crate::run::order;
 use crate::show::chart::{Axis, Line, Look, Panel, Scale};
-use crate::show::sidecar::Run;
-use crate::show::units::rounded;
+use crate::show::{Run, rounded};
 use crate::studies::shown::Unit::{BitsAKey, Number, Rate, Throughput};
-use crate::studies::shown::{At, Quantity, Shown, joined};
-use crate::studies::study::{Progress, Study, check_loads, within};
 use crate::studies::subprocess::measure;
-use crate::subjects::registry::Registry;
+use crate::studies::{At, Progress, Quantity, Shown, Study, check_loads, joined, within};
+use crate::subjects::Registry;
 use crate::wording::{counted, grouped, large, unnumbered};
-use crate::workload::keys::Keys;
-use crate::workload::phase::{Cycle, Lookups, Measured, Phase, Present, Watch};
+use crate::workload::{Cycle, Keys, Lookups, Measured, Phase, Present, Watch};
 
 /// How long lookups are timed.
 const TIMED: Duration = Duration::from_millis(300);

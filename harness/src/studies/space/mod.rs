@@ -11,9 +11,9 @@ use clap::Subcommand;
 
 use super::studies;
 use super::study::Options;
-use crate::run::ending::Ending;
+use crate::run::Ending;
 use crate::show::chart::{Axis, Guide, Line, Panel, Scale};
-use crate::subjects::registry::Registry;
+use crate::subjects::Registry;
 
 studies! {
     Memory(Options<memory::Memory>),

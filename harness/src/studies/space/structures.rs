@@ -108,7 +108,7 @@ fn fastbloom(trial: Trial) -> Result<Vec<Claim>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subjects::registry::Registry;
+    use crate::subjects::Registry;
 
     #[test]
     fn structures_are_subjects_and_their_claims_hold() {

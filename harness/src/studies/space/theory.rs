@@ -7,13 +7,10 @@ use relatives::theory::{Claim, LEAST_KEYS, SIGMAS, Trial};
 use serde::{Deserialize, Serialize};
 
 use super::structures::{STRUCTURES, Structure};
-use crate::results::rows::{Record, columns};
-use crate::results::verdict::Judge;
-use crate::show::findings::Findings;
-use crate::show::sheet::{Column, Sheet};
-use crate::show::sidecar::{Run, Sidecar};
-use crate::studies::study::{Presented, Progress, Study};
-use crate::subjects::registry::Registry;
+use crate::results::{Judge, Record, columns};
+use crate::show::{Column, Findings, Run, Sheet, Sidecar};
+use crate::studies::{Presented, Progress, Study};
+use crate::subjects::Registry;
 use crate::wording::{counted, unknown};
 
 columns! {

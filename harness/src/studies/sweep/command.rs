@@ -11,26 +11,16 @@ pub use super::options::Options;
 use super::options::{Prepared, duration, measurements};
 use super::{figure, findings};
 use crate::experiment::{self, Experiment};
-use crate::machine::pinning::Cores;
-use crate::machine::{self, Source};
-use crate::results::record::{COLUMNS, Row};
-use crate::results::rows::Writer;
-use crate::run::ending::{Ending, stop_on_ctrl_c};
-use crate::run::plan::Plan;
-use crate::run::resume::{self, Earlier};
-use crate::run::runner::{self, Event, Sweep};
-use crate::show::files;
-use crate::show::outputs::{Outputs, Written};
-use crate::show::print::{note, say};
-use crate::show::progress::{self, minutes};
-use crate::show::sidecar::{Panel, Run, Sidecar};
-use crate::studies::study::Presented;
-use crate::studies::targets;
-use crate::subjects::registry::Registry;
+use crate::machine::{self, Cores, Source};
+use crate::results::record::COLUMNS;
+use crate::results::{Row, Writer};
+use crate::run::{Earlier, Ending, Event, Plan, Sweep, resume, runner, stop_on_ctrl_c};
+use crate::show::sidecar::Panel;
+use crate::show::{Outputs, Run, Sidecar, Written, files, minutes, note, progress, say};
+use crate::studies::{Presented, targets};
+use crate::subjects::Registry;
 use crate::wording::counted;
-use crate::workload::Workload;
-use crate::workload::keys::KeySource;
-use crate::workload::latency::Cost;
+use crate::workload::{Cost, KeySource, Workload};
 
 /// Checks all experiments before the first is run, then runs one after another. Unless it was
 /// interrupted, writes how the ratios compare with the targets, if there are any.

@@ -2,14 +2,11 @@
 //! subject. The horizontal axis is the quantity that differs: see [`Results::of`].
 
 use super::table::flaws;
-use crate::results::record::Row;
-use crate::results::series::Summary;
-use crate::results::statistics::{Axis, Case, Results, distinct};
-use crate::show::chart::{self, Figure, Guide, Line, Look, Panel, Scale};
-use crate::show::sidecar::Sidecar;
-use crate::show::units::{BARS, duration, rounded, too_short};
+use crate::results::{Axis, Case, Results, Row, Summary, distinct};
+use crate::show::chart::{Figure, Guide, Line, Look, Panel, Scale};
+use crate::show::{BARS, Sidecar, chart, duration, rounded, too_short};
 use crate::wording::{counted, grouped, noun};
-use crate::workload::latency::percent;
+use crate::workload::percent;
 
 /// Draws latencies where there are any, ratios where there is a control, or else throughput.
 pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>) -> Figure {
@@ -343,7 +340,7 @@ fn range(numbers: impl Iterator<Item = u64> + Clone) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::record::sample;
+    use crate::results::sample;
 
     /// It is left out of ratios, with a word, and is drawn at zero.
     #[test]

@@ -3,18 +3,13 @@
 use subject::Subject;
 
 use super::figure::panel_title;
-use crate::results::median::CONFIDENCE;
-use crate::results::record::Row;
-use crate::results::statistics::{Axis, Case, Results, distinct};
-use crate::results::verdict::{Comparison, Judge, Verdict};
-use crate::show::findings::{Finding, Findings, Judged, THROUGHPUT, clauses, reservation};
+use crate::results::{Axis, CONFIDENCE, Case, Comparison, Judge, Results, Row, Verdict, distinct};
 use crate::show::matrix::Cell;
-use crate::show::sidecar::Sidecar;
-use crate::studies::shown::joined;
-use crate::subjects::registry::original;
-use crate::subjects::{AblationControl, BOUNDS};
+use crate::show::{Finding, Findings, Judged, Sidecar, THROUGHPUT, clauses, reservation};
+use crate::studies::joined;
+use crate::subjects::{AblationControl, BOUNDS, original};
 use crate::wording::{counted, noun};
-use crate::workload::latency::percent;
+use crate::workload::percent;
 
 pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>, judge: &Judge) -> Findings {
     let results = &Results::of(rows);
@@ -179,13 +174,10 @@ fn of_frozen(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> 
                 Some(format!("{subject} {median} % [{low}–{high}]"))
             })
             .collect();
-        Some(format!(
-            "{}, with {}, of the throughput with {none} there is left: {}{}.",
-            title(&case),
-            at_places(Axis::Frozen, &[most]),
-            left.join(", "),
-            reservation(fewest)
-        ))
+        let (title, most) = (title(&case), at_places(Axis::Frozen, &[most]));
+        let left = left.join(", ") + reservation(fewest);
+        let of = format!("of the throughput with {none} there is left");
+        Some(format!("{title}, with {most}, {of}: {left}."))
     };
     results.cases().into_iter().filter_map(sentence).collect()
 }
@@ -290,9 +282,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::results::record::sample;
-    use crate::results::rows::read;
-    use crate::results::statistics::InRounds;
+    use crate::results::{InRounds, read, sample};
 
     #[test]
     fn a_claim_needs_more_than_a_subject_differs_from_itself() {

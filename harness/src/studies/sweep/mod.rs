@@ -15,14 +15,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use super::study::Presented;
-use crate::results::record::Row;
-use crate::results::rows::read;
-use crate::results::verdict::Judge;
+use crate::results::{Judge, Row, read};
 use crate::show::chart::Figure;
-use crate::show::findings::Findings;
-use crate::show::outputs::Outputs;
-use crate::show::sheet::Sheet;
-use crate::show::sidecar::Sidecar;
+use crate::show::{Findings, Outputs, Sheet, Sidecar};
 
 impl Presented for Vec<Row> {
     fn again(&self) -> &'static str {

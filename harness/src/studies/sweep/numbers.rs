@@ -20,12 +20,9 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::predictions;
-use crate::results::rows::read;
-use crate::results::verdict::Judge;
-use crate::show::files;
-use crate::show::outputs::Outputs;
-use crate::show::sheet::Sheet;
-use crate::studies::kinds::read_any;
+use crate::results::{Judge, read};
+use crate::show::{Outputs, Sheet, files};
+use crate::studies::read_any;
 
 const BEGIN: &str = "<!-- numbers: ";
 const END: &str = "<!-- end of numbers -->";

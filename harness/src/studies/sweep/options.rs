@@ -7,15 +7,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::experiment::Experiment;
-use crate::experiment::threads::Threads;
-use crate::machine::pinning::Cores;
-use crate::machine::topology::{self, Policy};
-use crate::run::plan::Plan;
-use crate::run::resume::Earlier;
-use crate::show::outputs::Outputs;
-use crate::show::sidecar::Sidecar;
-use crate::workload::keys::KeySource;
+use crate::experiment::{Experiment, Threads};
+use crate::machine::{Cores, Policy, topology};
+use crate::run::{Earlier, Plan};
+use crate::show::{Outputs, Sidecar};
+use crate::workload::KeySource;
 
 /// How experiments are run, and where their results go.
 #[derive(Debug, Args)]

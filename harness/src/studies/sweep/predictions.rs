@@ -1,11 +1,8 @@
 //! Compares what was predicted with what was measured.
 
-use crate::machine::hand_over::ALIKE;
-use crate::results::median::median;
-use crate::results::record::Row;
-use crate::results::series::Summary;
-use crate::results::statistics::{Axis, Case, InRounds, Results, distinct};
-use crate::show::sheet::Sheet;
+use crate::machine::ALIKE;
+use crate::results::{Axis, Case, InRounds, Results, Row, Summary, distinct, median};
+use crate::show::Sheet;
 use crate::wording::counted;
 
 /// Returns the hand-over between two cores that most rows are [alike](ALIKE) in, in ns. `None` if there

@@ -95,26 +95,17 @@ mod simulating {
     use simulator::{Model, Report};
 
     use super::Options;
-    use crate::experiment::threads::{Count, Threads};
-    use crate::experiment::{self, Experiment};
-    use crate::machine::{self, pinning::Cores};
-    use crate::results::record::Row;
-    use crate::results::rows::read;
-    use crate::run::ending::{Ending, stop_on_ctrl_c};
-    use crate::run::plan::{Measurement, Part, Plan};
-    use crate::run::runner::Sweep;
+    use crate::experiment::{self, Count, Experiment, Threads};
+    use crate::machine::{self, Cores};
+    use crate::results::{Row, read};
     use crate::run::simulated::{Setting, Simulated};
-    use crate::show::outputs::Outputs;
-    use crate::show::print::{note, say};
-    use crate::show::progress;
-    use crate::show::sidecar::Sidecar;
-    use crate::studies::study::leave;
-    use crate::studies::subprocess;
+    use crate::run::{Ending, Measurement, Part, Plan, Sweep, stop_on_ctrl_c};
+    use crate::show::{Outputs, Sidecar, note, progress, say};
     use crate::studies::sweep::{command, predictions};
-    use crate::subjects::SIMULATED;
-    use crate::subjects::registry::Registry;
+    use crate::studies::{leave, subprocess};
+    use crate::subjects::{Registry, SIMULATED};
     use crate::wording::counted;
-    use crate::workload::keys::KeySource;
+    use crate::workload::KeySource;
 
     struct Prepared {
         experiment: Experiment,

@@ -4,16 +4,11 @@
 
 use super::figure::{DUE, SIMULATED};
 use super::findings::{headlines, named};
-use crate::results::record::Row;
-use crate::results::statistics::{Axis, Case, Results};
-use crate::results::verdict::{INTERVAL, Judge, Marks};
-use crate::show::sheet::Sheet;
-use crate::show::sidecar::Sidecar;
-use crate::show::units::duration;
-use crate::show::units::{latency, too_short};
+use crate::results::{Axis, Case, INTERVAL, Judge, Marks, Results, Row};
+use crate::show::{Sheet, Sidecar, duration, latency, too_short};
 use crate::subjects::BOUNDS;
 use crate::wording::counted;
-use crate::workload::latency::CHAIN;
+use crate::workload::CHAIN;
 
 /// Returns the table that suits the rows; `None` if there is nothing to compare.
 pub(super) fn summary(rows: &[Row], sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
@@ -277,7 +272,7 @@ pub(super) fn flaws(results: &Results) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::record::sample as row;
+    use crate::results::sample as row;
 
     fn table(rows: &[Row]) -> Option<String> {
         let table = Judge::of_page(|judge| summary(rows, None, judge))?;

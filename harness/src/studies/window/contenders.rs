@@ -10,7 +10,7 @@ use filter::{CuckooFilter, ExpiringCuckooFilter};
 
 use super::run::{Plan, Remembers, run};
 use super::{Row, TICKS};
-use crate::studies::study::Entrant;
+use crate::studies::Entrant;
 
 type Run = fn(&Plan) -> Result<Vec<Row>>;
 

@@ -11,18 +11,15 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::threads::MAX_THREADS;
-use crate::machine::pinning::Cores;
-use crate::results::rows::{Record, columns};
-use crate::results::statistics::distinct;
+use crate::experiment::MAX_THREADS;
+use crate::machine::Cores;
+use crate::results::{Record, columns, distinct};
 use crate::run::order;
 use crate::show::chart::{Axis, Guide, Panel, Scale};
-use crate::show::sidecar::Run;
-use crate::show::units::rounded;
+use crate::show::{Run, rounded};
 use crate::studies::shown::Unit::{BitsAKey, Number, Throughput};
-use crate::studies::shown::{At, Quantity, Shown, joined};
-use crate::studies::study::{Entrant, Progress, Study, within};
-use crate::subjects::registry::Registry;
+use crate::studies::{At, Entrant, Progress, Quantity, Shown, Study, joined, within};
+use crate::subjects::Registry;
 use crate::wording::{grouped, large, noun};
 
 use contenders::ALL;

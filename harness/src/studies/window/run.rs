@@ -9,9 +9,9 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use super::{OLDEST, Row, TICKS};
-use crate::machine::pinning::Cores;
-use crate::run::crew::{Crew, Done, Member};
-use crate::workload::phase::Tally;
+use crate::machine::Cores;
+use crate::run::{Crew, Done, Member};
+use crate::workload::Tally;
 
 /// The kinds of rows.
 pub(super) const INSERT: &str = "insert";

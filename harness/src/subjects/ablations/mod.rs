@@ -193,11 +193,8 @@ where
     }
 
     fn memory_bytes(&self) -> usize {
-        let counters = if COUNTED {
-            self.length.memory_bytes()
-        } else {
-            0
-        };
+        let counters = self.length.memory_bytes();
+        let counters = if COUNTED { counters } else { 0 };
         self.geometry.buckets() * size_of::<u64>() + counters
     }
 }

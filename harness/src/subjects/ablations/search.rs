@@ -13,11 +13,7 @@ use crate::subjects::locks::victim_cuckoo::MAX_KICKS;
 /// A way to search. It only reads.
 pub trait Search: 'static {
     /// Returns an eviction path from one of a location's buckets, if it finds one.
-    fn search(
-        geometry: &Geometry,
-        location: Location,
-        read: impl Fn(usize) -> u64,
-    ) -> Option<Chain>;
+    fn search(geometry: &Geometry, of: Location, read: impl Fn(usize) -> u64) -> Option<Chain>;
 }
 
 /// Ours: finds the shortest path among some hundreds of buckets.
@@ -26,12 +22,8 @@ pub struct BreadthFirst;
 
 impl Search for BreadthFirst {
     #[inline]
-    fn search(
-        geometry: &Geometry,
-        location: Location,
-        read: impl Fn(usize) -> u64,
-    ) -> Option<Chain> {
-        find_chain(geometry, location, read)
+    fn search(geometry: &Geometry, of: Location, read: impl Fn(usize) -> u64) -> Option<Chain> {
+        find_chain(geometry, of, read)
     }
 }
 
@@ -47,21 +39,13 @@ pub struct RandomWalk;
 
 impl Search for RandomWalk {
     #[inline(never)]
-    fn search(
-        geometry: &Geometry,
-        location: Location,
-        read: impl Fn(usize) -> u64,
-    ) -> Option<Chain> {
+    fn search(geometry: &Geometry, of: Location, read: impl Fn(usize) -> u64) -> Option<Chain> {
         // The bucket's contents, including its timestamp, differ each time, and no state has to be
         // kept.
-        let mut random = SmallRng::seed_from_u64(read(location.first));
+        let mut random = SmallRng::seed_from_u64(read(of.first));
         let mut kicks = 0;
         while kicks < MAX_KICKS {
-            let root = if random.random() {
-                location.first
-            } else {
-                location.second
-            };
+            let root = if random.random() { of.first } else { of.second };
             let (chain, ended) = walk(geometry, root, &mut random, &read);
             if ended {
                 return Some(chain);

@@ -36,10 +36,8 @@ impl Subject for AtomicCuckooFilter {
             .capacity(slots(buckets)?)
             .bucket_size(SLOTS_PER_BUCKET)
             .fingerprint_size(FINGERPRINT_BITS);
-        builder
-            .build()
-            .map(Self)
-            .map_err(|error| anyhow!("atomic-cuckoo-filter: {error}"))
+        let filter = builder.build().map(Self);
+        filter.map_err(|error| anyhow!("atomic-cuckoo-filter: {error}"))
     }
 
     #[inline]

@@ -78,10 +78,8 @@ impl Subject for ExactSet {
             Some((_, copies)) => Operation::Insert(copies - 1),
         };
         let hash = FixedState.hash_one(key);
-        !matches!(
-            self.copies.pin().compute(hash, one_less),
-            Compute::Aborted(())
-        )
+        let copies = self.copies.pin();
+        !matches!(copies.compute(hash, one_less), Compute::Aborted(()))
     }
 
     /// Returns the number of keys it has room for before it grows.

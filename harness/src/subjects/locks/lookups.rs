@@ -78,17 +78,12 @@ impl Lookup for ByTimestamps {
 
     #[inline(always)]
     fn contains(table: &Striped<Self>, location: Location) -> bool {
-        let Location {
-            fingerprint,
-            first,
-            second,
-        } = location;
         let backoff = Backoff::new();
         loop {
-            let words = [table.read(first), table.read(second)];
-            let change = words[0] ^ table.read(first);
-            let found =
-                Layout::contains(words[0], fingerprint) | Layout::contains(words[1], fingerprint);
+            let words = [table.read(location.first), table.read(location.second)];
+            let change = words[0] ^ table.read(location.first);
+            let holds = |word| Layout::contains(word, location.fingerprint);
+            let found = holds(words[0]) | holds(words[1]);
             if is_certain(found, change) {
                 return found;
             }

@@ -120,11 +120,8 @@ impl<L: Lookup> Striped<L> {
         location: Location,
         then: impl FnOnce(usize, usize) -> R,
     ) -> Option<R> {
-        let Location {
-            fingerprint,
-            first,
-            second,
-        } = location;
+        let (first, second) = (location.first, location.second);
+        let fingerprint = location.fingerprint;
         let (lower, higher) = if self.number(first) <= self.number(second) {
             (first, second)
         } else {

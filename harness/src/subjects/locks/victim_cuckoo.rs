@@ -109,11 +109,8 @@ impl Sequential for VictimCuckoo {
         if self.victim.is_some() {
             return false;
         }
-        let Location {
-            fingerprint,
-            first,
-            second,
-        } = location;
+        let (first, second) = (location.first, location.second);
+        let fingerprint = location.fingerprint;
         if !self.place(first, fingerprint) && !self.place(second, fingerprint) {
             let bucket = if self.random.random() { first } else { second };
             self.victim = self.walk(fingerprint, bucket);

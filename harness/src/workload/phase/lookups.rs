@@ -8,7 +8,7 @@ use std::sync::Arc;
 use subject::Subject;
 
 use super::{Cycle, Tally};
-use crate::workload::keys::KeyList;
+use crate::workload::KeyList;
 
 /// A list of keys to look up, cyclically.
 ///

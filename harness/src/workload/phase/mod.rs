@@ -18,8 +18,7 @@ use std::time::Instant;
 use subject::Subject;
 use subject::calls::Calls;
 
-use crate::workload::keys::{KeyList, Keys};
-use crate::workload::latency::Kind;
+use crate::workload::{KeyList, Keys, Kind};
 
 pub use lookups::{Lookups, Present};
 pub use pool::{Pool, Pools, pools};
@@ -160,10 +159,8 @@ impl<'a> Watch<'a> {
         if let Some(progress) = self.progress {
             progress.store(operations, Ordering::Relaxed);
         }
-        self.stop.load(Ordering::Relaxed)
-            || self
-                .deadline
-                .is_some_and(|deadline| Instant::now() >= deadline)
+        let is_past = |deadline| Instant::now() >= deadline;
+        self.stop.load(Ordering::Relaxed) || self.deadline.is_some_and(is_past)
     }
 }
 
@@ -285,20 +282,14 @@ impl Cycle {
 
     #[inline]
     fn go_to(&mut self, next: usize) {
-        self.next = if next >= self.range.end {
-            self.range.start
-        } else {
-            next
-        };
+        let Range { start, end } = self.range;
+        self.next = if next >= end { start } else { next };
     }
 }
 
 pub(crate) fn after(position: usize, length: usize) -> usize {
-    if position + 1 == length {
-        0
-    } else {
-        position + 1
-    }
+    let next = position + 1;
+    if next == length { 0 } else { next }
 }
 
 /// Cuts the first `length` keys, or as many as there are, off a range.

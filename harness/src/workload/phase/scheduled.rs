@@ -7,8 +7,7 @@ use subject::Subject;
 
 use super::schedule::Schedule;
 use super::{Cycle, Pools, Tally, after};
-use crate::workload::keys::KeyList;
-use crate::workload::latency::Kind;
+use crate::workload::{KeyList, Kind};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {

@@ -8,10 +8,7 @@ use std::time::Instant;
 use subject::Subject;
 
 use super::{Phase, Tally, Watch};
-use crate::workload::arrivals::Arrivals;
-use crate::workload::clock::Clock;
-use crate::workload::keys::KeyList;
-use crate::workload::latency::{CHAIN, Kind, Timings};
+use crate::workload::{Arrivals, CHAIN, Clock, KeyList, Kind, Timings};
 
 #[derive(Debug)]
 pub struct Timer {

@@ -8,11 +8,9 @@ use anyhow::Result;
 use subject::Subject;
 
 use super::{MIX, WORKLOADS, experiment, keys, rows};
-use crate::experiment::Experiment;
-use crate::experiment::threads::{Count, Threads};
-use crate::results::record::Row;
-use crate::subjects::SegmentLock;
-use crate::subjects::registry::Registry;
+use crate::experiment::{Count, Experiment, Threads};
+use crate::results::Row;
+use crate::subjects::{Registry, SegmentLock};
 
 /// A filter with a flaw of one kind.
 pub(crate) struct Flawed<const FLAW: u8> {

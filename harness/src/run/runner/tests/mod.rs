@@ -6,12 +6,11 @@ mod rows;
 use std::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::experiment::Experiment;
-use crate::experiment::threads::{Count, Threads};
-use crate::machine::pinning::Cores;
-use crate::run::plan::Plan;
-use crate::subjects::registry::Registry;
-use crate::workload::keys::KeySource;
+use crate::experiment::{Count, Experiment, Threads};
+use crate::machine::Cores;
+use crate::run::Plan;
+use crate::subjects::Registry;
+use crate::workload::KeySource;
 use crate::workload::tests::parse;
 
 /// An experiment of two rounds with one and two threads.

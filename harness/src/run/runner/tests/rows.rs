@@ -4,12 +4,10 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use super::{Experiment, MIX, WORKLOADS, experiment, keys, name, rows, standard_rows};
-use crate::machine::pinning::Cores;
-use crate::results::record::Row;
-use crate::results::rows::Record;
-use crate::subjects::registry::Registry;
-use crate::workload::keys::KeySource;
-use crate::workload::latency::Latency;
+use crate::machine::Cores;
+use crate::results::{Record, Row};
+use crate::subjects::Registry;
+use crate::workload::{KeySource, Latency};
 
 fn check_rows(keys: &KeySource, workloads: &[&str]) {
     let subjects = ["lock-free", "segment-lock", "global-lock", "roofline"];
@@ -65,14 +63,12 @@ fn everything_planned_gives_a_row() {
 /// What differs along the axis of a figure takes turns: the size, and what a workload states.
 #[test]
 fn sizes_and_workloads_take_turns_within_rounds() {
+    let workloads = ["insert", "lookup hit=20", "lookup hit=80"];
     let experiment = Experiment {
         keys: vec![1_000, 2_000],
         rounds: 5,
         seconds: 1e-3,
-        ..experiment(
-            &["lock-free"],
-            &["insert", "lookup hit=20", "lookup hit=80"],
-        )
+        ..experiment(&["lock-free"], &workloads)
     };
     let keys = KeySource::generated(2_000, 1);
     let all = rows(&experiment, &Registry::standard(), (&keys, &[])).unwrap();
@@ -101,21 +97,16 @@ fn tables_may_have_the_same_slots_at_all_loads() {
     assert!(error.contains("leave out `keys`"), "{error}");
     let keys = KeySource::generated(experiment.most_keys(), 1);
     for row in rows(&experiment, &Registry::standard(), (&keys, &[])).unwrap() {
-        let full = row.keys as f64 / row.slots as f64;
-        assert!(
-            row.slots == 10_000 && (full - row.load_factor).abs() < 1e-3,
-            "{row:?}"
-        );
+        let off = row.keys as f64 / row.slots as f64 - row.load_factor;
+        assert!(row.slots == 10_000 && off.abs() < 1e-3, "{row:?}");
     }
 }
 
 /// Its inserts are measured, though no lookup can show their effect.
 #[test]
 fn a_subject_that_cannot_look_up_gives_rows_of_inserts() {
-    let rows = standard_rows(&experiment(
-        &["count-min", "hyperloglog"],
-        &["insert", "lookup-hit"],
-    ));
+    let subjects = ["count-min", "hyperloglog"];
+    let rows = standard_rows(&experiment(&subjects, &["insert", "lookup-hit"]));
     for (subject, workload, expected) in [
         ("count-min", "insert", 4),
         ("count-min", "lookup-hit", 4),
