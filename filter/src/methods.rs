@@ -1,6 +1,5 @@
 //! The most frequent calls of [`Filter`] and loading, as functions of each type of filter.
 
-use std::fs::File;
 use std::hash::{BuildHasher, Hash};
 use std::io::{Read, Write};
 use std::path::Path;
@@ -12,7 +11,7 @@ use crate::filter::CuckooFilter;
 use crate::growing::{Growing, GrowingCuckooFilter};
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
-use crate::save::{LoadError, SaveError};
+use crate::save::{LoadError, SaveError, load_whole};
 use crate::snapshot::SnapshotError;
 use crate::traits::Filter;
 
@@ -122,7 +121,7 @@ macro_rules! methods {
         }
 
         impl<$($parameters)* S: BuildHasher> $builder {
-            /// [`read_from`](Self::read_from) a file, which was made by [`Filter::save`].
+            /// [`read_from`](Self::read_from) a file, which was made by [`Filter::save`], and has nothing else.
             ///
             /// # Errors
             /// [`LoadError`].
@@ -130,12 +129,7 @@ macro_rules! methods {
             /// # Panics
             /// When the hasher panics.
             pub fn load(self, path: impl AsRef<Path>) -> Result<$filter, LoadError> {
-                let path = path.as_ref();
-                let file = File::open(path).map_err(|error| LoadError::File {
-                    path: path.display().to_string(),
-                    error,
-                })?;
-                self.read_from(file)
+                load_whole(path.as_ref(), |file| self.read_from(file))
             }
         }
 

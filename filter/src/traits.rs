@@ -144,7 +144,7 @@ pub trait Filter {
     fn hasher_digest(&self) -> u64;
 
     /// Returns the number of copies held: successful inserts minus successful removes. Exact when
-    /// no insert or remove is under way; otherwise some of those under way count and others do not.
+    /// no insert, remove or `advance` is under way; otherwise some of those under way count and others do not.
     /// It reads a counter for each thread that has changed the filter.
     #[doc(alias = "len_approx")]
     #[doc(alias = "size")]

@@ -30,7 +30,7 @@ use crate::{batch, lookup, update};
 
 pub use ages::Ages;
 pub use builder::ExpiringBuilder;
-use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, insert, sweep};
+use table::{Aged, Inserted, MAX_ASKED, WatchedAged, insert, sweep};
 
 /// A [`CuckooFilter`](crate::CuckooFilter) whose keys expire: it answers "was this key seen recently?".
 ///
@@ -54,7 +54,7 @@ use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, insert, sweep};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// With a clock: say `seen.advance_to(started.elapsed().as_secs() / 1_800)` now and then, from any
+/// With a clock: say `seen.advance_to(started.elapsed().as_secs() / 1_800)` before each insert, from any
 /// thread or from all of them, and a key is remembered for an hour at least, and an hour and a half at most
 /// ([`advance_to`](Self::advance_to); [`recipes`](crate::recipes) has a program).
 ///
@@ -166,7 +166,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// [`TooManyThreads`]; nothing has changed.
     ///
     /// # Panics
-    /// After 2^43 periods.
+    /// After 2^43 periods. (From 2^42 on, a saved filter cannot be loaded.)
     #[doc(alias = "tick")]
     #[doc(alias = "expire")]
     pub fn advance(&self) -> Result<u64, TooManyThreads> {
@@ -205,9 +205,9 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// [`TooManyThreads`]; nothing has changed.
     ///
     /// # Panics
-    /// When `period` is 2^43 or more.
+    /// When `period` is 2^42 or more.
     pub fn advance_to(&self, period: u64) -> Result<(), TooManyThreads> {
-        assert!(period <= MAX_PERIOD, "there is no period {period}");
+        assert!(period <= MAX_ASKED, "there is no period {period}");
         let mut last = self.table.clock();
         if last.period >= period && self.table.is_swept(last) {
             return Ok(());

@@ -4,7 +4,7 @@ use std::hash::BuildHasher;
 use std::io::Read;
 use std::iter;
 
-use super::table::{Aged, MAX_PERIOD};
+use super::table::{Aged, MAX_ASKED};
 use super::{Ages, ExpiringCuckooFilter};
 use crate::builder::Builder;
 use crate::layout::Layout;
@@ -38,7 +38,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Saved
     ) -> Result<Self::Filter<S>, LoadError> {
         let period = words.pop().expect("the period follows the buckets");
         // So that there are always some to come.
-        if period > MAX_PERIOD / 2 {
+        if period > MAX_ASKED {
             let what = "so late a period";
             return Err(LoadError::Impossible { what });
         }

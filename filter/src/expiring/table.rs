@@ -80,7 +80,10 @@ fn run_of(buckets: usize) -> usize {
 }
 
 /// The last period.
-pub(super) const MAX_PERIOD: u64 = (1 << (64 - RUN_BITS)) - 1;
+const MAX_PERIOD: u64 = (1 << (64 - RUN_BITS)) - 1;
+
+/// The last period that can be asked for or loaded: there is room for as many more.
+pub(super) const MAX_ASKED: u64 = MAX_PERIOD / 2;
 
 /// Which period it is, and how far its sweep has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -167,7 +167,9 @@ impl Header {
         if !(1..=MAX_BUCKETS as u64).contains(&buckets) {
             return Err(LoadError::Size { buckets });
         }
-        let (whole, all) = (self.bytes(), buckets as usize + self.more);
+        // (Too many on a machine of 32 bits.)
+        let all = (buckets as usize).checked_add(self.more);
+        let (whole, all) = (self.bytes(), all.ok_or(LoadError::Size { buckets })?);
         // The number of words for which memory may be requested before any have arrived.
         let room = match length.map(|length| length.checked_sub(whole)) {
             None => CHUNK_WORDS,

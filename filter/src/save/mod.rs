@@ -24,7 +24,7 @@
 //! The checksums are CRC-64/XZ. They detect every single flipped bit and every error within 64
 //! consecutive bits; of all other errors, all but one in 2^64. They protect against accidents, not
 //! against deliberate forgery. The buckets are checked as well, so at worst a forged file is a
-//! filter of other keys.
+//! filter of other keys, an expiring one with several copies of a key, or a growing one that counts too few.
 //!
 //! A filter of version 3 can be loaded by every later release, on any machine: a saved filter of
 //! each version is kept with the tests, and loaded by them. Versions 1 and 2 were never released,
@@ -77,7 +77,7 @@ pub(crate) mod known_keys;
 pub(crate) mod words;
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use crate::snapshot::SnapshotError;
@@ -97,6 +97,14 @@ pub enum SaveError {
          has room for a second file"
     )]
     File {
+        /// The file's name.
+        path: String,
+        /// What went wrong.
+        error: io::Error,
+    },
+    /// The file was replaced, but its folder could not be synced.
+    #[error("the filter is saved as {path}, but may be lost when the power fails: {error}")]
+    NotSynced {
         /// The file's name.
         path: String,
         /// What went wrong.
@@ -224,6 +232,12 @@ pub(crate) fn save_as(
         path: path.display().to_string(),
         error,
     };
+    // Opened first, since nothing may fail for want of it once the file is replaced. Only Unix can open a folder.
+    let folder = path
+        .parent()
+        .filter(|folder| cfg!(unix) && !folder.as_os_str().is_empty());
+    let folder = folder.or(cfg!(unix).then_some(Path::new(".")));
+    let folder = folder.map(File::open).transpose().map_err(failed)?;
     let (partial, mut file) = create_beside(path).map_err(failed)?;
     let saved = write(&mut file).and_then(|()| {
         file.sync_all()?;
@@ -237,15 +251,37 @@ pub(crate) fn save_as(
             other => other,
         });
     }
-    // So that the new name outlives a power cut, too. Only Unix can open a folder.
-    if cfg!(unix) {
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        let folder = File::open(folder.unwrap_or(Path::new("."))).map_err(failed)?;
-        folder.sync_all().map_err(failed)?;
+    // So that the new name outlives a power cut, too.
+    let synced = folder.map_or(Ok(()), |folder| folder.sync_all());
+    synced.map_err(|error| SaveError::NotSynced {
+        path: path.display().to_string(),
+        error,
+    })
+}
+
+/// Loads what a file has, which must be nothing but that.
+pub(crate) fn load_whole<F>(
+    path: &Path,
+    read: impl FnOnce(&mut File) -> Result<F, LoadError>,
+) -> Result<F, LoadError> {
+    let failed = |error| LoadError::File {
+        path: path.display().to_string(),
+        error,
+    };
+    let mut file = File::open(path).map_err(failed)?;
+    let filter = read(&mut file)?;
+    let mut excess = || -> io::Result<u64> {
+        let more = file.read(&mut [0])? as u64;
+        Ok(more
+            + file
+                .metadata()?
+                .len()
+                .saturating_sub(file.stream_position()?))
+    };
+    match excess().map_err(LoadError::Io)? {
+        0 => Ok(filter),
+        excess => Err(LoadError::TooLong { excess }),
     }
-    Ok(())
 }
 
 /// Creates a file beside another one, under a name that nobody uses.

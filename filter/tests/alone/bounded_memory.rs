@@ -79,7 +79,7 @@ fn stays(what: &str, mut work: impl FnMut()) {
 
 #[test]
 fn resident_memory_stays() {
-    let _turn = crate::turn();
+    crate::turn();
     let window = Window::new();
     stays("churn", || window.slide_in_parallel(50_000));
     stays("10,000 short-lived threads", || {

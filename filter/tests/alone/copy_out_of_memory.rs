@@ -15,7 +15,7 @@ const SMALL: usize = 4 << 10;
 /// now and then.
 #[test]
 fn a_copy_without_memory_is_an_error() {
-    let _turn = crate::turn();
+    crate::turn();
     let refused = SnapshotError::OutOfMemory { buckets: BUCKETS };
     let filter = CuckooFilter::builder().buckets(BUCKETS).build().unwrap();
     let copy = |times| with_granted(SMALL, times, || filter.try_clone().map(drop));

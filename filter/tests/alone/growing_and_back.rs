@@ -39,7 +39,7 @@ fn each(numbers: u64, act: impl Fn(u64, u64, &mut SmallRng, &[AtomicU64; 8]) + S
 #[test]
 #[ignore = "takes long: scripts/deep.sh runs it"]
 fn nothing_is_lost_or_doubled_on_the_way_to_millions_of_keys_and_back() {
-    let _turn = crate::turn();
+    crate::turn();
     let keys = std::env::var("KEYS").map_or(4_000_000, |keys| keys.parse().expect("a number"));
     let numbers = keys / THREADS;
     let keys = numbers * THREADS;

@@ -26,7 +26,7 @@ fn holds_just(filter: &GrowingCuckooFilter, keys: u64) {
 /// The memory is refused at the first growth, and at later ones.
 #[test]
 fn nothing_is_lost_when_there_is_no_memory_to_grow() {
-    let _turn = crate::turn();
+    crate::turn();
     // Number of buckets at first, and of the largest piece that is granted: four double the table.
     for (first, piece) in [(1_024, 64), (1_024, 1_024), (16, 1_024)] {
         let filter = of_buckets(first);
@@ -66,7 +66,7 @@ fn a_lost_race_is_no_want_of_memory() {
     use kcas::steps::{count, with_hook};
     use std::sync::Arc;
 
-    let _turn = crate::turn();
+    crate::turn();
     // The least that it asks for to grow.
     let most = 256 * size_of::<u64>() - 1;
     let filter = of_buckets(1_024);
@@ -113,7 +113,7 @@ fn a_lost_race_is_no_want_of_memory() {
 
 #[test]
 fn building_without_memory_is_an_error() {
-    let _turn = crate::turn();
+    crate::turn();
     let builder = GrowingCuckooFilter::builder().buckets(8_192);
     assert!(with_most(4_096, || builder.build()).is_err());
 }
@@ -121,7 +121,7 @@ fn building_without_memory_is_an_error() {
 /// A table is loaded if there is memory for it and nothing more; otherwise that is an error.
 #[test]
 fn loading_takes_no_more_than_the_table_or_is_refused() {
-    let _turn = crate::turn();
+    crate::turn();
     const BUCKETS: usize = 8_192;
     let filter = of_buckets(BUCKETS);
     (0..1_000_u64).for_each(|key| filter.insert(&key).unwrap());
@@ -147,7 +147,7 @@ fn loading_takes_no_more_than_the_table_or_is_refused() {
 /// As `SaveError::Snapshot` says.
 #[test]
 fn nothing_is_written_of_a_filter_that_cannot_be_copied() {
-    let _turn = crate::turn();
+    crate::turn();
     let filter = of_buckets(8_192);
     let mut bytes = Vec::new();
     let refused = with_most(4_096, || filter.write_to(&mut bytes));

@@ -32,7 +32,7 @@ fn fill_and_empty(filter: &CuckooFilter) {
 
 #[test]
 fn operations_do_not_allocate() {
-    let _turn = crate::turn();
+    crate::turn();
     let filter = CuckooFilter::builder().buckets(2_000).build().unwrap();
     // Covers all first uses: the thread's id, its counter, and the first K-CAS's record.
     fill_and_empty(&filter);
@@ -45,7 +45,7 @@ fn operations_do_not_allocate() {
 /// 32 ids in the process take one.
 #[test]
 fn first_uses_allocate() {
-    let _turn = crate::turn();
+    crate::turn();
     let build = || CuckooFilter::builder().buckets(2_000).build().unwrap();
     let (filter, other) = (build(), build());
     let in_a_new_thread = |action: &(dyn Fn() + Sync)| {
@@ -64,7 +64,7 @@ fn first_uses_allocate() {
 /// Nor does a filter that forgets, whoever begins its periods.
 #[test]
 fn forgetting_does_not_allocate() {
-    let _turn = crate::turn();
+    crate::turn();
     let builder = ExpiringCuckooFilter::builder().buckets(1_000);
     let filter = builder.build().unwrap();
     let fill = || {
@@ -83,7 +83,7 @@ fn forgetting_does_not_allocate() {
 /// In a growing filter, an insert allocates only when it grows beyond the memory that it has reserved.
 #[test]
 fn a_growing_filter_allocates_when_it_grows() {
-    let _turn = crate::turn();
+    crate::turn();
     for reserved in [0, 1 << 20] {
         let builder = GrowingCuckooFilter::builder().reserved_bytes(reserved);
         let filter = builder.build().unwrap();

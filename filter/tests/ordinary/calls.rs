@@ -58,6 +58,30 @@ fn results_of_another_length_change_nothing() {
     }
 }
 
+/// Loads a filter of this kind, and looks a key up.
+fn has_it(kind: &str, path: &Path, key: usize) -> Result<bool, LoadError> {
+    Ok(match kind {
+        "fixed" => CuckooFilter::load(path)?.contains(&key),
+        "dyn" => DynCuckooFilter::load(path)?.contains(&key),
+        _ => GrowingCuckooFilter::load(path)?.contains(&key),
+    })
+}
+
+#[test]
+fn a_file_with_more_behind_the_filter_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("seen.filter");
+    for (name, filter) in filters(100) {
+        let saved = [filter.to_bytes().unwrap(), vec![0; 3]].concat();
+        std::fs::write(&path, saved).unwrap();
+        let error = has_it(name, &path, 0).unwrap_err();
+        assert!(
+            matches!(error, LoadError::TooLong { excess: 3 }),
+            "{name}: {error}"
+        );
+    }
+}
+
 /// A file is replaced by a whole one, or stays as it was; and errors say which file, and what to do.
 #[test]
 fn a_file_is_replaced_at_one_moment() {
@@ -66,12 +90,7 @@ fn a_file_is_replaced_at_one_moment() {
     for (key, (name, filter)) in filters(100).into_iter().enumerate() {
         filter.insert(&key).unwrap();
         filter.save(&path).unwrap();
-        let has_it = match name {
-            "fixed" => CuckooFilter::load(&path).unwrap().contains(&key),
-            "dyn" => DynCuckooFilter::load(&path).unwrap().contains(&key),
-            _ => GrowingCuckooFilter::load(&path).unwrap().contains(&key),
-        };
-        assert!(has_it, "{name}");
+        assert!(has_it(name, &path, key).unwrap(), "{name}");
     }
     assert_eq!(folder.path().read_dir().unwrap().count(), 1);
     let other = CuckooFilter::load(&path).unwrap_err();

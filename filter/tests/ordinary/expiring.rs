@@ -61,7 +61,7 @@ fn random_calls_agree_with_a_map() {
 /// After a pause of any length, what was there is gone, and it is the period that was asked for.
 #[test]
 fn a_pause_of_any_length_forgets_everything() {
-    for pause in (3..40).chain([1 << 20, (1 << 43) - 9, (1 << 43) - 8]) {
+    for pause in (3..40).chain([1 << 20, (1 << 42) - 9, (1 << 42) - 8]) {
         let filter = Expiring::with_capacity(100);
         filter.advance_to(7).unwrap();
         filter.insert("key").unwrap();
@@ -69,11 +69,13 @@ fn a_pause_of_any_length_forgets_everything() {
         assert_eq!(filter.contains("key"), pause < 4);
         filter.advance_to(7 + pause).unwrap();
         assert_eq!((filter.len(), filter.period()), (0, 7 + pause));
+        let loaded = Expiring::from_bytes(&filter.to_bytes().unwrap()).unwrap();
+        assert_eq!(loaded.period(), 7 + pause);
         filter.advance_to(3).unwrap();
         assert_eq!(filter.period(), 7 + pause);
     }
     let filter = Expiring::with_capacity(100);
-    let late = std::panic::catch_unwind(|| filter.advance_to(1 << 43));
+    let late = std::panic::catch_unwind(|| filter.advance_to(1 << 42));
     assert!(late.is_err() && filter.period() == 0);
 }
 
@@ -140,7 +142,7 @@ fn no_key_is_missed_within_its_window() {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 let copy = Expiring::from_bytes(&filter.to_bytes().unwrap()).unwrap();
-                (0..4).for_each(|_| _ = copy.advance().unwrap());
+                (0..3).for_each(|_| _ = copy.advance().unwrap());
                 assert_eq!(copy.len(), 0);
             }
         });

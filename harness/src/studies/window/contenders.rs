@@ -80,7 +80,8 @@ impl Rotating {
 
 impl Remembers for Rotating {
     const NAME: &'static str = "rotating";
-    const MEANING: &'static str = "two lock-free filters that take turns: keys go into one of them for a window, which is                                    then kept for another one and thrown away; each has room for a window";
+    const MEANING: &'static str = "two lock-free filters that take turns: keys go into one of them for a window, which is then \
+         kept for another one and thrown away; each has room for a window";
 
     fn for_window(keys: usize) -> Result<Self> {
         // While one takes over, keys still go into the other for up to a tick.
