@@ -1,7 +1,7 @@
 //! Which claims the measurements over rounds allow, and how they are shown: one rule for all
 //! tables, sentences and marks.
 //!
-//! A value is reported as the median over the rounds, with its [95 % interval](crate::results::median).
+//! A value is reported as the median over the rounds, with its [95 % interval](mod@crate::results::median).
 //! A claim needs [`FEWEST`] rounds. The claim that one subject is faster than another also needs a
 //! ratio that chance does not explain, whose interval excludes 1, and that is at least the smallest effect
 //! that counts. Where no claim is
