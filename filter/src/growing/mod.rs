@@ -187,6 +187,7 @@ impl<S> GrowingCuckooFilter<S> {
     /// ```
     pub fn shrink_to_fit(&mut self) {
         let base = self.table.base();
+        self.table.count_all();
         let smaller = if self.table.holds_keys() {
             self.table.joined().and_then(|words| {
                 let doubled = self.table.doubled() as usize;

@@ -818,7 +818,7 @@ impl Table {
     }
 
     /// Makes all buckets up to the last that threads have begun to make, and counts them.
-    fn count_all(&mut self) {
+    pub(super) fn count_all(&mut self) {
         let size = self.size();
         let has_begun = |&upper: &usize| {
             self.is_made(upper) || word::is_splitting(self.words.load(parent(upper).bucket))
@@ -831,19 +831,18 @@ impl Table {
         }
     }
 
-    /// True unless nothing was counted and what is left in slots was doubled. (Its length alone does not say so: in a
-    /// child of `fork` it lacks a key that one of the parent's threads has inserted and was about to count.)
-    pub(super) fn holds_keys(&mut self) -> bool {
-        self.count_all();
+    /// True unless nothing was counted and what is left in slots was doubled; all buckets must be counted. (Its length
+    /// alone does not say so: in a child of `fork` it lacks a key that one of the parent's threads has inserted and
+    /// was about to count.)
+    pub(super) fn holds_keys(&self) -> bool {
         let words = (0..self.buckets()).map(|bucket| self.words.load(bucket));
         let occupied: usize = words.map(word::occupied).sum();
         self.length.sum() > 0 || occupied as u64 > self.doubled()
     }
 
-    /// Joins buckets again as long as there is room for what they hold; returns the words left, if any
-    /// were joined.
+    /// Joins buckets, which must all be counted, again as long as there is room for what they hold; returns the words left,
+    /// if any were joined.
     pub(super) fn joined(&mut self) -> Option<Vec<u64>> {
-        self.count_all();
         let mut words: Vec<u64> = (0..self.buckets())
             .map(|bucket| self.words.load(bucket))
             .collect();
