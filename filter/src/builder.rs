@@ -105,8 +105,9 @@ impl<K, S> Builder<K, S> {
     /// Layouts for which this promise cannot be kept are refused by [`build`](Builder::build)
     /// ([`Layout::DEPENDABLE`]).
     ///
-    /// A growing filter begins with room for between half and all of the keys, and never below 8 KiB, since it rounds the number
-    /// of buckets down to a power of two, and grows. Without this and `buckets`, it begins with 8 KiB.
+    /// A growing filter begins with room for between half and all of the keys, and never below 8 KiB, since it
+    /// rounds the number of buckets down to a power of two, and grows. Without this and `buckets`, it begins
+    /// with 8 KiB.
     pub fn capacity(mut self, n: usize) -> Self {
         self.size = Some(Size::Keys(n));
         self
@@ -115,9 +116,9 @@ impl<K, S> Builder<K, S> {
     /// Sets the size to exactly `number` buckets of 8 bytes, for a given amount of memory rather
     /// than a number of keys. The last call of this or [`capacity`](Self::capacity) counts.
     ///
-    /// For an error rate, a table of `number` buckets takes the same memory in every layout: of those
-    /// that meet the rate, the one with the most slots is chosen. A growing filter begins with this number, rounded down to a power of
-    /// two, and at least 16.
+    /// For an error rate, a table of `number` buckets takes the same memory in every layout: of those that meet
+    /// the rate, the one with the most slots is chosen. A growing filter begins with this number, rounded down
+    /// to a power of two, and at least 16.
     pub fn buckets(mut self, number: usize) -> Self {
         self.size = Some(Size::Buckets(number));
         self
@@ -132,8 +133,9 @@ impl<K, S> Builder<K, S> {
         self.unmixed_hasher(Mixed(hasher))
     }
 
-    /// Sets another hasher, whose hashes are used unmixed, which saves each call two multiplications. It must be good in all 64 bits, as rapidhash, xxhash and SipHash are: with any
-    /// other the filter is wrong more often, and refuses keys early ([`hashing`](crate::hashing)).
+    /// Sets another hasher, whose hashes are used unmixed, which saves each call two multiplications. It must
+    /// be good in all 64 bits, as rapidhash, xxhash and SipHash are: with any other the filter is wrong more
+    /// often, and refuses keys early ([`hashing`](crate::hashing)).
     pub fn unmixed_hasher<H>(self, hasher: H) -> Builder<K, H> {
         Builder {
             kind: self.kind,

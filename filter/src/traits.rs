@@ -226,8 +226,8 @@ pub trait Filter {
         self.hasher_digest() == other.hasher_digest()
     }
 
-    /// [`remove_hash`](Self::remove_hash), for a thread that may exceed [`MAX_THREADS`](crate::MAX_THREADS): it gets an error
-    /// instead of a panic.
+    /// [`remove_hash`](Self::remove_hash), for a thread that may exceed [`MAX_THREADS`](crate::MAX_THREADS): it
+    /// gets an error instead of a panic.
     ///
     /// # Errors
     /// [`TooManyThreads`]; nothing has changed.

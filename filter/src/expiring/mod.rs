@@ -181,9 +181,9 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
         })
     }
 
-    /// Begins periods until the present one has this number; does nothing if the present period has this number or a
-    /// greater one, and has been swept. So any number of threads may call it with the time divided by the length of a period, as often
-    /// as they like: most calls load one word.
+    /// Begins periods until the present one has this number; does nothing if the present period has this number
+    /// or a greater one, and has been swept. So any number of threads may call it with the time divided by the
+    /// length of a period, as often as they like: most calls load one word.
     ///
     /// After a long pause it begins at most twice as many periods as there are ages: first so many that
     /// everything has expired, then one that skips ahead.

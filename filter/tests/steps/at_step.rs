@@ -2,7 +2,27 @@
 
 use std::sync::Arc;
 
-use kcas::steps::{Frozen, freeze, with_hook};
+use kcas::steps::{Frozen, count, freeze, with_hook};
+
+use crate::small_growing::Growing;
+
+/// Makes a call in a thread that has counted in the filter before, which does not have the key `absent`. Otherwise
+/// how many steps the call takes would depend on the thread's id, and so on other tests.
+pub(crate) fn counted<R>(
+    absent: u64,
+    call: impl FnOnce(&Growing) -> R + Copy,
+) -> impl FnOnce(&Growing) -> R + Copy {
+    move |filter| {
+        with_hook(|_| (), || assert!(!filter.remove(&absent)));
+        call(filter)
+    }
+}
+
+/// Number of steps of a call.
+pub(crate) fn steps_of(call: impl FnOnce()) -> u64 {
+    let ((), steps) = count(call);
+    steps.loads + steps.stores + steps.exchanges + steps.others
+}
 
 /// Makes a call, and before this step of it another one.
 pub(crate) fn before_step<F: 'static, R>(

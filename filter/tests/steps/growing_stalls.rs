@@ -3,11 +3,9 @@
 //!
 //! Here a filter begins with 16 buckets, and grows by two at a time.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use kcas::steps::{count, with_hook};
-
+use crate::at_step::{counted, gone, steps_of};
 use crate::small::{Caller, Operation};
 use crate::small_growing::{Growing, apart, from_the_other_bucket, holding, key};
 use crate::stalls::{Pair, Stopped, lookups_may_interrupt, stopped_at_every_step};
@@ -156,16 +154,14 @@ fn no_copy_of_a_filter_misses_a_bucket_that_is_split() {
 /// thrown away, although no key was counted.
 #[test]
 fn a_key_that_is_not_counted_survives_shrinking() {
-    let [counted, uncounted] = [staying(0, 0), staying(1, 1)];
-    let another = holding(16, &[counted]);
-    let (result, counts) = count(|| another.insert(&uncounted));
-    assert_eq!(result, Ok(()));
-    let steps = counts.loads + counts.stores + counts.exchanges + counts.others;
-    let filter = holding(16, &[counted]);
-    let hook = move |step| assert!(step < steps - 1, "stops before it counts");
-    let insert = || with_hook(hook, || filter.insert(&uncounted));
-    assert!(catch_unwind(AssertUnwindSafe(insert)).is_err());
-    assert!(filter.remove(&counted));
+    let [held, uncounted] = [staying(0, 0), staying(1, 1)];
+    let insert = counted(uncounted, move |filter| filter.insert(&uncounted));
+    let another = holding(16, &[held]);
+    let steps = steps_of(|| assert_eq!(insert(&another), Ok(())));
+    let filter = holding(16, &[held]);
+    // Its last step counts.
+    assert!(gone(&filter, steps - 1, insert));
+    assert!(filter.remove(&held));
     assert_eq!(filter.len(), 0);
     let mut filter = Arc::into_inner(filter).expect("no other thread has it");
     filter.shrink_to_fit();

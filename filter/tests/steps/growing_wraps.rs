@@ -4,28 +4,10 @@
 use std::sync::Arc;
 
 use filter::{Filter, GrowingCuckooFilter};
-use kcas::steps::{count, with_hook};
+use kcas::steps::with_hook;
 
-use crate::at_step::{before_step, stopped};
+use crate::at_step::{before_step, counted, steps_of, stopped};
 use crate::small_growing::{Growing, apart, from_the_other_bucket, grown, holding, key, staying};
-
-/// Makes a call in a thread that has counted in the filter before, which does not have the key `absent`. Otherwise
-/// how many steps the call takes would depend on the thread's id, and so on other tests.
-fn counted<R>(
-    absent: u64,
-    call: impl FnOnce(&Growing) -> R + Copy,
-) -> impl FnOnce(&Growing) -> R + Copy {
-    move |filter| {
-        with_hook(|_| (), || assert!(!filter.remove(&absent)));
-        call(filter)
-    }
-}
-
-/// Number of steps of a call.
-fn steps_of(call: impl FnOnce()) -> u64 {
-    let ((), steps) = count(call);
-    steps.loads + steps.stores + steps.exchanges + steps.others
-}
 
 /// What is in the filter throughout is in the copy, although an insert and a remove that began before the
 /// copy end so many additions to the first bucket later.
