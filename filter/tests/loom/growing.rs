@@ -60,7 +60,7 @@ fn remove_while_a_bucket_is_split() {
 /// Two inserts that both find the bucket full.
 #[test]
 fn two_inserts_that_split_a_bucket() {
-    explore_test(3, 23_000, || {
+    explore_test(3, 125_000, || {
         let (filter, [first, second]) = (holding(1, &residents()), [0, 1].map(|at| staying(at, 3)));
         race(&filter, &residents(), insert(first), insert(second));
     });
@@ -103,7 +103,7 @@ fn two_full_buckets() -> (Vec<u64>, [u64; 2]) {
 /// Two inserts that find different buckets full.
 #[test]
 fn two_inserts_that_split_two_buckets() {
-    explore_test(3, 1_000, || {
+    explore_test(3, 380_000, || {
         let (held, [first, second]) = two_full_buckets();
         race(&holding(2, &held), &held, insert(first), insert(second));
     });
@@ -124,7 +124,7 @@ fn lookup_while_two_buckets_are_split() {
 /// A copy while two buckets are split, perhaps the second before the first.
 #[test]
 fn copy_while_two_buckets_are_split() {
-    explore_test(1, 1_000, || {
+    explore_test(1, 78_000, || {
         let (held, [first, second]) = two_full_buckets();
         let all = [&held[..], &[first, second]].concat();
         let (filter, copied) = (holding(2, &held), held.clone());
@@ -139,7 +139,7 @@ fn copy_while_two_buckets_are_split() {
 /// Two unique inserts of one key into a full bucket: one gets `true`.
 #[test]
 fn two_unique_inserts_that_split_a_bucket() {
-    explore_test(3, 25_000, || {
+    explore_test(3, 78_000, || {
         let (filter, insert) = (holding(1, &residents()), insert_unique(staying(0, 3)));
         race(&filter, &residents(), insert, insert);
     });
@@ -352,7 +352,7 @@ fn copy_while_a_bucket_is_split() {
 /// Two buckets are made while the filter is copied: the first of which that takes none of the keys.
 #[test]
 fn copy_while_two_buckets_are_made() {
-    explore_test(2, 42_000, || {
+    explore_test(2, 76_000, || {
         let held = [staying(0, 0), staying(2, 1), staying(4, 2)];
         let new = staying(6, 3);
         let all = [&held[..], &[new]].concat();
