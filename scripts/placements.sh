@@ -2,23 +2,40 @@
 # Builds the harness with its functions in other orders, so that what pairs measure does not depend on
 # where the linker happened to put the code:
 #
-#   scripts/placements.sh 3
-#   target/placements/1 pair --builds target/placements/1,target/placements/2,target/placements/3
+#   scripts/placements.sh 9
+#   target/placements/1 pair --builds "$(seq -f target/placements/%g -s , 9)"
 #
-# Only the last step of the build is made anew for each, some two minutes. Needs a linker that can shuffle
-# sections, as LLVM's can, which Rust uses by default on x86-64 Linux.
+# Compiles once, in three minutes or so, and links once for each order. Needs a linker that can shuffle sections,
+# as LLVM's can, which Rust uses by default on x86-64 Linux.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [[ ${1:-} =~ ^[1-9][0-9]?$ ]] || {
-    echo "how many? scripts/placements.sh 3" >&2
+    echo "how many? scripts/placements.sh 9" >&2
     exit 2
 }
-target=${CARGO_TARGET_DIR:-target}
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+rm -rf "$target/placements"
 mkdir -p "$target/placements"
+
+# A linker that makes the others on the way: what it links is gone when the compiler ends.
+linker=$(mktemp -d)
+trap 'rm -rf "$linker"' EXIT
+cat >"$linker/cc" <<END
+#!/usr/bin/env bash
+set -euo pipefail
+for seed in \$(seq "$1"); do
+    cc "\$@" "-Wl,--shuffle-sections=.text*=\$seed"
+    for ((at = 1; at < \$#; at++)); do
+        [ "\${!at}" != -o ] || out=\$((at + 1))
+    done
+    cp "\${!out}" "$target/placements/\$seed"
+done
+END
+chmod +x "$linker/cc"
+# (Another linker than the last time: so it is always built.)
+CARGO_TARGET_DIR=$target cargo rustc --locked --profile figures -p harness --bin harness -- \
+    -C linker="$linker/cc"
 for seed in $(seq "$1"); do
-    cargo rustc --locked --profile figures -p harness --bin harness -- \
-        -C link-arg="-Wl,--shuffle-sections=.text*=$seed"
-    cp "$target/figures/harness" "$target/placements/$seed"
     # By this list the program knows whether its sources are as committed.
     cp "$target/figures/harness.d" "$target/placements/$seed.d"
 done
