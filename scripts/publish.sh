@@ -45,9 +45,9 @@ measure() {
     *packages.txt) apt-cache pkgnames | sort >"$work/target/packages.txt" ;;
     pair)
         # What is said of pairs must not depend on where the code lies: each process has an order of its own.
-        (cd "$work" && CARGO_TARGET_DIR=$top/target/publish/shuffled scripts/placements.sh 9)
+        (cd "$work" && CARGO_TARGET_DIR=$top/target/publish/shuffled scripts/placements.sh 18)
         ln -sfn "$top/target/publish/shuffled/placements" "$work/target/placements"
-        set -- "$1 --builds $(seq -f target/placements/%g -s , 9)"
+        set -- "$1 --processes 18 --builds $(seq -f target/placements/%g -s , 18)"
         ;;
     esac
     [ -z "$features" ] || harness=$(build "$features")

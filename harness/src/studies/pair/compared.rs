@@ -57,10 +57,9 @@ pub(super) fn all(rows: &[Row]) -> Vec<Compared<'_>> {
             let [low, ratio, high] = centre(logs, CONFIDENCE);
             // Two one-sided tests, each at 5 %.
             let [from, _, to] = centre(logs, 2.0 * CONFIDENCE - 1.0);
-            let few = signed_rank(&vec![1.0; logs.len()]) > 1.0 - CONFIDENCE;
             let is_claimed = by_chance <= level;
             let verdict = match from.abs().max(to.abs()) {
-                _ if few => Verdict::Unknown,
+                _ if are_few(logs.len()) => Verdict::Unknown,
                 _ if is_claimed && low > least => Verdict::Faster,
                 _ if is_claimed && -high > least => Verdict::Slower,
                 apart if apart <= least.min(EQUAL_AT_MOST.ln_1p()) => Verdict::Equal,
@@ -86,6 +85,16 @@ pub(super) fn all(rows: &[Row]) -> Vec<Compared<'_>> {
     }
     all.retain(|of| of.subject != rows[0].first);
     all
+}
+
+/// True if no interval of 95 % can be given for so many processes.
+pub(super) fn are_few(processes: usize) -> bool {
+    signed_rank(&vec![1.0; processes]) > 1.0 - CONFIDENCE
+}
+
+/// Returns how many processes have such rows.
+pub(super) fn processes(rows: &[Row], case: (&str, usize)) -> usize {
+    logs(rows, case, &rows[0].first).len()
 }
 
 /// Workload and number of threads, of all rows, each once: those of a workload stand together.

@@ -12,17 +12,26 @@ impl Presented for Vec<Row> {
     /// A line for each workload and number of threads, and a column for each rival; below them, what it
     /// takes in memory, and how often it is wrong.
     fn sheet(&self, _: Option<&Sidecar>, _: &Judge) -> Option<Sheet> {
-        let (all, subjects) = (compared::all(self), subjects(self));
-        let cell = |case: (&str, usize), subject: &&str| {
-            let of = all.iter().find(|of| of.is(case, subject));
-            of.map_or("–".into(), |of| format!("{} {}", shown(of), said(of)))
+        let (subjects, strata) = (subjects(self), compared::strata(self));
+        let line = |case: (&str, usize), named: String, rows: &[Row]| {
+            let all = compared::all(rows);
+            let cell = |subject: &&str| {
+                let of = all.iter().find(|of| of.is(case, subject));
+                of.map_or("–".into(), cell)
+            };
+            let named = [titled(self, case.0), named].into_iter();
+            named.chain(subjects.iter().map(cell)).collect()
         };
-        let line = |case: (&str, usize)| {
-            let named = [titled(self, case.0), counted(case.1, "thread")];
-            let cells = subjects.iter().map(|subject| cell(case, subject));
-            named.into_iter().chain(cells).collect()
-        };
-        let mut lines: Vec<Vec<_>> = compared::cases(self).into_iter().map(line).collect();
+        let mut lines: Vec<Vec<_>> = Vec::new();
+        for case in compared::cases(self) {
+            lines.push(line(case, counted(case.1, "thread"), self));
+            let several = strata.iter().filter(|_| strata.len() > 1);
+            for (nearest, farthest, rows) in several {
+                let here = compared::processes(rows, case);
+                let named = format!("{here} of these, at {nearest:.0} to {farthest:.0} ns");
+                lines.extend((here > 0).then(|| line(case, named, rows)));
+            }
+        }
         for (name, of) in [
             ("bits a key", bits as fn(&[Row], &str) -> String),
             ("false positives", wrong),
@@ -148,20 +157,22 @@ fn over(rows: &[Row], subject: &str) -> String {
     format!("over {}", if is_itself { "itself" } else { subject })
 }
 
-/// Formats a ratio with its interval: as many digits as the interval allows.
-fn shown(of: &Compared) -> String {
+/// Formats a ratio with its interval, with as many digits as that allows, and the verdict; the ratio alone if there
+/// are too few processes for more.
+fn cell(of: &Compared) -> String {
     let is_narrow = of.ratio.high / of.ratio.low < 1.1;
     let digits = if is_narrow { 3 } else { 2 };
-    of.ratio.shown(|of| format!("{of:.digits$}"))
-}
-
-fn said(of: &Compared) -> String {
-    match of.verdict {
+    let number = |of| format!("{of:.digits$}");
+    if compared::are_few(of.ratio.count) {
+        return format!("{:.2}", of.ratio.median);
+    }
+    let said = match of.verdict {
         Verdict::Faster => "faster".into(),
         Verdict::Slower => "slower".into(),
         Verdict::Equal => format!("equal within {:.1} %", 100.0 * of.least.min(EQUAL_AT_MOST)),
         Verdict::Unknown => "unknown".into(),
-    }
+    };
+    format!("{} {said}", of.ratio.shown(number))
 }
 
 fn titled(rows: &[Row], workload: &str) -> String {
@@ -217,7 +228,13 @@ fn notes(rows: &[Row]) -> Vec<String> {
             100.0 * EQUAL_AT_MOST
         ),
     ];
-    notes.extend(apart(rows));
+    if compared::strata(rows).len() > 1 {
+        notes.push(
+            "A line with ns is of those processes alone in which a cache line took so long from core to core. Fewer \
+             than 6 have no interval."
+                .into(),
+        );
+    }
     for subject in distinct(rows.iter().map(|row| &*row.subject)) {
         let of = rows.iter().filter(|row| row.subject == subject);
         let missed: u64 = of.map(|row| row.missed).sum();
@@ -235,32 +252,31 @@ fn notes(rows: &[Row]) -> Vec<String> {
     notes
 }
 
-/// Says what depends on how far the cores were apart.
-fn apart(rows: &[Row]) -> Option<String> {
-    /// Those that differ by less are not named.
-    const MUCH: f64 = 1.05;
-    let strata = compared::strata(rows);
-    let strata: Vec<_> = (strata.iter())
-        .map(|(nearest, farthest, rows)| (nearest, farthest, compared::all(rows)))
-        .collect();
-    let differs = |whole: Compared| {
-        let at = (strata.iter()).filter_map(|(nearest, farthest, all)| {
-            let case = (whole.workload, whole.threads);
-            let of = all.iter().find(|of| of.is(case, whole.subject))?;
-            let (ratio, processes) = (of.ratio.median, counted(of.ratio.count, "process"));
-            let said = format!("{ratio:.2} at {nearest:.0} to {farthest:.0} ns ({processes})");
-            Some((ratio, said))
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn a_line_in_ns_is_of_the_processes_that_had_it() {
+        let of = |process, subject: &str, ratio| Row {
+            threads: 2,
+            hand_over_ns: if process > 2 { 25.0 } else { 120.0 },
+            ..sample(process, subject, ratio)
+        };
+        let rows = (1..=8).flat_map(|process| {
+            let ratio = if process > 2 { 2.0 } else { 3.0 };
+            [of(process, "a", 1.0), of(process, "b", ratio)]
         });
-        let (ratios, said): (Vec<_>, Vec<_>) = at.unzip();
-        let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = ratios.iter().copied().fold(0.0, f64::max);
-        (most > MUCH * least).then(|| {
-            let over = over(rows, whole.subject);
-            let threads = counted(whole.threads, "thread");
-            format!("{}, {threads}, {over}: {}", whole.workload, said.join(", "))
-        })
-    };
-    let all = compared::all(rows).into_iter().filter_map(differs);
-    let all = all.collect::<Vec<_>>().join("; ");
-    (!all.is_empty()).then(|| format!("By how long a cache line takes from core to core: {all}."))
+        let sheet = rows.collect::<Vec<_>>().sheet(None, &Judge::default());
+        let lines: Vec<_> = (sheet.unwrap().lines.into_iter())
+            .map(|line| line[1..].join(": "))
+            .collect();
+        let expected = [
+            "2 threads: 2.00 [2.00–2.45] unknown",
+            "6 of these, at 25 to 25 ns: 2.000 [2.000–2.000] unknown",
+            "2 of these, at 120 to 120 ns: 3.00",
+        ];
+        assert_eq!(lines[..3], expected);
+    }
 }
