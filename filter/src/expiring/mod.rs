@@ -83,8 +83,10 @@ use table::{Aged, Inserted, MAX_ASKED, WatchedAged, insert, sweep};
 ///
 /// **Timestamps** have 7 bits in the default layout, as in the layout 4×14: what that means is said
 /// at [`layout`](crate::layout#when-a-timestamp-wraps), and here it concerns inserts, renewals and `advance` as well,
-/// if a thread loses its core for a period or more. Each `advance` counts as one addition to every bucket for each
-/// thread that is sweeping it.
+/// if a thread loses its core for a period or more. Each `advance` counts as one addition to every bucket; if several
+/// threads sweep at once, as one for each of them that is at the same run of buckets. So 127 periods that begin, or
+/// one with 127 threads that sweep the same run, fool a lookup that is suspended meanwhile, if its key also hops to
+/// its other bucket and back.
 pub struct ExpiringCuckooFilter<
     const SLOTS: usize = 4,
     const BITS: usize = 12,

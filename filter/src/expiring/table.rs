@@ -163,13 +163,12 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Aged<SLOTS, B
 
     /// Exchanges the clock; false if it has moved.
     fn exchange(&self, current: Clock, new: Clock) -> bool {
-        // Release: with `clock`, what was swept. Acquire: what others have swept, for whoever reads
-        // this exchange.
+        // Release: with `clock`, what was swept; by others, too, since this thread has loaded the current one there.
         self.clock
             .compare_exchange(
                 current.word(),
                 new.word(),
-                Ordering::AcqRel,
+                Ordering::Release,
                 Ordering::Relaxed,
             )
             .is_ok()

@@ -167,9 +167,7 @@ impl Header {
         if !(1..=MAX_BUCKETS as u64).contains(&buckets) {
             return Err(LoadError::Size { buckets });
         }
-        // (Too many on a machine of 32 bits.)
-        let all = (buckets as usize).checked_add(self.more);
-        let (whole, all) = (self.bytes(), all.ok_or(LoadError::Size { buckets })?);
+        let (whole, all) = (self.bytes(), words::<usize>(buckets, self.more)?);
         // The number of words for which memory may be requested before any have arrived.
         let room = match length.map(|length| length.checked_sub(whole)) {
             None => CHUNK_WORDS,
@@ -190,6 +188,11 @@ impl Header {
     }
 }
 
+/// Returns the number of words of so many buckets, and more. (There may be too many for a machine of 32 bits.)
+fn words<N: TryFrom<u64>>(buckets: u64, more: usize) -> Result<N, LoadError> {
+    N::try_from(buckets + more as u64).map_err(|_| LoadError::Size { buckets })
+}
+
 /// Returns the number of copies in these words, if a bucket can be saved as each of them.
 fn count<L: Saved>(words: &[u64]) -> Result<usize, LoadError> {
     let mut found = 0;
@@ -200,4 +203,18 @@ fn count<L: Saved>(words: &[u64]) -> Result<usize, LoadError> {
         found += L::copies(word);
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_words_than_there_are_numbers_for_are_an_error() {
+        let most = u64::from(u32::MAX);
+        assert_eq!(words::<u32>(most - 1, 1).unwrap(), u32::MAX);
+        let error = words::<u32>(most, 1).unwrap_err();
+        assert!(matches!(error, LoadError::Size { buckets } if buckets == most));
+        assert_eq!(words::<u64>(most, 1).unwrap(), most + 1);
+    }
 }

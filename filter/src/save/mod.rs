@@ -228,6 +228,16 @@ pub(crate) fn save_as(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<(), SaveError>,
 ) -> Result<(), SaveError> {
+    replace(path, write, |folder| File::open(folder), File::sync_all)
+}
+
+/// [`save_as`], which opens the folder and syncs files like this.
+fn replace(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), SaveError>,
+    open: impl Fn(&Path) -> io::Result<File>,
+    sync: impl Fn(&File) -> io::Result<()>,
+) -> Result<(), SaveError> {
     let failed = |error| SaveError::File {
         path: path.display().to_string(),
         error,
@@ -237,10 +247,10 @@ pub(crate) fn save_as(
         .parent()
         .filter(|folder| cfg!(unix) && !folder.as_os_str().is_empty());
     let folder = folder.or(cfg!(unix).then_some(Path::new(".")));
-    let folder = folder.map(File::open).transpose().map_err(failed)?;
+    let folder = folder.map(open).transpose().map_err(failed)?;
     let (partial, mut file) = create_beside(path).map_err(failed)?;
     let saved = write(&mut file).and_then(|()| {
-        file.sync_all()?;
+        sync(&file)?;
         Ok(fs::rename(&partial, path)?)
     });
     if let Err(error) = saved {
@@ -252,7 +262,7 @@ pub(crate) fn save_as(
         });
     }
     // So that the new name outlives a power cut, too.
-    let synced = folder.map_or(Ok(()), |folder| folder.sync_all());
+    let synced = folder.map_or(Ok(()), |folder| sync(&folder));
     synced.map_err(|error| SaveError::NotSynced {
         path: path.display().to_string(),
         error,
@@ -296,4 +306,47 @@ fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
         }
     }
     unreachable!("there are not so many files")
+}
+
+#[cfg(all(test, unix, not(kcas_loom)))]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    /// The folder is opened, and the file synced, before it is replaced; then the folder is synced. Whatever fails,
+    /// nothing else is left there.
+    #[test]
+    fn a_file_is_replaced_between_two_syncs() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seen.filter");
+        let found = || fs::read_to_string(&path).unwrap();
+        for failing in 0..4 {
+            fs::write(&path, "old").unwrap();
+            let steps = RefCell::new(Vec::new());
+            let step = |file: &File| {
+                let mut steps = steps.borrow_mut();
+                steps.push((file.metadata()?.is_dir(), found()));
+                let goes_on = (steps.len() <= failing).then_some(());
+                goes_on.ok_or(io::ErrorKind::Other.into())
+            };
+            let write = |writer: &mut dyn Write| Ok(writer.write_all(b"new")?);
+            let open = |folder: &Path| {
+                let folder = File::open(folder)?;
+                step(&folder).map(|()| folder)
+            };
+            let saved = replace(&path, write, open, step);
+            let is_so = match failing {
+                0 | 1 => matches!(saved, Err(SaveError::File { .. })),
+                2 => matches!(saved, Err(SaveError::NotSynced { .. })),
+                _ => saved.is_ok(),
+            };
+            assert!(is_so, "step {failing} fails: {saved:?}");
+            let all = [(true, "old"), (false, "old"), (true, "new")];
+            let made = all.map(|(is_folder, found)| (is_folder, found.to_owned()));
+            assert_eq!(steps.take(), made[..made.len().min(failing + 1)]);
+            assert_eq!(found(), if failing < 2 { "old" } else { "new" });
+            assert_eq!(folder.path().read_dir().unwrap().count(), 1);
+        }
+    }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::small::key;
 use crate::small_expiring::{Caller, Expiring, holding};
-use kcas::model::explore_test;
+use kcas::model::{explore_test, spawn_with};
+use loom::sync::atomic::{AtomicBool, Ordering};
 
 /// [`race`](crate::race) in a filter that holds these keys in its period 0; then `after`, when both threads have
 /// ended.
@@ -170,6 +171,28 @@ fn what_another_thread_has_swept() {
             caller.contains(held);
         };
         race(&[held], mine, Caller::advance, nothing);
+    });
+}
+
+/// A call that finds its period begun and swept: what others have forgotten is gone for its thread, too, and is no
+/// longer counted if their call is over.
+#[test]
+fn a_call_that_has_nothing_to_do() {
+    explore_test(2, 21_900, || {
+        let held = key(0, 1, 0);
+        let shared = Arc::new((holding::<1>(&[held]), AtomicBool::new(false)));
+        let other = spawn_with(&shared, |(filter, is_over)| {
+            filter.advance_to(1).unwrap();
+            is_over.store(true, Ordering::Relaxed);
+        });
+        let (filter, is_over) = &*shared;
+        // Relaxed: only the clock synchronises.
+        let is_over = is_over.load(Ordering::Relaxed);
+        filter.advance_to(1).unwrap();
+        // Before the buckets are read, which synchronise as well.
+        assert!(!is_over || filter.is_empty(), "it is not counted");
+        assert!(!filter.contains(&held), "it is forgotten");
+        other.join().unwrap();
     });
 }
 

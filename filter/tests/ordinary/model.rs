@@ -1,10 +1,12 @@
 //! Random calls, one after another, to every kind of filter: each answers as a multiset over classes
-//! would, whether it is called key by key or in batches, and also after it was saved and loaded.
+//! would, or as a set if it forgets, whether it is called key by key or in batches, and also after it
+//! was saved and loaded.
 
 use std::collections::HashMap;
 
 use filter::{
-    Class, CuckooFilter, DynCuckooFilter, Filter, GrowingCuckooFilter, InsertError, LoadError,
+    Class, CuckooFilter, DynCuckooFilter, ExpiringCuckooFilter, Filter, GrowingCuckooFilter,
+    InsertError, LoadError,
 };
 use proptest::prelude::*;
 
@@ -36,11 +38,8 @@ fn command() -> impl Strategy<Value = Command> {
     ]
 }
 
-/// Whether a plain insert may fail like this while the class has so many copies, in a filter whose buckets have so
-/// many slots, or in one that grows.
-fn may_refuse(slots: Option<usize>, error: InsertError, class: Class, held: usize) -> bool {
-    let [first, second] = class.buckets;
-    let most = slots.map(|slots| slots * if first == second { 1 } else { 2 });
+/// Whether a plain insert may fail like this while the class has so many copies, and can have so `most`.
+fn may_refuse(error: InsertError, held: usize, most: Option<usize>) -> bool {
     match (error, most) {
         (InsertError::TooManyCopies { most }, None) => usize::from(most) <= held,
         (InsertError::TooManyCopies { most: stated }, Some(most)) => {
@@ -49,6 +48,12 @@ fn may_refuse(slots: Option<usize>, error: InsertError, class: Class, held: usiz
         (InsertError::Full, Some(most)) => held < most,
         _ => false,
     }
+}
+
+/// Number of copies of a class for which there is a place in buckets of so many slots.
+fn places(slots: usize, class: Class) -> Option<usize> {
+    let [first, second] = class.buckets;
+    Some(slots * if first == second { 1 } else { 2 })
 }
 
 /// Calls `one` if there is one key, and otherwise `batch`.
@@ -71,7 +76,7 @@ fn agrees<F: Filter>(
     mut filter: F,
     class_of: fn(&F, &u8) -> Class,
     load: impl Fn(&[u8]) -> Result<F, LoadError>,
-    slots: Option<usize>,
+    most: impl Fn(Class) -> Option<usize>,
     commands: &[Command],
 ) -> Result<(), TestCaseError> {
     let mut copies = HashMap::<Class, usize>::new();
@@ -83,11 +88,10 @@ fn agrees<F: Filter>(
                 for (&key, result) in keys.iter().zip(results) {
                     let class = class_of(&filter, &key);
                     let held = copies.entry(class).or_default();
+                    let most = most(class);
                     match result {
-                        Ok(()) => *held += 1,
-                        Err(error) => {
-                            prop_assert!(may_refuse(slots, error, class, *held), "{error}");
-                        }
+                        Ok(()) => *held = (*held + 1).min(most.unwrap_or(usize::MAX)),
+                        Err(error) => prop_assert!(may_refuse(error, *held, most), "{error}"),
                     }
                 }
             }
@@ -147,7 +151,8 @@ fn fixed<const SLOTS: usize, const BITS: usize>(
     let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
     let filter = builder.buckets(buckets).build().unwrap();
     let load = |bytes: &[u8]| builder.from_bytes(bytes);
-    agrees(filter, CuckooFilter::class, load, Some(SLOTS), commands)
+    let most = |class| places(SLOTS, class);
+    agrees(filter, CuckooFilter::class, load, most, commands)
 }
 
 proptest! {
@@ -169,11 +174,16 @@ proptest! {
         let builder = CuckooFilter::builder().false_positive_rate(rate[buckets % rate.len()]);
         let fitted = builder.buckets(buckets).build().unwrap();
         let (load, slots) = (|bytes: &[u8]| DynCuckooFilter::read_from(bytes), fitted.layout().0);
-        agrees(fitted, DynCuckooFilter::class, load, Some(slots), &commands)?;
+        agrees(fitted, DynCuckooFilter::class, load, |class| places(slots, class), &commands)?;
+        // A set.
+        let builder = ExpiringCuckooFilter::builder().ages::<2, 5, 2>();
+        let expiring = builder.buckets(buckets).build().unwrap();
+        let load = |bytes: &[u8]| builder.from_bytes(bytes);
+        agrees(expiring, ExpiringCuckooFilter::class, load, |_| Some(1), &commands)?;
         // Without reserved memory, which the counting allocator would write each time.
         let builder = GrowingCuckooFilter::builder().reserved_bytes(0);
         let growing = builder.buckets(buckets).build().unwrap();
         let load = |bytes: &[u8]| builder.from_bytes(bytes);
-        agrees(growing, GrowingCuckooFilter::class, load, None, &commands)?;
+        agrees(growing, GrowingCuckooFilter::class, load, |_| None, &commands)?;
     }
 }

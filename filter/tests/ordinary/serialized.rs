@@ -3,8 +3,7 @@
 use std::fmt::Debug;
 use std::hash::RandomState;
 
-use filter::growing::GrowingCuckooFilter;
-use filter::{CuckooFilter, Filter};
+use filter::{CuckooFilter, ExpiringCuckooFilter, Filter, GrowingCuckooFilter};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -48,6 +47,7 @@ fn a_filter_among_other_things() {
     is_serialized(&CuckooFilter::with_capacity(1_000));
     let builder = CuckooFilter::builder().capacity(1_000);
     is_serialized(&builder.false_positive_rate(0.001).build().unwrap());
+    is_serialized(&ExpiringCuckooFilter::with_capacity(1_000));
     is_serialized(&GrowingCuckooFilter::new());
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use filter::ExpiringCuckooFilter;
 use kcas::steps::{Access, Frozen, count, freeze_where, with_access_hook, with_hook};
 
-use crate::at_step::stopped;
+use crate::at_step::{pairs, stopped};
 use crate::small::{BUCKETS, Identity, key_of};
 use crate::small_expiring::{Expiring, holding};
 
@@ -147,11 +147,10 @@ fn a_late_insert_lasts_too_long_after_a_whole_turn_only() {
     }
 }
 
-/// The docs: "each `advance` counts as one addition to every bucket", "a sweep advances each once". Looks a key
-/// up that is taken out of its second bucket and put into the first one, and back, each at one moment
-/// between two steps of the lookup; then one period begins, whose sweep so many threads help with. False if
-/// the lookup has not noticed that the first bucket has changed.
-fn is_noticed_although_a_period_begins(threads: usize) -> bool {
+/// Looks a key up that is taken out of its second bucket and put into the first one, and back, each at one moment
+/// between two steps of the lookup; then so many periods begin. Each is swept by so many threads, which all stop after
+/// so many exchanges. False if the lookup has not noticed that the first bucket has changed.
+fn is_noticed_although_periods_begin(periods: u64, threads: u64, exchanges: u64) -> bool {
     fn hop(filter: &Usual, to: u64) {
         assert!(filter.remove(&to));
         assert_eq!(filter.insert_unique(&to), Ok(true));
@@ -165,28 +164,38 @@ fn is_noticed_although_a_period_begins(threads: usize) -> bool {
         1 => hop(&others, here),
         2 => {
             hop(&others, there);
-            let begin = |exchange| {
-                let filter = Arc::clone(&others);
-                freeze_where(is_exchange, exchange, move || filter.advance_to(1).unwrap())
-                    .expect("it has a bucket to sweep")
-            };
-            // Two claim an id; the first thread begins the period.
-            let helpers: Vec<_> = (0..threads)
-                .map(|nth| begin(if nth == 0 { 3 } else { 2 }))
-                .collect();
-            helpers.into_iter().for_each(Frozen::thaw);
-            assert_eq!(others.period(), 1);
+            for period in 1..=periods {
+                let sweep = |thread| {
+                    let filter = Arc::clone(&others);
+                    // Two claim an id; the first thread begins the period.
+                    let stop = 2 + u64::from(thread == 0) + exchanges;
+                    freeze_where(is_exchange, stop, move || filter.advance_to(period))
+                        .expect("it has more to sweep")
+                };
+                let sweeping: Vec<_> = (0..threads).map(sweep).collect();
+                (sweeping.into_iter()).for_each(|sweeping| sweeping.thaw().unwrap());
+                assert_eq!(others.period(), period);
+                assert_eq!(others.insert_unique(&there), Ok(false), "it is renewed");
+            }
         }
         _ => {}
     };
     with_hook(hook, || filter.contains(&here))
 }
 
+/// The docs: "one addition to every bucket", "one for each of them that is at the same run".
 #[test]
-fn a_sweep_advances_each_timestamp_once() {
-    for threads in [1, 2, TURN as usize - 2, TURN as usize - 1, TURN as usize] {
-        let noticed = is_noticed_although_a_period_begins(threads);
-        assert!(noticed, "{threads} threads");
+fn a_sweep_advances_each_timestamp_once_for_each_thread_at_the_run() {
+    let numbers = [1, 2, TURN - 2, TURN - 1, TURN];
+    let cases = numbers.map(|number| [(1, number), (number, 1)]).concat();
+    for ((periods, threads), exchanges) in pairs([cases, vec![(3, 85)]].concat(), 0..3) {
+        // Stopped before its first exchange, a thread finds the bucket swept by the first one.
+        let sweeps = periods * if exchanges == 0 { 1 } else { threads };
+        assert_eq!(
+            is_noticed_although_periods_begin(periods, threads, exchanges),
+            (1 + sweeps) % TURN != 0,
+            "{periods} periods, {threads} threads that stop after {exchanges} exchanges"
+        );
     }
 }
 
