@@ -118,16 +118,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_those_of_the_literature() {
-        // 1.4427 × 9 bits per key and nine hashes for 1 in 512; ten bits and seven hashes for 0.82
-        // %.
-        let shape = DoubleHashing::sized(1_000_000, 1.0 / 512.0).unwrap();
-        assert_eq!((shape.cells(), shape.hashes()), (12_984_256, 9));
-        let shape = DoubleHashing::sized(1_000, 0.00819).unwrap();
-        assert_eq!((shape.cells(), shape.hashes()), (10_001, 7));
-    }
-
-    #[test]
     fn an_impossible_size_is_an_error_that_names_what_is_wrong() {
         let error = |keys, rate| DoubleHashing::sized(keys, rate).unwrap_err().to_string();
         for keys in [0, MAX_KEYS + 1] {

@@ -69,9 +69,8 @@ pub(super) fn plot(options: &Options) -> Result<Ending> {
     if !options.subjects.is_empty() {
         figure.keep_subjects(&options.subjects)?;
     }
-    let figure = figure.at(options.width);
-    let figure = if options.bare { figure.bare() } else { figure };
-    files::write(&out, &figure.render())?;
+    figure.is_bare = options.bare;
+    files::write(&out, &figure.at(options.width).render())?;
     say!("{}", out.display());
     Ok(Ending::Complete)
 }

@@ -69,8 +69,7 @@ pub(super) fn reproduce(
         if sweep::sweep(registry, &files, options)? == Ending::Interrupted {
             return Ok(Ending::Interrupted);
         }
-    }
-    if !full {
+    } else {
         options.check_pairs()?;
     }
     let mut failed = Vec::new();

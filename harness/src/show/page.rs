@@ -167,7 +167,7 @@ fn describe(section: &Section, title: &str) -> Markup {
         div.figure { (PreEscaped(&section.figure)) }
         @for line in &section.findings.headlines { p { (line) } }
         @for line in &section.findings.sentences { p { (line) } }
-        @let cases = cases(&section.findings.comparisons);
+        @let cases = distinct(section.findings.comparisons.iter().map(|finding| &*finding.case));
         @if !cases.is_empty() {
             details open[cases.len() < 5] {
                 summary { "What the data say" }
@@ -197,12 +197,6 @@ fn describe(section: &Section, title: &str) -> Markup {
             }
         }
     }
-}
-
-fn cases(findings: &[Finding]) -> Vec<&str> {
-    let mut cases: Vec<&str> = findings.iter().map(|finding| &*finding.case).collect();
-    cases.dedup();
-    cases
 }
 
 fn table(sheet: &Sheet) -> Markup {

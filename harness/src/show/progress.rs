@@ -42,11 +42,8 @@ pub(crate) fn with(
 
 /// A bar with the time left.
 pub(crate) fn bar(steps: u64) -> ProgressBar {
-    ProgressBar::new(steps).with_style(style("  {bar:20} {pos}/{len}, {eta} left  {wide_msg}"))
-}
-
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+    let style = ProgressStyle::with_template("  {bar:20} {pos}/{len}, {eta} left  {wide_msg}");
+    ProgressBar::new(steps).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 /// Formats a time, such as `3 min 5 s`.

@@ -79,9 +79,6 @@ pub struct Run {
     /// When the run was resumed after an interruption, each time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resumed: Vec<String>,
-    /// In older files: how many rounds each workload had, and why no more.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub rounds: Vec<String>,
     /// Number of rows the run made; while some are missing, the least number it is to make.
     pub rows: Option<usize>,
     /// When everything was measured; absent while something is missing.

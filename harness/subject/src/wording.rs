@@ -70,21 +70,4 @@ mod tests {
         assert_eq!(counted(2_u64, "hash"), "2 hashes");
         assert_eq!(counted(2_usize, "class"), "2 classes");
     }
-
-    #[test]
-    fn digits_are_grouped() {
-        assert_eq!(grouped(7), "7");
-        assert_eq!(grouped(60_000), "60,000");
-        assert_eq!(grouped(1_234_567), "1,234,567");
-    }
-
-    #[test]
-    fn an_unknown_name_lists_the_known_ones() {
-        let said = unknown("lockfree", &["lock-free", "rwlock"]);
-        assert_eq!(
-            said,
-            "\"lockfree\": did you mean \"lock-free\"? Known are lock-free, rwlock"
-        );
-        assert_eq!(unknown("x", &["rwlock"]), "\"x\"; known are rwlock");
-    }
 }

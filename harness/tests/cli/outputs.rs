@@ -4,19 +4,19 @@
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
 
-use crate::place::{Ended, Place, has};
+use crate::place::{Ended, Place, TINY, has};
 use crate::studies::{STUDIES, Study};
 
 /// A study that leaves a figure at once.
 const LAYOUTS: &str = "space layouts --buckets 1000 --tables 1 --absent 1000";
 
-/// Returns a sweep of six measurements in each round.
+/// Returns a sweep of six measurements in each round: [`TINY`] without its second workload.
 fn experiment(name: &str, rounds: usize) -> String {
-    format!(
-        "name = '{name}'\ntitle = 'A tiny sweep'\nsubjects = ['lock-free', 'segment-lock', 'roofline']\n\
-         threads = [1, 2]\nrounds = {rounds}\nseconds = 0.01\nkeys = 1000\nseed = 1\n\
-         [[workload]]\nkind = 'lookup-hit'\nload = 0.9"
-    )
+    let (first, _) = TINY.rsplit_once("[[workload]]").unwrap();
+    let rounds = format!("rounds = {rounds}");
+    first
+        .replace("\"tiny\"", &format!("{name:?}"))
+        .replace("rounds = 2", &rounds)
 }
 
 fn place() -> Place {

@@ -34,8 +34,8 @@ pub struct Figure {
     pub(crate) panels: Vec<Panel>,
     /// Width in inches.
     width: f64,
-    /// Whether title and caption are left out.
-    is_bare: bool,
+    /// Whether title and caption are left out, as a paper has its own.
+    pub is_bare: bool,
 }
 
 /// How panels are laid out side by side.
@@ -72,14 +72,6 @@ impl Figure {
     pub fn at(&self, width: f64) -> Self {
         let figure = self.clone();
         Self { width, ..figure }
-    }
-
-    /// Leaves out title and caption, as a paper has its own.
-    pub fn bare(self) -> Self {
-        Self {
-            is_bare: true,
-            ..self
-        }
     }
 
     pub(super) fn subjects(&self) -> Vec<&str> {

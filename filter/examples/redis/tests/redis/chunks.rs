@@ -38,14 +38,19 @@ fn large(server: &Server) -> Vec<Chunk> {
     chunks
 }
 
+/// The key stays the same while it is loaded, and with it the time that it has to live.
 #[test]
 fn a_dump_loads() {
     let server = Server::start(&[]);
     let c = &mut server.connect();
-    let chunks = large(&server);
-    for chunk in &chunks {
+    for (nth, chunk) in large(&server).iter().enumerate() {
         load(c, "g", chunk).expect("it is loaded");
+        if nth == 0 {
+            line(c, "EXPIRE g 1000");
+        }
     }
+    assert!(ask::<i64>(c, "TTL", &["g"]) > 0);
+    line(c, "PERSIST g");
     assert_eq!(digest(c, "f"), digest(c, "g"));
     assert!(has_all(c, "g", 0..20_000));
     line(c, "CF.RESERVE empty 1000");
@@ -79,23 +84,6 @@ fn loading_goes_on_after_a_restart() {
         }
         assert_eq!(digest(c, "f"), digest(c, key));
     }
-}
-
-/// The key stays the same while it is loaded, and with it the time that it has to live.
-#[test]
-fn a_key_keeps_the_time_that_it_has_to_live() {
-    let server = Server::start(&[]);
-    let c = &mut server.connect();
-    let chunks = large(&server);
-    for (nth, chunk) in chunks.iter().enumerate() {
-        load(c, "g", chunk).expect("it is loaded");
-        if nth == 0 {
-            line(c, "EXPIRE g 1000");
-        }
-    }
-    assert!(ask::<i64>(c, "TTL", &["g"]) > 0);
-    line(c, "PERSIST g");
-    assert_eq!(digest(c, "f"), digest(c, "g"));
 }
 
 #[test]

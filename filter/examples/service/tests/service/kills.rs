@@ -74,17 +74,12 @@ impl Shared {
         }
     }
 
-    /// Saves again and again, until nobody answers.
     fn save(&self, client: &Client) {
-        loop {
-            let before = self.ledger.lock().unwrap().now.clone();
-            let Ok((status, ..)) = client.post("/save") else {
-                return;
-            };
-            assert_eq!(status, 200);
+        let before = || self.ledger.lock().unwrap().now.clone();
+        client.save_on(before, |before| {
             let mut ledger = self.ledger.lock().unwrap();
             (ledger.saved, ledger.saves) = (before, ledger.saves + 1);
-        }
+        });
     }
 
     /// Starts the service, and ends it while clients change and save the filter, once `is_enough`.

@@ -24,11 +24,11 @@ struct Running {
 }
 
 impl Running {
-    /// Starts it, and waits until it listens.
     fn start(file: &Path) -> Running {
         Self::start_with(file, &[])
     }
 
+    /// Starts it, and waits until it listens.
     fn start_with(file: &Path, options: &[&str]) -> Running {
         let mut command = program(file);
         command.args(["--address", "127.0.0.1:0", "--capacity", "100000"]);
@@ -91,6 +91,16 @@ impl Client {
 
     fn get(&self, request: &str) -> Answer {
         read(self.agent.get(format!("{}{request}", self.url)).call()?)
+    }
+
+    /// Saves again and again, until nobody answers; `saved` gets what was so before each save that ended.
+    fn save_on<T>(&self, before: impl Fn() -> T, saved: impl Fn(T)) {
+        let mut begun = before();
+        while let Ok((status, ..)) = self.post("/save") {
+            assert_eq!(status, 200);
+            saved(begun);
+            begun = before();
+        }
     }
 
     fn contains(&self, key: u64) -> bool {

@@ -48,15 +48,6 @@ impl Shared {
             }
         }
     }
-
-    fn save(&self, client: &Client) {
-        let mut begun = Instant::now();
-        while let Ok((status, ..)) = client.post("/save") {
-            assert_eq!(status, 200);
-            self.ledger.lock().unwrap().saved = Some(begun);
-            begun = Instant::now();
-        }
-    }
 }
 
 /// Whatever was acknowledged before the last completed save began, and came within the window, is there
@@ -78,7 +69,8 @@ fn a_window_outlives_kills() {
             for client in &clients {
                 scope.spawn(|| shared.ask(client));
             }
-            scope.spawn(|| shared.save(&saver));
+            let saved = |begun| shared.ledger.lock().unwrap().saved = Some(begun);
+            scope.spawn(move || saver.save_on(Instant::now, saved));
             thread::sleep(Duration::from_millis(rng.random_range(300..900)));
             service.kill();
         });
