@@ -190,7 +190,7 @@ mod tests {
             seed     = 7 | frozen = [1, 1] | `frozen`: 1 appears twice
             seed     = 7 | frozen = [1025] | `frozen`: 1025
             seed     = 7 | frozen = [-1] | frozen
-            seed     = 7 | pinning = \"spread\" | `pinning`: \"spread\" is none of \"cores\", \"compact\"
+            seed     = 7 | pinning = \"spread\" | unknown variant `spread`, expected one of `cores`, `compact`
             seed     = 7 | latency = { offered = [-1] } | `latency.offered`: -1
             seed     = 7 | speed = 7 | unknown field `speed`
             rounds   = 2 | rounds = 0 | `rounds`: 0 is not between 1 and 1000

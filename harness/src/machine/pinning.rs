@@ -116,6 +116,8 @@ pub fn usable() -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum;
+
     use super::*;
 
     #[test]
@@ -146,7 +148,7 @@ mod tests {
 
     #[test]
     fn threads_wrap_round_the_cores() {
-        for (policy, _) in Policy::ALL {
+        for &policy in Policy::value_variants() {
             let cores = Cores::ordered(policy);
             assert!(cores.count() >= 1);
             let bound = policy != Policy::None && !cores.order.is_empty();
