@@ -1,7 +1,7 @@
 //! Tests of sweeps with threads that are frozen in the middle of an operation.
 
 use std::hash::Hash;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Result, ensure};
 use harness::experiment::Experiment;
@@ -10,7 +10,7 @@ use harness::registry::Registry;
 use harness::results::record::Row;
 use harness::results::rows::Record;
 use harness::run::plan::Plan;
-use harness::run::runner::{self, Event, Sweep};
+use harness::run::runner;
 use harness::subject::Subject;
 use harness::subjects::{
     AblationControl, AblationDcss, AblationEpoch, AblationHelpingReaders, AblationHopByHop,
@@ -35,27 +35,13 @@ fn sweep<S: Subject>(frozen: &[usize], workload: &str) -> Result<Vec<Row>> {
          seconds = 0.04\nkeys = {KEYS}\n[[workload]]\nload = 0.9\n{workload}",
         S::NAME
     );
-    let (experiment, cores) = (&Experiment::parse(&text)?, &Cores::detect());
-    let mut registry = Registry::new();
+    let (experiment, mut registry) = (Experiment::parse(&text)?, Registry::new());
     registry.add::<S>();
-    let plan = &Plan::of(experiment, &registry, cores)?;
+    let plan = Plan::of(&experiment, &registry, &Cores::detect())?;
     ensure!(plan.skipped.is_empty(), plan.skipped.join("; "));
-    let sweep = Sweep {
-        experiment,
-        registry: &registry,
-        plan,
-        keys: &KeySource::generated(KEYS, 1),
-        cores,
-        made: &[],
-    };
-    let mut rows = Vec::new();
-    runner::run(&sweep, &AtomicBool::new(false), &mut |event| {
-        if let Event::Made(row) = event {
-            row.validate()?;
-            rows.push(row);
-        }
-        Ok(())
-    })?;
+    let keys = KeySource::generated(KEYS, 1);
+    let rows = runner::rows(&experiment, &registry, (&keys, &[]))?;
+    rows.iter().try_for_each(Record::validate)?;
     Ok(rows)
 }
 

@@ -5,8 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
-use super::Experiment;
-use super::problems::first_repeated;
+use super::{Experiment, first_repeated};
 use crate::workload::Workload;
 
 #[derive(Deserialize)]

@@ -38,6 +38,7 @@ use crate::wording::grouped;
 use crate::workload::{Latency, Workload};
 
 pub use file::read;
+pub(crate) use problems::first_repeated;
 pub use target::Target;
 pub use threads::{Count, MAX_THREADS, Threads};
 

@@ -108,8 +108,11 @@ impl Experiment {
     /// Checks that operations can be timed one by one, if they are to be.
     fn validate_latency(&self, problems: &mut Problems) {
         let Some(latency) = &self.latency else { return };
-        if let Err(problem) = latency.validate() {
-            problems.0.push(problem.to_string());
+        if !latency.offered.is_empty() {
+            let shares = "not from 0.001 to 10: it is a share of the closed loop's throughput, which is always measured";
+            problems.list("latency.offered", &latency.offered, shares, |share| {
+                (0.001..=10.0).contains(share)
+            });
         }
         let frozen = "operations that wait for frozen threads never end; leave out `frozen`";
         problems.unless(!self.freezes(), "latency", frozen);
@@ -136,7 +139,7 @@ impl Experiment {
     }
 }
 
-pub(super) fn first_repeated<T: PartialEq>(list: &[T]) -> Option<&T> {
+pub(crate) fn first_repeated<T: PartialEq>(list: &[T]) -> Option<&T> {
     let repeats = |(index, value): &(usize, &T)| list[..*index].contains(value);
     let mut numbered = list.iter().enumerate();
     numbered.find(repeats).map(|(_, value)| value)
@@ -190,8 +193,13 @@ mod tests {
             seed     = 7 | frozen = [1, 1] | `frozen`: 1 appears twice
             seed     = 7 | frozen = [1025] | `frozen`: 1025
             seed     = 7 | frozen = [-1] | frozen
-            seed     = 7 | pinning = \"spread\" | `pinning`: \"spread\" is none of \"cores\", \"compact\"
-            seed     = 7 | latency = { offered = [-1] } | `latency.offered`: -1
+            seed     = 7 | pinning = \"spread\" | unknown variant `spread`, expected one of `cores`, `compact`
+            seed     = 7 | latency = { offered = [-1] } | `latency.offered`: -1.0 is not from
+            seed     = 7 | latency = { offered = [nan] } | `latency.offered`: NaN
+            seed     = 7 | latency = { offered = [0] } | `latency.offered`: 0.0
+            seed     = 7 | latency = { offered = [30] } | `latency.offered`: 30.0
+            seed     = 7 | latency = { offered = [1, 1.0] } | `latency.offered`: 1.0 appears twice
+            seed     = 7 | latency = { offered_mops = [2] } | unknown field `offered_mops`
             seed     = 7 | speed = 7 | unknown field `speed`
             rounds   = 2 | rounds = 0 | `rounds`: 0 is not between 1 and 1000
             0.01 | 0.0 | `seconds`

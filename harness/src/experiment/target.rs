@@ -46,9 +46,27 @@ impl Target {
             ensure!(!empty, "field `{field}`: name at least one");
         }
         self.validate_workloads(&of.workloads)?;
-        self.validate_subjects(&of.subjects)?;
+        let over = self.over.iter().map(|over| ("over", over));
+        for (field, subject) in [("subject", &self.subject)].into_iter().chain(over) {
+            ensure!(
+                of.subjects.contains(subject),
+                "field `{field}`: {subject:?} is none of the experiment's subjects, which are {}",
+                of.subjects.join(", ")
+            );
+        }
         self.validate_threads(&of.threads)?;
-        self.validate_ratio()
+        ensure!(
+            self.at_least > 0.0 && self.at_least.is_finite(),
+            "field `at_least`: {} is not a ratio above 0",
+            self.at_least
+        );
+        ensure!(
+            self.aim >= self.at_least && self.aim.is_finite(),
+            "field `aim`: {} must be {} (`at_least`) or more",
+            self.aim,
+            self.at_least
+        );
+        Ok(())
     }
 
     fn validate_workloads(&self, workloads: &[Workload]) -> Result<()> {
@@ -67,18 +85,6 @@ impl Target {
                 !self.workloads.contains(&label) || workloads.iter().any(at_load),
                 "field `load`: the experiment has no {label} at {}",
                 self.load.unwrap_or_default()
-            );
-        }
-        Ok(())
-    }
-
-    fn validate_subjects(&self, subjects: &[String]) -> Result<()> {
-        let over = self.over.iter().map(|over| ("over", over));
-        for (field, subject) in [("subject", &self.subject)].into_iter().chain(over) {
-            ensure!(
-                subjects.contains(subject),
-                "field `{field}`: {subject:?} is none of the experiment's subjects, which are {}",
-                subjects.join(", ")
             );
         }
         Ok(())
@@ -106,21 +112,6 @@ impl Target {
                  compares a measurement with itself"
             );
         }
-        Ok(())
-    }
-
-    fn validate_ratio(&self) -> Result<()> {
-        ensure!(
-            self.at_least > 0.0 && self.at_least.is_finite(),
-            "field `at_least`: {} is not a ratio above 0",
-            self.at_least
-        );
-        ensure!(
-            self.aim >= self.at_least && self.aim.is_finite(),
-            "field `aim`: {} must be {} (`at_least`) or more",
-            self.aim,
-            self.at_least
-        );
         Ok(())
     }
 }

@@ -14,14 +14,9 @@ use crate::wording::counted;
 #[derive(Debug, Clone)]
 pub struct Cores {
     order: Vec<HardwareThread>,
-    how: How,
+    /// `None` if they were chosen by hand.
+    policy: Option<Policy>,
     count: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum How {
-    Policy(Policy),
-    ByHand,
 }
 
 impl Cores {
@@ -41,7 +36,7 @@ impl Cores {
                 count => count,
             },
             order,
-            how: How::Policy(policy),
+            policy: Some(policy),
         }
     }
 
@@ -64,7 +59,7 @@ impl Cores {
         }
         Ok(Self {
             order: topology::describe(ids),
-            how: How::ByHand,
+            policy: None,
             count: ids.len(),
         })
     }
@@ -78,7 +73,7 @@ impl Cores {
     /// from 0; past the last hardware thread it wraps round. Returns `false` if threads are not to
     /// be bound, or the platform refuses.
     pub fn pin(&self, thread: usize) -> bool {
-        let bound = self.how != How::Policy(Policy::None) && !self.order.is_empty();
+        let bound = self.policy != Some(Policy::None) && !self.order.is_empty();
         bound && {
             let HardwareThread { id, .. } = self.order[thread % self.order.len()];
             core_affinity::set_for_current(CoreId { id })
@@ -96,12 +91,12 @@ impl Cores {
         let (cores, nodes) = (different(|of| of.core), different(|of| of.node));
         let order: Vec<_> = self.order.iter().map(|of| of.id.to_string()).collect();
         let order = order.join(" ");
-        let bound = match self.how {
-            How::Policy(Policy::None) => "threads are not bound (policy none)".into(),
-            How::Policy(policy) => {
+        let bound = match self.policy {
+            Some(Policy::None) => "threads are not bound (policy none)".into(),
+            Some(policy) => {
                 format!("threads are bound in the order {order} (policy {policy})")
             }
-            How::ByHand => format!("threads are bound in the order {order} (as told)"),
+            None => format!("threads are bound in the order {order} (as told)"),
         };
         let threads = counted(self.count, "hardware thread");
         let (cores, nodes) = (counted(cores, "physical core"), counted(nodes, "NUMA node"));
@@ -116,6 +111,8 @@ pub fn usable() -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum;
+
     use super::*;
 
     #[test]
@@ -146,7 +143,7 @@ mod tests {
 
     #[test]
     fn threads_wrap_round_the_cores() {
-        for (policy, _) in Policy::ALL {
+        for &policy in Policy::value_variants() {
             let cores = Cores::ordered(policy);
             assert!(cores.count() >= 1);
             let bound = policy != Policy::None && !cores.order.is_empty();

@@ -4,7 +4,9 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-use serde::{Deserialize, Deserializer, de};
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
+use serde::Deserialize;
 
 /// Where Linux describes processors and nodes.
 const SYSTEM: &str = "/sys/devices/system";
@@ -23,7 +25,8 @@ pub struct HardwareThread {
 }
 
 /// The order in which the threads of a measurement are bound to hardware threads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Policy {
     /// One hardware thread of every core of a node, then of the next node; siblings only once every
     /// core has a thread. Few threads then share neither a core nor their way to memory, and do not
@@ -40,22 +43,6 @@ pub enum Policy {
 }
 
 impl Policy {
-    pub const ALL: [(Self, &str); 4] = [
-        (Self::Cores, "cores"),
-        (Self::Compact, "compact"),
-        (Self::Scatter, "scatter"),
-        (Self::None, "none"),
-    ];
-
-    /// Returns the policy of that name. The error lists the names.
-    pub fn named(name: &str) -> Result<Self, String> {
-        let found = Self::ALL.iter().find(|(_, known)| *known == name);
-        found.map(|&(policy, _)| policy).ok_or_else(|| {
-            let known = Self::ALL.map(|(_, name)| format!("{name:?}"));
-            format!("{name:?} is none of {}", known.join(", "))
-        })
-    }
-
     /// Returns these hardware threads in the order of the policy.
     pub fn order(self, mut threads: Vec<HardwareThread>) -> Vec<HardwareThread> {
         let of_node = |thread: &HardwareThread| (thread.node, thread.core, thread.id);
@@ -87,16 +74,8 @@ impl Policy {
 
 impl fmt::Display for Policy {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        let name = Self::ALL.iter().find(|(policy, _)| policy == self);
-        formatter.write_str(name.map_or("", |(_, name)| name))
-    }
-}
-
-impl<'de> Deserialize<'de> for Policy {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        Self::named(&name)
-            .map_err(|problem| de::Error::custom(format!("field `pinning`: {problem}")))
+        let value = self.to_possible_value();
+        formatter.write_str(value.as_ref().map_or("", PossibleValue::get_name))
     }
 }
 
@@ -237,7 +216,7 @@ mod tests {
             let [policy, ids, offline, expected] = parts[..].try_into().unwrap();
             let [ids, offline] = [ids, offline].map(|list| parse_list(list).unwrap());
             let threads = describe_in(server(&offline).path(), &ids);
-            let order = Policy::named(policy).unwrap().order(threads);
+            let order = Policy::from_str(policy, false).unwrap().order(threads);
             let order: Vec<_> = order.iter().map(|of| of.id.to_string()).collect();
             assert_eq!(order.join(" "), expected, "{policy}");
         }

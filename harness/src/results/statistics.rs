@@ -378,7 +378,7 @@ pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{Judge, Verdict, sample};
+    use crate::results::sample;
 
     fn row(subject: &str, threads: usize, round: usize, mops: f64) -> Row {
         sample(subject, "lookup-hit", threads, round, mops)
@@ -408,27 +408,5 @@ mod tests {
         assert_eq!((ratio.min, ratio.median, ratio.max), (2.0, 2.0, 2.0));
         let inverse = Results::of(&rows).ratio(&case(), 1.0, "b", "a").unwrap();
         assert_eq!((inverse.count, inverse.median), (3, 0.5));
-    }
-
-    /// It may have lost its core for all of the time: nothing is divided by 0, and where too few rounds
-    /// are left, nothing is claimed.
-    #[test]
-    fn a_round_in_which_either_stood_still_has_no_ratio() {
-        let mut rows: Vec<_> = (1..=10)
-            .flat_map(|round| [row("a", 1, round, 2.0), row("b", 1, round, 1.0)])
-            .collect();
-        for (at, rounds, verdict) in [(0, 9, Verdict::Faster), (5, 8, Verdict::TooFewRounds)] {
-            (rows[at].operations, rows[at].mops) = (0, 0.0);
-            let results = Results::of(&rows);
-            let found = results.comparison(&case(), 1.0, "a", "b").unwrap();
-            assert_eq!((found.ratio.count, found.ratio.min), (rounds, 2.0));
-            assert_eq!(Judge::of_page(|judge| judge.verdict(&found)), verdict);
-        }
-        let results = Results::of(&rows);
-        assert_eq!(results.throughput(&case(), 1.0, "a").unwrap().min, 0.0);
-        assert!(results.left_out().unwrap().contains("2 measurements"));
-        // Frozen threads stop others: that is what is measured.
-        rows[0].frozen = 1;
-        assert!(Results::of(&rows[..1]).left_out().is_none());
     }
 }

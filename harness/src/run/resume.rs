@@ -52,7 +52,8 @@ pub fn earlier(files: &Outputs, now: &Sidecar) -> Result<Option<Earlier>> {
     }
     let sidecar = Sidecar::read(&files.sidecar)
         .context("cannot resume; without --resume, a new run keeps these results aside")?;
-    let differences = differences(&sidecar, now)?;
+    let (mut differences, [before, now]) = (Vec::new(), [&sidecar, now].map(Table::try_from));
+    compare("", &before?, &now?, &mut differences);
     ensure!(
         differences.is_empty(),
         "cannot resume {name}: it was measured with something else; without --resume, a new run keeps these results \
@@ -79,13 +80,7 @@ pub fn is_of_this_program(before: &Sidecar) -> Result<bool> {
     Ok(same && now.harness == before.harness && now.program == before.program)
 }
 
-/// Returns the fields in which a run differs from an earlier one, though both must agree.
-fn differences(before: &Sidecar, now: &Sidecar) -> Result<Vec<String>> {
-    let (mut found, now) = (Vec::new(), Table::try_from(now)?);
-    compare("", &Table::try_from(before)?, &now, &mut found);
-    Ok(found)
-}
-
+/// Finds the fields in which a run differs from an earlier one, though both must agree.
 fn compare(path: &str, before: &Table, now: &Table, found: &mut Vec<String>) {
     let added = now.keys().filter(|name| !before.contains_key(*name));
     for name in before.keys().chain(added) {

@@ -100,14 +100,14 @@ impl<'a> Simulated<'a> {
     /// Returns the time that an operation of one thread was measured to take under this very workload, in
     /// ns: the median, as of what is predicted from it.
     fn measured(&self, one: &Measurement) -> Option<f64> {
-        let (keys, workload) = (self.bench.keys.residents() as u64, &one.workload);
-        let label = workload.label();
+        let keys = self.bench.keys.residents() as u64;
         let is_it = |row: &&Row| {
-            (&row.subject, &row.workload) == (&one.subject, &label)
-                && (row.threads, row.frozen, row.keys) == (1, one.frozen, keys)
-                && (row.load_factor, row.hit) == (workload.load(), workload.hit())
-                && (row.skew, row.offered) == (workload.skew(), one.offered)
-                && row.simulated.is_empty()
+            let in_its_round = Measurement {
+                round: row.round,
+                ..one.clone()
+            };
+            in_its_round.made(row)
+                && (row.keys, &*row.simulated) == (keys, "")
                 && !row.stood_still()
         };
         let rows = self.alone.iter().filter(is_it);

@@ -69,13 +69,9 @@ impl Record for Row {
 }
 
 /// The different values in a column, in order.
-fn distinct<'a, T: Ord>(rows: &[&'a Row], of: impl Fn(&'a Row) -> T) -> BTreeSet<T> {
-    rows.iter().map(|row| of(row)).collect()
-}
-
-fn joined<T: ToString>(values: BTreeSet<T>) -> String {
-    let values: Vec<_> = values.iter().map(ToString::to_string).collect();
-    values.join(", ")
+fn distinct<T: Ord + ToString>(rows: &[&Row], of: impl Fn(&Row) -> T) -> Vec<String> {
+    let values: BTreeSet<_> = rows.iter().map(|row| of(row)).collect();
+    values.iter().map(ToString::to_string).collect()
 }
 
 fn violations(rows: &[&Row]) -> String {
@@ -101,7 +97,7 @@ impl Presented for Vec<Row> {
             ("stopped", |of| {
                 if of[0].stopped { "yes" } else { "no" }.into()
             }),
-            ("threads", |of| joined(distinct(of, |row| row.threads))),
+            ("threads", |of| distinct(of, |row| row.threads).join(", ")),
             ("seeds", |of| distinct(of, |row| row.seed).len().to_string()),
             ("rounds", |of| {
                 grouped(of.iter().map(|row| row.rounds).sum())
@@ -126,10 +122,10 @@ impl Presented for Vec<Row> {
             "{} were made, of {} in {}, at {} ({}); violations: {}; parts of histories that could not be \
              decided: {}.",
             large(operations(self), "operation"),
-            counted(distinct(&all, |row| &row.subject).len(), "subject"),
+            counted(distinct(&all, |row| row.subject.clone()).len(), "subject"),
             counted(self.len(), "piece"),
-            counted(distinct(&all, |row| &row.commit).len(), "commit"),
-            joined(distinct(&all, |row| &row.commit)),
+            counted(distinct(&all, |row| row.commit.clone()).len(), "commit"),
+            distinct(&all, |row| row.commit.clone()).join(", "),
             violations(&all),
             grouped(undecided(self)),
         );

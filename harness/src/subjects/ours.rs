@@ -16,9 +16,12 @@ const UNIQUE: Operations = Operations {
     ..Operations::ALL
 };
 
-/// [`CuckooFilter`] in its default layout: the crate `filter`, unchanged.
+/// [`CuckooFilter`] in a layout: the crate `filter`, unchanged.
 #[derive(Debug)]
-pub struct LockFree(CuckooFilter);
+pub struct Laid<const SLOTS: usize, const BITS: usize>(CuckooFilter<SLOTS, BITS>);
+
+/// In its default layout.
+pub type LockFree = Laid<4, 12>;
 
 impl LockFree {
     pub fn with_room_for(keys: usize) -> Result<Self, BuildError> {
@@ -26,8 +29,17 @@ impl LockFree {
     }
 }
 
-impl Subject for LockFree {
-    const NAME: &'static str = "lock-free";
+impl<const SLOTS: usize, const BITS: usize> Subject for Laid<SLOTS, BITS> {
+    const NAME: &'static str = match (SLOTS, BITS) {
+        (4, 12) => "lock-free",
+        (8, 7) => "lock-free-8x7",
+        (6, 9) => "lock-free-6x9",
+        (5, 11) => "lock-free-5x11",
+        (4, 14) => "lock-free-4x14",
+        (3, 16) => "lock-free-3x16",
+        (2, 24) => "lock-free-2x24",
+        _ => panic!("this layout has no name"),
+    };
     const DESCRIPTION: &'static str =
         "cuckoo filter on multi-word compare-and-swap; a lookup is three loads";
     const GUARANTEES: &'static str =
@@ -35,7 +47,9 @@ impl Subject for LockFree {
     const OPERATIONS: Operations = UNIQUE;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
-        Ok(Self(CuckooFilter::builder().buckets(buckets).build()?))
+        let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
+        let buckets = slots(buckets)?.div_ceil(SLOTS);
+        Ok(Self(builder.buckets(buckets).build()?))
     }
 
     #[inline]

@@ -11,7 +11,7 @@ use subject::layout::geometry;
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
 use crate::subjects::Reused;
-use crate::subjects::engines::{Change, Locked, Ours, Session, Words};
+use crate::subjects::engines::{Change, Locked, Ours, Words};
 
 /// Names of the subjects that add to words, and hold no keys.
 pub const NAMES: [&str; 6] = [
@@ -72,7 +72,7 @@ impl<W: Adds, const K: usize> AddsTo<W, K> {
     fn add(&self, key: &(impl Hash + ?Sized), by: i64) -> bool {
         let changes = chosen::<K>(key, self.len).map(|index| Change { index, by });
         let mut session = self.words.session();
-        while !session.try_change(&changes) {}
+        while !W::try_change(&mut session, &changes) {}
         true
     }
 }

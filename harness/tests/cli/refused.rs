@@ -12,7 +12,7 @@ const REFUSED: &str = "
 1 | sweep tiny.toml --cores 60000 | --cores | core 60000 is not there | it may on
 1 | sweep tiny.toml --cores some | --cores | not a list such as 0-3,8
 1 | sweep tiny.toml --cores= | --cores | at least one
-2 | sweep tiny.toml --pinning spread | \"compact\"
+2 | sweep tiny.toml --pinning spread | compact
 2 | sweep tiny.toml --pinning none --cores 0 | cannot be used with
 1 | sweep tiny.toml --keys few.txt | few.txt | 999 distinct lines
 1 | sweep tiny.toml --keys missing.txt | missing.txt

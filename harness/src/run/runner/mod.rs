@@ -11,10 +11,13 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 
 use crate::experiment::Experiment;
+use crate::machine::Cores;
 use crate::results::Row;
 pub use crate::run::bench::Sweep;
 use crate::run::bench::{Bench, Tables};
-use crate::run::{Measurement, order};
+use crate::run::{Measurement, Plan, order};
+use crate::subjects::Registry;
+use crate::workload::KeySource;
 
 #[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 #[derive(Debug)]
@@ -72,6 +75,32 @@ pub fn run(
         }
     }
     Ok(())
+}
+
+/// Makes the measurements of an experiment with these keys, but for those that were made before. Returns
+/// the rows that are new.
+pub fn rows(
+    experiment: &Experiment,
+    registry: &Registry,
+    (keys, made): (&KeySource, &[Row]),
+) -> Result<Vec<Row>> {
+    let cores = &Cores::detect();
+    let sweep = Sweep {
+        experiment,
+        registry,
+        plan: &Plan::of(experiment, registry, cores)?,
+        keys,
+        cores,
+        made,
+    };
+    let mut rows = Vec::new();
+    run(&sweep, &AtomicBool::new(false), &mut |event| {
+        if let Event::Made(row) = event {
+            rows.push(row);
+        }
+        Ok(())
+    })?;
+    Ok(rows)
 }
 
 #[cfg(test)]

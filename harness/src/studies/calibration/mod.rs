@@ -6,7 +6,6 @@ mod probes;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -16,7 +15,7 @@ use sysinfo::System;
 use crate::experiment::Experiment;
 use crate::machine::{Cores, Machine, hand_over};
 use crate::results::median;
-use crate::run::{Ending, Event, Plan, Sweep, runner};
+use crate::run::{Ending, runner};
 use crate::show::{files, note, say};
 use crate::subjects::Registry;
 use crate::wording::counted;
@@ -88,7 +87,7 @@ pub fn calibrate(registry: &Registry, options: &Options) -> Result<Ending> {
         );
     }
     let mut file = measure(&cores)?;
-    file.alone = alone(registry, &cores)?;
+    file.alone = alone(registry)?;
     let text = format!(
         "# Written by `harness calibrate`.\n\n{}",
         toml::to_string(&file)?
@@ -211,32 +210,20 @@ fn caches(directory: &Path) -> Result<[Level; 3]> {
 }
 
 /// Measures the operations of each subject on one thread, with a table in its own caches.
-fn alone(registry: &Registry, cores: &Cores) -> Result<BTreeMap<String, BTreeMap<String, f64>>> {
+fn alone(registry: &Registry) -> Result<BTreeMap<String, BTreeMap<String, f64>>> {
     let experiment = Experiment::parse(ALONE).context("in the experiment of one thread")?;
     note!(
         "Measuring {} subjects on one thread ...",
         experiment.subjects.len()
     );
-    let plan = Plan::of(&experiment, registry, cores)?;
-    let keys = KeySource::generated(experiment.most_keys(), experiment.seed);
-    let sweep = Sweep {
-        experiment: &experiment,
-        registry,
-        keys: &keys,
-        plan: &plan,
-        cores,
-        made: &[],
-    };
     let mut times: BTreeMap<(String, String), Vec<f64>> = BTreeMap::new();
-    runner::run(&sweep, &AtomicBool::new(false), &mut |event| {
-        if let Event::Made(row) = event
-            && row.mops > 0.0
-        {
-            let times = times.entry((row.subject, row.workload)).or_default();
-            times.push(1e3 / row.mops);
-        }
-        Ok(())
-    })?;
+    let keys = KeySource::generated(experiment.most_keys(), experiment.seed);
+    let mut rows = runner::rows(&experiment, registry, (&keys, &[]))?;
+    rows.retain(|row| row.mops > 0.0);
+    for row in rows {
+        let times = times.entry((row.subject, row.workload)).or_default();
+        times.push(1e3 / row.mops);
+    }
     let mut medians: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
     for ((subject, workload), mut times) in times {
         // The median, as of what is predicted from them.

@@ -7,15 +7,15 @@ use rand::rngs::SmallRng;
 use relatives::smart_cuckoo::{CuckooTable, Key};
 
 use super::{Keys, Mix, Row};
-use crate::workload::after;
 use crate::workload::phase::schedule::Schedule;
+use crate::workload::{Op, after};
 
 /// A table under a mix, and how far it has come.
 pub(super) struct CuckooHashingRun<'a, T> {
     table: T,
     mix: Mix,
     keys: &'a Keys,
-    schedule: Schedule<Kind>,
+    schedule: Schedule<Op>,
     offered: usize,
     inside: Vec<Key>,
     next_inside: usize,
@@ -25,28 +25,19 @@ pub(super) struct CuckooHashingRun<'a, T> {
     wrong: u64,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Kind {
-    Insert,
-    LookupInside,
-    LookupAbsent,
-    Update,
-}
-
 impl<'a, T: CuckooTable> CuckooHashingRun<'a, T> {
     pub(super) fn new(table: T, mix: Mix, keys: &'a Keys, random: &mut SmallRng) -> Self {
         let (_, inserts, lookups) = mix;
-        let lookups = lookups * 100;
         let counts = [
-            (Kind::Insert, inserts * 100),
-            (Kind::LookupInside, lookups / 2),
-            (Kind::LookupAbsent, lookups - lookups / 2),
+            (Op::Grow, inserts * 100),
+            (Op::LookupStable, lookups * 50),
+            (Op::LookupAbsent, lookups * 50),
         ];
         Self {
             table,
             mix,
             keys,
-            schedule: Schedule::shuffled(&counts, Kind::Update, random),
+            schedule: Schedule::shuffled(&counts, Op::Update, random),
             offered: 0,
             inside: Vec::with_capacity(keys.coming.len()),
             next_inside: 0,
@@ -96,19 +87,19 @@ impl<'a, T: CuckooTable> CuckooHashingRun<'a, T> {
 
     fn operate(&mut self, part: &mut Row) {
         match self.schedule.next_kind() {
-            Kind::Insert => self.offer(part),
-            Kind::LookupInside if !self.inside.is_empty() => {
+            Op::Grow => self.offer(part),
+            Op::LookupStable if !self.inside.is_empty() => {
                 let key = self.next_inside();
                 self.wrong += u64::from(!self.table.contains(key));
                 part.lookups += 1;
             }
-            Kind::LookupInside | Kind::LookupAbsent => {
+            Op::LookupStable | Op::LookupAbsent => {
                 let key = self.keys.absent[self.next_absent];
                 self.next_absent = after(self.next_absent, self.keys.absent.len());
                 self.wrong += u64::from(self.table.contains(key));
                 part.lookups += 1;
             }
-            Kind::Update => {
+            _ => {
                 let key = self.next_inside();
                 match self.table.remove(key) {
                     Some(renewed) => part.renewed += renewed as u64,

@@ -114,12 +114,13 @@ impl Kcas {
         for (name, entries) in all {
             let check = |changes: Changes| {
                 print::err(format_args!("  {name}, k = {entries}, {changes:?}: "));
-                let verdict = match measure(Contest {
+                let contest = Contest {
                     engine: name.into(),
                     changes,
                     time,
                     ..self.contest(Workload::Contended, entries, threads)
-                }) {
+                };
+                let verdict = match subprocess::measure::<Row>(NAME, &contest) {
                     // A wrong engine may also end the process.
                     Err(error) => format!("{error:#}"),
                     Ok(row) if row.stuck > 0 => format!("{} STUCK", counted(row.stuck, "thread")),
@@ -141,11 +142,6 @@ impl Kcas {
             counted(time.as_secs_f64(), "second")
         )
     }
-}
-
-/// Measures in a new process. Threads that are stuck end with it, and disturb nobody.
-fn measure(contest: Contest) -> Result<Row> {
-    subprocess::measure(NAME, &contest)
 }
 
 impl Study for Kcas {
@@ -197,11 +193,13 @@ impl Study for Kcas {
             let label = case.workload.label();
             let now = format!("round {round}, {label}, k = {}", case.entries);
             progress(&now)?;
-            let made = measure(Contest {
+            let contest = Contest {
                 engine: engine.name.into(),
                 round,
                 ..case.clone()
-            });
+            };
+            // Threads that are stuck end with the process, and disturb nobody.
+            let made = subprocess::measure(NAME, &contest);
             rows.push(made.with_context(|| {
                 let threads = counted(case.threads, "thread");
                 format!("{}, {now}, {threads}", engine.name)

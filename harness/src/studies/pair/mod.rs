@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use subject::Operations;
 
-use crate::experiment::MAX_THREADS;
+use crate::experiment::{MAX_THREADS, first_repeated};
 use crate::machine::{Cores, Source};
 use crate::results::{MOST_RANKED, Record, columns};
 use crate::run::order;
@@ -293,20 +293,17 @@ impl Study for Pair {
 
     fn check(&self, registry: &Registry) -> Result<bool> {
         let subjects = self.subjects();
-        for (at, name) in subjects.iter().enumerate() {
+        for name in &subjects {
             registry.get(name)?;
-            ensure!(
-                !subjects[..at].contains(name),
+        }
+        if let Some(name) = first_repeated(&subjects) {
+            bail!(
                 "{name} is named twice; the first subject takes turns with itself anyway, as {}",
                 subjects[1]
             );
         }
-        let twice = |at: usize, work: &Work| self.workload[..at].contains(work);
-        let mut works = self.workload.iter().enumerate();
-        ensure!(
-            !works.any(|(at, work)| twice(at, work)),
-            "--workload names one twice"
-        );
+        let twice = first_repeated(&self.workload);
+        ensure!(twice.is_none(), "--workload names one twice");
         let first = registry.get(&subjects[0])?;
         for work in &self.workload {
             if let Some(operation) = first.operations.missing(work.needs()) {

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
@@ -247,14 +247,17 @@ impl Arena<'_> {
                 let of = &self.contestants[contestant];
                 if thread == 0 && work == Work::Fill {
                     let table = self.one.table(of.info).expect("it could be built before");
-                    *self.new_table() = Some(table.into());
+                    *self.new_table.lock().expect("nobody panics") = Some(table.into());
                 }
                 if !meet() || self.is_over.load(Ordering::Relaxed) {
                     return turns;
                 }
                 let table = match of.tables.get(round % TABLES) {
                     Some(table) => Arc::clone(table),
-                    None => self.new_table().clone().expect("made before all met"),
+                    None => {
+                        let made = self.new_table.lock().expect("nobody panics");
+                        made.clone().expect("made before all met")
+                    }
                 };
                 // The table may have left the caches since its last turn, as it would not in a program that uses it all
                 // the time.
@@ -295,12 +298,6 @@ impl Arena<'_> {
             }
         }
         turns
-    }
-
-    fn new_table(&self) -> MutexGuard<'_, Option<Arc<dyn Measured>>> {
-        self.new_table
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Performs the phases one after another, so many times; of lookups, a batch each.

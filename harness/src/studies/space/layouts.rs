@@ -1,8 +1,6 @@
 //! Layouts of the filter, measured against theory: how full they get, their false positive rates,
 //! and the memory per key.
 
-use std::hash::Hash;
-
 use anyhow::{Context, Result};
 use clap::{Args, value_parser};
 use filter::CuckooFilter;
@@ -13,15 +11,13 @@ use rand::{RngExt, SeedableRng};
 use relatives::theory::Trial;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
-use subject::Subject;
-use subject::layout::slots;
 
 use crate::results::{Record, Summary, bounded, columns};
 use crate::show::chart::{Axis, Line, Look, Panel, Scale};
 use crate::show::{Run, rounded};
 use crate::studies::shown::Unit::{Number, Rate};
 use crate::studies::{At, Progress, Quantity, Shown, Study, joined, within};
-use crate::subjects::{LockFree, Registry};
+use crate::subjects::Registry;
 use crate::wording::grouped;
 
 /// Measure the filter's layouts against theory: false positives, how full a table gets, and bits
@@ -94,41 +90,6 @@ impl Record for Row {
 }
 
 type Measure = fn(&Layouts) -> Result<Row>;
-
-/// Our filter in another layout, as a subject.
-#[derive(Debug)]
-pub(super) struct Laid<const SLOTS: usize, const BITS: usize>(CuckooFilter<SLOTS, BITS>);
-
-impl<const SLOTS: usize, const BITS: usize> Subject for Laid<SLOTS, BITS> {
-    const NAME: &'static str = match (SLOTS, BITS) {
-        (8, 7) => "lock-free-8x7",
-        (6, 9) => "lock-free-6x9",
-        (5, 11) => "lock-free-5x11",
-        (4, 14) => "lock-free-4x14",
-        (3, 16) => "lock-free-3x16",
-        (2, 24) => "lock-free-2x24",
-        _ => panic!("this layout has no name"),
-    };
-    const DESCRIPTION: &'static str = LockFree::DESCRIPTION;
-    const GUARANTEES: &'static str = LockFree::GUARANTEES;
-
-    fn with_buckets(buckets: usize) -> Result<Self> {
-        let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
-        let buckets = slots(buckets)?.div_ceil(SLOTS);
-        Ok(Self(builder.buckets(buckets).build()?))
-    }
-
-    #[inline]
-    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.insert(key).is_ok()
-    }
-
-    fn slots(&self) -> usize {
-        self.0.capacity()
-    }
-
-    subject::delegate! { self.0: contains remove memory_bytes }
-}
 
 /// The layouts that are measured: the named ones, and some more.
 const LAYOUTS: [(&str, Measure); 11] = [

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use subject::calls::Operation;
 use subject::{Operations, SLOTS_PER_BUCKET};
 
-use super::layouts::{Laid, confidence};
+use super::layouts::confidence;
 use crate::machine::Cores;
 use crate::results::{INTERVAL, Record, Results, Summary, bounded, columns, distinct};
 use crate::run::order;
@@ -24,7 +24,7 @@ use crate::show::{Run, rounded};
 use crate::studies::shown::Unit::{BitsAKey, Number, Rate, Throughput};
 use crate::studies::subprocess::measure;
 use crate::studies::{At, Progress, Quantity, Shown, Study, check_loads, joined, within};
-use crate::subjects::Registry;
+use crate::subjects::{Laid, Registry};
 use crate::wording::{counted, grouped, large, unnumbered};
 use crate::workload::{Cycle, Keys, Lookups, Measured, Phase, Present, Watch};
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::structures::{STRUCTURES, Structure};
 use crate::results::{Judge, Record, columns};
-use crate::show::{Column, Findings, Run, Sheet, Sidecar};
+use crate::show::{Column, Run, Sheet, Sidecar};
 use crate::studies::{Presented, Progress, Study};
 use crate::subjects::Registry;
 use crate::wording::{counted, unknown};
@@ -175,10 +175,6 @@ impl Presented for Vec<Row> {
         );
         let lead = "What the formulas say, and what was measured.";
         Some(Sheet::of(lead, self, &columns, vec![allowed]))
-    }
-
-    fn findings(&self, _: Option<&Sidecar>, _: &Judge) -> Findings {
-        Findings::default()
     }
 }
 

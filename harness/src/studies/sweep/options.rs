@@ -46,14 +46,8 @@ pub struct Options {
     /// beginning.
     #[arg(long)]
     pub resume: bool,
-    /// Order in which threads are bound to cores: cores, compact, scatter or none; overrides the
-    /// experiment.
-    ///
-    /// cores: one hardware thread of each core of a node, then of the next node, then their
-    /// siblings, so that few threads share nothing. compact: all siblings of a core, then the next
-    /// core. scatter: nodes take turns, each core once before its siblings. none: the operating
-    /// system decides.
-    #[arg(long, value_name = "POLICY", value_parser = Policy::named)]
+    /// Order in which threads are bound to cores; overrides the experiment.
+    #[arg(long, value_name = "POLICY")]
     pub(super) pinning: Option<Policy>,
     /// Bind threads to exactly these hardware threads, in this order, such as 0-3,8.
     ///

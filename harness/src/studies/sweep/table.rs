@@ -291,6 +291,12 @@ mod tests {
         assert!(of_ratios.contains("2.00 [2.00–2.00]"), "{of_ratios}");
         let note = "Left out of ratios: 1 measurement in which not one operation was done.";
         assert!(of_ratios.contains(note), "{of_ratios}");
+        // Frozen threads stop others: that is what is measured.
+        let frozen = [Row {
+            frozen: 1,
+            ..rows[2].clone()
+        }];
+        assert_eq!(Results::of(&frozen).left_out(), None);
         for at in [0, 1, 3] {
             (rows[at].p50_ns, rows[at].max_ns) = (100, 400);
         }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::Result;
 use kcas_crate::{KCasWord, RefStateWrapper, State, is_value_a_kcas_marker};
 
-use super::{Change, Engine, EngineInfo, MAX_THREADS, START, Session, Words, boxed};
+use super::{Change, Engine, EngineInfo, MAX_THREADS, START, Words, boxed};
 
 pub(super) const ENGINE: EngineInfo = EngineInfo {
     name: "crate kcas",
@@ -44,13 +44,8 @@ struct Shared<const ENTRIES: usize> {
     state: Box<State<MAX_THREADS, ENTRIES>>,
 }
 
-struct Thread<'a, const ENTRIES: usize> {
-    words: &'a [AtomicUsize],
-    state: RefStateWrapper<'a, MAX_THREADS, ENTRIES>,
-}
-
 impl<const ENTRIES: usize> Words for Shared<ENTRIES> {
-    type Session<'a> = Thread<'a, ENTRIES>;
+    type Session<'a> = (&'a [AtomicUsize], RefStateWrapper<'a, MAX_THREADS, ENTRIES>);
 
     fn new(len: usize) -> Result<Self> {
         Ok(Shared {
@@ -59,12 +54,29 @@ impl<const ENTRIES: usize> Words for Shared<ENTRIES> {
         })
     }
 
-    fn session(&self) -> Thread<'_, ENTRIES> {
-        Thread {
-            words: &self.words,
-            state: RefStateWrapper::construct(&self.state)
-                .expect("the number of threads is limited"),
+    fn session(&self) -> Self::Session<'_> {
+        let state = RefStateWrapper::construct(&self.state);
+        (
+            &self.words,
+            state.expect("the number of threads is limited"),
+        )
+    }
+
+    #[inline]
+    fn try_change((words, state): &mut Self::Session<'_>, changes: &[Change]) -> bool {
+        let mut values = [0; ENTRIES];
+        for (value, change) in values.iter_mut().zip(changes) {
+            match read(&words[change.index]) {
+                Some(read) => *value = read,
+                None => return false,
+            }
         }
+        let words = array::from_fn(|entry| {
+            let (change, value) = (changes[entry], values[entry]);
+            let new = change.of(value as u64) as usize;
+            KCasWord::new(&words[change.index], value, new)
+        });
+        state.kcas(words).is_ok()
     }
 
     fn value(&self, index: usize) -> Option<u64> {
@@ -76,23 +88,4 @@ impl<const ENTRIES: usize> Words for Shared<ENTRIES> {
 fn read(word: &AtomicUsize) -> Option<usize> {
     let value = word.load(Ordering::Acquire);
     (!is_value_a_kcas_marker::<MAX_THREADS>(value)).then_some(value)
-}
-
-impl<const ENTRIES: usize> Session for Thread<'_, ENTRIES> {
-    #[inline]
-    fn try_change(&mut self, changes: &[Change]) -> bool {
-        let mut values = [0; ENTRIES];
-        for (value, change) in values.iter_mut().zip(changes) {
-            match read(&self.words[change.index]) {
-                Some(read) => *value = read,
-                None => return false,
-            }
-        }
-        let words = array::from_fn(|entry| {
-            let (change, value) = (changes[entry], values[entry]);
-            let new = change.of(value as u64) as usize;
-            KCasWord::new(&self.words[change.index], value, new)
-        });
-        self.state.kcas(words).is_ok()
-    }
 }

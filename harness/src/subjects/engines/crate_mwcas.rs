@@ -11,7 +11,7 @@ use anyhow::Result;
 use crossbeam_epoch::pin;
 use mwcas::{MwCas, U64Pointer};
 
-use super::{Change, EngineInfo, START, Session, Words, boxed};
+use super::{Change, EngineInfo, START, Words, boxed};
 
 pub(super) const ENGINE: EngineInfo = EngineInfo {
     name: "crate mwcas",
@@ -34,21 +34,19 @@ impl Words for Pointers {
         self
     }
 
-    fn value(&self, index: usize) -> Option<u64> {
-        Some(self.0[index].read(&pin()))
-    }
-}
-
-impl Session for &Pointers {
     #[inline]
-    fn try_change(&mut self, changes: &[Change]) -> bool {
+    fn try_change(pointers: &mut &Pointers, changes: &[Change]) -> bool {
         let guard = pin();
         let mut operation = MwCas::new();
         for &change in changes {
-            let word = &self.0[change.index];
+            let word = &pointers.0[change.index];
             let value = word.read(&guard);
             operation.compare_exchange_u64(word, value, change.of(value));
         }
         operation.exec(&guard)
+    }
+
+    fn value(&self, index: usize) -> Option<u64> {
+        Some(self.0[index].read(&pin()))
     }
 }

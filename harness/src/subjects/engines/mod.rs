@@ -44,21 +44,19 @@ impl Change {
 /// An array of words that threads share. Each file here implements it, and thereby an [`Engine`].
 pub trait Words: Send + Sync + Sized + 'static {
     /// One thread's access to the words.
-    type Session<'a>: Session;
+    type Session<'a>;
 
     /// Creates `len` words, each holding [`START`].
     fn new(len: usize) -> Result<Self>;
 
     fn session(&self) -> Self::Session<'_>;
 
-    /// Returns a word's value between operations; `None` if one left something else behind.
-    fn value(&self, index: usize) -> Option<u64>;
-}
-
-pub trait Session {
     /// Reads the words, which have ascending indices, and makes all the changes at one moment.
     /// Returns `false`, without effect, if another thread changed a word meanwhile.
-    fn try_change(&mut self, changes: &[Change]) -> bool;
+    fn try_change(session: &mut Self::Session<'_>, changes: &[Change]) -> bool;
+
+    /// Returns a word's value between operations; `None` if one left something else behind.
+    fn value(&self, index: usize) -> Option<u64>;
 }
 
 /// An array of words that threads share, whatever its type.
@@ -91,7 +89,7 @@ impl<W: Words> Engine for W {
                     return tally;
                 }
                 tally.attempts += 1;
-                if session.try_change(changes) {
+                if W::try_change(&mut session, changes) {
                     break;
                 }
             }
@@ -101,7 +99,7 @@ impl<W: Words> Engine for W {
     }
 
     fn change(&self, changes: &[Change]) {
-        let changed = self.session().try_change(changes);
+        let changed = W::try_change(&mut self.session(), changes);
         assert!(changed, "nobody disturbs the operation");
     }
 

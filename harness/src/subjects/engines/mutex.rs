@@ -6,7 +6,7 @@ use anyhow::Result;
 use subject::layout::zeroed;
 use subject::sync::{AtomicU64, Mutex};
 
-use super::{Change, EngineInfo, START, Session, Words, boxed};
+use super::{Change, EngineInfo, START, Words, boxed};
 
 pub(super) const ENGINE: EngineInfo = EngineInfo {
     name: "mutex",
@@ -36,21 +36,19 @@ impl Words for Locked {
         self
     }
 
-    fn value(&self, index: usize) -> Option<u64> {
-        Some(self.words[index].load(Relaxed))
-    }
-}
-
-impl Session for &Locked {
     /// Always succeeds: no other thread can interfere.
     #[inline]
-    fn try_change(&mut self, changes: &[Change]) -> bool {
-        self.mutex.with(|()| {
+    fn try_change(locked: &mut &Locked, changes: &[Change]) -> bool {
+        locked.mutex.with(|()| {
             for &change in changes {
-                let word = &self.words[change.index];
+                let word = &locked.words[change.index];
                 word.store(change.of(word.load(Relaxed)), Relaxed);
             }
         });
         true
+    }
+
+    fn value(&self, index: usize) -> Option<u64> {
+        Some(self.words[index].load(Relaxed))
     }
 }

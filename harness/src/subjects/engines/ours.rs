@@ -5,7 +5,7 @@ use anyhow::Result;
 use arrayvec::ArrayVec;
 use kcas::Entry;
 
-use super::{Change, EngineInfo, MAX_ENTRIES, START, Session, Words, boxed};
+use super::{Change, EngineInfo, MAX_ENTRIES, START, Words, boxed};
 use crate::subjects::{self, OwnersByDcss, Reused};
 
 /// One record per thread, which is reused for every operation.
@@ -50,28 +50,21 @@ impl<W: subjects::Words> Words for Ours<W> {
         self
     }
 
+    #[inline]
+    fn try_change(words: &mut &Self, changes: &[Change]) -> bool {
+        let entry = |change: &Change| {
+            let expected = words.0.load(change.index);
+            Entry {
+                index: change.index,
+                expected,
+                new: change.of(expected),
+            }
+        };
+        let entries: ArrayVec<_, MAX_ENTRIES> = changes.iter().map(entry).collect();
+        words.0.replace_all(&entries)
+    }
+
     fn value(&self, index: usize) -> Option<u64> {
         Some(self.0.load(index))
     }
-}
-
-impl<W: subjects::Words> Session for &Ours<W> {
-    #[inline]
-    fn try_change(&mut self, changes: &[Change]) -> bool {
-        let entries = entries(changes, |index| self.0.load(index));
-        self.0.replace_all(&entries)
-    }
-}
-
-#[inline]
-fn entries(changes: &[Change], load: impl Fn(usize) -> u64) -> ArrayVec<Entry, MAX_ENTRIES> {
-    let entry = |change: &Change| {
-        let expected = load(change.index);
-        Entry {
-            index: change.index,
-            expected,
-            new: change.of(expected),
-        }
-    };
-    changes.iter().map(entry).collect()
 }

@@ -3,14 +3,8 @@
 pub(crate) mod flawed;
 mod rows;
 
-use std::sync::atomic::AtomicBool;
-
 use super::*;
 use crate::experiment::{Count, Experiment, Threads};
-use crate::machine::Cores;
-use crate::run::Plan;
-use crate::subjects::Registry;
-use crate::workload::KeySource;
 use crate::workload::tests::parse;
 
 /// An experiment of two rounds with one and two threads.
@@ -46,31 +40,6 @@ const WORKLOADS: [&str; 12] = [
 
 fn keys() -> KeySource {
     KeySource::generated(1_000, 1)
-}
-
-/// Goes on after `made`; returns the rows that are new.
-fn rows(
-    experiment: &Experiment,
-    registry: &Registry,
-    (keys, made): (&KeySource, &[Row]),
-) -> Result<Vec<Row>> {
-    let cores = &Cores::detect();
-    let sweep = Sweep {
-        experiment,
-        registry,
-        plan: &Plan::of(experiment, registry, cores)?,
-        keys,
-        cores,
-        made,
-    };
-    let mut rows = Vec::new();
-    run(&sweep, &AtomicBool::new(false), &mut |event| {
-        if let Event::Made(row) = event {
-            rows.push(row);
-        }
-        Ok(())
-    })?;
-    Ok(rows)
 }
 
 fn standard_rows(experiment: &Experiment) -> Vec<Row> {
