@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Where Linux describes processors and nodes.
 const SYSTEM: &str = "/sys/devices/system";
@@ -25,7 +25,7 @@ pub struct HardwareThread {
 }
 
 /// The order in which the threads of a measurement are bound to hardware threads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
     /// One hardware thread of every core of a node, then of the next node; siblings only once every

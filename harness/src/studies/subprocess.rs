@@ -3,10 +3,15 @@
 
 use std::env;
 use std::ffi::OsStr;
+use std::io::{self, Read};
 #[cfg(unix)]
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{self, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -17,11 +22,19 @@ use super::kcas::{Kcas, contest::Contest};
 use super::pair::{self, Pair};
 use super::space::memory::Memory;
 use super::study::Study;
+use super::sweep::round::{self, Round};
+use crate::run::INTERRUPTED;
 use crate::show::Stdout;
 use crate::subjects::Registry;
 
 /// Name of the hidden command of a process that makes one measurement.
 const COMMAND: &str = "one-measurement";
+
+/// How often a process looks whether another one is to end.
+const LOOKS_EVERY: Duration = Duration::from_millis(50);
+
+/// How long a process that is asked to end may take.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 const NO_RESULT: &str = "the process printed no result";
 
@@ -38,9 +51,14 @@ pub(super) fn measure_all<R: DeserializeOwned>(
     study: &str,
     task: &impl Serialize,
 ) -> Result<Vec<R>> {
-    let rows: Vec<R> = rows(build, [COMMAND, study, &toml::to_string(task)?])?;
+    let rows: Vec<R> = rows(build, arguments(study, task)?)?;
     ensure!(!rows.is_empty(), NO_RESULT);
     Ok(rows)
+}
+
+/// Returns the arguments of a process that measures what this describes.
+pub(super) fn arguments(study: &str, task: &impl Serialize) -> Result<[String; 3]> {
+    Ok([COMMAND.into(), study.into(), toml::to_string(task)?])
 }
 
 /// Runs a build of this program, by default this one, with these arguments, and returns the rows that it
@@ -49,26 +67,77 @@ pub(super) fn rows<R: DeserializeOwned>(
     build: Option<&Path>,
     arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
 ) -> Result<Vec<R>> {
+    let mut rows = Vec::new();
+    let never = AtomicBool::new(false);
+    each_row(build, arguments, &never, |row| Ok(rows.push(row)))?;
+    Ok(rows)
+}
+
+/// [`rows`], but passes each one on as soon as it is printed. Asks the process to end once `stop` is set.
+pub(super) fn each_row<R: DeserializeOwned>(
+    build: Option<&Path>,
+    arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    stop: &AtomicBool,
+    mut each: impl FnMut(R) -> Result<()>,
+) -> Result<()> {
     let own = || env::current_exe().context("cannot find this program");
     let mut command = Command::new(build.map_or_else(own, |build| Ok(build.to_owned()))?);
     // In a group of its own, it is not interrupted by the Ctrl-C that this process acts upon.
     #[cfg(unix)]
     command.process_group(0);
-    let output = command
-        .args(arguments)
-        .output()
+    let piped = command.args(arguments).stdin(Stdio::piped());
+    let mut process = (piped.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn())
         .context("cannot start a process for the measurement")?;
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let (_, message) = errors.split_once("error: ").unwrap_or(("", &errors));
+    let (input, mut errors) = (process.stdin.take(), process.stderr.take());
+    let output = process.stdout.take().context(NO_RESULT)?;
+    let is_over = &AtomicBool::new(false);
+    let (passed_on, said, status) = thread::scope(|scope| {
+        scope.spawn(move || {
+            while !stop.load(Ordering::Relaxed) && !is_over.load(Ordering::Relaxed) {
+                thread::sleep(LOOKS_EVERY);
+            }
+            // The end of its input ends it.
+            drop(input);
+        });
+        let said = scope.spawn(move || {
+            let mut said = Vec::new();
+            errors.as_mut().map(|errors| errors.read_to_end(&mut said));
+            said
+        });
+        let mut csv = csv::ReaderBuilder::new();
+        let mut rows = csv
+            .has_headers(false)
+            .from_reader(output)
+            .into_deserialize();
+        let passed_on = rows.try_for_each(|row| each(row?));
+        is_over.store(true, Ordering::Relaxed);
+        (passed_on, said.join().unwrap_or_default(), process.wait())
+    });
+    let (said, status) = (String::from_utf8_lossy(&said), status?);
+    let (_, message) = said.split_once("error: ").unwrap_or(("", &said));
     let why = match message.trim() {
-        "" => format!("a process for measurements ended early: {}", output.status),
+        "" => format!("a process for measurements ended early: {status}"),
         message => message.to_owned(),
     };
-    ensure!(output.status.success(), why);
-    let mut csv = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .from_reader(&*output.stdout);
-    Ok(csv.deserialize().collect::<Result<_, _>>()?)
+    passed_on?;
+    ensure!(status.success(), why);
+    Ok(())
+}
+
+/// In a process that measures: returns the flag that is set when the process that started this one asks it to end,
+/// or has ended itself.
+pub(super) fn stop_with_parent() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let set = Arc::clone(&stop);
+    thread::spawn(move || {
+        // What is read, and an error, mean nothing.
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        set.store(true, Ordering::Relaxed);
+        // A subject that never answers does not see the flag.
+        thread::sleep(PATIENCE);
+        process::exit(INTERRUPTED.into());
+    });
+    stop
 }
 
 /// Prints the rows that were measured, for the process that started this one.
@@ -102,6 +171,7 @@ impl One {
                 let one: pair::One = toml::from_str(&self.task)?;
                 print(&one.measure(registry)?)
             }
+            round::NAME => toml::from_str::<Round>(&self.task)?.measure_here(registry),
             other => bail!("no study {other:?} measures in a process of its own"),
         }
     }

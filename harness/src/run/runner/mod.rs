@@ -6,6 +6,7 @@
 //! whatever the machine does meanwhile, subjects are about equally affected, and so are the places along
 //! the axis of a figure. The module `bench` describes how one measurement is made.
 
+use std::ops::RangeInclusive;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
@@ -26,11 +27,12 @@ pub enum Event<'a> {
     Made(Row),
 }
 
-/// Makes all measurements of an experiment, but for those that an earlier run has made. Passes each row to
-/// the observer as soon as it is made. Once `stop` is set, the current measurement is aborted and leaves no
-/// row.
+/// Makes all measurements of these rounds of an experiment, but for those that an earlier run has made. Passes
+/// each row to the observer as soon as it is made. Once `stop` is set, the current measurement is aborted and
+/// leaves no row.
 pub fn run(
     sweep: &Sweep,
+    rounds: RangeInclusive<usize>,
     stop: &AtomicBool,
     observer: &mut dyn FnMut(Event) -> Result<()>,
 ) -> Result<()> {
@@ -53,7 +55,7 @@ pub fn run(
     let sizes = (sizes.iter()).map(|(size, keys, made)| (size, keys, &made[..]));
     let mut turns: Vec<_> = sizes.flat_map(parts).collect();
     let mut tables = Tables::default();
-    for round in 1..=sweep.experiment.rounds {
+    for round in rounds {
         let mut turns: Vec<_> = turns.iter_mut().collect();
         // The seeds of orders of subjects are above that of the experiment.
         order::shuffle(&mut turns, !sweep.experiment.seed, round, 0);
@@ -94,7 +96,8 @@ pub fn rows(
         made,
     };
     let mut rows = Vec::new();
-    run(&sweep, &AtomicBool::new(false), &mut |event| {
+    let rounds = 1..=experiment.rounds;
+    run(&sweep, rounds, &AtomicBool::new(false), &mut |event| {
         if let Event::Made(row) = event {
             rows.push(row);
         }

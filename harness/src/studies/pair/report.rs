@@ -223,15 +223,14 @@ fn notes(rows: &[Row]) -> Vec<String> {
         format!(
             "Centre [exact interval of 95 %] of signed ranks over the processes. Faster and slower: chance does not explain it among all \
              comparisons with this rival (Benjamini and Hochberg), and the whole interval is further from 1 than the interval over itself reaches, and than \
-             {:.0} %. Equal within that: two one-sided tests at 5 %, and never wider than {:.0} %.",
+             {:.0} %. Equal within that: two one-sided tests at 5 %, and never wider than {:.0} %. Fewer than 6 processes have no interval.",
             100.0 * LEAST,
             100.0 * EQUAL_AT_MOST
         ),
     ];
     if compared::strata(rows).len() > 1 {
         notes.push(
-            "A line with ns is of those processes alone in which a cache line took so long from core to core. Fewer \
-             than 6 have no interval."
+            "A line with ns is of those processes alone in which a cache line took so long from core to core."
                 .into(),
         );
     }

@@ -9,12 +9,13 @@ use anyhow::{Context, Result, ensure};
 
 pub use super::options::Options;
 use super::options::{Prepared, duration, measurements};
+use super::round::Round;
 use super::{figure, findings};
 use crate::experiment::{self, Experiment};
 use crate::machine::{self, Cores, Source};
 use crate::results::record::COLUMNS;
 use crate::results::{Row, Writer};
-use crate::run::{Earlier, Ending, Event, Plan, Sweep, resume, runner, stop_on_ctrl_c};
+use crate::run::{Earlier, Ending, Plan, resume, stop_on_ctrl_c};
 use crate::show::sidecar::Panel;
 use crate::show::{Outputs, Run, Sidecar, Written, files, minutes, note, progress, say};
 use crate::studies::{Presented, targets};
@@ -32,7 +33,7 @@ pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Resul
             options.change(&mut experiment).with_context(named)?;
             experiment.check_subjects(registry).with_context(named)?;
             experiment.check_build().with_context(named)?;
-            if options.keys.is_none() {
+            if options.setting.keys.is_none() {
                 experiment.check_memory().with_context(named)?;
             }
             experiments.push(prepare(registry, experiment, options)?);
@@ -51,7 +52,7 @@ pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Resul
         let experiment = prepared.experiment.clone();
         let mut rows = Vec::new();
         if ended_by.is_ok() && !stop.load(Ordering::Relaxed) {
-            ended_by = run(registry, prepared, options, &stop, &mut rows);
+            ended_by = run(prepared, options, &stop, &mut rows);
         }
         lines.extend(targets::lines(&experiment, &rows));
     }
@@ -73,8 +74,8 @@ pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Resul
 
 /// Prepares an experiment, with the earlier results to continue from, if any. Writes nothing.
 fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -> Result<Prepared> {
-    let cores = options.cores(&experiment)?;
-    let keys = match &options.keys {
+    let cores = options.setting.cores(&experiment)?;
+    let keys = match &options.setting.keys {
         // Generated keys have the same description, however many there are.
         None => KeySource::generated(0, experiment.seed),
         Some(file) => {
@@ -86,7 +87,7 @@ fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -
             let stem = file.file_stem().unwrap_or_default().to_string_lossy();
             let stem = stem.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
             experiment.name += &format!("-{}", stem.to_lowercase());
-            options.keys(&experiment)?
+            options.setting.keys(&experiment)?
         }
     };
     let plan = Plan::of(&experiment, registry, &cores)?;
@@ -144,7 +145,6 @@ pub(super) fn describe(
 /// Runs one experiment, fills in its rows and writes its files. Some rows are missing if `stop` was
 /// set, or after an error.
 fn run(
-    registry: &Registry,
     mut prepared: Prepared,
     options: &Options,
     stop: &AtomicBool,
@@ -160,8 +160,7 @@ fn run(
         rows.clone_from(&earlier.rows);
         return Ok(());
     }
-    let keys = options.keys(&prepared.experiment)?;
-    announce(&prepared, &keys);
+    announce(&prepared, &options.setting.keys(&prepared.experiment)?);
     let (mut sidecar, mut writer, made) = match earlier {
         Some(earlier) => resume(earlier, &prepared)?,
         None => begin(&prepared, options)?,
@@ -170,39 +169,33 @@ fn run(
         note!("  latency: {latency}");
     }
 
-    rows.clone_from(&made);
+    rows.extend(made);
     let started = Instant::now();
     let all = measurements(&prepared.experiment, &prepared.plan);
     let bar = progress::bar(all as u64).with_position(rows.len() as u64);
-    let mut last = 0;
     let is_over = || stop.load(Ordering::Relaxed);
-    let sweep = Sweep {
-        experiment: &prepared.experiment,
-        registry,
-        keys: &keys,
-        plan: &prepared.plan,
-        cores: &prepared.cores,
-        made: &made,
-    };
-    let result = runner::run(&sweep, stop, &mut |event| {
-        match event {
-            Event::Next(now) => {
-                let (round, workload) = (now.round, now.workload.describe());
-                if bar.is_hidden() && last != round {
-                    note!("  {}/{all} done, now round {round}", bar.position());
-                }
-                let at = format!("{}: {workload}, threads {}", now.subject, now.threads);
-                bar.set_message(at);
-                last = round;
-            }
-            Event::Made(row) => {
-                writer.write(&row)?;
-                rows.push(row);
-                bar.inc(1);
-            }
+    let mut result = Ok(());
+    for round in 1..=prepared.experiment.rounds {
+        let made = rows.iter().filter(|row| row.round == round).count();
+        if is_over() || result.is_err() || made * prepared.experiment.rounds == all {
+            continue;
         }
-        Ok(())
-    });
+        let so_far = (made > 0).then(|| prepared.files.csv.clone());
+        if bar.is_hidden() {
+            note!("  {}/{all} done, now round {round}", bar.position());
+        }
+        let round = Round::of(&prepared.experiment, &options.setting, round, so_far);
+        result = round.measure(stop, |row| {
+            writer.write(&row)?;
+            bar.inc(1);
+            bar.set_message(format!(
+                "{}: {}, threads {}",
+                row.subject, row.workload, row.threads
+            ));
+            rows.push(row);
+            Ok(())
+        });
+    }
     bar.finish_and_clear();
     if rows.is_empty() {
         say!("Nothing was measured.");

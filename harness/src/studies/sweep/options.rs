@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Experiment, Threads};
 use crate::machine::{Cores, Policy, topology};
@@ -29,13 +30,8 @@ pub struct Options {
     /// Measure for so many seconds each instead.
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
-    /// Take keys from a text file, one per line, instead of generating them; adds the
-    /// file's name to that of the results.
-    ///
-    /// Blank lines are skipped, duplicates dropped. A file with too few lines makes smaller tables.
-    /// Each experiment reads it again, so it can be neither a pipe nor the standard input.
-    #[arg(long, value_name = "FILE")]
-    pub(super) keys: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) setting: Setting,
     /// Directory of the results, created if need be.
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub out: PathBuf,
@@ -46,15 +42,27 @@ pub struct Options {
     /// beginning.
     #[arg(long)]
     pub resume: bool,
+}
+
+/// The keys and the cores of an experiment.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub(in crate::studies) struct Setting {
+    /// Take keys from a text file, one per line, instead of generating them; adds the
+    /// file's name to that of the results.
+    ///
+    /// Blank lines are skipped, duplicates dropped. A file with too few lines makes smaller tables.
+    /// Each round reads it again, so it can be neither a pipe nor the standard input.
+    #[arg(long, value_name = "FILE")]
+    pub(super) keys: Option<PathBuf>,
     /// Order in which threads are bound to cores; overrides the experiment.
     #[arg(long, value_name = "POLICY")]
-    pub(super) pinning: Option<Policy>,
+    pinning: Option<Policy>,
     /// Bind threads to exactly these hardware threads, in this order, such as 0-3,8.
     ///
     /// They are numbered as by the operating system. More threads than these count as
     /// oversubscribed.
     #[arg(long, value_name = "LIST", conflicts_with = "pinning")]
-    pub(super) cores: Option<String>,
+    cores: Option<String>,
 }
 
 impl Options {
@@ -89,8 +97,9 @@ impl Options {
 
     /// Returns the arguments that bind threads as these options do.
     pub fn binding(&self) -> Vec<OsString> {
-        let pinning = (self.pinning).map(|policy| ["--pinning".into(), policy.to_string()]);
-        let cores = (self.cores.clone()).map(|list| ["--cores".into(), list]);
+        let setting = &self.setting;
+        let pinning = (setting.pinning).map(|policy| ["--pinning".into(), policy.to_string()]);
+        let cores = (setting.cores.clone()).map(|list| ["--cores".into(), list]);
         let arguments = pinning.into_iter().chain(cores).flatten();
         arguments.map(OsString::from).collect()
     }
@@ -119,16 +128,18 @@ impl Options {
     /// Fails if there is an option that `pair` does not have.
     pub fn check_pairs(&self) -> Result<()> {
         let given = [
-            ("--keys", self.keys.is_some()),
-            ("--pinning", self.pinning.is_some()),
-            ("--cores", self.cores.is_some()),
+            ("--keys", self.setting.keys.is_some()),
+            ("--pinning", self.setting.pinning.is_some()),
+            ("--cores", self.setting.cores.is_some()),
         ];
         let given = given.iter().find(|(_, is_given)| *is_given);
         given.map_or(Ok(()), |(option, _)| {
             bail!("{option} changes experiments: use it with --full, or with `sweep`")
         })
     }
+}
 
+impl Setting {
     /// Returns the cores that the threads of an experiment are bound to.
     pub(super) fn cores(&self, experiment: &Experiment) -> Result<Cores> {
         let Some(list) = &self.cores else {

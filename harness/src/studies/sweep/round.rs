@@ -1,0 +1,80 @@
+//! A round of a sweep, in a process of its own. What a process has in common, such as where its memory lies, then
+//! differs from round to round, and an interval over rounds is one over processes.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+use super::options::Setting;
+use crate::experiment::Experiment;
+use crate::results::{Row, read};
+use crate::run::{Event, Plan, Sweep, runner};
+use crate::studies::subprocess::{arguments, each_row, print, stop_with_parent};
+use crate::subjects::Registry;
+
+/// How the hidden command names it.
+pub(in crate::studies) const NAME: &str = "round";
+
+/// What the process is told.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::studies) struct Round {
+    round: usize,
+    /// The rows so far: what they have is not measured again.
+    made: Option<PathBuf>,
+    setting: Setting,
+    experiment: toml::Table,
+}
+
+impl Round {
+    pub(super) fn of(
+        experiment: &Experiment,
+        setting: &Setting,
+        round: usize,
+        made: Option<PathBuf>,
+    ) -> Self {
+        let mut written = experiment.as_written.clone();
+        written.insert("name".into(), experiment.name.clone().into());
+        // They may be of subjects that options leave out.
+        written.remove("target");
+        Self {
+            round,
+            made,
+            setting: setting.clone(),
+            experiment: written,
+        }
+    }
+
+    /// Measures it in a new process, and passes each row on as soon as it is made. Once `stop` is set, the current
+    /// measurement is aborted and leaves no row.
+    pub(super) fn measure(
+        &self,
+        stop: &AtomicBool,
+        each: impl FnMut(Row) -> Result<()>,
+    ) -> Result<()> {
+        each_row(None, arguments(NAME, self)?, stop, each)
+    }
+
+    /// Measures it in this process, and prints each row.
+    pub(in crate::studies) fn measure_here(&self, registry: &Registry) -> Result<()> {
+        let stop = stop_with_parent();
+        let experiment = Experiment::parse(&toml::to_string(&self.experiment)?)?;
+        let cores = self.setting.cores(&experiment)?;
+        let made = self.made.as_deref().map(read).transpose()?;
+        let sweep = Sweep {
+            experiment: &experiment,
+            registry,
+            keys: &self.setting.keys(&experiment)?,
+            plan: &Plan::of(&experiment, registry, &cores)?,
+            cores: &cores,
+            made: &made.unwrap_or_default(),
+        };
+        runner::run(&sweep, self.round..=self.round, &stop, &mut |event| {
+            if let Event::Made(row) = event {
+                print(&[row])?;
+            }
+            Ok(())
+        })
+    }
+}
