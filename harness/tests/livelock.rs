@@ -3,7 +3,8 @@
 //! inserts ends at its first attempt.
 
 use std::hash::BuildHasher;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use filter::FixedState;
@@ -46,77 +47,43 @@ const HOP: usize = 5;
 /// Exchanges in a turn: one that fails, as the slot is gone, and a hop.
 const TURN: usize = 1 + HOP;
 
-/// Two threads that take turns.
-#[derive(Default)]
-struct Turns {
-    state: Mutex<State>,
-    passed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    /// Number of turns taken.
-    taken: usize,
-    /// Number of turns taken when the first thread ended.
-    first_end: Option<usize>,
-}
-
-impl Turns {
-    fn wait(&self, me: usize) {
-        let state = self.state.lock().unwrap();
-        let others_turn = |state: &mut State| {
-            state.first_end.is_none() && state.taken < TURNS && state.taken % 2 != me
-        };
-        drop(self.passed.wait_while(state, others_turn).unwrap());
-    }
-
-    fn pass(&self) {
-        self.state.lock().unwrap().taken += 1;
-        self.passed.notify_all();
-    }
-
-    fn end(&self) {
-        let mut state = self.state.lock().unwrap();
-        let taken = state.taken;
-        state.first_end.get_or_insert(taken);
-        self.passed.notify_all();
-    }
-}
-
 /// Returns how many turns two inserts take until one has ended: one of a key that may live only in
 /// bucket 0, and one of a key that may live only in bucket 1.
 fn turns<S: Subject>() -> usize {
     let subject = Arc::new(with_one_empty_slot::<S>());
-    let turns = Arc::new(Turns::default());
+    let taken = Arc::new(AtomicUsize::new(0));
+    let [(to_first, first), (to_second, second)] = [mpsc::channel(), mpsc::channel()];
     // The first thread has seen the empty slot when the second makes its hop.
-    let first_turns = [0, HOP];
-    let threads = [0, 1].map(|me| {
-        let (subject, turns) = (Arc::clone(&subject), Arc::clone(&turns));
+    let each = [(0, 0, first, to_second), (1, HOP, second, to_first)];
+    let threads = each.map(|(me, first_turn, turn, other)| {
+        let (subject, taken) = (Arc::clone(&subject), Arc::clone(&taken));
         thread::spawn(move || {
             thread_id::with(|_| ()).expect("two threads are not too many");
             let key = keys(me, me).next().unwrap();
-            turns.wait(me);
-            let mut left = first_turns[me];
-            let in_turn = Arc::clone(&turns);
+            // When an insert ends, its ends of the channels are dropped: the other runs freely.
+            if me > 0 {
+                let _ = turn.recv();
+            }
+            let mut left = first_turn;
             let hook = move |_, access| {
                 if access == Access::Exchange {
                     if left == 0 {
-                        in_turn.pass();
-                        in_turn.wait(me);
+                        let is_passed = other.send(()).is_ok();
+                        if is_passed && taken.fetch_add(1, Ordering::Relaxed) + 1 < TURNS {
+                            let _ = turn.recv();
+                        }
                         left = TURN;
                     }
                     left -= 1;
                 }
             };
-            with_access_hook(hook, || subject.insert(&key));
-            turns.end();
+            with_access_hook(hook, || subject.insert(&key))
         })
     });
     for thread in threads {
         thread.join().unwrap();
     }
-    let state = turns.state.lock().unwrap();
-    state.first_end.expect("both have ended")
+    taken.load(Ordering::Relaxed)
 }
 
 #[test]

@@ -9,7 +9,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::caches::Cache;
-use crate::model::Model;
+use crate::model::{MOST_CORES, Model};
 use crate::regions::Regions;
 
 /// A moment or a duration, in picoseconds.
@@ -361,12 +361,8 @@ impl Memory {
     }
 }
 
-fn cores(mut holders: u128) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let core = (holders != 0).then(|| holders.trailing_zeros() as usize)?;
-        holders &= holders - 1;
-        Some(core)
-    })
+fn cores(holders: u128) -> impl Iterator<Item = usize> {
+    (0..MOST_CORES).filter(move |core| holders & 1 << core != 0)
 }
 
 fn farthest(model: &Model, holders: u128, core: usize) -> Option<usize> {

@@ -195,7 +195,7 @@ fn report(scheduler: &Scheduler, ids: &[usize]) -> Report {
         operations: part.operations,
         seconds: duration as f64 / 1e12,
         counts: part.counts,
-        accesses: scheduler.accesses(),
+        accesses: scheduler.accesses,
         transfers: 0,
         waiting: 0.0,
         moving: 0.0,

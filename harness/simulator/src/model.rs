@@ -169,34 +169,13 @@ impl Model {
             (0.0..=1.0).contains(&self.kept),
             "field `kept`: it is a share, 0 to 1"
         );
-        let prices = self.clone().prices().map(|price| *price);
-        let possible = |ns: f64| (0.0..=1e6).contains(&ns);
-        let alone = self.alone.values().flat_map(BTreeMap::values).copied();
+        let mut table = Value::try_from(self)?;
+        let is_possible = |ns: &&mut f64| (0.0..=1e6).contains(&**ns);
         ensure!(
-            prices.into_iter().chain(alone).all(possible),
+            numbers(&mut table).iter().all(is_possible),
             "a price is not possible: 0 to 1,000,000 ns are"
         );
         Ok(())
-    }
-
-    fn prices(&mut self) -> [&mut f64; 14] {
-        let (hand_over, waiting) = (&mut self.hand_over, &mut self.waiting);
-        [
-            &mut hand_over.group,
-            &mut hand_over.socket,
-            &mut hand_over.other_socket,
-            &mut self.l1.ns,
-            &mut self.l2.ns,
-            &mut self.llc.ns,
-            &mut self.memory,
-            &mut self.exchange,
-            &mut self.mispredicted,
-            &mut waiting.pause,
-            &mut waiting.give,
-            &mut waiting.call,
-            &mut waiting.wake,
-            &mut waiting.awake,
-        ]
     }
 
     pub fn cores(&self) -> usize {
@@ -243,7 +222,7 @@ impl Model {
             let value = find(&mut table, &field)?;
             match MEASURED.iter().find(|(name, ..)| field.starts_with(name)) {
                 Some(&(_, low, high)) => *value = drawn(low, high).into(),
-                None => scale(value, drawn(0.5, 2.0)),
+                None => *value = scaled(value.clone(), drawn(0.5, 2.0)),
             }
         }
         let model: Self = table.try_into()?;
@@ -266,12 +245,11 @@ impl Model {
     }
 
     /// Returns a model with all prices this many times as high.
-    pub fn times(&self, factor: f64) -> Self {
-        let mut model = self.clone();
-        (model.prices().into_iter()).for_each(|price| *price *= factor);
-        let alone = model.alone.values_mut().flat_map(BTreeMap::values_mut);
-        alone.for_each(|ns| *ns *= factor);
-        model
+    pub fn times(&self, factor: f64) -> Result<Self> {
+        let mut model: Self = scaled(Value::try_from(self)?, factor).try_into()?;
+        // These are no prices.
+        (model.kept, model.overlap) = (self.kept, self.overlap);
+        Ok(model)
     }
 }
 
@@ -287,12 +265,18 @@ fn find<'a>(table: &'a mut Value, field: &str) -> Result<&'a mut Value> {
         .with_context(|| format!("{field} is assumed, but is no field"))
 }
 
-/// Multiplies a number, or all numbers of a table, but for those that count things.
-fn scale(value: &mut Value, factor: f64) {
+/// Multiplies a number, or all numbers of a table.
+fn scaled(mut value: Value, factor: f64) -> Value {
+    (numbers(&mut value).into_iter()).for_each(|number| *number *= factor);
+    value
+}
+
+/// Returns a number, or all numbers of a table, but for those that count things.
+fn numbers(value: &mut Value) -> Vec<&mut f64> {
     match value {
-        Value::Float(number) => *number *= factor,
-        Value::Table(table) => table.iter_mut().for_each(|(_, value)| scale(value, factor)),
-        _ => {}
+        Value::Float(number) => vec![number],
+        Value::Table(table) => table.iter_mut().flat_map(|(_, of)| numbers(of)).collect(),
+        _ => Vec::new(),
     }
 }
 

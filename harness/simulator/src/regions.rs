@@ -3,7 +3,7 @@
 //! Where memory is differs from run to run, so a line is known by its number: named memory has
 //! consecutive numbers, as if it began with a line. Without a name, each word has a line of its own.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use kcas::simulation::Named;
 
@@ -19,8 +19,8 @@ struct Region {
 /// All lines, by their addresses.
 #[derive(Debug, Default)]
 pub(crate) struct Regions {
-    /// In the order of their addresses.
-    named: Vec<Region>,
+    /// By their addresses.
+    named: BTreeMap<usize, Region>,
     words: HashMap<usize, u32>,
     lines: u32,
 }
@@ -44,24 +44,18 @@ impl Regions {
         };
         let apart =
             |other: &Region| other.end() <= named.start || region.end() <= other.named.start;
-        self.named.retain(apart);
+        self.named.retain(|_, other| apart(other));
         self.lines += region.lines();
-        let at = self
-            .named
-            .partition_point(|other| other.named.start < named.start);
-        self.named.insert(at, region);
+        self.named.insert(named.start, region);
     }
 
     /// Returns the number of an address's line.
     #[inline]
     pub(crate) fn number(&mut self, address: usize) -> u32 {
-        let after = self
-            .named
-            .partition_point(|region| region.named.start <= address);
-        if let Some(region) = after.checked_sub(1).map(|at| &self.named[at])
+        if let Some((start, region)) = self.named.range(..=address).next_back()
             && address < region.end()
         {
-            return region.base + ((address - region.named.start) / LINE_BYTES) as u32;
+            return region.base + ((address - start) / LINE_BYTES) as u32;
         }
         *self.words.entry(address).or_insert_with(|| {
             self.lines += 1;
@@ -74,7 +68,10 @@ impl Regions {
     }
 
     pub(crate) fn called(&self, what: &str) -> Vec<u32> {
-        let called = self.named.iter().filter(|region| region.named.what == what);
+        let called = self
+            .named
+            .values()
+            .filter(|region| region.named.what == what);
         called
             .flat_map(|region| region.base..region.base + region.lines())
             .collect()
@@ -82,7 +79,7 @@ impl Regions {
 
     /// Returns what a line holds, and the numbers of the first and the last element there.
     pub(crate) fn of_line(&self, line: u32) -> Option<(&'static str, usize, usize)> {
-        let mut named = self.named.iter();
+        let mut named = self.named.values();
         let holds = |region: &&Region| (region.base..region.base + region.lines()).contains(&line);
         let Region { named, base } = named.find(holds)?;
         let start = (line - base) as usize * LINE_BYTES;

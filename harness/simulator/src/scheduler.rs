@@ -51,7 +51,7 @@ pub(crate) struct Scheduler {
     asleep: BTreeMap<usize, VecDeque<usize>>,
     limits: Vec<Option<u64>>,
     part: Part,
-    accesses: u64,
+    pub(crate) accesses: u64,
     began: Time,
     random: SmallRng,
     passed_on: Vec<(Time, usize)>,
@@ -264,10 +264,6 @@ impl Scheduler {
             state.stop.store(false, Ordering::Relaxed);
             self.begin(core);
         }
-    }
-
-    pub(crate) fn accesses(&self) -> u64 {
-        self.accesses
     }
 
     /// Returns the last part of the run, with its duration, and what was observed of lines.

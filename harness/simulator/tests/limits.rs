@@ -103,7 +103,7 @@ fn twice_the_prices_are_half_the_throughput() {
     let model = model();
     for program in [one_line, own_lines, some_lines] {
         for cores in [1, 8] {
-            let dear = million_per_second(&program(&model.times(2.0), cores));
+            let dear = million_per_second(&program(&model.times(2.0).unwrap(), cores));
             let cheap = million_per_second(&program(&model, cores));
             assert_near(dear * 2.0, cheap, 0.01);
         }

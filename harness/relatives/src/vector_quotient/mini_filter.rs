@@ -134,7 +134,8 @@ pub(super) fn find_tag(run: Run, tag: u8, read: impl Fn(usize) -> u64) -> Option
 #[inline(always)]
 pub(super) fn insert_tag(words: [u64; TAG_WORDS], slot: usize, tag: u8) -> [u64; TAG_WORDS] {
     std::array::from_fn(|at| {
-        let moved = words[at] << TAG_BITS | before(words, at) >> (64 - TAG_BITS);
+        let before = if at == 0 { 0 } else { words[at - 1] };
+        let moved = words[at] << TAG_BITS | before >> (64 - TAG_BITS);
         let (from, after) = (tags_from(slot, at), tags_from(slot + 1, at));
         words[at] & !from | (u64::from(tag) * LOWEST) & from & !after | moved & after
     })
@@ -149,11 +150,6 @@ pub(super) fn remove_tag(words: [u64; TAG_WORDS], slot: usize) -> [u64; TAG_WORD
         let from = tags_from(slot, at);
         words[at] & !from | moved & from
     })
-}
-
-#[inline(always)]
-fn before(words: [u64; TAG_WORDS], at: usize) -> u64 {
-    if at == 0 { 0 } else { words[at - 1] }
 }
 
 /// Returns the bits of the word with this number that belong to this slot and later ones.

@@ -92,13 +92,11 @@ pub(super) fn styles(subjects: &[&str]) -> Vec<Style> {
             let open = taken.iter().any(|(_, other)| other.colour == colour);
             Style { colour, mark, open }
         });
-        let is_free = |style: &Style| {
+        let is_taken = |style: &Style| {
             let alike = |other: &Style| (other.colour, other.mark) == (style.colour, style.mark);
-            !taken.iter().any(|(_, other)| alike(other))
+            taken.iter().any(|(_, other)| alike(other))
         };
-        let free: Vec<_> = all.clone().filter(is_free).collect();
-        let style = free.iter().find(|style| !style.open).or(free.first());
-        let style = style.copied().or(all.clone().next());
+        let style = all.min_by_key(|style| (is_taken(style), style.open));
         taken.extend(style.map(|style| (place, style)));
     }
     taken.sort_unstable_by_key(|&(place, _)| place);
