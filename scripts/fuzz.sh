@@ -30,10 +30,10 @@ fi
 
 seconds=${1:-60}
 targets=("${@:2}")
-[ ${#targets[@]} -gt 0 ] || targets=(saved experiments results)
+[ ${#targets[@]} -gt 0 ] || targets=(saved keys experiments results)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-mkdir "$scratch"/{saved,experiments,results}
+mkdir "$scratch"/{saved,keys,experiments,results}
 cp filter/tests/golden/* "$scratch/saved"
 cp experiments/*.toml "$scratch/experiments"
 for results in paper-figures/*.csv; do
