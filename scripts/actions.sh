@@ -3,6 +3,7 @@
 # kcas/proof/actions.csv.
 #
 #   scripts/actions.sh              all models, and CONFORMANCE_STEPS random steps, by default ten million: about 10 minutes
+#   scripts/actions.sh MODEL ...    these models: the other rows stay
 #   scripts/actions.sh --compare    only: does the table have each model and each action, and is no action taken by nothing?
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -26,16 +27,20 @@ compare() {
 }
 
 if [ "${1:-}" != --compare ]; then
-    ACTIONS=$(mktemp)
+    ACTIONS=$(mktemp) others=$(mktemp)
     export ACTIONS
-    trap 'rm -f "$ACTIONS"' EXIT
-    scripts/loom.sh
-    CONFORMANCE_STEPS=${CONFORMANCE_STEPS:-10000000} cargo test --locked -p lfcf-kcas --features steps --lib each_write
+    trap 'rm -f "$ACTIONS" "$others"' EXIT
+    scripts/loom.sh "$@"
+    if [ $# -eq 0 ]; then
+        CONFORMANCE_STEPS=${CONFORMANCE_STEPS:-10000000} cargo test --locked -p lfcf-kcas --features steps --lib each_write
+    else
+        awk -F, 'NR == FNR { new[$1]; next } FNR > 1 && !($1 in new)' "$ACTIONS" $table >"$others"
+    fi
     {
         actions | awk 'BEGIN { printf "model" } { printf /,/ ? ",\"%s\"" : ",%s", $0 } END { print "" }'
         # Some models are explored in several forms.
         awk -F, '{ for (at = 2; at <= NF; at++) sum[$1, at] += $at; rows[$1] } END { for (row in rows) {
-            printf "%s", row; for (at = 2; at <= NF; at++) printf ",%d", sum[row, at]; print "" } }' "$ACTIONS" | LC_ALL=C sort
+            printf "%s", row; for (at = 2; at <= NF; at++) printf ",%d", sum[row, at]; print "" } }' "$ACTIONS" | cat - "$others" | LC_ALL=C sort
     } >$table
 fi
 compare
