@@ -69,7 +69,10 @@ pub(super) fn rows<R: DeserializeOwned>(
 ) -> Result<Vec<R>> {
     let mut rows = Vec::new();
     let never = AtomicBool::new(false);
-    each_row(build, arguments, &never, |row| Ok(rows.push(row)))?;
+    each_row(build, arguments, &never, |row| {
+        rows.push(row);
+        Ok(())
+    })?;
     Ok(rows)
 }
 

@@ -137,3 +137,27 @@ fn latencies_are_in_the_rows_and_their_cost_in_the_sidecar() {
     has(run["latency"].as_str().unwrap(), &["arrivals at 1000 % of"]);
     assert!(run["timing_ns"].as_integer().unwrap() > 0);
 }
+
+/// Other keys in each round fill a table with other refusals; the same in the same round of another run.
+#[test]
+fn each_round_has_keys_of_its_own() {
+    let place = Place::new();
+    let full = "subjects = ['lock-free']\nthreads = [1]\nrounds = 3\nseconds = 0.001\nkeys = 20_000\n\
+                workload = [{ kind = 'insert', load = 0.98 }]";
+    place.write("full.toml", full);
+    let refused = |out: &str| {
+        place.run(&format!("sweep full.toml --out {out}"));
+        let csv = place.text(&format!("{out}/full.csv"));
+        let column = |line: &str, at: usize| line.split(',').nth(at).unwrap().to_owned();
+        let header = csv.lines().next().unwrap();
+        let at = header
+            .split(',')
+            .position(|name| name == "refused")
+            .unwrap();
+        let rows = csv.lines().skip(1);
+        rows.map(|row| column(row, at)).collect::<Vec<_>>()
+    };
+    let [once, again] = ["once", "again"].map(refused);
+    assert_eq!((once.len(), &once), (3, &again));
+    assert!(once[0] != once[1] || once[1] != once[2], "{once:?}");
+}

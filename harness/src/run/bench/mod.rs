@@ -63,7 +63,7 @@ pub(in crate::run) struct Bench<'a> {
     stop: &'a AtomicBool,
     /// The keys of this workload's tables.
     pub(in crate::run) keys: KeySource,
-    /// The keys that all threads look up, drawn once for all subjects and rounds.
+    /// The keys that all threads look up, drawn once for all subjects.
     drawn: Arc<[usize]>,
     /// Copies of these keys in their order, if there are any.
     pub(in crate::run) looked_up: Option<Keys>,

@@ -1,5 +1,5 @@
-//! A round of a sweep, in a process of its own. What a process has in common, such as where its memory lies, then
-//! differs from round to round, and an interval over rounds is one over processes.
+//! A round of a sweep, in a process of its own, with keys of its own. What a process has in common, such as where
+//! its memory lies, then differs from round to round, and an interval over rounds is one over processes.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -59,7 +59,8 @@ impl Round {
     /// Measures it in this process, and prints each row.
     pub(in crate::studies) fn measure_here(&self, registry: &Registry) -> Result<()> {
         let stop = stop_with_parent();
-        let experiment = Experiment::parse(&toml::to_string(&self.experiment)?)?;
+        let mut experiment = Experiment::parse(&toml::to_string(&self.experiment)?)?;
+        experiment.seed = experiment.seed.wrapping_add(self.round as u64 - 1);
         let cores = self.setting.cores(&experiment)?;
         let made = self.made.as_deref().map(read).transpose()?;
         let sweep = Sweep {
