@@ -15,7 +15,7 @@ cd "$(dirname "$0")/.."
 [ "$*" != all ] || set -- pair 'sweep full' 'sweep load-factor' 'sweep hits' 'sweep skew' 'sweep rivals' \
     'sweep speed' growth window 'space memory' 'space layouts' 'space theory' 'sweep relatives' cuckoo-hashing \
     'sweep full-large' 'sweep mixes' 'sweep ablations' kcas 'sweep latency' 'sweep oversubscribed' \
-    'sweep rivals-large' 'sweep stalls' 'sweep quick' 'sweep same' 'sweep sizes' \
+    'sweep rivals-large' 'sweep stalls' 'sweep quick' 'sweep same' 'sweep sizes' 'sweep native' \
     'sweep hits --keys target/words.txt' 'sweep hits --keys target/packages.txt'
 
 commit=$(git rev-parse HEAD)
@@ -28,10 +28,11 @@ git clone -q . "$work"
 top=$PWD
 mkdir "$work/target"
 
-# Builds the harness with the given features, and prints where it lies.
-build() {
-    local target=$top/target/publish/with-$1
-    (cd "$work" && cargo build --locked --profile figures -p harness --features "$1" --target-dir "$target" >&2)
+# Builds the harness with the given features, and flags if any, and prints where it lies.
+build() { # FEATURES [FLAGS]
+    local target=$top/target/publish/with-$1${2:+-native}
+    (cd "$work" && RUSTFLAGS=${2:-${RUSTFLAGS:-}} cargo build --locked --profile figures -p harness \
+        --features "$1" --target-dir "$target" >&2)
     echo "$target/figures/harness"
 }
 
@@ -41,6 +42,7 @@ measure() {
     case $1 in
     'sweep stalls'*) features=steps ;;
     simulate*) features=simulation ;;
+    'sweep native'*) harness=$(build '' '-C target-cpu=native') ;;
     *words.txt) cp /usr/share/dict/american-english-insane "$work/target/words.txt" ;; # Debian's wamerican-insane
     *packages.txt) apt-cache pkgnames | sort >"$work/target/packages.txt" ;;
     pair)
