@@ -12,6 +12,16 @@ use super::pinning::Cores;
 /// moves the cores, they change fourfold from one second to the next.
 pub(crate) const ALIKE: f64 = 1.25;
 
+/// Returns the mean of a hand-over before and after; 0 if they are not alike.
+pub(crate) fn throughout(before: f64, after: f64) -> f64 {
+    let alike = before.max(after) <= ALIKE * before.min(after);
+    if alike {
+        f64::midpoint(before, after)
+    } else {
+        0.0
+    }
+}
+
 /// Runs `action` on two cores, 0 and 1, from the same moment on; returns the average result.
 pub(crate) fn on_both(
     cores: &Cores,
@@ -83,6 +93,12 @@ fn trips(mut exchange: impl FnMut() -> bool, stop: &AtomicBool) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cores_that_were_moved_have_no_distance() {
+        assert_eq!(throughout(100.0, 120.0), 110.0);
+        assert_eq!([throughout(25.0, 125.0), throughout(125.0, 25.0)], [0.0; 2]);
+    }
 
     /// Or a sweep on a busy machine would hardly go on.
     #[test]

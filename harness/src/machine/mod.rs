@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use sysinfo::{CpuRefreshKind, System};
 
-pub(crate) use hand_over::{ALIKE, hand_over, on_both};
+pub(crate) use hand_over::{ALIKE, hand_over, on_both, throughout};
 pub use pinning::Cores;
 pub(crate) use source::executable;
 pub use source::{Modified, Program, Source};
@@ -163,12 +163,14 @@ pub fn command_line() -> String {
 
 /// Joins words, such as those of a command line, and shortens every path in them to its file name.
 pub fn without_directories<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let file = |path: &'a str| {
+        let file = path.trim_end_matches('/').rsplit_once(['/', '\\']);
+        file.map_or(path, |(_, file)| file)
+    };
     let shorten = |word: &'a str| {
         let (_, value) = word.split_once('=').unwrap_or(("", word));
-        let path = value.trim_end_matches('/');
-        let file = path.rsplit_once(['/', '\\']);
-        let file = file.map_or(value, |(_, file)| file);
-        format!("{}{file}", &word[..word.len() - value.len()])
+        let files: Vec<_> = value.split(',').map(file).collect();
+        format!("{}{}", &word[..word.len() - value.len()], files.join(","))
     };
     words.into_iter().map(shorten).collect::<Vec<_>>().join(" ")
 }

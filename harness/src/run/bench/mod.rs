@@ -34,7 +34,7 @@ use subject::SLOTS_PER_BUCKET;
 use crate::experiment::Experiment;
 use crate::machine::{Cores, hand_over};
 use crate::results::Row;
-use crate::run::{Measurement, Part, Plan};
+use crate::run::{Measurement, Part, Plan, order};
 use crate::subjects::{Registry, SubjectInfo};
 use crate::wording::counted;
 use crate::workload::{
@@ -68,14 +68,14 @@ pub(in crate::run) struct Bench<'a> {
     /// Copies of these keys in their order, if there are any.
     pub(in crate::run) looked_up: Option<Keys>,
     /// Filled tables for every measurement, by subject, if the workload does not change them.
-    tables: HashMap<&'static str, Arc<Table>>,
+    tables: HashMap<String, Arc<Table>>,
     /// The latest throughput in the closed loop, in million operations per second, and its round, by
     /// subject and number of threads.
     saturation: HashMap<(String, usize), (usize, f64)>,
 }
 
 /// Filled tables, by subject, buckets and keys: workloads that only look keys up share them.
-pub(in crate::run) type Tables = HashMap<(&'static str, usize, usize), Arc<Table>>;
+pub(in crate::run) type Tables = HashMap<(String, usize, usize), Arc<Table>>;
 
 /// A subject with the keys that a workload starts from.
 pub(in crate::run) struct Table {
@@ -110,16 +110,20 @@ impl<'a> Bench<'a> {
     ) -> Result<Self> {
         let mut bench = Self::new(sweep, &part.workload, stop);
         if !sweep.experiment.freezes() && part.workload.only_looks_up() {
-            for subject in &part.subjects {
-                let entry = sweep.registry.get(subject)?;
+            let mut subjects = part.subjects.clone();
+            // None has its memory first in all rounds, which have seeds of their own.
+            order::shuffle(&mut subjects, sweep.experiment.seed, 2, 0);
+            for subject in subjects {
+                let entry = sweep.registry.get(&subject)?;
                 let buckets = bench.buckets(&part.workload);
-                let place = (entry.name, buckets, bench.keys.residents());
+                // (A subject beside itself has a table of its own, too.)
+                let place = (subject.clone(), buckets, bench.keys.residents());
                 let table = match tables.get(&place) {
                     Some(known) => Arc::clone(known),
                     None => Arc::new(bench.fresh_table(entry, &part.workload)?),
                 };
                 tables.insert(place, Arc::clone(&table));
-                bench.tables.insert(entry.name, table);
+                bench.tables.insert(subject, table);
             }
         }
         // Time-bounded measurements warm up by themselves.
@@ -187,7 +191,7 @@ impl<'a> Bench<'a> {
     fn measure_once(&self, measurement: &Measurement) -> Result<Option<Row>> {
         let entry = self.sweep.registry.get(&measurement.subject)?;
         let fresh;
-        let table = match self.tables.get(entry.name) {
+        let table = match self.tables.get(&measurement.subject) {
             Some(kept) => kept,
             None => {
                 fresh = self.fresh_table(entry, &measurement.workload)?;
@@ -307,4 +311,30 @@ pub(super) fn complaint(of: &Measurement) -> String {
         "subject {:?} failed under {label} at load factor {load} ({threads}{frozen}{offered}, round {round})",
         of.subject
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::runner::tests::experiment;
+
+    /// What it measures of one beside itself is noise only if both have what rivals have.
+    #[test]
+    fn a_subject_beside_itself_has_a_table_of_its_own() {
+        let experiment = &experiment(&["lock-free", "lock-free#2"], &["lookup-hit"]);
+        let (registry, cores) = (&Registry::standard(), &Cores::detect());
+        let plan = &Plan::of(experiment, registry, cores).unwrap();
+        let sweep = Sweep {
+            experiment,
+            registry,
+            plan,
+            keys: &KeySource::generated(1_000, 1),
+            cores,
+            made: &[],
+        };
+        let stop = AtomicBool::new(false);
+        let bench = Bench::ready(&sweep, &plan.parts[0], &mut Tables::default(), &stop).unwrap();
+        let [first, second] = ["lock-free", "lock-free#2"].map(|of| &bench.tables[of]);
+        assert!(!Arc::ptr_eq(first, second));
+    }
 }

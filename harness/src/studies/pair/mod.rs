@@ -177,7 +177,7 @@ columns! {
     /// Whether every thread was pinned to its core.
     pinned: bool,
     /// How long a cache line takes between the first two cores, in ns: mean of before and after; 0 if it
-    /// cannot be measured.
+    /// cannot be measured, or the cores were moved meanwhile.
     hand_over_ns: f64,
     /// Load average of the system over one minute at the end, this process included; 0 if unknown.
     load_average: f64,

@@ -16,7 +16,7 @@ use subject::SLOTS_PER_BUCKET;
 use sysinfo::System;
 
 use super::{FILL, LOOKUP, One, REMOVE, Row, UPDATE, Work};
-use crate::machine::{Cores, Source, hand_over};
+use crate::machine::{Cores, Source, hand_over, throughout};
 use crate::results::median;
 use crate::run::{Crew, Member};
 use crate::subjects::{Registry, SubjectInfo};
@@ -131,7 +131,7 @@ impl One {
             pinned: threads.iter().all(|(_, pinned)| *pinned),
             keys: self.keys as u64,
             load_factor: self.work.load(),
-            hand_over_ns: f64::midpoint(before, distance()),
+            hand_over_ns: throughout(before, distance()),
             load_average: System::load_average().map_or(0.0, |load| load.one),
             ..Row::default()
         };

@@ -60,7 +60,7 @@ impl Round {
     pub(in crate::studies) fn measure_here(&self, registry: &Registry) -> Result<()> {
         let stop = stop_with_parent();
         let mut experiment = Experiment::parse(&toml::to_string(&self.experiment)?)?;
-        experiment.seed = experiment.seed.wrapping_add(self.round as u64 - 1);
+        experiment.seed = experiment.seed.wrapping_add((self.round as u64 - 1) << 16);
         let cores = self.setting.cores(&experiment)?;
         let made = self.made.as_deref().map(read).transpose()?;
         let sweep = Sweep {
