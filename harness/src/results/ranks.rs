@@ -1,12 +1,9 @@
-//! Signed ranks: an exact test and exact intervals for values that lie symmetrically around their centre
+//! Signed ranks: an exact test of whether values lie symmetrically around 0
 //! (Wilcoxon, *Individual Comparisons by Ranking Methods*, Biometrics Bulletin 1(6), 1945).
 //!
 //! Logarithms of ratios are such values if nothing differs, as two equal subjects could as well change
 //! names. The test asks how likely the ranks of those above 0, by distance from 0, add up to as
-//! uneven a sum if each is above or below with the same chance. The interval has the values that it
-//! does not exclude (Hodges and Lehmann, 1963): it excludes 0 where the test does.
-
-use crate::results::median;
+//! uneven a sum if each is above or below with the same chance.
 
 /// More values than this take long.
 pub const MOST_RANKED: usize = 200;
@@ -48,27 +45,6 @@ fn sums_of(ranks: &[usize]) -> Vec<f64> {
     likely
 }
 
-/// Returns the centre of at least one value, and the interval that covers the true one with at least
-/// this probability; the range of all values where they are too few for any.
-pub fn centre(values: &[f64], confidence: f64) -> [f64; 3] {
-    let mut averages = Vec::new();
-    for (at, a) in values.iter().enumerate() {
-        averages.extend(values[at..].iter().map(|b| f64::midpoint(*a, *b)));
-    }
-    averages.sort_unstable_by(f64::total_cmp);
-    let ranks: Vec<_> = (1..=values.len()).collect();
-    let outside = (sums_of(&ranks).into_iter())
-        .scan(0.0, |sum, likely| {
-            *sum += likely;
-            Some(*sum)
-        })
-        .take_while(|likely| 2.0 * likely <= 1.0 - confidence)
-        .count()
-        .saturating_sub(1);
-    let ends = [outside, averages.len() - 1 - outside].map(|at| averages[at]);
-    [ends[0], median(&mut averages), ends[1]]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,23 +77,5 @@ mod tests {
             signed_rank(&[f64::INFINITY, 1.0, 2.0, -3.0]),
             2.0 * 5.0 / 16.0
         );
-    }
-
-    #[test]
-    fn the_interval_excludes_what_the_test_does() {
-        let values = [0.031, 0.034, 0.029, 0.037, 0.036, 0.028, 0.040, -0.002];
-        let [low, middle, high] = centre(&values, 0.95);
-        for (at, excluded) in [
-            (low - 1e-6, true),
-            (low + 1e-6, false),
-            (middle, false),
-            (high - 1e-6, false),
-            (high + 1e-6, true),
-        ] {
-            let from: Vec<_> = values.iter().map(|value| value - at).collect();
-            assert_eq!(signed_rank(&from) <= 0.05, excluded, "{at}");
-        }
-        assert_eq!(centre(&[1.0, 3.0], 0.95), [1.0, 2.0, 3.0]);
-        assert_eq!(centre(&[7.0], 0.95), [7.0; 3]);
     }
 }

@@ -24,7 +24,7 @@ use super::space::memory::Memory;
 use super::study::Study;
 use super::sweep::round::{self, Round};
 use crate::run::INTERRUPTED;
-use crate::show::Stdout;
+use crate::show::{Stdout, note};
 use crate::subjects::Registry;
 
 /// Name of the hidden command of a process that makes one measurement.
@@ -112,24 +112,30 @@ pub(super) fn each_row<R: DeserializeOwned>(
             .has_headers(false)
             .from_reader(output)
             .into_deserialize();
-        let passed_on = rows.try_for_each(|row| each(row?));
+        let no_row =
+            "what a process for measurements printed is no row: has a subject printed something?";
+        let passed_on = rows.try_for_each(|row| each(row.context(no_row)?));
         is_over.store(true, Ordering::Relaxed);
         (passed_on, said.join().unwrap_or_default(), process.wait())
     });
     let (said, status) = (String::from_utf8_lossy(&said), status?);
-    let (_, message) = said.split_once("error: ").unwrap_or(("", &said));
+    let (before, message) = said.split_once("error: ").unwrap_or(("", &said));
+    if !before.trim().is_empty() {
+        note!("{}", before.trim_end());
+    }
     let why = match message.trim() {
         "" => format!("a process for measurements ended early: {status}"),
         message => message.to_owned(),
     };
     passed_on?;
-    ensure!(status.success(), why);
+    // One that was asked to end may have ended in any way.
+    ensure!(status.success() || stop.load(Ordering::Relaxed), why);
     Ok(())
 }
 
 /// In a process that measures: returns the flag that is set when the process that started this one asks it to end,
 /// or has ended itself.
-pub(super) fn stop_with_parent() -> Arc<AtomicBool> {
+fn stop_with_parent() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let set = Arc::clone(&stop);
     thread::spawn(move || {
@@ -164,6 +170,7 @@ pub struct One {
 impl One {
     /// Measures in this process, and prints the rows.
     pub fn run(&self, registry: &Registry) -> Result<()> {
+        let stop = stop_with_parent();
         match &*self.study {
             Kcas::NAME => toml::from_str::<Contest>(&self.task)?.run_here(),
             Memory::NAME => {
@@ -174,7 +181,7 @@ impl One {
                 let one: pair::One = toml::from_str(&self.task)?;
                 print(&one.measure(registry)?)
             }
-            round::NAME => toml::from_str::<Round>(&self.task)?.measure_here(registry),
+            round::NAME => toml::from_str::<Round>(&self.task)?.measure_here(registry, &stop),
             other => bail!("no study {other:?} measures in a process of its own"),
         }
     }

@@ -241,7 +241,7 @@ fn a_full_disk_costs_no_earlier_figure_and_no_page() {
 fn memory_keeps_what_it_measured_when_a_subject_fails() {
     let place = Place::new();
     let line = "space memory --subjects lock-free,exact-set --loads 0.5 --keys 3000000 --absent 1 --threads 1 --out r";
-    let ended = limited(&place, "-v 220000", line, "");
+    let ended = limited(&place, "-v 320000", line, "");
     let mut lines = ended.stderr.lines();
     let error = lines.find(|line| line.starts_with("error: ")).unwrap();
     has(error, &["kept", "exact-set at load factor 0.5"]);

@@ -2,7 +2,9 @@
 
 use super::{Row, itself};
 use crate::machine::ALIKE;
-use crate::results::{CONFIDENCE, Summary, benjamini_hochberg, centre, distinct, signed_rank};
+use crate::results::{
+    CONFIDENCE, Summary, benjamini_hochberg, distinct, interval, median, signed_rank,
+};
 
 /// The smallest effect that is ever claimed: the first subject has the same code where it is its own rival,
 /// and where code lies makes a difference of this size.
@@ -17,7 +19,8 @@ pub(super) struct Compared<'a> {
     pub(super) workload: &'a str,
     pub(super) threads: usize,
     pub(super) subject: &'a str,
-    /// Centre and interval over the processes.
+    /// Median and interval over the processes. They need not lie symmetrically: where the cores were moved, there are
+    /// two heaps of them.
     pub(super) ratio: Summary,
     /// The smallest effect that counts: the greatest in the interval of the first subject over itself. (For that one,
     /// [`LEAST`]: so it may turn out to be unequal to itself.)
@@ -54,9 +57,9 @@ pub(super) fn all(rows: &[Row]) -> Vec<Compared<'_>> {
             } else {
                 least(rows, *case)
             };
-            let [low, ratio, high] = centre(logs, CONFIDENCE);
+            let (ratio, (low, high)) = (median(&mut logs.clone()), around(logs, CONFIDENCE));
             // Two one-sided tests, each at 5 %.
-            let [from, _, to] = centre(logs, 2.0 * CONFIDENCE - 1.0);
+            let (from, to) = around(logs, 2.0 * CONFIDENCE - 1.0);
             let is_claimed = by_chance <= level;
             let verdict = match from.abs().max(to.abs()) {
                 _ if are_few(logs.len()) => Verdict::Unknown,
@@ -85,6 +88,12 @@ pub(super) fn all(rows: &[Row]) -> Vec<Compared<'_>> {
     }
     all.retain(|of| of.subject != rows[0].first);
     all
+}
+
+/// Returns the interval of the median; all of them if there are none.
+fn around(logs: &[f64], confidence: f64) -> (f64, f64) {
+    let everything = (f64::NEG_INFINITY, f64::INFINITY);
+    interval(&mut logs.to_vec(), confidence).unwrap_or(everything)
 }
 
 /// True if no interval of 95 % can be given for so many processes.
@@ -119,7 +128,7 @@ fn least(rows: &[Row], case: (&str, usize)) -> f64 {
     if logs.is_empty() {
         return f64::INFINITY;
     }
-    let [low, _, high] = centre(&logs, CONFIDENCE);
+    let (low, high) = around(&logs, CONFIDENCE);
     low.abs().max(high.abs()).max(LEAST.ln_1p())
 }
 

@@ -92,7 +92,7 @@ impl Presented for Vec<Row> {
             panel
         };
         let caption = vec![format!(
-            "Right of the line, {first} is faster. Marks and bars: centre and interval of 95 % over the processes. {} is {first} \
+            "Right of the line, {first} is faster. Marks and bars: median and interval of 95 % over the processes. {} is {first} \
              again: what differs there is noise. Beside names: bits a key, and the share of absent keys that are found.",
             itself(first)
         )];
@@ -221,7 +221,7 @@ fn notes(rows: &[Row]) -> Vec<String> {
             loads.fold(0.0, f64::max),
         ),
         format!(
-            "Centre [exact interval of 95 %] of signed ranks over the processes. Faster and slower: chance does not explain it among all \
+            "Median over the processes [its exact interval of 95 % at least]. Faster and slower: chance does not explain it (signed ranks) among all \
              comparisons with this rival (Benjamini and Hochberg), and the whole interval is further from 1 than the interval over itself reaches, and than \
              {:.0} %. Equal within that: two one-sided tests at 5 %, and never wider than {:.0} %. Fewer than 6 processes have no interval.",
             100.0 * LEAST,
@@ -272,7 +272,7 @@ mod tests {
             .map(|line| line[1..].join(": "))
             .collect();
         let expected = [
-            "2 threads: 2.00 [2.00–2.45] unknown",
+            "2 threads: 2.00 [2.00–3.00] unknown",
             "6 of these, at 25 to 25 ns: 2.000 [2.000–2.000] unknown",
             "2 of these, at 120 to 120 ns: 3.00",
         ];

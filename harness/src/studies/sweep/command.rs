@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 
 pub use super::options::Options;
 use super::options::{Prepared, duration, measurements};
@@ -177,16 +177,17 @@ fn run(
     let is_over = || stop.load(Ordering::Relaxed);
     let mut result = Ok(());
     for round in 1..=prepared.experiment.rounds {
-        let made = rows.iter().filter(|row| row.round == round).count();
-        if is_over() || result.is_err() || made * prepared.experiment.rounds == all {
+        let made = |rows: &[Row]| rows.iter().filter(|row| row.round == round).count();
+        let is_whole = |rows: &[Row]| made(rows) * prepared.experiment.rounds == all;
+        if is_over() || result.is_err() || is_whole(rows) {
             continue;
         }
-        let so_far = (made > 0).then(|| prepared.files.csv.clone());
+        let so_far = (made(rows) > 0).then(|| prepared.files.csv.clone());
         if bar.is_hidden() {
             note!("  {}/{all} done, now round {round}", bar.position());
         }
-        let round = Round::of(&prepared.experiment, &options.setting, round, so_far);
-        result = round.measure(stop, |row| {
+        let one = Round::of(&prepared.experiment, &options.setting, round, so_far);
+        result = one.measure(stop, |row| {
             writer.write(&row)?;
             bar.inc(1);
             bar.set_message(format!(
@@ -196,6 +197,9 @@ fn run(
             rows.push(row);
             Ok(())
         });
+        if result.is_ok() && !is_over() && !is_whole(rows) {
+            result = Err(anyhow!("round {round} ended without some of its rows"));
+        }
     }
     bar.finish_and_clear();
     if rows.is_empty() {

@@ -11,7 +11,7 @@ use super::options::Setting;
 use crate::experiment::Experiment;
 use crate::results::{Row, read};
 use crate::run::{Event, Plan, Sweep, runner};
-use crate::studies::subprocess::{arguments, each_row, print, stop_with_parent};
+use crate::studies::subprocess::{arguments, each_row, print};
 use crate::subjects::Registry;
 
 /// How the hidden command names it.
@@ -57,8 +57,11 @@ impl Round {
     }
 
     /// Measures it in this process, and prints each row.
-    pub(in crate::studies) fn measure_here(&self, registry: &Registry) -> Result<()> {
-        let stop = stop_with_parent();
+    pub(in crate::studies) fn measure_here(
+        &self,
+        registry: &Registry,
+        stop: &AtomicBool,
+    ) -> Result<()> {
         let mut experiment = Experiment::parse(&toml::to_string(&self.experiment)?)?;
         experiment.seed = experiment.seed.wrapping_add((self.round as u64 - 1) << 16);
         let cores = self.setting.cores(&experiment)?;
@@ -71,7 +74,7 @@ impl Round {
             cores: &cores,
             made: &made.unwrap_or_default(),
         };
-        runner::run(&sweep, self.round..=self.round, &stop, &mut |event| {
+        runner::run(&sweep, self.round..=self.round, stop, &mut |event| {
             if let Event::Made(row) = event {
                 print(&[row])?;
             }
