@@ -7,7 +7,7 @@ use kcas::thread_id::TooManyThreads;
 #[non_exhaustive]
 pub enum InsertError {
     /// Both buckets of the key are full, and no chain of shifts was found that ends in an empty
-    /// slot. A growing filter never returns it.
+    /// slot. A growing filter never returns this.
     ///
     /// Both were full at one moment. The search looks at one bucket after another: if others move
     /// fingerprints meanwhile, it may miss a chain that was there.

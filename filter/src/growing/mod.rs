@@ -62,7 +62,7 @@ use word::SLOTS;
 /// more than once, use [`insert_unique`](Self::insert_unique).
 ///
 /// **Old keys.** A key that has been in the filter for more than nine doublings may leave something behind
-/// when it is removed. From then on, some absent keys may be mistaken for present ones, no more than
+/// when it is removed. From then on, some absent keys may be mistaken for present ones, though no more often than
 /// the [rate](Self::false_positive_rate) says, and each such remainder takes a slot until the filter
 /// is emptied and [shrunk](Self::shrink_to_fit).
 ///
@@ -139,7 +139,7 @@ impl<S> GrowingCuckooFilter<S> {
     }
 
     /// Returns what [`to_bytes`](Filter::to_bytes) would, as a reader that copies nothing: it reads the table where it
-    /// is, from any position on. It needs the filter exclusively; in return it needs no memory, and it writes no
+    /// is, from any position on. It needs exclusive access to the filter; in return it needs no memory, and it writes no
     /// word: a child of `fork` that saves this way goes on sharing the table with its parent.
     ///
     /// If a thread was stopped for good inside a call, as the parent's threads are in such a child, then that
@@ -171,7 +171,7 @@ impl<S> GrowingCuckooFilter<S> {
     /// long as there is room in each; the table keeps its size if there is no memory for a smaller
     /// copy.
     ///
-    /// It takes time in proportion to the size, and needs the filter exclusively: others could be
+    /// It takes time in proportion to the size, and needs exclusive access to the filter: others could be
     /// using the memory that is given back.
     ///
     /// ```
