@@ -68,7 +68,7 @@ pub enum BuildError {
         /// Number of buckets that would have been needed (saturating).
         buckets: usize,
     },
-    /// A [lower rate](Builder::max_false_positive_rate) than that of a growing filter that has not grown, or NaN.
+    /// A [rate](Builder::max_false_positive_rate) lower than that of a growing filter before it grows, or NaN.
     #[error(
         "a growing filter is wrong about one absent key in 5,461 from the start: allow that, or build one of fixed \
          size (false_positive_rate)"
@@ -95,18 +95,18 @@ impl<K> Builder<K> {
 impl<K, S> Builder<K, S> {
     /// Makes room for `n` distinct keys: enough buckets that the keys fill them to at
     /// most [`Layout::WORKABLE_LOAD`], and to less in small tables, where chance plays a larger
-    /// part. For 0 keys it is a small table all the same.
+    /// part. For 0 keys, it still makes a small table.
     ///
     /// It is rare for any of the `n` inserts to fail. In each layout that was tried, this happens
-    /// in at most 3 tables: of 10,000 for up to 100 keys, of 6,666 for 300, of 2,000 for 1,000
-    /// (`filter/tests/ordinary/capacity.rs`). The last call of this or [`buckets`](Self::buckets)
+    /// in at most 3 of 10,000 tables for up to 100 keys, of 6,666 for 300, and of 2,000 for 1,000
+    /// (`filter/tests/ordinary/capacity.rs`). Of this and [`buckets`](Self::buckets), the last call
     /// counts.
     ///
-    /// Layouts for which this promise cannot be kept are refused by [`build`](Builder::build)
+    /// Layouts that cannot keep this promise are refused by [`build`](Builder::build)
     /// ([`Layout::DEPENDABLE`]).
     ///
-    /// A growing filter begins with room for between half and all of the keys, and never below 8 KiB, since it
-    /// rounds the number of buckets down to a power of two, and grows. Without this and `buckets`, it begins
+    /// A growing filter rounds the number of buckets down to a power of two, and grows from there: it begins with
+    /// room for between half and all of the keys, and never below 8 KiB. Without this and `buckets`, it begins
     /// with 8 KiB.
     pub fn capacity(mut self, n: usize) -> Self {
         self.size = Some(Size::Keys(n));
@@ -114,17 +114,17 @@ impl<K, S> Builder<K, S> {
     }
 
     /// Sets the size to exactly `number` buckets of 8 bytes, for a given amount of memory rather
-    /// than a number of keys. The last call of this or [`capacity`](Self::capacity) counts.
+    /// than a number of keys. Of this and [`capacity`](Self::capacity), the last call counts.
     ///
-    /// For an error rate, a table of `number` buckets takes the same memory in every layout: of those that meet
-    /// the rate, the one with the most slots is chosen. A growing filter begins with this number, rounded down
-    /// to a power of two, and at least 16.
+    /// For an error rate, a table of `number` buckets takes the same memory in every layout: of the layouts that meet
+    /// the rate, the one with the most slots is chosen. A growing filter begins with this number rounded down
+    /// to a power of two, and with at least 16.
     pub fn buckets(mut self, number: usize) -> Self {
         self.size = Some(Size::Buckets(number));
         self
     }
 
-    /// Sets another hasher. Any that tells keys apart will do: its hashes are
+    /// Sets another hasher. Any hasher that tells keys apart will do: its hashes are
     /// [mixed](crate::hashing::mix), so they need not be good in all their bits.
     ///
     /// Loading a saved filter requires the same hasher with the same seeds, and std's `RandomState`
@@ -133,9 +133,9 @@ impl<K, S> Builder<K, S> {
         self.unmixed_hasher(Mixed(hasher))
     }
 
-    /// Sets another hasher, whose hashes are used unmixed, which saves each call two multiplications. It must
-    /// be good in all 64 bits, as rapidhash, xxhash and SipHash are: with any other the filter is wrong more
-    /// often, and refuses keys early ([`hashing`](crate::hashing)).
+    /// Sets another hasher and uses its hashes unmixed, which saves two multiplications per call. It must
+    /// be good in all 64 bits, as rapidhash, xxhash and SipHash are: with any other hasher, the filter is wrong more
+    /// often and refuses keys early ([`hashing`](crate::hashing)).
     pub fn unmixed_hasher<H>(self, hasher: H) -> Builder<K, H> {
         Builder {
             kind: self.kind,
@@ -211,8 +211,8 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Builder<Layout<SLOTS
     /// Loads a filter as [`from_bytes`](Self::from_bytes) does, but from a reader such as a file. `reader`
     /// needs no buffer of its own; nothing is read past the filter's end.
     ///
-    /// Memory grows with what arrives, whatever the header claims: to at most three times as much
-    /// for a moment, plus 16 KiB.
+    /// Memory grows with what arrives, whatever the header claims: for a moment to at most three times
+    /// as much, plus 16 KiB.
     ///
     /// # Errors
     /// [`LoadError`].

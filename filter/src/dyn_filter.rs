@@ -31,8 +31,8 @@ macro_rules! dyn_filter {
         /// A [`CuckooFilter`] whose layout was chosen at run time; built by
         /// [`Builder::false_positive_rate`].
         ///
-        /// A lookup does not depend on the layout. Every other call takes one more branch than that
-        /// of a [`CuckooFilter`], which is always taken the same way.
+        /// A lookup does not depend on the layout. Every other call takes one more branch than in
+        /// a [`CuckooFilter`], and that branch always goes the same way.
         ///
         /// ```
         /// use filter::CuckooFilter;

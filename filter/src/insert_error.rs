@@ -7,7 +7,7 @@ use kcas::thread_id::TooManyThreads;
 #[non_exhaustive]
 pub enum InsertError {
     /// Both buckets of the key are full, and no chain of shifts was found that ends in an empty
-    /// slot. Never in a growing filter.
+    /// slot. A growing filter never returns this.
     ///
     /// Both were full at one moment. The search looks at one bucket after another: if others move
     /// fingerprints meanwhile, it may miss a chain that was there.
@@ -25,13 +25,13 @@ pub enum InsertError {
     )]
     TooManyCopies {
         /// Number of copies that there is room for: 2 × `SLOTS`, or `SLOTS` when both buckets are
-        /// the same one. In a growing filter, those that it holds now: six, or three when both buckets
-        /// are the same one; and one that has grown and is less than half full refuses from three on.
+        /// the same one. In a growing filter, the number that it holds now: six, or three when both buckets
+        /// are the same one; a filter that has grown and is less than half full refuses from three on.
         most: u8,
     },
     /// There is no room for the key in a growing filter, although its table is nearly empty: many of
     /// the inserted keys have part of their hashes in common. A larger table would soon be as
-    /// crowded there, and so on until memory is used up. (Tables of less than 1 MiB grow nevertheless.)
+    /// crowded there, and so on until memory is used up. (Tables smaller than 1 MiB grow anyway.)
     #[error(
         "there is no room for this key though the table is nearly empty: use a hasher that tells keys \
          apart (with random seeds, for untrusted keys)"

@@ -10,7 +10,7 @@
 //!
 //! # Layouts
 //!
-//! Any other is possible as well ([`Builder::layout`](crate::Builder::layout)).
+//! Other layouts are possible as well ([`Builder::layout`](crate::Builder::layout)).
 //!
 //! | Slots × bits | Wrong about one absent key in | Bits per key | Load to plan for | Timestamp bits |
 //! |---|---:|---:|---:|---:|
@@ -29,9 +29,9 @@
 //! | 2×24 | 4,190,000 | 38.6 | 0.83 | 15 |
 //! | 2×28 | 67,100,000 | 38.6 | 0.83 | 7 |
 //!
-//! The error rate is that of a table with every slot taken, which is the maximum
+//! The error rate holds for a table with every slot taken, which is the maximum
 //! ([`FALSE_POSITIVE_RATE`](Layout::FALSE_POSITIVE_RATE)); it falls with the load.
-//! Bits per key are those of a table at the load to plan for
+//! Bits per key hold at the load to plan for
 //! ([`BITS_A_KEY`](Layout::BITS_A_KEY),
 //! [`WORKABLE_LOAD`](Layout::WORKABLE_LOAD)); small tables take more.
 //!
@@ -46,12 +46,12 @@
 //!
 //! A lookup that finds nothing relies on its first bucket's word being unchanged, which it knows
 //! only modulo 2^[`TIMESTAMP_BITS`](Layout::TIMESTAMP_BITS) additions. To be fooled, it must be
-//! interrupted between its two reads of that bucket while additions there go through a whole number
-//! of turns and leave the very same fingerprints in the very same slots, and while the key's copy
-//! moves in before the second bucket is read and out again afterwards.
+//! interrupted between its two reads of that bucket. Meanwhile, additions there must go through a whole number
+//! of turns and leave the very same fingerprints in the very same slots, and the key's copy must
+//! move in before the second bucket is read, and out again afterwards.
 //!
-//! Each copy of the filter ([`try_clone`](crate::CuckooFilter::try_clone), a save) advances every timestamp once, as an addition does, and leaves the fingerprints as
-//! they are: so as many copies within one lookup, and one hop of the key to and fro, are enough.
+//! Each copy of the filter ([`try_clone`](crate::CuckooFilter::try_clone), a save) advances every timestamp once, as an addition does,
+//! and leaves the fingerprints as they are. So it is enough to take that many copies within one lookup while the key hops to and fro once.
 //!
 //! | Layout | Timestamp bits | Additions to one bucket within one lookup | Least time for them, at 30 ns each |
 //! |---|---:|---:|---:|
@@ -60,13 +60,13 @@
 //! | 4×13 | 11 | 2,048 | 60 µs |
 //! | 8×7, 2×28 (the minimum), [4×12 with ages](crate::expiring) | 7 | 128 | 4 µs |
 //!
-//! A lookup takes a few nanoseconds; only one that loses its core half-way can see so many
+//! A lookup takes a few nanoseconds; only one that loses its core half-way can see that many
 //! additions. While it is suspended, say for a few milliseconds, other threads would have to spend
-//! their time on that one bucket (if they use m buckets alike, each thread brings 32,768 / m
+//! their time on that one bucket (if they use m buckets equally, each thread makes 32,768 / m
 //! additions to one of them in 1 ms) and stop at exactly a whole turn. So it takes a handful of
 //! buckets, or one key hammered without pause, and even then a coincidence. If even this risk is too
 //! high, choose a layout with more timestamp bits. `filter/tests/steps/timestamp_wrap.rs` shows, with
-//! threads stopped at chosen steps, that a whole turn fools a lookup and nothing less does.
+//! threads stopped at chosen steps, that a whole turn fools a lookup and that nothing less does.
 
 /// Width of a word: bit 63 belongs to `kcas`.
 const WORD_BITS: usize = 63;
@@ -117,15 +117,15 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// Whether tables of every size reach the [`WORKABLE_LOAD`](Self::WORKABLE_LOAD), so that a
     /// filter can be built for a number of keys. They do not with one slot per bucket, where a
     /// chain of shifts has no branches and three keys with the same two buckets are one too many;
-    /// nor with fingerprints shorter than seven bits, of which few are different and which lead to
-    /// few different buckets.
+    /// nor with fingerprints shorter than seven bits: there are few of these, and they lead to few
+    /// different buckets.
     pub const DEPENDABLE: bool = SLOTS >= 2 && BITS >= 7;
 
     /// The fraction of absent keys taken for present ones when every slot is taken: a lookup
     /// compares with 2 × `SLOTS` fingerprints, each of which equals the key's once in 2^`BITS` (a
     /// little more often, since one fingerprint is twice as frequent as the others). It is an upper
     /// bound, since several slots may match at once (with 7 bits, 6 % fewer were measured). At a
-    /// lower load it is proportionally lower: 95 % of it at a load of 0.95.
+    /// lower load the rate is proportionally lower: 95 % of this at a load of 0.95.
     ///
     /// All error rates in these docs are defined this way. The module has a
     /// [table](self#layouts) of all layouts.

@@ -2,15 +2,15 @@
 //!
 //! [`CuckooFilter`] answers "was this key inserted?" for many threads at once, without any lock. It
 //! is never wrong about a key that is in it, is wrong about at most one absent key in 512, and
-//! takes 17 bits per key. After *Lock-free Concurrent Cuckoo Filter* (Wang et al., Journal of
-//! Software 36(7), 2025), with a different lookup and a different way to shift.
+//! takes 17 bits per key. It follows *Lock-free Concurrent Cuckoo Filter* (Wang et al., Journal of
+//! Software 36(7), 2025), with a different lookup and a different way to shift keys.
 //!
 //! # When to use it
 //!
 //! Use it when several threads share one set that may sometimes be wrong about what is *not* in it,
 //! and one of these holds:
 //!
-//! - **Keys leave again**: what is cached, connected, in flight, or was seen within the last hour.
+//! - **Keys leave again**, such as what is cached, connected, in flight, or was seen within the last hour.
 //! - **Exactly one thread must act** on a new key: [`insert_unique`](CuckooFilter::insert_unique)
 //!   looks and inserts in one atomic step.
 //! - **Nobody may wait**: neither for a thread that was preempted, nor for a table that grows.
@@ -28,11 +28,11 @@
 //!
 //! # Sizes and error rates
 //!
-//! A bucket is one word of 64 bits, so a key costs 64 / (`SLOTS` × load) bits. A lookup compares
-//! with 2 × `SLOTS` slots, each of which matches the key's fingerprint by chance once in 2^`BITS`.
-//! That makes 2 × `SLOTS` / 2^`BITS` wrong answers about absent keys when every slot is taken, and
+//! A bucket is one word of 64 bits, so a key costs 64 / (`SLOTS` × load) bits. A lookup compares the key's
+//! fingerprint with 2 × `SLOTS` slots, each of which matches by chance once in 2^`BITS`.
+//! So it is wrong about 2 × `SLOTS` / 2^`BITS` of the absent keys when every slot is taken, and
 //! proportionally fewer otherwise ([`FALSE_POSITIVE_RATE`](layout::Layout::FALSE_POSITIVE_RATE)).
-//! In the default layout, four slots of 12 bits, it is one absent key in 512, at 16.8 bits per key;
+//! In the default layout, four slots of 12 bits, that is one absent key in 512, at 16.8 bits per key;
 //! the [others](layout#layouts) range from one in 8 at 8.2 bits to one in 67 million at 38.6.
 //!
 //! [`Builder::layout`] sets a layout, and [`Builder::false_positive_rate`] finds the smallest for
@@ -45,7 +45,7 @@
 //! - **No false negatives**: a key that was inserted and not removed (nor forgotten, by an
 //!   [`ExpiringCuckooFilter`]) is found, even while other keys shift it around.
 //! - **Linearizable**: each insert, remove, lookup and count takes effect at one moment between its
-//!   start and its end, which its docs name. (A batch is not one call but many; `len` and a copy do
+//!   start and its end; its docs say which. (A batch is not one call but many; `len` and a copy do
 //!   not reflect one moment of the whole filter.)
 //! - **Lock-free**: a thread that stops anywhere stops nobody else. Lookups write nothing.
 //! - **One `true`**: of any number of threads that insert the same key with `insert_unique`, at
@@ -53,9 +53,9 @@
 //!   room and no key of its class is there already.
 //! - **A refused insert leaves the contents exactly as they were** ([`InsertError`]). Nothing is
 //!   dropped to make room.
-//! - **Lookups never allocate.** Inserts and removes of a fixed-size filter allocate in three cases: a thread's
-//!   first one in a filter may make a chunk of counters; a thread's first K-CAS (a chain, a unique insert, or
-//!   helping one) may make a chunk of K-CAS records, one for every 32 threads alive at the same time; and while a
+//! - **Lookups never allocate.** Inserts and removes of a fixed-size filter allocate in three cases. A thread's
+//!   first one in a filter may make a chunk of counters. A thread's first K-CAS (for a chain or a unique insert, or
+//!   to help one) may make a chunk of K-CAS records, one for every 32 threads alive at the same time. While a
 //!   copy is being taken, a thread's first one may make a record of some 200 bytes, and any may free what was
 //!   kept for a copy that has ended. Building, copying and saving allocate, and so does a growing filter when it
 //!   grows.
@@ -65,13 +65,13 @@
 //! # Limits
 //!
 //! - **Copies.** The filter holds a key as often as it was inserted, up to `2 × SLOTS` times for
-//!   all keys of a class ([`Class`]) together (half of that for the few whose two buckets are the
-//!   same one); then inserts return [`TooManyCopies`](InsertError::TooManyCopies). Many keys with
-//!   many copies crowd out others long before that, and those get [`Full`](InsertError::Full) from
+//!   all keys of a class ([`Class`]) together (half that for the few classes whose two buckets are the
+//!   same one); after that, inserts return [`TooManyCopies`](InsertError::TooManyCopies). Long before that,
+//!   many keys with many copies crowd out others, which get [`Full`](InsertError::Full) from
 //!   a filter that is nearly empty. If keys may come more than once, use `insert_unique`.
-//! - **Removing what was never inserted** may take a copy of another key of its class, which is
+//! - **Removing what was never inserted** may take a copy of another key of the same class, and that key is
 //!   then missing. Remove only what you inserted. A key for which `insert_unique` returned `true`
-//!   may be removed once; a `false` added nothing that could be removed.
+//!   may be removed once; if it returned `false`, it added nothing that could be removed.
 //! - **The size is fixed** (except for [`GrowingCuckooFilter`]). Beyond
 //!   [`WORKABLE_LOAD`](layout::Layout::WORKABLE_LOAD), inserts begin to fail.
 //! - **Keys chosen by strangers.** The default hasher, [`FixedState`], makes runs repeatable:
@@ -82,29 +82,29 @@
 //! - **A timestamp wraps**, in the default layout after 2^15 additions to one bucket or copies of
 //!   the filter: a lookup or a remove that finds nothing, a count, a refused insert and a copy
 //!   could be misled if a multiple of that number fell between two of their loads
-//!   ([`layout`](layout#when-a-timestamp-wraps)). [`GrowingCuckooFilter`]
-//!   [counts](growing#when-a-timestamp-wraps) the wraps: there only a copy could be misled, after 63, and
+//!   ([`layout`](layout#when-a-timestamp-wraps)). A [`GrowingCuckooFilter`]
+//!   [counts](growing#when-a-timestamp-wraps) the wraps: there only a copy could be misled, after 63, or
 //!   one of two removes of a key's only copy.
-//!   An [`ExpiringCuckooFilter`] has 7 bits, and inserts, renewals and `advance` could be misled as well.
+//!   An [`ExpiringCuckooFilter`] has 7 bits, and there inserts, renewals and `advance` could be misled as well.
 //! - **Threads.** At most [`MAX_THREADS`] live threads may insert, remove, copy or advance, in all filters
 //!   of the process together: a thread that has done so counts until it ends. With one thread too
 //!   many, an insert returns [`TooManyThreads`](InsertError::TooManyThreads) and a remove panics,
 //!   before anything changes. [`try_remove`](Filter::try_remove) returns the error instead,
-//!   and [`register_thread`] makes sure of a place beforehand, for batches as well. Lookups do not
+//!   and [`register_thread`] reserves a place beforehand, for batches as well. Lookups do not
 //!   count.
-//! - **Types of keys.** Ask for a key as the type that it was inserted as: `"abc"` and its bytes are
+//! - **Types of keys.** Look up a key as the type that you inserted: `"abc"` and its bytes are
 //!   different keys.
 //! - **Signal handlers** may look up keys (`contains`, `count`, `len`), even when they have interrupted
-//!   an insert or a remove of their thread, provided that keys can be hashed there. They must not call
+//!   an insert or a remove of their own thread, provided that keys can be hashed there. They must not call
 //!   anything else: an insert or a remove destroys the operation that it has interrupted.
 //!
 //! # Traits of collections
 //!
-//! No filter has `Extend`, `FromIterator` or `Clone`, because none of them can report an error: a
-//! fixed-size filter may be full, and a growing one may refuse a key that comes for the fourth time or
-//! more. (To add each key once would not help: a new key that is taken for another one is not added,
-//! must not be removed then, and nobody would learn which keys these are.) `try_for_each` collects keys
-//! in one line, and ends at the first error; [`try_clone`](CuckooFilter::try_clone) copies a filter,
+//! No filter has `Extend`, `FromIterator` or `Clone`, because these traits cannot report an error: a
+//! fixed-size filter may be full, and a growing one may refuse a key that is inserted for the fourth time or
+//! later. (Adding each key only once would not help: a new key that is mistaken for another is not added, and
+//! must not be removed later, but nobody would learn which keys those are.) `try_for_each` collects keys
+//! in one line, and stops at the first error; [`try_clone`](CuckooFilter::try_clone) copies a filter
 //! while others write.
 //!
 //! ```
@@ -138,25 +138,25 @@
 //! ```
 //!
 //! [`to_bytes`](Filter::to_bytes) and [`write_to`](Filter::write_to) save elsewhere, and
-//! [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) load that; the
-//! functions of the same names of a [`Builder`] load a filter with another layout or hasher. With the
+//! [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) load from there; the
+//! functions of the same names in a [`Builder`] load a filter with another layout or hasher. With the
 //! feature `serde`, filters are serialized as the same bytes ([`save`] describes them). A filter that
 //! is damaged, or was built with another layout or hasher, is refused with an error that says so
 //! ([`LoadError`]). The default hasher gives the same hashes on every machine and in every build
-//! (but not of [some arrays](FixedState)), so
-//! such a filter can be loaded anywhere, by this release and by every later one; one whose seeds nobody
-//! kept, like those of std's `RandomState`, cannot be loaded in another process.
+//! (except for [some arrays](FixedState)), so
+//! a filter that uses it can be loaded anywhere, by this release and by every later one. A filter whose seeds nobody
+//! kept, such as those of std's `RandomState`, cannot be loaded in another process.
 //!
 //! Others may go on inserting and removing: whatever was in the filter throughout the call is saved,
-//! and whatever was in it at no moment is not. Saving makes one pass, and does not fail however much
-//! others change meanwhile. It needs a buffer, and memory for buckets that others change before it
-//! gets there: at most another table.
+//! and whatever was in it at no moment of the call is not. Saving makes one pass, and does not fail however much
+//! others change meanwhile. It needs a buffer, and memory for the buckets that others change before it
+//! gets to them: at most another table.
 //!
 //! # Memory
 //!
-//! A table is 8 bytes per bucket, and takes a page of memory from the system when a key first comes
-//! to it, or all of them when the filter is first copied or saved. Tables of many megabytes benefit
-//! from huge pages: the feature `huge-pages` asks Linux for them (a table that is loaded gets them
+//! A table takes 8 bytes per bucket. It gets each page of memory from the system when a key first comes
+//! to that page, or all of them when the filter is first copied or saved. Tables of many megabytes benefit
+//! from huge pages: the feature `huge-pages` asks Linux for them (a loaded table gets them
 //! gradually, since it is written before it can ask).
 //!
 //! # How it works
@@ -170,19 +170,21 @@
 //! - **Inserts** into a bucket with an empty slot are one compare-and-swap. Otherwise a
 //!   breadth-first search (`path.rs`) finds the shortest chain of fingerprints to shift, and *the
 //!   whole chain is committed by one K-CAS* ([`kcas`]): every shifted fingerprint and the new one
-//!   change places at one moment, so no key is ever in no bucket, or in two.
+//!   change places at one moment, so at no moment is a key in neither bucket, or in both.
 //! - **Unique inserts** use a K-CAS even when a bucket has room: it changes one bucket, or a chain,
 //!   and compares the other bucket, where a copy could have been added meanwhile.
 //! - **Removes** are one compare-and-swap.
 //!
 //! # How it is checked
 //!
-//! By models of each hazard under a model checker, memory orderings included (`filter/tests/loom`), and
-//! threads stopped before every atomic access of every operation (`filter/tests/steps`), both with every
-//! answer held against a sequential specification (`filter/histories`); by a proof of lookups
-//! (`filter/proof`); by random calls compared with a multiset (`filter/tests/ordinary/model.rs`); and by
-//! small changes that break the filter, each with the check that must catch it
-//! (`filter/tests/planted`). `scripts/README.md` has a command for each.
+//! - Models explore each hazard under a model checker, memory orderings included (`filter/tests/loom`), and
+//!   threads are stopped before every atomic access of every operation (`filter/tests/steps`). Both compare
+//!   every answer with a sequential specification (`filter/histories`).
+//! - A proof covers lookups (`filter/proof`).
+//! - Random calls are compared with a multiset (`filter/tests/ordinary/model.rs`).
+//! - Small changes break the filter, each with the check that must catch it (`filter/tests/planted`).
+//!
+//! `scripts/README.md` has a command for each.
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

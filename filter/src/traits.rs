@@ -14,15 +14,15 @@ use crate::save::{SaveError, save_as};
 use crate::snapshot::SnapshotError;
 
 /// What all filters of this crate can do, for code that works with any of them (`F: Filter`), or
-/// with one that is chosen at run time (`Box<dyn Filter>`). The most frequent calls need no import of
+/// with one that is chosen at run time (`Box<dyn Filter>`). The most common calls need no import of
 /// this trait; those with hashes, those for many keys and [`try_remove`](Self::try_remove) do.
 ///
 /// Inserts, removes, lookups and counts are linearizable and lock-free (in a
 /// [`GrowingCuckooFilter`](crate::GrowingCuckooFilter) apart from the allocator): a thread that
-/// stops anywhere stops nobody else. All keys with the same fingerprint and the same buckets are one
+/// stops anywhere stops nobody else. All keys with the same fingerprint and the same buckets form one
 /// *class* ([`Class`]); the filter counts copies per class. An
-/// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is a set instead: it has one copy of a class at most, an
-/// insert renews it, and it is forgotten in time, as if removed.
+/// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is a set instead: it has at most one copy of a class, an
+/// insert renews that copy, and it is forgotten in time, as if removed.
 ///
 /// ```
 /// use filter::{CuckooFilter, Filter, GrowingCuckooFilter, InsertError};
@@ -48,11 +48,11 @@ use crate::snapshot::SnapshotError;
 ///
 /// # Hashes
 ///
-/// Each filter hashes keys itself, with its own hasher. Whoever asks one filter several times about
-/// a key can hash it once ([`hash`](Self::hash)) and use the functions that take a hash. A hash is
+/// Each filter hashes keys itself, with its own hasher. To ask one filter about a key several times,
+/// hash the key once ([`hash`](Self::hash)) and use the functions that take a hash. A hash is
 /// good for the filter that made it, and for filters that [hash alike](Self::hashes_like): to any
 /// other it means another key, which that filter does not have. So code that does not know how its
-/// filters were built passes keys, or asks `hashes_like` first.
+/// filters were built should pass keys, or ask `hashes_like` first.
 pub trait Filter {
     /// Adds one copy of the class of the key with this [`hash`](Self::hash).
     ///
@@ -86,7 +86,7 @@ pub trait Filter {
     fn count_hash(&self, hash: u64) -> usize;
 
     /// Takes one copy from the key's class; false if it has none. Remove only what was inserted:
-    /// anything else may take the copy of another key of the class, which is then missing.
+    /// removing anything else may take the copy of another key of the class, and that key is then missing.
     ///
     /// Linearization point: the compare-and-swap that clears the slot; for false, as
     /// [`contains_hash`](Self::contains_hash).
@@ -162,8 +162,8 @@ pub trait Filter {
 
     /// Returns the memory that the filter occupies now, in bytes: its tables, its counters, and the
     /// value itself. It does not include the K-CAS descriptors, which all filters of the process
-    /// share (8 KiB for every 32 threads alive at the same time), nor what is kept for copies under
-    /// way or not freed yet.
+    /// share (8 KiB for every 32 threads alive at the same time), nor what is kept for copies that are
+    /// under way or not freed yet.
     #[doc(alias = "memory_usage")]
     #[doc(alias = "size_in_bytes")]
     fn memory_bytes(&self) -> usize;
@@ -182,7 +182,7 @@ pub trait Filter {
     /// [`SaveError`], perhaps after a part was written; the filter holds what it held.
     ///
     /// # Panics
-    /// When the hasher panics, which hashes some known keys so that it can be recognised.
+    /// When the hasher panics: saving hashes some known keys, so that the hasher can be recognised.
     fn write_to(&self, writer: &mut dyn Write) -> Result<(), SaveError>;
 
     /// [`write_to`](Self::write_to) memory.
@@ -196,9 +196,9 @@ pub trait Filter {
     fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError>;
 
     /// Saves the filter as a file, which it replaces at one moment: if the program is killed or the
-    /// disk is full, an older file stays as it was. (The file that was begun, `NAME.partial0`, stays
-    /// beside it if the program is killed.) When the call returns, the file has been synced to
-    /// disk; on Unix, its folder, too.
+    /// disk is full, an older file stays as it was. (If the program is killed, the unfinished file,
+    /// `NAME.partial0`, stays beside it.) When the call returns, the file has been synced to
+    /// disk; on Unix, its folder too.
     ///
     /// # Errors
     /// [`SaveError`].

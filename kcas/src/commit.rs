@@ -95,7 +95,7 @@ fn help_and_load<W: Words + ?Sized>(
     Ok(raw)
 }
 
-/// Exchanges one word if it stands at this value; otherwise returns how it stands.
+/// Exchanges one word if it stands at this value; otherwise returns what it stands at.
 #[inline]
 pub(crate) fn exchange<W: Words + ?Sized>(
     words: &W,
@@ -169,7 +169,7 @@ pub(crate) fn kcas<W: Words + ?Sized>(words: &W, me: &ThreadId, entries: &[Entry
     }
 }
 
-/// Completes this thread's own K-CAS, which has its first word, and leaves its record ready for the
+/// Completes this thread's own K-CAS, which already has its first word, and leaves its record ready for the
 /// next one.
 #[inline]
 pub(crate) fn finish_own<W: Words + ?Sized>(

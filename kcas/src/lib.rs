@@ -7,7 +7,7 @@
 //!
 //! # The protocol
 //!
-//! After Harris, Fraser & Pratt (*A Practical Multi-word Compare-and-Swap Operation*, DISC 2002),
+//! It follows Harris, Fraser & Pratt (*A Practical Multi-word Compare-and-Swap Operation*, DISC 2002),
 //! with descriptors after Arbel-Raviv & Brown (*Reuse, don't Recycle*, DISC 2017).
 //!
 //! A word holds a value, or a **tag** that names an operation; bit 63 says which. A K-CAS of k
@@ -15,17 +15,17 @@
 //!
 //! 1. **Install.** In index order, each word that holds its expected value gets a tag of the
 //!    operation. If a word holds another value, the operation will fail. If it holds the tag of
-//!    another operation, that one is helped to completion first.
+//!    another operation, that operation is helped to completion first.
 //! 2. **Decide.** One compare-and-swap turns the operation's status from *undecided* to *succeeded*
-//!    (all tags are in place) or *failed*. This is the linearization point of a success; a
-//!    failure's is the load of the word that differed.
+//!    (all tags are in place) or *failed*. This is the linearization point of a success; the
+//!    linearization point of a failure is the load of the word that differed.
 //! 3. **Release.** Each tag is replaced by the new value, or by the expected one if the operation
 //!    failed.
 //!
 //! Any thread that meets a tag can carry its operation through all three phases, so a thread that
-//! stops anywhere stops nobody else. Undisturbed, it costs 2k + 1 compare-and-swaps. (One word
-//! needs none of this, and costs one; so does an operation whose first word differs, which no other
-//! thread sees.)
+//! stops anywhere stops nobody else. Undisturbed, a K-CAS costs 2k + 1 compare-and-swaps. (A K-CAS of one
+//! word needs none of this, and costs one; so does an operation whose first word differs, since no other
+//! thread sees it.)
 //!
 //! **Helpers install in two steps.** A helper may be slow: by the time it installs a tag, the
 //! operation may be decided and released, and the word may hold its expected value again. So it
@@ -50,8 +50,8 @@
 //! | succeeded, by a helper | new value | expected value: it was put there after the decision |
 //! | failed | expected value | expected value |
 //!
-//! Before the owner moves on, it takes all its tags out of the words, and finishes the
-//! installations over them that could put one back (`commit::withdraw`).
+//! Before the owner moves on, it takes all its tags out of the words, and finishes any
+//! installation over them that could put one back (`commit::withdraw`).
 //!
 //! **Descriptors are reused.** A tag is (thread, sequence number). Each thread owns one record for
 //! its K-CAS and its installation, and overwrites it for the next ones. A thread that reads a
@@ -87,10 +87,10 @@
 //! At most [`MAX_THREADS`](thread_id::MAX_THREADS) live threads may take part. A thread takes part
 //! from its first K-CAS of two words or more, or from the first time it has to help one, until it
 //! ends. One thread too many gets [`Error::TooManyThreads`], or panics where a function has no such
-//! error; [`thread_id::register`] makes sure of an id beforehand. Loads and exchanges of words on
+//! error; [`thread_id::register`] reserves an id beforehand. Loads and exchanges of words on
 //! which nothing is under way need no id.
 //!
-//! A thread has one record: a signal handler that runs or helps a K-CAS destroys the K-CAS that it
+//! A thread has only one record, so a signal handler that runs or helps a K-CAS destroys the K-CAS that it
 //! interrupted on its thread. It may call [`load`](WordArray::load) and
 //! [`load_raw`](WordArray::load_raw).
 //!
@@ -112,12 +112,12 @@
 //!   memory ordering which model fails without it, or why none can (`scripts/orderings.sh`).
 //! - `kcas/proof` proves an inductive invariant of the protocol (without `kcas_by_dcss` and `load_helping`) for any number
 //!   of words, threads and helpers, with reused records, if every access is sequentially consistent and a validated read of a
-//!   record gives one operation; its README says what follows, and what is assumed. That the code keeps to the actions of
-//!   the proof is not proven, but checked at each write of a word, a status or an installation's number, in each model
-//!   but one, and by threads that take turns in random order (`conformance`). A table says which planted bugs proof, turns
-//!   and models find.
+//!   record gives one operation; its README says what follows, and what is assumed. It is not proven that the code keeps to
+//!   the actions of the proof, but it is checked: at each write of a word, a status or an installation's number, in each model
+//!   but one, and with threads that take turns in random order (`conformance`). A table says which planted bugs the proof,
+//!   the turns and the models find.
 //! - `kcas/tests/steps/stalls.rs` stops a thread at every access of an operation, and two threads at
-//!   every pair of accesses ([`steps`]): the others finish.
+//!   every pair of accesses ([`steps`]): the others still finish.
 //!
 //! The models found several bugs during development: two operations that helped each other for ever
 //! because one was decided and half released (`helping_a_decided_operation`); a record that was

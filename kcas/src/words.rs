@@ -13,7 +13,7 @@ use crate::watch::{Event, report};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A word did not hold its expected value. This and
-    /// [`TooManyThreads`](Error::TooManyThreads) are the errors that are not misuse.
+    /// [`TooManyThreads`](Error::TooManyThreads) are the only errors that are not misuse.
     #[error("a word does not hold its expected value")]
     Mismatch,
     /// More entries than [`WordArray::MAX_ENTRIES`].
@@ -108,8 +108,8 @@ impl WordArray {
     /// Makes an array of `len` words, all zero, if there is memory for it.
     ///
     /// # Errors
-    /// When the allocator refuses `8 × len` bytes. (A system that overcommits memory may not
-    /// refuse, but kill the process later, when the words are written.)
+    /// When the allocator refuses `8 × len` bytes. (A system that overcommits memory may grant them,
+    /// and kill the process later, when the words are written.)
     pub fn try_new(len: usize) -> Result<WordArray, OutOfMemory> {
         match zeros(len) {
             Some(words) => {
@@ -179,8 +179,8 @@ impl WordArray<Pieces> {
     }
 
     /// Returns the index of a *side word*, an extra word that is in a cache line of its own and can be
-    /// used like any other, also in a [`kcas`](Self::kcas) with others. There are eight: of `number`,
-    /// the remainder counts.
+    /// used like any other, also in a [`kcas`](Self::kcas) with others. There are eight; `number` is taken
+    /// modulo eight.
     #[inline]
     pub fn side(&self, number: usize) -> usize {
         self.words.side(number)
@@ -198,13 +198,13 @@ impl WordArray<Pieces> {
         self.words.first()
     }
 
-    /// Returns the memory, in bytes, that the array takes apart from its words: its side words, and a list of
+    /// Returns the memory, in bytes, that the array takes in addition to its words: its side words, and a list of
     /// its pieces.
     pub fn extra_bytes(&self) -> usize {
         self.words.extra_bytes()
     }
 
-    /// Makes all words below `len` that there are not yet, all zero, and perhaps some more: the array
+    /// Makes all words below `len` that do not exist yet, all zero, and perhaps some more: the array
     /// grows by a quarter of a doubling at a time. Words that exist stay where they are.
     ///
     /// Progress: lock-free, apart from the allocator. Threads that make the same words at the same time
@@ -222,7 +222,7 @@ impl WordArray<Pieces> {
     /// ```
     ///
     /// # Errors
-    /// When the allocator refuses the memory, or for more than about 2^34 words. Words made before stay, and a
+    /// When the allocator refuses the memory, or for more than about 2^34 words. Words already made stay, and a
     /// later call goes on.
     pub fn grow_to(&self, len: usize) -> Result<(), OutOfMemory> {
         self.words.grow_to(len)
@@ -271,7 +271,7 @@ impl<W: Storage> WordArray<W> {
     }
 
     /// [`load`](Self::load), but an operation found on the word is first helped to completion, as
-    /// in Harris, Fraser & Pratt. It exists only for comparison: a reader writes needlessly, and
+    /// in Harris, Fraser & Pratt. It exists only for comparison: the reader writes needlessly, and
     /// waits for all the compare-and-swaps that the operation still has to make.
     ///
     /// Progress: one load when no operation is under way on the word; otherwise lock-free (it loads
@@ -346,7 +346,7 @@ impl<W: Storage> WordArray<W> {
     /// [`compare_exchange`](Self::compare_exchange)).
     ///
     /// # Errors
-    /// [`Error::Mismatch`] if some word differs. The others are found before any word changes:
+    /// [`Error::Mismatch`] if some word differs. The other errors are found before any word changes:
     /// [`Error::TooManyThreads`], and misuse.
     #[inline]
     pub fn kcas(&self, entries: &[Entry]) -> Result<(), Error> {

@@ -2,7 +2,7 @@
 //!
 //! The window is divided into a few *periods*. A key has the age of the period in which it was inserted
 //! or renewed ([`Ages`]), and when a period begins, the keys of the oldest one are forgotten. The
-//! rest is a filter of fixed size; the source of the module `table` has the protocol, and why it is
+//! rest is a filter of fixed size; the source of the module `table` explains the protocol, and why it is
 //! right.
 
 mod ages;
@@ -34,10 +34,10 @@ use table::{Aged, Inserted, MAX_ASKED, WatchedAged, insert, sweep};
 
 /// A [`CuckooFilter`](crate::CuckooFilter) whose keys expire: it answers "was this key seen recently?".
 ///
-/// Time is divided into periods. A key is remembered for the one in which it came and the next ones,
+/// Time is divided into periods. A key is remembered for the period in which it came and for the next ones,
 /// [`PERIODS`](Ages::PERIODS) in all: three, unless another [layout](Ages) is chosen.
 /// [`advance`](Self::advance) begins a period, and forgets what was inserted that many periods ago.
-/// Nothing else need be called, and there is no background thread. The filter has no clock:
+/// You need call nothing else, and there is no background thread. The filter has no clock:
 /// whoever calls `advance` says when a period is over.
 ///
 /// ```
@@ -54,39 +54,39 @@ use table::{Aged, Inserted, MAX_ASKED, WatchedAged, insert, sweep};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// With a clock: say `seen.advance_to(started.elapsed().as_secs() / 1_800)` before each insert, from any
-/// thread or from all of them, and a key is remembered for an hour at least, and an hour and a half at most
+/// With a clock: call `seen.advance_to(started.elapsed().as_secs() / 1_800)` before each insert, from any
+/// thread or from all of them, and a key is remembered for at least an hour, and at most an hour and a half
 /// ([`advance_to`](Self::advance_to); [`recipes`](crate::recipes) has a program).
 ///
-/// **It is a set**: a class of keys ([`Class`]) has one copy at most. [`insert`](Self::insert) and
+/// **It is a set**: a class of keys ([`Class`]) has at most one copy. [`insert`](Self::insert) and
 /// [`insert_unique`](Self::insert_unique) renew the key if it is there;
 /// [`insert_if_absent`](Self::insert_if_absent) leaves its age as it is. Of several threads that insert
 /// the same new key, exactly one gets `true`.
 ///
-/// **How long a key is remembered.** At least until [`PERIODS`](Ages::PERIODS) periods have begun after the call
-/// that last inserted or renewed it began: with three, that is two to three times the length of one, as a key may come at
-/// the end of its first. Once as many calls of `advance` have returned, all of which began after that call
-/// returned, it is forgotten, unless it is taken for another one.
+/// **How long a key is remembered.** At least until [`PERIODS`](Ages::PERIODS) periods have begun after the start of
+/// the call that last inserted or renewed it. With three, that is two to three times the length of a period, since a key
+/// may come at the end of its first. Once that many calls of `advance` have returned, all of which began after that call
+/// returned, the key is forgotten, unless it is mistaken for another one.
 ///
-/// **What it costs.** Four slots of 12 bits, each with an age of 2 bits: as many bits a key as a
-/// filter of fixed size, and the same error rate, one absent key in 512 at most. A lookup is the lookup
-/// of a filter of fixed size. An insert is an
+/// **What it costs.** It has four slots of 12 bits, each with an age of 2 bits: as many bits per key as a
+/// filter of fixed size, and the same error rate, at most one absent key in 512. A lookup is the same as in
+/// a filter of fixed size. An insert is an
 /// [`insert_unique`](crate::CuckooFilter::insert_unique) there. `advance` takes one exchange for each
-/// bucket, some milliseconds for a million keys; and all pages of the table are then in memory.
+/// bucket, a few milliseconds for a million keys; after that, all pages of the table are in memory.
 ///
-/// Inserts, removes, lookups and counts are linearizable and lock-free, while others advance as well.
-/// Each key is forgotten at one moment of the call that forgets it, and not all at the same one.
+/// Inserts, removes, lookups and counts are linearizable and lock-free, also while others advance.
+/// Each key is forgotten at one moment of the call that forgets it, but not all keys at the same moment.
 /// A thread that stops in `advance` stops nobody: the next call finishes what it has begun.
 ///
 /// **Removing** takes the one copy of the class: other keys that were inserted as the same class are then
 /// missing.
 ///
-/// **Timestamps** have 7 bits in the default layout, as in the layout 4×14: what that means is said
-/// at [`layout`](crate::layout#when-a-timestamp-wraps), and here it concerns inserts, renewals and `advance` as well,
-/// if a thread loses its core for a period or more. Each `advance` counts as one addition to every bucket; if several
-/// threads sweep at once, as one for each of them that is at the same run of buckets. So 127 periods that begin, or
-/// one with 127 threads that sweep the same run, fool a lookup that is suspended meanwhile, if its key also hops to
-/// its other bucket and back.
+/// **Timestamps** have 7 bits in the default layout, as in the layout 4×14. [`layout`](crate::layout#when-a-timestamp-wraps)
+/// says what that means; here it affects inserts, renewals and `advance` as well,
+/// if a thread loses its core for a period or more. Each `advance` counts as one addition to every bucket, or, if several
+/// threads sweep at once, as one for each of them that is at the same run of buckets. So a lookup is fooled if it is
+/// suspended while 127 periods begin, or while one begins that 127 threads sweep in the same run, and its key also hops
+/// to its other bucket and back meanwhile.
 pub struct ExpiringCuckooFilter<
     const SLOTS: usize = 4,
     const BITS: usize = 12,
@@ -152,13 +152,13 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     }
 
     /// Begins a period, and forgets what was inserted or renewed [`PERIODS`](Ages::PERIODS) periods ago;
-    /// returns the number of the new period. Each call begins one, also when several threads call.
+    /// returns the number of the new period. Each call begins one, even when several threads call at once.
     ///
-    /// **Time.** One exchange for each bucket, some 10 ns each if nobody else sweeps. If a call stopped
-    /// before it had swept the table, twice that: this one finishes it first. (An exchange is tried again if another
-    /// thread has changed the bucket, and the call begins again if another one has begun a period.
+    /// **Time.** One exchange for each bucket, some 10 ns each if nobody else sweeps. If an earlier call stopped
+    /// before it had swept the table, twice that: this call finishes that sweep first. (An exchange is tried again if another
+    /// thread has changed the bucket, and the call begins again if another call has begun a period.
     /// Threads that advance at once sweep the same run of buckets, and get in each other's way.) It allocates
-    /// nothing but on a thread's [first use](crate#guarantees).
+    /// nothing except on a thread's [first use](crate#guarantees).
     ///
     /// Progress: lock-free. Linearization point of the period: an exchange of the clock, after which
     /// inserts have the new age; each key is forgotten by an exchange of its bucket, later in the call, by whichever
@@ -187,8 +187,8 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// or a greater one, and has been swept. So any number of threads may call it with the time divided by the
     /// length of a period, as often as they like: most calls load one word.
     ///
-    /// After a long pause it begins at most twice as many periods as there are ages: first so many that
-    /// everything has expired, then one that skips ahead.
+    /// After a long pause it begins at most twice as many periods as there are ages: first enough for
+    /// everything to expire, then one that skips ahead.
     ///
     /// ```
     /// let seen = filter::ExpiringCuckooFilter::with_capacity(1_000);
@@ -259,9 +259,9 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
 
     /// Returns a separate filter with the same contents and ages, as
     /// [`CuckooFilter::try_clone`](crate::CuckooFilter::try_clone) does for a filter without ages: others
-    /// may insert, remove and advance meanwhile. A key's age in the copy is how many periods ago it was
-    /// inserted or renewed at some moment of the call; the copy's period is the one in which the call ends. So
-    /// when a period begins meanwhile, a key may be remembered that much longer in the copy.
+    /// may insert, remove and advance meanwhile. A key's age in the copy is the number of periods since it was
+    /// inserted or renewed, at some moment of the call; the copy's period is the one in which the call ends. So
+    /// if a period begins meanwhile, the copy may remember a key for that much longer.
     ///
     /// Progress, time and memory: as described there.
     ///
@@ -285,8 +285,8 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
         self.locate(self.hash(key)).into()
     }
 
-    /// Inserts a key unless its class is there, whose age then stays as it is; returns whether it was
-    /// inserted. So a key is forgotten a window after it came first, however often it comes again.
+    /// Inserts a key unless its class is there already, in which case its age stays as it is; returns whether the key was
+    /// inserted. So a key is forgotten one window after it first came, however often it comes again.
     ///
     /// Progress and linearization point: as [`insert_unique`](Filter::insert_unique_hash).
     ///

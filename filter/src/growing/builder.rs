@@ -30,7 +30,7 @@ const RESERVED: usize = if cfg!(any(
 pub struct Growing {
     /// Words of address space to reserve.
     pub(super) reserved: usize,
-    /// What the false positive rate may come to.
+    /// The most that the false positive rate may come to.
     pub(super) max_rate: f64,
 }
 
@@ -39,12 +39,12 @@ pub type GrowingBuilder<S = FixedState> = Builder<Growing, S>;
 
 impl<S> Builder<Growing, S> {
     /// Sets how much address space the filter reserves at once, in bytes: 64 MiB unless this is called.
-    /// (A first size that takes more gets more.)
+    /// (A first size that needs more gets more.)
     ///
-    /// Up to there, the table is in one piece, and lookups are a little faster. Memory is taken page by
+    /// Up to that size, the table is in one piece, and lookups are a little faster. Memory is taken page by
     /// page as the table grows, so what is reserved costs nothing where the system overcommits. Set
     /// 0 where it does not, or where an allocator counts what it has promised: then the table is made
-    /// in pieces from the start, four to each doubling.
+    /// in pieces from the start, four for each doubling.
     ///
     /// ```
     /// use filter::GrowingCuckooFilter;
@@ -58,11 +58,11 @@ impl<S> Builder<Growing, S> {
         self
     }
 
-    /// Sets what the filter's [`false_positive_rate`](GrowingCuckooFilter::false_positive_rate) may come to: where
-    /// growing would take it higher, the filter keeps its size, and a key that finds no room is refused
+    /// Limits the filter's [`false_positive_rate`](GrowingCuckooFilter::false_positive_rate): if
+    /// growing would take it higher than this, the filter keeps its size, and a key that finds no room is refused
     /// ([`InsertError::TooManyFalsePositives`](crate::InsertError::TooManyFalsePositives)).
     ///
-    /// The rate sets by how much a filter can grow: at 1/508, to 2^13 times its first size. So begin larger to grow larger.
+    /// The rate limits how far a filter can grow: at 1/508, to 2^13 times its first size. So begin larger to grow larger.
     ///
     /// ```
     /// use filter::{GrowingCuckooFilter, InsertError};
@@ -82,7 +82,7 @@ impl<S> Builder<Growing, S> {
     ///
     /// # Errors
     /// [`BuildError`] when the size is 0 buckets or too large, when the rate allowed is below
-    /// that of a filter that has not grown, or when there is no memory.
+    /// that of a filter before it grows, or when there is no memory.
     pub fn build(self) -> Result<GrowingCuckooFilter<S>, BuildError> {
         let buckets = match self.size {
             None => FIRST_BUCKETS,
@@ -117,7 +117,7 @@ impl GrowingCuckooFilter {
         built(GrowingCuckooFilter::builder().build())
     }
 
-    /// Builds an empty filter that has room for about half of `n` distinct keys, or all of them, before it
+    /// Builds an empty filter that has room for about half to all of `n` distinct keys before it
     /// grows ([`Builder::capacity`]).
     ///
     /// # Panics

@@ -33,7 +33,7 @@ use word::SLOTS;
 /// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator),
 /// even while it grows. It has no false negatives. It is wrong about one absent key in 5,461 at
 /// first, when every slot is taken, and each doubling adds about 0.75 times that rate: one in 508
-/// after thirteen ([`false_positive_rate`](Self::false_positive_rate)). The builder sets how often it
+/// after thirteen ([`false_positive_rate`](Self::false_positive_rate)). The builder can limit how often it
 /// [may be](crate::Builder::max_false_positive_rate) wrong.
 ///
 /// It takes more memory than a fixed-size filter, and its calls take longer: `paper-figures/README.md`
@@ -57,12 +57,12 @@ use word::SLOTS;
 /// # Ok::<(), filter::InsertError>(())
 /// ```
 ///
-/// **Copies.** It holds up to six copies of a key; three once it has grown, as long as less than half of
+/// **Copies.** It holds up to six copies of a key, or three once it has grown, as long as less than half of
 /// its slots are taken, since a larger table has no more room for copies of one key. If keys may come
 /// more than once, use [`insert_unique`](Self::insert_unique).
 ///
 /// **Old keys.** A key that has been in the filter for more than nine doublings may leave something behind
-/// when it is removed: from then on, some absent keys may be taken for present ones, no more than
+/// when it is removed. From then on, some absent keys may be mistaken for present ones, though no more often than
 /// the [rate](Self::false_positive_rate) says, and each such remainder takes a slot until the filter
 /// is emptied and [shrunk](Self::shrink_to_fit).
 ///
@@ -88,7 +88,7 @@ impl<S> fmt::Debug for GrowingCuckooFilter<S> {
 
 impl<S: BuildHasher> GrowingCuckooFilter<S> {
     /// Returns the class of `key`: two keys of one class that were both inserted before the filter grew cannot be told
-    /// apart. (Of keys that are inserted later it knows more.)
+    /// apart. (The filter knows more about keys that are inserted later.)
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
         Key::new(self.hash(key)).class(self.table.base())
     }
@@ -114,12 +114,12 @@ impl<S> GrowingCuckooFilter<S> {
     /// Returns a separate filter with the same contents, as [`CuckooFilter::try_clone`] does for a filter
     /// of fixed size: others may insert and remove meanwhile, and make this one grow.
     ///
-    /// Progress, time and memory: as described there; and once more the words of the copy. (The call
+    /// Progress, time and memory: as described there, plus the words of the copy once more. (The call
     /// starts again if the table grows by an eighth before the copy begins.)
     ///
     /// The [`len`](Filter::len) of the copy may be too great, by at most the number of slots
-    /// [without a bit left](self#the-table) that were doubled during the call, and is never too small. So may that of a filter saved
-    /// meanwhile.
+    /// [without a bit left](self#the-table) that were doubled during the call, and is never too small. The same is true of a
+    /// filter saved meanwhile.
     ///
     /// [`CuckooFilter::try_clone`]: crate::CuckooFilter::try_clone
     ///
@@ -139,12 +139,12 @@ impl<S> GrowingCuckooFilter<S> {
     }
 
     /// Returns what [`to_bytes`](Filter::to_bytes) would, as a reader that copies nothing: it reads the table where it
-    /// is, from any position on. It needs the filter for itself, and in return no memory, and it writes no
-    /// word: a child of `fork` that saves so goes on sharing the table with its parent.
+    /// is, from any position on. It needs exclusive access to the filter; in return it needs no memory, and it writes no
+    /// word: a child of `fork` that saves this way goes on sharing the table with its parent.
     ///
-    /// If a thread was stopped within a call for good, as those of the parent are in such a child, then that
-    /// call has either taken effect or not; no other key is missing. ([`len`](Filter::len) may be as much too great as in
-    /// a [copy](Self::try_clone), and does not count the call.)
+    /// If a thread was stopped for good inside a call, as the parent's threads are in such a child, then that
+    /// call has either taken effect or not; no other key is missing. ([`len`](Filter::len) may be too great by as much as
+    /// in a [copy](Self::try_clone), and does not count the call.)
     ///
     /// ```
     /// use std::io::{Read, Seek, SeekFrom};
@@ -167,11 +167,11 @@ impl<S> GrowingCuckooFilter<S> {
     }
 
     /// Makes the table as small as its contents allow, and releases the rest of its memory: an empty
-    /// filter is as small as it began. Buckets are joined in the reverse order of their splits, as
+    /// filter becomes as small as it began. Buckets are joined in the reverse order of their splits, as
     /// long as there is room in each; the table keeps its size if there is no memory for a smaller
     /// copy.
     ///
-    /// It takes time in proportion to the size, and needs the filter for itself: others could be
+    /// It takes time in proportion to the size, and needs exclusive access to the filter: others could be
     /// using the memory that is given back.
     ///
     /// ```

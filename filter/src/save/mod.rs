@@ -12,17 +12,17 @@
 //! | 16 | 8 | number of buckets, at least 1 |
 //! | 24 | 8 | a digest of the hashes of known keys, which identifies the [hasher](#hashers) |
 //! | 32 | 8 | checksum of the preceding 32 bytes |
-//! | 40 | 8 × buckets | a number for each bucket: slot i is in bits i × b to i × b + b − 1, and 0 there says that it is empty; all bits from s × b on are 0 |
+//! | 40 | 8 × buckets | a number for each bucket: slot i is in bits i × b to i × b + b − 1, where 0 means empty; all bits from s × b on are 0 |
 //! | then | 8 | checksum of all preceding bytes except the first checksum |
 //!
 //! A filter that forgets ([`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter)) begins with `cuckoox`
-//! instead, and has the bits of an age, a, at offset 15. Bits s × b + i × a to s × b + i × a + a − 1 of
+//! instead, and has the number of bits of an age, a, at offset 15. Bits s × b + i × a to s × b + i × a + a − 1 of
 //! a bucket's number say how many periods ago the key in slot i was inserted or renewed (0 if the slot
-//! is empty), at the moment when the bucket was read. The number of the period when all had been read follows the buckets,
-//! in 8 bytes: a key of which the age was read in an earlier period seems younger by the difference.
+//! is empty), at the moment when the bucket was read. After the buckets come 8 bytes with the number of the period when
+//! all had been read: a key whose age was read in an earlier period seems younger by the difference.
 //!
-//! The checksums are CRC-64/XZ. They detect every single flipped bit and every error within 64
-//! consecutive bits; of all other errors, all but one in 2^64. They protect against accidents, not
+//! The checksums are CRC-64/XZ. They detect every single flipped bit, every error within 64
+//! consecutive bits, and all but one in 2^64 of all other errors. They protect against accidents, not
 //! against deliberate forgery. The buckets are checked as well, so at worst a forged file is a
 //! filter of other keys, an expiring one with several copies of a key, or a growing one that counts too few.
 //!
@@ -41,12 +41,12 @@
 //!
 //! The default hasher gives the same hashes on every machine ([`FixedState`](crate::FixedState)),
 //! so a filter that was built with it can be loaded anywhere. Many others do not: ahash, for
-//! example, gives others when it is compiled for a processor with AES instructions. Then the filter
+//! example, gives different hashes when it is compiled for a processor with AES instructions. Then the filter
 //! is refused on the other machine.
 //!
 //! **What cannot be detected.** Your key type may hash differently than before, because it has a
-//! new field or its `Hash` has changed; on another machine, because it contains a path, or a slice
-//! of integers wider than a byte; or a hasher may differ for some keys, but not for the known ones.
+//! new field or its `Hash` has changed. It may hash differently on another machine, because it contains a path, or a
+//! slice of integers wider than a byte. Or a hasher may differ for some keys, but not for the known ones.
 //! Then the filter loads, and has false negatives. If your key type changes, rebuild the
 //! filter.
 //!
@@ -137,7 +137,7 @@ pub enum LoadError {
         /// The version known.
         known: u32,
     },
-    /// The saved filter has another layout than the one asked for.
+    /// The saved filter has a different layout from the one asked for.
     #[error(
         "the saved filter has {slots} slots of {bits} bits per bucket{}, not the layout asked for: load it \
          with {}",
@@ -156,7 +156,7 @@ pub enum LoadError {
         ages: u8,
     },
     /// The keys were hashed by another hasher, or by one with other seeds, or on a machine where it
-    /// gives other results ([`save`](crate::save#hashers)).
+    /// gives different results ([`save`](crate::save#hashers)).
     #[error(
         "the filter was saved with a hasher that gives other hashes: load it with the hasher and seeds it was \
          built with, passed to the same one of hasher() and unmixed_hasher(), on the same kind of machine; or \
@@ -166,8 +166,8 @@ pub enum LoadError {
     /// The bytes end too early.
     #[error("the saved filter is cut off: it should have at least {bytes} bytes. Copy it again")]
     Truncated {
-        /// The least length that it can have, as far as it was read: that of the shortest filter, if
-        /// the header itself is cut off; otherwise the correct one.
+        /// The least length that it can have, judging by what was read: the length of the shortest filter if
+        /// the header itself is cut off, otherwise the correct length.
         bytes: u64,
     },
     /// There are more bytes than the filter has.
