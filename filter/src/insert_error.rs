@@ -60,7 +60,7 @@ pub enum InsertError {
         /// How many buckets the table would have.
         buckets: usize,
     },
-    /// More than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove or copy.
+    /// More than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove, copy or advance.
     #[error(transparent)]
     TooManyThreads(#[from] TooManyThreads),
 }

@@ -78,7 +78,7 @@
 //!   anyone who knows it can choose keys that are wrongly found, or that fill two buckets. If
 //!   strangers choose the keys, give [`Builder::hasher`] a hasher with random seeds, and keep the
 //!   seeds if the filter is to be saved: without them it cannot be loaded
-//!   ([`save`](save#hashers)). A hasher must be good in all of its 64 bits ([`hashing`]).
+//!   ([`save`](save#hashers)). What a hasher must be good at: [`hashing`].
 //! - **A timestamp wraps**, in the default layout after 2^15 additions to one bucket or copies of
 //!   the filter: a lookup or a remove that finds nothing, a count, a refused insert and a copy
 //!   could be misled if a multiple of that number fell between two of their loads

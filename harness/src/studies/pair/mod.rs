@@ -44,7 +44,7 @@ pub struct Pair {
     /// The subject that all others are compared with; `harness list` names them. By default lock-free.
     #[arg(value_name = "A", requires = "second")]
     pub first: Option<String>,
-    /// Its rival. If A and B are left out, the rivals are three locks, three published crates, and a
+    /// Its rival. If A and B are left out, there are eight: three locks, published crates, and a
     /// blocked Bloom filter.
     #[arg(value_name = "B")]
     pub second: Option<String>,
