@@ -3,7 +3,7 @@
 #
 #   scripts/publish.sh                          what the README shows, in some 20 minutes with the builds
 #   scripts/publish.sh 'sweep load-factor' kcas
-#   scripts/publish.sh all                      all that is measured natively, in two hours and a half
+#   scripts/publish.sh all                      all that is measured natively, in two to three hours
 #
 # Measures the last commit, which must be on main, in a clone: changes that are not committed are not in it.
 # Puts rows, figures and descriptions into paper-figures, and renews all that is made of them: the page, the

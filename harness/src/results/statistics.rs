@@ -298,7 +298,9 @@ impl InRounds for Row {
         subjects.iter().any(|of| BOUNDS.contains(of)) || !case.simulated.is_empty()
     }
 
-    /// What 19 of 20 medians of a subject over itself do not reach (`experiments/same.toml`).
+    /// More than 19 of 20 medians of a subject over itself reach (`experiments/same.toml`). The numbers are of rounds that
+    /// shared a process, as some published rows are: where each has a process of its own, a subject differs less from
+    /// itself.
     fn smallest_effect(case: &Case) -> f64 {
         match &*case.workload {
             "lookup-miss" => 1.05,

@@ -236,10 +236,10 @@ fn notes(rows: &[Row]) -> Vec<String> {
     }
     for subject in distinct(rows.iter().map(|row| &*row.subject)) {
         let of = rows.iter().filter(|row| row.subject == subject);
-        let missed: u64 = of.map(|row| row.missed).sum();
-        if missed > 0 {
-            let missed = grouped(missed);
-            notes.push(format!("{subject} missed present keys: {missed}."));
+        let refused: u64 = of.map(|row| row.refused).sum();
+        if refused > 0 {
+            let refused = grouped(refused);
+            notes.push(format!("{subject} refused keys: {refused}."));
         }
     }
     if rows.iter().any(|row| !row.pinned) {

@@ -136,7 +136,20 @@ impl One {
             ..Row::default()
         };
         let turns: Vec<_> = threads.into_iter().map(|(turns, _)| turns).collect();
-        Ok(arena.rows(&common, &turns))
+        let rows = arena.rows(&common, &turns);
+        for Row {
+            subject,
+            missed,
+            workload,
+            ..
+        } in &rows
+        {
+            ensure!(
+                *missed == 0,
+                "{subject} missed {missed} keys that it has, in {workload}"
+            );
+        }
+        Ok(rows)
     }
 
     /// Returns the seed of all that is random in this process.

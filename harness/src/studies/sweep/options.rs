@@ -1,5 +1,6 @@
 //! The options of `sweep`, and an experiment that is ready to run with them.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -181,8 +182,8 @@ pub(super) fn measurements(experiment: &Experiment, plan: &Plan) -> usize {
     experiment.keys.len() * plan.measurements(experiment.rounds).count()
 }
 
-/// What a measurement takes beside its `seconds`: warming up and, for each key of a table that it fills
-/// and drains, so many seconds on two cores.
+/// What a measurement takes beside its `seconds`: warming up and, for each key of a table that is filled
+/// and drained, so many seconds on two cores.
 const WARM_UP: f64 = 0.5;
 const EACH_KEY: f64 = 150e-9;
 
@@ -191,10 +192,23 @@ pub(super) fn duration(experiment: &Experiment, plan: &Plan) -> Duration {
     let mut all = 0.0;
     for made in plan.measurements(experiment.rounds) {
         for &keys in &experiment.keys {
-            let is_filled = !made.workload.only_looks_up();
-            let filled = if is_filled { keys as f64 } else { 0.0 };
-            all += experiment.seconds * (1.0 + WARM_UP) + filled * EACH_KEY;
+            let filled = match &made.workload {
+                of if of.only_looks_up() => 0.0,
+                of if of.is_time_bounded() => 1.0,
+                // Once before anything is timed.
+                _ => 2.0,
+            };
+            all += experiment.seconds * (1.0 + WARM_UP) + filled * keys as f64 * EACH_KEY;
         }
     }
+    // In each round, lookups share a table of each subject, load factor and size.
+    let lookups = plan.parts.iter().filter(|of| of.workload.only_looks_up());
+    let tables = lookups.flat_map(|of| {
+        let load = of.workload.load().to_bits();
+        of.subjects.iter().map(move |subject| (subject, load))
+    });
+    let tables = tables.collect::<BTreeSet<_>>().len() * experiment.rounds;
+    let keys: usize = experiment.keys.iter().sum();
+    all += tables as f64 * keys as f64 * EACH_KEY;
     Duration::from_secs_f64(all)
 }
