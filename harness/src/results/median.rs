@@ -4,8 +4,8 @@
 //! probability 1/2. So the number of values below it is binomial, and the interval from the r-th
 //! smallest to the r-th largest value covers it with a probability that is known exactly
 //! (Thompson, *On Confidence Ranges for the Median*, Annals of Mathematical Statistics 7(3), 1936).
-//! The interval is the narrowest of these that covers it with a given probability, by default
-//! [`CONFIDENCE`]; with fewer than six values none does, and it is their range. The [test](sign_test) is the one that belongs to it: the
+//! The interval is the narrowest of these that covers it with [`CONFIDENCE`]; with fewer than six
+//! values none does, and it is their range. The [test](sign_test) is the one that belongs to it: the
 //! interval excludes 1 exactly where the test's probability is at most 1 - [`CONFIDENCE`].
 
 /// The probability with which an interval covers the true median, at least.
@@ -23,13 +23,12 @@ pub fn median(values: &mut [f64]) -> f64 {
     lower.map_or(upper, |lower| f64::midpoint(lower, upper))
 }
 
-/// Returns the interval that covers the median with this probability; `None` without values. Reorders
-/// them.
-pub fn interval(values: &mut [f64], confidence: f64) -> Option<(f64, f64)> {
+/// Returns the interval of the median; `None` without values. Reorders them.
+pub fn interval(values: &mut [f64]) -> Option<(f64, f64)> {
     values.sort_unstable_by(f64::total_cmp);
     let count = values.len();
     // How many values at each end can be left out.
-    let outside = (0..count / 2).take_while(|&at| 2.0 * at_most(at, count) <= 1.0 - confidence);
+    let outside = (0..count / 2).take_while(|&at| 2.0 * at_most(at, count) <= 1.0 - CONFIDENCE);
     let outside = outside.last().unwrap_or(0);
     Some((*values.get(outside)?, values[count - 1 - outside]))
 }
@@ -77,9 +76,9 @@ mod tests {
         for (count, rank) in counts.into_iter().zip(ranks) {
             let mut values: Vec<f64> = (1..=count).rev().map(f64::from).collect();
             let expected = (f64::from(rank), f64::from(count + 1 - rank));
-            assert_eq!(interval(&mut values, CONFIDENCE), Some(expected), "{count}");
+            assert_eq!(interval(&mut values), Some(expected), "{count}");
         }
-        assert_eq!(interval(&mut [], CONFIDENCE), None);
+        assert_eq!(interval(&mut []), None);
     }
 
     #[test]
@@ -108,7 +107,7 @@ mod tests {
             // Rounded, so that some are equal to 1.
             let value = |_| ((0.7 + random.random::<f64>()) * 10.0).round() / 10.0;
             let mut values: Vec<f64> = (0..count).map(value).collect();
-            let (low, high) = interval(&mut values, CONFIDENCE).unwrap();
+            let (low, high) = interval(&mut values).unwrap();
             let excluded = low > 1.0 || high < 1.0;
             let is_unlikely = sign_test(&values) <= 1.0 - CONFIDENCE;
             assert_eq!(excluded, is_unlikely, "{values:?}");

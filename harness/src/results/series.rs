@@ -46,7 +46,7 @@ pub struct Summary {
 impl Summary {
     /// Summarises the values; `None` if there are none.
     pub fn of(mut values: Vec<f64>) -> Option<Self> {
-        let (low, high) = median::interval(&mut values, median::CONFIDENCE)?;
+        let (low, high) = median::interval(&mut values)?;
         Some(Self {
             count: values.len(),
             min: values.iter().copied().fold(f64::INFINITY, f64::min),

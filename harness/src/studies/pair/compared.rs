@@ -57,11 +57,9 @@ pub(super) fn all(rows: &[Row]) -> Vec<Compared<'_>> {
             } else {
                 least(rows, *case)
             };
-            let (ratio, (low, high)) = (median(&mut logs.clone()), around(logs, CONFIDENCE));
-            // Two one-sided tests, each at 5 %.
-            let (from, to) = around(logs, 2.0 * CONFIDENCE - 1.0);
+            let (ratio, (low, high)) = (median(&mut logs.clone()), around(logs));
             let is_claimed = by_chance <= level;
-            let verdict = match from.abs().max(to.abs()) {
+            let verdict = match low.abs().max(high.abs()) {
                 _ if are_few(logs.len()) => Verdict::Unknown,
                 _ if is_claimed && low > least => Verdict::Faster,
                 _ if is_claimed && -high > least => Verdict::Slower,
@@ -91,9 +89,9 @@ pub(super) fn all(rows: &[Row]) -> Vec<Compared<'_>> {
 }
 
 /// Returns the interval of the median; all of them if there are none.
-fn around(logs: &[f64], confidence: f64) -> (f64, f64) {
+fn around(logs: &[f64]) -> (f64, f64) {
     let everything = (f64::NEG_INFINITY, f64::INFINITY);
-    interval(&mut logs.to_vec(), confidence).unwrap_or(everything)
+    interval(&mut logs.to_vec()).unwrap_or(everything)
 }
 
 /// True if no interval of 95 % can be given for so many processes.
@@ -128,7 +126,7 @@ fn least(rows: &[Row], case: (&str, usize)) -> f64 {
     if logs.is_empty() {
         return f64::INFINITY;
     }
-    let (low, high) = around(&logs, CONFIDENCE);
+    let (low, high) = around(&logs);
     low.abs().max(high.abs()).max(LEAST.ln_1p())
 }
 

@@ -223,7 +223,7 @@ fn notes(rows: &[Row]) -> Vec<String> {
         format!(
             "Median over the processes [its exact interval of 95 % at least]. Faster and slower: chance does not explain it (signed ranks) among all \
              comparisons with this rival (Benjamini and Hochberg), and the whole interval is further from 1 than the interval over itself reaches, and than \
-             {:.0} %. Equal within that: two one-sided tests at 5 %, and never wider than {:.0} %. Fewer than 6 processes have no interval.",
+             {:.0} %. Equal: the whole interval is within that, and never wider than {:.0} %. Fewer than 6 processes have no interval.",
             100.0 * LEAST,
             100.0 * EQUAL_AT_MOST
         ),
