@@ -17,7 +17,7 @@ use crate::subjects::Registry;
 /// How the hidden command names it.
 pub(in crate::studies) const NAME: &str = "round";
 
-/// What the process is told.
+/// The task of such a process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::studies) struct Round {
     round: usize,
