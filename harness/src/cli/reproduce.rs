@@ -149,10 +149,13 @@ fn is_complete(directory: &Path, name: &str) -> Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use clap::Parser;
 
     use super::super::{Cli, Command};
     use super::*;
+    use crate::experiment;
     use crate::machine::now;
     use crate::results::record::COLUMNS;
     use crate::results::{Writer, sample};
@@ -183,6 +186,22 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_table_of_figures_marks_what_is_not_reproduced() {
+        let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let page = std::fs::read_to_string(top.join("paper-figures/README.md")).unwrap();
+        let rows = page.lines().filter(|line| line.starts_with("| ["));
+        let unmarked = rows.filter(|line| !line.contains('†'));
+        let listed: BTreeSet<_> = unmarked
+            .map(|line| line[3..line.find(']').unwrap()].to_owned())
+            .collect();
+        let files = FULL.iter().map(|file| top.join("experiments").join(file));
+        let experiments = files.flat_map(|file| experiment::read(&file).unwrap());
+        let of_steps = STEPS.iter().map(|(name, ..)| (*name).to_owned());
+        let made = experiments.map(|of| of.name).chain(of_steps);
+        assert_eq!(listed, made.collect());
     }
 
     #[cfg(feature = "simulation")]

@@ -218,6 +218,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn commands_are_described_without_directories() {
+        let words = ["pair", "--builds=a/b/1,c/2", "/x/y.toml", "--out", "r/", "1,2", "/"];
+        let shown = "pair --builds=1,2 y.toml --out r/ 1,2 /";
+        assert_eq!(without_directories(words), shown);
+    }
+
+    #[test]
     fn what_is_built_unlike_published_figures_is_named() {
         for (profile, lto, flags, expected) in [
             ("figures", "", "", ""),

@@ -27,8 +27,8 @@ columns! {
     /// Threads that were frozen in the middle of an insert or remove meanwhile (or blocked there by
     /// others that were), besides those that ran.
     frozen: usize,
-    /// Round the measurement was taken in, from 1; subjects of one round ran one right after
-    /// another.
+    /// Round the measurement was taken in, from 1: a process. In it, subjects of one workload and number of
+    /// threads ran one right after another.
     round: usize,
     /// Whether there were more threads than cores.
     oversubscribed: bool,

@@ -6,10 +6,11 @@ use std::ffi::OsStr;
 use std::io::{self, Read};
 #[cfg(unix)]
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{self, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
@@ -83,8 +84,7 @@ pub(super) fn each_row<R: DeserializeOwned>(
     stop: &AtomicBool,
     mut each: impl FnMut(R) -> Result<()>,
 ) -> Result<()> {
-    let own = || env::current_exe().context("cannot find this program");
-    let mut command = Command::new(build.map_or_else(own, |build| Ok(build.to_owned()))?);
+    let mut command = Command::new(build.map_or_else(this_program, |build| Ok(build.to_owned()))?);
     // In a group of its own, it is not interrupted by the Ctrl-C that this process acts upon.
     #[cfg(unix)]
     command.process_group(0);
@@ -93,12 +93,12 @@ pub(super) fn each_row<R: DeserializeOwned>(
         .context("cannot start a process for the measurement")?;
     let (input, mut errors) = (process.stdin.take(), process.stderr.take());
     let output = process.stdout.take().context(NO_RESULT)?;
-    let is_over = &AtomicBool::new(false);
     let (passed_on, said, status) = thread::scope(|scope| {
+        // Dropped at the end, or by a panic.
+        let (alive, over) = mpsc::channel::<()>();
         scope.spawn(move || {
-            while !stop.load(Ordering::Relaxed) && !is_over.load(Ordering::Relaxed) {
-                thread::sleep(LOOKS_EVERY);
-            }
+            let goes_on = || over.recv_timeout(LOOKS_EVERY) == Err(RecvTimeoutError::Timeout);
+            while !stop.load(Ordering::Relaxed) && goes_on() {}
             // The end of its input ends it.
             drop(input);
         });
@@ -115,7 +115,7 @@ pub(super) fn each_row<R: DeserializeOwned>(
         let no_row =
             "what a process for measurements printed is no row: has a subject printed something?";
         let passed_on = rows.try_for_each(|row| each(row.context(no_row)?));
-        is_over.store(true, Ordering::Relaxed);
+        drop(alive);
         (passed_on, said.join().unwrap_or_default(), process.wait())
     });
     let (said, status) = (String::from_utf8_lossy(&said), status?);
@@ -131,6 +131,14 @@ pub(super) fn each_row<R: DeserializeOwned>(
     // One that was asked to end may have ended in any way.
     ensure!(status.success() || stop.load(Ordering::Relaxed), why);
     Ok(())
+}
+
+/// Where this program is found even after another build has taken its place.
+fn this_program() -> Result<PathBuf> {
+    if cfg!(target_os = "linux") {
+        return Ok("/proc/self/exe".into());
+    }
+    env::current_exe().context("cannot find this program")
 }
 
 /// In a process that measures: returns the flag that is set when the process that started this one asks it to end,

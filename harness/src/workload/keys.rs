@@ -28,12 +28,10 @@ const MAX_LINE: usize = 1 << 20;
 pub struct KeySource {
     keys: Arc<Keys>,
     residents: usize,
-    /// The number of residents asked for, if the file has too few lines for it.
-    pub scaled_down_from: Option<usize>,
     /// Where the keys are from, without the file's folder.
     pub description: String,
-    /// What is unusual about the keys, if anything, and what to do about it.
-    pub warning: Option<String>,
+    /// What a user should know of them: that they are too few for the tables asked for, or unusual.
+    pub remarks: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -67,9 +65,8 @@ impl KeySource {
         Self {
             keys: Arc::new(Keys::Numbers(numbers.collect())),
             residents: keys,
-            scaled_down_from: None,
             description: format!("generated from seed {seed}"),
-            warning: None,
+            remarks: Vec::new(),
         }
     }
 
@@ -97,11 +94,12 @@ impl KeySource {
         );
         let short_name = path.file_name().unwrap_or_default().to_string_lossy();
         let residents = keys.min(lines.len() * 2 / 5);
+        let few = format!("that is too few for {keys} keys in a table: tables hold {residents} instead");
+        let few = (residents < keys).then_some(few);
         Ok(Self {
             residents,
-            scaled_down_from: (residents < keys).then_some(keys),
             description: format!("{} distinct lines of {short_name}", lines.len()),
-            warning: lines.warning(&name.to_string()),
+            remarks: few.into_iter().chain(lines.warning(&name.to_string())).collect(),
             keys: Arc::new(Keys::Lines(lines.shuffled(seed))),
         })
     }

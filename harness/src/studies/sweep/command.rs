@@ -103,6 +103,7 @@ fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -
         cores,
         files,
         sidecar,
+        of_keys: keys.remarks,
         earlier,
     })
 }
@@ -161,7 +162,7 @@ fn run(
         rows.clone_from(&earlier.rows);
         return Ok(());
     }
-    announce(&prepared, &options.setting.keys(&prepared.experiment)?);
+    announce(&prepared);
     let (mut sidecar, mut writer, made) = match earlier {
         Some(earlier) => resume(earlier, &prepared)?,
         None => begin(&prepared, options)?,
@@ -280,19 +281,13 @@ fn resume(earlier: Earlier, prepared: &Prepared) -> Result<Begun> {
     Ok((sidecar, earlier.writer, earlier.rows))
 }
 
-fn announce(prepared: &Prepared, keys: &KeySource) {
+fn announce(prepared: &Prepared) {
     let (experiment, plan) = (&prepared.experiment, &prepared.plan);
     note!("{}: {}", experiment.name, experiment.title);
-    note!("  keys: {}", keys.description);
-    if let Some(asked) = keys.scaled_down_from {
-        note!(
-            "  that is too few for {asked} keys in a table: tables hold {} instead",
-            keys.residents()
-        );
-    }
-    let of_keys = keys.warning.clone();
-    let warnings = [of_keys, experiment.warning(prepared.cores.count())];
-    for line in (warnings.iter().flatten()).chain(&plan.skipped) {
+    note!("  keys: {}", prepared.sidecar.run.keys);
+    let warning = experiment.warning(prepared.cores.count());
+    let remarks = prepared.of_keys.iter().chain(&warning);
+    for line in remarks.chain(&plan.skipped) {
         note!("  {line}");
     }
     note!(

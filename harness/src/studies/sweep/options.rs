@@ -168,6 +168,8 @@ pub(super) struct Prepared {
     pub(super) cores: Cores,
     pub(super) files: Outputs,
     pub(super) sidecar: Sidecar,
+    /// What a user should know of the keys.
+    pub(super) of_keys: Vec<String>,
     pub(super) earlier: Option<Earlier>,
 }
 
