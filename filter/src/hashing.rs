@@ -29,7 +29,7 @@ use crate::layout::Layout;
 /// bytes.) A slice of bytes is hashed as it is. Each of these is hashed with the hash of what came
 /// before it as the seed; the first with the seed of rapidhash itself, so that the hash of a `u64`
 /// is rapidhash V3 of its bytes. One value is special: the `u8` 255, with which a `str` ends, adds
-/// `0x9e37_79b9_7f4a_7c15`, since hashing it would make short strings a third slower to hash.
+/// `0x9e37_79b9_7f4a_7c15`, since hashing it would take as long as a short string.
 ///
 /// Two kinds of keys do differ between machines, because the standard library passes their memory
 /// to the hasher: slices and arrays of integers wider than a byte differ with the byte order, and
@@ -40,13 +40,8 @@ use crate::layout::Layout;
 /// chosen that collide. If the filter is to be saved, keep the seeds
 /// ([`save`](crate::save#hashers)).
 ///
-/// # Speed
-///
-/// Measured against ahash without AES instructions, the default before (one thread, 41 rounds taken
-/// in turn): half of the lookups hit, 60,000 `u64` keys: 1.00 times as fast; strings of 10
-/// characters: 1.03; hashing alone, `u64`: 0.65; strings of 10 characters: 1.34, of 45: 1.09. Of the
-/// other hashers tried, xxh3 made lookups of `u64` half as fast, and foldhash and the other variants
-/// of rapidhash (1.05) do not promise their output.
+/// Of the other hashers tried, xxh3 made lookups of `u64` slower; foldhash and the faster variants of
+/// rapidhash do not promise their output.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FixedState;
 

@@ -154,7 +154,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// Begins a period, and forgets what was inserted or renewed [`PERIODS`](Ages::PERIODS) periods ago;
     /// returns the number of the new period. Each call begins one, even when several threads call at once.
     ///
-    /// **Time.** One exchange for each bucket, some 10 ns each if nobody else sweeps. If an earlier call stopped
+    /// **Time.** One exchange for each bucket if nobody else sweeps. If an earlier call stopped
     /// before it had swept the table, twice that: this call finishes that sweep first. (An exchange is tried again if another
     /// thread has changed the bucket, and the call begins again if another call has begun a period.
     /// Threads that advance at once sweep the same run of buckets, and get in each other's way.) It allocates

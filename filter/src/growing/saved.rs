@@ -1,22 +1,6 @@
-//! Saving and loading a growing filter.
-//!
-//! All numbers are little-endian:
-//!
-//! | Offset | Bytes | What |
-//! |---:|---:|---|
-//! | 0 | 8 | `cuckoog` and a line feed |
-//! | 8 | 4 | version of this format: 3 |
-//! | 12 | 4 | base-2 logarithm of the first number of buckets: at least 4 |
-//! | 16 | 8 | number of buckets |
-//! | 24 | 8 | number of slots that were doubled, because no bit was left |
-//! | 32 | 8 | a digest of the hashes of known keys, as in [`save`](crate::save) |
-//! | 40 | 8 | checksum of the preceding 40 bytes |
-//! | 48 | 8 × buckets | a number for each bucket: its slots, and from bit 51 how often it was split (`word.rs`); 0 for a bucket that had not been made, of which another one holds the contents |
-//! | then | 8 | checksum of all preceding bytes except the first checksum |
+//! Saving and loading a growing filter. [`save`](crate::save) has the format.
 //!
 //! What no filter can have is refused even if the checksums are right.
-//!
-//! Versions 1 and 2, of a design with several tables, were never released, and are refused.
 
 use std::hash::BuildHasher;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};

@@ -1,17 +1,5 @@
-//! Packing a bucket into one 63-bit word: three slots, its level, and its timestamp.
-//!
-//! ```text
-//! bit 62 …  57    56     55 … 51 50 …  34 33 … 17 16 … 0    a slot: bit 16  15 … 10   9 … 0
-//!    timestamp splitting  level   slot 2   slot 1  slot 0      occupied       tag   next bits of the
-//!                                                                                   address, 1, zeros
-//! ```
-//!
-//! A slot holds the tag of a fingerprint, and as many bits of its address as were left when it came
-//! here: at most nine, the one that the next split uses first, then a 1, then zeros. A split shifts
-//! them by one. An empty slot is zero.
-//!
-//! A word of zero is an empty bucket of the first size, so a table begins with memory as the system
-//! gives it.
+//! Packing a bucket into one 63-bit word: three slots, its level, and its timestamp. The
+//! [parent](super#the-states-of-a-word) draws it.
 
 /// Slots of a bucket.
 pub(super) const SLOTS: usize = 3;

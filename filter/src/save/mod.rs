@@ -21,6 +21,20 @@
 //! is empty), at the moment when the bucket was read. After the buckets come 8 bytes with the number of the period when
 //! all had been read: a key whose age was read in an earlier period seems younger by the difference.
 //!
+//! A [growing filter](crate::GrowingCuckooFilter):
+//!
+//! | Offset | Bytes | What |
+//! |---:|---:|---|
+//! | 0 | 8 | `cuckoog` and a line feed |
+//! | 8 | 4 | version of this format: 3 |
+//! | 12 | 4 | base-2 logarithm of the first number of buckets: at least 4 |
+//! | 16 | 8 | number of buckets |
+//! | 24 | 8 | number of slots that were doubled, because no bit was left |
+//! | 32 | 8 | the same digest |
+//! | 40 | 8 | checksum of the preceding 40 bytes |
+//! | 48 | 8 × buckets | a number for each bucket: its [slots](crate::growing#the-states-of-a-word), and from bit 51 how often it was split; 0 for a bucket that had not been made, of which another one holds the contents |
+//! | then | 8 | checksum of all preceding bytes except the first checksum |
+//!
 //! The checksums are CRC-64/XZ. They detect every single flipped bit, every error within 64
 //! consecutive bits, and all but one in 2^64 of all other errors. They protect against accidents, not
 //! against deliberate forgery. The buckets are checked as well, so at worst a forged file is a
