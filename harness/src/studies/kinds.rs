@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use csv::StringRecord;
 
 use super::KINDS;
@@ -73,34 +73,10 @@ pub fn read_any(csv: &Path) -> Result<Box<dyn Rows>> {
     if let Some(kind) = KINDS.iter().find(|kind| (kind.has)(&header)) {
         return (kind.read)(csv);
     }
-    if let Some(rows) = read_older(csv, &header) {
-        return Ok(Box::new(rows?));
-    }
     let (first, _) = record::COLUMNS[0];
     if header.iter().any(|name| name == first) {
         return Ok(Box::new(read::<Row>(csv)?));
     }
     let why = format!("column `{first}` is missing, and no command leaves such columns");
     Err(NoResults::new(csv, why).into())
-}
-
-/// Reads the published rows of `kcas`, whose columns are fewer than those of a sweep today; `None` if the
-/// header has no engines.
-fn read_older(csv: &Path, header: &StringRecord) -> Option<Result<Vec<Row>>> {
-    header.iter().find(|name| *name == "engine")?;
-    let today = |name| if name == "engine" { "subject" } else { name };
-    let names: StringRecord = header.iter().map(today).collect();
-    let row = |record: csv::Result<StringRecord>| {
-        let row = Row {
-            experiment: "kcas".into(),
-            ..record?.deserialize(Some(&names))?
-        };
-        row.validate()?;
-        Ok(row)
-    };
-    let rows = || {
-        let records = csv::Reader::from_path(csv)?.into_records();
-        records.map(row).collect::<Result<_>>()
-    };
-    Some(rows().with_context(|| csv.display().to_string()))
 }
