@@ -36,21 +36,29 @@ build() { # FEATURES [FLAGS]
     echo "$target/figures/harness"
 }
 
+place() {
+    (cd "$work" && CARGO_TARGET_DIR=$top/target/publish/shuffled scripts/placements.sh 18)
+    ln -sfn "$top/target/publish/shuffled/placements" "$work/target/placements"
+}
+
 # Runs one command in the clone, and takes over those of its results that are published.
 measure() {
-    local features='' harness=$plain
+    local features='' harness=$plain builds=''
     case $1 in
     'sweep stalls'*) features=steps ;;
     simulate*) features=simulation ;;
     'sweep native'*) harness=$(build '' '-C target-cpu=native') ;;
-    *words.txt) cp /usr/share/dict/american-english-insane "$work/target/words.txt" ;; # Debian's wamerican-insane
-    *packages.txt) apt-cache pkgnames | sort >"$work/target/packages.txt" ;;
-    pair)
-        # What is said of pairs must not depend on where the code lies: each process has an order of its own.
-        (cd "$work" && CARGO_TARGET_DIR=$top/target/publish/shuffled scripts/placements.sh 18)
-        ln -sfn "$top/target/publish/shuffled/placements" "$work/target/placements"
-        set -- "$1 --processes 18 --builds $(seq -f target/placements/%g -s , 18)"
-        ;;
+    pair) builds='--processes 18' ;;
+    sweep*) builds=' ' ;;
+    esac
+    if [ -n "$builds" ]; then
+        # What is said must not depend on where the code lies: each process has an order of its own.
+        [ -e "$work/target/placements" ] || place
+        set -- "$1 $builds --builds $(seq -f target/placements/%g -s , 18)"
+    fi
+    case $1 in
+    *words.txt*) cp /usr/share/dict/american-english-insane "$work/target/words.txt" ;; # Debian's wamerican-insane
+    *packages.txt*) apt-cache pkgnames | sort >"$work/target/packages.txt" ;;
     esac
     [ -z "$features" ] || harness=$(build "$features")
     rm -rf "$work/results"

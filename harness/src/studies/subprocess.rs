@@ -24,6 +24,7 @@ use super::pair::{self, Pair};
 use super::space::memory::Memory;
 use super::study::Study;
 use super::sweep::round::{self, Round};
+use crate::machine::Source;
 use crate::run::INTERRUPTED;
 use crate::show::{Stdout, note};
 use crate::subjects::Registry;
@@ -58,8 +59,9 @@ pub(super) fn measure_all<R: DeserializeOwned>(
 }
 
 /// Returns the arguments of a process that measures what this describes.
-pub(super) fn arguments(study: &str, task: &impl Serialize) -> Result<[String; 3]> {
-    Ok([COMMAND.into(), study.into(), toml::to_string(task)?])
+pub(super) fn arguments(study: &str, task: &impl Serialize) -> Result<[String; 4]> {
+    let (task, commit) = (toml::to_string(task)?, Source::of_harness().short());
+    Ok([COMMAND.into(), study.into(), task, commit])
 }
 
 /// Runs a build of this program, by default this one, with these arguments, and returns the rows that it
@@ -84,13 +86,14 @@ pub(super) fn each_row<R: DeserializeOwned>(
     stop: &AtomicBool,
     mut each: impl FnMut(R) -> Result<()>,
 ) -> Result<()> {
-    let mut command = Command::new(build.map_or_else(this_program, |build| Ok(build.to_owned()))?);
+    let program = build.map_or_else(this_program, |build| Ok(build.to_owned()))?;
+    let mut command = Command::new(&program);
     // In a group of its own, it is not interrupted by the Ctrl-C that this process acts upon.
     #[cfg(unix)]
     command.process_group(0);
     let piped = command.args(arguments).stdin(Stdio::piped());
     let mut process = (piped.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn())
-        .context("cannot start a process for the measurement")?;
+        .with_context(|| format!("cannot start a process of {}", program.display()))?;
     let (input, mut errors) = (process.stdin.take(), process.stderr.take());
     let output = process.stdout.take().context(NO_RESULT)?;
     let (passed_on, said, status) = thread::scope(|scope| {
@@ -173,11 +176,19 @@ pub struct One {
     study: String,
     /// The measurement, as TOML.
     task: String,
+    /// The commit of the program that starts this one, which must be its own.
+    commit: String,
 }
 
 impl One {
     /// Measures in this process, and prints the rows.
     pub fn run(&self, registry: &Registry) -> Result<()> {
+        let own = Source::of_harness().short();
+        ensure!(
+            own == self.commit,
+            "this build is of commit {own}, and the one that started it of {}",
+            self.commit
+        );
         let stop = stop_with_parent();
         match &*self.study {
             Kcas::NAME => toml::from_str::<Contest>(&self.task)?.run_here(),

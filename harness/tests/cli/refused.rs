@@ -40,6 +40,8 @@ const REFUSED: &str = "
 1 | pair lock-free lock-free | named twice
 1 | pair fastbloom word-lock | cannot remove | give --workload lookup,fill
 1 | pair --workload lookup,lookup | --workload
+1 | one-measurement pair x balloon | this build is of commit | of balloon
+1 | sweep tiny.toml --builds nowhere | --builds: nowhere is not a file
 1 | pair --processes 1 --workload lookup --builds nowhere | by nowhere | cannot start a process
 1 | pair --processes 1 --workload lookup --builds /usr/bin/true | by /usr/bin/true | printed no result
 2 | pair --processes 0 | --processes

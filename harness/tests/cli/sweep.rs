@@ -53,6 +53,18 @@ fn a_sweep_leaves_rows_sidecar_figure_and_prints_the_ratios() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn builds_measure_rounds_in_turn() {
+    let place = Place::with_tiny("", "");
+    let this = env!("CARGO_BIN_EXE_harness");
+    // The second measures nothing.
+    let ended = place.ends(1, &format!("sweep tiny.toml --builds {this},/bin/true"));
+    ended.notes(&["round 2 ended without some of its rows"]);
+    let csv = place.text("results/tiny.csv");
+    assert_eq!(rows(&csv), TINY_ROWS / 2);
+}
+
 #[test]
 fn options_change_the_experiment() {
     let place = Place::new();

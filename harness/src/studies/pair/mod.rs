@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use subject::Operations;
 
 use crate::experiment::{MAX_THREADS, first_repeated};
-use crate::machine::{Cores, Source};
+use crate::machine::Cores;
 use crate::results::{MOST_RANKED, Record, columns};
 use crate::run::order;
 use crate::show::Run;
@@ -225,8 +225,6 @@ pub(in crate::studies) struct One {
     seconds: Duration,
     keys: usize,
     seed: u64,
-    /// The commit of the program that starts it, which must be its own.
-    commit: String,
 }
 
 /// Returns the name of a subject where it is its own rival.
@@ -263,7 +261,6 @@ impl Pair {
                 seconds: self.seconds,
                 keys: self.keys,
                 seed: self.seed,
-                commit: Source::of_harness().short(),
             };
             threads.iter().map(one).collect::<Vec<_>>()
         };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 
 pub use super::options::Options;
 use super::options::{Prepared, duration, measurements};
@@ -26,6 +26,9 @@ use crate::workload::{Cost, KeySource, Workload};
 /// Checks all experiments before the first is run, then runs one after another. Unless it was
 /// interrupted, writes how the ratios compare with the targets, if there are any.
 pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<Ending> {
+    if let Some(build) = options.builds.iter().find(|build| !build.is_file()) {
+        bail!("--builds: {} is not a file", build.display());
+    }
     let mut experiments = Vec::new();
     for file in files {
         let named = || format!("in the experiment {}", file.display());
@@ -188,7 +191,9 @@ fn run(
             note!("  {}/{all} done, now round {round}", bar.position());
         }
         let one = Round::of(&prepared.experiment, &options.setting, round, so_far);
-        result = one.measure(stop, |row| {
+        let build = options.builds.iter().cycle().nth(round - 1);
+        let build = build.map(PathBuf::as_path);
+        result = one.measure(build, stop, |row| {
             writer.write(&row)?;
             bar.inc(1);
             bar.set_message(format!(

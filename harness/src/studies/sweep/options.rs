@@ -31,6 +31,10 @@ pub struct Options {
     /// Measure for so many seconds each instead.
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
+    /// Programs that measure a round each, in turn, separated by commas: builds of this one whose code
+    /// lies at other places, as `scripts/placements.sh` makes them. By default this program alone.
+    #[arg(long, value_name = "FILE,…", value_delimiter = ',')]
+    pub(super) builds: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) setting: Setting,
     /// Directory of the results, created if need be.
@@ -123,7 +127,13 @@ impl Options {
         arguments.extend(threads);
         arguments.extend(self.rounds.map(|rounds| format!("--processes={rounds}")));
         arguments.extend(self.seconds.map(|seconds| format!("--seconds={seconds}")));
-        arguments.into_iter().map(OsString::from).collect()
+        let builds = self.builds.iter().map(|build| {
+            let mut argument = OsString::from("--builds=");
+            argument.push(build);
+            argument
+        });
+        let arguments = arguments.into_iter().map(OsString::from);
+        arguments.chain(builds).collect()
     }
 
     /// Fails if there is an option that `pair` does not have.

@@ -1,7 +1,7 @@
 //! A round of a sweep, in a process of its own, with keys of its own. What a process has in common, such as where
 //! its memory lies, then differs from round to round, and an interval over rounds is one over processes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
@@ -46,14 +46,15 @@ impl Round {
         }
     }
 
-    /// Measures it in a new process, and passes each row on as soon as it is made. Once `stop` is set, the current
-    /// measurement is aborted and leaves no row.
+    /// Measures it in a new process of a build of this program, by default this one, and passes each row on as soon
+    /// as it is made. Once `stop` is set, the current measurement is aborted and leaves no row.
     pub(super) fn measure(
         &self,
+        build: Option<&Path>,
         stop: &AtomicBool,
         each: impl FnMut(Row) -> Result<()>,
     ) -> Result<()> {
-        each_row(None, arguments(NAME, self)?, stop, each)
+        each_row(build, arguments(NAME, self)?, stop, each)
     }
 
     /// Measures it in this process, and prints each row.
