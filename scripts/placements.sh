@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the harness with its functions in other orders, so that what pairs measure does not depend on
+# Builds the harness with its functions in other orders, so that what pairs and sweeps measure does not depend on
 # where the linker happened to put the code:
 #
 #   scripts/placements.sh 9

@@ -21,8 +21,7 @@
 //!   a lower error rate for the same memory.
 //! - The number of keys is not known in advance: [`GrowingCuckooFilter`] grows without stopping
 //!   anyone, at some cost in time per call and in memory ([`growing`]).
-//! - One thread fills it, and speed is what counts: a blocked Bloom filter fills faster, if no key ever leaves (the
-//!   README says where else this one loses). This filter is built for lookups, and for changes by threads
+//! - One thread fills it, and speed is what counts: a blocked Bloom filter fills faster, if no key ever leaves. This filter is built for lookups, and for changes by threads
 //!   that get in each other's way.
 //! - Wrong answers are unacceptable: use a hash set.
 //!
@@ -47,7 +46,8 @@
 //! - **Linearizable**: each insert, remove, lookup and count takes effect at one moment between its
 //!   start and its end; its docs say which. (A batch is not one call but many; `len` and a copy do
 //!   not reflect one moment of the whole filter.)
-//! - **Lock-free**: a thread that stops anywhere stops nobody else. Lookups write nothing.
+//! - **Lock-free**, apart from the allocator: a thread that stops anywhere else stops nobody. Lookups write
+//!   nothing.
 //! - **One `true`**: of any number of threads that insert the same key with `insert_unique`, at
 //!   most one gets `true`, unless the key is removed or forgotten in between; and exactly one does if there is
 //!   room and no key of its class is there already.
@@ -175,12 +175,19 @@
 //!   and compares the other bucket, where a copy could have been added meanwhile.
 //! - **Removes** are one compare-and-swap.
 //!
+//! **Why it is lock-free.** A call tries again only if one of its words has changed. Most changes complete a call. Those that
+//! do not are limited: a copy changes each bucket once, a period of an expiring filter too, a split of a growing one three
+//! times, and its timestamps are turned over once for every 63 additions. So if calls try again for ever, others
+//! complete. A K-CAS that fails has met such a change ([`kcas`] has the argument), and whoever
+//! meets one that is undecided helps it.
+//!
 //! # How it is checked
 //!
-//! - Models explore each hazard under a model checker, memory orderings included (`filter/tests/loom`), and
+//! - Models explore each hazard under a model checker, memory orderings included (`filter/tests/loom`; memory that is made
+//!   once, such as a chunk of counters, is there beforehand, and `arc-swap` is replaced by a simple list), and
 //!   threads are stopped before every atomic access of every operation (`filter/tests/steps`). Both compare
 //!   every answer with a sequential specification (`filter/histories`).
-//! - A proof covers lookups (`filter/proof`).
+//! - A proof covers lookups in a fixed-size filter (`filter/proof`).
 //! - Random calls are compared with a multiset (`filter/tests/ordinary/model.rs`).
 //! - Small changes break the filter, each with the check that must catch it (`filter/tests/planted`).
 //!

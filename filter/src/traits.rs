@@ -17,9 +17,8 @@ use crate::snapshot::SnapshotError;
 /// with one that is chosen at run time (`Box<dyn Filter>`). The most common calls need no import of
 /// this trait; those with hashes, those for many keys and [`try_remove`](Self::try_remove) do.
 ///
-/// Inserts, removes, lookups and counts are linearizable and lock-free (in a
-/// [`GrowingCuckooFilter`](crate::GrowingCuckooFilter) apart from the allocator): a thread that
-/// stops anywhere stops nobody else. All keys with the same fingerprint and the same buckets form one
+/// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator): a thread
+/// that stops anywhere else stops nobody. All keys with the same fingerprint and the same buckets form one
 /// *class* ([`Class`]); the filter counts copies per class. An
 /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is a set instead: it has at most one copy of a class, an
 /// insert renews that copy, and it is forgotten in time, as if removed.
@@ -61,7 +60,7 @@ pub trait Filter {
     ///
     /// # Errors
     /// [`InsertError`]; nothing was added. Linearization point: a moment during the call at which
-    /// both buckets were full ([`Full`](InsertError::Full)), or full of copies of the class
+    /// both buckets were full ([`Full`](InsertError::Full)), or held as many copies of the class as they may
     /// ([`TooManyCopies`](InsertError::TooManyCopies)); the other errors have none.
     fn insert_hash(&self, hash: u64) -> Result<(), InsertError>;
 

@@ -54,14 +54,14 @@ use table::{Aged, Inserted, MAX_ASKED, WatchedAged, insert, sweep};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// With a clock: call `seen.advance_to(started.elapsed().as_secs() / 1_800)` before each insert, from any
+/// With a clock: call `seen.advance_to(started.elapsed().as_secs() / 1_800)` before each call, from any
 /// thread or from all of them, and a key is remembered for at least an hour, and at most an hour and a half
 /// ([`advance_to`](Self::advance_to); [`recipes`](crate::recipes) has a program).
 ///
 /// **It is a set**: a class of keys ([`Class`]) has at most one copy. [`insert`](Self::insert) and
 /// [`insert_unique`](Self::insert_unique) renew the key if it is there;
 /// [`insert_if_absent`](Self::insert_if_absent) leaves its age as it is. Of several threads that insert
-/// the same new key, exactly one gets `true`.
+/// the same new key, at most one gets `true`, and exactly one if there is room.
 ///
 /// **How long a key is remembered.** At least until [`PERIODS`](Ages::PERIODS) periods have begun after the start of
 /// the call that last inserted or renewed it. With three, that is two to three times the length of a period, since a key

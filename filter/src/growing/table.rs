@@ -393,7 +393,8 @@ impl Table {
     /// Adds a copy of the key.
     ///
     /// Progress: lock-free, apart from the allocator. Linearization point: the compare-and-swap or
-    /// K-CAS that adds the fingerprint. For an error: a moment when both buckets were full.
+    /// K-CAS that adds the fingerprint. For an error: a moment when both buckets were full, or held as many copies
+    /// as they may (then the table seemed nearly empty, too, by a count that is of no one moment).
     #[inline]
     pub(super) fn insert(&self, key: Key) -> Result<(), InsertError> {
         loop {

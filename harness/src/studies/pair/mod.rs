@@ -37,7 +37,7 @@ use crate::wording::counted;
 ///
 /// Prints one table, and writes pair.csv (one row per process, workload, number of threads and
 /// subject), pair.machine.toml and pair.svg; table and verdicts are made of these rows alone. With the
-/// defaults it takes about 5 minutes on two cores, and need not have them to itself. Ctrl-C ends it
+/// defaults it takes about 5 minutes on two cores, and tolerates other load. Ctrl-C ends it
 /// after the current process, and keeps the finished ones.
 #[derive(Clone, Debug, Args, Serialize)]
 pub struct Pair {
@@ -65,7 +65,7 @@ pub struct Pair {
     #[arg(long, value_name = "S", default_value = "5", value_parser = seconds, allow_negative_numbers = true)]
     #[serde(serialize_with = "in_seconds")]
     pub seconds: Duration,
-    /// Keys of a table; so many fill it to its load factor.
+    /// Keys of a table: the number that fills it to its load factor.
     #[arg(long, value_name = "N", default_value_t = 60_000, value_parser = within(1_000..=100_000_000))]
     pub keys: usize,
     /// Programs whose processes take turns, separated by commas: builds of this one whose code lies at

@@ -69,7 +69,7 @@ columns! {
     pinned: bool,
 }
 
-/// Measure what a reader weighs who chooses a filter: bits a key, error rate and speed of lookups.
+/// Measure what matters when choosing a filter: bits a key, error rate and speed of lookups.
 ///
 /// Measures every subject with several numbers of keys, at the highest of some load factors at which
 /// it refuses no key, each time in a process of its own: the memory it declares, the memory the

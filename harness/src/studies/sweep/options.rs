@@ -25,10 +25,10 @@ pub struct Options {
     /// four per core.
     #[arg(long, value_name = "N,…")]
     threads: Option<Threads>,
-    /// Measure so many rounds instead.
+    /// Measure this many rounds instead.
     #[arg(long, value_name = "N")]
     rounds: Option<usize>,
-    /// Measure for so many seconds each instead.
+    /// Make each measurement last this many seconds instead.
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
     /// Programs that measure a round each, in turn, separated by commas: builds of this one whose code
@@ -42,8 +42,8 @@ pub struct Options {
     pub out: PathBuf,
     /// Continue an interrupted run: what is in its results is not measured again.
     ///
-    /// The experiment, the program and the machine must be the same as then; differences are
-    /// reported. Complete experiments are skipped, and those without results start from the
+    /// The experiment, the program and the machine must be the same as then, and --builds should be given
+    /// again; another experiment, program or machine is refused. Complete experiments are skipped, and those without results start from the
     /// beginning.
     #[arg(long)]
     pub resume: bool,
