@@ -156,11 +156,12 @@ mod tests {
             of_threads.map(|made| made.subject).collect()
         };
         assert_eq!([order(0, 1, 1), order(0, 2, 1)], [names; 2]);
-        // Each round, number of threads and workload has an order of its own.
+        // Each round, number of threads and workload has an order of its own, which stays the same.
         let rounds = || 2..20;
         assert!(rounds().any(|round| order(0, 1, round) != names));
         assert!(rounds().any(|round| order(0, 1, round) != order(0, 2, round)));
         assert!(rounds().any(|round| order(0, 1, round) != order(1, 1, round)));
+        assert!(rounds().all(|round| order(0, 1, round) == order(0, 1, round)));
     }
 
     #[test]
