@@ -567,4 +567,27 @@ mod tests {
             );
         }
     }
+
+    /// In its second round, the first refuses a key at the load that it took before; the other one does
+    /// at every load.
+    #[test]
+    fn a_filter_is_shown_at_the_highest_load_that_it_takes() {
+        let row = |subject: &str, round, load_factor, refused| Row {
+            subject: subject.into(),
+            load_factor,
+            refused,
+            round,
+            ..Row::default()
+        };
+        let rows = [
+            row("lock-free", 1, 0.95, 0),
+            row("lock-free", 2, 0.95, 1),
+            row("lock-free", 2, 0.9, 0),
+            row("cuckoofilter-mutex", 1, 0.95, 1),
+        ];
+        let results = Results::along((), &rows);
+        let choices = choices(results, &results.cases()[0]);
+        let shown = choices.iter().map(|of| (of.subject, &of.rows[..]));
+        assert!(shown.eq([("lock-free", &[&rows[2]][..])]));
+    }
 }
