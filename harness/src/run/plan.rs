@@ -182,7 +182,7 @@ mod tests {
             assert_eq!(plan.missing(2, &rest), 1, "{gone:?}");
         }
         assert_eq!(plan.missing(3, &rows), 8);
-        let others: [fn(&mut Row); 8] = [
+        let others: [fn(&mut Row); 9] = [
             |row| row.subject = "global-lock".into(),
             |row| row.workload = "remove".into(),
             |row| row.load_factor = 0.8,
@@ -190,6 +190,7 @@ mod tests {
             |row| row.skew = 1.0,
             |row| row.threads = 3,
             |row| row.round = 3,
+            |row| row.frozen = 1,
             |row| row.offered = 0.5,
         ];
         for change in others {
