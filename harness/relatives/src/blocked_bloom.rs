@@ -7,9 +7,7 @@
 //! that choose the block begin to overlap those that choose the bits.)
 //!
 //! It takes the same memory as our table, 16 bits per slot, and is **as often wrong about absent
-//! keys as ours** when both are as full as ours can be. A full filter with blocks of one word finds
-//! 0.38 % of absent keys at best; with two words and three bits in each, 0.23 %; with a cache line
-//! of eight words and one bit in each, 0.09 %, for eight loads.
+//! keys as ours** when both are as full as ours can be.
 //!
 //! # How often it is wrong
 //!

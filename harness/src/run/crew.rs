@@ -185,16 +185,6 @@ mod tests {
     use crate::workload::Kind;
 
     #[test]
-    fn threads_start_together_and_results_are_in_order() {
-        let cores = &Cores::detect();
-        let crew = Crew::new(cores, 3);
-        let work = |member: Member| (member.thread, member.arrival.wait());
-        let (made, opened) = crew.run(&work, |_, arrival| arrival.wait()).unwrap();
-        assert_eq!(made, [0, 1, 2].map(|thread| (thread, opened)));
-        assert!(crew.is_over());
-    }
-
-    #[test]
     fn threads_that_do_not_end_are_counted() {
         let cores = &Cores::detect();
         let (crew, released) = (Crew::new(cores, 3), AtomicBool::new(false));

@@ -156,11 +156,12 @@ mod tests {
             of_threads.map(|made| made.subject).collect()
         };
         assert_eq!([order(0, 1, 1), order(0, 2, 1)], [names; 2]);
-        // Each round, number of threads and workload has an order of its own.
+        // Each round, number of threads and workload has an order of its own, which stays the same.
         let rounds = || 2..20;
         assert!(rounds().any(|round| order(0, 1, round) != names));
         assert!(rounds().any(|round| order(0, 1, round) != order(0, 2, round)));
         assert!(rounds().any(|round| order(0, 1, round) != order(1, 1, round)));
+        assert!(rounds().all(|round| order(0, 1, round) == order(0, 1, round)));
     }
 
     #[test]
@@ -181,7 +182,7 @@ mod tests {
             assert_eq!(plan.missing(2, &rest), 1, "{gone:?}");
         }
         assert_eq!(plan.missing(3, &rows), 8);
-        let others: [fn(&mut Row); 8] = [
+        let others: [fn(&mut Row); 9] = [
             |row| row.subject = "global-lock".into(),
             |row| row.workload = "remove".into(),
             |row| row.load_factor = 0.8,
@@ -189,6 +190,7 @@ mod tests {
             |row| row.skew = 1.0,
             |row| row.threads = 3,
             |row| row.round = 3,
+            |row| row.frozen = 1,
             |row| row.offered = 0.5,
         ];
         for change in others {

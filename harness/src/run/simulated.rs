@@ -383,20 +383,12 @@ mod tests {
         };
         let mops = begin(|_| ());
         assert!((0.24..0.26).contains(&mops), "{mops}");
-        let others: [fn(&mut Row); 8] = [
+        let others: [fn(&mut Row); 3] = [
             |row| row.keys = 2_000,
-            |row| row.workload = "mix-0-50-50".into(),
-            |row| row.load_factor = 0.5,
             |row| row.hit = 100,
-            |row| row.skew = 0.99,
-            |row| row.offered = 0.3,
-            |row| row.frozen = 1,
             |row| row.simulated = "graviton-3".into(),
         ];
-        for (index, other) in others.into_iter().enumerate() {
-            let mops = begin(other);
-            assert!(mops > 1.0, "{index}: {mops}");
-        }
+        assert!(others.into_iter().all(|other| begin(other) > 1.0));
     }
 
     #[test]

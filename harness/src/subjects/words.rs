@@ -78,11 +78,7 @@ impl<W: Adds, const K: usize> AddsTo<W, K> {
 }
 
 impl<W: Adds, const K: usize> Subject for AddsTo<W, K> {
-    const NAME: &'static str = match K {
-        2 => W::NAMES[0],
-        4 => W::NAMES[1],
-        _ => W::NAMES[2],
-    };
+    const NAME: &'static str = W::NAMES[K.ilog2() as usize - 1];
     const DESCRIPTION: &'static str = W::DESCRIPTION;
     const GUARANTEES: &'static str = W::GUARANTEES;
     const OPERATIONS: Operations = Operations::UPDATES;

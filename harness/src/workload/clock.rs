@@ -8,10 +8,6 @@
 //! each other, as they do where nothing is timed, and that the reading itself is in each time:
 //! [`Cost`](super::latency::Cost) says how much.
 //!
-//! On one thread of an AMD EPYC of family 25, a lookup that takes 18 ns in a chain showed a median of
-//! 10 ns without fences, as nothing at all did: it was lost. With them it showed 50 ns, and nothing
-//! 29 (medians of nine rounds, on a busy machine).
-//!
 //! On other processors a reading stands between two fences of memory, which order the accesses of the
 //! operations, but not the counter itself.
 

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use filter::FixedState;
+use filter::hashing::mix;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -60,8 +61,8 @@ pub trait KeyList {
 impl KeySource {
     /// Generates numbers from the seed: `keys` residents, and the matching churn and absent keys.
     pub fn generated(keys: usize, seed: u64) -> Self {
-        let start = mix(seed);
-        let numbers = (0..total(keys) as u64).map(|counter| mix(start.wrapping_add(counter)));
+        let start = spread(seed);
+        let numbers = (0..total(keys) as u64).map(|counter| spread(start.wrapping_add(counter)));
         Self {
             keys: Arc::new(Keys::Numbers(numbers.collect())),
             residents: keys,
@@ -147,12 +148,9 @@ fn total(residents: usize) -> usize {
     2 * residents + residents.div_ceil(2)
 }
 
-/// A bijection that looks random (the finalizer of SplitMix64): keys are distinct.
-fn mix(counter: u64) -> u64 {
-    let mut z = counter.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+/// A bijection that looks random, as in SplitMix64: keys are distinct.
+fn spread(counter: u64) -> u64 {
+    mix(counter.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 impl Lines {

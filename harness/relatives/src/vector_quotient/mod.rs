@@ -8,9 +8,7 @@
 //! - **A block is one cache line**: slots of 8-bit tags, more buckets than slots, and 128 bits that
 //!   map slots to buckets (module `mini_filter`). A key has a tag, a bucket, and two blocks; its
 //!   bucket is the same in both.
-//! - **Vector instructions** compare all tags of a block, and `pdep` finds a bucket (module
-//!   `instructions`). They are chosen at run time: AVX2, or portable code. A workload of lookups alone
-//!   chooses once for many keys.
+//! - **Vector instructions**, chosen at run time, search a block (module `instructions`).
 //! - **Lookups take no lock**; updates lock blocks.
 //! - **The shortcut.** While the first block is less than three quarters full, an insert takes it
 //!   without looking at the second.

@@ -131,7 +131,7 @@ fn measure(cores: &Cores) -> Result<File> {
     let in_a_row = 1.0 / probes::contended_exchange(cores);
     let kept = ((in_a_row - 1.0) * exchange / hand_over).clamp(0.0, 1.0);
     note!("Measuring pauses and sleep ...");
-    let [wake, awake] = probes::wake(cores);
+    let ([pause, give, call], [wake, awake]) = (probes::waiting(), probes::wake(cores));
     let [loads, exchanges, upgrades] = [loads, exchanges, upgrades].map(clamped).map(tenth);
     let machine = Machine::describe()?;
     Ok(File {
@@ -159,9 +159,9 @@ fn measure(cores: &Cores) -> Result<File> {
         ]
         .into(),
         waiting: [
-            ("pause", probes::pause()),
-            ("give", probes::give()),
-            ("call", probes::call()),
+            ("pause", pause),
+            ("give", give),
+            ("call", call),
             ("wake", wake),
             ("awake", awake),
         ]
@@ -224,11 +224,11 @@ fn alone(registry: &Registry) -> Result<BTreeMap<String, BTreeMap<String, f64>>>
         let times = times.entry((row.subject, row.workload)).or_default();
         times.push(1e3 / row.mops);
     }
-    let mut medians: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
+    let mut medians: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
     for ((subject, workload), mut times) in times {
         // The median, as of what is predicted from them.
-        let of_subject = medians.entry(subject).or_default();
-        of_subject.insert(workload, tenth(median(&mut times)));
+        let median = tenth(median(&mut times));
+        medians.entry(subject).or_default().insert(workload, median);
     }
     Ok(medians)
 }

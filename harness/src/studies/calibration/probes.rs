@@ -160,19 +160,15 @@ pub(super) fn contended_exchange(cores: &Cores) -> f64 {
     })
 }
 
-pub(super) fn pause() -> f64 {
-    repeated(|_| each(10_000, |_| hint::spin_loop()))
-}
-
-/// How long it takes to give the core away when nobody wants it.
-pub(super) fn give() -> f64 {
-    repeated(|_| each(1_000, |_| thread::yield_now()))
-}
-
-/// How long a system call takes that wakes nobody: on Linux, a condition variable always asks.
-pub(super) fn call() -> f64 {
+/// How long a pause takes; to give the core away when nobody wants it; and a system call that wakes
+/// nobody: on Linux, a condition variable always asks.
+pub(super) fn waiting() -> [f64; 3] {
     let nobody = Condvar::new();
-    repeated(|_| each(1_000, |_| nobody.notify_one()))
+    [
+        repeated(|_| each(10_000, |_| hint::spin_loop())),
+        repeated(|_| each(1_000, |_| thread::yield_now())),
+        repeated(|_| each(1_000, |_| nobody.notify_one())),
+    ]
 }
 
 /// How long it takes to wake a sleeper, and from then until it runs.

@@ -138,51 +138,27 @@ impl<'a, T: CuckooTable> CuckooHashingRun<'a, T> {
 #[cfg(test)]
 mod tests {
     use rand::SeedableRng;
-    use relatives::smart_cuckoo::{Buckets, Insertion, PlainCuckoo};
+    use relatives::smart_cuckoo::PlainCuckoo;
 
     use super::super::MIXES;
     use super::super::tests::study;
     use super::*;
 
-    /// Accepts every key, and finds none.
-    struct Forgetful(PlainCuckoo);
-
-    impl CuckooTable for Forgetful {
-        const NAME: &'static str = "forgetful";
-
-        fn new(buckets: usize) -> Result<Self> {
-            Ok(Self(PlainCuckoo::new(buckets)?))
-        }
-
-        fn insert(&mut self, _key: Key) -> Insertion {
-            Insertion {
-                placed: true,
-                kicks: 0,
-            }
-        }
-
-        fn remove(&mut self, _key: Key) -> Option<usize> {
-            Some(0)
-        }
-
-        fn buckets(&self) -> &Buckets {
-            self.0.buckets()
-        }
-
-        fn memory_bytes(&self) -> usize {
-            0
-        }
-    }
-
+    /// What was inserted is found, though it counts as absent, or what was not is missed.
     #[test]
     fn wrong_answers_end_the_run() {
         let random = &mut SmallRng::seed_from_u64(1);
         let keys = Keys::new(&study(), random);
+        let (coming, absent) = (keys.coming.clone(), keys.coming.clone());
+        let found = Keys { coming, absent };
         for mix in [MIXES[1], MIXES[4]] {
-            let table = Forgetful::new(100).unwrap();
-            let part = CuckooHashingRun::new(table, mix, &keys, random).part(500, 500);
-            let error = part.unwrap_err().to_string();
-            assert!(error.contains("forgetful gave"), "{error}");
+            for (keys, inside) in [(&found, Vec::new()), (&keys, keys.absent.clone())] {
+                let table = PlainCuckoo::new(4_000).unwrap();
+                let mut run = CuckooHashingRun::new(table, mix, keys, random);
+                run.inside = inside;
+                let error = run.part(500, 500).unwrap_err().to_string();
+                assert!(error.contains("plain-cuckoo gave"), "{error}");
+            }
         }
     }
 }

@@ -1,7 +1,5 @@
 //! The `growth` study: sets that grow a thousandfold under load.
 //!
-//! A lookup asks, with equal chance, for a key known to be in the set, any with the same chance, or for
-//! an absent one. A key that is in the set and not found, or is refused, ends the run with an error.
 //! Slices are evenly spaced on a logarithmic scale, but for the first one. Threads wait for each other
 //! between two slices, so that the number of keys is known; that time does not count.
 //!

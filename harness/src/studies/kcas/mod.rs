@@ -6,6 +6,7 @@ pub(crate) mod contest;
 #[cfg(feature = "steps")]
 mod exchanges;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -81,12 +82,10 @@ impl Kcas {
     /// Returns the numbers of threads, ascending, without duplicates.
     fn threads(&self) -> Vec<usize> {
         let by_default = || Threads::Auto.counts(Cores::detect().count());
-        let mut threads = self.threads.clone().unwrap_or_else(by_default);
+        let threads = self.threads.clone().unwrap_or_else(by_default);
         // As many as could be asked for.
-        threads.retain(|&threads| threads <= MAX_THREADS);
-        threads.sort_unstable();
-        threads.dedup();
-        threads
+        let threads = threads.into_iter().filter(|&of| of <= MAX_THREADS);
+        BTreeSet::from_iter(threads).into_iter().collect()
     }
 
     /// Returns a measurement of the first engine in round 1.

@@ -8,9 +8,11 @@ pub mod theory;
 
 use anyhow::Result;
 use clap::Subcommand;
+use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::studies;
 use super::study::Options;
+use crate::results::Summary;
 use crate::run::Ending;
 use crate::show::chart::{Axis, Guide, Line, Panel, Scale};
 use crate::subjects::Registry;
@@ -19,6 +21,20 @@ studies! {
     Memory(Options<memory::Memory>),
     Layouts(Options<layouts::Layouts>),
     Theory(Options<theory::Theory>),
+}
+
+/// Returns what share `hits` are of `trials`, with its 95 % confidence interval (Wilson 1927).
+fn share(hits: u64, trials: u64) -> Summary {
+    let z = Normal::standard().inverse_cdf(0.975);
+    let (trials, rate) = (trials as f64, hits as f64 / trials as f64);
+    let whole = 1.0 + z * z / trials;
+    let middle = (rate + z * z / (2.0 * trials)) / whole;
+    let half = z / whole * (rate * (1.0 - rate) / trials + (z / (2.0 * trials)).powi(2)).sqrt();
+    Summary {
+        low: (middle - half).max(0.0),
+        high: (middle + half).min(1.0),
+        ..Summary::of(vec![rate]).expect("there is one")
+    }
 }
 
 fn bits() -> Axis {

@@ -138,19 +138,16 @@ impl Study for Theory {
 
     /// Fails with the names of the rows that do not hold, if there are any.
     fn judge(rows: &[Row]) -> Result<()> {
-        let broken = rows.iter().filter(|row| !row.holds);
-        let (number, mut named) = (broken.clone().count(), String::new());
-        for row in broken {
-            named += &format!(
+        let named = |row: &Row| {
+            format!(
                 "\n  {}, {}: measured {}, allowed {} to {}",
                 row.structure, row.quantity, row.measured, row.least, row.most
-            );
-        }
-        let (all, does) = (
-            counted(rows.len(), "row"),
-            if number == 1 { "does" } else { "do" },
-        );
-        ensure!(number == 0, "of {all}, {number} {does} not hold:{named}");
+            )
+        };
+        let broken: Vec<_> = rows.iter().filter(|row| !row.holds).map(named).collect();
+        let (all, number, broken) = (counted(rows.len(), "row"), broken.len(), broken.concat());
+        let does = if number == 1 { "does" } else { "do" };
+        ensure!(number == 0, "of {all}, {number} {does} not hold:{broken}");
         Ok(())
     }
 }

@@ -55,13 +55,8 @@ pub(super) struct Plan<'a> {
     pub(super) cores: &'a Cores,
 }
 
-/// What all threads together did of one kind.
-#[derive(Default)]
-struct Sum {
-    operations: u64,
-    found: u64,
-    seconds: f64,
-}
+/// What all threads together did of one kind, and in how many seconds; what was not found is missing.
+type Sum = (Tally, f64);
 
 impl Plan<'_> {
     /// New keys of a tick.
@@ -125,9 +120,8 @@ impl Plan<'_> {
         let crew = Crew::new(self.cores, self.threads);
         let (done, ()) = crew.run(&work, |_, arrival| drop(arrival))?;
         let done = Done::together(done.into_iter())?;
-        sum.operations += done.tally.operations;
-        sum.found += done.tally.operations - done.tally.missing;
-        sum.seconds += done.seconds();
+        sum.0.add(&done.tally);
+        sum.1 += done.seconds();
         Ok(done.pinned)
     }
 }
@@ -135,7 +129,7 @@ impl Plan<'_> {
 pub(super) fn run<C: Remembers>(plan: &Plan) -> Result<Vec<Row>> {
     let contender = &C::for_window(plan.keys)?;
     let mut sums = [INSERT, RENEW, LOOKUP].map(|kind| (kind, Sum::default()));
-    let mut remembered: Vec<Sum> = (0..=OLDEST).map(|_| Sum::default()).collect();
+    let mut remembered = [Sum::default(); OLDEST + 1];
     let (mut pinned, mut begin_ms, mut memory_bytes) = (true, 0.0_f64, 0);
     for tick in 0..LAST {
         if tick == FIRST {
@@ -175,14 +169,14 @@ pub(super) fn run<C: Remembers>(plan: &Plan) -> Result<Vec<Row>> {
             }
         }
     }
-    let row = |kind: &str, age: usize, sum: Sum, mops| Row {
+    let row = |kind: &str, age: usize, sum: Tally, mops| Row {
         subject: C::NAME.into(),
         round: plan.round,
         threads: plan.threads,
         kind: kind.into(),
         age: age as f64 / TICKS as f64,
         operations: sum.operations,
-        found: sum.found,
+        found: sum.operations - sum.missing,
         mops,
         memory_bytes,
         keys: plan.keys as u64,
@@ -190,11 +184,11 @@ pub(super) fn run<C: Remembers>(plan: &Plan) -> Result<Vec<Row>> {
         oversubscribed: plan.threads > plan.cores.count(),
         pinned,
     };
-    let timed = sums.into_iter().map(|(kind, sum)| {
-        let mops = sum.operations as f64 / sum.seconds / 1e6;
+    let timed = sums.into_iter().map(|(kind, (sum, seconds))| {
+        let mops = sum.operations as f64 / seconds / 1e6;
         row(kind, 0, sum, mops)
     });
     let by_age = remembered.into_iter().enumerate();
-    let by_age = by_age.map(|(age, sum)| row(REMEMBERED, age, sum, 0.0));
+    let by_age = by_age.map(|(age, (sum, _))| row(REMEMBERED, age, sum, 0.0));
     Ok(timed.chain(by_age).collect())
 }

@@ -43,19 +43,7 @@ impl Commit for WholeChain {
 ///
 /// No key is ever absent meanwhile, so this is as linearizable as the lookup. But it is not
 /// lock-free, although each hop is: two inserts may take each other's room for ever, and neither
-/// ends. Suppose one has a key that may live only in A, the other in B. Both buckets are full
-/// except for one slot of A, and hold keys that may live in either:
-///
-/// ```text
-/// one                           other
-/// reads A: room
-///                               hops a key from B to A
-/// A has changed; reads it: full
-///                               reads B: room
-/// hops a key from A to B
-///                               B has changed; reads it: full
-/// reads A: room, and so on
-/// ```
+/// ends, as in `harness/tests/livelock.rs`.
 #[derive(Debug)]
 pub struct HopByHop;
 

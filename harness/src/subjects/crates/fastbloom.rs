@@ -35,16 +35,11 @@ impl Fastbloom {
 }
 
 impl<const HASHES: u32> Subject for Fastbloom<HASHES> {
-    const NAME: &'static str = if HASHES == 0 {
-        "fastbloom"
-    } else {
-        "fastbloom-4"
-    };
-    const DESCRIPTION: &'static str = if HASHES == 0 {
-        "the published crate fastbloom 0.17, an atomic Bloom filter of the same false positive rate"
-    } else {
-        "the crate fastbloom with our memory, and four hashes for our false positive rate at 0.92"
-    };
+    const NAME: &'static str = ["fastbloom", "fastbloom-4"][(HASHES > 0) as usize];
+    const DESCRIPTION: &'static str = [
+        "the published crate fastbloom 0.17, an atomic Bloom filter of the same false positive rate",
+        "the crate fastbloom with our memory, and four hashes for our false positive rate at 0.92",
+    ][(HASHES > 0) as usize];
     const GUARANTEES: &'static str = "wait-free; what an insert that has returned wrote is found";
     const OPERATIONS: Operations = Operations::INSERT;
 

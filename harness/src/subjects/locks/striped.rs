@@ -34,11 +34,8 @@ use subject::sync::name;
 
 use super::chain::{INSERTED, REMOVED, counted, find_chain};
 
-/// The number of stripes where the name of a subject does not say it. Which number is the best depends on
-/// the machine: fewer make threads collide, and more push the table out of the nearest caches. So a rival
-/// is the best of several numbers, which names end in. On two cores it is this one, whatever the threads do:
-/// `harness pair segment-lock segment-lock-4096 --against segment-lock-16384,segment-lock-65536`. For
-/// more cores, `experiments/stripes.toml` can be simulated.
+/// The number of stripes where the name of a subject does not say it. Fewer make threads collide, and more
+/// push the table out of the nearest caches: a rival is the best of several numbers, which names end in.
 pub(super) const FEWEST_STRIPES: usize = 1 << 10;
 
 /// The locks and the lookups of a subject, in which it differs from others with the same table.

@@ -26,15 +26,9 @@ pub enum Op {
     Remove,
     /// Inserts a key that is to stay.
     Grow,
-    /// Removes a shared key and inserts it again, which is the closest a set without values comes to
-    /// giving a key another value.
-    ///
-    /// Meanwhile the key is absent: a lookup by another thread may rightly say so, and so may a
-    /// remove, after which nothing is inserted: the other thread puts the key back. So a thread that
-    /// works alone misses no key, and when all threads are done each key must be there exactly as
-    /// often as before, which the caller checks.
+    /// Removes a shared key and inserts it again: see [`Ycsb`](crate::workload::Ycsb).
     Update,
-    /// The same after a lookup of the key: the closest it comes to a read-modify-write.
+    /// The same after a lookup of the key: the closest a set comes to a read-modify-write.
     ReadAndUpdate,
     /// Removes the oldest key of the thread's window and inserts a new one.
     Slide,

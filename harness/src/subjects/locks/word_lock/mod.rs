@@ -13,10 +13,6 @@
 //! last, and the search is repeated. So no thread waits while it holds a lock, and threads cannot
 //! wait in a circle.
 //!
-//! An update is not tried at once before a loop, as in our filter. That was measured: an insert or a
-//! remove takes no less time with it, and slices of both at a load factor of 0.9 a tenth to a third more.
-//! (It keeps nothing for snapshots and helps nobody, so its loops store little before the exchange.)
-//!
 //! # Why it is linearizable
 //!
 //! Let a locked word stand for what it held before until the root of its path is exchanged, and
