@@ -146,23 +146,17 @@ pub(crate) fn stopped_at_every_step<F: Stopped>(
 #[derive(Clone, Copy)]
 pub(crate) struct Pair<'a> {
     pub(crate) first: Operation,
-    /// Calls between the two stops.
-    pub(crate) between: &'a [Operation],
     pub(crate) second: Operation,
     /// Calls after the second stop; if there are none, the others do their usual work.
     pub(crate) after: &'a [Operation],
-    /// Calls of the thread that goes on first, before the other goes on.
-    pub(crate) last: &'a [Operation],
 }
 
 impl Pair<'_> {
     pub(crate) fn of(first: Operation, second: Operation) -> Pair<'static> {
         Pair {
             first,
-            between: &[],
             second,
             after: &[],
-            last: &[],
         }
     }
 
@@ -208,9 +202,6 @@ impl Pair<'_> {
             return false;
         };
         let mut others = Caller::new(&filter, 0);
-        for &operation in self.between {
-            within(F::MOST_STEPS, || F::run(&mut others, operation));
-        }
         let Ok(other) = freeze(second_step, run_on(&filter, 2, was, self.second)) else {
             one.thaw();
             return false;
@@ -230,9 +221,7 @@ impl Pair<'_> {
             stopped.reverse();
         }
         let [first, second] = stopped;
-        let mut first = first.thaw();
-        self.last.iter().for_each(|&last| F::run(&mut first, last));
-        explained(&state.held, [others, first, second.thaw()]);
+        explained(&state.held, [others, first.thaw(), second.thaw()]);
         true
     }
 }
