@@ -163,25 +163,19 @@ impl Pair<'_> {
     /// The second operation meets the first, stopped at each of its steps, and is itself stopped at
     /// each step of what it then does; then either one goes on first.
     pub(crate) fn stopped_at_every_pair_of_steps<F: Stopped>(&self, state: &State<F>) {
-        for was in [Was::New, Was::Registered] {
-            self.stopped_at_pairs(state, was);
-        }
-    }
-
-    fn stopped_at_pairs<F: Stopped>(&self, state: &State<F>, was: Was) {
         let mut count = 0;
-        for first_step in 0.. {
-            let before = count;
-            for second_step in 0.. {
-                let steps = [first_step, second_step];
-                let stopped = |in_order| self.stopped(state, was, steps, in_order);
-                if [true, false].map(stopped) == [false; 2] {
+        for was in [Was::New, Was::Registered] {
+            for first_step in 0.. {
+                let is_stopped = |second_step: &u64| {
+                    let steps = [first_step, *second_step];
+                    let stopped = |in_order| self.stopped(state, was, steps, in_order);
+                    [true, false].map(stopped) != [false; 2]
+                };
+                let stops = (0..).take_while(is_stopped).count();
+                count += stops;
+                if stops == 0 {
                     break;
                 }
-                count += 1;
-            }
-            if count == before {
-                break;
             }
         }
         let (name, first, second) = (state.name, self.first, self.second);
