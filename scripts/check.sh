@@ -33,7 +33,7 @@ step "tests of what changed since $(git rev-parse --short "$base")"
 # If a crate changed that others depend on, their tests are run, too.
 crates=()
 touches 'kcas/|Cargo' && crates+=(lfcf-kcas)
-touches 'kcas/|filter/|Cargo' && crates+=(lfcf-filter histories log-store service)
+touches 'kcas/|filter/|Cargo' && crates+=(lfcf-filter histories store service)
 touches 'kcas/|harness/kcas-epoch/|Cargo' && crates+=(kcas-epoch)
 for crate in ${crates[@]+"${crates[@]}"}; do
     EXAMPLE_FLAGS=--all-features cargo test --locked -p "$crate" --all-features

@@ -26,27 +26,18 @@ impl<F: Filter + Send + Sync + 'static> From<F> for AnyFilter {
 
 impl AnyFilter {
     /// Makes one of fixed size, which is wrong about at most `rate` of the absent keys.
-    ///
-    /// # Errors
-    /// [`DynBuildError`].
     pub fn fixed(capacity: usize, rate: f64) -> Result<Self, DynBuildError> {
         let builder = CuckooFilter::builder().capacity(capacity);
         Ok(builder.false_positive_rate(rate).build()?.into())
     }
 
     /// Makes one that grows, and begins with room for half of `capacity` or all of it.
-    ///
-    /// # Errors
-    /// [`DynBuildError`].
     pub fn growing(capacity: usize) -> Result<Self, DynBuildError> {
         let builder = GrowingCuckooFilter::builder().capacity(capacity);
         Ok(builder.build()?.into())
     }
 
     /// Makes one that forgets, with room for so many keys in a window of three periods.
-    ///
-    /// # Errors
-    /// [`DynBuildError`].
     pub fn expiring(capacity: usize) -> Result<Self, DynBuildError> {
         let builder = ExpiringCuckooFilter::builder().capacity(capacity);
         Ok(Self::that_forgets(builder.build()?))
@@ -61,9 +52,6 @@ impl AnyFilter {
     }
 
     /// Loads a file of whichever kind it is.
-    ///
-    /// # Errors
-    /// [`LoadError`].
     pub fn load(path: &Path) -> Result<Self, LoadError> {
         // A file says of which kind it is, and each type refuses the others for that.
         match DynCuckooFilter::load(path) {

@@ -30,15 +30,10 @@ pub trait Specification {
 /// An operation on a class, and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// [`insert`](filter::Filter::insert).
     Insert(Result<(), InsertError>),
-    /// [`insert_unique`](filter::Filter::insert_unique).
     InsertUnique(Result<bool, InsertError>),
-    /// [`contains`](filter::Filter::contains).
     Contains(bool),
-    /// [`count`](filter::Filter::count).
     Count(u64),
-    /// [`remove`](filter::Filter::remove).
     Remove(bool),
 }
 
@@ -170,12 +165,9 @@ pub enum ExpiringEvent {
         since: u64,
         /// Whether it renews a key that is there.
         renew: bool,
-        /// The answer.
         result: Result<bool, InsertError>,
     },
-    /// [`contains`](filter::Filter::contains).
     Contains(bool),
-    /// [`remove`](filter::Filter::remove).
     Remove(bool),
     /// A call of `advance` that began this period. It is followed by [`Forget`](Self::Forget).
     Begin(u64),

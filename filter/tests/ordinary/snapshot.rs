@@ -15,31 +15,6 @@ const DURATION: Duration = Duration::from_secs(2);
 
 const WRITERS: u64 = 3;
 
-/// Runs `write` on several threads and `copy` on this one, again and again, until the time is up and
-/// there are more than ten copies.
-fn while_others_write(write: impl Fn(&mut StdRng, u64) + Sync, mut copy: impl FnMut()) -> u64 {
-    let done = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for thread in 1..=WRITERS {
-            let (done, write) = (&done, &write);
-            scope.spawn(move || {
-                let mut rng = StdRng::seed_from_u64(thread);
-                while !done.load(Ordering::Relaxed) {
-                    write(&mut rng, thread);
-                }
-            });
-        }
-        let _done = Done(&done);
-        let start = Instant::now();
-        let mut copies = 0;
-        while copies <= 10 || start.elapsed() < DURATION {
-            copy();
-            copies += 1;
-        }
-        copies
-    })
-}
-
 /// Whatever writers insert and remove, the keys from 0 to `staying` are in every copy, saved and
 /// loaded, and can be removed from it; keys that nobody has inserted are not. A writer has at most
 /// `most` keys.
@@ -66,10 +41,24 @@ fn staying_keys_are_in_every_copy<F: Filter + Sync>(
         assert!((0..staying).all(|key| copy.remove(&(0_u64, key))));
         copy.len()
     };
-    let mut more = 0;
-    let copies = while_others_write(churn, || {
-        let copy = load(&filter.to_bytes().unwrap());
-        more = holds(&copy).max(more);
+    let done = AtomicBool::new(false);
+    let (mut copies, mut more) = (0, 0);
+    thread::scope(|scope| {
+        for thread in 1..=WRITERS {
+            let (done, churn) = (&done, &churn);
+            scope.spawn(move || {
+                let mut rng = StdRng::seed_from_u64(thread);
+                while !done.load(Ordering::Relaxed) {
+                    churn(&mut rng, thread);
+                }
+            });
+        }
+        let _done = Done(&done);
+        let start = Instant::now();
+        while copies <= 10 || start.elapsed() < DURATION {
+            more = holds(&load(&filter.to_bytes().unwrap())).max(more);
+            copies += 1;
+        }
     });
     println!("{copies} copies of {staying} keys, and up to {more} others");
     assert_eq!(holds(&clone(filter)), 0);

@@ -146,48 +146,36 @@ pub(crate) fn stopped_at_every_step<F: Stopped>(
 #[derive(Clone, Copy)]
 pub(crate) struct Pair<'a> {
     pub(crate) first: Operation,
-    /// Calls between the two stops.
-    pub(crate) between: &'a [Operation],
     pub(crate) second: Operation,
     /// Calls after the second stop; if there are none, the others do their usual work.
     pub(crate) after: &'a [Operation],
-    /// Calls of the thread that goes on first, before the other goes on.
-    pub(crate) last: &'a [Operation],
 }
 
 impl Pair<'_> {
     pub(crate) fn of(first: Operation, second: Operation) -> Pair<'static> {
         Pair {
             first,
-            between: &[],
             second,
             after: &[],
-            last: &[],
         }
     }
 
     /// The second operation meets the first, stopped at each of its steps, and is itself stopped at
     /// each step of what it then does; then either one goes on first.
     pub(crate) fn stopped_at_every_pair_of_steps<F: Stopped>(&self, state: &State<F>) {
-        for was in [Was::New, Was::Registered] {
-            self.stopped_at_pairs(state, was);
-        }
-    }
-
-    fn stopped_at_pairs<F: Stopped>(&self, state: &State<F>, was: Was) {
         let mut count = 0;
-        for first_step in 0.. {
-            let before = count;
-            for second_step in 0.. {
-                let steps = [first_step, second_step];
-                let stopped = |in_order| self.stopped(state, was, steps, in_order);
-                if [true, false].map(stopped) == [false; 2] {
+        for was in [Was::New, Was::Registered] {
+            for first_step in 0.. {
+                let is_stopped = |second_step: &u64| {
+                    let steps = [first_step, *second_step];
+                    let stopped = |in_order| self.stopped(state, was, steps, in_order);
+                    [true, false].map(stopped) != [false; 2]
+                };
+                let stops = (0..).take_while(is_stopped).count();
+                count += stops;
+                if stops == 0 {
                     break;
                 }
-                count += 1;
-            }
-            if count == before {
-                break;
             }
         }
         let (name, first, second) = (state.name, self.first, self.second);
@@ -208,9 +196,6 @@ impl Pair<'_> {
             return false;
         };
         let mut others = Caller::new(&filter, 0);
-        for &operation in self.between {
-            within(F::MOST_STEPS, || F::run(&mut others, operation));
-        }
         let Ok(other) = freeze(second_step, run_on(&filter, 2, was, self.second)) else {
             one.thaw();
             return false;
@@ -230,9 +215,7 @@ impl Pair<'_> {
             stopped.reverse();
         }
         let [first, second] = stopped;
-        let mut first = first.thaw();
-        self.last.iter().for_each(|&last| F::run(&mut first, last));
-        explained(&state.held, [others, first, second.thaw()]);
+        explained(&state.held, [others, first.thaw(), second.thaw()]);
         true
     }
 }

@@ -4,7 +4,7 @@
 //! If the subject reveals the class of a key, answers must be exact. Scenarios [of two
 //! buckets](crate::scenario::Kind::is_of_two_buckets) are checked against the whole table
 //! ([`WholeTable`]), the others class by class ([`OneClass`]), where any refusal is accepted. If it
-//! does not ([`NoFalseNegatives`]), each key is checked separately: a "yes" may be a false positive
+//! does not ([`Held::most`]), each key is checked separately: a "yes" may be a false positive
 //! and is believed, a "no" is not while the key is there.
 //!
 //! In a [set](subject::Subject::SET) the number of copies is at most one, whatever was
@@ -54,19 +54,12 @@ pub(crate) fn judge(
     let verdicts = parts.par_iter().enumerate().map(|(number, calls)| {
         let group = &scenario.groups[number];
         let describe = |violation| describe_violation(&violation, [(number, group)]);
-        match group.class {
-            Some(class) => {
-                let buckets = 1 + usize::from(class.buckets[0] != class.buckets[1]);
-                let slots = buckets * SLOTS_PER_BUCKET;
-                let most = stash.map_or(u64::MAX, |stash| (slots + stash) as u64);
-                let of = OneClass { most };
-                verdict(histories::check(&Held { set, of }, &[0], calls), describe)
-            }
-            None => {
-                let of = NoFalseNegatives;
-                verdict(histories::check(&Held { set, of }, &[0], calls), describe)
-            }
-        }
+        let most = group.class.map(|class| {
+            let buckets = 1 + usize::from(class.buckets[0] != class.buckets[1]);
+            let slots = buckets * SLOTS_PER_BUCKET;
+            stash.map_or(u64::MAX, |stash| (slots + stash) as u64)
+        });
+        verdict(histories::check(&Held { set, most }, &[0], calls), describe)
     });
     verdicts.try_reduce(|| 0, |one, other| Ok(one + other))
 }
@@ -107,50 +100,32 @@ fn describe_violation<'a, State: fmt::Debug, E: fmt::Display>(
     text + &violation.to_string()
 }
 
-/// One key of a filter that does not reveal classes, if threads remove only what they inserted: it
-/// may always be found, since keys may collide, but must never be missed while it is there. The
-/// state is the number of its copies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NoFalseNegatives;
+/// The copies of one key or class that a subject holds.
+struct Held {
+    /// Whether it is a set, which holds one at most, whatever it accepted.
+    set: bool,
+    /// How many copies of a class there is room for. If classes are not known, and threads remove only what they
+    /// inserted, a key may always be found, since keys may collide, but must never be missed while it is there.
+    most: Option<u64>,
+}
 
-impl Specification for NoFalseNegatives {
+impl Specification for Held {
     type State = u64;
     type Event = Event;
 
     fn apply(&self, &copies: &u64, event: &Event) -> Option<u64> {
-        match *event {
-            Event::Insert(Ok(())) | Event::InsertUnique(Ok(true)) => Some(copies + 1),
-            Event::Insert(Err(_))
-            | Event::InsertUnique(Ok(false) | Err(_))
-            | Event::Contains(true) => Some(copies),
-            Event::Count(count) => (count >= copies).then_some(copies),
-            Event::Contains(false) | Event::Remove(false) => (copies == 0).then_some(copies),
-            Event::Remove(true) => copies.checked_sub(1),
-        }
+        let most = self.most.unwrap_or(u64::MAX);
+        let after = match (*event, self.most) {
+            (Event::Insert(Err(_)), None)
+            | (Event::InsertUnique(Ok(false) | Err(_)) | Event::Contains(true), None) => copies,
+            (Event::InsertUnique(Ok(true)), None) => copies + 1,
+            (Event::Count(count), None) if count >= copies => copies,
+            _ => OneClass { most }.apply(&copies, event)?,
+        };
+        Some(if self.set { after.min(1) } else { after })
     }
 
     fn is_read_only(&self, event: &Event) -> bool {
         OneClass { most: u64::MAX }.is_read_only(event)
-    }
-}
-
-/// The copies of one key or class that a subject holds: all it accepted, or one if it is a set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Held<S> {
-    set: bool,
-    of: S,
-}
-
-impl<S: Specification<State = u64>> Specification for Held<S> {
-    type State = u64;
-    type Event = S::Event;
-
-    fn apply(&self, copies: &u64, event: &S::Event) -> Option<u64> {
-        let most = if self.set { 1 } else { u64::MAX };
-        Some(self.of.apply(copies, event)?.min(most))
-    }
-
-    fn is_read_only(&self, event: &S::Event) -> bool {
-        self.of.is_read_only(event)
     }
 }

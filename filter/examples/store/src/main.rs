@@ -7,13 +7,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
-use log_store::{Changes, Store};
 use programs::{at_least_1, counted, ending, note, print};
+use store::{Changes, Store};
 
-/// A key–value store in a file: a log, and in memory a filter that knows which keys are absent.
+/// A key–value store in a file, and in memory a filter that knows which keys are absent.
 ///
-/// A key has 1 to 1,024 bytes, a value up to 4 GiB. Whatever a command has written when it ends, or
-/// has acknowledged, survives a crash. Old values take space, until one exports and imports.
+/// A key has 1 to 1,024 bytes, a value up to 3 GiB. Whatever a command has written when it ends, or
+/// has acknowledged, survives a crash.
 #[derive(Debug, Parser)]
 #[command(max_term_width = 100)]
 struct Options {
@@ -37,8 +37,8 @@ enum Command {
     /// Writes all values, ordered by the length of their keys, then by the keys: after an import into
     /// a new store, the file again.
     Export,
-    /// Writes the value of a key; it is an error if there is none, which says how many records were read
-    /// to find that out.
+    /// Writes the value of a key; it is an error if there is none, which says how often the file was read to
+    /// find that out.
     Get { key: String },
     /// Sets the value of a key, replacing the one that it may have.
     Set { key: String, value: String },
@@ -72,8 +72,8 @@ fn run(path: &Path, command: Command) -> Result<()> {
 fn value(store: &Store, key: &str) -> Result<Vec<u8>> {
     let before = store.reads();
     let value = store.get(key.as_bytes())?;
-    let reads = counted(store.reads() - before, "record");
-    value.with_context(|| format!("{key:?} has no value ({reads} read for it)"))
+    let reads = counted(store.reads() - before, "read");
+    value.with_context(|| format!("{key:?} has no value ({reads} of the file for it)"))
 }
 
 fn import(store: &mut Store, file: &Path, sync_every: usize) -> Result<()> {
@@ -99,7 +99,7 @@ fn import(store: &mut Store, file: &Path, sync_every: usize) -> Result<()> {
 }
 
 fn export(store: &Store) -> Result<()> {
-    let mut keys: Vec<Vec<u8>> = store.keys()?.into_iter().collect();
+    let mut keys = store.keys()?;
     // They are sorted by their bytes already.
     keys.sort_by_key(Vec::len);
     for key in keys {

@@ -8,15 +8,15 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use log_store::Store;
 use programs::testing::{complaint, report_a_full_disk, run, succeed_unread};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use store::Store;
 use tempfile::TempDir;
 
 /// Returns the program, with its arguments.
 fn program(store: &Path, arguments: &[&str]) -> Command {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_log-store"));
+    let mut program = Command::new(env!("CARGO_BIN_EXE_store"));
     program.arg(store).args(arguments);
     program
 }
@@ -97,7 +97,7 @@ fn commands_do_what_they_say() {
     output(&["set", "2", "two"]);
     assert_eq!(output(&["get", "2"]).0, b"two");
     output(&["delete", "3"]);
-    assert!(error(&["get", "3"]).contains("\"3\" has no value (0 records read for it)"));
+    assert!(error(&["get", "3"]).contains("\"3\" has no value (0 reads of the file for it)"));
     assert!(error(&["delete", "3"]).contains("\"3\" has no value"));
     assert!(error(&["set", "", "x"]).contains("a key of 0 bytes: it must have 1 to 1024"));
     assert_eq!(output(&import).1, "2 of 300 lines written\n");

@@ -1,0 +1,120 @@
+//! The store: what it keeps, what damage leaves, and how often it reads.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use store::{Changes, Store};
+use tempfile::TempDir;
+
+fn new_file() -> (TempDir, PathBuf) {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("store");
+    (directory, path)
+}
+
+fn open(path: &Path) -> Store {
+    Store::open(path, true).unwrap()
+}
+
+/// Changes that give these keys these values.
+fn set<const N: usize>(values: [(&str, &str); N]) -> Changes {
+    Changes::from(values.map(|(key, value)| (key.into(), Some(value.into()))))
+}
+
+fn contents(store: &Store) -> Changes {
+    let keys = store.keys().unwrap().into_iter();
+    keys.map(|key| (key.clone(), store.get(&key).unwrap()))
+        .collect()
+}
+
+/// Compares a store with a map while it grows and shrinks, and after it was opened again.
+#[test]
+fn a_store_is_a_map() {
+    let (_directory, path) = new_file();
+    let mut rng = StdRng::seed_from_u64(1);
+    let mut store = open(&path);
+    let mut map = BTreeMap::new();
+    for round in 0..100 {
+        let changes: Changes = (0..rng.random_range(1..200))
+            .map(|n| {
+                let key = format!("key {}", rng.random_range(0..5_000)).into_bytes();
+                let deleted = rng.random_bool(if round < 70 { 0.2 } else { 0.7 });
+                let value = format!("{round} {n}").into_bytes();
+                (key, (!deleted).then_some(value))
+            })
+            .collect();
+        store.commit(&changes).unwrap();
+        map.extend(changes);
+        map.retain(|_, value| value.is_some());
+        // One copy for each key: no deletion left a copy behind.
+        assert_eq!(store.filter().len(), map.len());
+        if round % 50 == 49 {
+            drop(store);
+            store = open(&path);
+            assert_eq!(contents(&store), map);
+        }
+    }
+    assert!(map.len() > 500);
+    let absent = (0..5_000).map(|n| format!("key {n}").into_bytes());
+    let mut absent = absent.filter(|key| !map.contains_key(key));
+    assert!(absent.all(|key| store.get(&key).unwrap().is_none()));
+}
+
+/// Absent keys, also those that were deleted, cost hardly any read.
+#[test]
+fn the_filter_avoids_reads_for_absent_keys() {
+    const KEYS: usize = 10_000;
+    let (_directory, path) = new_file();
+    let key = |n: usize| format!("key {n}").into_bytes();
+    let mut store = open(&path);
+    let all = (0..KEYS).map(|n| (key(n), Some(b"value".to_vec())));
+    store.commit(&all.collect()).unwrap();
+    let odd = (1..KEYS).step_by(2).map(|n| (key(n), None));
+    store.commit(&odd.collect()).unwrap();
+    for _ in 0..2 {
+        let absent = || (1..KEYS).step_by(2).chain(KEYS..2 * KEYS);
+        let before = store.reads();
+        assert!(absent().all(|n| store.get(&key(n)).unwrap().is_none()));
+        // The filter takes fewer than one absent key in 500 for a present one.
+        let reads = store.reads() - before;
+        assert!(reads < 300, "{reads} reads for 15,000 absent keys");
+        assert_eq!(store.get(&key(0)).unwrap().as_deref(), Some(&b"value"[..]));
+        assert_eq!(store.reads(), before + reads + 1);
+        drop(store);
+        store = open(&path);
+    }
+}
+
+/// A flipped bit, or the end cut off: an error, or nothing that was in use.
+#[test]
+fn damage_is_an_error_or_harmless() {
+    // Each opening waits for the disk.
+    const STEP: usize = 97;
+    let (_directory, path) = new_file();
+    let wanted = set([("1", "one"), ("2", "two")]);
+    open(&path).commit(&wanted).unwrap();
+    let bytes = fs::read(&path).unwrap();
+    let used = (0..bytes.len()).filter(|&at| bytes[at] != 0);
+    let flipped = used.step_by(STEP).map(|at| {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        damaged
+    });
+    let cut_off = (0..bytes.len()).step_by(10_000);
+    let cut_off = cut_off.map(|length| bytes[..length].to_vec());
+    let mut errors = 0;
+    for damaged in flipped.chain(cut_off) {
+        fs::write(&path, &damaged).unwrap();
+        match Store::open(&path, true) {
+            Ok(store) => assert_eq!(contents(&store), wanted),
+            Err(_) => errors += 1,
+        }
+    }
+    assert!(errors > 10, "{errors}");
+    fs::write(&path, "no store").unwrap();
+    let error = Store::open(&path, true).map(drop).unwrap_err();
+    assert!(error.to_string().contains("is no store"), "{error}");
+}
