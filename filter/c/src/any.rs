@@ -8,6 +8,9 @@ use filter::{
     GrowingCuckooFilter, LoadError,
 };
 
+/// The first period that is too late for [`ExpiringCuckooFilter::advance_to`], which would panic.
+pub const PERIOD_LIMIT: u64 = 1 << 42;
+
 /// A filter of any kind, with the default hasher.
 pub struct AnyFilter {
     filter: Arc<dyn Filter + Send + Sync>,
@@ -25,7 +28,7 @@ impl<F: Filter + Send + Sync + 'static> From<F> for AnyFilter {
 }
 
 impl AnyFilter {
-    /// Makes one of fixed size, which is wrong about at most `rate` of the absent keys.
+    /// Makes one of fixed size with a false positive rate of at most `rate`.
     ///
     /// # Errors
     /// [`DynBuildError`].
@@ -43,7 +46,7 @@ impl AnyFilter {
         Ok(builder.build()?.into())
     }
 
-    /// Makes one that forgets, with room for so many keys in a window of three periods.
+    /// Makes one that forgets, with room for `capacity` keys in a window of three periods.
     ///
     /// # Errors
     /// [`DynBuildError`].
