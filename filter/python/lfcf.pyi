@@ -57,8 +57,9 @@ class CuckooFilter:
     def insert_unique(self, key: Key) -> bool:
         """Adds the key unless it is there (then a filter that forgets renews it).
 
-        Returns whether it was added. Of several threads that add one key, at most one gets True, unless the key is removed or forgotten
-        meanwhile. None does if there is no room (raises Full), or if the key is mistaken for another.
+        Returns whether it was added. Of several threads that add one key, at most one gets True, unless
+        the key is removed or forgotten meanwhile; none does if there is no room (Full), or if the key is
+        mistaken for another.
         """
 
     def remove(self, key: Key) -> bool:

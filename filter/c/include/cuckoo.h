@@ -8,11 +8,6 @@
 #include <stdint.h>
 
 /*
- The first period that is too late for [`ExpiringCuckooFilter::advance_to`], which would panic.
- */
-#define PERIOD_LIMIT (1 << 42)
-
-/*
  The result of a call; cuckoo_message has a text for all but CUCKOO_STATUS_OK.
  */
 typedef enum CuckooStatus {

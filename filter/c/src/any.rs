@@ -8,9 +8,6 @@ use filter::{
     GrowingCuckooFilter, LoadError,
 };
 
-/// The first period that is too late for [`ExpiringCuckooFilter::advance_to`], which would panic.
-pub const PERIOD_LIMIT: u64 = 1 << 42;
-
 /// A filter of any kind, with the default hasher.
 pub struct AnyFilter {
     filter: Arc<dyn Filter + Send + Sync>,
@@ -89,4 +86,15 @@ impl AnyFilter {
     pub fn that_expires(&self) -> Option<&ExpiringCuckooFilter> {
         self.expiring.as_deref()
     }
+}
+
+/// Refuses a period for which [`ExpiringCuckooFilter::advance_to`] panics.
+///
+/// # Errors
+/// A text for the caller.
+pub fn check_period(period: u64) -> Result<(), String> {
+    if period < 1 << 42 {
+        return Ok(());
+    }
+    Err(format!("a period must be below 2^42, not {period}"))
 }

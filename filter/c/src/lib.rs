@@ -20,7 +20,7 @@ use filter::{
     SaveError, SnapshotError, TooManyThreads,
 };
 
-use crate::any::{AnyFilter, PERIOD_LIMIT};
+use crate::any::{AnyFilter, check_period};
 
 /// A filter of any kind. Any call except cuckoo_free may be made from several threads at once.
 pub struct CuckooFilter(AnyFilter);
@@ -284,9 +284,7 @@ pub extern "C" fn cuckoo_advance(
 pub extern "C" fn cuckoo_advance_to(filter: Option<&CuckooFilter>, period: u64) -> CuckooStatus {
     answer(|| {
         let filter = expiring(filter)?;
-        if period >= PERIOD_LIMIT {
-            return Err(format!("period {period} is not below 2^42").into());
-        }
+        check_period(period)?;
         Ok(filter.advance_to(period)?)
     })
 }

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::hash::BuildHasher;
 use std::path::PathBuf;
 
-use cuckoo::any::{AnyFilter, PERIOD_LIMIT};
+use cuckoo::any::{AnyFilter, check_period};
 use cuckoo::{CuckooStatus, status_of};
 use filter::{ExpiringCuckooFilter, Filter, FixedState, TooManyThreads, register_thread};
 use pyo3::buffer::PyUntypedBuffer;
@@ -204,10 +204,7 @@ impl CuckooFilter {
 
     fn advance_to(&self, py: Python<'_>, period: u64) -> PyResult<()> {
         let filter = self.that_expires()?;
-        if period >= PERIOD_LIMIT {
-            let why = format!("period {period} is not below 2**42");
-            return Err(PyValueError::new_err(why));
-        }
+        check_period(period).map_err(PyValueError::new_err)?;
         py.detach(|| filter.advance_to(period)).map_err(raised)
     }
 

@@ -201,7 +201,7 @@ class Threads(unittest.TestCase):
         self.assertIn("key", filter)
         filter.advance_to(last)
         self.assertNotIn("key", filter)
-        with self.assertRaisesRegex(ValueError, "below 2\\*\\*42"):
+        with self.assertRaisesRegex(ValueError, r"below 2\^42"):
             filter.advance_to(last + 1)
         with self.assertRaises(OverflowError):
             filter.advance_to(-1)
