@@ -34,7 +34,7 @@ impl AnyFilter {
         Ok(builder.false_positive_rate(rate).build()?.into())
     }
 
-    /// Makes one that grows, and begins with room for half of `capacity` or all of it.
+    /// Makes one that grows, and begins with room for between half of `capacity` and all of it.
     ///
     /// # Errors
     /// [`DynBuildError`].

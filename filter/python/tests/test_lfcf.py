@@ -25,7 +25,7 @@ KINDS = {
 
 
 def in_threads(count, work):
-    """Runs work(thread) in so many threads; what one raises is raised here."""
+    """Runs work(thread) in this many threads; what one raises is raised here."""
     raised = []
 
     def caught(thread):
