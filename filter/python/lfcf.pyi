@@ -24,19 +24,25 @@ class CuckooFilter:
     """
 
     def __new__(cls, capacity: int, *, false_positive_rate: float = 0.002) -> CuckooFilter:
-        """A filter of fixed size with room for so many keys, wrong about at most so many of those absent."""
+        """A filter of fixed size with room for this many keys, with at most this false positive rate."""
 
     @staticmethod
     def growing(capacity: int = 0) -> CuckooFilter:
-        """A filter that grows; it has room for half of so many keys, or all of them, before it does."""
+        """A filter that grows; it has room for between half of capacity and all of it before it grows."""
 
     @staticmethod
     def expiring(capacity: int) -> CuckooFilter:
-        """A filter that forgets keys after three periods, with room for so many in this time."""
+        """A filter that forgets keys after three periods, with room for this many keys in these periods.
+
+        Make room for the keys of one more period if keys are inserted while the oldest ones are forgotten.
+        """
 
     @staticmethod
     def load(path: str | PathLike[str]) -> CuckooFilter:
-        """Loads a filter of any kind, saved from any language; ValueError if it is none, or damaged."""
+        """Loads a filter of any kind, saved from any language.
+
+        ValueError if the file is not a filter, or is damaged.
+        """
 
     def save(self, path: str | PathLike[str]) -> None:
         """Replaces a file at one moment. Other threads may go on."""
@@ -49,7 +55,12 @@ class CuckooFilter:
         """Adds a copy of the key; in a filter that forgets, adds or renews it. Raises Full."""
 
     def insert_unique(self, key: Key) -> bool:
-        """Adds the key unless it is there (then a filter that forgets renews it); True in one thread only."""
+        """Adds the key unless it is there (then a filter that forgets renews it).
+
+        Returns whether it was added. Of several threads that add one key, at most one gets True, unless
+        the key is removed or forgotten meanwhile; none does if there is no room (Full), or if the key is
+        mistaken for another.
+        """
 
     def remove(self, key: Key) -> bool:
         """Takes a copy of the key. Remove only what was inserted."""
@@ -76,7 +87,21 @@ class CuckooFilter:
         """1 if a copy was taken, 0 if there was none."""
 
     def advance(self) -> int:
-        """Begins a period of a filter that forgets, and returns its number; ValueError for other kinds."""
+        """Begins a period of a filter that forgets, and returns its number; ValueError for other kinds.
+
+        Each call begins one: threads that read a clock call advance_to.
+        """
+
+    def advance_to(self, period: int) -> None:
+        """Begins periods until the present one has this number; ValueError if the filter does not forget.
+
+        Begins none if it has this number or a greater one. So any number of threads may call this before each
+        insert, with the time divided by the length of a period. The number must be below 2**42.
+        """
+
+    @property
+    def period(self) -> int:
+        """The present period of a filter that forgets, 0 at first; ValueError for other kinds."""
 
     @property
     def capacity(self) -> int:

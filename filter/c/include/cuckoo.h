@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /*
- What came of a call; cuckoo_message has a text for all but CUCKOO_STATUS_OK.
+ The result of a call; cuckoo_message has a text for all but CUCKOO_STATUS_OK.
  */
 typedef enum CuckooStatus {
   /*
@@ -20,7 +20,7 @@ typedef enum CuckooStatus {
    */
   CUCKOO_STATUS_FULL = 1,
   /*
-   An argument cannot be.
+   An argument is invalid.
    */
   CUCKOO_STATUS_INVALID = 2,
   /*
@@ -46,7 +46,7 @@ typedef enum CuckooStatus {
 } CuckooStatus;
 
 /*
- A filter of any kind. All calls but cuckoo_free may be made from several threads at once.
+ A filter of any kind. Any call except cuckoo_free may be made from several threads at once.
  */
 typedef struct CuckooFilter CuckooFilter;
 
@@ -55,21 +55,23 @@ extern "C" {
 #endif // __cplusplus
 
 /*
- Makes a filter of fixed size with room for so many keys, which is wrong about at most so large a share of
- the absent keys: 0.002 for the layout of CuckooFilter::with_capacity in Rust.
+ Makes a filter of fixed size with room for `capacity` keys and a false positive rate of at most `rate`:
+ 0.002 for the layout of CuckooFilter::with_capacity in Rust.
  */
 enum CuckooStatus cuckoo_new_fixed(size_t capacity,
                                    double rate,
                                    struct CuckooFilter **filter);
 
 /*
- Makes a filter that grows, and has room for half of so many keys, or all of them, before it does.
+ Makes a filter that grows, and has room for between half of `capacity` and all of it before it grows.
  */
-enum CuckooStatus cuckoo_new_growing(size_t capacity, struct CuckooFilter **filter);
+enum CuckooStatus cuckoo_new_growing(size_t capacity,
+                                     struct CuckooFilter **filter);
 
 /*
- Makes a filter that forgets keys after three periods (cuckoo_advance), with room for so many keys in
- this time.
+ Makes a filter that forgets keys after three periods (cuckoo_advance_to), with room for `capacity` keys
+ in these periods. Make room for the keys of one more period if keys are inserted while the oldest ones
+ are forgotten.
  */
 enum CuckooStatus cuckoo_new_expiring(size_t capacity,
                                       struct CuckooFilter **filter);
@@ -113,7 +115,7 @@ uint64_t cuckoo_hash_bytes(const uint8_t *bytes, size_t length);
  Returns the hash of a text in UTF-8, as Rust hashes a str.
 
  # Safety
- As cuckoo_hash_bytes; no 0 need follow.
+ As cuckoo_hash_bytes; no terminating 0 is needed.
  */
 uint64_t cuckoo_hash_text(const char *text, size_t length);
 
@@ -124,7 +126,8 @@ enum CuckooStatus cuckoo_insert(const struct CuckooFilter *filter, uint64_t hash
 
 /*
  Adds the key with this hash unless it is there (in a filter that forgets, it is renewed then); says
- whether it was added. Of several threads that add one key, one hears true.
+ whether it was added. Of several threads that add one key, at most one is told true, unless the key is
+ removed or forgotten meanwhile; none is if there is no room, or if the key is mistaken for another.
  */
 enum CuckooStatus cuckoo_insert_unique(const struct CuckooFilter *filter,
                                        uint64_t hash,
@@ -137,10 +140,24 @@ enum CuckooStatus cuckoo_remove(const struct CuckooFilter *filter, uint64_t hash
 
 /*
  Begins a period of a filter that forgets, and forgets what came, or was renewed, three periods ago; says
- which period it is. Other kinds are CUCKOO_STATUS_INVALID.
+ which period it is. Each call begins one: threads that read a clock call cuckoo_advance_to. Other kinds
+ are CUCKOO_STATUS_INVALID.
  */
 enum CuckooStatus cuckoo_advance(const struct CuckooFilter *filter,
                                  uint64_t *period);
+
+/*
+ Begins periods of a filter that forgets until the present one has this number, which is below 2^42; none
+ if it has this number or a greater one. So any number of threads may call it before each insert, with the
+ time divided by the length of a period. Other kinds are CUCKOO_STATUS_INVALID.
+ */
+enum CuckooStatus cuckoo_advance_to(const struct CuckooFilter *filter,
+                                    uint64_t period);
+
+/*
+ Returns the number of the present period, 0 at first; 0 without a filter that forgets.
+ */
+uint64_t cuckoo_period(const struct CuckooFilter *filter);
 
 /*
  True if the key with this hash is there, or by chance; false without a filter.

@@ -25,19 +25,19 @@ impl<F: Filter + Send + Sync + 'static> From<F> for AnyFilter {
 }
 
 impl AnyFilter {
-    /// Makes one of fixed size, which is wrong about at most `rate` of the absent keys.
+    /// Makes one of fixed size with a false positive rate of at most `rate`.
     pub fn fixed(capacity: usize, rate: f64) -> Result<Self, DynBuildError> {
         let builder = CuckooFilter::builder().capacity(capacity);
         Ok(builder.false_positive_rate(rate).build()?.into())
     }
 
-    /// Makes one that grows, and begins with room for half of `capacity` or all of it.
+    /// Makes one that grows, and begins with room for between half of `capacity` and all of it.
     pub fn growing(capacity: usize) -> Result<Self, DynBuildError> {
         let builder = GrowingCuckooFilter::builder().capacity(capacity);
         Ok(builder.build()?.into())
     }
 
-    /// Makes one that forgets, with room for so many keys in a window of three periods.
+    /// Makes one that forgets, with room for `capacity` keys in a window of three periods.
     pub fn expiring(capacity: usize) -> Result<Self, DynBuildError> {
         let builder = ExpiringCuckooFilter::builder().capacity(capacity);
         Ok(Self::that_forgets(builder.build()?))
@@ -74,4 +74,15 @@ impl AnyFilter {
     pub fn that_expires(&self) -> Option<&ExpiringCuckooFilter> {
         self.expiring.as_deref()
     }
+}
+
+/// Refuses a period for which [`ExpiringCuckooFilter::advance_to`] panics.
+///
+/// # Errors
+/// A text for the caller.
+pub fn check_period(period: u64) -> Result<(), String> {
+    if period < 1 << 42 {
+        return Ok(());
+    }
+    Err(format!("a period must be below 2^42, not {period}"))
 }

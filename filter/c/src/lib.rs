@@ -16,16 +16,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice;
 
 use filter::{
-    BuildError, DynBuildError, Filter, FixedState, InsertError, LoadError, SaveError,
-    SnapshotError, TooManyThreads,
+    BuildError, DynBuildError, ExpiringCuckooFilter, Filter, FixedState, InsertError, LoadError,
+    SaveError, SnapshotError, TooManyThreads,
 };
 
-use crate::any::AnyFilter;
+use crate::any::{AnyFilter, check_period};
 
-/// A filter of any kind. All calls but cuckoo_free may be made from several threads at once.
+/// A filter of any kind. Any call except cuckoo_free may be made from several threads at once.
 pub struct CuckooFilter(AnyFilter);
 
-/// What came of a call; cuckoo_message has a text for all but CUCKOO_STATUS_OK.
+/// The result of a call; cuckoo_message has a text for all but CUCKOO_STATUS_OK.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CuckooStatus {
@@ -33,7 +33,7 @@ pub enum CuckooStatus {
     Ok = 0,
     /// There is no room for the key, or for another copy of it. The filter holds what it held.
     Full = 1,
-    /// An argument cannot be.
+    /// An argument is invalid.
     Invalid = 2,
     /// There is not enough memory.
     Memory = 3,
@@ -117,8 +117,14 @@ fn of(filter: Option<&CuckooFilter>) -> Result<&(dyn Filter + Send + Sync), &'st
     Ok(filter.ok_or("the filter is NULL")?.0.filter())
 }
 
-/// Makes a filter of fixed size with room for so many keys, which is wrong about at most so large a share of
-/// the absent keys: 0.002 for the layout of CuckooFilter::with_capacity in Rust.
+/// What only one that forgets can do.
+fn expiring(filter: Option<&CuckooFilter>) -> Result<&ExpiringCuckooFilter, &'static str> {
+    let filter = filter.ok_or("the filter is NULL")?.0.that_expires();
+    filter.ok_or("this filter does not forget: make it with cuckoo_new_expiring")
+}
+
+/// Makes a filter of fixed size with room for `capacity` keys and a false positive rate of at most `rate`:
+/// 0.002 for the layout of CuckooFilter::with_capacity in Rust.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuckoo_new_fixed(
     capacity: usize,
@@ -128,7 +134,7 @@ pub extern "C" fn cuckoo_new_fixed(
     put(filter, || Ok(AnyFilter::fixed(capacity, rate)?))
 }
 
-/// Makes a filter that grows, and has room for half of so many keys, or all of them, before it does.
+/// Makes a filter that grows, and has room for between half of `capacity` and all of it before it grows.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuckoo_new_growing(
     capacity: usize,
@@ -137,8 +143,9 @@ pub extern "C" fn cuckoo_new_growing(
     put(filter, || Ok(AnyFilter::growing(capacity)?))
 }
 
-/// Makes a filter that forgets keys after three periods (cuckoo_advance), with room for so many keys in
-/// this time.
+/// Makes a filter that forgets keys after three periods (cuckoo_advance_to), with room for `capacity` keys
+/// in these periods. Make room for the keys of one more period if keys are inserted while the oldest ones
+/// are forgotten.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuckoo_new_expiring(
     capacity: usize,
@@ -211,7 +218,7 @@ pub unsafe extern "C" fn cuckoo_hash_bytes(bytes: *const u8, length: usize) -> u
 /// Returns the hash of a text in UTF-8, as Rust hashes a str.
 ///
 /// # Safety
-/// As cuckoo_hash_bytes; no 0 need follow.
+/// As cuckoo_hash_bytes; no terminating 0 is needed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuckoo_hash_text(text: *const c_char, length: usize) -> u64 {
     let mut hasher = FixedState.build_hasher();
@@ -238,7 +245,8 @@ pub extern "C" fn cuckoo_insert(filter: Option<&CuckooFilter>, hash: u64) -> Cuc
 }
 
 /// Adds the key with this hash unless it is there (in a filter that forgets, it is renewed then); says
-/// whether it was added. Of several threads that add one key, one hears true.
+/// whether it was added. Of several threads that add one key, at most one is told true, unless the key is
+/// removed or forgotten meanwhile; none is if there is no room, or if the key is mistaken for another.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuckoo_insert_unique(
     filter: Option<&CuckooFilter>,
@@ -259,18 +267,32 @@ pub extern "C" fn cuckoo_remove(
 }
 
 /// Begins a period of a filter that forgets, and forgets what came, or was renewed, three periods ago; says
-/// which period it is. Other kinds are CUCKOO_STATUS_INVALID.
+/// which period it is. Each call begins one: threads that read a clock call cuckoo_advance_to. Other kinds
+/// are CUCKOO_STATUS_INVALID.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuckoo_advance(
     filter: Option<&CuckooFilter>,
     period: Option<&mut MaybeUninit<u64>>,
 ) -> CuckooStatus {
+    answer(|| tell(period, expiring(filter)?.advance()?))
+}
+
+/// Begins periods of a filter that forgets until the present one has this number, which is below 2^42; none
+/// if it has this number or a greater one. So any number of threads may call it before each insert, with the
+/// time divided by the length of a period. Other kinds are CUCKOO_STATUS_INVALID.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuckoo_advance_to(filter: Option<&CuckooFilter>, period: u64) -> CuckooStatus {
     answer(|| {
-        let filter = filter.ok_or("the filter is NULL")?.0.that_expires();
-        let filter =
-            filter.ok_or("this filter does not forget: make it with cuckoo_new_expiring")?;
-        tell(period, filter.advance()?)
+        let filter = expiring(filter)?;
+        check_period(period)?;
+        Ok(filter.advance_to(period)?)
     })
+}
+
+/// Returns the number of the present period, 0 at first; 0 without a filter that forgets.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuckoo_period(filter: Option<&CuckooFilter>) -> u64 {
+    expiring(filter).map_or(0, ExpiringCuckooFilter::period)
 }
 
 /// Puts an answer where the caller wants it, if anywhere.

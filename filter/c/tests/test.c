@@ -103,11 +103,13 @@ static void errors_have_a_code_and_a_text(const char *folder) {
     CHECK(cuckoo_insert(NULL, 1) == CUCKOO_STATUS_INVALID);
     CHECK(cuckoo_insert_unique(NULL, 1, &answer) == CUCKOO_STATUS_INVALID);
     CHECK(cuckoo_remove(NULL, 1, &answer) == CUCKOO_STATUS_INVALID);
-    CHECK(!cuckoo_contains(NULL, 1) && cuckoo_length(NULL) == 0);
+    CHECK(cuckoo_advance_to(NULL, 1) == CUCKOO_STATUS_INVALID);
+    CHECK(!cuckoo_contains(NULL, 1) && cuckoo_length(NULL) == 0 && cuckoo_period(NULL) == 0);
     cuckoo_free(NULL);
 
     DONE(cuckoo_new_fixed(10, 0.002, &filter));
     CHECK(cuckoo_advance(filter, NULL) == CUCKOO_STATUS_INVALID);
+    CHECK(cuckoo_advance_to(filter, 1) == CUCKOO_STATUS_INVALID && cuckoo_period(filter) == 0);
     CHECK(cuckoo_save(filter, "not/there") == CUCKOO_STATUS_FILE);
     CHECK(cuckoo_save(filter, "\xff") == CUCKOO_STATUS_INVALID);
     DONE(cuckoo_remove(filter, 1, &answer));
@@ -161,12 +163,45 @@ static void one_thread_of_all_adds_a_key(void) {
     }
 }
 
+enum { PERIODS = 200 };
+
+static void *advance_to_all(void *filter) {
+    for (uint64_t period = 1; period <= PERIODS; period++) DONE(cuckoo_advance_to(filter, period));
+    return NULL;
+}
+
+static void threads_with_a_clock_begin_a_period_once(void) {
+    CuckooFilter *filter;
+    pthread_t threads[THREADS];
+    DONE(cuckoo_new_expiring(1000, &filter));
+    for (size_t thread = 0; thread < THREADS; thread++)
+        CHECK(pthread_create(&threads[thread], NULL, advance_to_all, filter) == 0);
+    for (size_t thread = 0; thread < THREADS; thread++)
+        CHECK(pthread_join(threads[thread], NULL) == 0);
+    CHECK(cuckoo_period(filter) == PERIODS);
+
+    /* Periods may be left out, and none begins anew. */
+    const uint64_t hash = cuckoo_hash_number(7);
+    const uint64_t last = ((uint64_t)1 << 42) - 1;
+    DONE(cuckoo_advance_to(filter, last - 3));
+    DONE(cuckoo_insert(filter, hash));
+    DONE(cuckoo_advance_to(filter, last - 1));
+    DONE(cuckoo_advance_to(filter, 5));
+    CHECK(cuckoo_period(filter) == last - 1 && cuckoo_contains(filter, hash));
+    DONE(cuckoo_advance_to(filter, last));
+    CHECK(!cuckoo_contains(filter, hash) && cuckoo_length(filter) == 0);
+    CHECK(cuckoo_advance_to(filter, last + 1) == CUCKOO_STATUS_INVALID);
+    CHECK(strstr(cuckoo_message(), "below 2^42") && cuckoo_period(filter) == last);
+    cuckoo_free(filter);
+}
+
 int main(int count, char **arguments) {
     CHECK(count == 3);
     golden_files_are_read(arguments[1]);
     files_are_shared_with_rust(arguments[2]);
     errors_have_a_code_and_a_text(arguments[2]);
     one_thread_of_all_adds_a_key();
+    threads_with_a_clock_begin_a_period_once();
     puts("The C interface passes its tests.");
     return 0;
 }

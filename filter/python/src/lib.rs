@@ -6,9 +6,9 @@ use std::error::Error;
 use std::hash::BuildHasher;
 use std::path::PathBuf;
 
-use cuckoo::any::AnyFilter;
+use cuckoo::any::{AnyFilter, check_period};
 use cuckoo::{CuckooStatus, status_of};
-use filter::{Filter, FixedState, TooManyThreads, register_thread};
+use filter::{ExpiringCuckooFilter, Filter, FixedState, TooManyThreads, register_thread};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -45,6 +45,12 @@ type Many = fn(&(dyn Filter + Send + Sync), &[u64]) -> Result<Vec<u8>, TooManyTh
 struct CuckooFilter(AnyFilter);
 
 impl CuckooFilter {
+    fn that_expires(&self) -> PyResult<&ExpiringCuckooFilter> {
+        let why = "this filter does not forget: make it with CuckooFilter.expiring";
+        let filter = self.0.that_expires();
+        filter.ok_or_else(|| PyValueError::new_err(why))
+    }
+
     /// Makes a call for many keys, or for hashes, while other threads of Python go on.
     fn batch(
         &self,
@@ -192,11 +198,19 @@ impl CuckooFilter {
     }
 
     fn advance(&self, py: Python<'_>) -> PyResult<u64> {
-        let Some(filter) = self.0.that_expires() else {
-            let why = "this filter does not forget: make it with CuckooFilter.expiring";
-            return Err(PyValueError::new_err(why));
-        };
+        let filter = self.that_expires()?;
         py.detach(|| filter.advance()).map_err(raised)
+    }
+
+    fn advance_to(&self, py: Python<'_>, period: u64) -> PyResult<()> {
+        let filter = self.that_expires()?;
+        check_period(period).map_err(PyValueError::new_err)?;
+        py.detach(|| filter.advance_to(period)).map_err(raised)
+    }
+
+    #[getter]
+    fn period(&self) -> PyResult<u64> {
+        self.that_expires().map(ExpiringCuckooFilter::period)
     }
 
     #[getter]

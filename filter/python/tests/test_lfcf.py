@@ -25,7 +25,7 @@ KINDS = {
 
 
 def in_threads(count, work):
-    """Runs work(thread) in so many threads; what one raises is raised here."""
+    """Runs work(thread) in this many threads; what one raises is raised here."""
     raised = []
 
     def caught(thread):
@@ -127,8 +127,9 @@ class Keys(unittest.TestCase):
                 make()
         with self.assertRaises(OverflowError):
             CuckooFilter(-1)
-        with self.assertRaisesRegex(ValueError, "does not forget"):
-            filter.advance()
+        for wrong in (filter.advance, lambda: filter.advance_to(1), lambda: filter.period):
+            with self.assertRaisesRegex(ValueError, "does not forget"):
+                wrong()
         for wrong in ({}, {"keys": [1], "hashes": array("Q")}):
             with self.assertRaisesRegex(ValueError, "either keys or hashes"):
                 filter.contains_batch(**wrong)
@@ -180,6 +181,31 @@ class Threads(unittest.TestCase):
             self.assertEqual(filter.contains_batch(hashes=hashes), b"\1" * len(hashes))
             self.assertEqual(sum(added), len(filter))
             self.assertGreater(len(filter), 19_800)
+
+    def test_threads_with_a_clock_begin_a_period_once(self):
+        filter = CuckooFilter.expiring(1_000)
+
+        def advance(thread):
+            for period in range(1, 201):
+                filter.advance_to(period)
+
+        in_threads(4, advance)
+        self.assertEqual(filter.period, 200)
+        # Periods may be left out, and none begins anew.
+        last = 2**42 - 1
+        filter.advance_to(last - 3)
+        filter.insert("key")
+        filter.advance_to(last - 1)
+        filter.advance_to(5)
+        self.assertEqual(filter.period, last - 1)
+        self.assertIn("key", filter)
+        filter.advance_to(last)
+        self.assertNotIn("key", filter)
+        with self.assertRaisesRegex(ValueError, r"below 2\^42"):
+            filter.advance_to(last + 1)
+        with self.assertRaises(OverflowError):
+            filter.advance_to(-1)
+        self.assertEqual(filter.period, last)
 
     def test_batches_let_other_threads_go_on(self):
         filter = CuckooFilter(1_000_000)
