@@ -250,11 +250,14 @@ impl Table {
         let [first, second] = [load(places[0].bucket)?, load(places[1].bucket)?];
         let again = load(places[0].bucket)?;
         let turned = counter.load_raw() ^ turns;
-        // Without `map`, which is a call where crates are not optimised together.
-        let levels = [places[0].level - self.base, places[1].level - self.base];
-        let differ = word::differ([first, second], levels, turns);
-        let slots = [key.slot(0, places[0]), key.slot(1, places[1])];
-        let found = word::any_matches([first, second], slots);
+        // The level is compared with the slots: one difference for both. (Without `map`, which is a call
+        // where crates are not optimised together.)
+        let full = [
+            word::full_of(key.slot(0, places[0]), places[0].level - self.base),
+            word::full_of(key.slot(1, places[1]), places[1].level - self.base),
+        ];
+        let differ = word::differ([first, second], full, turns);
+        let found = word::any_matches([first, second], full);
         (again ^ first | turned | differ == 0).then_some(found)
     }
 
@@ -360,7 +363,10 @@ impl Table {
         let is_other = places[1].bucket != places[0].bucket;
         let second = select_unpredictable(is_other, other, first);
         // Without `map`, as in `contains_at_once`.
-        let levels = [places[0].level - self.base, places[1].level - self.base];
+        let levels = [
+            word::of_level(places[0].level - self.base),
+            word::of_level(places[1].level - self.base),
+        ];
         (word::differ([first, second], levels, turns) == 0).then(|| Seen {
             key,
             roots: [(places[0], first), (places[1], second)],

@@ -58,13 +58,24 @@ pub(super) fn level(word: u64) -> u32 {
     ((word & LEVEL) >> USED) as u32
 }
 
-/// Not zero if one of the words has another level than this, or is being split, or is no value; or if
-/// the count is none, which is far from 2^51.
+/// The level in a word.
 #[inline(always)]
-pub(super) fn differ<const N: usize>(words: [u64; N], levels: [u32; N], count: u64) -> u64 {
-    let differ = (0..N).fold(count, |differ, at| {
-        differ | words[at] ^ u64::from(levels[at]) << USED
-    });
+pub(super) fn of_level(level: u32) -> u64 {
+    u64::from(level) << USED
+}
+
+/// A word of this level with the same in each slot. (The product has the level once: twice it is too high
+/// for a word.)
+#[inline(always)]
+pub(super) fn full_of(slot: u64, level: u32) -> u64 {
+    (slot | of_level(level)).wrapping_mul(LOWEST)
+}
+
+/// Not zero if one of the words has another level than the one of `like`, or is being split, or is no
+/// value; or if the count is none, which is far from 2^51.
+#[inline(always)]
+pub(super) fn differ(words: [u64; 2], like: [u64; 2], count: u64) -> u64 {
+    let differ = words[0] ^ like[0] | words[1] ^ like[1] | count;
     differ & (LEVEL | SPLITTING | 1 << 63)
 }
 
@@ -87,25 +98,25 @@ pub(super) fn contents(word: u64) -> u64 {
 /// Returns the highest bit of each slot that may stand for a key with this slot.
 #[inline]
 pub(super) fn matches(word: u64, slot: u64) -> u64 {
-    matches_and_more(word, slot) & OCCUPIED
+    matches_and_more(word, full_of(slot, 0)) & OCCUPIED
 }
 
-/// True if a slot of one of the words may stand for a key that would have this slot there.
+/// True if a slot of one of the words may stand for a key that [fills](full_of) these there.
 #[inline(always)]
-pub(super) fn any_matches(words: [u64; 2], slots: [u64; 2]) -> bool {
-    let matches = |which: usize| matches_and_more(words[which], slots[which]);
+pub(super) fn any_matches(words: [u64; 2], full: [u64; 2]) -> bool {
+    let matches = |which: usize| matches_and_more(words[which], full[which]);
     (matches(0) | matches(1)) & OCCUPIED != 0
 }
 
-/// [`matches`], and other bits.
+/// [`matches`] of the slot that fills a word, and other bits.
 #[inline(always)]
-fn matches_and_more(word: u64, slot: u64) -> u64 {
+fn matches_and_more(word: u64, full: u64) -> u64 {
     let marked = word | OCCUPIED;
     // In each slot, all bits up to its lowest 1: those that need not agree. They are at least as
     // great as the difference if and only if all the others agree. An empty slot differs in its
     // highest bit.
     let ignored = marked ^ marked.wrapping_sub(LOWEST);
-    let difference = word ^ slot.wrapping_mul(LOWEST);
+    let difference = word ^ full;
     (ignored | OCCUPIED).wrapping_sub(difference)
 }
 
