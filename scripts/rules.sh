@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks what neither the compiler nor clippy does: house rules, and tables and patches against the
-# code. Builds nothing; takes about a second.
+# code. Builds nothing; takes 3 s.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

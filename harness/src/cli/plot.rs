@@ -15,7 +15,7 @@ const DRAWN: &str = "`plot` draws what `sweep`, `reproduce`, `space`, `kcas`, `c
 #[derive(Debug, Args)]
 pub(super) struct Options {
     /// NAME.csv as written by `sweep`, `reproduce`, `space`, `kcas`,
-    /// `cuckoo-hashing`, `growth`, `window` or `pair`; theory.csv has no figure. Title and
+    /// `cuckoo-hashing`, `growth`, `window`, `pair` or `simulate`; theory.csv has no figure. Title and
     /// caption come from NAME.machine.toml beside it. Several, of sweeps, are drawn together: each
     /// subject once for each file, with its name.
     #[arg(required = true, value_name = "FILE.csv")]

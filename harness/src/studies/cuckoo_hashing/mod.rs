@@ -30,7 +30,7 @@ use run::CuckooHashingRun;
 /// they take turns at each load, and ratios are taken within rounds.
 ///
 /// Prints one table, and writes cuckoo-hashing.csv, cuckoo-hashing.machine.toml and
-/// cuckoo-hashing.svg. Takes about a minute, and needs a core to itself.
+/// cuckoo-hashing.svg. Takes a quarter of a minute, and needs a core to itself.
 #[derive(Clone, Debug, Args, Serialize)]
 pub struct CuckooHashing {
     /// Buckets of each table, with one key each.

@@ -22,8 +22,8 @@ use crate::wording::grouped;
 /// Measure the filter's layouts against theory: false positives, how full a table gets, and bits
 /// per key.
 ///
-/// Prints one table, and writes layouts.csv, layouts.machine.toml and layouts.svg. Takes about
-/// a minute on two cores.
+/// Prints one table, and writes layouts.csv, layouts.machine.toml and layouts.svg. Takes some
+/// seconds on two cores.
 #[derive(Clone, Copy, Debug, Args, Serialize)]
 pub struct Layouts {
     /// Buckets of each table.

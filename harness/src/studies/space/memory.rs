@@ -74,7 +74,7 @@ columns! {
 /// it refuses no key, each time in a process of its own: the memory it declares, the memory the
 /// process took, the false positive rate, lookups a second, and the load factor at which it first
 /// refuses a key. Prints one table, and writes memory.csv, memory.machine.toml and memory.svg. Takes
-/// about 6 minutes on two cores, and needs them to itself.
+/// about 3 minutes on two cores, and needs them to itself.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Memory {
     /// Subjects to measure, by the names that `harness list` shows, or lock-free-SLOTSxBITS for our

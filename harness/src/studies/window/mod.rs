@@ -31,7 +31,7 @@ use contenders::ALL;
 /// keys and renew old ones all the time, one of them begins the periods, and all look keys up.
 /// Subjects of a round run one right after another, and ratios are taken within rounds.
 ///
-/// Prints one table, and writes window.csv, window.machine.toml and window.svg. Takes about a minute, and
+/// Prints one table, and writes window.csv, window.machine.toml and window.svg. Takes half a minute, and
 /// needs the cores to itself. Ctrl-C ends it after the current run, and keeps the finished ones.
 #[derive(Clone, Debug, Args, Serialize)]
 pub struct Window {
