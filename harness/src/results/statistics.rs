@@ -298,15 +298,12 @@ impl InRounds for Row {
         subjects.iter().any(|of| BOUNDS.contains(of)) || !case.simulated.is_empty()
     }
 
-    /// More than 19 of 20 medians of a subject over itself reach (`experiments/same.toml`). The numbers are of rounds that
-    /// shared a process, as some published rows are: where each has a process of its own, a subject differs less from
-    /// itself.
+    /// More than 19 of 20 medians of a subject over itself reach (`experiments/same.toml`).
     fn smallest_effect(case: &Case) -> f64 {
         match &*case.workload {
-            "lookup-miss" => 1.05,
-            "lookup" => 1.06,
-            "remove" => 1.2,
-            mix if mix.starts_with("mix-") => 1.07,
+            "insert" => 1.04,
+            "remove" => 1.05,
+            of if of.starts_with("lookup") || of.starts_with("mix-") => 1.02,
             _ => SMALLEST_EFFECT,
         }
     }
