@@ -59,7 +59,7 @@ fn builds_measure_rounds_in_turn() {
     let place = Place::with_tiny("", "");
     let this = env!("CARGO_BIN_EXE_harness");
     // The second measures nothing.
-    let ended = place.ends(1, &format!("sweep tiny.toml --builds {this},/bin/true"));
+    let ended = place.ends(1, &format!("sweep tiny.toml --builds {this},/usr/bin/true"));
     ended.notes(&["round 2 ended without some of its rows"]);
     let csv = place.text("results/tiny.csv");
     assert_eq!(rows(&csv), TINY_ROWS / 2);

@@ -80,7 +80,11 @@ impl Bench<'_> {
                 let probed = absent.start..absent.end.min(absent.start + PROBES);
                 let asked = probed.len() as u64;
                 let found = subject.count_found(keys, probed) as u64;
-                (tally.false_positives + found, tally.absent + asked)
+                // A popular key that is mistaken for another is found in many lookups.
+                match workload.skew() {
+                    0.0 => (tally.false_positives + found, tally.absent + asked),
+                    _ => (found, asked),
+                }
             }
         };
         ensure!(

@@ -95,7 +95,7 @@ fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -
     };
     let plan = Plan::of(&experiment, registry, &cores)?;
     let mut sidecar = describe(registry, &experiment, &keys, &cores)?;
-    sidecar.run.keys += "; that of round n is greater by 65536 (n - 1)";
+    sidecar.run.keys += "; the seed of round n is greater by 65536 (n - 1)";
     sidecar.run.rows = Some(measurements(&experiment, &plan));
     let files = Outputs::named(&options.out, &experiment.name);
     let resumed = (options.resume).then(|| resume::earlier(&files, &sidecar));

@@ -1,10 +1,11 @@
 //! A subject with a flaw ends the run, and one that refuses keys does not.
 
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, ThreadId};
 
 use anyhow::Result;
+use filter::FixedState;
 use subject::Subject;
 
 use super::{MIX, WORKLOADS, experiment, keys, rows};
@@ -35,6 +36,8 @@ const DROPS_ONE: u8 = 5;
 const FINDS_NONE: u8 = 6;
 /// Refuses some keys, and finds none while it is measured, by other threads than its maker.
 const MISSES_MEANWHILE: u8 = 7;
+/// Takes one absent key, the first that is looked up, for another.
+const FINDS_ONE: u8 = 8;
 
 impl<const FLAW: u8> Subject for Flawed<FLAW> {
     const NAME: &'static str = "flawed";
@@ -66,6 +69,13 @@ impl<const FLAW: u8> Subject for Flawed<FLAW> {
         match FLAW {
             FINDS_ALL => true,
             FINDS_NONE => false,
+            FINDS_ONE => {
+                self.filter.contains(key) || {
+                    let (hash, relaxed) = (FixedState.hash_one(key) as usize, Ordering::Relaxed);
+                    let first = self.inserts.compare_exchange(0, hash, relaxed, relaxed);
+                    first.is_ok() || first == Err(hash)
+                }
+            }
             MISSES_MEANWHILE if thread::current().id() != self.maker => false,
             _ => self.filter.contains(key),
         }
@@ -117,6 +127,13 @@ fn a_subject_with_a_flaw_ends_the_run() {
     // Keys that were refused excuse one miss of each in a lap over the keys, and no more.
     let lookups = ["lookup-hit", "lookup skew=0.99", "ycsb mix='c'"];
     complains::<MISSES_MEANWHILE>(1, &lookups, "it lost a key for a while");
+}
+
+/// With such a skew, nearly all lookups of absent keys concern that one.
+#[test]
+fn a_popular_key_that_is_mistaken_for_another_is_no_flaw() {
+    let experiment = experiment(&["flawed"], &["lookup skew=5"]);
+    rows_of::<FINDS_ONE>(&experiment).unwrap();
 }
 
 #[test]
