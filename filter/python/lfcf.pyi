@@ -96,7 +96,7 @@ class CuckooFilter:
         """Begins periods until the present one has this number; ValueError if the filter does not forget.
 
         Begins none if it has this number or a greater one. So any number of threads may call this before each
-        insert, with the time divided by the length of a period. The number must be below 2**42.
+        call, with the time divided by the length of a period. The number must be below 2**42.
         """
 
     @property

@@ -29,7 +29,7 @@ use crate::layout::Layout;
 /// bytes.) A slice of bytes is hashed as it is. Each of these is hashed with the hash of what came
 /// before it as the seed; the first with the seed of rapidhash itself, so that the hash of a `u64`
 /// is rapidhash V3 of its bytes. One value is special: the `u8` 255, with which a `str` ends, adds
-/// `0x9e37_79b9_7f4a_7c15`, since hashing it would take as long as a short string.
+/// `0x9e37_79b9_7f4a_7c15`, since hashing it would take as long as hashing a short string.
 ///
 /// Two kinds of keys do differ between machines, because the standard library passes their memory
 /// to the hasher: slices and arrays of integers wider than a byte differ with the byte order, and

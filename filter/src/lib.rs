@@ -175,10 +175,10 @@
 //!   and compares the other bucket, where a copy could have been added meanwhile.
 //! - **Removes** are one compare-and-swap.
 //!
-//! **Why it is lock-free.** A call tries again only if one of its words has changed. Most changes complete a call. Those that
-//! do not are limited: a copy changes each bucket once, a period of an expiring filter too, a split of a growing one three
-//! times, and its timestamps are turned over once for every 63 additions. So if calls try again for ever, others
-//! complete. A K-CAS that fails has met such a change ([`kcas`] has the argument), and whoever
+//! **Why it is lock-free.** A call tries again only if one of its words has changed, or the table has grown. Most changes complete a call. Those that
+//! do not are limited: each thread that takes part changes a bucket at most a few times for a copy, and once for a period of an
+//! expiring filter; a split of a growing one makes three changes, and its timestamps are turned over once for every 63 additions or
+//! copies. So if calls try again for ever, others complete. A K-CAS that fails has met such a change ([`kcas`] has the argument), and whoever
 //! meets one that is undecided helps it.
 //!
 //! # How it is checked

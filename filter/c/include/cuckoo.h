@@ -148,7 +148,7 @@ enum CuckooStatus cuckoo_advance(const struct CuckooFilter *filter,
 
 /*
  Begins periods of a filter that forgets until the present one has this number, which is below 2^42; none
- if it has this number or a greater one. So any number of threads may call it before each insert, with the
+ if it has this number or a greater one. So any number of threads may call it before each call, with the
  time divided by the length of a period. Other kinds are CUCKOO_STATUS_INVALID.
  */
 enum CuckooStatus cuckoo_advance_to(const struct CuckooFilter *filter,

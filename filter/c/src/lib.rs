@@ -278,7 +278,7 @@ pub extern "C" fn cuckoo_advance(
 }
 
 /// Begins periods of a filter that forgets until the present one has this number, which is below 2^42; none
-/// if it has this number or a greater one. So any number of threads may call it before each insert, with the
+/// if it has this number or a greater one. So any number of threads may call it before each call, with the
 /// time divided by the length of a period. Other kinds are CUCKOO_STATUS_INVALID.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuckoo_advance_to(filter: Option<&CuckooFilter>, period: u64) -> CuckooStatus {

@@ -1,14 +1,20 @@
 //! Real threads on a crowded table, fixed or growing: no key is lost, and no phantom is left.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use filter::{CuckooFilter, Filter, GrowingCuckooFilter, InsertError};
+use filter::{Class, CuckooFilter, ExpiringCuckooFilter, Filter, GrowingCuckooFilter, InsertError};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::on_threads::{Done, on_threads};
+
+fn growing(buckets: usize) -> GrowingCuckooFilter {
+    let builder = GrowingCuckooFilter::builder();
+    builder.buckets(buckets).build().unwrap()
+}
 
 /// Threads churn their own keys at a high load, or while the filter grows, and others look up keys
 /// that stay. A key that is there throughout is never denied, a thread's own keys are there exactly
@@ -18,10 +24,6 @@ fn churn_loses_nothing_and_leaves_nothing() {
     const STAYING: u64 = 300;
     const CHURNERS: u64 = 4;
     let fixed = CuckooFilter::builder().buckets(128).build().unwrap();
-    let growing = |buckets| {
-        let builder = GrowingCuckooFilter::builder();
-        builder.buckets(buckets).build().unwrap()
-    };
     // Begun with few buckets, a filter grows many times with few keys.
     let filters: [(Box<dyn Filter + Send + Sync>, u64, usize); 3] = [
         (Box::new(fixed), 30_000, 42),
@@ -71,5 +73,53 @@ fn churn_loses_nothing_and_leaves_nothing() {
         assert!(is_fixed || filter.capacity() > capacity, "it has not grown");
         // Nothing at all is left: any key that matches something would be a phantom.
         assert!((0..1_000_000_u64).all(|key| !filter.contains(&key)));
+    }
+}
+
+/// Threads race to insert the same keys uniquely, each in an order of its own: returns those for which
+/// one of them got `true`, once for each time.
+fn raced_for(filter: &(impl Filter + Sync), keys: u64) -> Vec<u64> {
+    const THREADS: u64 = 8;
+    let barrier = Barrier::new(THREADS as usize);
+    let inserted = |thread| {
+        // Each stride visits every key; threads that meet stay together for a while.
+        let stride = if thread % 2 == 0 { 1 } else { 3 };
+        let key = |n: u64| {
+            // Brings them together where a table is split, again and again.
+            if n % 1_000 == 0 {
+                barrier.wait();
+            }
+            (n * stride + thread * 7) % keys
+        };
+        let inserted = |key: &u64| filter.insert_unique(key).expect("there is room");
+        (0..keys).map(key).filter(inserted).collect::<Vec<_>>()
+    };
+    let reported = on_threads(THREADS, inserted).concat();
+    assert_eq!(filter.len(), reported.len());
+    assert!((0..keys).all(|key| filter.contains(&key)));
+    reported
+}
+
+/// For each class exactly one of the threads gets `true`, and one copy is held.
+fn each_class_is_won_once<F: Filter + Sync>(filter: &F, class: fn(&F, &u64) -> Class) {
+    let keys = 100_000;
+    let classes: HashSet<Class> = (0..keys).map(|key| class(filter, &key)).collect();
+    let reported = raced_for(filter, keys);
+    assert_eq!(reported.len(), classes.len());
+    let reported: HashSet<Class> = reported.iter().map(|key| class(filter, key)).collect();
+    assert_eq!(reported, classes);
+    assert!((0..keys).all(|key| filter.count(&key) == 1));
+}
+
+#[test]
+fn one_of_the_racing_unique_inserts_gets_true() {
+    // Room for all, but chains are needed.
+    each_class_is_won_once(&CuckooFilter::with_capacity(100_000), CuckooFilter::class);
+    let expiring = ExpiringCuckooFilter::with_capacity(100_000);
+    each_class_is_won_once(&expiring, ExpiringCuckooFilter::class);
+    for (first, keys) in [(2, 10_000), (1_024, 100_000)] {
+        let reported = raced_for(&growing(first), keys).len() as u64;
+        // A new key is wrongly refused as often as absent ones are found.
+        assert!(reported <= keys && reported > keys * 99 / 100, "{reported}");
     }
 }

@@ -130,7 +130,7 @@ impl Source {
 
     /// Says that the source may differ from the commit if the running program may be older.
     fn unless_outdated(mut self) -> Self {
-        if let (Modified::Known(false), Err(reason)) = (&self.modified, ensure_current()) {
+        if let (Modified::Known(_), Err(reason)) = (&self.modified, ensure_current()) {
             self.modified = Modified::Unknown(unknown(&reason));
         }
         self

@@ -64,6 +64,9 @@ pub struct Run {
     pub seed: u64,
     /// Where the keys came from.
     pub keys: String,
+    /// The builds that measured a round each, in turn; none if the program measured all itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub builds: Vec<String>,
     pub pinning: String,
     /// Which operations were timed one by one, if any, and what the timing cost.
     pub latency: Option<String>,

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::io::{self, Read};
 #[cfg(unix)]
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::process::{self, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,7 +86,8 @@ pub(super) fn each_row<R: DeserializeOwned>(
     stop: &AtomicBool,
     mut each: impl FnMut(R) -> Result<()>,
 ) -> Result<()> {
-    let program = build.map_or_else(this_program, |build| Ok(build.to_owned()))?;
+    // Not looked for in PATH, if it has no directory.
+    let program = build.map_or_else(this_program, |build| Ok(path::absolute(build)?))?;
     let mut command = Command::new(&program);
     // In a group of its own, it is not interrupted by the Ctrl-C that this process acts upon.
     #[cfg(unix)]

@@ -170,8 +170,11 @@ mod tests {
         for skew in [0.99, 1.2] {
             let ages = ages(KEYS, skew, &mut SmallRng::seed_from_u64(1));
             let most = ages.len() as f64 * largest_share(skew);
-            let newest = counts(ages.into_iter(), KEYS)[0] as f64;
-            assert!((newest / most - 1.0).abs() < 0.05, "{newest} {most}");
+            let counts = counts(ages.into_iter(), KEYS);
+            for (rank, weight) in [(0, 1.0), (1, 2_f64.powf(-skew))] {
+                let of_expected = counts[rank] as f64 / (most * weight);
+                assert!((of_expected - 1.0).abs() < 0.05, "{rank}: {of_expected}");
+            }
         }
         let ages = ages(10, 0.0, &mut SmallRng::seed_from_u64(1));
         let counts = counts(ages.iter().copied(), 10);

@@ -27,11 +27,14 @@ pub struct Store {
     database: Database,
     filter: GrowingCuckooFilter,
     reads: Cell<u64>,
+    /// A commit failed, so filter and file may differ.
+    failed: bool,
 }
 
 impl Store {
     /// Opens the store in this file, of which it reads everything; nobody else can meanwhile. A store
-    /// to write is created if it does not exist.
+    /// to write is created if it does not exist. (Even to read, the file must be one that may be written: it
+    /// is checked.)
     pub fn open(path: &Path, write: bool) -> Result<Store> {
         let name = path.display();
         if !path.exists() {
@@ -52,9 +55,10 @@ impl Store {
             database,
             filter: GrowingCuckooFilter::new(),
             reads: Cell::new(0),
+            failed: false,
         };
-        for key in store.keys()? {
-            store.note(&key)?;
+        for entry in store.table()?.iter()? {
+            store.note(entry?.0.value())?;
         }
         Ok(store)
     }
@@ -80,24 +84,27 @@ impl Store {
     }
 
     /// Makes all of these changes; once this returns, they are sure to stay. After a crash during
-    /// the call, either all of them are there or none.
+    /// the call, either all of them are there or none. After an error, open the store again.
     pub fn commit(&mut self, changes: &Changes) -> Result<()> {
-        let transaction = self.database.begin_write()?;
-        let mut table = transaction.open_table(VALUES)?;
-        let mut deleted = Vec::new();
-        for (key, value) in changes {
-            let length = key.len();
+        ensure!(!self.failed, "a commit failed: open the store again");
+        for length in changes.keys().map(Vec::len) {
             ensure!(
                 (1..=MAX_KEY).contains(&length),
                 "a key of {length} bytes: it must have 1 to {MAX_KEY}"
             );
+        }
+        // Until it has succeeded, the filter may have keys that the file lacks, which cost a read each.
+        self.failed = true;
+        let transaction = self.database.begin_write()?;
+        let mut table = transaction.open_table(VALUES)?;
+        let mut deleted = Vec::new();
+        for (key, value) in changes {
             let before = match value {
                 Some(value) => table.insert(&**key, &**value)?,
                 None => table.remove(&**key)?,
             };
             match (before.is_some(), value) {
-                // Before the commit, and the reverse after it: if that fails, the filter has a key too many,
-                // which costs a read, and lacks none.
+                // Before the commit, and the reverse after it: the filter never lacks a key.
                 (false, Some(_)) => self.note(key)?,
                 (true, None) => deleted.push(key),
                 _ => {}
@@ -108,6 +115,7 @@ impl Store {
         for key in deleted {
             self.filter.remove(key.as_slice());
         }
+        self.failed = false;
         Ok(())
     }
 

@@ -63,6 +63,20 @@ fn a_store_is_a_map() {
     assert!(absent.all(|key| store.get(&key).unwrap().is_none()));
 }
 
+#[test]
+fn a_commit_that_is_refused_changes_nothing() {
+    let (_directory, path) = new_file();
+    let mut store = open(&path);
+    let too_long = "k".repeat(1_025);
+    for _ in 0..10 {
+        let refused = store.commit(&set([("a", "1"), (&too_long, "2")]));
+        assert!(refused.unwrap_err().to_string().contains("1025 bytes"));
+    }
+    assert_eq!(store.filter().len(), 0);
+    store.commit(&set([("a", "1")])).unwrap();
+    assert_eq!(store.filter().len(), 1);
+}
+
 /// Absent keys, also those that were deleted, cost hardly any read.
 #[test]
 fn the_filter_avoids_reads_for_absent_keys() {

@@ -59,3 +59,15 @@ fn rates(id: &str, title: &str, lines: Vec<Line>) -> Panel {
         ..Panel::new(id, title, [bits(), rate], lines)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+
+    #[test]
+    fn the_interval_of_a_share_is_wilsons() {
+        let of = share(10, 100);
+        let ends = [of.low, of.median, of.high].map(|of| (of * 1e4).round());
+        assert_eq!(ends, [552.0, 1000.0, 1744.0]);
+    }
+}

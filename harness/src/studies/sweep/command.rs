@@ -96,6 +96,8 @@ fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -
     let plan = Plan::of(&experiment, registry, &cores)?;
     let mut sidecar = describe(registry, &experiment, &keys, &cores)?;
     sidecar.run.keys += "; the seed of round n is greater by 65536 (n - 1)";
+    let name = |build: &PathBuf| build.file_name().unwrap_or_default().display().to_string();
+    sidecar.run.builds = options.builds.iter().map(name).collect();
     sidecar.run.rows = Some(measurements(&experiment, &plan));
     let files = Outputs::named(&options.out, &experiment.name);
     let resumed = (options.resume).then(|| resume::earlier(&files, &sidecar));

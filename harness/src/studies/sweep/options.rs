@@ -42,8 +42,8 @@ pub struct Options {
     pub out: PathBuf,
     /// Continue an interrupted run: what is in its results is not measured again.
     ///
-    /// The experiment, the program and the machine must be the same as then, and --builds should be given
-    /// again; another experiment, program or machine is refused. Complete experiments are skipped, and those without results start from the
+    /// The experiment, the program, its --builds and the machine must be the same as then; others are
+    /// refused. Complete experiments are skipped, and those without results start from the
     /// beginning.
     #[arg(long)]
     pub resume: bool,
