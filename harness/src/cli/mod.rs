@@ -90,7 +90,7 @@ enum Command {
         /// Run pairs alone, five minutes on two cores; the default. --rounds is the number of processes.
         #[arg(long, conflicts_with = "full")]
         quick: bool,
-        /// Run everything: about an hour and a half on two cores, with 4 GB of memory. Goes up to
+        /// Run everything: about an hour and a quarter on two cores, with 4 GB of memory. Goes up to
         /// 16 threads per core. Prints an estimate of the time before it starts; if it is interrupted,
         /// --resume continues.
         #[arg(long)]

@@ -17,7 +17,7 @@ use crate::studies::sweep::command as sweep;
 use crate::subjects::Registry;
 
 /// The experiments of `reproduce --full`. On two cores all of it, builds included, takes an hour and
-/// a quarter, the limit we set: the eleven minutes of `sizes.toml` and the four of
+/// a quarter, the limit we set: the 25 minutes of `sizes.toml` and the four of
 /// `rivals-large.toml` would be too many.
 const FULL: &[&str] = &[
     "full.toml",
