@@ -89,6 +89,14 @@ pub struct Run {
 }
 
 impl Run {
+    /// Returns the question that the results answer; one made of the title if the experiment asks none.
+    pub fn asked(&self) -> String {
+        match &*self.question {
+            "" => format!("{}: how fast is each?", self.title),
+            question => question.to_owned(),
+        }
+    }
+
     /// Describes a run of this process that starts now.
     pub fn begin([title, question]: [&str; 2], seed: u64, keys: String, pinning: String) -> Self {
         let mut run = Self {

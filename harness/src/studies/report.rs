@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use super::kinds::{NoResults, Rows, read_any};
 use crate::results::Judge;
 use crate::show::page::Section;
-use crate::show::{Findings, Outputs, Sidecar, files, page};
+use crate::show::{Findings, Outputs, Run, Sidecar, files, page};
 
 /// The order in which a reader should meet the experiments; others follow by name.
 const ORDER: &str = "pair quick full full-large oversubscribed latency stalls rivals rivals-large latency-large \
@@ -119,7 +119,7 @@ fn section(csv: &Path) -> Result<(Box<dyn Rows>, Section)> {
     let names = names.filter_map(|file| Some(file.file_name()?.to_string_lossy().into_owned()));
     let section = Section {
         title: run.map_or(&name, |run| &run.title).clone(),
-        question: run.map_or_else(String::new, |run| run.question.clone()),
+        question: run.map_or_else(String::new, Run::asked),
         figure: figure(&*rows, &outputs, described)?,
         missing: described.and_then(|sidecar| rows.missing(sidecar)),
         findings: Findings::default(),

@@ -13,7 +13,7 @@ use super::text::{
     CAPTION_SIZE, TEXT_SIZE, TICK_SIZE, TITLE_SIZE, line_height, widest, wrap, wrap_title,
 };
 use crate::results::distinct;
-use crate::show::Sidecar;
+use crate::show::{Run, Sidecar};
 
 /// Width of a page's text in inches.
 pub const PAGE: f64 = 7.0;
@@ -61,7 +61,7 @@ impl Figure {
         let run = sidecar.map(|sidecar| &sidecar.run);
         Self {
             title: run.map_or(title, |run| &run.title).to_owned(),
-            question: run.map_or_else(String::new, |run| run.question.clone()),
+            question: run.map_or_else(String::new, Run::asked),
             caption,
             panels,
             width: PAGE,
