@@ -36,34 +36,34 @@ build() { # FEATURES [FLAGS]
     echo "$target/figures/harness"
 }
 
-place() {
-    (cd "$work" && CARGO_TARGET_DIR=$top/target/publish/shuffled scripts/placements.sh 18)
-    ln -sfn "$top/target/publish/shuffled/placements" "$work/target/placements"
+# Builds the harness with its functions in 18 orders, unless that is done, and prints the option that measures with
+# them: what is said must not depend on where the code lies.
+placed() {
+    if [ ! -e "$work/target/placements" ]; then
+        (cd "$work" && CARGO_TARGET_DIR=$top/target/publish/shuffled scripts/placements.sh 18 >&2) || return
+        ln -sfn "$top/target/publish/shuffled/placements" "$work/target/placements"
+    fi
+    echo "--builds $(seq -f target/placements/%g -s , 18)"
 }
 
 # Runs one command in the clone, and takes over those of its results that are published.
 measure() {
-    local features='' harness=$plain builds=''
+    local features='' harness=$plain command=$1
+    case $1 in
+    *words.txt) cp /usr/share/dict/american-english-insane "$work/target/words.txt" ;; # Debian's wamerican-insane
+    *packages.txt) apt-cache pkgnames | sort >"$work/target/packages.txt" ;;
+    esac
     case $1 in
     'sweep stalls'*) features=steps ;;
     simulate*) features=simulation ;;
     'sweep native'*) harness=$(build '' '-C target-cpu=native') ;;
-    pair) builds='--processes 18' ;;
-    sweep*) builds=' ' ;;
-    esac
-    if [ -n "$builds" ]; then
-        # What is said must not depend on where the code lies: each process has an order of its own.
-        [ -e "$work/target/placements" ] || place
-        set -- "$1 $builds --builds $(seq -f target/placements/%g -s , 18)"
-    fi
-    case $1 in
-    *words.txt*) cp /usr/share/dict/american-english-insane "$work/target/words.txt" ;; # Debian's wamerican-insane
-    *packages.txt*) apt-cache pkgnames | sort >"$work/target/packages.txt" ;;
+    pair) command+=" --processes 18 $(placed)" ;;
+    sweep*) command+=" $(placed)" ;;
     esac
     [ -z "$features" ] || harness=$(build "$features")
     rm -rf "$work/results"
     # shellcheck disable=SC2086 # a command is several words
-    (cd "$work" && "$harness" $1 --out results)
+    (cd "$work" && "$harness" $command --out results)
     local sidecar name
     for sidecar in "$work"/results/*.machine.toml; do
         name=$(basename "$sidecar" .machine.toml)

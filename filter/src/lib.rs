@@ -21,8 +21,8 @@
 //!   a lower error rate for the same memory.
 //! - The number of keys is not known in advance: [`GrowingCuckooFilter`] grows without stopping
 //!   anyone, at some cost in time per call and in memory ([`growing`]).
-//! - One thread fills it, and speed is what counts: a blocked Bloom filter fills faster, if no key ever leaves. This filter is built for lookups, and for changes by threads
-//!   that get in each other's way.
+//! - One thread fills it, and speed is what counts: a blocked Bloom filter fills faster, if no key ever
+//!   leaves. This filter is built for lookups, and for changes by threads that get in each other's way.
 //! - Wrong answers are unacceptable: use a hash set.
 //!
 //! # Sizes and error rates
@@ -175,11 +175,12 @@
 //!   and compares the other bucket, where a copy could have been added meanwhile.
 //! - **Removes** are one compare-and-swap.
 //!
-//! **Why it is lock-free.** A call tries again only if one of its words has changed, or the table has grown. Most changes complete a call. Those that
-//! do not are limited: each thread that takes part changes a bucket at most a few times for a copy, and once for a period of an
-//! expiring filter; a split of a growing one makes three changes, and its timestamps are turned over once for every 63 additions or
-//! copies. So if calls try again for ever, others complete. A K-CAS that fails has met such a change ([`kcas`] has the argument), and whoever
-//! meets one that is undecided helps it.
+//! **Why it is lock-free.** A call tries again only if one of its words has changed, or the table has
+//! grown. Most changes complete a call. Those that do not are limited: each thread that takes part changes
+//! a bucket at most a few times for a copy, and once for a period of an expiring filter; a split of a
+//! growing one makes three changes, and its timestamps are turned over once for every 63 additions or
+//! copies. So if calls try again for ever, others complete. A K-CAS that fails has met such a change
+//! ([`kcas`] has the argument), and whoever meets one that is undecided helps it.
 //!
 //! # How it is checked
 //!

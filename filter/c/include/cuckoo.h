@@ -126,7 +126,7 @@ enum CuckooStatus cuckoo_insert(const struct CuckooFilter *filter, uint64_t hash
 
 /*
  Adds the key with this hash unless it is there (in a filter that forgets, it is renewed then); says
- whether it was added. Of several threads that add one key, at most one is told true, unless the key is
+ whether it was added. Of several threads that add one key, at most one gets true, unless the key is
  removed or forgotten meanwhile; none is if there is no room, or if the key is mistaken for another.
  */
 enum CuckooStatus cuckoo_insert_unique(const struct CuckooFilter *filter,

@@ -245,7 +245,7 @@ pub extern "C" fn cuckoo_insert(filter: Option<&CuckooFilter>, hash: u64) -> Cuc
 }
 
 /// Adds the key with this hash unless it is there (in a filter that forgets, it is renewed then); says
-/// whether it was added. Of several threads that add one key, at most one is told true, unless the key is
+/// whether it was added. Of several threads that add one key, at most one gets true, unless the key is
 /// removed or forgotten meanwhile; none is if there is no room, or if the key is mistaken for another.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuckoo_insert_unique(

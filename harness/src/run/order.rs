@@ -37,3 +37,27 @@ pub fn in_rounds<C, S: Clone>(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shuffled(seed: u64, round: usize, turn: usize) -> [usize; 4] {
+        let mut subjects = [0, 1, 2, 3];
+        shuffle(&mut subjects, seed, round, turn);
+        subjects
+    }
+
+    #[test]
+    fn an_order_depends_on_seed_round_and_turn() {
+        assert_eq!(shuffled(1, 1, 5), [0, 1, 2, 3]);
+        let all = |of: &dyn Fn(usize) -> [usize; 4]| {
+            let orders: std::collections::BTreeSet<_> = (2..50).map(of).collect();
+            assert!(orders.len() > 12, "{orders:?}");
+        };
+        all(&|round| shuffled(1, round, 0));
+        all(&|turn| shuffled(1, 2, turn));
+        all(&|seed| shuffled(seed as u64, 2, 0));
+        assert_eq!(shuffled(7, 3, 2), shuffled(7, 3, 2));
+    }
+}

@@ -137,6 +137,12 @@ pub(super) fn each_row<R: DeserializeOwned>(
     Ok(())
 }
 
+/// Returns the build that measures in this process or round, from 1: each in turn; `None` for this program alone.
+pub(super) fn build_in_turn(builds: &[PathBuf], number: usize) -> Option<&Path> {
+    let build = builds.iter().cycle().nth(number - 1);
+    build.map(PathBuf::as_path)
+}
+
 /// Where this program is found even after another build has taken its place.
 fn this_program() -> Result<PathBuf> {
     if cfg!(target_os = "linux") {

@@ -67,13 +67,19 @@ const fn of<C: Contender>() -> Entrant<Run> {
     }
 }
 
+fn first_keys(keys: u64) -> Result<usize> {
+    Ok(usize::try_from(keys / GROWTH)?)
+}
+
 impl Contender for Growing {
     const START: &'static str = "the lock-free filter that grows, started with room for a thousandth of the keys or \
                                  half of that, and at least with 8 KiB";
 
     fn for_keys(keys: u64) -> Result<Self> {
-        let first = usize::try_from(keys / GROWTH)?;
-        Ok(Self::with_room_for(first, usize::try_from(keys)?)?)
+        Ok(Self::with_room_for(
+            first_keys(keys)?,
+            usize::try_from(keys)?,
+        )?)
     }
 }
 
@@ -91,7 +97,7 @@ impl Contender for ScalableBloom {
                                  as a full lock-free, and cannot remove";
 
     fn for_keys(keys: u64) -> Result<Self> {
-        let first = usize::try_from(keys / GROWTH)?;
+        let first = first_keys(keys)?;
         Self::new(first, FALSE_POSITIVE_RATE, Self::GROWTH, Self::TIGHTENING)
             .context("its first stage")
     }
@@ -142,55 +148,74 @@ fn run<C: Contender>(run: &GrowthRun, progress: &mut Progress, rows: &mut Vec<Ro
         let (done, ()) = crew.run(&work, |_, arrival| drop(arrival))?;
         let insert_ns: u64 = done.iter().map(|(_, ns)| ns).sum();
         let done = Done::together(done.into_iter().map(|(done, _)| done))?;
-        // If keys were refused or lost, throughput would mean nothing.
-        let (tally, seconds, name) = (&done.tally, done.seconds(), C::NAME);
-        let refused = counted(tally.refused, "key");
-        ensure!(
-            tally.refused == 0,
-            "{name} refused {refused} on the way to {end}"
-        );
-        let missing = counted(tally.missing, "lookup");
-        ensure!(
-            tally.missing == 0,
-            "{name} lost keys: {missing} of keys that it holds failed, on the way to {end} keys"
-        );
-        let inserts = slice.end - slice.start;
-        let insert_seconds = insert_ns as f64 / 1e9;
-        let within = |kind, share| {
-            let of = done.timings.as_ref()?.of(kind);
-            (of.count() > 0).then(|| of.within(share))
-        };
-        rows.push(Row {
-            subject: name.into(),
-            round: run.round,
-            keys: end,
-            all_keys: keys,
-            threads,
-            oversubscribed: threads > run.cores.count(),
-            pinned: done.pinned,
-            lookups_per_insert: run.growth.lookups,
-            inserts,
-            lookups: tally.operations - inserts,
-            absent: tally.absent,
-            wrong: tally.false_positives,
-            seconds,
-            elapsed: before + seconds,
-            mops: tally.operations as f64 / seconds / 1e6,
-            insert_seconds,
-            insert_mops: inserts as f64 / (insert_seconds / threads as f64) / 1e6,
-            lookup_p50_ns: within(Kind::Lookup, 0.5),
-            lookup_p99_ns: within(Kind::Lookup, 0.99),
-            lookup_max_ns: within(Kind::Lookup, 1.0),
-            insert_p50_ns: within(Kind::Insert, 0.5),
-            insert_p99_ns: within(Kind::Insert, 0.99),
-            insert_p9999_ns: within(Kind::Insert, 0.9999),
-            insert_max_ns: within(Kind::Insert, 1.0),
-            memory_bytes: contender.memory_bytes() as u64,
-            parts: contender.parts(),
-        });
-        (start, before) = (end, before + seconds);
+        check(&done.tally, C::NAME, slice.end)?;
+        rows.push(row(run, contender, (&slice, before), &done, insert_ns));
+        (start, before) = (end, before + done.seconds());
     }
     Ok(())
+}
+
+/// Fails if keys were refused or lost: throughput would mean nothing.
+fn check(tally: &Tally, name: &str, keys: u64) -> Result<()> {
+    let (refused, missing) = (tally.refused, tally.missing);
+    ensure!(
+        refused == 0,
+        "{name} refused {} on the way to {keys}",
+        counted(refused, "key")
+    );
+    ensure!(
+        missing == 0,
+        "{name} lost keys: {} of keys that it holds failed, on the way to {keys} keys",
+        counted(missing, "lookup")
+    );
+    Ok(())
+}
+
+/// Returns the row of a slice that began so many seconds after the first one; the inserts of all
+/// threads took so many ns.
+fn row<C: Contender>(
+    run: &GrowthRun,
+    contender: &C,
+    (slice, before): (&Range<u64>, f64),
+    done: &Done,
+    insert_ns: u64,
+) -> Row {
+    let (threads, tally, seconds) = (run.threads, &done.tally, done.seconds());
+    let inserts = slice.end - slice.start;
+    let millions = |count: u64, seconds: f64| count as f64 / seconds / 1e6;
+    let insert_seconds = insert_ns as f64 / 1e9;
+    let within = |kind, share| {
+        let of = done.timings.as_ref()?.of(kind);
+        (of.count() > 0).then(|| of.within(share))
+    };
+    Row {
+        subject: C::NAME.into(),
+        round: run.round,
+        keys: slice.end,
+        all_keys: run.growth.keys,
+        threads,
+        oversubscribed: threads > run.cores.count(),
+        pinned: done.pinned,
+        lookups_per_insert: run.growth.lookups,
+        inserts,
+        lookups: tally.operations - inserts,
+        absent: tally.absent,
+        wrong: tally.false_positives,
+        seconds,
+        elapsed: before + seconds,
+        mops: millions(tally.operations, seconds),
+        insert_seconds,
+        insert_mops: millions(inserts, insert_seconds / threads as f64),
+        lookup_p50_ns: within(Kind::Lookup, 0.5),
+        lookup_p99_ns: within(Kind::Lookup, 0.99),
+        lookup_max_ns: within(Kind::Lookup, 1.0),
+        insert_p50_ns: within(Kind::Insert, 0.5),
+        insert_p99_ns: within(Kind::Insert, 0.99),
+        insert_p9999_ns: within(Kind::Insert, 0.9999),
+        insert_max_ns: within(Kind::Insert, 1.0),
+        memory_bytes: contender.memory_bytes() as u64,
+        parts: contender.parts(),
+    }
 }
 
 /// One thread: it inserts its own keys, and looks up any keys that are in the set, and absent ones.

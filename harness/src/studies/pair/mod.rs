@@ -19,7 +19,7 @@ use crate::machine::Cores;
 use crate::results::{MOST_RANKED, Record, columns};
 use crate::run::order;
 use crate::show::Run;
-use crate::studies::subprocess::measure_all;
+use crate::studies::subprocess::{build_in_turn, measure_all};
 use crate::studies::{Progress, Study, in_seconds, seconds, within};
 use crate::subjects::{Registry, original};
 use crate::wording::counted;
@@ -333,8 +333,7 @@ impl Study for Pair {
                 let now = format!("process {process} of {all}: {work}, {threads}");
                 progress(&now)?;
                 let one = One { process, ..one };
-                let build = self.builds.iter().cycle().nth(process - 1);
-                let build = build.map(PathBuf::as_path);
+                let build = build_in_turn(&self.builds, process);
                 let context = || match build {
                     Some(build) => format!("{now}, by {}", build.display()),
                     None => now,

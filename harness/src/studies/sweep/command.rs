@@ -18,6 +18,7 @@ use crate::results::{Row, Writer};
 use crate::run::{Earlier, Ending, Plan, resume, stop_on_ctrl_c};
 use crate::show::sidecar::Panel;
 use crate::show::{Outputs, Run, Sidecar, Written, files, minutes, note, progress, say};
+use crate::studies::subprocess::build_in_turn;
 use crate::studies::{Presented, targets};
 use crate::subjects::Registry;
 use crate::wording::counted;
@@ -193,8 +194,7 @@ fn run(
             note!("  {}/{all} done, now round {round}", bar.position());
         }
         let one = Round::of(&prepared.experiment, &options.setting, round, so_far);
-        let build = options.builds.iter().cycle().nth(round - 1);
-        let build = build.map(PathBuf::as_path);
+        let build = build_in_turn(&options.builds, round);
         result = one.measure(build, stop, |row| {
             writer.write(&row)?;
             bar.inc(1);
