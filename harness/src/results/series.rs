@@ -58,6 +58,11 @@ impl Summary {
         })
     }
 
+    /// Of a ratio: how many times greater or smaller than 1 the interval reaches.
+    pub fn apart(&self) -> f64 {
+        self.high.max(1.0 / self.low)
+    }
+
     pub fn shown(&self, number: impl Fn(f64) -> String) -> String {
         let [low, median, high] = [self.low, self.median, self.high].map(number);
         format!("{median} [{low}–{high}]")

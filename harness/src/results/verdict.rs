@@ -3,10 +3,9 @@
 //!
 //! A value is reported as the median over the rounds, with its [95 % interval](mod@crate::results::median).
 //! A claim needs [`FEWEST`] rounds. The claim that one subject is faster than another also needs a
-//! ratio that chance does not explain, whose interval excludes 1, and that is at least the smallest effect
-//! that counts. Where no claim is
-//! possible, a table has a [mark](Verdict::mark) and a sentence a
-//! [reservation](Verdict::reservation).
+//! ratio that chance does not explain, and that is above the smallest effect that counts with its whole interval.
+//! Two subjects are equal if the whole interval is within that effect (two one-sided tests). All but claims that one is
+//! faster have a [mark](Verdict::mark) in tables, and a [reservation](Verdict::reservation) in sentences.
 //!
 //! Of many comparisons some seem to differ by chance: one in twenty where nothing does. A [`Judge`]
 //! therefore asks for more the more comparisons a page makes with a rival, by the rule of Benjamini and Hochberg
@@ -24,13 +23,16 @@ use filter::FixedState;
 
 use crate::results::{CONFIDENCE, MOST_RANKED, Series, Summary, over, over_itself, signed_rank};
 
-/// The fewest rounds that allow a claim.
+/// The fewest rounds, or processes of pairs, that allow a claim.
 pub const FEWEST: usize = 9;
 
 /// The smallest ratio, or its inverse, that allows a claim, unless rows have one for their
 /// [workload](crate::results::statistics::InRounds::smallest_effect): of a subject and itself, 19 of 20
 /// medians are nearer (`experiments/same.toml`).
 pub const SMALLEST_EFFECT: f64 = 1.08;
+
+/// Subjects that may differ by more are never called equal, whatever the smallest effect that counts.
+pub const EQUAL_AT_MOST: f64 = 1.03;
 
 /// Name of the interval, for the notes under a table.
 pub const INTERVAL: &str = "its exact interval of 95 % at least; below six rounds, their range";
@@ -46,9 +48,11 @@ const UNCORRECTED: f64 = 1.0 - CONFIDENCE;
 pub enum Verdict {
     Faster,
     Slower,
-    /// It cannot be told from 1, or is so near that a subject may differ as much from itself.
+    /// They differ by less than the smallest effect that counts, and than [`EQUAL_AT_MOST`].
+    Equal,
+    /// They may differ by as much as a subject from itself, and by more.
     TooCloseToCall,
-    /// It cannot be told from 1, and its interval is wider than a factor of [`TOO_WIDE`], or one of its
+    /// As before, and the interval is wider than a factor of [`TOO_WIDE`], or one of the
     /// subjects has an interval against itself, one round later, that is this wide.
     TooNoisy,
     /// There are fewer than [`FEWEST`] rounds.
@@ -57,7 +61,7 @@ pub enum Verdict {
 
 impl Verdict {
     pub fn is_claim(self) -> bool {
-        matches!(self, Self::Faster | Self::Slower)
+        matches!(self, Self::Faster | Self::Slower | Self::Equal)
     }
 
     /// Returns what prevents a claim about any value over this many rounds.
@@ -65,35 +69,50 @@ impl Verdict {
         (rounds < FEWEST).then_some(Self::TooFewRounds)
     }
 
-    /// Returns what a sentence adds after a ratio that allows no claim; empty for others.
+    /// Returns what a sentence adds after a ratio that is none of faster and slower; empty for those.
     pub fn reservation(self) -> &'static str {
         match self {
             Self::Faster | Self::Slower => "",
+            Self::Equal => ", equal",
             Self::TooCloseToCall => ", too close to call",
             Self::TooNoisy => ", from rounds that vary too much for a claim",
             Self::TooFewRounds => ", from too few rounds for a claim",
         }
     }
 
-    /// Returns what a table puts after a ratio that allows no claim; empty for others.
+    /// Returns what a table puts after a ratio that is none of faster and slower; empty for those.
     pub fn mark(self) -> &'static str {
         match self {
             Self::Faster | Self::Slower => "",
+            Self::Equal => "=",
             Self::TooCloseToCall => "~",
             Self::TooNoisy => "?",
             Self::TooFewRounds => "#",
         }
     }
 
+    /// Returns one word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Faster => "faster",
+            Self::Slower => "slower",
+            Self::Equal => "equal",
+            Self::TooCloseToCall | Self::TooNoisy | Self::TooFewRounds => "unknown",
+        }
+    }
+
     pub fn explanation(self) -> String {
         match self {
-            Self::Faster => "faster".into(),
-            Self::Slower => "slower".into(),
-            Self::TooCloseToCall => "too close to call: as near to 1 as a subject may be to itself under that workload, or chance explains it \
-                 among so many comparisons with this rival"
+            Self::Faster | Self::Slower => self.word().into(),
+            Self::Equal => format!(
+                "equal: the whole interval is as near to 1 as a subject is to itself under that workload, and within {:.0} %",
+                100.0 * (EQUAL_AT_MOST - 1.0)
+            ),
+            Self::TooCloseToCall => "too close to call: the interval reaches as near to 1 as a subject may be to itself under that \
+                 workload, or chance explains the ratio among so many comparisons with this rival"
                 .into(),
             Self::TooNoisy => format!(
-                "no claim, the rounds vary too much: chance explains the ratio, and its interval spans more than a \
+                "no claim, the rounds vary too much: the interval reaches too near to 1, and spans more than a \
                  factor of {TOO_WIDE}, or that of a subject over itself one round later does"
             ),
             Self::TooFewRounds => format!("no claim: fewer than {FEWEST} rounds"),
@@ -111,16 +130,15 @@ pub struct Comparison {
     is_open: bool,
     /// How likely chance explains the ratio: by signed ranks, if there are not too many rounds.
     by_chance: f64,
-    smallest_effect: f64,
+    pub smallest_effect: f64,
     /// The rival, by the hash of its name.
     rival: u64,
 }
 
 impl Comparison {
-    /// Judges a made-up ratio: one that was measured comes with its two series.
-    #[cfg(test)]
-    fn of(ratios: Vec<f64>) -> Self {
-        Self::new(ratios, false).unwrap()
+    /// Compares by ratios that were taken one by one; `None` if there are none.
+    pub fn of(ratios: Vec<f64>) -> Option<Self> {
+        Self::new(ratios, false)
     }
 
     fn new(ratios: Vec<f64>, varies: bool) -> Option<Self> {
@@ -205,14 +223,13 @@ impl Judge {
             judged.entry(of.rival).or_default().push(of.by_chance);
             level = self.levels.get(&of.rival).copied().unwrap_or(level);
         }
-        // Who reads the interval must not see what denies the claim.
-        let is_denied = of.by_chance > level || (ratio.low..=ratio.high).contains(&1.0);
-        match ratio.median {
+        let (effect, is_likely) = (of.smallest_effect, of.by_chance > level);
+        match ratio.apart() {
+            _ if !is_likely && ratio.low > effect => Verdict::Faster,
+            _ if !is_likely && ratio.high < 1.0 / effect => Verdict::Slower,
+            apart if apart <= effect.min(EQUAL_AT_MOST) => Verdict::Equal,
             // The ratio may be wide only because the speed of the machine varied.
-            _ if is_denied && (of.varies || is_too_wide(ratio)) => Verdict::TooNoisy,
-            _ if is_denied => Verdict::TooCloseToCall,
-            median if median >= of.smallest_effect => Verdict::Faster,
-            median if median <= 1.0 / of.smallest_effect => Verdict::Slower,
+            _ if of.varies || is_too_wide(ratio) => Verdict::TooNoisy,
             _ => Verdict::TooCloseToCall,
         }
     }
@@ -220,7 +237,7 @@ impl Judge {
 
 /// Returns the level at which, of those of these probabilities that pass, at most this share is expected
 /// to be due to chance.
-pub(crate) fn benjamini_hochberg(by_chance: &[f64], share: f64) -> f64 {
+fn benjamini_hochberg(by_chance: &[f64], share: f64) -> f64 {
     let mut sorted = by_chance.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let levels = (1..=sorted.len()).map(|rank| rank as f64 * share / sorted.len() as f64);
@@ -229,7 +246,8 @@ pub(crate) fn benjamini_hochberg(by_chance: &[f64], share: f64) -> f64 {
 }
 
 /// The verdicts that have a mark.
-pub(crate) const NO_CLAIM: [Verdict; 3] = [
+pub(crate) const MARKED: [Verdict; 4] = [
+    Verdict::Equal,
     Verdict::TooCloseToCall,
     Verdict::TooNoisy,
     Verdict::TooFewRounds,
@@ -271,7 +289,7 @@ impl Marks {
 
     /// Explains the marks that were used.
     pub fn explained(&self) -> impl Iterator<Item = String> {
-        let used = NO_CLAIM.into_iter().filter(|of| self.0.contains(of));
+        let used = MARKED.into_iter().filter(|of| self.0.contains(of));
         used.map(|verdict| format!("{} {}.", verdict.mark(), verdict.explanation()))
     }
 }
@@ -288,7 +306,7 @@ mod tests {
     use crate::results::{Case, Results, Row, sample};
 
     fn alone(ratios: &[f64]) -> Verdict {
-        Judge::of_page(|judge| judge.verdict(&Comparison::of(ratios.to_vec())))
+        Judge::of_page(|judge| judge.verdict(&Comparison::of(ratios.to_vec()).unwrap()))
     }
 
     #[test]
@@ -306,9 +324,16 @@ mod tests {
             (2, [0.9, 1.1], TooCloseToCall),
             (7, [0.9, 1.1], TooCloseToCall),
             (8, [0.9, 1.1], Slower),
-            (0, [0.9, 1.01], TooCloseToCall),
-            (9, [0.99, 1.1], TooCloseToCall),
-            (0, [0.9, SMALLEST_EFFECT], Faster),
+            (0, [0.9, SMALLEST_EFFECT], TooCloseToCall),
+            (0, [0.9, SMALLEST_EFFECT + 1e-9], Faster),
+            (9, [1.0 / SMALLEST_EFFECT, 1.1], TooCloseToCall),
+            (9, [1.0 / SMALLEST_EFFECT - 1e-9, 1.1], Slower),
+            // Chance does not explain it, and it does not count.
+            (0, [0.9, EQUAL_AT_MOST], Equal),
+            (9, [1.0 / EQUAL_AT_MOST, 1.1], Equal),
+            (4, [0.98, 1.02], Equal),
+            (4, [0.96, 1.02], TooCloseToCall),
+            (4, [0.98, 1.04], TooCloseToCall),
             (4, [0.5, 1.5], TooNoisy),
             (1, [0.0, f64::INFINITY], Faster),
             (3, [0.0, f64::INFINITY], TooNoisy),
@@ -331,23 +356,23 @@ mod tests {
                 };
                 f64::exp(sign * 0.05 * (round as f64 + 1.0))
             };
-            Comparison::of((0..rounds).map(ratio).collect())
+            Comparison::of((0..rounds).map(ratio).collect()).unwrap()
         };
         let claims = |differing: &Comparison, count: usize, rival: &str| {
             Judge::of_page(|judge| {
-                let same = (2..count).map(|_| of(7, 15).with(rival, 1.08));
+                let same = (2..count).map(|_| of(7, 15).with(rival, 1.04));
                 let all = same.chain([*differing; 2]);
                 all.filter(|of| judge.verdict(of) == Verdict::Faster)
                     .count()
             })
         };
         // The ranks of three of 15 below 1 are at most these, by chance, in 1.5 % of all cases.
-        let some = of(3, 15).with("hard", 1.08);
+        let some = of(3, 15).with("hard", 1.04);
         assert_eq!([2, 100].map(|count| claims(&some, count, "hard")), [2, 0]);
         // Those with another rival change nothing.
         assert_eq!(claims(&some, 100, "easy"), 2);
         // Chance does not make all of 15.
-        let all = of(0, 15).with("hard", 1.08);
+        let all = of(0, 15).with("hard", 1.04);
         assert_eq!([2, 100].map(|count| claims(&all, count, "hard")), [2, 2]);
         assert_eq!(claims(&all.with("hard", 1.6), 2, "hard"), 0);
         // Too few rounds, and what is certain beforehand, change nothing for others.

@@ -1,7 +1,7 @@
 //! Turns rows into sentences: which subject is faster, by how much, and where the data allow no
 //! claim.
 
-use crate::results::{Comparison, Judge, NO_CLAIM, Summary, Verdict, distinct};
+use crate::results::{Comparison, Judge, MARKED, Summary, Verdict, distinct};
 use crate::show::matrix::Cell;
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -93,6 +93,7 @@ pub(crate) fn clauses(words: &Words, named: impl Fn(&[f64]) -> String, at: &[Jud
         (!places.is_empty()).then(|| match verdict {
             Verdict::Faster => claim(above_one),
             Verdict::Slower => claim(below_one),
+            Verdict::Equal => format!("equal {where_at} ({times})"),
             Verdict::TooCloseToCall => format!("too close to call {where_at} ({times})"),
             Verdict::TooNoisy => {
                 format!("no claim {where_at}, as the rounds vary too much ({times})")
@@ -100,7 +101,7 @@ pub(crate) fn clauses(words: &Words, named: impl Fn(&[f64]) -> String, at: &[Jud
             Verdict::TooFewRounds => format!("no claim {where_at}, for want of rounds ({times})"),
         })
     };
-    let verdicts = words.losing_first().into_iter().chain(NO_CLAIM);
+    let verdicts = words.losing_first().into_iter().chain(MARKED);
     let clauses: Vec<_> = verdicts.filter_map(clause).collect();
     clauses.join("; ")
 }

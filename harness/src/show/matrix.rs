@@ -93,8 +93,8 @@ pub(crate) fn render(entries: &[Entry]) -> Markup {
                 "Throughput of lock-free over the rival's, with its interval: "
                 span style=(colour(Verdict::Faster, 2.0)) { "above 1, faster" } ", "
                 span style=(colour(Verdict::Slower, 0.5)) { "below 1, slower" }
-                ", stronger up to a factor of two; grey where nothing can be claimed, with the reason on hovering. A cell \
-                 leads to its figure."
+                ", stronger up to a factor of two; white where they are equal, grey where nothing can be claimed, with the reason \
+                 on hovering. A cell leads to its figure."
                 @if let [source] = &sources[..] { " " (source) "." }
             }
             div.tabs {

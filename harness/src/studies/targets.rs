@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(verdicts(&apart)[1], undecided);
         (apart.iter_mut().filter(|row| row.subject == "roofline")).for_each(|row| row.mops = 90.0);
         assert_eq!(verdicts(&apart)[..2], [reached, enough]);
-        assert_eq!(verdicts(&rows(8)), [too_few; 3]);
+        assert_eq!(verdicts(&rows(verdict::FEWEST - 1)), [too_few; 3]);
         assert_eq!(
             verdicts(&rows(9)[..2]),
             [too_few, not_measured, not_measured]

@@ -57,8 +57,7 @@ pub struct Pair {
     /// Numbers of threads, separated by commas; by default one, and one for each core.
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = within(1..=MAX_THREADS as u64))]
     pub threads: Vec<usize>,
-    /// Number of processes; with fewer than 6, no interval of 95 % can be given, and with fewer than 9 no
-    /// single one of eight comparisons with a rival can be claimed.
+    /// Number of processes; with fewer than 9, nothing is claimed.
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = within(1..=MOST_RANKED as u64))]
     pub processes: usize,
     /// Seconds of turns in each process, for each workload and number of threads.

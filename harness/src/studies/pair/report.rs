@@ -1,8 +1,8 @@
 //! Shows the rows of `pair`: the first subject beside each rival, by workload and number of threads.
 
-use super::compared::{self, Compared, EQUAL_AT_MOST, LEAST, Verdict};
+use super::compared::{self, Compared, LEAST};
 use super::{FILL, FIRST, LOOKUP, REMOVE, Row, itself};
-use crate::results::{Judge, distinct};
+use crate::results::{EQUAL_AT_MOST, FEWEST, Judge, Verdict, distinct};
 use crate::show::chart::{Axis, Figure, Guide, Line, Panel, Scale};
 use crate::show::{Findings, Sheet, Sidecar, rounded};
 use crate::studies::Presented;
@@ -11,10 +11,10 @@ use crate::wording::{counted, grouped};
 impl Presented for Vec<Row> {
     /// A line for each workload and number of threads, and a column for each rival; below them, what it
     /// takes in memory, and how often it is wrong.
-    fn sheet(&self, _: Option<&Sidecar>, _: &Judge) -> Option<Sheet> {
+    fn sheet(&self, _: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
         let (subjects, strata) = (subjects(self), compared::strata(self));
         let line = |case: (&str, usize), named: String, rows: &[Row]| {
-            let all = compared::all(rows);
+            let all = compared::all(rows, judge);
             let cell = |subject: &&str| {
                 let of = all.iter().find(|of| of.is(case, subject));
                 of.map_or("–".into(), cell)
@@ -26,10 +26,11 @@ impl Presented for Vec<Row> {
         for case in compared::cases(self) {
             lines.push(line(case, counted(case.1, "thread"), self));
             let several = strata.iter().filter(|_| strata.len() > 1);
-            for (nearest, farthest, rows) in several {
-                let here = compared::processes(rows, case);
-                let named = format!("{here} of these, at {nearest:.0} to {farthest:.0} ns");
-                lines.extend((here > 0).then(|| line(case, named, rows)));
+            for of in several {
+                let rows: Vec<_> = of.rows.iter().copied().cloned().collect();
+                let here = compared::processes(&rows, case);
+                let named = format!("{here} of these, at {}", of.named);
+                lines.extend((here > 0).then(|| line(case, named, &rows)));
             }
         }
         for (name, of) in [
@@ -52,7 +53,11 @@ impl Presented for Vec<Row> {
 
     /// Draws the ratios with their intervals: a panel for each workload, a row for each rival.
     fn figure(&self, sidecar: Option<&Sidecar>) -> Option<Figure> {
-        let (all, cases, first) = (compared::all(self), compared::cases(self), &self[0].first);
+        let (all, cases, first) = (
+            compared::all(self, &Judge::default()),
+            compared::cases(self),
+            &self[0].first,
+        );
         let workloads = distinct(cases.iter().map(|&(workload, _)| workload));
         let panel = |workload: &&str| {
             let line = |&subject: &&str| {
@@ -61,7 +66,7 @@ impl Presented for Vec<Row> {
                     .filter(|of| (of.workload, of.subject) == (*workload, subject));
                 let mut line = Line::new(
                     subject,
-                    of.map(|of| (of.threads as f64, of.ratio)).collect(),
+                    of.map(|of| (of.threads as f64, of.of.ratio)).collect(),
                 );
                 line.note = match [bits(self, subject), wrong(self, subject)] {
                     [bits, wrong] if bits != "–" && wrong != "–" => {
@@ -81,7 +86,7 @@ impl Presented for Vec<Row> {
             // One scale for all panels.
             y.includes = all
                 .iter()
-                .flat_map(|of| [of.ratio.low, of.ratio.high])
+                .flat_map(|of| [of.of.ratio.low, of.of.ratio.high])
                 .collect();
             let mut panel = Panel::new(*workload, titled(self, workload), [x, y], lines);
             panel.in_rows = true;
@@ -100,25 +105,20 @@ impl Presented for Vec<Row> {
         Some(Figure::new("Pairs", caption, panels, sidecar))
     }
 
-    fn findings(&self, _: Option<&Sidecar>, _: &Judge) -> Findings {
-        let all = compared::all(self);
+    fn findings(&self, _: Option<&Sidecar>, judge: &Judge) -> Findings {
+        let all = compared::all(self, judge);
         let sentence = |&subject: &&str| {
             let of: Vec<_> = all.iter().filter(|of| of.subject == subject).collect();
-            let kinds = [
-                (Verdict::Faster, "faster"),
-                (Verdict::Slower, "slower"),
-                (Verdict::Equal, "equal"),
-                (Verdict::Unknown, "unknown"),
-            ];
-            let clause = |&(verdict, word): &(Verdict, &str)| {
-                let of = of.iter().filter(|of| of.verdict == verdict);
-                let mut ratios: Vec<_> = of.map(|of| of.ratio.median).collect();
+            let clause = |word: &&str| {
+                let of = of.iter().filter(|of| of.verdict.word() == *word);
+                let mut ratios: Vec<_> = of.map(|of| of.of.ratio.median).collect();
                 ratios.sort_by(|a, b| a.total_cmp(b));
                 let (least, most) = (ratios.first()?, ratios.last()?);
                 let count = ratios.len();
                 Some(format!("{word} in {count} ({least:.2} to {most:.2} times)"))
             };
-            let clauses: Vec<_> = kinds.iter().filter_map(clause).collect();
+            let words = ["faster", "slower", "equal", "unknown"];
+            let clauses: Vec<_> = words.iter().filter_map(clause).collect();
             let over = over(self, subject);
             let name = &self[0].first;
             let (all, clauses) = (counted(of.len(), "case"), clauses.join("; "));
@@ -160,19 +160,17 @@ fn over(rows: &[Row], subject: &str) -> String {
 /// Formats a ratio with its interval, with as many digits as that allows, and the verdict; the ratio alone if there
 /// are too few processes for more.
 fn cell(of: &Compared) -> String {
-    let is_narrow = of.ratio.high / of.ratio.low < 1.1;
-    let digits = if is_narrow { 3 } else { 2 };
-    let number = |of| format!("{of:.digits$}");
-    if compared::are_few(of.ratio.count) {
-        return format!("{:.2}", of.ratio.median);
+    let (ratio, word) = (of.of.ratio, of.verdict.word());
+    let digits = if ratio.high / ratio.low < 1.1 { 3 } else { 2 };
+    let shown = ratio.shown(|of| format!("{of:.digits$}"));
+    match of.verdict {
+        Verdict::TooFewRounds => format!("{:.2}", ratio.median),
+        Verdict::Equal => {
+            let within = of.of.smallest_effect.min(EQUAL_AT_MOST) - 1.0;
+            format!("{shown} {word} within {:.1} %", 100.0 * within)
+        }
+        _ => format!("{shown} {word}"),
     }
-    let said = match of.verdict {
-        Verdict::Faster => "faster".into(),
-        Verdict::Slower => "slower".into(),
-        Verdict::Equal => format!("equal within {:.1} %", 100.0 * of.least.min(EQUAL_AT_MOST)),
-        Verdict::Unknown => "unknown".into(),
-    };
-    format!("{} {said}", of.ratio.shown(number))
 }
 
 fn titled(rows: &[Row], workload: &str) -> String {
@@ -223,9 +221,9 @@ fn notes(rows: &[Row]) -> Vec<String> {
         format!(
             "Median over the processes [its exact interval of 95 % at least]. Faster and slower: chance does not explain it (signed ranks) among all \
              comparisons with this rival (Benjamini and Hochberg), and the whole interval is further from 1 than the interval over itself reaches, and than \
-             {:.0} %. Equal: the whole interval is within that, and never wider than {:.0} %. Fewer than 6 processes have no interval.",
-            100.0 * LEAST,
-            100.0 * EQUAL_AT_MOST
+             {:.0} %. Equal: the whole interval is within that, and never wider than {:.0} %. With fewer than {FEWEST} processes, the median alone.",
+            100.0 * (LEAST - 1.0),
+            100.0 * (EQUAL_AT_MOST - 1.0)
         ),
     ];
     if compared::strata(rows).len() > 1 {
@@ -263,7 +261,7 @@ mod tests {
             hand_over_ns: if process > 2 { 25.0 } else { 120.0 },
             ..sample(process, subject, ratio)
         };
-        let rows = (1..=8).flat_map(|process| {
+        let rows = (1..=11).flat_map(|process| {
             let ratio = if process > 2 { 2.0 } else { 3.0 };
             [of(process, "a", 1.0), of(process, "b", ratio)]
         });
@@ -273,8 +271,8 @@ mod tests {
             .collect();
         let expected = [
             "2 threads: 2.00 [2.00–3.00] unknown",
-            "6 of these, at 25 to 25 ns: 2.000 [2.000–2.000] unknown",
-            "2 of these, at 120 to 120 ns: 3.00",
+            "9 of these, at 25 ns: 2.000 [2.000–2.000] unknown",
+            "2 of these, at 120 ns: 3.00",
         ];
         assert_eq!(lines[..3], expected);
     }

@@ -2,7 +2,7 @@
 //! subject. The horizontal axis is the quantity that differs: see [`Results::of`].
 
 use super::table::flaws;
-use crate::results::{Axis, Case, Results, Row, Summary, distinct};
+use crate::results::{Axis, Case, Results, Row, Summary, distances, distinct};
 use crate::show::chart::{Figure, Guide, Line, Look, Panel, Scale};
 use crate::show::{BARS, Sidecar, chart, duration, rounded, too_short};
 use crate::wording::{counted, grouped, noun};
@@ -224,6 +224,9 @@ enum View {
 fn caption(results: &Results, shown: View, sidecar: Option<&Sidecar>) -> Vec<String> {
     let mut lines = vec![how(results, shown, sidecar)];
     lines.extend(remarks(results).map(str::to_owned));
+    let measured = |row: &&Row| row.threads > 1 && row.simulated.is_empty();
+    let several = results.all().iter().filter(measured);
+    lines.extend(distances(several, |row| row.hand_over_ns));
     lines.extend(flaws(results));
     if shown == View::OverControl {
         lines.extend(results.left_out());

@@ -62,14 +62,14 @@ fn nineteen_of_twenty(pairs: &[Comparison]) -> f64 {
 /// Says how often, and by how much, a subject differs from its copies.
 fn of_itself(results: &Results, judge: &Judge) -> String {
     let all = pairs(results);
-    let claimed = |of: &&Comparison| judge.verdict(of).is_claim();
+    let differs = |of: &&Comparison| matches!(judge.verdict(of), Verdict::Faster | Verdict::Slower);
     let by_chance = |of: &&Comparison| of.ratio.by_chance <= 1.0 - CONFIDENCE;
     format!(
-        "Of {} of {} with itself, {} allow a claim; by the interval alone, without a correction and without a \
+        "Of {} of {} with itself, {} allow the claim that they differ; by the interval alone, without a correction and without a \
          smallest effect, {} would. In 19 of 20 pairs the medians are within {:.1} % of each other.",
         counted(all.len(), "pair"),
         original(results.subjects()[0]),
-        all.iter().filter(claimed).count(),
+        all.iter().filter(differs).count(),
         all.iter().filter(by_chance).count(),
         (nineteen_of_twenty(&all) - 1.0) * 100.0
     )

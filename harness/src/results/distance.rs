@@ -1,0 +1,63 @@
+//! How far cores were apart while rows were measured. Where a hypervisor moves them, rows of several
+//! threads differ by that.
+
+use crate::machine::ALIKE;
+use crate::results::distinct;
+use crate::wording::counted;
+
+/// Rows that were measured at about the same distance.
+pub struct Stratum<'a, R> {
+    /// The nearest and the farthest.
+    pub named: String,
+    pub rows: Vec<&'a R>,
+}
+
+/// Groups rows by distance, the nearest first; one group where each is like the next. Those of which it is not
+/// known, at 0, are left out.
+pub fn by_distance<'a, R>(
+    rows: impl Iterator<Item = &'a R>,
+    ns: impl Fn(&R) -> f64,
+) -> Vec<Stratum<'a, R>> {
+    let mut known: Vec<_> = rows.filter(|row| ns(row) > 0.0).collect();
+    known.sort_by(|a, b| ns(a).total_cmp(&ns(b)));
+    let groups = known.chunk_by(|a, b| ns(b) <= ALIKE * ns(a));
+    let stratum = |group: &[&'a R]| {
+        let ends = [group[0], group[group.len() - 1]].map(|row| format!("{:.0}", ns(row)));
+        Stratum {
+            named: distinct(ends.into_iter()).join(" to ") + " ns",
+            rows: group.to_vec(),
+        }
+    };
+    groups.map(stratum).collect()
+}
+
+/// Says how far cores were apart in these rows; `None` if it is not known.
+pub fn distances<'a, R: 'a>(
+    rows: impl Iterator<Item = &'a R>,
+    ns: impl Fn(&R) -> f64,
+) -> Option<String> {
+    let strata = by_distance(rows, ns);
+    let said =
+        |of: &Stratum<R>| format!("{} in {}", of.named, counted(of.rows.len(), "measurement"));
+    let said: Vec<_> = strata.iter().map(said).collect();
+    (!said.is_empty()).then(|| format!("A cache line took from core to core: {}.", said.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_grouped_by_how_far_cores_are_apart() {
+        let rows = [100.0, 26.0, 31.0, 0.0];
+        let groups: Vec<_> = (by_distance(rows.iter(), |&ns| ns).into_iter())
+            .map(|of| (of.named, of.rows.len()))
+            .collect();
+        assert_eq!(groups, [("26 to 31 ns".into(), 2), ("100 ns".into(), 1)]);
+        assert_eq!(
+            distances(rows.iter(), |&ns| ns).unwrap(),
+            "A cache line took from core to core: 26 to 31 ns in 2 measurements, 100 ns in 1 measurement."
+        );
+        assert_eq!(distances([0.0].iter(), |&ns| ns), None);
+    }
+}
