@@ -105,8 +105,8 @@ impl<K, S> Builder<K, S> {
     /// Layouts that cannot keep this promise are refused by [`build`](Builder::build)
     /// ([`Layout::DEPENDABLE`]).
     ///
-    /// A growing filter rounds the number of buckets down to a power of two, and grows from there: it begins with
-    /// room for between half and all of the keys, and never below 8 KiB. Without this and `buckets`, it begins
+    /// A growing filter rounds the number of buckets down to a power of two, and grows from there: it begins to
+    /// grow at between 0.4 and 0.9 times this many keys, and never below 8 KiB. Without this and `buckets`, it begins
     /// with 8 KiB.
     pub fn capacity(mut self, n: usize) -> Self {
         self.size = Some(Size::Keys(n));

@@ -3,13 +3,16 @@
 use kcas::OutOfMemory;
 
 use super::GrowingCuckooFilter;
-use super::table::{LEAST_BUCKETS, Table, false_positive_rate};
+use super::table::{LEAST_BUCKETS, MANY_BUCKETS, Table, false_positive_rate};
 use super::word::SLOTS;
 use crate::builder::{BuildError, Builder, Size, built};
 use crate::hashing::{FixedState, MAX_BUCKETS, Mixed};
 
-/// Buckets of the first size, unless the builder sets another: 8 KiB, room for some 2,500 keys.
+/// Buckets of the first size, unless the builder sets another: 8 KiB, room for some 1,900 keys.
 const FIRST_BUCKETS: usize = 1 << 10;
+
+/// Keys for each bucket of a small table, which begins to grow before it is full.
+const KEYS_OF_FEW: usize = 2;
 
 /// Address space that a filter reserves unless the builder sets another, in words: 64 MiB. Lookups in
 /// a table within it need not ask where a bucket is. (Tests that stop threads or simulate cores write
@@ -87,7 +90,10 @@ impl<S> Builder<Growing, S> {
         let buckets = match self.size {
             None => FIRST_BUCKETS,
             Some(Size::Buckets(0)) => return Err(BuildError::ZeroSize),
-            Some(Size::Keys(keys)) => (keys / SLOTS).max(FIRST_BUCKETS),
+            Some(Size::Keys(keys)) => match keys / KEYS_OF_FEW {
+                MANY_BUCKETS.. => keys / SLOTS,
+                few => few.max(FIRST_BUCKETS),
+            },
             Some(Size::Buckets(buckets)) => buckets.max(LEAST_BUCKETS),
         };
         if buckets > MAX_BUCKETS {
@@ -117,8 +123,8 @@ impl GrowingCuckooFilter {
         built(GrowingCuckooFilter::builder().build())
     }
 
-    /// Builds an empty filter that has room for about half to all of `n` distinct keys before it
-    /// grows ([`Builder::capacity`]).
+    /// Builds an empty filter that begins to grow at some number of distinct keys between 0.4 and 0.9
+    /// times `n` ([`Builder::capacity`]).
     ///
     /// # Panics
     /// When `n` is absurdly large, or there is not enough memory.

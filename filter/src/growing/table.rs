@@ -47,11 +47,15 @@ const MOST_BEGUN: usize = 1024;
 const UNCOUNTED_OF: usize = 128;
 const MOST_UNCOUNTED: usize = 512;
 
-/// An insert that has looked at more buckets than this splits a run.
-const MANY_READS: usize = 16;
+/// An insert that has looked at more buckets than the first number splits a run, if there are more keys in each hundred
+/// buckets than the second: load factors of 0.75, and of 0.62 in a table of less than [`MANY_BUCKETS`], where speed counts
+/// for more than memory. Without the second, inserts and removes of ever the same number of keys would make it grow on
+/// and on. (In models, few inserts split a bucket, too.)
+const LONG_AND_FULL: (usize, u64) = (16, 225);
+const LONG_AND_FULL_OF_FEW: (usize, u64) = (if cfg!(kcas_loom) { 16 } else { 0 }, 186);
 
 /// A table of so many buckets, 1 MiB, grows no more while it is nearly empty.
-const MANY_BUCKETS: usize = 1 << 17;
+pub(super) const MANY_BUCKETS: usize = 1 << 17;
 
 /// The share of absent keys that a full table of this many buckets finds, of 2^`base` at first, if the
 /// number of keys doubled again and again. Half of the slots then know all bits of a fingerprint, a
@@ -129,6 +133,8 @@ pub(super) struct Table {
     size: AtomicU64,
     /// The first of the run that the next thread should make, if it is one that may be made: a hint.
     next: AtomicU64,
+    /// While there are fewer buckets than this, they are full: a hint.
+    filled: AtomicU64,
     /// Base-2 logarithm of how many there were at first.
     base: u32,
     /// How many slots were doubled because no bit was left.
@@ -147,6 +153,7 @@ impl Table {
             words: WordArray::try_growing(buckets.max(kind.reserved))?,
             size: AtomicU64::new(Size::of(buckets).bits()),
             next: AtomicU64::new(buckets as u64),
+            filled: AtomicU64::new(0),
             base,
             doubled: AtomicU64::new(0),
             length: Length::starting_at(0),
@@ -228,6 +235,7 @@ impl Table {
         self.words.clear();
         self.size = AtomicU64::new(Size::of(1 << self.base).bits());
         self.next = AtomicU64::new(1 << self.base);
+        self.filled = AtomicU64::new(0);
         self.doubled = AtomicU64::new(0);
         self.length.clear();
     }
@@ -586,7 +594,7 @@ impl Table {
             }
             self.check_room(seen)?;
         }
-        if !found || reads.get() > MANY_READS {
+        if !found || self.makes_room(size, reads.get()) {
             match self.grow(seen.key.side()) {
                 Err(error) if !found => return Err(error),
                 // There was room for this one.
@@ -594,6 +602,25 @@ impl Table {
             }
         }
         Ok(added)
+    }
+
+    /// True if an insert that has looked at so many buckets should make more, for others to come.
+    fn makes_room(&self, size: Size, reads: usize) -> bool {
+        let (long, full) = match size.buckets() {
+            MANY_BUCKETS.. => LONG_AND_FULL,
+            _ => LONG_AND_FULL_OF_FEW,
+        };
+        if reads <= long {
+            return false;
+        }
+        let buckets = size.buckets() as u64;
+        // Relaxed, and below: a hint, so that not each of these inserts adds up the counters.
+        if buckets < self.filled.load(Ordering::Relaxed) {
+            return true;
+        }
+        let filled = self.length.sum() as u64 * 100 / full;
+        self.filled.store(filled, Ordering::Relaxed);
+        buckets < filled
     }
 
     /// True if the key has as many copies as it can have in a table that has grown and is less than half

@@ -110,16 +110,12 @@ fn shrinking_keeps_the_keys_that_are_left() {
 fn churn_does_not_make_it_grow_for_ever() {
     const KEYS: u64 = 3_000;
     let filter = of_buckets(16);
-    let mut settled = 0;
     for key in 0..400 * KEYS {
         filter.insert(&key).unwrap();
         assert!(key < KEYS || filter.remove(&(key - KEYS)));
-        if key == 20 * KEYS {
-            settled = filter.capacity();
-        }
     }
-    let slots = filter.capacity();
-    assert!(slots < settled * 5 / 4, "{slots} slots after {settled}");
+    let load = filter.load_factor();
+    assert!(load > 0.6, "{load}");
 }
 
 /// Memory in pieces, as the table grows.
