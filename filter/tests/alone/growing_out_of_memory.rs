@@ -75,7 +75,7 @@ fn a_lost_race_is_no_want_of_memory() {
     filter.try_clone().unwrap();
     let (key, _) = with_most(most, || fill(&filter, 0));
     let mut steps = 0;
-    for room in (0..key).step_by(50) {
+    for room in (0..key).step_by(25) {
         assert!(filter.remove(&room));
         let bytes = filter.to_bytes().unwrap();
         filter.insert(&room).unwrap();
