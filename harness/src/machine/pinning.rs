@@ -16,7 +16,6 @@ pub struct Cores {
     order: Vec<HardwareThread>,
     /// `None` if they were chosen by hand.
     policy: Option<Policy>,
-    count: usize,
 }
 
 impl Cores {
@@ -28,14 +27,8 @@ impl Cores {
     /// Returns all that this process may run on, in the order of a policy. If the operating system
     /// does not list them, they are counted, and no thread is bound.
     pub fn ordered(policy: Policy) -> Self {
-        let order = policy.order(topology::describe(&usable()));
-        let counted = || thread::available_parallelism().map_or(1, NonZero::get);
         Self {
-            count: match order.len() {
-                0 => counted(),
-                count => count,
-            },
-            order,
+            order: policy.order(topology::describe(&usable())),
             policy: Some(policy),
         }
     }
@@ -60,13 +53,15 @@ impl Cores {
         Ok(Self {
             order: topology::describe(ids),
             policy: None,
-            count: ids.len(),
         })
     }
 
     /// Returns the number of hardware threads, from 1; more threads are oversubscribed.
     pub fn count(&self) -> usize {
-        self.count
+        match self.order.len() {
+            0 => thread::available_parallelism().map_or(1, NonZero::get),
+            count => count,
+        }
     }
 
     /// Binds the calling thread to its hardware thread. `thread` is its number in the measurement,
@@ -98,7 +93,7 @@ impl Cores {
             }
             None => format!("threads are bound in the order {order} (as told)"),
         };
-        let threads = counted(self.count, "hardware thread");
+        let threads = counted(self.count(), "hardware thread");
         let (cores, nodes) = (counted(cores, "physical core"), counted(nodes, "NUMA node"));
         format!("{threads} on {cores} of {nodes}; {bound}")
     }
