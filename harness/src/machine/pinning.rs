@@ -33,12 +33,8 @@ impl Cores {
         }
     }
 
-    /// Returns exactly these hardware threads, in this order.
-    pub fn chosen(ids: &[usize]) -> Result<Self> {
-        Self::chosen_of(&usable(), ids)
-    }
-
-    fn chosen_of(usable: &[usize], ids: &[usize]) -> Result<Self> {
+    /// Returns exactly these hardware threads of the usable ones, in this order.
+    pub fn chosen(usable: &[usize], ids: &[usize]) -> Result<Self> {
         ensure!(!ids.is_empty(), "name at least one core");
         for (index, id) in ids.iter().enumerate() {
             if !usable.contains(id) {
@@ -112,7 +108,7 @@ mod tests {
 
     #[test]
     fn chosen_cores_are_taken_in_their_order_if_they_are_there() {
-        let chosen = |ids: &[usize]| Cores::chosen_of(&[0, 1, 2, 8], ids);
+        let chosen = |ids: &[usize]| Cores::chosen(&[0, 1, 2, 8], ids);
         let cores = chosen(&[8, 1]).unwrap();
         assert_eq!(cores.count(), 2);
         let description = cores.describe();
@@ -149,7 +145,7 @@ mod tests {
     #[test]
     fn a_thread_runs_where_it_is_bound() {
         for id in usable() {
-            let cores = Cores::chosen(&[id]).unwrap();
+            let cores = Cores::chosen(&usable(), &[id]).unwrap();
             let left = thread::spawn(move || (cores.pin(0), usable()));
             assert_eq!(left.join().unwrap(), (true, vec![id]));
         }

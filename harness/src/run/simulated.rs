@@ -374,14 +374,10 @@ mod tests {
         let mut registry = Registry::new();
         registry.add::<Flawed<DROPS>>();
         for workload in WORKLOADS {
-            let from = (workload, &[][..]);
             // No machine has its time on one thread.
-            let made = simulate_with(
-                &registry,
-                from,
-                (&graviton(), 3),
-                |simulated, of, setting| simulated.run(of, setting, 0.0),
-            );
+            let run =
+                |of: &Simulated, made: &Measurement, setting: &Setting| of.run(made, setting, 0.0);
+            let made = simulate_with(&registry, (workload, &[]), (&graviton(), 3), run);
             let error = format!("{:#}", made.unwrap_err());
             assert!(error.contains("it lost a key"), "{workload}: {error}");
         }

@@ -10,7 +10,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Experiment, Threads};
-use crate::machine::{Cores, Policy, topology};
+use crate::machine::{Cores, Policy, pinning, topology};
 use crate::run::{Earlier, Plan};
 use crate::show::{Outputs, Sidecar};
 use crate::workload::KeySource;
@@ -159,7 +159,7 @@ impl Setting {
         let option = || format!("option --cores {list}");
         let ids = topology::parse_list(list)
             .with_context(|| format!("{}: not a list such as 0-3,8", option()))?;
-        Cores::chosen(&ids).with_context(option)
+        Cores::chosen(&pinning::usable(), &ids).with_context(option)
     }
 
     pub(super) fn keys(&self, experiment: &Experiment) -> Result<KeySource> {
