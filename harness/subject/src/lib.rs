@@ -2,9 +2,8 @@
 
 use std::hash::Hash;
 
-use anyhow::Result;
-pub use filter::Class;
-use filter::InsertError;
+pub use anyhow::Result;
+pub use filter::{Class, InsertError};
 
 pub mod calls;
 mod delegate;
