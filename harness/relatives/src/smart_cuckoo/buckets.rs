@@ -51,15 +51,19 @@ impl Buckets {
 
     #[inline]
     pub fn find(&self, key: Key) -> Option<usize> {
-        let mut candidates = self.candidates(key).into_iter();
-        candidates.find(|&bucket| self.0[bucket] == Some(key))
+        self.holding(key, Some(key))
     }
 
     /// Returns an empty bucket of a key.
     #[inline]
     pub(super) fn empty(&self, key: Key) -> Option<usize> {
+        self.holding(key, None)
+    }
+
+    #[inline]
+    fn holding(&self, key: Key, content: Option<Key>) -> Option<usize> {
         let mut candidates = self.candidates(key).into_iter();
-        candidates.find(|&bucket| self.0[bucket].is_none())
+        candidates.find(|&bucket| self.0[bucket] == content)
     }
 
     /// Removes a copy of a key and returns the bucket it was in.

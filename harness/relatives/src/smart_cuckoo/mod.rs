@@ -44,6 +44,7 @@ use subject::sync::Mutex;
 
 pub use buckets::{Buckets, Key};
 pub use subgraphs::Subgraphs;
+pub use theory::claims;
 
 use buckets::Hand;
 
@@ -68,7 +69,9 @@ pub trait CuckooTable: Send + Sync + Sized + 'static {
 
     fn buckets(&self) -> &Buckets;
 
-    fn memory_bytes(&self) -> usize;
+    fn memory_bytes(&self) -> usize {
+        self.buckets().memory_bytes()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -216,10 +219,6 @@ impl CuckooTable for PlainCuckoo {
 
     fn buckets(&self) -> &Buckets {
         &self.buckets
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.buckets.memory_bytes()
     }
 }
 
