@@ -185,7 +185,6 @@ impl Study for Growth {
         order::in_rounds(rounds, &[()], &ALL, |round, (), entry| {
             let run = GrowthRun {
                 growth: self,
-                threads: self.threads(),
                 cores,
                 round,
             };
