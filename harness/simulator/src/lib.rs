@@ -156,14 +156,15 @@ pub fn run(
     simulation::within(machine, || {
         let bodies = prepare()?;
         ensure!(bodies.len() == cores, "each core runs one body");
-        door.with(|scheduler| scheduler.warm(options.everywhere));
+        // The table of the subject.
+        door.with(|scheduler| scheduler.memory.warm("bucket", options.everywhere));
         let mut ids = Ids(Vec::new());
         for _ in 0..cores {
             let id = simulation::claim_id()?;
             ids.0.push(id);
             let record = simulation::record(id);
             door.with(|scheduler| {
-                scheduler.name(Named {
+                scheduler.memory.regions.name(Named {
                     what: "descriptor",
                     start: record.start,
                     bytes: record.len(),
@@ -190,7 +191,7 @@ impl Drop for Ids {
 }
 
 fn report(scheduler: &Scheduler, ids: &[usize]) -> Report {
-    let (part, duration, memory) = scheduler.result();
+    let (part, duration) = scheduler.result();
     let mut report = Report {
         operations: part.operations,
         seconds: duration as f64 / 1e12,
@@ -199,9 +200,9 @@ fn report(scheduler: &Scheduler, ids: &[usize]) -> Report {
         transfers: 0,
         waiting: 0.0,
         moving: 0.0,
-        contended: names::contended(memory, ids),
+        contended: names::contended(&scheduler.memory, ids),
     };
-    for observed in memory.observed() {
+    for observed in scheduler.memory.observed() {
         report.transfers += observed.transfers;
         report.waiting += observed.waiting as f64 / 1e3;
         report.moving += observed.moving as f64 / 1e3;

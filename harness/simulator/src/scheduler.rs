@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use kcas::simulation::{Access, Named, Pause};
+use kcas::simulation::{Access, Pause};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
@@ -15,13 +15,6 @@ use crate::{Counts, Options, Part};
 
 /// Compute times vary by this share, evenly, so that cores do not march in step.
 const VARIATION: f64 = 0.1;
-
-/// Whether the code of a core goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    GoOn,
-    Wait,
-}
 
 #[derive(Debug, Default)]
 struct State {
@@ -37,7 +30,7 @@ struct State {
 
 #[derive(Debug)]
 pub(crate) struct Scheduler {
-    memory: Memory,
+    pub(crate) memory: Memory,
     waiting: Waiting,
     mispredicted: Time,
     compute: f64,
@@ -92,17 +85,6 @@ impl Scheduler {
         (Arc::clone(&state.operations), Arc::clone(&state.stop))
     }
 
-    pub(crate) fn name(&mut self, named: Named) {
-        if named.len > 0 {
-            self.memory.regions.name(named);
-        }
-    }
-
-    /// See [`Memory::warm`]: the table of the subject.
-    pub(crate) fn warm(&mut self, everywhere: bool) {
-        self.memory.warm("bucket", everywhere);
-    }
-
     /// Returns the core that runs next, at its time; `None` if none can.
     pub(crate) fn next(&mut self) -> Option<usize> {
         let Reverse((at, core)) = self.ready.pop()?;
@@ -143,8 +125,8 @@ impl Scheduler {
         }
     }
 
-    /// The core waits until no other one is behind it, or while others have its core.
-    pub(crate) fn take_turn(&mut self, core: usize) -> Next {
+    /// The core waits until no other one is behind it. Returns whether it can go on at once.
+    pub(crate) fn take_turn(&mut self, core: usize) -> bool {
         self.count(core);
         if self.delay > 0 && self.random.random_ratio(1, 8) {
             self.cores[core].clock += self.random.random_range(0..self.delay);
@@ -153,28 +135,26 @@ impl Scheduler {
         match self.ready.peek() {
             Some(Reverse((other, _))) if *other < clock => {
                 self.ready.push(Reverse((clock, core)));
-                Next::Wait
+                false
             }
-            _ => Next::GoOn,
+            _ => true,
         }
     }
 
-    /// The core, whose turn it is, makes an access, or waits for its line.
-    pub(crate) fn access(&mut self, core: usize, address: usize, access: Access) -> Next {
+    /// The core, whose turn it is, makes an access and returns true, or waits for its line.
+    pub(crate) fn access(&mut self, core: usize, address: usize, access: Access) -> bool {
         self.part.counts.count(access);
         self.accesses += 1;
         let clock = self.cores[core].clock;
         match self.memory.access(core, address, access, clock) {
             Step::Done(at) => {
                 self.cores[core].clock = at;
-                Next::GoOn
+                return true;
             }
-            Step::Arrives(at) => {
-                self.ready.push(Reverse((at, core)));
-                Next::Wait
-            }
-            Step::Queued => Next::Wait,
+            Step::Arrives(at) => self.ready.push(Reverse((at, core))),
+            Step::Queued => {}
         }
+        false
     }
 
     /// The line that a core waited for is there.
@@ -198,7 +178,8 @@ impl Scheduler {
         self.memory.resume(core, self.cores[core].clock);
     }
 
-    pub(crate) fn pause(&mut self, core: usize, pause: Pause) -> Next {
+    /// The core pauses. Returns whether it then can go on at once.
+    pub(crate) fn pause(&mut self, core: usize, pause: Pause) -> bool {
         let cost = match pause {
             Pause::Spin(times) => self.waiting.pause * f64::from(times),
             Pause::Yield => self.waiting.give,
@@ -266,12 +247,12 @@ impl Scheduler {
         }
     }
 
-    /// Returns the last part of the run, with its duration, and what was observed of lines.
-    pub(crate) fn result(&self) -> (Part, Time, &Memory) {
+    /// Returns the last part of the run, with its duration.
+    pub(crate) fn result(&self) -> (&Part, Time) {
         let latest = self.cores.iter().map(|state| state.clock).max();
         let duration = latest.unwrap_or_default().saturating_sub(self.began);
         let duration = self.part.stopped.unwrap_or(duration);
-        (self.part.clone(), duration, &self.memory)
+        (&self.part, duration)
     }
 }
 

@@ -20,7 +20,6 @@ use crate::show::{files, note, say};
 use crate::subjects::Registry;
 use crate::wording::counted;
 use crate::workload::KeySource;
-use probes::Update;
 
 /// Takes the times of one thread.
 const ALONE: &str = include_str!("alone.toml");
@@ -119,13 +118,13 @@ fn measure(cores: &Cores) -> Result<File> {
     llc.ns = tenth(ns);
     let memory = probes::dependent_loads((llc.kib * 8 * 1024).min(1 << 29));
     let loads = ns / probes::independent_loads(between);
-    let exchange = probes::exchange();
+    let exchange = probes::exchange_alone();
     note!("Measuring exchanges of two cores ...");
     let small = l2.kib * 1024 / 8;
     // Half of the words were last written by the other core.
     let half = 0.5;
-    let exchanges = half / probes::shared_updates(cores, small, Update::Exchange);
-    let both = probes::shared_updates(cores, small, Update::LoadThenExchange);
+    let exchanges = half / probes::shared_updates(cores, small, probes::exchange);
+    let both = probes::shared_updates(cores, small, probes::load_then_exchange);
     let upgrades = half / (both - half / clamped(loads));
     // Exchanges that a core makes for one hand-over, the first of which comes with it.
     let in_a_row = 1.0 / probes::contended_exchange(cores);
@@ -216,21 +215,20 @@ fn alone(registry: &Registry) -> Result<BTreeMap<String, BTreeMap<String, f64>>>
         "Measuring {} subjects on one thread ...",
         experiment.subjects.len()
     );
-    let mut times: BTreeMap<(String, String), Vec<f64>> = BTreeMap::new();
+    let mut times: BTreeMap<String, BTreeMap<String, Vec<f64>>> = BTreeMap::new();
     let keys = KeySource::generated(experiment.most_keys(), experiment.seed);
     let mut rows = runner::rows(&experiment, registry, (&keys, &[]))?;
     rows.retain(|row| row.mops > 0.0);
     for row in rows {
-        let times = times.entry((row.subject, row.workload)).or_default();
+        let of_subject = times.entry(row.subject).or_default();
+        let times = of_subject.entry(row.workload).or_default();
         times.push(1e3 / row.mops);
     }
-    let mut medians: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
-    for ((subject, workload), mut times) in times {
-        // The median, as of what is predicted from them.
-        let median = tenth(median(&mut times));
-        medians.entry(subject).or_default().insert(workload, median);
-    }
-    Ok(medians)
+    // The median, as of what is predicted from them.
+    let median = |(workload, mut times): (_, Vec<_>)| (workload, tenth(median(&mut times)));
+    let medians =
+        |(subject, of): (_, BTreeMap<_, _>)| (subject, of.into_iter().map(median).collect());
+    Ok(times.into_iter().map(medians).collect())
 }
 
 #[cfg(test)]
