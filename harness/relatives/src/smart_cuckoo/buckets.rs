@@ -82,6 +82,20 @@ impl Buckets {
         Some(Hand { key, to })
     }
 
+    /// Kicks along a path, at most this many times, until a key lands in an empty bucket. Returns
+    /// the key left in hand and the number of kicks.
+    #[inline]
+    pub(super) fn kick_along(&mut self, from: Hand, most: u64) -> (Option<Hand>, u64) {
+        let mut hand = from;
+        for kicks in 0..most {
+            match self.kick(hand) {
+                Some(next) => hand = next,
+                None => return (None, kicks),
+            }
+        }
+        (Some(hand), most)
+    }
+
     #[inline]
     pub(super) fn other(&self, key: Key, bucket: usize) -> usize {
         let [first, second] = self.candidates(key);

@@ -14,7 +14,7 @@ pub(crate) type Words = Rc<[CachePadded<AtomicU64>]>;
 pub(crate) fn options(operations: u64) -> Options {
     Options {
         compute: 0.0,
-        limits: vec![Some(operations / 4), Some(operations)],
+        limits: vec![operations / 4, operations],
         everywhere: false,
         delay: 0.0,
         seed: 1,

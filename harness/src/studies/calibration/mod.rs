@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use serde::Serialize;
+use simulator::{Alone, HandOver, Level, Model, Overlap, Waiting};
 use sysinfo::System;
 
 use crate::experiment::Experiment;
@@ -34,37 +34,6 @@ pub struct Options {
     out: PathBuf,
 }
 
-/// A machine file, as `simulator::Model` reads it.
-#[derive(Serialize)]
-struct File {
-    /// In results; who calibrates several machines changes it in their files.
-    name: &'static str,
-    description: String,
-    sockets: usize,
-    cores_per_socket: usize,
-    cores_per_group: usize,
-    llc_of_group: bool,
-    assumed: Vec<&'static str>,
-    memory: f64,
-    exchange: f64,
-    mispredicted: f64,
-    kept: f64,
-    hand_over: BTreeMap<&'static str, f64>,
-    l1: Level,
-    l2: Level,
-    llc: Level,
-    overlap: BTreeMap<&'static str, f64>,
-    waiting: BTreeMap<&'static str, f64>,
-    alone: BTreeMap<String, BTreeMap<String, f64>>,
-}
-
-#[derive(Clone, Copy, Serialize)]
-struct Level {
-    kib: usize,
-    ways: usize,
-    ns: f64,
-}
-
 /// Measures this machine: hand-over of a line between each pair of cores, hits by level, overlap of
 /// misses, waiting, and the time of each subject's operations on one thread.
 pub fn calibrate(registry: &Registry, options: &Options) -> Result<Ending> {
@@ -85,18 +54,18 @@ pub fn calibrate(registry: &Registry, options: &Options) -> Result<Ending> {
             counted(cores.count(), "core")
         );
     }
-    let mut file = measure(&cores)?;
-    file.alone = alone(registry)?;
+    let mut model = measure(&cores)?;
+    model.alone = alone(registry)?;
     let text = format!(
         "# Written by `harness calibrate`.\n\n{}",
-        toml::to_string(&file)?
+        toml::to_string(&model)?
     );
     files::write(out, &text)?;
     say!("{}", out.display());
     Ok(Ending::Complete)
 }
 
-fn measure(cores: &Cores) -> Result<File> {
+fn measure(cores: &Cores) -> Result<Model> {
     let [mut l1, mut l2, mut llc] = caches(Path::new(CACHES))?;
     note!("Measuring hand-overs between cores ...");
     let count = cores.count();
@@ -131,42 +100,44 @@ fn measure(cores: &Cores) -> Result<File> {
     let kept = ((in_a_row - 1.0) * exchange / hand_over).clamp(0.0, 1.0);
     note!("Measuring pauses and sleep ...");
     let ([pause, give, call], [wake, awake]) = (probes::waiting(), probes::wake(cores));
+    let [pause, give, call, wake, awake] = [pause, give, call, wake, awake].map(tenth);
     let [loads, exchanges, upgrades] = [loads, exchanges, upgrades].map(clamped).map(tenth);
+    let [memory, exchange, hand_over] = [memory, exchange, hand_over].map(tenth);
     let machine = Machine::describe()?;
-    Ok(File {
-        name: "calibrated",
+    Ok(Model {
+        // In results; who calibrates several machines changes it in their files.
+        name: "calibrated".into(),
         description: format!("{}, {count} cores, as calibrated", machine.processor),
         sockets: 1,
         cores_per_socket: count,
         cores_per_group: count,
         llc_of_group: false,
-        assumed: vec!["mispredicted"],
-        memory: tenth(memory),
-        exchange: tenth(exchange),
-        mispredicted: 5.0,
-        kept: (kept * 1e3).round() / 1e3,
-        hand_over: ["group", "socket", "other_socket"]
-            .map(|where_to| (where_to, tenth(hand_over)))
-            .into(),
+        assumed: vec!["mispredicted".into()],
+        hand_over: HandOver {
+            group: hand_over,
+            socket: hand_over,
+            other_socket: hand_over,
+        },
         l1,
         l2,
         llc,
-        overlap: [
-            ("loads", loads),
-            ("exchanges", exchanges),
-            ("upgrades", upgrades),
-        ]
-        .into(),
-        waiting: [
-            ("pause", pause),
-            ("give", give),
-            ("call", call),
-            ("wake", wake),
-            ("awake", awake),
-        ]
-        .map(|(what, ns)| (what, tenth(ns)))
-        .into(),
-        alone: BTreeMap::new(),
+        memory,
+        exchange,
+        mispredicted: 5.0,
+        kept: (kept * 1e3).round() / 1e3,
+        overlap: Overlap {
+            loads,
+            exchanges,
+            upgrades,
+        },
+        waiting: Waiting {
+            pause,
+            give,
+            call,
+            wake,
+            awake,
+        },
+        alone: Alone::new(),
     })
 }
 
@@ -209,7 +180,7 @@ fn caches(directory: &Path) -> Result<[Level; 3]> {
 }
 
 /// Measures the operations of each subject on one thread, with a table in its own caches.
-fn alone(registry: &Registry) -> Result<BTreeMap<String, BTreeMap<String, f64>>> {
+fn alone(registry: &Registry) -> Result<Alone> {
     let experiment = Experiment::parse(ALONE).context("in the experiment of one thread")?;
     note!(
         "Measuring {} subjects on one thread ...",

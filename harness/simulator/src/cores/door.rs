@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use kcas::simulation::{self, Access, Machine, Named, Pause};
 
-use crate::scheduler::Scheduler;
+use super::scheduler::Scheduler;
 
 pub type Body = Box<dyn FnOnce(&Core)>;
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use kcas::simulation::Named;
 
-use crate::caches::LINE_BYTES;
+use super::caches::LINE_BYTES;
 
 #[derive(Debug)]
 struct Region {

@@ -9,9 +9,9 @@ use kcas::simulation::{Access, Pause};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::coherence::{Memory, Step, Time, time};
+use super::coherence::{Memory, Step, Time, time};
+use super::{Counts, Options, Part};
 use crate::model::{Model, Waiting};
-use crate::{Counts, Options, Part};
 
 /// Compute times vary by this share, evenly, so that cores do not march in step.
 const VARIATION: f64 = 0.1;
@@ -42,12 +42,11 @@ pub(crate) struct Scheduler {
     together: Vec<usize>,
     /// Sleeping cores, by the address at which they sleep.
     asleep: BTreeMap<usize, VecDeque<usize>>,
-    limits: Vec<Option<u64>>,
+    limits: Vec<u64>,
     part: Part,
     pub(crate) accesses: u64,
     began: Time,
     random: SmallRng,
-    passed_on: Vec<(Time, usize)>,
 }
 
 impl Scheduler {
@@ -68,7 +67,6 @@ impl Scheduler {
             accesses: 0,
             began: 0,
             random: SmallRng::seed_from_u64(seed),
-            passed_on: Vec::new(),
         };
         (0..cores).for_each(|core| scheduler.begin(core));
         scheduler
@@ -116,8 +114,8 @@ impl Scheduler {
             return;
         }
         self.part.operations += more;
-        let limit = self.limits.get(self.part.number).copied().flatten();
-        if limit.is_some_and(|limit| self.part.operations >= limit) {
+        let limit = self.limits.get(self.part.number);
+        if limit.is_some_and(|&limit| self.part.operations >= limit) {
             self.part.stopped = Some(state.clock - self.began);
             for state in &self.cores {
                 state.stop.store(true, Ordering::Relaxed);
@@ -160,10 +158,9 @@ impl Scheduler {
     /// The line that a core waited for is there.
     pub(crate) fn arrived(&mut self, core: usize, address: usize, access: Access) {
         let now = self.cores[core].clock;
-        let mut next = std::mem::take(&mut self.passed_on);
-        self.cores[core].clock = self.memory.arrived(core, address, access, now, &mut next);
-        self.ready.extend(next.drain(..).map(Reverse));
-        self.passed_on = next;
+        let (goes_on, next) = self.memory.arrived(core, address, access, now);
+        self.cores[core].clock = goes_on;
+        self.ready.extend(next.into_iter().map(Reverse));
     }
 
     /// An exchange has failed, which the core did not expect.
