@@ -63,7 +63,7 @@ struct Line {
 
 #[derive(Debug)]
 pub(crate) struct Memory {
-    model: Model,
+    pub(crate) model: Model,
     pub(crate) regions: Regions,
     lines: Vec<Line>,
     l1: Vec<Cache>,

@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::coherence::{Memory, Step, Time, time};
 use super::{Counts, Options, Part};
-use crate::model::{Model, Waiting};
+use crate::model::Model;
 
 /// Compute times vary by this share, evenly, so that cores do not march in step.
 const VARIATION: f64 = 0.1;
@@ -31,18 +31,13 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     pub(crate) memory: Memory,
-    waiting: Waiting,
-    mispredicted: Time,
-    compute: f64,
-    /// The longest delay before an access.
-    delay: Time,
+    options: Options,
     cores: Vec<State>,
     ready: BinaryHeap<Reverse<(Time, usize)>>,
     /// Cores that wait for all others.
     together: Vec<usize>,
     /// Sleeping cores, by the address at which they sleep.
     asleep: BTreeMap<usize, VecDeque<usize>>,
-    limits: Vec<u64>,
     part: Part,
     pub(crate) accesses: u64,
     began: Time,
@@ -51,22 +46,17 @@ pub(crate) struct Scheduler {
 
 impl Scheduler {
     pub(crate) fn new(model: &Model, cores: usize, options: &Options) -> Self {
-        let seed = options.seed;
         let mut scheduler = Self {
-            memory: Memory::new(model, cores, seed ^ 1),
-            waiting: model.waiting,
-            mispredicted: time(model.mispredicted),
-            compute: options.compute,
-            delay: time(options.delay),
+            memory: Memory::new(model, cores, options.seed ^ 1),
+            options: options.clone(),
             cores: (0..cores).map(|_| State::default()).collect(),
             ready: BinaryHeap::new(),
             together: Vec::new(),
             asleep: BTreeMap::new(),
-            limits: options.limits.clone(),
             part: Part::default(),
             accesses: 0,
             began: 0,
-            random: SmallRng::seed_from_u64(seed),
+            random: SmallRng::seed_from_u64(options.seed),
         };
         (0..cores).for_each(|core| scheduler.begin(core));
         scheduler
@@ -96,7 +86,7 @@ impl Scheduler {
         // Between two looks at what it waits for it computes nothing.
         if !std::mem::take(&mut state.paused) {
             let vary = 1.0 + VARIATION * self.random.random_range(-1.0..1.0);
-            state.clock += time(self.compute * vary);
+            state.clock += time(self.options.compute * vary);
         }
     }
 
@@ -114,7 +104,7 @@ impl Scheduler {
             return;
         }
         self.part.operations += more;
-        let limit = self.limits.get(self.part.number);
+        let limit = self.options.limits.get(self.part.number);
         if limit.is_some_and(|&limit| self.part.operations >= limit) {
             self.part.stopped = Some(state.clock - self.began);
             for state in &self.cores {
@@ -126,8 +116,9 @@ impl Scheduler {
     /// The core waits until no other one is behind it. Returns whether it can go on at once.
     pub(crate) fn take_turn(&mut self, core: usize) -> bool {
         self.count(core);
-        if self.delay > 0 && self.random.random_ratio(1, 8) {
-            self.cores[core].clock += self.random.random_range(0..self.delay);
+        let delay = time(self.options.delay);
+        if delay > 0 && self.random.random_ratio(1, 8) {
+            self.cores[core].clock += self.random.random_range(0..delay);
         }
         let clock = self.cores[core].clock;
         match self.ready.peek() {
@@ -166,29 +157,24 @@ impl Scheduler {
     /// An exchange has failed, which the core did not expect.
     pub(crate) fn failed(&mut self, core: usize) {
         self.part.counts.failed += 1;
-        self.cores[core].clock += self.mispredicted;
-        self.resume(core);
-    }
-
-    /// What the core does from now on, its core could not foresee.
-    fn resume(&mut self, core: usize) {
+        self.cores[core].clock += time(self.memory.model.mispredicted);
         self.memory.resume(core, self.cores[core].clock);
     }
 
     /// The core pauses. Returns whether it then can go on at once.
     pub(crate) fn pause(&mut self, core: usize, pause: Pause) -> bool {
         let cost = match pause {
-            Pause::Spin(times) => self.waiting.pause * f64::from(times),
-            Pause::Yield => self.waiting.give,
+            Pause::Spin(times) => self.memory.model.waiting.pause * f64::from(times),
+            Pause::Yield => self.memory.model.waiting.give,
             Pause::Call => {
                 self.part.counts.calls += 1;
-                self.waiting.call
+                self.memory.model.waiting.call
             }
         };
         self.part.counts.paused += time(cost);
         self.cores[core].clock += time(cost);
         self.cores[core].paused = true;
-        self.resume(core);
+        self.memory.resume(core, self.cores[core].clock);
         self.take_turn(core)
     }
 
@@ -200,12 +186,12 @@ impl Scheduler {
     pub(crate) fn wake(&mut self, core: usize, address: usize) {
         let sleepers = self.asleep.get_mut(&address);
         if let Some(sleeper) = sleepers.and_then(VecDeque::pop_front) {
-            self.cores[core].clock += time(self.waiting.wake);
-            let awake = self.cores[core].clock + time(self.waiting.awake);
+            self.cores[core].clock += time(self.memory.model.waiting.wake);
+            let awake = self.cores[core].clock + time(self.memory.model.waiting.awake);
             self.ready.push(Reverse((awake, sleeper)));
         } else {
             self.part.counts.calls += 1;
-            self.cores[core].clock += time(self.waiting.call);
+            self.cores[core].clock += time(self.memory.model.waiting.call);
         }
     }
 
