@@ -1,5 +1,7 @@
-//! Small programs for simulated cores.
-#![allow(dead_code, reason = "no test file uses all of them")]
+//! Tests with small programs for simulated cores.
+
+mod limits;
+mod published;
 
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
