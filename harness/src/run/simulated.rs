@@ -150,7 +150,7 @@ impl<'a> Simulated<'a> {
         let entry = self.bench.sweep.registry.get(&measurement.subject)?;
         let workload = &measurement.workload;
         let warms_up = workload.is_time_bounded();
-        let limits = [setting.operations / 2, setting.operations].map(Some);
+        let limits = [setting.operations / 2, setting.operations];
         let options = Options {
             compute,
             limits: limits.into_iter().filter(|_| warms_up).collect(),
