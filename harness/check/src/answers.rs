@@ -71,14 +71,12 @@ pub(crate) fn run(round: &Round) -> Result<(Totals, Option<Found>)> {
     };
     let table = candidate.build(buckets)?;
     let threads = Threads {
+        round,
         table: &*table,
         named: candidate.keeps_classes()?,
-        unique: candidate.operations.unique,
         count: settings.threads,
         seed: random.random(),
-        disturbance: settings.perturb.then(|| round.disturbance()),
         slots: buckets * SLOTS_PER_BUCKET,
-        is_over: round.is_over,
         wrong: AtomicBool::new(false),
     };
     let mut caller = Caller::new(&*table);
@@ -165,15 +163,13 @@ const RACED: usize = 10_000;
 
 /// The threads of a round, and what they share.
 struct Threads<'a> {
+    round: &'a Round<'a>,
     table: &'a dyn Calls,
     /// Whether it is known which keys the table cannot tell apart.
     named: bool,
-    unique: bool,
     count: usize,
     seed: u64,
-    disturbance: Option<u64>,
     slots: usize,
-    is_over: &'a (dyn Fn() -> bool + Sync),
     /// Whether one has got a wrong answer, so that the others need not go on.
     wrong: AtomicBool,
 }
@@ -186,7 +182,7 @@ impl Threads<'_> {
 
     /// Numbers calls until it is time to stop.
     fn numbers(&self, most: u64) -> impl Iterator<Item = u64> {
-        let stops = || self.wrong.load(Ordering::Relaxed) || (self.is_over)();
+        let stops = || self.wrong.load(Ordering::Relaxed) || (self.round.is_over)();
         (0..most).take_while(move |calls| !calls.is_multiple_of(AT_ONCE) || !stops())
     }
 
@@ -203,7 +199,7 @@ impl Threads<'_> {
             let mut held = VecDeque::new();
             for number in self.numbers(INSERTED) {
                 let operation = match random.random_range(0..4) {
-                    0 if self.unique => Operation::InsertUnique,
+                    0 if self.round.candidate.operations.unique => Operation::InsertUnique,
                     _ => Operation::Insert,
                 };
                 let key = self.key(thread, number);
@@ -302,7 +298,9 @@ impl Threads<'_> {
         act: impl Fn(usize, &mut Caller) -> Result<T, Wrong> + Sync,
     ) -> Result<Vec<T>, Wrong> {
         let threads = (0..self.count).map(|thread| (Part::of(thread), thread));
-        let ended = at_once(threads.collect(), self.disturbance, |thread| {
+        let perturb = self.round.settings.perturb;
+        let disturbance = perturb.then(|| self.round.disturbance());
+        let ended = at_once(threads.collect(), disturbance, |thread| {
             let mut caller = Caller::new(self.table);
             let acted = act(thread, &mut caller);
             self.wrong.fetch_or(acted.is_err(), Ordering::Relaxed);

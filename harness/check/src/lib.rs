@@ -412,7 +412,7 @@ impl Worker {
                 let own = self.own.get_or_insert_default();
                 *own.entry(key).or_default() += copies;
             }
-            calls.extend(worker.log.into_calls());
+            calls.extend(worker.log.calls);
         }
         let copies = if candidate.grows {
             scenario.residents.len() + calls.len()
@@ -420,7 +420,7 @@ impl Worker {
             copies(candidate, scenario)
         };
         self.clear(scenario, copies);
-        calls.extend(self.log.into_calls());
+        calls.extend(self.log.calls);
         calls
     }
 

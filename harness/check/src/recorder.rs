@@ -33,7 +33,7 @@ pub struct Log<E> {
     /// The start of the latest call. Only its owner accesses it; it is an atomic for the order of
     /// accesses.
     start: AtomicU64,
-    calls: Vec<Call<E>>,
+    pub calls: Vec<Call<E>>,
 }
 
 impl<E> Log<E> {
@@ -63,10 +63,6 @@ impl<E> Log<E> {
             event,
         });
         &self.calls[self.calls.len() - 1]
-    }
-
-    pub fn into_calls(self) -> Vec<Call<E>> {
-        self.calls
     }
 
     /// Nanoseconds since the epoch: 64 bits last for 584 years.
@@ -118,7 +114,7 @@ mod tests {
             assert!(call.start >= before && call.end - call.start >= 2_000_000);
             assert_eq!((call.thread, call.event), (7, n));
         }
-        assert!(log.into_calls().is_sorted_by(|a, b| a.end <= b.start));
+        assert!(log.calls.is_sorted_by(|a, b| a.end <= b.start));
         assert!(overhead() > Duration::ZERO);
     }
 
@@ -143,7 +139,7 @@ mod tests {
                     }
                 });
             }
-            log.into_calls()
+            log.calls
         });
         let [stores, looks] = <[_; 2]>::try_from(calls).unwrap();
         for look in &looks {

@@ -42,7 +42,7 @@ use subject::sync::AtomicU64;
 use subject::{Operations, Subject};
 
 use crate::double_hashing::{DoubleHashing, MAX_HASHES};
-use crate::theory::{Claim, Theory, Trial, deviation_of_share};
+use crate::theory::{Claim, Trial, deviation_of_share};
 
 pub type Bloom = Cells<1>;
 
@@ -51,7 +51,8 @@ pub type CountingBloom = Cells<4>;
 /// A Bloom filter whose cells have this many bits: a bit that is set, or a counter.
 #[derive(Debug)]
 pub struct Cells<const BITS: usize> {
-    shape: DoubleHashing,
+    /// Maps keys to their cells.
+    pub(crate) shape: DoubleHashing,
     /// All accesses are relaxed: what is known of a cell depends on its own history alone, and no
     /// other data is read on the strength of it.
     words: Box<[AtomicU64]>,
@@ -91,11 +92,6 @@ impl<const BITS: usize> Cells<BITS> {
             words,
             capacity,
         })
-    }
-
-    /// Maps keys to their cells.
-    pub(crate) fn shape(&self) -> &DoubleHashing {
-        &self.shape
     }
 
     #[inline]
@@ -237,60 +233,56 @@ impl<const BITS: usize> Subject for Cells<BITS> {
 }
 
 /// Its size and its fill, and how often it is wrong.
-impl Theory for Bloom {
-    fn claims(trial: Trial) -> Result<Vec<Claim>> {
-        let mut claims = Vec::new();
-        let sizes = [6.0, 8.0, 10.0, 13.0, 16.0].map(|bits| (bits, 1.0));
-        for (bits, load) in sizes.into_iter().chain([(10.0, 0.5), (10.0, 2.0)]) {
-            let bloom = Self::new(trial.keys as usize, (-bits * LN_2).exp2())?;
-            let shape = &bloom.shape;
-            let [cells, hashes] = [shape.cells(), shape.hashes()].map(|number| number as f64);
-            let mut at = format!("{bits} bits a key");
-            if load == 1.0 {
-                // In exact arithmetic it would be `bits` × n; the tolerance is for rounding errors.
-                let m = ("n log2(1/ε) / ln 2, rounded up", bits * trial.keys as f64);
-                claims.push(Claim::exact(format!("m, {at}"), m.0, m.1, cells).within(1.0));
-                let k = ("ln 2 · m/n, rounded", LN_2 * bits);
-                claims.push(Claim::exact(format!("k, {at}"), k.0, k.1, hashes).within(0.5));
-            } else {
-                at += &format!(", {load} times as many keys");
-            }
-            let inserted = (load * trial.keys as f64) as u64;
-            trial.insert(&bloom, 0..inserted)?;
-            let n = inserted as f64;
-            let (fill, share) = (shape.fill(n), bloom.holding(1) / cells);
-            let formula = "1 − e^(−kn/m), Bloom 1970";
-            let fill = Claim::exact(format!("fill, {at}"), formula, fill, share);
-            claims.push(fill.by_chance(shape.deviation_of_fill(n)));
-            claims.push(shape.claim(trial, &bloom, inserted, at));
+pub fn claims(trial: Trial) -> Result<Vec<Claim>> {
+    let mut claims = Vec::new();
+    let sizes = [6.0, 8.0, 10.0, 13.0, 16.0].map(|bits| (bits, 1.0));
+    for (bits, load) in sizes.into_iter().chain([(10.0, 0.5), (10.0, 2.0)]) {
+        let bloom = Bloom::new(trial.keys as usize, (-bits * LN_2).exp2())?;
+        let shape = &bloom.shape;
+        let [cells, hashes] = [shape.cells(), shape.hashes()].map(|number| number as f64);
+        let mut at = format!("{bits} bits a key");
+        if load == 1.0 {
+            // In exact arithmetic it would be `bits` × n; the tolerance is for rounding errors.
+            let m = ("n log2(1/ε) / ln 2, rounded up", bits * trial.keys as f64);
+            claims.push(Claim::exact(format!("m, {at}"), m.0, m.1, cells).within(1.0));
+            let k = ("ln 2 · m/n, rounded", LN_2 * bits);
+            claims.push(Claim::exact(format!("k, {at}"), k.0, k.1, hashes).within(0.5));
+        } else {
+            at += &format!(", {load} times as many keys");
         }
-        Ok(claims)
+        let inserted = (load * trial.keys as f64) as u64;
+        trial.insert(&bloom, 0..inserted)?;
+        let n = inserted as f64;
+        let (fill, share) = (shape.fill(n), bloom.holding(1) / cells);
+        let formula = "1 − e^(−kn/m), Bloom 1970";
+        let fill = Claim::exact(format!("fill, {at}"), formula, fill, share);
+        claims.push(fill.by_chance(shape.deviation_of_fill(n)));
+        claims.push(shape.claim(trial, &bloom, inserted, at));
     }
+    Ok(claims)
 }
 
 /// It is wrong as often as a Bloom filter; hardly any counter saturates at the size it is made for,
 /// and with more keys as many as predicted.
-impl Theory for CountingBloom {
-    fn claims(trial: Trial) -> Result<Vec<Claim>> {
-        let n = trial.keys;
-        let filter = Self::new(n as usize, FALSE_POSITIVE_RATE)?;
-        let bits = 4.0 * filter.shape.cells() as f64 / n as f64;
-        let at = format!("{bits:.1} bits a key");
-        trial.insert(&filter, 0..n)?;
-        let rate = filter.shape.claim(trial, &filter, n, &at);
-        let saturation = filter.saturation(&at, n);
-        for index in 0..n {
-            ensure!(filter.remove(&trial.key(index)), "does not remove {index}");
-        }
-        let left = (0..n).filter(|&index| filter.contains(&trial.key(index)));
-        let what = format!("keys found when all are out, {at}");
-        let formula = "none, unless counters saturated";
-        let left = Claim::exact(what, formula, 0.0, left.count() as f64);
-        let small = Self::new((n / 8) as usize, FALSE_POSITIVE_RATE)?;
-        trial.insert(&small, 0..n)?;
-        let crowded = small.saturation(&format!("{at}, 8 times as many keys"), n);
-        Ok(vec![rate, saturation, left, crowded])
+pub fn claims_of_counters(trial: Trial) -> Result<Vec<Claim>> {
+    let n = trial.keys;
+    let filter = CountingBloom::new(n as usize, FALSE_POSITIVE_RATE)?;
+    let bits = 4.0 * filter.shape.cells() as f64 / n as f64;
+    let at = format!("{bits:.1} bits a key");
+    trial.insert(&filter, 0..n)?;
+    let rate = filter.shape.claim(trial, &filter, n, &at);
+    let saturation = filter.saturation(&at, n);
+    for index in 0..n {
+        ensure!(filter.remove(&trial.key(index)), "does not remove {index}");
     }
+    let left = (0..n).filter(|&index| filter.contains(&trial.key(index)));
+    let what = format!("keys found when all are out, {at}");
+    let formula = "none, unless counters saturated";
+    let left = Claim::exact(what, formula, 0.0, left.count() as f64);
+    let small = CountingBloom::new((n / 8) as usize, FALSE_POSITIVE_RATE)?;
+    trial.insert(&small, 0..n)?;
+    let crowded = small.saturation(&format!("{at}, 8 times as many keys"), n);
+    Ok(vec![rate, saturation, left, crowded])
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ use subject::Subject;
 use subject::layout::{slots, zeroed};
 use subject::sync::AtomicU64;
 
-use crate::theory::{Claim, Theory, Trial};
+use crate::theory::{Claim, Trial};
 
 /// As a subject, the number of rows, each of which halves the false positive rate.
 const DEPTH: usize = 9;
@@ -154,61 +154,59 @@ impl Subject for CountMin {
 }
 
 /// Estimates are never too low, and seldom too high.
-impl Theory for CountMin {
-    fn claims(_: Trial) -> Result<Vec<Claim>> {
-        const ERROR: f64 = 0.01;
-        const FAILURE: f64 = 0.05;
-        let width = (E / ERROR).ceil() as usize;
-        let depth = (1.0 / FAILURE).ln().ceil() as usize;
-        let uniform = vec![10; width];
-        let zipf: Vec<_> = (1..=2_000).map(|rank| 20_000 / rank).collect();
-        let mut claims = Vec::new();
-        for (stream, sketches, counts) in [
-            ("10 of each key", 400, &uniform),
-            ("a Zipf law of exponent 1", 40, &zipf),
-        ] {
-            let about = |what| format!("{what}, ε = {ERROR}, δ = {FAILURE}, {stream}");
-            let tolerance = ERROR * counts.iter().sum::<u64>() as f64;
-            let mut too_low = 0;
-            // For each sketch, the share of keys whose estimates are too high.
-            let mut too_high = Vec::new();
-            for seed in 0..sketches {
-                let sketch = Self::new(width, depth, seed)?;
-                let start = mix(seed);
-                let hash = |key: usize| mix(start.wrapping_add(key as u64));
-                let keys = || counts.iter().enumerate();
-                keys().for_each(|(key, &count)| sketch.add(hash(key), count));
-                let above = keys().filter(|&(key, &count)| {
-                    let estimate = sketch.estimate(hash(key));
-                    too_low += usize::from(estimate < count);
-                    estimate.saturating_sub(count) as f64 > tolerance
-                });
-                too_high.push(above.count() as f64 / counts.len() as f64);
-            }
-            let what = about("estimates below the count");
-            let formula = "none (Cormode and Muthukrishnan 2005)";
-            claims.push(Claim::exact(what, formula, 0.0, too_low as f64));
-            let what = about("share of keys whose error is above ε N");
-            let formula =
-                "δ at most, for width ⌈e/ε⌉ and depth ⌈ln 1/δ⌉ (Cormode and Muthukrishnan 2005)";
-            let bound = Claim::mean(what, formula, FAILURE, &too_high);
-            let most = *bound.allowed.end();
-            claims.push(bound.allowing(0.0..=most));
-            if counts.len() == width {
-                // The number of other keys that may share a counter before their occurrences exceed
-                // ε N.
-                let tolerance = (ERROR * width as f64).floor() as u64;
-                let others = Binomial::new(1.0 / width as f64, width as u64 - 1)?;
-                claims.push(Claim::mean(
-                    about("share of keys whose error is above ε N, exactly"),
-                    "P(B(n − 1, 1/w) > ε n)^d: keys fall into the counters of each row like balls into bins",
-                    others.sf(tolerance).powi(depth as i32),
-                    &too_high,
-                ));
-            }
+pub fn claims(_: Trial) -> Result<Vec<Claim>> {
+    const ERROR: f64 = 0.01;
+    const FAILURE: f64 = 0.05;
+    let width = (E / ERROR).ceil() as usize;
+    let depth = (1.0 / FAILURE).ln().ceil() as usize;
+    let uniform = vec![10; width];
+    let zipf: Vec<_> = (1..=2_000).map(|rank| 20_000 / rank).collect();
+    let mut claims = Vec::new();
+    for (stream, sketches, counts) in [
+        ("10 of each key", 400, &uniform),
+        ("a Zipf law of exponent 1", 40, &zipf),
+    ] {
+        let about = |what| format!("{what}, ε = {ERROR}, δ = {FAILURE}, {stream}");
+        let tolerance = ERROR * counts.iter().sum::<u64>() as f64;
+        let mut too_low = 0;
+        // For each sketch, the share of keys whose estimates are too high.
+        let mut too_high = Vec::new();
+        for seed in 0..sketches {
+            let sketch = CountMin::new(width, depth, seed)?;
+            let start = mix(seed);
+            let hash = |key: usize| mix(start.wrapping_add(key as u64));
+            let keys = || counts.iter().enumerate();
+            keys().for_each(|(key, &count)| sketch.add(hash(key), count));
+            let above = keys().filter(|&(key, &count)| {
+                let estimate = sketch.estimate(hash(key));
+                too_low += usize::from(estimate < count);
+                estimate.saturating_sub(count) as f64 > tolerance
+            });
+            too_high.push(above.count() as f64 / counts.len() as f64);
         }
-        Ok(claims)
+        let what = about("estimates below the count");
+        let formula = "none (Cormode and Muthukrishnan 2005)";
+        claims.push(Claim::exact(what, formula, 0.0, too_low as f64));
+        let what = about("share of keys whose error is above ε N");
+        let formula =
+            "δ at most, for width ⌈e/ε⌉ and depth ⌈ln 1/δ⌉ (Cormode and Muthukrishnan 2005)";
+        let bound = Claim::mean(what, formula, FAILURE, &too_high);
+        let most = *bound.allowed.end();
+        claims.push(bound.allowing(0.0..=most));
+        if counts.len() == width {
+            // The number of other keys that may share a counter before their occurrences exceed
+            // ε N.
+            let tolerance = (ERROR * width as f64).floor() as u64;
+            let others = Binomial::new(1.0 / width as f64, width as u64 - 1)?;
+            claims.push(Claim::mean(
+                about("share of keys whose error is above ε N, exactly"),
+                "P(B(n − 1, 1/w) > ε n)^d: keys fall into the counters of each row like balls into bins",
+                others.sf(tolerance).powi(depth as i32),
+                &too_high,
+            ));
+        }
     }
+    Ok(claims)
 }
 
 #[cfg(test)]

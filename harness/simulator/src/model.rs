@@ -203,7 +203,8 @@ impl Model {
         is_one
     }
 
-    pub(crate) fn llc_of(&self, core: usize) -> usize {
+    /// Returns the number of the last-level cache that a core uses.
+    pub fn llc_of(&self, core: usize) -> usize {
         core / if self.llc_of_group {
             self.cores_per_group
         } else {

@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 use std::process;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -119,11 +119,12 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
     }
     let stop = stop_on_ctrl_c()?;
     for (entry, settings) in searches {
-        if search(entry, &settings, options.patience, &stop)? == Ending::Interrupted {
-            return Ok(Ending::Interrupted);
+        search(entry, &settings, options.patience, stop)?;
+        if stop.load(Ordering::Relaxed) {
+            break;
         }
     }
-    Ok(Ending::Complete)
+    Ok(Ending::of(stop))
 }
 
 /// How often progress is printed where standard error is not a terminal.
@@ -134,7 +135,7 @@ fn search(
     settings: &Settings,
     patience: Duration,
     stop: &AtomicBool,
-) -> Result<Ending> {
+) -> Result<()> {
     announce(entry, settings)?;
     let (bar, begun) = (progress::bar(settings.time.as_secs()), Instant::now());
     let mut next = BETWEEN_LINES;
@@ -156,10 +157,10 @@ fn search(
     ensure!(found.is_none(), refuted(entry.candidate(), settings.check)?);
     if stop.load(Ordering::Relaxed) {
         say!("no violation so far; interrupted");
-        return Ok(Ending::Interrupted);
+    } else {
+        say!("{}", passed(entry.candidate(), &totals));
     }
-    say!("{}", passed(entry.candidate(), &totals));
-    Ok(Ending::Complete)
+    Ok(())
 }
 
 /// Says what was found out about a subject, and what to do if it declares the wrong thing.
@@ -230,41 +231,35 @@ pub(super) fn run(
     each: &mut dyn FnMut(&Totals),
 ) -> Result<Report> {
     let watched = watch(patience, again(entry, settings));
-    let report = check::run(entry.candidate(), settings, stop, &mut |totals| {
-        watched.store(totals.rounds, Ordering::Relaxed);
+    check::run(entry.candidate(), settings, stop, &mut |totals| {
+        // The watch has ended only if the process ends.
+        _ = watched.send(totals.rounds);
         each(totals);
-    });
-    watched.store(OVER, Ordering::Relaxed);
-    report
+    })
 }
 
-/// Replaces the number of finished rounds when there will be no more.
-const OVER: u64 = u64::MAX;
-
-/// Ends the process when the number of finished rounds, which the caller stores, has not changed
-/// for `patience`: a thread that is stuck in a call cannot be stopped in any other way.
-fn watch(patience: Duration, again: impl Fn(u64) -> String + Send + 'static) -> Arc<AtomicU64> {
-    let ended = Arc::new(AtomicU64::new(0));
-    let watched = Arc::clone(&ended);
+/// Ends the process when no number of finished rounds was sent for `patience`, unless the sender is
+/// dropped: a thread that is stuck in a call cannot be stopped in any other way.
+fn watch(patience: Duration, again: impl Fn(u64) -> String + Send + 'static) -> Sender<u64> {
+    let (sender, ended) = mpsc::channel();
     thread::spawn(move || {
+        let mut before = 0;
         loop {
-            let before = watched.load(Ordering::Relaxed);
-            thread::sleep(patience);
-            if before == OVER {
-                return;
-            }
-            if watched.load(Ordering::Relaxed) == before {
-                say!(
-                    "STUCK after {}: the next one has not ended for {patience:?}. To repeat its calls:",
-                    counted(before, "round")
-                );
-                say!("{}", again(before));
-                note!("error: a call does not return; to wait for longer, use --patience S");
-                process::exit(1);
-            }
+            before = match ended.recv_timeout(patience) {
+                Ok(rounds) => rounds,
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => break,
+            };
         }
+        say!(
+            "STUCK after {}: the next one has not ended for {patience:?}. To repeat its calls:",
+            counted(before, "round")
+        );
+        say!("{}", again(before));
+        note!("error: a call does not return; to wait for longer, use --patience S");
+        process::exit(1);
     });
-    ended
+    sender
 }
 
 /// Returns a function that formats the command line repeating the round after this many others.
@@ -373,15 +368,11 @@ pub(super) mod tests {
         const GUARANTEES: &'static str = "none";
         const SET: bool = SET;
 
-        fn with_buckets(buckets: usize) -> Result<Self> {
-            LockFree::with_buckets(buckets).map(Self)
-        }
-
         fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
             FORGETS && self.0.contains(key) || self.0.insert(key)
         }
 
-        subject::delegate! { self.0: contains remove slots memory_bytes }
+        subject::delegate! { self.0: with_buckets contains remove slots memory_bytes }
     }
 
     #[test]

@@ -157,10 +157,8 @@ enum Command {
 /// The description beside every result names `program`, which is [`program!()`](crate::program!).
 pub fn main(registry: &Registry, program: Program) -> ExitCode {
     program.enter();
-    let command = Cli::command()
-        .name(program.name())
-        .version(program.version());
-    let parsed = command.try_get_matches();
+    let command = Cli::command().name(program.name);
+    let parsed = command.version(program.version).try_get_matches();
     let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
     let code = match parsed.map(|cli| perform(registry, cli.command)) {
         Ok(Ok(Ending::Complete)) => ExitCode::SUCCESS,

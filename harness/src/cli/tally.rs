@@ -148,7 +148,7 @@ pub(super) fn keep(registry: &Registry, options: &Options, directory: &Path) -> 
         // An earlier run may have ended anywhere; this one goes on there.
         let piece = &pieces[rows.len() % pieces.len()];
         let seed = options.settings(1).seed;
-        ended = piece.run(seed, options.patience, &stop).and_then(|row| {
+        ended = piece.run(seed, options.patience, stop).and_then(|row| {
             if let Some(row) = row {
                 writer.write(&row)?;
                 writer.sync()?;
@@ -167,7 +167,7 @@ pub(super) fn keep(registry: &Registry, options: &Options, directory: &Path) -> 
     sidecar.write(&files.sidecar)?;
     say!("{}\n{}", files.csv.display(), files.sidecar.display());
     ended?;
-    Ok(Ending::of(&stop))
+    Ok(Ending::of(stop))
 }
 
 /// Describes this run, which may be one of many.
@@ -217,12 +217,8 @@ mod tests {
         let registry = Registry::standard();
         let pieces = pieces(&registry, &options("--tally results --seconds 9e3")).unwrap();
         assert_eq!(pieces.len(), 2 * (2 * (6 + 3) + (6 + 2) + (3 + 2)));
-        for Piece {
-            entry,
-            scenario,
-            settings,
-        } in &pieces
-        {
+        for of in &pieces {
+            let (entry, settings) = (of.entry, &of.settings);
             assert_eq!(settings.time, PIECE);
             if settings.check == Check::Answers {
                 continue;
@@ -231,7 +227,7 @@ mod tests {
             for before in [0, 1, 5] {
                 let round = settings.rounds.number(before);
                 let found = scenarios.of_round(round).unwrap();
-                assert_eq!(found.kind.to_string(), *scenario);
+                assert_eq!(found.kind.to_string(), of.scenario);
             }
         }
     }

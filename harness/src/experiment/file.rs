@@ -114,24 +114,15 @@ mod tests {
             assert_eq!(experiment.name, name);
             assert_eq!(experiment.as_written["name"].as_str(), Some(name));
         }
-        let complaint = |text: &str| format!("{:#}", parse(text, "").unwrap_err());
-        for (text, expected) in [
-            (
-                as_table("one") + &as_table("one"),
-                "two experiments are called \"one\"",
-            ),
-            (
-                as_table("one") + &as_table("two").replace("0.92", "1.5"),
-                "[[experiment]] \"two\": [[workload]] number 1, field `load`",
-            ),
-            ("experiment = []".into(), "at least one"),
-            (
-                "rounds = 3\n".to_owned() + &as_table("one"),
-                "unknown field `rounds`",
-            ),
-        ] {
-            let error = complaint(&text);
+        let refuses = |text: &str, expected: &str| {
+            let error = format!("{:#}", parse(text, "").unwrap_err());
             assert!(error.contains(expected), "{error}");
-        }
+        };
+        let (one, two) = (as_table("one"), as_table("two"));
+        refuses(&format!("{one}{one}"), "two experiments are called \"one\"");
+        let wrong = "[[experiment]] \"two\": [[workload]] number 1, field `load`";
+        refuses(&(one.clone() + &two.replace("0.92", "1.5")), wrong);
+        refuses("experiment = []", "at least one");
+        refuses(&format!("rounds = 3\n{one}"), "unknown field `rounds`");
     }
 }

@@ -32,7 +32,6 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Deserializer, de};
 
 use crate::machine::{self, Policy};
-use crate::results::Row;
 use crate::subjects::Registry;
 use crate::wording::grouped;
 use crate::workload::{Latency, Workload};
@@ -209,21 +208,6 @@ impl Experiment {
     /// Returns how many of these keys a workload fills its tables with.
     pub fn residents(&self, workload: &Workload, keys: usize) -> usize {
         (keys as f64 * (workload.load() / self.full_load(workload))).round() as usize
-    }
-
-    /// Returns an experiment for each size, in the order of the first round.
-    pub fn sizes(&self) -> impl Iterator<Item = Self> {
-        self.keys.iter().map(|&keys| Self {
-            keys: vec![keys],
-            ..self.clone()
-        })
-    }
-
-    /// Returns those of this experiment's rows that are of this one of its sizes.
-    pub fn rows_of(&self, size: &Self, rows: &[Row]) -> Vec<Row> {
-        // A single size may have fewer keys than asked for: a file may be too short.
-        let is_of = |row: &&Row| self.keys.len() == 1 || size.keys == [row.keys as usize];
-        rows.iter().filter(is_of).cloned().collect()
     }
 
     /// Checks that this build can freeze threads, if any are to be frozen.

@@ -151,30 +151,24 @@ mod tests {
 
     #[test]
     fn impossible_values_name_their_field_and_what_is_allowed() {
-        let insert = "[[workload]]\nkind = 'insert'\nload = 0.9";
-        let target = TARGET;
-        let with = |field: &str, table: &str| format!("{field}\n{table}");
-        for (to, expected) in [
-            (
-                with("frozen = [2]", insert),
-                "`frozen`: insert ends when every key is done",
-            ),
-            (with("frozen = [0, 2]", target), "`target`: ratios over"),
-            (with("latency = {}", insert), "`latency`: insert ends when"),
-            (with("latency = {}", target), "leave out `target`"),
-            (with("latency = {}", "frozen = [1]"), "leave out `frozen`"),
-            (
-                with("[[workload]]\nkind = 'insert'", "load = 0.9\nlod = 1"),
-                "unknown field `lod`",
-            ),
-            (
-                "[[workload]]\nkind = 'lookup-hit'\nload = 0.92".into(),
-                "`workload`: lookup-hit at load factor 0.92 appears twice",
-            ),
-        ] {
-            let error = complaint("seed     = 7", &to);
+        let finds = |to: &str, expected: &str| {
+            let error = complaint("seed     = 7", to);
             assert!(error.contains(expected), "{to}: {error}");
-        }
+        };
+        let insert = "[[workload]]\nkind = 'insert'\nload = 0.9";
+        let ends = "`frozen`: insert ends when every key is done";
+        finds(&format!("frozen = [2]\n{insert}"), ends);
+        finds(
+            &format!("frozen = [0, 2]\n{TARGET}"),
+            "`target`: ratios over",
+        );
+        let latency = |with: &str, expected| finds(&format!("latency = {{}}\n{with}"), expected);
+        latency(insert, "`latency`: insert ends when");
+        latency(TARGET, "leave out `target`");
+        latency("frozen = [1]", "leave out `frozen`");
+        finds(&format!("{insert}\nlod = 1"), "unknown field `lod`");
+        let twice = "`workload`: lookup-hit at load factor 0.92 appears twice";
+        finds("[[workload]]\nkind = 'lookup-hit'\nload = 0.92", twice);
         // What is replaced, by what, and what the error has.
         for line in "
             \"tiny\" | \"../tiny\" | `name`

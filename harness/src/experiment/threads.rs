@@ -21,9 +21,6 @@ pub enum Count {
 
 pub const MAX_THREADS: usize = 1_024;
 
-/// What a file may say.
-const EXPECTED: &str = "\"auto\", or a list such as [1, 2, 4] or [1, \"1x\", \"2x\"]";
-
 impl Threads {
     /// Returns the thread counts, ascending, on a machine with this many cores.
     pub fn counts(&self, cores: usize) -> Vec<usize> {
@@ -98,7 +95,8 @@ impl<'de> Deserialize<'de> for Threads {
         let value = toml::Value::deserialize(deserializer)?;
         // As it would be written in a command line.
         let text = value.to_string().replace(['[', ']', '"', ' '], "");
-        let problem = format!("field `threads`: {value} is not {EXPECTED}");
+        let expected = r#""auto", or a list such as [1, 2, 4] or [1, "1x", "2x"]"#;
+        let problem = format!("field `threads`: {value} is not {expected}");
         text.parse().map_err(|_: String| de::Error::custom(problem))
     }
 }

@@ -16,7 +16,6 @@ pub struct Cores {
     order: Vec<HardwareThread>,
     /// `None` if they were chosen by hand.
     policy: Option<Policy>,
-    count: usize,
 }
 
 impl Cores {
@@ -28,24 +27,14 @@ impl Cores {
     /// Returns all that this process may run on, in the order of a policy. If the operating system
     /// does not list them, they are counted, and no thread is bound.
     pub fn ordered(policy: Policy) -> Self {
-        let order = policy.order(topology::describe(&usable()));
-        let counted = || thread::available_parallelism().map_or(1, NonZero::get);
         Self {
-            count: match order.len() {
-                0 => counted(),
-                count => count,
-            },
-            order,
+            order: policy.order(topology::describe(&usable())),
             policy: Some(policy),
         }
     }
 
-    /// Returns exactly these hardware threads, in this order.
-    pub fn chosen(ids: &[usize]) -> Result<Self> {
-        Self::chosen_of(&usable(), ids)
-    }
-
-    fn chosen_of(usable: &[usize], ids: &[usize]) -> Result<Self> {
+    /// Returns exactly these hardware threads of the usable ones, in this order.
+    pub fn chosen(usable: &[usize], ids: &[usize]) -> Result<Self> {
         ensure!(!ids.is_empty(), "name at least one core");
         for (index, id) in ids.iter().enumerate() {
             if !usable.contains(id) {
@@ -60,13 +49,15 @@ impl Cores {
         Ok(Self {
             order: topology::describe(ids),
             policy: None,
-            count: ids.len(),
         })
     }
 
     /// Returns the number of hardware threads, from 1; more threads are oversubscribed.
     pub fn count(&self) -> usize {
-        self.count
+        match self.order.len() {
+            0 => thread::available_parallelism().map_or(1, NonZero::get),
+            count => count,
+        }
     }
 
     /// Binds the calling thread to its hardware thread. `thread` is its number in the measurement,
@@ -98,7 +89,7 @@ impl Cores {
             }
             None => format!("threads are bound in the order {order} (as told)"),
         };
-        let threads = counted(self.count, "hardware thread");
+        let threads = counted(self.count(), "hardware thread");
         let (cores, nodes) = (counted(cores, "physical core"), counted(nodes, "NUMA node"));
         format!("{threads} on {cores} of {nodes}; {bound}")
     }
@@ -117,7 +108,7 @@ mod tests {
 
     #[test]
     fn chosen_cores_are_taken_in_their_order_if_they_are_there() {
-        let chosen = |ids: &[usize]| Cores::chosen_of(&[0, 1, 2, 8], ids);
+        let chosen = |ids: &[usize]| Cores::chosen(&[0, 1, 2, 8], ids);
         let cores = chosen(&[8, 1]).unwrap();
         assert_eq!(cores.count(), 2);
         let description = cores.describe();
@@ -154,7 +145,7 @@ mod tests {
     #[test]
     fn a_thread_runs_where_it_is_bound() {
         for id in usable() {
-            let cores = Cores::chosen(&[id]).unwrap();
+            let cores = Cores::chosen(&usable(), &[id]).unwrap();
             let left = thread::spawn(move || (cores.pin(0), usable()));
             assert_eq!(left.join().unwrap(), (true, vec![id]));
         }

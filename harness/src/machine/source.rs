@@ -15,9 +15,9 @@ use super::unknown;
 /// [`cli::main`](crate::cli::main). Descriptions of results name it.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
-    name: &'static str,
-    version: &'static str,
-    directory: &'static str,
+    pub name: &'static str,
+    pub version: &'static str,
+    pub directory: &'static str,
 }
 
 static PROGRAM: OnceLock<Program> = OnceLock::new();
@@ -27,34 +27,18 @@ static PROGRAM: OnceLock<Program> = OnceLock::new();
 #[macro_export]
 macro_rules! program {
     () => {
-        $crate::machine::Program::new(
-            match option_env!("CARGO_BIN_NAME") {
+        $crate::machine::Program {
+            name: match option_env!("CARGO_BIN_NAME") {
                 Some(name) => name,
                 None => env!("CARGO_PKG_NAME"),
             },
-            env!("CARGO_PKG_VERSION"),
-            env!("CARGO_MANIFEST_DIR"),
-        )
+            version: env!("CARGO_PKG_VERSION"),
+            directory: env!("CARGO_MANIFEST_DIR"),
+        }
     };
 }
 
 impl Program {
-    pub const fn new(name: &'static str, version: &'static str, directory: &'static str) -> Self {
-        Self {
-            name,
-            version,
-            directory,
-        }
-    }
-
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-
-    pub fn version(&self) -> &'static str {
-        self.version
-    }
-
     /// Makes it the running program, unless there is one already.
     pub(crate) fn enter(self) {
         _ = PROGRAM.set(self);
@@ -329,23 +313,20 @@ mod tests {
     #[test]
     fn a_commit_is_shortened_for_captions() {
         let full = "0123456789abcdef0123456789abcdef01234567";
-        for (commit, modified, expected) in [
-            (full, Modified::Known(false), "0123456789"),
-            (full, Modified::Known(true), "0123456789 (modified)"),
-            (
-                full,
-                Modified::Unknown("unknown: why".into()),
-                "0123456789 (perhaps modified)",
-            ),
-            ("unknown: no git", Modified::Known(false), "unknown"),
-        ] {
+        let short = |commit: &str, modified| {
             let source = Source {
                 name: String::new(),
                 version: String::new(),
                 commit: commit.into(),
                 modified,
             };
-            assert_eq!(source.short(), expected);
-        }
+            source.short()
+        };
+        let [known, modified] = [false, true].map(Modified::Known);
+        let unknown = Modified::Unknown("unknown: why".into());
+        assert_eq!(short(full, known.clone()), "0123456789");
+        assert_eq!(short(full, modified), "0123456789 (modified)");
+        assert_eq!(short(full, unknown), "0123456789 (perhaps modified)");
+        assert_eq!(short("unknown: no git", known), "unknown");
     }
 }

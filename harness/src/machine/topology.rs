@@ -1,5 +1,6 @@
 //! Finds out which hardware threads there are, and what they share: a core, a package, a NUMA node.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -45,30 +46,23 @@ pub enum Policy {
 impl Policy {
     /// Returns these hardware threads in the order of the policy.
     pub fn order(self, mut threads: Vec<HardwareThread>) -> Vec<HardwareThread> {
-        let of_node = |thread: &HardwareThread| (thread.node, thread.core, thread.id);
-        threads.sort_by_key(of_node);
-        // Counts how many of its core, and how many of its node at the same place in their cores,
-        // come before it.
-        let sibling = |of: &HardwareThread| {
-            let before = |other: &&HardwareThread| other.core == of.core && other.id < of.id;
-            threads.iter().filter(before).count()
-        };
-        let rank = |of: &HardwareThread| {
-            let before = |other: &&HardwareThread| {
-                other.node == of.node
-                    && sibling(other) == sibling(of)
-                    && of_node(other) < of_node(of)
+        threads.sort_by_key(|of| (of.node, of.core, of.id));
+        // How many of each core, and of each node at the same place in their cores, came before.
+        let (mut of_core, mut of_node) = (HashMap::new(), HashMap::new());
+        let next = |count: &mut usize| std::mem::replace(count, *count + 1);
+        let mut keyed = Vec::new();
+        for of in threads {
+            let sibling = next(of_core.entry(of.core).or_default());
+            let rank = next(of_node.entry((of.node, sibling)).or_default());
+            let key = match self {
+                Self::Compact | Self::None => (0, 0),
+                Self::Cores => (sibling, 0),
+                Self::Scatter => (sibling, rank),
             };
-            threads.iter().filter(before).count()
-        };
-        let key = |of: &HardwareThread| match self {
-            Self::Compact | Self::None => (0, 0, of_node(of)),
-            Self::Cores => (sibling(of), 0, of_node(of)),
-            Self::Scatter => (sibling(of), rank(of), of_node(of)),
-        };
-        let mut keyed: Vec<_> = threads.iter().map(|of| (key(of), *of)).collect();
+            keyed.push((key, of));
+        }
         keyed.sort_by_key(|&(key, _)| key);
-        keyed.into_iter().map(|(_, thread)| thread).collect()
+        keyed.into_iter().map(|(_, of)| of).collect()
     }
 }
 

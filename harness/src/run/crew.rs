@@ -1,5 +1,6 @@
 //! Pinned threads that start together: the one way in which anything is measured on several threads.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Scope};
@@ -154,6 +155,32 @@ impl<'a> Crew<'a> {
             let made = ends.into_iter().collect::<Result<_, _>>();
             Ok((made.map_err(|_| anyhow!("a thread panicked"))?, led))
         })
+    }
+
+    /// Divides numbers among the threads of a crew, which start on them together, each with what it has
+    /// prepared for its own ones. Returns what they did together.
+    pub(crate) fn share<W: FnOnce() -> (Tally, Option<Timings>)>(
+        cores: &Cores,
+        threads: usize,
+        numbers: Range<u64>,
+        prepare: impl Fn(usize, Range<u64>) -> W + Sync,
+    ) -> Result<Done> {
+        let (crew, all) = (Crew::new(cores, threads), numbers.end - numbers.start);
+        let work = |member: Member| {
+            let at = |thread| numbers.start + all * thread as u64 / threads as u64;
+            let work = prepare(member.thread, at(member.thread)..at(member.thread + 1));
+            let start = member.arrival.wait();
+            let (tally, timings) = work();
+            Done {
+                tally,
+                start,
+                end: Instant::now(),
+                pinned: member.pinned,
+                timings,
+            }
+        };
+        let (done, ()) = crew.run(&work, |_, arrival| drop(arrival))?;
+        Done::together(done.into_iter())
     }
 
     pub(crate) fn is_over(&self) -> bool {

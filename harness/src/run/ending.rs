@@ -2,7 +2,7 @@
 
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 
@@ -31,22 +31,20 @@ impl Ending {
 
 /// Returns the flag that the first Ctrl-C sets; the second ends the process. It is one flag for all
 /// commands of a process, which each of them finds unset.
-pub fn stop_on_ctrl_c() -> Result<Arc<AtomicBool>> {
-    static STOP: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
-    let mut known = STOP.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(stop) = &*known {
-        stop.store(false, Ordering::Relaxed);
-        return Ok(Arc::clone(stop));
+pub fn stop_on_ctrl_c() -> Result<&'static AtomicBool> {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    static LISTENS: Mutex<bool> = Mutex::new(false);
+    let mut listens = LISTENS.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*listens {
+        let stop = || {
+            if STOP.swap(true, Ordering::Relaxed) {
+                process::exit(INTERRUPTED.into());
+            }
+            note!("\nStopping; Ctrl-C again exits at once.");
+        };
+        ctrlc::set_handler(stop).context("cannot listen for Ctrl-C")?;
+        *listens = true;
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    let handle = Arc::clone(&stop);
-    ctrlc::set_handler(move || {
-        if handle.swap(true, Ordering::Relaxed) {
-            process::exit(INTERRUPTED.into());
-        }
-        note!("\nStopping; Ctrl-C again exits at once.");
-    })
-    .context("cannot listen for Ctrl-C")?;
-    *known = Some(Arc::clone(&stop));
-    Ok(stop)
+    STOP.store(false, Ordering::Relaxed);
+    Ok(&STOP)
 }

@@ -17,4 +17,4 @@ pub(crate) use crew::{Arrival, Crew, Done, Member};
 pub use ending::{Ending, INTERRUPTED, stop_on_ctrl_c};
 pub use plan::{Measurement, Part, Plan};
 pub use resume::Earlier;
-pub use runner::{Event, Sweep};
+pub use runner::Sweep;

@@ -13,16 +13,19 @@ use crate::workload::Workload;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// The workloads, in the order of round 1, without those that no subject supports.
+    /// The workloads, for each size of the tables, in the order of round 1, without those that no
+    /// subject supports.
     pub parts: Vec<Part>,
     /// Says which subjects do not support what a workload needs.
     pub skipped: Vec<String>,
 }
 
-/// A workload, with all that is measured under it in every round.
+/// A workload, with all that is measured under it with tables of one size in every round.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
     pub workload: Workload,
+    /// Keys of a full table, if there are several sizes.
+    pub size: Option<usize>,
     /// Names of the subjects that support it, at least one, in the order of round 1.
     pub subjects: Vec<String>,
     /// What is measured in every round: numbers of threads and of frozen ones, and rates.
@@ -36,6 +39,8 @@ pub struct Part {
 pub struct Measurement {
     pub subject: String,
     pub workload: Workload,
+    /// As of its part. A single size may have fewer keys than asked for: a file may be too short.
+    pub size: Option<usize>,
     pub threads: usize,
     pub frozen: usize,
     /// Rate at which operations are due, as a share of the subject's throughput in the closed loop; 0
@@ -62,10 +67,7 @@ impl Plan {
                 points.extend(experiment.offered().map(|of| (threads, frozen, of)));
             }
         }
-        let mut plan = Self {
-            parts: Vec::new(),
-            skipped: Vec::new(),
-        };
+        let (mut measured, mut skipped) = (Vec::new(), Vec::new());
         for workload in &experiment.workloads {
             let mut able = Vec::new();
             for subject in &experiment.subjects {
@@ -74,20 +76,26 @@ impl Plan {
                     Some(operation) => {
                         let left_out = format!("{subject} is left out of {}", workload.label());
                         let reason = format!("{left_out}: it cannot {operation}");
-                        plan.skipped.push(reason);
+                        skipped.push(reason);
                     }
                 }
             }
             if !able.is_empty() {
-                plan.parts.push(Part {
-                    workload: workload.clone(),
-                    subjects: able,
-                    points: points.clone(),
-                    seed: experiment.seed.wrapping_add(plan.parts.len() as u64),
-                });
+                measured.push((workload, able));
             }
         }
-        Ok(plan)
+        let (mut parts, are_several) = (Vec::new(), experiment.keys.len() > 1);
+        for &keys in &experiment.keys {
+            let numbered = (0..).zip(&measured);
+            parts.extend(numbered.map(|(index, (workload, subjects))| Part {
+                workload: Workload::clone(workload),
+                size: are_several.then_some(keys),
+                subjects: subjects.clone(),
+                points: points.clone(),
+                seed: experiment.seed.wrapping_add(index),
+            }));
+        }
+        Ok(Self { parts, skipped })
     }
 
     /// Returns the measurements of `rounds` rounds of every workload, those of a workload together.
@@ -112,6 +120,7 @@ impl Part {
             subjects.into_iter().map(move |subject| Measurement {
                 subject,
                 workload: self.workload.clone(),
+                size: self.size,
                 threads,
                 frozen,
                 offered,
@@ -131,6 +140,7 @@ impl Measurement {
             && row.workload == workload.label()
             && (row.load_factor, row.skew) == (workload.load(), workload.skew())
             && (row.hit, row.offered) == (workload.hit(), self.offered)
+            && self.size.is_none_or(|keys| row.keys as usize == keys)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::run::Plan;
 use crate::show::{Outputs, Sidecar};
 
 /// The fields of a sidecar that may differ between the parts of one run.
-const MAY_DIFFER: [&str; 9] = [
+const MAY_DIFFER: [&str; 8] = [
     "run.started",
     "run.command",
     "run.load_average",
@@ -17,7 +17,6 @@ const MAY_DIFFER: [&str; 9] = [
     "run.latency",
     "run.timing_ns",
     "run.resumed",
-    "run.rounds",
     "run.rows",
     "run.ended",
 ];
@@ -32,15 +31,8 @@ pub struct Earlier {
 }
 
 impl Earlier {
-    /// Counts the rows of the plan that are missing.
-    pub fn missing(&self, plan: &Plan, experiment: &Experiment) -> usize {
-        let of_size =
-            |size| plan.missing(experiment.rounds, &experiment.rows_of(&size, &self.rows));
-        experiment.sizes().map(of_size).sum()
-    }
-
     pub fn is_complete(&self, plan: &Plan, experiment: &Experiment) -> bool {
-        self.sidecar.run.ended.is_some() && self.missing(plan, experiment) == 0
+        self.sidecar.run.ended.is_some() && plan.missing(experiment.rounds, &self.rows) == 0
     }
 }
 

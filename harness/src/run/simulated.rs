@@ -54,7 +54,7 @@ impl<'a> Simulated<'a> {
         measured: &'a [Row],
         stop: &'a AtomicBool,
     ) -> Self {
-        let bench = Bench::new(sweep, workload, stop);
+        let bench = Bench::new(sweep, (workload, sweep.keys.residents()), stop);
         let keys = bench.looked_up.as_ref().unwrap_or(bench.keys.keys());
         Self {
             keys: Rc::new(keys.clone()),
@@ -150,7 +150,7 @@ impl<'a> Simulated<'a> {
         let entry = self.bench.sweep.registry.get(&measurement.subject)?;
         let workload = &measurement.workload;
         let warms_up = workload.is_time_bounded();
-        let limits = [setting.operations / 2, setting.operations].map(Some);
+        let limits = [setting.operations / 2, setting.operations];
         let options = Options {
             compute,
             limits: limits.into_iter().filter(|_| warms_up).collect(),
@@ -181,7 +181,8 @@ impl<'a> Simulated<'a> {
         let (shared, refused) = prepared.context("nothing was simulated")?;
         let Shared { table, tally, .. } = &*shared;
         let mut tally = *tally.borrow();
-        let checked = (self.bench).check(entry, (table, refused), &tally, measurement);
+        tally.refused_before = refused;
+        let checked = (self.bench).check(entry, table, &tally, measurement);
         checked.with_context(|| complaint(measurement))?;
         tally.operations = report.operations;
         let row = Row {
@@ -190,7 +191,7 @@ impl<'a> Simulated<'a> {
                 1 => 0.0,
                 _ => model.between(0, 1),
             },
-            ..(self.bench).row(measurement, table, (refused, &tally), report.seconds)
+            ..(self.bench).row(measurement, table, &tally, report.seconds)
         };
         Ok((row, report))
     }
@@ -245,38 +246,15 @@ fn alone(model: &Model, subject: &str, workload: &Workload) -> Result<f64> {
 
 #[cfg(test)]
 mod tests {
-    use std::hash::Hash;
-
-    use subject::Subject;
-
     use super::*;
     use crate::experiment::{Count, Experiment, Threads};
     use crate::machine::Cores;
     use crate::results::sample;
     use crate::run::Plan;
     use crate::run::runner::tests::experiment;
-    use crate::subjects::{LockFree, Registry};
+    use crate::run::runner::tests::flawed::{DROPS, Flawed};
+    use crate::subjects::Registry;
     use crate::workload::tests::parse;
-
-    /// Misses one key in eight, under the name of a subject that can be simulated.
-    struct Misses(LockFree);
-
-    impl Subject for Misses {
-        const NAME: &'static str = LockFree::NAME;
-        const DESCRIPTION: &'static str = "misses keys";
-        const GUARANTEES: &'static str = "none";
-
-        fn with_buckets(buckets: usize) -> Result<Self> {
-            LockFree::with_buckets(buckets).map(Self)
-        }
-
-        fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
-            let class = Subject::class(&self.0, key);
-            self.0.contains(key) && class.is_none_or(|class| class.fingerprint % 8 != 0)
-        }
-
-        subject::delegate! { self.0: insert remove slots memory_bytes }
-    }
 
     fn graviton() -> Model {
         Model::named_or_read("graviton-3").unwrap()
@@ -393,17 +371,19 @@ mod tests {
 
     #[test]
     fn wrong_answers_and_what_cannot_be_observed_are_errors() {
-        let mut wrong = Registry::new();
-        wrong.add::<Misses>();
-        let mut unobserved = Registry::new();
-        unobserved.add::<crate::subjects::Null>();
-        let cases = WORKLOADS.map(|workload| (&wrong, workload, "it lost a key"));
-        let other = (&unobserved, WORKLOADS[0], "cannot be simulated");
-        for (registry, workload, said) in [&cases[..], &[other]].concat() {
-            let made = simulate(registry, (workload, &[]), &graviton(), 3);
+        let mut registry = Registry::new();
+        registry.add::<Flawed<DROPS>>();
+        for workload in WORKLOADS {
+            // No machine has its time on one thread.
+            let run =
+                |of: &Simulated, made: &Measurement, setting: &Setting| of.run(made, setting, 0.0);
+            let made = simulate_with(&registry, (workload, &[]), (&graviton(), 3), run);
             let error = format!("{:#}", made.unwrap_err());
-            assert!(error.contains(said), "{workload}: {error}");
+            assert!(error.contains("it lost a key"), "{workload}: {error}");
         }
+        let made = simulate(&registry, (WORKLOADS[0], &[]), &graviton(), 3);
+        let error = made.unwrap_err().to_string();
+        assert!(error.contains("cannot be simulated"), "{error}");
     }
 
     /// Who waits for the mutex finds it in other hands when it has come to sleep. So what it costs to

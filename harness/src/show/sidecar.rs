@@ -114,12 +114,8 @@ impl Run {
 
     /// Describes a run that starts now, with keys that are generated from the seed.
     pub fn seeded(about: [&str; 2], seed: u64, pinning: impl Into<String>) -> Self {
-        Self::begin(
-            about,
-            seed,
-            format!("generated from seed {seed}"),
-            pinning.into(),
-        )
+        let keys = format!("generated from seed {seed}");
+        Self::begin(about, seed, keys, pinning.into())
     }
 
     /// Takes the start and the load anew, for a run that waited until others were done.

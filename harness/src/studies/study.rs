@@ -156,7 +156,7 @@ where
         Outputs::named(out, S::NAME).check(&sidecar)?;
         let stop = stop_on_ctrl_c()?;
         let mut rows = Vec::new();
-        let measured = progress::with(study.steps(), &stop, |progress| {
+        let measured = progress::with(study.steps(), stop, |progress| {
             study.measure(progress, &mut rows)
         });
         let is_stopped = stop.load(Ordering::Relaxed);

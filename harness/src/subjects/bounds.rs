@@ -18,7 +18,6 @@ const NOTHING: &str = "none: it holds no keys, and its answers mean nothing";
 /// A table of pseudo-random words: the bound of single lookups with two buckets per key, which are
 /// two independent loads. It does not bound batches, which load the words of several keys before
 /// they use any; their bound is [`BatchedRoofline`].
-#[derive(Debug)]
 pub struct Roofline(Table);
 
 impl Roofline {
@@ -68,7 +67,6 @@ const GROUP: usize = 4;
 /// [`Roofline`] whose lookups hash a group of keys, load the words of all, and only then use them:
 /// the best known bound of lookups in batches. Beyond the caches it can beat `roofline`, since a
 /// processor cannot look far enough ahead across single calls.
-#[derive(Debug)]
 pub struct BatchedRoofline(Roofline);
 
 impl Subject for BatchedRoofline {
@@ -77,10 +75,6 @@ impl Subject for BatchedRoofline {
     const GUARANTEES: &'static str = NOTHING;
     const OPERATIONS: Operations = Operations::LOOKUP;
     const HOLDS_KEYS: bool = false;
-
-    fn with_buckets(buckets: usize) -> Result<Self> {
-        Roofline::with_buckets(buckets).map(Self)
-    }
 
     #[inline]
     fn look_up<'k, K: Hash + ?Sized + 'k>(
@@ -97,14 +91,13 @@ impl Subject for BatchedRoofline {
         keys.for_each(|key| report(self.contains(key)));
     }
 
-    subject::delegate! { self.0: insert contains slots memory_bytes }
+    subject::delegate! { self.0: with_buckets insert contains slots memory_bytes }
 }
 
 /// A table of words without keys. An insert or a remove is one load and one compare-and-swap of the
 /// first bucket's word, whether that succeeds or not. So it bounds every update of a table of words
 /// by an atomic exchange, whether lock-free or under a lock that is part of the word. It does not
 /// bound a single thread's plain stores under one lock for many words.
-#[derive(Debug)]
 pub struct UpdateRoofline(Table);
 
 impl Subject for UpdateRoofline {
@@ -144,7 +137,6 @@ impl Subject for UpdateRoofline {
 
 /// No table at all. Every operation hashes the key, with the hash function that all subjects share.
 /// It bounds even the other bounds.
-#[derive(Debug)]
 pub struct Null {
     slots: usize,
 }

@@ -4,9 +4,7 @@ use std::hash::Hash;
 
 use anyhow::Result;
 use arrayvec::ArrayVec;
-use filter::{
-    BuildError, Class, CuckooFilter, DynCuckooFilter, Filter, GrowingCuckooFilter, InsertError,
-};
+use filter::{BuildError, CuckooFilter, DynCuckooFilter, Filter, GrowingCuckooFilter, InsertError};
 use subject::layout::{Layout, slots};
 use subject::{Operations, Subject};
 
@@ -17,7 +15,6 @@ const UNIQUE: Operations = Operations {
 };
 
 /// [`CuckooFilter`] in a layout: the crate `filter`, unchanged.
-#[derive(Debug)]
 pub struct Laid<const SLOTS: usize, const BITS: usize>(CuckooFilter<SLOTS, BITS>);
 
 /// In its default layout.
@@ -52,45 +49,21 @@ impl<const SLOTS: usize, const BITS: usize> Subject for Laid<SLOTS, BITS> {
         Ok(Self(builder.buckets(buckets).build()?))
     }
 
-    #[inline]
-    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.insert(key).is_ok()
+    subject::delegate! {
+        self.0: try_insert insert_unique contains count remove class capacity memory_bytes
     }
-
-    fn insert_unique<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, InsertError> {
-        self.0.insert_unique(key)
-    }
-
-    fn count<K: Hash + ?Sized>(&self, key: &K) -> u64 {
-        self.0.count(key) as u64
-    }
-
-    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
-        Some(self.0.class(key))
-    }
-
-    fn slots(&self) -> usize {
-        self.0.capacity()
-    }
-
-    subject::delegate! { self.0: contains remove memory_bytes }
 }
 
 const BATCH: usize = 32;
 
 /// [`LockFree`] with its lookups made by [`contains_batch`](filter::Filter::contains_batch).
 /// In mixes of operations, which have no batches, it is the same as [`LockFree`].
-#[derive(Debug)]
 pub struct LockFreeBatch(LockFree);
 
 impl Subject for LockFreeBatch {
     const NAME: &'static str = "lock-free-batch";
     const DESCRIPTION: &'static str = "lock-free, with lookups in batches of 32 keys";
     const GUARANTEES: &'static str = "as lock-free, for each key of a batch";
-
-    fn with_buckets(buckets: usize) -> Result<Self> {
-        LockFree::with_buckets(buckets).map(Self)
-    }
 
     #[inline]
     fn look_up<'k, K: Hash + ?Sized + 'k>(
@@ -112,13 +85,12 @@ impl Subject for LockFreeBatch {
         found.iter().for_each(|&found| report(found));
     }
 
-    subject::delegate! { self.0: insert contains remove class slots memory_bytes }
+    subject::delegate! { self.0: with_buckets insert contains remove class slots memory_bytes }
 }
 
 /// [`LockFree`] with each lookup and each count answered by a snapshot of the filter that is made
 /// for it ([`try_clone`](CuckooFilter::try_clone)): not to be fast, but so that `harness check` looks
 /// for answers of snapshots that no order of the calls explains.
-#[derive(Debug)]
 pub struct LockFreeCopies(LockFree);
 
 impl LockFreeCopies {
@@ -135,28 +107,19 @@ impl Subject for LockFreeCopies {
     const GUARANTEES: &'static str = "as lock-free, for each key; copies are lock-free";
     const OPERATIONS: Operations = UNIQUE;
 
-    fn with_buckets(buckets: usize) -> Result<Self> {
-        LockFree::with_buckets(buckets).map(Self)
-    }
-
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
         self.copy().contains(key)
-    }
-
-    fn insert_unique<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, InsertError> {
-        self.0.insert_unique(key)
     }
 
     fn count<K: Hash + ?Sized>(&self, key: &K) -> u64 {
         self.copy().count(key) as u64
     }
 
-    subject::delegate! { self.0: insert remove class slots memory_bytes }
+    subject::delegate! { self.0: with_buckets insert insert_unique remove class slots memory_bytes }
 }
 
 /// [`DynCuckooFilter`] for the false positive rate of the layout that all subjects share, and so in
 /// that layout: what the choice at run time costs.
-#[derive(Debug)]
 pub struct LockFreeFitted(DynCuckooFilter);
 
 impl Subject for LockFreeFitted {
@@ -170,24 +133,10 @@ impl Subject for LockFreeFitted {
         Ok(Self(builder.build()?))
     }
 
-    #[inline]
-    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.insert(key).is_ok()
-    }
-
-    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
-        Some(self.0.class(key))
-    }
-
-    fn slots(&self) -> usize {
-        self.0.capacity()
-    }
-
-    subject::delegate! { self.0: contains remove memory_bytes }
+    subject::delegate! { self.0: try_insert contains remove class capacity memory_bytes }
 }
 
 /// [`GrowingCuckooFilter`] that begins with a hundredth of the buckets asked for, or half of that.
-#[derive(Debug)]
 pub struct Growing {
     filter: GrowingCuckooFilter,
     slots: usize,
@@ -220,21 +169,8 @@ impl Subject for Growing {
         Ok(Self { filter, slots })
     }
 
-    #[inline]
-    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.filter.insert(key).is_ok()
-    }
-
     fn insert_unique<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, InsertError> {
         (self.filter.insert_unique(key)).map_err(|_| InsertError::Full)
-    }
-
-    fn count<K: Hash + ?Sized>(&self, key: &K) -> u64 {
-        self.filter.count(key) as u64
-    }
-
-    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
-        Some(self.filter.class(key))
     }
 
     /// Returns as many as were asked for: the filter has fewer at first, and more in the end.
@@ -242,5 +178,5 @@ impl Subject for Growing {
         self.slots
     }
 
-    subject::delegate! { self.filter: contains remove memory_bytes }
+    subject::delegate! { self.filter: try_insert contains count remove class memory_bytes }
 }

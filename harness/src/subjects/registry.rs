@@ -157,13 +157,8 @@ mod tests {
     fn a_copy_is_the_same_subject_and_an_unknown_one_is_an_error() {
         let registry = Registry::standard();
         assert_eq!(registry.get("lock-free#2").unwrap().name, "lock-free");
-        for (name, expected) in [
-            ("#lock-free", "lock-free, lock-free-batch, "),
-            ("lockfree", "did you mean \"lock-free\"?"),
-        ] {
-            let error = registry.get(name).unwrap_err().to_string();
-            assert!(error.contains(expected), "{error}");
-        }
+        let error = registry.get("#lock-free").unwrap_err().to_string();
+        assert!(error.contains("lock-free, lock-free-batch, "), "{error}");
     }
 
     #[test]

@@ -71,8 +71,7 @@ impl<W: Adds, const K: usize> AddsTo<W, K> {
     #[inline]
     fn add(&self, key: &(impl Hash + ?Sized), by: i64) -> bool {
         let changes = chosen::<K>(key, self.len).map(|index| Change { index, by });
-        let mut session = self.words.session();
-        while !W::try_change(&mut session, &changes) {}
+        while !self.words.try_change(&changes) {}
         true
     }
 }

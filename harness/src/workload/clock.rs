@@ -21,20 +21,8 @@ fn fence() {
 }
 
 /// A fenced clock.
-#[derive(Clone, Debug)]
-pub struct Clock(quanta::Clock);
-
-impl Default for Clock {
-    fn default() -> Self {
-        Self(quanta::Clock::new())
-    }
-}
-
-impl From<quanta::Clock> for Clock {
-    fn from(clock: quanta::Clock) -> Self {
-        Self(clock)
-    }
-}
+#[derive(Clone, Debug, Default)]
+pub struct Clock(pub(super) quanta::Clock);
 
 impl Clock {
     /// Reads the clock, after all that comes before, and before all that comes after.

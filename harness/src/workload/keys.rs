@@ -97,14 +97,11 @@ impl KeySource {
         let residents = keys.min(lines.len() * 2 / 5);
         let few =
             format!("that is too few for {keys} keys in a table: tables hold {residents} instead");
-        let few = (residents < keys).then_some(few);
+        let few = (residents < keys).then_some(few).into_iter();
         Ok(Self {
             residents,
             description: format!("{} distinct lines of {short_name}", lines.len()),
-            remarks: few
-                .into_iter()
-                .chain(lines.warning(&name.to_string()))
-                .collect(),
+            remarks: few.chain(lines.warning(&name.to_string())).collect(),
             keys: Arc::new(Keys::Lines(lines.shuffled(seed))),
         })
     }

@@ -1,16 +1,29 @@
 //! Subjects that leave methods to what they are made of.
 
 /// Passes methods of [`Subject`](crate::Subject) on to a field that has them, be it another subject
-/// or not: `delegate! { self.0: insert contains remove slots memory_bytes }`.
+/// or not: `delegate! { self.0: insert contains remove slots memory_bytes }`. Of a filter that says
+/// why it refuses a key, `try_insert` is the insert, and `capacity` its slots. `with_buckets` makes
+/// the only field.
 #[macro_export]
 macro_rules! delegate {
     (self.$inner:tt: $($method:ident)+) => {
         $($crate::delegate! { @$method $inner })+
     };
+    (@with_buckets $inner:tt) => {
+        fn with_buckets(buckets: usize) -> $crate::Result<Self> {
+            $crate::Subject::with_buckets(buckets).map(|made| Self { $inner: made })
+        }
+    };
     (@insert $inner:tt) => {
         #[inline]
         fn insert<K: ::std::hash::Hash + ?Sized>(&self, key: &K) -> bool {
             self.$inner.insert(key)
+        }
+    };
+    (@try_insert $inner:tt) => {
+        #[inline]
+        fn insert<K: ::std::hash::Hash + ?Sized>(&self, key: &K) -> bool {
+            self.$inner.insert(key).is_ok()
         }
     };
     (@contains $inner:tt) => {
@@ -27,12 +40,30 @@ macro_rules! delegate {
     };
     (@class $inner:tt) => {
         fn class<K: ::std::hash::Hash + ?Sized>(&self, key: &K) -> Option<$crate::Class> {
-            self.$inner.class(key)
+            self.$inner.class(key).into()
+        }
+    };
+    (@insert_unique $inner:tt) => {
+        fn insert_unique<K: ::std::hash::Hash + ?Sized>(
+            &self,
+            key: &K,
+        ) -> Result<bool, $crate::InsertError> {
+            self.$inner.insert_unique(key)
+        }
+    };
+    (@count $inner:tt) => {
+        fn count<K: ::std::hash::Hash + ?Sized>(&self, key: &K) -> u64 {
+            self.$inner.count(key) as u64
         }
     };
     (@slots $inner:tt) => {
         fn slots(&self) -> usize {
             self.$inner.slots()
+        }
+    };
+    (@capacity $inner:tt) => {
+        fn slots(&self) -> usize {
+            self.$inner.capacity()
         }
     };
     (@memory_bytes $inner:tt) => {

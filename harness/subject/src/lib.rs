@@ -2,9 +2,8 @@
 
 use std::hash::Hash;
 
-use anyhow::Result;
-pub use filter::Class;
-use filter::InsertError;
+pub use anyhow::Result;
+pub use filter::{Class, InsertError};
 
 pub mod calls;
 mod delegate;
@@ -127,20 +126,16 @@ impl Operations {
         unique: false,
     };
     pub const INSERT: Self = Self {
-        lookup: true,
         insert: true,
-        remove: false,
-        unique: false,
+        ..Self::LOOKUP
     };
     pub const INSERT_ONLY: Self = Self {
         lookup: false,
         ..Self::INSERT
     };
     pub const ALL: Self = Self {
-        lookup: true,
-        insert: true,
         remove: true,
-        unique: false,
+        ..Self::INSERT
     };
 
     /// Inserts and removes, without lookups.

@@ -8,7 +8,7 @@ use rand::seq::{IndexedRandom, SliceRandom};
 use subject::SLOTS_PER_BUCKET;
 use subject::calls::Operation;
 
-use super::{Action, Group, KEYS_OF_HOPPER, Key, Kind, Scenario, Script};
+use super::{Action, Candidate, Group, KEYS_OF_HOPPER, Key, Kind, Scenario, Script};
 
 /// Maximum number of threads that change the copies of one class; the others only look it up. Each
 /// call under way that changes a class may or may not have taken effect, so each doubles the
@@ -29,6 +29,7 @@ struct Mix {
 }
 
 pub(super) struct Draft<'a> {
+    pub(super) candidate: &'a Candidate,
     pub(super) kind: Kind,
     pub(super) random: &'a mut SmallRng,
     pub(super) pool: &'a [Group],
@@ -36,9 +37,6 @@ pub(super) struct Draft<'a> {
     pub(super) buckets: usize,
     /// Number of copies that the table holds.
     pub(super) room: usize,
-    /// Whether the subject supports insert-if-absent and counting.
-    pub(super) unique: bool,
-    pub(super) keys_of_hopper: usize,
 }
 
 impl Draft<'_> {
@@ -74,7 +72,9 @@ impl Draft<'_> {
     }
 
     fn hops(mut self) -> Option<Scenario> {
-        let keys = self.keys_of_hopper;
+        // In a subject that grows, keys that are equal at first may be distinguished later.
+        let grows = self.candidate.grows;
+        let keys = if grows { 1 } else { KEYS_OF_HOPPER };
         let mut groups = self.choose(1, keys, |group| match group.class {
             Some(class) => group.keys.len() >= keys && class.buckets[0] != class.buckets[1],
             // If classes are unknown, there is only a single key.
@@ -273,6 +273,7 @@ impl Draft<'_> {
         written: &[usize],
     ) -> Script {
         let length = shortened(calls, self.threads);
+        let unique = self.candidate.operations.unique;
         let call = |_| {
             let drawn = self.random.random_range(0..100);
             let (operation, among) = match drawn {
@@ -281,13 +282,10 @@ impl Draft<'_> {
                 drawn if drawn < mix.insert + mix.remove => (Operation::Remove, written),
                 _ => (Operation::Contains, read),
             };
+            let mut one_in_four = || unique && self.random.random_ratio(1, 4);
             let operation = match operation {
-                Operation::Insert if self.unique && self.random.random_ratio(1, 4) => {
-                    Operation::InsertUnique
-                }
-                Operation::Contains if self.unique && self.random.random_ratio(1, 4) => {
-                    Operation::Count
-                }
+                Operation::Insert if one_in_four() => Operation::InsertUnique,
+                Operation::Contains if one_in_four() => Operation::Count,
                 other => other,
             };
             let group = among[self.random.random_range(0..among.len())];

@@ -213,18 +213,13 @@ impl<'a> Scenarios<'a> {
         }
         let pool = &self.pools[&buckets];
         let draft = Draft {
+            candidate: self.candidate,
             kind,
             random,
             pool,
             threads: self.threads,
             buckets,
             room: buckets * SLOTS_PER_BUCKET + self.candidate.stash,
-            unique: self.candidate.operations.unique,
-            keys_of_hopper: if self.candidate.grows {
-                1
-            } else {
-                KEYS_OF_HOPPER
-            },
         };
         draft.scenario().with_context(|| {
             format!(

@@ -51,15 +51,19 @@ impl Buckets {
 
     #[inline]
     pub fn find(&self, key: Key) -> Option<usize> {
-        let mut candidates = self.candidates(key).into_iter();
-        candidates.find(|&bucket| self.0[bucket] == Some(key))
+        self.holding(key, Some(key))
     }
 
     /// Returns an empty bucket of a key.
     #[inline]
     pub(super) fn empty(&self, key: Key) -> Option<usize> {
+        self.holding(key, None)
+    }
+
+    #[inline]
+    fn holding(&self, key: Key, content: Option<Key>) -> Option<usize> {
         let mut candidates = self.candidates(key).into_iter();
-        candidates.find(|&bucket| self.0[bucket].is_none())
+        candidates.find(|&bucket| self.0[bucket] == content)
     }
 
     /// Removes a copy of a key and returns the bucket it was in.
@@ -76,6 +80,20 @@ impl Buckets {
         let key = self.0[to].replace(key)?;
         let to = self.other(key, to);
         Some(Hand { key, to })
+    }
+
+    /// Kicks along a path, at most this many times, until a key lands in an empty bucket. Returns
+    /// the key left in hand and the number of kicks.
+    #[inline]
+    pub(super) fn kick_along(&mut self, from: Hand, most: u64) -> (Option<Hand>, u64) {
+        let mut hand = from;
+        for kicks in 0..most {
+            match self.kick(hand) {
+                Some(next) => hand = next,
+                None => return (None, kicks),
+            }
+        }
+        (Some(hand), most)
     }
 
     #[inline]

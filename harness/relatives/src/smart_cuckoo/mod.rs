@@ -44,6 +44,7 @@ use subject::sync::Mutex;
 
 pub use buckets::{Buckets, Key};
 pub use subgraphs::Subgraphs;
+pub use theory::claims;
 
 use buckets::Hand;
 
@@ -68,7 +69,9 @@ pub trait CuckooTable: Send + Sync + Sized + 'static {
 
     fn buckets(&self) -> &Buckets;
 
-    fn memory_bytes(&self) -> usize;
+    fn memory_bytes(&self) -> usize {
+        self.buckets().memory_bytes()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,20 +116,16 @@ impl CuckooTable for SmartCuckoo {
     }
 
     fn insert(&mut self, key: Key) -> Insertion {
-        let mut kicks = 0;
-        let Some(to) = self.start(key) else {
-            let placed = false;
-            return Insertion { placed, kicks };
-        };
-        let mut hand = Hand { key, to };
-        while let Some(next) = self.buckets.kick(hand) {
-            hand = next;
-            kicks += 1;
-            debug_assert!(kicks < self.buckets.number() as u64, "no way out");
-        }
-        let [first, second] = self.buckets.candidates(key);
-        self.subgraphs.join(first, second);
-        let placed = true;
+        let to = self.start(key);
+        let kicks = to.map_or(0, |to| {
+            let all = self.buckets.number() as u64;
+            let (left, kicks) = self.buckets.kick_along(Hand { key, to }, all);
+            debug_assert!(left.is_none(), "no way out");
+            let [first, second] = self.buckets.candidates(key);
+            self.subgraphs.join(first, second);
+            kicks
+        });
+        let placed = to.is_some();
         Insertion { placed, kicks }
     }
 
@@ -169,19 +168,6 @@ impl PlainCuckoo {
             most_kicks,
         })
     }
-
-    /// Kicks along a path, at most this many times, until a key lands in an empty bucket. Returns
-    /// the key left in hand and the number of kicks.
-    fn kick_along(&mut self, from: Hand, most: u64) -> (Option<Hand>, u64) {
-        let mut hand = from;
-        for kicks in 0..most {
-            match self.buckets.kick(hand) {
-                Some(next) => hand = next,
-                None => return (None, kicks),
-            }
-        }
-        (Some(hand), most)
-    }
 }
 
 impl CuckooTable for PlainCuckoo {
@@ -195,12 +181,12 @@ impl CuckooTable for PlainCuckoo {
     fn insert(&mut self, key: Key) -> Insertion {
         let [first, _] = self.buckets.candidates(key);
         let to = self.buckets.empty(key).unwrap_or(first);
-        let (left, kicks) = self.kick_along(Hand { key, to }, self.most_kicks);
+        let (left, kicks) = self.buckets.kick_along(Hand { key, to }, self.most_kicks);
         // The last key kicked out may still find an empty bucket.
         let homeless = left.filter(|hand| self.buckets.key_in(hand.to).is_some());
         if let Some(Hand { key, to }) = homeless {
             let to = self.buckets.other(key, to);
-            self.kick_along(Hand { key, to }, kicks);
+            self.buckets.kick_along(Hand { key, to }, kicks);
         } else if let Some(lucky) = left {
             self.buckets.kick(lucky);
         }
@@ -216,10 +202,6 @@ impl CuckooTable for PlainCuckoo {
 
     fn buckets(&self) -> &Buckets {
         &self.buckets
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.buckets.memory_bytes()
     }
 }
 

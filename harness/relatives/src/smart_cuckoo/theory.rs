@@ -12,53 +12,51 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use statrs::function::factorial::{ln_binomial, ln_factorial};
 
-use crate::smart_cuckoo::{CuckooTable, Key, SmartCuckoo, SmartCuckooMutex};
-use crate::theory::{Claim, Theory, Trial};
+use crate::smart_cuckoo::{CuckooTable, Key, SmartCuckoo};
+use crate::theory::{Claim, Trial};
 
-impl Theory for SmartCuckooMutex {
-    fn claims(trial: Trial) -> Result<Vec<Claim>> {
-        let random = &mut SmallRng::seed_from_u64(trial.seed);
-        let mut claims = Vec::new();
-        for load in [0.4, 0.5, 0.75] {
-            let keys = (load * 64.0) as usize;
-            let failures = (0..4_000).map(|_| Ok(offer(64, keys, random)?.1 as f64));
-            claims.push(Claim::mean(
-                format!("failed inserts of a table of 64 buckets that {keys} keys are offered to"),
-                "n − m + E[trees], E[trees] = Σ_k C(m,k) k^(k−2) n!/(n−k+1)! (2/m²)^(k−1) (1−k/m)^(2(n−k+1)), by Cayley's formula",
-                expected_failures(64, keys),
-                &failures.collect::<Result<Vec<_>>>()?,
-            ));
-        }
-        for load in [0.75, 1.0] {
-            let buckets = 1 << 14;
-            let keys = (load * f64::from(buckets)) as usize;
-            let shares =
-                (0..8).map(|_| Ok(offer(buckets as usize, keys, random)?.1 as f64 / keys as f64));
-            claims.push(Claim::mean(
-                format!("share of inserts that fail, {load} keys a bucket"),
-                "1 − (1 − (t − t²/2)/c)/(c/2), c = 2n/m, t e^(−t) = c e^(−c), t ≤ 1: trees of a random graph, Erdős and Rényi 1960",
-                share_beyond_the_threshold(load),
-                &shares.collect::<Result<Vec<_>>>()?,
-            ));
-        }
-        for load in [0.25, 0.35] {
-            // Draws a key from those in the table, since large subgraphs have many keys.
-            let walked = (0..1_000).map(|_| {
-                let (mut table, _) = offer(1_024, (load * 1_024.0) as usize, random)?;
-                let inside = (0..1_024).filter_map(|bucket| table.buckets().key_in(bucket));
-                let inside: Vec<Key> = inside.collect();
-                let walked = table.remove(inside[random.random_range(0..inside.len())]);
-                Ok(walked.context("a key is missing")? as f64)
-            });
-            claims.push(Claim::mean(
-                format!("buckets that a delete tells their subgraph anew, load factor {load}"),
-                "2/(1 − c), c = 2n/m < 1: the mean component of a vertex has 1/(1 − c), Bollobás, Random Graphs, 2001",
-                2.0 / (1.0 - 2.0 * load),
-                &walked.collect::<Result<Vec<_>>>()?,
-            ));
-        }
-        Ok(claims)
+pub fn claims(trial: Trial) -> Result<Vec<Claim>> {
+    let random = &mut SmallRng::seed_from_u64(trial.seed);
+    let mut claims = Vec::new();
+    for load in [0.4, 0.5, 0.75] {
+        let keys = (load * 64.0) as usize;
+        let failures = (0..4_000).map(|_| Ok(offer(64, keys, random)?.1 as f64));
+        claims.push(Claim::mean(
+            format!("failed inserts of a table of 64 buckets that {keys} keys are offered to"),
+            "n − m + E[trees], E[trees] = Σ_k C(m,k) k^(k−2) n!/(n−k+1)! (2/m²)^(k−1) (1−k/m)^(2(n−k+1)), by Cayley's formula",
+            expected_failures(64, keys),
+            &failures.collect::<Result<Vec<_>>>()?,
+        ));
     }
+    for load in [0.75, 1.0] {
+        let buckets = 1 << 14;
+        let keys = (load * f64::from(buckets)) as usize;
+        let shares =
+            (0..8).map(|_| Ok(offer(buckets as usize, keys, random)?.1 as f64 / keys as f64));
+        claims.push(Claim::mean(
+            format!("share of inserts that fail, {load} keys a bucket"),
+            "1 − (1 − (t − t²/2)/c)/(c/2), c = 2n/m, t e^(−t) = c e^(−c), t ≤ 1: trees of a random graph, Erdős and Rényi 1960",
+            share_beyond_the_threshold(load),
+            &shares.collect::<Result<Vec<_>>>()?,
+        ));
+    }
+    for load in [0.25, 0.35] {
+        // Draws a key from those in the table, since large subgraphs have many keys.
+        let walked = (0..1_000).map(|_| {
+            let (mut table, _) = offer(1_024, (load * 1_024.0) as usize, random)?;
+            let inside = (0..1_024).filter_map(|bucket| table.buckets().key_in(bucket));
+            let inside: Vec<Key> = inside.collect();
+            let walked = table.remove(inside[random.random_range(0..inside.len())]);
+            Ok(walked.context("a key is missing")? as f64)
+        });
+        claims.push(Claim::mean(
+            format!("buckets that a delete tells their subgraph anew, load factor {load}"),
+            "2/(1 − c), c = 2n/m < 1: the mean component of a vertex has 1/(1 − c), Bollobás, Random Graphs, 2001",
+            2.0 / (1.0 - 2.0 * load),
+            &walked.collect::<Result<Vec<_>>>()?,
+        ));
+    }
+    Ok(claims)
 }
 
 /// Offers this many random keys to a table. Returns the table and how many it refused.

@@ -27,7 +27,7 @@ impl Bench<'_> {
     pub(in crate::run) fn check(
         &self,
         entry: &SubjectInfo,
-        (table, refused): (&Table, u64),
+        table: &Table,
         tally: &Tally,
         measurement: &Measurement,
     ) -> Result<()> {
@@ -35,6 +35,7 @@ impl Bench<'_> {
             return Ok(());
         }
         let (workload, subject) = (&measurement.workload, &table.subject);
+        let refused = tally.refused_before;
         let (keys, residents) = (self.keys.keys(), self.keys.residents() as u64);
         let found = || subject.count_found(keys, self.keys.resident()) as u64;
         let are_updated = matches!(workload, Workload::Ycsb { mix, .. } if mix.updates());

@@ -57,10 +57,12 @@ pub struct Sweep<'a> {
     pub made: &'a [Row],
 }
 
-/// Makes the measurements of one workload with tables of one size.
+/// Makes the measurements of one workload with tables of one size, in one round.
 pub(in crate::run) struct Bench<'a> {
     pub(in crate::run) sweep: Sweep<'a>,
     stop: &'a AtomicBool,
+    /// How many keys fill a table to the load factor of the fullest.
+    full: usize,
     /// The keys of this workload's tables.
     pub(in crate::run) keys: KeySource,
     /// The keys that all threads look up, drawn once for all subjects.
@@ -69,9 +71,8 @@ pub(in crate::run) struct Bench<'a> {
     pub(in crate::run) looked_up: Option<Keys>,
     /// Filled tables for every measurement, by subject, if the workload does not change them.
     tables: HashMap<String, Arc<Table>>,
-    /// The latest throughput in the closed loop, in million operations per second, and its round, by
-    /// subject and number of threads.
-    saturation: HashMap<(String, usize), (usize, f64)>,
+    /// The throughput in the closed loop, in million operations per second, by subject and threads.
+    saturation: HashMap<(String, usize), f64>,
 }
 
 /// Filled tables, by subject, buckets and keys: workloads that only look keys up share them.
@@ -85,14 +86,19 @@ pub(in crate::run) struct Table {
 }
 
 impl<'a> Bench<'a> {
-    pub(super) fn new(sweep: &Sweep<'a>, workload: &Workload, stop: &'a AtomicBool) -> Self {
-        let keys = sweep.experiment.residents(workload, sweep.keys.residents());
+    pub(super) fn new(
+        sweep: &Sweep<'a>,
+        (workload, full): (&Workload, usize),
+        stop: &'a AtomicBool,
+    ) -> Self {
+        let keys = sweep.experiment.residents(workload, full);
         let keys = sweep.keys.with_residents(keys);
         let drawn = phases::draw_lookups(workload, &keys, sweep.experiment.seed);
         let looked_up = (!drawn.is_empty()).then(|| keys.keys().copied(&drawn));
         Self {
             sweep: *sweep,
             stop,
+            full,
             keys,
             looked_up,
             drawn,
@@ -108,7 +114,9 @@ impl<'a> Bench<'a> {
         tables: &mut Tables,
         stop: &'a AtomicBool,
     ) -> Result<Self> {
-        let mut bench = Self::new(sweep, &part.workload, stop);
+        let size = part.size.unwrap_or(sweep.experiment.most_keys());
+        let full = size.min(sweep.keys.residents());
+        let mut bench = Self::new(sweep, (&part.workload, full), stop);
         if !sweep.experiment.freezes() && part.workload.only_looks_up() {
             let mut subjects = part.subjects.clone();
             // None has its memory first in all rounds, which have seeds of their own.
@@ -138,8 +146,7 @@ impl<'a> Bench<'a> {
     /// Measures, and returns the result as a row; `None` if the run was stopped meanwhile.
     pub(super) fn measure(&mut self, measurement: &Measurement) -> Result<Option<Row>> {
         let place = (measurement.subject.clone(), measurement.threads);
-        let is_old = |&(round, _): &(usize, f64)| round != measurement.round;
-        if measurement.offered > 0.0 && self.saturation.get(&place).is_none_or(is_old) {
+        if measurement.offered > 0.0 && !self.saturation.contains_key(&place) {
             // An earlier run has measured it, and was interrupted.
             let closed = Measurement {
                 offered: 0.0,
@@ -168,7 +175,7 @@ impl<'a> Bench<'a> {
             row.hand_over_ns = f64::midpoint(before, self.hand_over(measurement));
         }
         if measurement.offered == 0.0 {
-            self.saturation.insert(place, (row.round, row.mops));
+            self.saturation.insert(place, row.mops);
         }
         Ok(Some(row))
     }
@@ -184,7 +191,7 @@ impl<'a> Bench<'a> {
     /// Returns the rate at which operations are due, in million per second; 0 in the closed loop.
     fn due_mops(&self, of: &Measurement) -> f64 {
         let saturation = self.saturation.get(&(of.subject.clone(), of.threads));
-        of.offered * saturation.map_or(0.0, |&(_, mops)| mops)
+        of.offered * saturation.map_or(0.0, |&mops| mops)
     }
 
     /// Measures once: for a fixed time, or one fill or drain.
@@ -198,16 +205,16 @@ impl<'a> Bench<'a> {
                 &fresh
             }
         };
-        let (done, refused) = self.run_threads(table, measurement)?;
+        let done = self.run_threads(table, measurement)?;
         if self.stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let checked = self.check(entry, (table, refused), &done.tally, measurement);
+        let checked = self.check(entry, table, &done.tally, measurement);
         checked.with_context(|| complaint(measurement))?;
         let mut row = Row {
             oversubscribed: measurement.threads > self.sweep.cores.count(),
             pinned: done.pinned,
-            ..self.row(measurement, table, (refused, &done.tally), done.seconds())
+            ..self.row(measurement, table, &done.tally, done.seconds())
         };
         if let Some(timings) = done.timings {
             let all = timings.all();
@@ -222,12 +229,12 @@ impl<'a> Bench<'a> {
         Ok(Some(row))
     }
 
-    /// Returns the row of what all threads did in this time, after so many keys had been refused.
+    /// Returns the row of what all threads did in this time.
     pub(super) fn row(
         &self,
         measurement: &Measurement,
         table: &Table,
-        (refused, tally): (u64, &Tally),
+        tally: &Tally,
         seconds: f64,
     ) -> Row {
         let workload = &measurement.workload;
@@ -245,7 +252,7 @@ impl<'a> Bench<'a> {
             slots: table.subject.slots() as u64,
             memory_bytes: table.subject.memory_bytes() as u64,
             operations: tally.operations,
-            refused: refused + tally.refused,
+            refused: tally.refused_before + tally.refused,
             seconds,
             mops: tally.operations as f64 / seconds / 1e6,
             hit: workload.hit(),
@@ -272,7 +279,7 @@ impl<'a> Bench<'a> {
 
     fn buckets(&self, workload: &Workload) -> usize {
         let load = self.sweep.experiment.full_load(workload);
-        let slots = self.sweep.keys.residents() as f64 / load;
+        let slots = self.full as f64 / load;
         (slots / SLOTS_PER_BUCKET as f64).ceil() as usize
     }
 

@@ -128,12 +128,11 @@ impl Part<'_> {
         let inside = self.fill(self.share(self.bench.keys.resident()));
         let (size, threads) = (inside.len(), pools.len());
         let ages = draw::ages(size * threads, skew, &mut self.random).into_iter();
+        let ages = ages.map(|age| ((own + age) % threads, age / threads));
         let counts = [(Op::LookupAged, percent(lookup))];
         Scheduled {
             size,
-            ages: ages
-                .map(|age| ((own + age) % threads, age / threads))
-                .collect(),
+            ages: ages.collect(),
             pools: self.with_own((pools, own), inside),
             ..Scheduled::new(&counts, Op::Slide, &mut self.random)
         }

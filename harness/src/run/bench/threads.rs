@@ -19,12 +19,8 @@ use crate::workload::{Arrivals, CHAINS, Pace, Pools, Tally, Timer, Waiting, Watc
 const LOOK_FOR_STOP: Duration = Duration::from_millis(20);
 
 impl Bench<'_> {
-    /// Runs the workload on all threads. Returns what they did, and the keys refused beforehand.
-    pub(super) fn run_threads(
-        &self,
-        table: &Table,
-        measurement: &Measurement,
-    ) -> Result<(Done, u64)> {
+    /// Runs the workload on all threads. Returns what they did.
+    pub(super) fn run_threads(&self, table: &Table, measurement: &Measurement) -> Result<Done> {
         let freezes = self.sweep.experiment.freezes();
         let observed = freezes.then(|| Observed::new(measurement.threads));
         let observed = observed.as_ref();
@@ -51,8 +47,8 @@ impl Bench<'_> {
         let led = led.and_then(|(results, seen)| Ok((results, seen?)));
         let (results, seen) = led.with_context(|| complaint(measurement))?;
 
-        let refused = results.iter().fold(table.refused, |sum, (_, of)| sum + of);
-        let mut together = Done::together(results.into_iter().map(|(done, _)| done))?;
+        let mut together = Done::together(results.into_iter())?;
+        together.tally.refused_before += table.refused;
         if let Some((operations, start, end)) = seen {
             // Those after the time are not counted.
             let done = &mut together.tally;
@@ -60,7 +56,7 @@ impl Bench<'_> {
             done.operations = operations;
             (together.start, together.end) = (start, end);
         }
-        Ok((together, refused))
+        Ok(together)
     }
 
     /// Freezes threads once all others are ready, lets the others run, and counts what they did in
@@ -102,7 +98,7 @@ impl Bench<'_> {
         (table, pools): (&Table, &Pools),
         measurement: &Measurement,
         observed: Option<&Observed>,
-    ) -> (Done, u64) {
+    ) -> Done {
         let thread = member.thread;
         let keys = self.looked_up.as_ref().unwrap_or(self.keys.keys());
         let (mut phase, refused) = self.prepare(thread, &*table.subject, measurement, pools);
@@ -144,14 +140,14 @@ impl Bench<'_> {
             timings.add(&chains.timings);
         }
         tally.add(&untimed);
-        let done = Done {
+        tally.refused_before = refused;
+        Done {
             tally,
             start,
             end,
             pinned: member.pinned,
             timings,
-        };
-        (done, refused)
+        }
     }
 
     /// Returns the timer for single operations of a thread, if latencies are requested.

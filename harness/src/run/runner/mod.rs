@@ -6,7 +6,6 @@
 //! whatever the machine does meanwhile, subjects are about equally affected, and so are the places along
 //! the axis of a figure. The module `bench` describes how one measurement is made.
 
-use std::ops::RangeInclusive;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
@@ -16,64 +15,36 @@ use crate::machine::Cores;
 use crate::results::Row;
 pub use crate::run::bench::Sweep;
 use crate::run::bench::{Bench, Tables};
-use crate::run::{Measurement, Plan, order};
+use crate::run::{Plan, order};
 use crate::subjects::Registry;
 use crate::workload::KeySource;
 
-#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
-#[derive(Debug)]
-pub enum Event<'a> {
-    Next(&'a Measurement),
-    Made(Row),
-}
-
-/// Makes all measurements of these rounds of an experiment, but for those that an earlier run has made. Passes
-/// each row to the observer as soon as it is made. Once `stop` is set, the current measurement is aborted and
-/// leaves no row.
+/// Makes all measurements of a round, but for those that an earlier run has made. Passes on each row
+/// as soon as it is made. Once `stop` is set, the current measurement is aborted and leaves no row.
 pub fn run(
     sweep: &Sweep,
-    rounds: RangeInclusive<usize>,
+    round: usize,
     stop: &AtomicBool,
-    observer: &mut dyn FnMut(Event) -> Result<()>,
+    each: &mut dyn FnMut(Row) -> Result<()>,
 ) -> Result<()> {
-    let of_size = |size: Experiment| {
-        let keys = sweep.keys.with_residents(size.most_keys());
-        let made = sweep.experiment.rows_of(&size, sweep.made);
-        (size, keys, made)
-    };
-    let sizes: Vec<_> = sweep.experiment.sizes().map(of_size).collect();
-    let parts = |(experiment, keys, made)| {
-        let sweep = Sweep {
-            experiment,
-            keys,
-            made,
-            ..*sweep
-        };
-        let parts = sweep.plan.parts.iter();
-        parts.map(move |part| (sweep, part, None))
-    };
-    let sizes = (sizes.iter()).map(|(size, keys, made)| (size, keys, &made[..]));
-    let mut turns: Vec<_> = sizes.flat_map(parts).collect();
+    let mut turns: Vec<_> = sweep.plan.parts.iter().collect();
+    // The seeds of orders of subjects are above that of the experiment.
+    order::shuffle(&mut turns, !sweep.experiment.seed, round, 0);
     let mut tables = Tables::default();
-    for round in rounds {
-        let mut turns: Vec<_> = turns.iter_mut().collect();
-        // The seeds of orders of subjects are above that of the experiment.
-        order::shuffle(&mut turns, !sweep.experiment.seed, round, 0);
-        for (sweep, part, bench) in turns {
-            for measurement in part.round(round) {
-                if sweep.made.iter().any(|row| measurement.made(row)) {
-                    continue;
-                }
-                let bench = match bench {
-                    Some(bench) => bench,
-                    None => bench.insert(Bench::ready(sweep, part, &mut tables, stop)?),
-                };
-                observer(Event::Next(&measurement))?;
-                let Some(row) = bench.measure(&measurement)? else {
-                    return Ok(());
-                };
-                observer(Event::Made(row))?;
+    for part in turns {
+        let mut bench = None;
+        for measurement in part.round(round) {
+            if sweep.made.iter().any(|row| measurement.made(row)) {
+                continue;
             }
+            let bench = match &mut bench {
+                Some(bench) => bench,
+                None => bench.insert(Bench::ready(sweep, part, &mut tables, stop)?),
+            };
+            let Some(row) = bench.measure(&measurement)? else {
+                return Ok(());
+            };
+            each(row)?;
         }
     }
     Ok(())
@@ -96,13 +67,12 @@ pub fn rows(
         made,
     };
     let mut rows = Vec::new();
-    let rounds = 1..=experiment.rounds;
-    run(&sweep, rounds, &AtomicBool::new(false), &mut |event| {
-        if let Event::Made(row) = event {
+    for round in 1..=experiment.rounds {
+        run(&sweep, round, &AtomicBool::new(false), &mut |row| {
             rows.push(row);
-        }
-        Ok(())
-    })?;
+            Ok(())
+        })?;
+    }
     Ok(rows)
 }
 

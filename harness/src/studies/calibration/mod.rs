@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use serde::Serialize;
+use simulator::{Alone, HandOver, Level, Model, Overlap, Waiting};
 use sysinfo::System;
 
 use crate::experiment::Experiment;
@@ -20,7 +20,6 @@ use crate::show::{files, note, say};
 use crate::subjects::Registry;
 use crate::wording::counted;
 use crate::workload::KeySource;
-use probes::Update;
 
 /// Takes the times of one thread.
 const ALONE: &str = include_str!("alone.toml");
@@ -33,37 +32,6 @@ pub struct Options {
     /// The file to write. An existing file is not overwritten.
     #[arg(long, value_name = "FILE.toml", default_value = "calibrated.toml")]
     out: PathBuf,
-}
-
-/// A machine file, as `simulator::Model` reads it.
-#[derive(Serialize)]
-struct File {
-    /// In results; who calibrates several machines changes it in their files.
-    name: &'static str,
-    description: String,
-    sockets: usize,
-    cores_per_socket: usize,
-    cores_per_group: usize,
-    llc_of_group: bool,
-    assumed: Vec<&'static str>,
-    memory: f64,
-    exchange: f64,
-    mispredicted: f64,
-    kept: f64,
-    hand_over: BTreeMap<&'static str, f64>,
-    l1: Level,
-    l2: Level,
-    llc: Level,
-    overlap: BTreeMap<&'static str, f64>,
-    waiting: BTreeMap<&'static str, f64>,
-    alone: BTreeMap<String, BTreeMap<String, f64>>,
-}
-
-#[derive(Clone, Copy, Serialize)]
-struct Level {
-    kib: usize,
-    ways: usize,
-    ns: f64,
 }
 
 /// Measures this machine: hand-over of a line between each pair of cores, hits by level, overlap of
@@ -86,18 +54,18 @@ pub fn calibrate(registry: &Registry, options: &Options) -> Result<Ending> {
             counted(cores.count(), "core")
         );
     }
-    let mut file = measure(&cores)?;
-    file.alone = alone(registry)?;
+    let mut model = measure(&cores)?;
+    model.alone = alone(registry)?;
     let text = format!(
         "# Written by `harness calibrate`.\n\n{}",
-        toml::to_string(&file)?
+        toml::to_string(&model)?
     );
     files::write(out, &text)?;
     say!("{}", out.display());
     Ok(Ending::Complete)
 }
 
-fn measure(cores: &Cores) -> Result<File> {
+fn measure(cores: &Cores) -> Result<Model> {
     let [mut l1, mut l2, mut llc] = caches(Path::new(CACHES))?;
     note!("Measuring hand-overs between cores ...");
     let count = cores.count();
@@ -119,55 +87,57 @@ fn measure(cores: &Cores) -> Result<File> {
     llc.ns = tenth(ns);
     let memory = probes::dependent_loads((llc.kib * 8 * 1024).min(1 << 29));
     let loads = ns / probes::independent_loads(between);
-    let exchange = probes::exchange();
+    let exchange = probes::exchange_alone();
     note!("Measuring exchanges of two cores ...");
     let small = l2.kib * 1024 / 8;
     // Half of the words were last written by the other core.
     let half = 0.5;
-    let exchanges = half / probes::shared_updates(cores, small, Update::Exchange);
-    let both = probes::shared_updates(cores, small, Update::LoadThenExchange);
+    let exchanges = half / probes::shared_updates(cores, small, probes::exchange);
+    let both = probes::shared_updates(cores, small, probes::load_then_exchange);
     let upgrades = half / (both - half / clamped(loads));
     // Exchanges that a core makes for one hand-over, the first of which comes with it.
     let in_a_row = 1.0 / probes::contended_exchange(cores);
     let kept = ((in_a_row - 1.0) * exchange / hand_over).clamp(0.0, 1.0);
     note!("Measuring pauses and sleep ...");
     let ([pause, give, call], [wake, awake]) = (probes::waiting(), probes::wake(cores));
+    let [pause, give, call, wake, awake] = [pause, give, call, wake, awake].map(tenth);
     let [loads, exchanges, upgrades] = [loads, exchanges, upgrades].map(clamped).map(tenth);
+    let [memory, exchange, hand_over] = [memory, exchange, hand_over].map(tenth);
     let machine = Machine::describe()?;
-    Ok(File {
-        name: "calibrated",
+    Ok(Model {
+        // In results; who calibrates several machines changes it in their files.
+        name: "calibrated".into(),
         description: format!("{}, {count} cores, as calibrated", machine.processor),
         sockets: 1,
         cores_per_socket: count,
         cores_per_group: count,
         llc_of_group: false,
-        assumed: vec!["mispredicted"],
-        memory: tenth(memory),
-        exchange: tenth(exchange),
-        mispredicted: 5.0,
-        kept: (kept * 1e3).round() / 1e3,
-        hand_over: ["group", "socket", "other_socket"]
-            .map(|where_to| (where_to, tenth(hand_over)))
-            .into(),
+        assumed: vec!["mispredicted".into()],
+        hand_over: HandOver {
+            group: hand_over,
+            socket: hand_over,
+            other_socket: hand_over,
+        },
         l1,
         l2,
         llc,
-        overlap: [
-            ("loads", loads),
-            ("exchanges", exchanges),
-            ("upgrades", upgrades),
-        ]
-        .into(),
-        waiting: [
-            ("pause", pause),
-            ("give", give),
-            ("call", call),
-            ("wake", wake),
-            ("awake", awake),
-        ]
-        .map(|(what, ns)| (what, tenth(ns)))
-        .into(),
-        alone: BTreeMap::new(),
+        memory,
+        exchange,
+        mispredicted: 5.0,
+        kept: (kept * 1e3).round() / 1e3,
+        overlap: Overlap {
+            loads,
+            exchanges,
+            upgrades,
+        },
+        waiting: Waiting {
+            pause,
+            give,
+            call,
+            wake,
+            awake,
+        },
+        alone: Alone::new(),
     })
 }
 
@@ -210,27 +180,26 @@ fn caches(directory: &Path) -> Result<[Level; 3]> {
 }
 
 /// Measures the operations of each subject on one thread, with a table in its own caches.
-fn alone(registry: &Registry) -> Result<BTreeMap<String, BTreeMap<String, f64>>> {
+fn alone(registry: &Registry) -> Result<Alone> {
     let experiment = Experiment::parse(ALONE).context("in the experiment of one thread")?;
     note!(
         "Measuring {} subjects on one thread ...",
         experiment.subjects.len()
     );
-    let mut times: BTreeMap<(String, String), Vec<f64>> = BTreeMap::new();
+    let mut times: BTreeMap<String, BTreeMap<String, Vec<f64>>> = BTreeMap::new();
     let keys = KeySource::generated(experiment.most_keys(), experiment.seed);
     let mut rows = runner::rows(&experiment, registry, (&keys, &[]))?;
     rows.retain(|row| row.mops > 0.0);
     for row in rows {
-        let times = times.entry((row.subject, row.workload)).or_default();
+        let of_subject = times.entry(row.subject).or_default();
+        let times = of_subject.entry(row.workload).or_default();
         times.push(1e3 / row.mops);
     }
-    let mut medians: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
-    for ((subject, workload), mut times) in times {
-        // The median, as of what is predicted from them.
-        let median = tenth(median(&mut times));
-        medians.entry(subject).or_default().insert(workload, median);
-    }
-    Ok(medians)
+    // The median, as of what is predicted from them.
+    let median = |(workload, mut times): (_, Vec<_>)| (workload, tenth(median(&mut times)));
+    let medians =
+        |(subject, of): (_, BTreeMap<_, _>)| (subject, of.into_iter().map(median).collect());
+    Ok(times.into_iter().map(medians).collect())
 }
 
 #[cfg(test)]

@@ -94,33 +94,29 @@ pub(super) fn independent_loads(bytes: usize) -> f64 {
     measured
 }
 
-/// What threads do with random words of a table that they share.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Update {
-    /// An exchange alone.
-    Exchange,
-    /// A load, and an exchange that depends on it.
-    LoadThenExchange,
+/// An exchange alone.
+pub(super) fn exchange(word: &AtomicU64) {
+    word.fetch_add(1, Ordering::Relaxed);
 }
 
-/// How much longer an update of a random word takes on two threads, as a share of a hand-over.
-pub(super) fn shared_updates(cores: &Cores, bytes: usize, update: Update) -> f64 {
+/// A load, and an exchange that depends on it.
+pub(super) fn load_then_exchange(word: &AtomicU64) {
+    let seen = word.load(Ordering::Relaxed);
+    let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+    let _ = word.compare_exchange(seen, seen + 1, success, failure);
+}
+
+/// How much longer an update of a random word of a table takes on two threads, as a share of a hand-over.
+pub(super) fn shared_updates(
+    cores: &Cores,
+    bytes: usize,
+    update: impl Fn(&AtomicU64) + Sync,
+) -> f64 {
     let table: Vec<AtomicU64> = (0..bytes / 8).map(|_| AtomicU64::new(0)).collect();
     let run = |me: usize, steps: usize| {
         let mut random = SmallRng::seed_from_u64(me as u64);
-        each(steps, |_| {
-            let word = &table[random.random_range(0..table.len())];
-            match update {
-                Update::Exchange => {
-                    word.fetch_add(1, Ordering::Relaxed);
-                }
-                Update::LoadThenExchange => {
-                    let seen = word.load(Ordering::Relaxed);
-                    let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
-                    let _ = word.compare_exchange(seen, seen + 1, success, failure);
-                }
-            }
-        })
+        let mut any = || &table[random.random_range(0..table.len())];
+        each(steps, |_| update(any()))
     };
     cores.pin(0);
     run(0, STEPS_TOGETHER);
@@ -131,13 +127,9 @@ pub(super) fn shared_updates(cores: &Cores, bytes: usize, update: Update) -> f64
 }
 
 /// How long an exchange of a word in the nearest cache takes, by one core.
-pub(super) fn exchange() -> f64 {
+pub(super) fn exchange_alone() -> f64 {
     let word = AtomicU64::new(0);
-    repeated(|_| {
-        each(100_000, |_| {
-            word.fetch_add(1, Ordering::Relaxed);
-        })
-    })
+    repeated(|_| each(100_000, |_| exchange(&word)))
 }
 
 /// How long an exchange of one word takes, on average, when two cores do nothing else, as a share of a
@@ -149,9 +141,7 @@ pub(super) fn contended_exchange(cores: &Cores) -> f64 {
         on_both(cores, [0, 1], |_| {
             let (start, mut done) = (Instant::now(), 0);
             while done < STEPS_TOGETHER / 10 && !stop.load(Ordering::Relaxed) {
-                for _ in 0..AT_A_TIME {
-                    word.fetch_add(1, Ordering::Relaxed);
-                }
+                (0..AT_A_TIME).for_each(|_| exchange(&word));
                 done += AT_A_TIME;
             }
             stop.store(true, Ordering::Relaxed);

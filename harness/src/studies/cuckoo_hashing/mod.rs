@@ -46,7 +46,7 @@ pub struct CuckooHashing {
         default_value = "0.2,0.4,0.45,0.5,0.55,0.6,0.75,0.9"
     )]
     pub loads: Vec<f64>,
-    /// Number of rounds; with fewer than 5, no interval can be given.
+    /// Number of rounds; with fewer than 6, no interval can be given.
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = within(1..1 << 32))]
     pub rounds: usize,
     /// Kicks after which the plain table gives up and undoes them.

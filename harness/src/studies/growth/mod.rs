@@ -67,7 +67,7 @@ pub struct Growth {
     /// table shows powers of ten if there are 3, 6, 9 and so on.
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = within(1..=300))]
     pub slices: usize,
-    /// Number of rounds; with fewer than 5, no interval can be given.
+    /// Number of rounds; with fewer than 6, no interval can be given.
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = within(1..1 << 32))]
     pub rounds: usize,
     /// Seed of the keys and lookups.
@@ -185,7 +185,6 @@ impl Study for Growth {
         order::in_rounds(rounds, &[()], &ALL, |round, (), entry| {
             let run = GrowthRun {
                 growth: self,
-                threads: self.threads(),
                 cores,
                 round,
             };

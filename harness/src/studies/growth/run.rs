@@ -4,7 +4,6 @@
 use std::hint::black_box;
 use std::ops::Range;
 use std::sync::Mutex;
-use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use rand::rngs::SmallRng;
@@ -14,7 +13,7 @@ use subject::layout::FALSE_POSITIVE_RATE;
 
 use super::{Growth, Row};
 use crate::machine::Cores;
-use crate::run::{Crew, Done, Member};
+use crate::run::{Crew, Done};
 use crate::studies::{Entrant, Progress};
 use crate::subjects::{Growing, LockFree, ScalableBloom};
 use crate::wording::counted;
@@ -36,123 +35,138 @@ pub(super) fn ends(keys: u64, others: usize) -> Vec<u64> {
 /// On average, one of this many lookups is timed.
 const TIMED_LOOKUPS: u64 = 16;
 
-/// A set that can be run.
-trait Contender: Subject {
-    /// What it is, and for how many keys it has room at first.
-    const START: &'static str;
-
-    /// Creates an empty set that is to hold `keys` keys in the end.
-    fn for_keys(keys: u64) -> Result<Self>;
-
-    /// Returns the number of tables that a lookup may search now.
-    fn parts(&self) -> usize {
-        1
-    }
-}
-
 /// Name of the filter that grows.
 pub(super) const OURS: &str = Growing::NAME;
 
 type Run = fn(&GrowthRun, &mut Progress, &mut Vec<Row>) -> Result<()>;
 
-/// All contenders, in the order of the first round.
-pub(super) const ALL: [Entrant<Run>; 3] =
-    [of::<Growing>(), of::<LockFree>(), of::<ScalableBloom>()];
-
-const fn of<C: Contender>() -> Entrant<Run> {
+/// All contenders, in the order of the first round, with what each is, and for how many keys it has
+/// room at first.
+pub(super) const ALL: [Entrant<Run>; 3] = [
     Entrant {
-        name: C::NAME,
-        meaning: C::START,
-        run: run::<C>,
-    }
-}
-
-fn first_keys(keys: u64) -> Result<usize> {
-    Ok(usize::try_from(keys / GROWTH)?)
-}
-
-impl Contender for Growing {
-    const START: &'static str = "the lock-free filter that grows, started with room for a thousandth of the keys or \
-                                 half of that, and at least with 8 KiB";
-
-    fn for_keys(keys: u64) -> Result<Self> {
-        Ok(Self::with_room_for(
-            first_keys(keys)?,
-            usize::try_from(keys)?,
-        )?)
-    }
-}
-
-impl Contender for LockFree {
-    const START: &'static str =
-        "the lock-free filter of fixed size, with room for all keys from the start";
-
-    fn for_keys(keys: u64) -> Result<Self> {
-        Ok(Self::with_room_for(usize::try_from(keys)?)?)
-    }
-}
-
-impl Contender for ScalableBloom {
-    const START: &'static str = "scalable Bloom filter, started with a stage for a thousandth of the keys; wrong as often \
-                                 as a full lock-free, and cannot remove";
-
-    fn for_keys(keys: u64) -> Result<Self> {
-        let first = first_keys(keys)?;
-        Self::new(first, FALSE_POSITIVE_RATE, Self::GROWTH, Self::TIGHTENING)
-            .context("its first stage")
-    }
-
-    fn parts(&self) -> usize {
-        self.stages()
-    }
-}
+        name: OURS,
+        meaning: "the lock-free filter that grows, started with room for a thousandth of the keys or \
+                  half of that, and at least with 8 KiB",
+        run: |run, progress, rows| {
+            let new = |first, all| Ok(Growing::with_room_for(first, all)?);
+            run.grow(new, |_| 1, progress, rows)
+        },
+    },
+    Entrant {
+        name: LockFree::NAME,
+        meaning: "the lock-free filter of fixed size, with room for all keys from the start",
+        run: |run, progress, rows| {
+            let new = |_, all| Ok(LockFree::with_room_for(all)?);
+            run.grow(new, |_| 1, progress, rows)
+        },
+    },
+    Entrant {
+        name: ScalableBloom::NAME,
+        meaning: "scalable Bloom filter, started with a stage for a thousandth of the keys; wrong as often \
+                  as a full lock-free, and cannot remove",
+        run: |run, progress, rows| {
+            let (growth, tightening) = (ScalableBloom::GROWTH, ScalableBloom::TIGHTENING);
+            let new = |first, _| {
+                let new = ScalableBloom::new(first, FALSE_POSITIVE_RATE, growth, tightening);
+                new.context("its first stage")
+            };
+            run.grow(new, ScalableBloom::stages, progress, rows)
+        },
+    },
+];
 
 /// The settings of a run, apart from the contender.
 #[derive(Clone, Copy)]
 pub(super) struct GrowthRun<'a> {
     pub(super) growth: &'a Growth,
-    pub(super) threads: usize,
     pub(super) cores: &'a Cores,
     pub(super) round: usize,
 }
 
-/// Adds a row for each slice. Calls `progress` with the name of the contender before each.
-fn run<C: Contender>(run: &GrowthRun, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
-    let (keys, threads) = (run.growth.keys, run.threads);
-    let contender = &C::for_keys(keys)
-        .with_context(|| format!("{} cannot be created for {keys} keys", C::NAME))?;
-    let worker = |thread| Mutex::new(Worker::new(run, contender, thread));
-    let workers: Vec<_> = (0..threads).map(worker).collect();
-    let (mut start, mut before) = (0, 0.0);
-    for end in ends(keys, run.growth.slices) {
-        let slice = start..end;
-        progress(&format!("round {}, {}", run.round, C::NAME))?;
-        let work = |member: Member| {
-            // Nobody else asks for it.
-            let mut worker = workers[member.thread].lock().expect("it has not panicked");
+impl GrowthRun<'_> {
+    /// Creates an empty set, given the keys of the first slice and all, and adds a row for each slice.
+    /// Calls `progress` with its name before each. `parts` is how many tables a lookup may search now.
+    fn grow<S: Subject>(
+        &self,
+        new: impl FnOnce(usize, usize) -> Result<S>,
+        parts: fn(&S) -> usize,
+        progress: &mut Progress,
+        rows: &mut Vec<Row>,
+    ) -> Result<()> {
+        let (keys, threads) = (self.growth.keys, self.growth.threads());
+        let subject = &new(usize::try_from(keys / GROWTH)?, usize::try_from(keys)?)
+            .with_context(|| format!("{} cannot be created for {keys} keys", S::NAME))?;
+        let new = |thread| Mutex::new(Worker::new(self, subject, thread));
+        let workers: Vec<_> = (0..threads).map(new).collect();
+        // Nobody else asks for it.
+        let worker = |thread: usize| workers[thread].lock().expect("it has not panicked");
+        let (mut start, mut before) = (0, 0.0);
+        for end in ends(keys, self.growth.slices) {
+            let slice = start..end;
+            progress(&format!("round {}, {}", self.round, S::NAME))?;
             // All threads together insert each key once.
-            let at = |thread| slice.start + (end - slice.start) * thread as u64 / threads as u64;
-            let own = at(member.thread)..at(member.thread + 1);
-            let start = member.arrival.wait();
-            let (tally, timings, insert_ns) = worker.insert_all(own, slice.start);
-            let done = Done {
-                tally,
-                start,
-                end: Instant::now(),
-                pinned: member.pinned,
-                timings: Some(timings),
-            };
-            (done, insert_ns)
-        };
-        let crew = Crew::new(run.cores, threads);
-        let (done, ()) = crew.run(&work, |_, arrival| drop(arrival))?;
-        let insert_ns: u64 = done.iter().map(|(_, ns)| ns).sum();
-        let done = Done::together(done.into_iter().map(|(done, _)| done))?;
-        check(&done.tally, C::NAME, slice.end)?;
-        rows.push(row(run, contender, (&slice, before), &done, insert_ns));
-        (start, before) = (end, before + done.seconds());
+            let done = Crew::share(self.cores, threads, slice.clone(), |thread, own| {
+                let mut worker = worker(thread);
+                move || worker.insert_all(own, start)
+            })?;
+            let insert_ns = (0..threads).map(|thread| worker(thread).insert_ns).sum();
+            check(&done.tally, S::NAME, slice.end)?;
+            rows.push(Row {
+                memory_bytes: subject.memory_bytes() as u64,
+                parts: parts(subject),
+                ..self.row(S::NAME, (&slice, before), &done, insert_ns)
+            });
+            (start, before) = (end, before + done.seconds());
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// Returns the row of a slice that began so many seconds after the first one; the inserts of all
+    /// threads took so many ns.
+    fn row(
+        &self,
+        name: &str,
+        (slice, before): (&Range<u64>, f64),
+        done: &Done,
+        insert_ns: u64,
+    ) -> Row {
+        let (threads, seconds) = (self.growth.threads(), done.seconds());
+        let tally = &done.tally;
+        let inserts = slice.end - slice.start;
+        let millions = |count: u64, seconds: f64| count as f64 / seconds / 1e6;
+        let insert_seconds = insert_ns as f64 / 1e9;
+        let within = |kind, share| {
+            let of = done.timings.as_ref()?.of(kind);
+            (of.count() > 0).then(|| of.within(share))
+        };
+        Row {
+            subject: name.into(),
+            round: self.round,
+            keys: slice.end,
+            all_keys: self.growth.keys,
+            threads,
+            oversubscribed: threads > self.cores.count(),
+            pinned: done.pinned,
+            lookups_per_insert: self.growth.lookups,
+            inserts,
+            lookups: tally.operations - inserts,
+            absent: tally.absent,
+            wrong: tally.false_positives,
+            seconds,
+            elapsed: before + seconds,
+            mops: millions(tally.operations, seconds),
+            insert_seconds,
+            insert_mops: millions(inserts, insert_seconds / threads as f64),
+            lookup_p50_ns: within(Kind::Lookup, 0.5),
+            lookup_p99_ns: within(Kind::Lookup, 0.99),
+            lookup_max_ns: within(Kind::Lookup, 1.0),
+            insert_p50_ns: within(Kind::Insert, 0.5),
+            insert_p99_ns: within(Kind::Insert, 0.99),
+            insert_p9999_ns: within(Kind::Insert, 0.9999),
+            insert_max_ns: within(Kind::Insert, 1.0),
+            ..Row::default()
+        }
+    }
 }
 
 /// Fails if keys were refused or lost: throughput would mean nothing.
@@ -171,53 +185,6 @@ fn check(tally: &Tally, name: &str, keys: u64) -> Result<()> {
     Ok(())
 }
 
-/// Returns the row of a slice that began so many seconds after the first one; the inserts of all
-/// threads took so many ns.
-fn row<C: Contender>(
-    run: &GrowthRun,
-    contender: &C,
-    (slice, before): (&Range<u64>, f64),
-    done: &Done,
-    insert_ns: u64,
-) -> Row {
-    let (threads, tally, seconds) = (run.threads, &done.tally, done.seconds());
-    let inserts = slice.end - slice.start;
-    let millions = |count: u64, seconds: f64| count as f64 / seconds / 1e6;
-    let insert_seconds = insert_ns as f64 / 1e9;
-    let within = |kind, share| {
-        let of = done.timings.as_ref()?.of(kind);
-        (of.count() > 0).then(|| of.within(share))
-    };
-    Row {
-        subject: C::NAME.into(),
-        round: run.round,
-        keys: slice.end,
-        all_keys: run.growth.keys,
-        threads,
-        oversubscribed: threads > run.cores.count(),
-        pinned: done.pinned,
-        lookups_per_insert: run.growth.lookups,
-        inserts,
-        lookups: tally.operations - inserts,
-        absent: tally.absent,
-        wrong: tally.false_positives,
-        seconds,
-        elapsed: before + seconds,
-        mops: millions(tally.operations, seconds),
-        insert_seconds,
-        insert_mops: millions(inserts, insert_seconds / threads as f64),
-        lookup_p50_ns: within(Kind::Lookup, 0.5),
-        lookup_p99_ns: within(Kind::Lookup, 0.99),
-        lookup_max_ns: within(Kind::Lookup, 1.0),
-        insert_p50_ns: within(Kind::Insert, 0.5),
-        insert_p99_ns: within(Kind::Insert, 0.99),
-        insert_p9999_ns: within(Kind::Insert, 0.9999),
-        insert_max_ns: within(Kind::Insert, 1.0),
-        memory_bytes: contender.memory_bytes() as u64,
-        parts: contender.parts(),
-    }
-}
-
 /// One thread: it inserts its own keys, and looks up any keys that are in the set, and absent ones.
 struct Worker<'a, C> {
     contender: &'a C,
@@ -227,6 +194,8 @@ struct Worker<'a, C> {
     keys: u64,
     random: SmallRng,
     clock: Clock,
+    /// What the last inserts took together.
+    insert_ns: u64,
 }
 
 impl<'a, C: Subject> Worker<'a, C> {
@@ -240,12 +209,12 @@ impl<'a, C: Subject> Worker<'a, C> {
             keys: run.growth.keys,
             random: SmallRng::seed_from_u64(first ^ thread as u64),
             clock: Clock::default(),
+            insert_ns: 0,
         }
     }
 
-    /// Inserts these keys, and looks others up after each; those before `old` are in the set. Returns
-    /// also what all inserts took together, in ns.
-    fn insert_all(&mut self, own: Range<u64>, old: u64) -> (Tally, Timings, u64) {
+    /// Inserts these keys, and looks others up after each; those before `old` are in the set.
+    fn insert_all(&mut self, own: Range<u64>, old: u64) -> (Tally, Option<Timings>) {
         let (mut tally, mut timings, mut insert_ns) = (Tally::default(), Timings::default(), 0);
         for number in own.clone() {
             let key = self.key(number);
@@ -259,7 +228,8 @@ impl<'a, C: Subject> Worker<'a, C> {
                 self.look_up(old, &own, &mut tally, &mut timings);
             }
         }
-        (tally, timings, insert_ns)
+        self.insert_ns = insert_ns;
+        (tally, Some(timings))
     }
 
     /// Looks up a key: with equal chance either one that is in the set, each with the same chance,
@@ -310,26 +280,19 @@ mod tests {
     use super::*;
     use crate::run::runner::tests::flawed::{DROPS, Flawed, PANICS, REFUSES};
 
-    impl<const FLAW: u8> Contender for Flawed<FLAW> {
-        const START: &'static str = "a filter with a flaw";
-
-        fn for_keys(keys: u64) -> Result<Self> {
-            Self::with_buckets(keys as usize)
-        }
-    }
-
-    fn error<C: Contender>() -> String {
+    fn error<S: Subject>() -> String {
         let growth = &Growth {
             keys: 10_000,
+            threads: Some(3),
             ..growth()
         };
-        let plan = GrowthRun {
+        let run = GrowthRun {
             growth,
-            threads: 3,
             cores: &Cores::detect(),
             round: 1,
         };
-        let made = run::<C>(&plan, &mut |_| Ok(()), &mut Vec::new());
+        let new = |_, all| S::with_buckets(all);
+        let made = run.grow(new, |_| 1, &mut |_| Ok(()), &mut Vec::new());
         made.unwrap_err().to_string()
     }
 

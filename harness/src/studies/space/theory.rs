@@ -3,10 +3,10 @@
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, value_parser};
-use relatives::theory::{Claim, LEAST_KEYS, SIGMAS, Trial};
+use relatives::theory::{Claim, Claims, LEAST_KEYS, SIGMAS, Trial};
 use serde::{Deserialize, Serialize};
 
-use super::structures::{STRUCTURES, Structure};
+use super::structures::STRUCTURES;
 use crate::results::{Judge, Record, columns};
 use crate::show::{Column, Run, Sheet, Sidecar};
 use crate::studies::{Presented, Progress, Study};
@@ -87,14 +87,14 @@ pub struct Theory {
 }
 
 impl Theory {
-    fn structures(&self) -> Result<Vec<&'static Structure>> {
+    fn structures(&self) -> Result<Vec<(&'static str, Claims)>> {
         if self.subjects.is_empty() {
-            return Ok(STRUCTURES.iter().collect());
+            return Ok(STRUCTURES.to_vec());
         }
         let find = |name: &String| {
-            let found = STRUCTURES.iter().find(|structure| structure.name == name);
-            found.with_context(|| {
-                let known: Vec<_> = STRUCTURES.iter().map(|structure| structure.name).collect();
+            let found = STRUCTURES.iter().find(|(of, _)| of == name);
+            found.copied().with_context(|| {
+                let known: Vec<_> = STRUCTURES.iter().map(|(name, _)| *name).collect();
                 let unknown = unknown(name, &known);
                 format!("--subjects: no formulas for the structure {unknown}")
             })
@@ -127,10 +127,10 @@ impl Study for Theory {
 
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
         let trial = Trial::new(self.keys, self.seed);
-        for structure in self.structures()? {
-            progress(structure.name)?;
-            let claims = (structure.claims)(trial).context(structure.name)?;
-            let row = |claim| Row::of(structure.name, claim);
+        for (name, claims) in self.structures()? {
+            progress(name)?;
+            let claims = claims(trial).context(name)?;
+            let row = |claim| Row::of(name, claim);
             rows.extend(claims.into_iter().map(row));
         }
         Ok(())

@@ -56,7 +56,7 @@ pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Resul
         let experiment = prepared.experiment.clone();
         let mut rows = Vec::new();
         if ended_by.is_ok() && !stop.load(Ordering::Relaxed) {
-            ended_by = run(prepared, options, &stop, &mut rows);
+            ended_by = run(prepared, options, stop, &mut rows);
         }
         lines.extend(targets::lines(&experiment, &rows));
     }
@@ -73,7 +73,7 @@ pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Resul
     {
         targets::leave(&options.out, &lines)?;
     }
-    Ok(Ending::of(&stop))
+    Ok(Ending::of(stop))
 }
 
 /// Prepares an experiment, with the earlier results to continue from, if any. Writes nothing.
@@ -267,7 +267,7 @@ fn begin(prepared: &Prepared, options: &Options) -> Result<Begun> {
 
 /// Continues an earlier run of this plan.
 fn resume(earlier: Earlier, prepared: &Prepared) -> Result<Begun> {
-    let missing = earlier.missing(&prepared.plan, &prepared.experiment);
+    let missing = (prepared.plan).missing(prepared.experiment.rounds, &earlier.rows);
     let (mut sidecar, torn) = (earlier.sidecar, earlier.torn);
     let done = counted(earlier.rows.len(), "row");
     note!("  going on after {done} from before");

@@ -10,7 +10,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Experiment, Threads};
-use crate::machine::{Cores, Policy, topology};
+use crate::machine::{Cores, Policy, pinning, topology};
 use crate::run::{Earlier, Plan};
 use crate::show::{Outputs, Sidecar};
 use crate::workload::KeySource;
@@ -159,7 +159,7 @@ impl Setting {
         let option = || format!("option --cores {list}");
         let ids = topology::parse_list(list)
             .with_context(|| format!("{}: not a list such as 0-3,8", option()))?;
-        Cores::chosen(&ids).with_context(option)
+        Cores::chosen(&pinning::usable(), &ids).with_context(option)
     }
 
     pub(super) fn keys(&self, experiment: &Experiment) -> Result<KeySource> {
@@ -191,7 +191,7 @@ impl Prepared {
 }
 
 pub(super) fn measurements(experiment: &Experiment, plan: &Plan) -> usize {
-    experiment.keys.len() * plan.measurements(experiment.rounds).count()
+    plan.measurements(experiment.rounds).count()
 }
 
 /// What a measurement takes beside its `seconds`: warming up and, for each key of a table that is filled
@@ -203,15 +203,14 @@ const EACH_KEY: f64 = 150e-9;
 pub(super) fn duration(experiment: &Experiment, plan: &Plan) -> Duration {
     let mut all = 0.0;
     for made in plan.measurements(experiment.rounds) {
-        for &keys in &experiment.keys {
-            let filled = match &made.workload {
-                of if of.only_looks_up() => 0.0,
-                of if of.is_time_bounded() => 1.0,
-                // Once before anything is timed.
-                _ => 2.0,
-            };
-            all += experiment.seconds * (1.0 + WARM_UP) + filled * keys as f64 * EACH_KEY;
-        }
+        let keys = made.size.unwrap_or(experiment.most_keys());
+        let filled = match &made.workload {
+            of if of.only_looks_up() => 0.0,
+            of if of.is_time_bounded() => 1.0,
+            // Once before anything is timed.
+            _ => 2.0,
+        };
+        all += experiment.seconds * (1.0 + WARM_UP) + filled * keys as f64 * EACH_KEY;
     }
     // In each round, lookups share a table of each subject, load factor and size.
     let lookups = plan.parts.iter().filter(|of| of.workload.only_looks_up());

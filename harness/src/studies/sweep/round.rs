@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::options::Setting;
 use crate::experiment::Experiment;
 use crate::results::{Row, read};
-use crate::run::{Event, Plan, Sweep, runner};
+use crate::run::{Plan, Sweep, runner};
 use crate::studies::subprocess::{arguments, each_row, print};
 use crate::subjects::Registry;
 
@@ -75,11 +75,6 @@ impl Round {
             cores: &cores,
             made: &made.unwrap_or_default(),
         };
-        runner::run(&sweep, self.round..=self.round, stop, &mut |event| {
-            if let Event::Made(row) = event {
-                print(&[row])?;
-            }
-            Ok(())
-        })
+        runner::run(&sweep, self.round, stop, &mut |row| print(&[row]))
     }
 }

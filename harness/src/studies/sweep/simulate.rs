@@ -154,11 +154,11 @@ mod simulating {
         for prepared in all {
             let shares = prepared.shares().len();
             if !stop.load(Ordering::Relaxed) {
-                run(prepared, first, options, &stop)?;
+                run(prepared, first, options, stop)?;
             }
             first += shares;
         }
-        Ok(Ending::of(&stop))
+        Ok(Ending::of(stop))
     }
 
     fn prepare(

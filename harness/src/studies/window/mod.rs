@@ -41,7 +41,7 @@ pub struct Window {
     /// Numbers of threads, separated by commas.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values = ["1", "2", "8"], value_parser = within(1..=MAX_THREADS as u64))]
     pub threads: Vec<usize>,
-    /// Number of rounds; with fewer than 5, no interval can be given.
+    /// Number of rounds; with fewer than 6, no interval can be given.
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = within(1..1 << 32))]
     pub rounds: usize,
     /// Seed of the keys.

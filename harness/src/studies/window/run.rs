@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::{OLDEST, Row, TICKS};
 use crate::machine::Cores;
-use crate::run::{Crew, Done, Member};
+use crate::run::Crew;
 use crate::workload::Tally;
 
 /// The kinds of rows.
@@ -95,31 +95,23 @@ impl Plan<'_> {
         sum: &mut Sum,
     ) -> Result<bool> {
         let first = Mutex::new(Some(first));
-        let work = |member: Member| {
-            let mut random = SmallRng::seed_from_u64(self.seed ^ member.thread as u64);
-            let own = |thread| number * thread / self.threads;
-            let start = member.arrival.wait();
-            if member.thread == 0
-                && let Some(first) = first.lock().expect("nobody panics").take()
-            {
-                first();
+        let done = Crew::share(self.cores, self.threads, 0..number as u64, |thread, own| {
+            let (first, each) = (&first, &each);
+            let mut random = SmallRng::seed_from_u64(self.seed ^ thread as u64);
+            move || {
+                if thread == 0
+                    && let Some(first) = first.lock().expect("nobody panics").take()
+                {
+                    first();
+                }
+                let mut tally = Tally::default();
+                for nth in own {
+                    tally.operations += 1;
+                    tally.missing += u64::from(!black_box(each(nth as usize, &mut random)));
+                }
+                (tally, None)
             }
-            let mut tally = Tally::default();
-            for nth in own(member.thread)..own(member.thread + 1) {
-                tally.operations += 1;
-                tally.missing += u64::from(!black_box(each(nth, &mut random)));
-            }
-            Done {
-                tally,
-                start,
-                end: Instant::now(),
-                pinned: member.pinned,
-                timings: None,
-            }
-        };
-        let crew = Crew::new(self.cores, self.threads);
-        let (done, ()) = crew.run(&work, |_, arrival| drop(arrival))?;
-        let done = Done::together(done.into_iter())?;
+        })?;
         sum.0.add(&done.tally);
         sum.1 += done.seconds();
         Ok(done.pinned)

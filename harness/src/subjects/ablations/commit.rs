@@ -15,7 +15,6 @@ pub trait Commit: 'static {
 }
 
 /// Ours: one K-CAS over all buckets of the path, which also adds the new fingerprint.
-#[derive(Debug)]
 pub struct WholeChain;
 
 impl Commit for WholeChain {
@@ -44,7 +43,6 @@ impl Commit for WholeChain {
 /// No key is ever absent meanwhile, so this is as linearizable as the lookup. But it is not
 /// lock-free, although each hop is: two inserts may take each other's room for ever, and neither
 /// ends, as in `harness/tests/livelock.rs`.
-#[derive(Debug)]
 pub struct HopByHop;
 
 impl Commit for HopByHop {

@@ -22,31 +22,7 @@ pub struct Found {
 pub trait Lookup: 'static {
     fn contains<W: Words>(words: &W, location: Location) -> bool;
 
-    /// Finds a copy, to be removed.
-    fn find<W: Words>(words: &W, location: Location) -> Option<Found>;
-
-    /// Returns `word` with a fingerprint inserted into its empty slot `slot`.
-    fn inserted(word: u64, slot: usize, fingerprint: u64) -> u64;
-}
-
-/// Ours: reads the first bucket, the second, and the first again. If the first has not changed,
-/// there is no copy. Every insert advances the counter. The filter's module `lookup`, of which this
-/// is a copy, explains why this is correct.
-#[derive(Debug)]
-pub struct Timestamps;
-
-impl Lookup for Timestamps {
-    #[inline]
-    fn contains<W: Words>(words: &W, location: Location) -> bool {
-        let [first, second] = load_both(words, location);
-        let found = in_either([first, second], location.fingerprint);
-        let changed = words.load_raw(location.first) ^ first;
-        if changed | (first | second) & !MAX_VALUE == 0 {
-            return found;
-        }
-        contains_slowly::<Self, W>(words, location.fingerprint, location.first, location.second)
-    }
-
+    /// Finds a copy, to be removed. Unless it says otherwise, as ours does.
     // Always inlined: a call would return its answer through memory, which the filter's remove does
     // not.
     #[inline(always)]
@@ -61,9 +37,28 @@ impl Lookup for Timestamps {
         }
     }
 
+    /// Returns `word` with a fingerprint inserted into its empty slot `slot`.
     #[inline]
     fn inserted(word: u64, slot: usize, fingerprint: u64) -> u64 {
         Layout::place(word, slot, fingerprint)
+    }
+}
+
+/// Ours: reads the first bucket, the second, and the first again. If the first has not changed,
+/// there is no copy. Every insert advances the counter. The filter's module `lookup`, of which this
+/// is a copy, explains why this is correct.
+pub struct Timestamps;
+
+impl Lookup for Timestamps {
+    #[inline]
+    fn contains<W: Words>(words: &W, location: Location) -> bool {
+        let [first, second] = load_both(words, location);
+        let found = in_either([first, second], location.fingerprint);
+        let changed = words.load_raw(location.first) ^ first;
+        if changed | (first | second) & !MAX_VALUE == 0 {
+            return found;
+        }
+        contains_slowly::<Self, W>(words, location.fingerprint, location.first, location.second)
     }
 }
 
@@ -80,7 +75,6 @@ impl Lookup for Timestamps {
 ///
 /// **What it does not cover** is a key that changes buckets without being relocated:
 /// [`TwoPhase`](super::TwoPhase) shows how.
-#[derive(Debug)]
 pub struct TwoRounds;
 
 impl Lookup for TwoRounds {
@@ -131,7 +125,6 @@ impl Lookup for TwoRounds {
 /// No protocol at all: reads both buckets once. It misses a key that moves from the second to the
 /// first between the two reads, so it is a lower bound on the cost of a lookup. Removes find their
 /// keys as ours do, so the table stays correct.
-#[derive(Debug)]
 pub struct OneRound;
 
 impl Lookup for OneRound {
@@ -142,16 +135,6 @@ impl Lookup for OneRound {
             return in_either(raw_words, location.fingerprint);
         }
         in_either_slowly(words, location.fingerprint, location.first, location.second)
-    }
-
-    #[inline]
-    fn find<W: Words>(words: &W, location: Location) -> Option<Found> {
-        Timestamps::find(words, location)
-    }
-
-    #[inline]
-    fn inserted(word: u64, slot: usize, fingerprint: u64) -> u64 {
-        Timestamps::inserted(word, slot, fingerprint)
     }
 }
 

@@ -55,7 +55,6 @@ pub trait Variant {
 
 /// A cuckoo filter with these decisions: how a fingerprint is looked up, how an eviction path is
 /// carried out and how it is found, what the buckets are made of, and whether keys are counted.
-#[derive(Debug)]
 pub struct Ablation<
     L = Timestamps,
     C = WholeChain,

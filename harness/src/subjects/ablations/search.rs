@@ -17,7 +17,6 @@ pub trait Search: 'static {
 }
 
 /// Ours: finds the shortest path among some hundreds of buckets.
-#[derive(Debug)]
 pub struct BreadthFirst;
 
 impl Search for BreadthFirst {
@@ -34,7 +33,6 @@ impl Search for BreadthFirst {
 /// reads, and its path is carried out as one K-CAS. A path that is too long for a K-CAS
 /// ([`MAX_CHAIN`](filter::internals::path::MAX_CHAIN) buckets) or that meets itself is of no use, so
 /// it then starts again, with the same number of kicks in all.
-#[derive(Debug)]
 pub struct RandomWalk;
 
 impl Search for RandomWalk {

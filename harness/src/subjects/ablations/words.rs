@@ -30,7 +30,6 @@ fn succeeded(done: Result<(), Error>) -> bool {
 /// Descriptors are reused, as in our filter. Two decisions may be changed: whether a reader that
 /// meets an operation in progress first helps it to finish, and whether the owner of an operation
 /// installs its descriptor by DCSS, as helpers do.
-#[derive(Debug)]
 pub struct Reused<const HELPING_READERS: bool = false, const DCSS: bool = false>(WordArray);
 
 pub(super) type HelpingReaders = Reused<true, false>;

@@ -12,8 +12,6 @@
 //! lookup and such a remove within seconds, in tables of some dozen slots. In tables of thousands of
 //! slots that is rare; a sweep in which it happens ends with an error.
 
-use std::hash::Hash;
-
 use anyhow::{Result, anyhow};
 use atomic_cuckoo_filter::{CuckooFilter, CuckooFilterBuilder};
 use filter::hashing::FixedHasher;
@@ -22,7 +20,6 @@ use subject::{SLOTS_PER_BUCKET, Subject};
 
 const FINGERPRINT_BITS: usize = 16;
 
-#[derive(Debug)]
 pub struct AtomicCuckooFilter(CuckooFilter<FixedHasher>);
 
 impl Subject for AtomicCuckooFilter {
@@ -40,18 +37,9 @@ impl Subject for AtomicCuckooFilter {
         filter.map_err(|error| anyhow!("atomic-cuckoo-filter: {error}"))
     }
 
-    #[inline]
-    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.insert(key).is_ok()
-    }
-
-    fn slots(&self) -> usize {
-        self.0.capacity()
-    }
-
     fn memory_bytes(&self) -> usize {
         self.0.capacity() * FINGERPRINT_BITS / 8 + size_of::<Self>()
     }
 
-    subject::delegate! { self.0: contains remove }
+    subject::delegate! { self.0: try_insert contains remove capacity }
 }

@@ -19,7 +19,6 @@ use subject::{Operations, Subject};
 
 /// [`AtomicBloomFilter`] at the false positive rate of the default layout: with the least memory, or with our memory
 /// and so many hashes.
-#[derive(Debug)]
 pub struct Fastbloom<const HASHES: u32 = 0> {
     bloom: AtomicBloomFilter<FixedState>,
     slots: usize,

@@ -45,8 +45,6 @@ struct Shared<const ENTRIES: usize> {
 }
 
 impl<const ENTRIES: usize> Words for Shared<ENTRIES> {
-    type Session<'a> = (&'a [AtomicUsize], RefStateWrapper<'a, MAX_THREADS, ENTRIES>);
-
     fn new(len: usize) -> Result<Self> {
         Ok(Shared {
             words: (0..len).map(|_| AtomicUsize::new(START as usize)).collect(),
@@ -54,29 +52,28 @@ impl<const ENTRIES: usize> Words for Shared<ENTRIES> {
         })
     }
 
-    fn session(&self) -> Self::Session<'_> {
-        let state = RefStateWrapper::construct(&self.state);
-        (
-            &self.words,
-            state.expect("the number of threads is limited"),
-        )
+    fn try_change(&self, changes: &[Change]) -> bool {
+        self.session()(changes)
     }
 
-    #[inline]
-    fn try_change((words, state): &mut Self::Session<'_>, changes: &[Change]) -> bool {
-        let mut values = [0; ENTRIES];
-        for (value, change) in values.iter_mut().zip(changes) {
-            match read(&words[change.index]) {
-                Some(read) => *value = read,
-                None => return false,
+    fn session(&self) -> impl FnMut(&[Change]) -> bool {
+        let (words, state) = (&*self.words, RefStateWrapper::construct(&self.state));
+        let mut state = state.expect("the number of threads is limited");
+        move |changes| {
+            let mut values = [0; ENTRIES];
+            for (value, change) in values.iter_mut().zip(changes) {
+                match read(&words[change.index]) {
+                    Some(read) => *value = read,
+                    None => return false,
+                }
             }
+            let entries = array::from_fn(|entry| {
+                let (change, value) = (changes[entry], values[entry]);
+                let new = change.of(value as u64) as usize;
+                KCasWord::new(&words[change.index], value, new)
+            });
+            state.kcas(entries).is_ok()
         }
-        let words = array::from_fn(|entry| {
-            let (change, value) = (changes[entry], values[entry]);
-            let new = change.of(value as u64) as usize;
-            KCasWord::new(&words[change.index], value, new)
-        });
-        state.kcas(words).is_ok()
     }
 
     fn value(&self, index: usize) -> Option<u64> {

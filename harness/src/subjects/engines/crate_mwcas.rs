@@ -24,22 +24,16 @@ pub(super) const ENGINE: EngineInfo = EngineInfo {
 struct Pointers(Vec<U64Pointer>);
 
 impl Words for Pointers {
-    type Session<'a> = &'a Pointers;
-
     fn new(len: usize) -> Result<Self> {
         Ok(Pointers((0..len).map(|_| U64Pointer::new(START)).collect()))
     }
 
-    fn session(&self) -> &Pointers {
-        self
-    }
-
     #[inline]
-    fn try_change(pointers: &mut &Pointers, changes: &[Change]) -> bool {
+    fn try_change(&self, changes: &[Change]) -> bool {
         let guard = pin();
         let mut operation = MwCas::new();
         for &change in changes {
-            let word = &pointers.0[change.index];
+            let word = &self.0[change.index];
             let value = word.read(&guard);
             operation.compare_exchange_u64(word, value, change.of(value));
         }

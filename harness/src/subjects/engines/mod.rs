@@ -43,17 +43,17 @@ impl Change {
 
 /// An array of words that threads share. Each file here implements it, and thereby an [`Engine`].
 pub trait Words: Send + Sync + Sized + 'static {
-    /// One thread's access to the words.
-    type Session<'a>;
-
     /// Creates `len` words, each holding [`START`].
     fn new(len: usize) -> Result<Self>;
 
-    fn session(&self) -> Self::Session<'_>;
-
     /// Reads the words, which have ascending indices, and makes all the changes at one moment.
     /// Returns `false`, without effect, if another thread changed a word meanwhile.
-    fn try_change(session: &mut Self::Session<'_>, changes: &[Change]) -> bool;
+    fn try_change(&self, changes: &[Change]) -> bool;
+
+    /// Returns [`try_change`](Self::try_change) for one thread, which calls it again and again.
+    fn session(&self) -> impl FnMut(&[Change]) -> bool {
+        |changes| self.try_change(changes)
+    }
 
     /// Returns a word's value between operations; `None` if one left something else behind.
     fn value(&self, index: usize) -> Option<u64>;
@@ -80,7 +80,7 @@ pub struct Tally {
 
 impl<W: Words> Engine for W {
     fn work(&self, schedule: &[Change], entries: usize, running: &AtomicBool) -> Tally {
-        let mut session = self.session();
+        let mut try_change = self.session();
         let mut tally = Tally::default();
         for changes in schedule.chunks_exact(entries).cycle() {
             loop {
@@ -89,7 +89,7 @@ impl<W: Words> Engine for W {
                     return tally;
                 }
                 tally.attempts += 1;
-                if W::try_change(&mut session, changes) {
+                if try_change(changes) {
                     break;
                 }
             }
@@ -99,7 +99,7 @@ impl<W: Words> Engine for W {
     }
 
     fn change(&self, changes: &[Change]) {
-        let changed = W::try_change(&mut self.session(), changes);
+        let changed = self.try_change(changes);
         assert!(changed, "nobody disturbs the operation");
     }
 
@@ -120,11 +120,6 @@ pub struct EngineInfo {
 }
 
 impl EngineInfo {
-    /// Returns whether it claims that no update is lost and every operation ends.
-    pub fn is_sound(&self) -> bool {
-        self.guarantees.starts_with("linearizable")
-    }
-
     /// Creates `len` words that hold [`START`], for operations of up to [`MAX_ENTRIES`] entries.
     pub fn build(&self, len: usize, entries: usize) -> Box<dyn Engine> {
         assert!(

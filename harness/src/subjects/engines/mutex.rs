@@ -23,8 +23,6 @@ pub struct Locked {
 }
 
 impl Words for Locked {
-    type Session<'a> = &'a Locked;
-
     fn new(len: usize) -> Result<Self> {
         let words = zeroed(len)?;
         words.iter().for_each(|word| word.store(START, Relaxed));
@@ -32,16 +30,12 @@ impl Words for Locked {
         Ok(Self { mutex, words })
     }
 
-    fn session(&self) -> &Locked {
-        self
-    }
-
     /// Always succeeds: no other thread can interfere.
     #[inline]
-    fn try_change(locked: &mut &Locked, changes: &[Change]) -> bool {
-        locked.mutex.with(|()| {
+    fn try_change(&self, changes: &[Change]) -> bool {
+        self.mutex.with(|()| {
             for &change in changes {
-                let word = &locked.words[change.index];
+                let word = &self.words[change.index];
                 word.store(change.of(word.load(Relaxed)), Relaxed);
             }
         });

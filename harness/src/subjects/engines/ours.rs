@@ -38,22 +38,16 @@ pub(super) const EPOCH: EngineInfo = EngineInfo {
 pub struct Ours<W>(W);
 
 impl<W: subjects::Words> Words for Ours<W> {
-    type Session<'a> = &'a Ours<W>;
-
     fn new(len: usize) -> Result<Self> {
         let words = W::try_new(len)?;
         (0..len).for_each(|index| assert!(words.replace(index, 0, START)));
         Ok(Ours(words))
     }
 
-    fn session(&self) -> &Self {
-        self
-    }
-
     #[inline]
-    fn try_change(words: &mut &Self, changes: &[Change]) -> bool {
+    fn try_change(&self, changes: &[Change]) -> bool {
         let entry = |change: &Change| {
-            let expected = words.0.load(change.index);
+            let expected = self.0.load(change.index);
             Entry {
                 index: change.index,
                 expected,
@@ -61,7 +55,7 @@ impl<W: subjects::Words> Words for Ours<W> {
             }
         };
         let entries: ArrayVec<_, MAX_ENTRIES> = changes.iter().map(entry).collect();
-        words.0.replace_all(&entries)
+        self.0.replace_all(&entries)
     }
 
     fn value(&self, index: usize) -> Option<u64> {

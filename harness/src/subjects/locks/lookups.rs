@@ -20,36 +20,22 @@ use subject::sync::{AtomicU64, Backoff};
 
 use super::striped::{FEWEST_STRIPES, Lookup, Striped};
 
-/// Returns the name of a subject with so many stripes.
-const fn named(stripes: usize, names: [&'static str; 4]) -> &'static str {
-    match stripes {
-        FEWEST_STRIPES => names[0],
-        4_096 => names[1],
-        16_384 => names[2],
-        65_536 => names[3],
-        _ => panic!("no subject has so many stripes"),
-    }
-}
-
 /// A cuckoo filter under striped spinlocks: the fine-grained baseline, made as fast as we know how.
 /// A lookup takes the stripe of one bucket and looks there; only if it finds nothing does it also
 /// take the stripe of the other bucket, still holding the first. So every operation takes effect
 /// while it holds what it read.
 pub type SegmentLock<const STRIPES: usize = FEWEST_STRIPES> = Striped<ByLock<STRIPES>>;
 
-#[derive(Debug)]
 pub struct ByLock<const STRIPES: usize = FEWEST_STRIPES>;
 
 impl<const STRIPES: usize> Lookup for ByLock<STRIPES> {
-    const NAME: &'static str = named(
-        STRIPES,
-        [
-            "segment-lock",
-            "segment-lock-4096",
-            "segment-lock-16384",
-            "segment-lock-65536",
-        ],
-    );
+    const NAME: &'static str = match STRIPES {
+        FEWEST_STRIPES => "segment-lock",
+        4_096 => "segment-lock-4096",
+        16_384 => "segment-lock-16384",
+        65_536 => "segment-lock-65536",
+        _ => panic!("no subject has so many stripes"),
+    };
     const STRIPES: usize = STRIPES;
     const DESCRIPTION: &'static str =
         "cuckoo filter under striped spin locks; chains are searched without locks";
@@ -66,7 +52,6 @@ impl<const STRIPES: usize> Lookup for ByLock<STRIPES> {
 /// anyway. Our own lookup relies on nothing more.
 pub type StripedTimestamps = Striped<ByTimestamps>;
 
-#[derive(Debug)]
 pub struct ByTimestamps;
 
 impl Lookup for ByTimestamps {
@@ -106,19 +91,16 @@ impl Lookup for ByTimestamps {
 ///   side by side.
 pub type Optimistic<const STRIPES: usize = FEWEST_STRIPES> = Striped<ByVersions<STRIPES>>;
 
-#[derive(Debug)]
 pub struct ByVersions<const STRIPES: usize = FEWEST_STRIPES>;
 
 impl<const STRIPES: usize> Lookup for ByVersions<STRIPES> {
-    const NAME: &'static str = named(
-        STRIPES,
-        [
-            "optimistic",
-            "optimistic-4096",
-            "optimistic-16384",
-            "optimistic-65536",
-        ],
-    );
+    const NAME: &'static str = match STRIPES {
+        FEWEST_STRIPES => "optimistic",
+        4_096 => "optimistic-4096",
+        16_384 => "optimistic-16384",
+        65_536 => "optimistic-65536",
+        _ => panic!("no subject has so many stripes"),
+    };
     const STRIPES: usize = STRIPES;
     const DESCRIPTION: &'static str = "cuckoo filter under striped versions: lookups write nothing, and look again when one has changed";
     const GUARANTEES: &'static str = "linearizable, but that an insert may be seen a moment after its end; blocking; lookups never write";

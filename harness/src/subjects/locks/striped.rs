@@ -51,7 +51,6 @@ pub trait Lookup: Sized + Send + Sync + 'static {
 }
 
 /// A cuckoo filter whose buckets are under striped locks, with lookups of this kind.
-#[derive(Debug)]
 pub struct Striped<L: Lookup> {
     /// The stripes order all accesses except those made without a lock. Reads that choose where to
     /// insert are repeated under the stripe; for lookups see [`lookups`](super::lookups).

@@ -25,7 +25,6 @@ use subject::sync::Mutex;
 /// Fingerprints kicked out in a row before an insert gives up.
 pub(crate) const MAX_KICKS: usize = 500;
 
-#[derive(Debug)]
 pub struct VictimCuckoo {
     /// Accesses are relaxed: the lock orders them.
     table: Table,
@@ -42,7 +41,6 @@ pub type GlobalLock = OneLock<Mutex<VictimCuckoo>>;
 /// need, once to lock and once to unlock.
 pub type RwLock = OneLock<Shared>;
 
-#[derive(Debug)]
 pub struct Shared(sync::RwLock<VictimCuckoo>);
 
 impl Lock for Shared {

@@ -15,14 +15,12 @@ use crate::workload::KeyList;
 /// Answers are counted without a branch on whether a key is present: where present and absent keys
 /// alternate at random, the processor could not predict it, and the measurement would show the
 /// mispredictions instead of the subject.
-#[derive(Debug)]
 pub struct Lookups {
     pub cycle: Cycle,
     pub present: Present,
 }
 
 /// Which keys of the list are in the filter.
-#[derive(Debug)]
 pub enum Present {
     All,
     None,

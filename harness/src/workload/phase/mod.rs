@@ -52,7 +52,6 @@ pub trait Measured: Calls {
     fn memory_bytes(&self) -> usize;
 }
 
-#[derive(Debug)]
 pub enum Phase {
     /// Inserts every key of a range once.
     Insert(Range<usize>),
@@ -70,7 +69,6 @@ pub struct Cycle {
 }
 
 /// When a thread must leave its phase.
-#[derive(Debug)]
 pub struct Watch<'a> {
     pub deadline: Option<Instant>,
     pub stop: &'a AtomicBool,
@@ -86,6 +84,8 @@ pub struct Tally {
     /// Operations beside them that do not count, but whose answers do: those of the warm-up, for one.
     pub untimed: u64,
     pub refused: u64,
+    /// Keys that were refused when the table was filled, before.
+    pub refused_before: u64,
     /// Lookups and removes of a present key that reported it absent. Where threads update the same
     /// keys, one may rightly be absent for a moment.
     pub missing: u64,
@@ -170,6 +170,7 @@ impl Tally {
         self.operations += other.operations;
         self.untimed += other.untimed;
         self.refused += other.refused;
+        self.refused_before += other.refused_before;
         self.missing += other.missing;
         self.absent += other.absent;
         self.false_positives += other.false_positives;

@@ -19,7 +19,6 @@ pub fn pools(threads: usize) -> Pools {
 /// A ring of keys that one thread alone, its owner, inserts and removes. The filter holds `live` of
 /// them, from the oldest on, so the owner knows every answer about them in advance. Others may ask
 /// for a key, and learn whether the owner has begun to remove keys meanwhile.
-#[derive(Debug)]
 pub struct Pool {
     keys: Vec<usize>,
     /// The place of the oldest key, and the number of those in the filter in the lower 32 bits.

@@ -8,7 +8,6 @@ use rand::seq::SliceRandom;
 use super::after;
 
 /// Kinds of operation in order, used cyclically.
-#[derive(Debug)]
 pub(crate) struct Schedule<T> {
     pub(crate) kinds: Vec<T>,
     next: usize,

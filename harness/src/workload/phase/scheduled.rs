@@ -35,7 +35,6 @@ pub enum Op {
 }
 
 /// Operations of one thread. All but the schedule is empty unless its operations need it.
-#[derive(Debug)]
 pub struct Scheduled {
     pub(crate) schedule: Schedule<Op>,
     /// Keys that stay in the filter.

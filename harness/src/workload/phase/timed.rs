@@ -10,7 +10,6 @@ use subject::Subject;
 use super::{Phase, Tally, Watch};
 use crate::workload::{Arrivals, CHAIN, Clock, KeyList, Kind, Timings};
 
-#[derive(Debug)]
 pub struct Timer {
     clock: Clock,
     /// When all threads were released, and arrivals begin.
@@ -19,7 +18,6 @@ pub struct Timer {
     pub(crate) timings: Timings,
 }
 
-#[derive(Debug)]
 pub(crate) enum Pace {
     /// When the last one is done.
     Closed,
@@ -276,7 +274,7 @@ mod tests {
     #[test]
     fn in_the_closed_loop_one_long_operation_is_one() {
         let (clock, time) = quanta::Clock::mock();
-        let (clock, stop) = (Clock::from(clock), AtomicBool::new(false));
+        let (clock, stop) = (Clock(clock), AtomicBool::new(false));
         let mut work = Counted(0, |operations| {
             time.increment(if operations == 1_000 { LONG } else { USUAL });
             stop.store(operations >= 20_000, Ordering::Relaxed);

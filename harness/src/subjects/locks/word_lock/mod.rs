@@ -55,7 +55,6 @@ use super::chain::{INSERTED, REMOVED, counted, find_chain};
 /// Set in a bucket's word while an eviction path holds the bucket.
 const LOCK: u64 = 1 << 63;
 
-#[derive(Debug)]
 pub struct WordLock {
     table: Table,
     /// As in our filter.

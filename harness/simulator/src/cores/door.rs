@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use kcas::simulation::{self, Access, Machine, Named, Pause};
 
-use crate::scheduler::{Next, Scheduler};
+use super::scheduler::Scheduler;
 
 pub type Body = Box<dyn FnOnce(&Core)>;
 
@@ -97,13 +97,6 @@ impl Door {
         let yielder = unsafe { &*yielder };
         yielder.suspend(());
     }
-
-    /// Suspends the core if it has to wait.
-    fn go_on(&self, core: usize, next: Next) {
-        if next == Next::Wait {
-            self.suspend(core);
-        }
-    }
 }
 
 impl Machine for Door {
@@ -111,12 +104,14 @@ impl Machine for Door {
         let Some(core) = self.now.get() else {
             return;
         };
-        let turn = self.with(|scheduler| {
+        let turn = |scheduler: &mut Scheduler| {
             scheduler.compute(core);
             scheduler.take_turn(core)
-        });
-        self.go_on(core, turn);
-        if self.with(|scheduler| scheduler.access(core, address, access)) == Next::Wait {
+        };
+        if !self.with(turn) {
+            self.suspend(core);
+        }
+        if !self.with(|scheduler| scheduler.access(core, address, access)) {
             self.suspend(core);
             self.with(|scheduler| scheduler.arrived(core, address, access));
         }
@@ -129,9 +124,10 @@ impl Machine for Door {
     }
 
     fn pause(&self, pause: Pause) {
-        if let Some(core) = self.now.get() {
-            let next = self.with(|scheduler| scheduler.pause(core, pause));
-            self.go_on(core, next);
+        if let Some(core) = self.now.get()
+            && !self.with(|scheduler| scheduler.pause(core, pause))
+        {
+            self.suspend(core);
         }
     }
 
@@ -149,6 +145,6 @@ impl Machine for Door {
     }
 
     fn name(&self, named: Named) {
-        self.with(|scheduler| scheduler.name(named));
+        self.with(|scheduler| scheduler.memory.regions.name(named));
     }
 }

@@ -1,6 +1,6 @@
 //! The lines that cores contend for, by name.
 
-use crate::coherence::{Memory, Observed};
+use super::coherence::{Memory, Observed};
 
 const MOST: usize = 10;
 

@@ -8,9 +8,9 @@ use kcas::simulation::Access;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::caches::Cache;
+use super::caches::Cache;
+use super::regions::Regions;
 use crate::model::{MOST_CORES, Model};
-use crate::regions::Regions;
 
 /// A moment or a duration, in picoseconds.
 pub(crate) type Time = u64;
@@ -63,7 +63,7 @@ struct Line {
 
 #[derive(Debug)]
 pub(crate) struct Memory {
-    model: Model,
+    pub(crate) model: Model,
     pub(crate) regions: Regions,
     lines: Vec<Line>,
     l1: Vec<Cache>,
@@ -265,19 +265,20 @@ impl Memory {
         address: usize,
         access: Access,
         now: Time,
-        next: &mut Vec<(Time, usize)>,
-    ) -> Time {
+    ) -> (Time, Vec<(Time, usize)>) {
         let number = self.number(address);
         let line = &mut self.lines[number as usize];
         line.under_way -= 1;
-        if line.under_way == 0 && !line.queue.is_empty() {
-            self.pass_on(core, number, now, next);
-        }
-        self.hit(core, number, access, now)
+        let next = if line.under_way == 0 && !line.queue.is_empty() {
+            self.pass_on(core, number, now)
+        } else {
+            Vec::new()
+        };
+        (self.hit(core, number, access, now), next)
     }
 
     /// Passes a line on to a writer that waits, or to all readers that do.
-    fn pass_on(&mut self, core: usize, number: u32, now: Time, next: &mut Vec<(Time, usize)>) {
+    fn pass_on(&mut self, core: usize, number: u32, now: Time) -> Vec<(Time, usize)> {
         let at = self.choose(core, number);
         let line = &mut self.lines[number as usize];
         let chosen: Vec<Waiter> = if line.queue[at].1 {
@@ -288,7 +289,7 @@ impl Memory {
                 .collect()
         };
         let owned = self.lines[number as usize].owner == Some(core);
-        let mut latest = 0.0_f64;
+        let (mut latest, mut next) = (0.0_f64, Vec::new());
         for (next_core, writes, since) in chosen {
             let latency = self.model.between(core, next_core);
             latest = latest.max(latency);
@@ -304,6 +305,7 @@ impl Memory {
         }
         let kept = now + time(latest * self.model.kept);
         self.lines[number as usize].last = owned.then_some((core, kept));
+        next
     }
 
     /// Chooses who gets a line next: of those at one distance the one that waited longest; near ones

@@ -1,5 +1,7 @@
-//! Small programs for simulated cores.
-#![allow(dead_code, reason = "no test file uses all of them")]
+//! Tests with small programs for simulated cores.
+
+mod limits;
+mod published;
 
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -14,7 +16,7 @@ pub(crate) type Words = Rc<[CachePadded<AtomicU64>]>;
 pub(crate) fn options(operations: u64) -> Options {
     Options {
         compute: 0.0,
-        limits: vec![Some(operations / 4), Some(operations)],
+        limits: vec![operations / 4, operations],
         everywhere: false,
         delay: 0.0,
         seed: 1,

@@ -5,13 +5,11 @@
 //! of nviennot/core-to-core-latency. One choice was made with these rows in view: an exchange that
 //! begins while the line is kept is completed (`Memory::access`), where it could also be refused.
 
-mod common;
-
 use std::sync::atomic::Ordering::Relaxed;
 
-use common::{million_per_second, options, repeat};
 use simulator::Model;
 
+use crate::{million_per_second, options, repeat};
 use Counter::{CasLoop, FetchAdd};
 
 /// A counter that all threads add to.

@@ -1,15 +1,14 @@
 //! Where the answer is known without a model, the model must give it.
 
-mod common;
-
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use common::{Words, million_per_second, options, repeat};
 use crossbeam_utils::CachePadded;
 use kcas::simulation::{self, Pause};
 use kcas::sync::AtomicU64;
 use simulator::{Body, Core, Model, Options, Report};
+
+use crate::{Words, million_per_second, options, repeat};
 
 fn model() -> Model {
     Model::named_or_read("ice-lake-8375c").unwrap()

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use kcas::simulation::Named;
 
-use crate::caches::LINE_BYTES;
+use super::caches::LINE_BYTES;
 
 #[derive(Debug)]
 struct Region {
@@ -38,6 +38,9 @@ impl Region {
 impl Regions {
     /// Names memory. What was there before is forgotten.
     pub(crate) fn name(&mut self, named: Named) {
+        if named.len == 0 {
+            return;
+        }
         let region = Region {
             named,
             base: self.lines,

@@ -5,23 +5,16 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use kcas::simulation::{Access, Named, Pause};
+use kcas::simulation::{Access, Pause};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::coherence::{Memory, Step, Time, time};
-use crate::model::{Model, Waiting};
-use crate::{Counts, Options, Part};
+use super::coherence::{Memory, Step, Time, time};
+use super::{Counts, Options, Part};
+use crate::model::Model;
 
 /// Compute times vary by this share, evenly, so that cores do not march in step.
 const VARIATION: f64 = 0.1;
-
-/// Whether the code of a core goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    GoOn,
-    Wait,
-}
 
 #[derive(Debug, Default)]
 struct State {
@@ -37,45 +30,33 @@ struct State {
 
 #[derive(Debug)]
 pub(crate) struct Scheduler {
-    memory: Memory,
-    waiting: Waiting,
-    mispredicted: Time,
-    compute: f64,
-    /// The longest delay before an access.
-    delay: Time,
+    pub(crate) memory: Memory,
+    options: Options,
     cores: Vec<State>,
     ready: BinaryHeap<Reverse<(Time, usize)>>,
     /// Cores that wait for all others.
     together: Vec<usize>,
     /// Sleeping cores, by the address at which they sleep.
     asleep: BTreeMap<usize, VecDeque<usize>>,
-    limits: Vec<Option<u64>>,
     part: Part,
     pub(crate) accesses: u64,
     began: Time,
     random: SmallRng,
-    passed_on: Vec<(Time, usize)>,
 }
 
 impl Scheduler {
     pub(crate) fn new(model: &Model, cores: usize, options: &Options) -> Self {
-        let seed = options.seed;
         let mut scheduler = Self {
-            memory: Memory::new(model, cores, seed ^ 1),
-            waiting: model.waiting,
-            mispredicted: time(model.mispredicted),
-            compute: options.compute,
-            delay: time(options.delay),
+            memory: Memory::new(model, cores, options.seed ^ 1),
+            options: options.clone(),
             cores: (0..cores).map(|_| State::default()).collect(),
             ready: BinaryHeap::new(),
             together: Vec::new(),
             asleep: BTreeMap::new(),
-            limits: options.limits.clone(),
             part: Part::default(),
             accesses: 0,
             began: 0,
-            random: SmallRng::seed_from_u64(seed),
-            passed_on: Vec::new(),
+            random: SmallRng::seed_from_u64(options.seed),
         };
         (0..cores).for_each(|core| scheduler.begin(core));
         scheduler
@@ -92,17 +73,6 @@ impl Scheduler {
         (Arc::clone(&state.operations), Arc::clone(&state.stop))
     }
 
-    pub(crate) fn name(&mut self, named: Named) {
-        if named.len > 0 {
-            self.memory.regions.name(named);
-        }
-    }
-
-    /// See [`Memory::warm`]: the table of the subject.
-    pub(crate) fn warm(&mut self, everywhere: bool) {
-        self.memory.warm("bucket", everywhere);
-    }
-
     /// Returns the core that runs next, at its time; `None` if none can.
     pub(crate) fn next(&mut self) -> Option<usize> {
         let Reverse((at, core)) = self.ready.pop()?;
@@ -116,7 +86,7 @@ impl Scheduler {
         // Between two looks at what it waits for it computes nothing.
         if !std::mem::take(&mut state.paused) {
             let vary = 1.0 + VARIATION * self.random.random_range(-1.0..1.0);
-            state.clock += time(self.compute * vary);
+            state.clock += time(self.options.compute * vary);
         }
     }
 
@@ -134,8 +104,8 @@ impl Scheduler {
             return;
         }
         self.part.operations += more;
-        let limit = self.limits.get(self.part.number).copied().flatten();
-        if limit.is_some_and(|limit| self.part.operations >= limit) {
+        let limit = self.options.limits.get(self.part.number);
+        if limit.is_some_and(|&limit| self.part.operations >= limit) {
             self.part.stopped = Some(state.clock - self.began);
             for state in &self.cores {
                 state.stop.store(true, Ordering::Relaxed);
@@ -143,74 +113,68 @@ impl Scheduler {
         }
     }
 
-    /// The core waits until no other one is behind it, or while others have its core.
-    pub(crate) fn take_turn(&mut self, core: usize) -> Next {
+    /// The core waits until no other one is behind it. Returns whether it can go on at once.
+    pub(crate) fn take_turn(&mut self, core: usize) -> bool {
         self.count(core);
-        if self.delay > 0 && self.random.random_ratio(1, 8) {
-            self.cores[core].clock += self.random.random_range(0..self.delay);
+        let delay = time(self.options.delay);
+        if delay > 0 && self.random.random_ratio(1, 8) {
+            self.cores[core].clock += self.random.random_range(0..delay);
         }
         let clock = self.cores[core].clock;
         match self.ready.peek() {
             Some(Reverse((other, _))) if *other < clock => {
                 self.ready.push(Reverse((clock, core)));
-                Next::Wait
+                false
             }
-            _ => Next::GoOn,
+            _ => true,
         }
     }
 
-    /// The core, whose turn it is, makes an access, or waits for its line.
-    pub(crate) fn access(&mut self, core: usize, address: usize, access: Access) -> Next {
+    /// The core, whose turn it is, makes an access and returns true, or waits for its line.
+    pub(crate) fn access(&mut self, core: usize, address: usize, access: Access) -> bool {
         self.part.counts.count(access);
         self.accesses += 1;
         let clock = self.cores[core].clock;
         match self.memory.access(core, address, access, clock) {
             Step::Done(at) => {
                 self.cores[core].clock = at;
-                Next::GoOn
+                return true;
             }
-            Step::Arrives(at) => {
-                self.ready.push(Reverse((at, core)));
-                Next::Wait
-            }
-            Step::Queued => Next::Wait,
+            Step::Arrives(at) => self.ready.push(Reverse((at, core))),
+            Step::Queued => {}
         }
+        false
     }
 
     /// The line that a core waited for is there.
     pub(crate) fn arrived(&mut self, core: usize, address: usize, access: Access) {
         let now = self.cores[core].clock;
-        let mut next = std::mem::take(&mut self.passed_on);
-        self.cores[core].clock = self.memory.arrived(core, address, access, now, &mut next);
-        self.ready.extend(next.drain(..).map(Reverse));
-        self.passed_on = next;
+        let (goes_on, next) = self.memory.arrived(core, address, access, now);
+        self.cores[core].clock = goes_on;
+        self.ready.extend(next.into_iter().map(Reverse));
     }
 
     /// An exchange has failed, which the core did not expect.
     pub(crate) fn failed(&mut self, core: usize) {
         self.part.counts.failed += 1;
-        self.cores[core].clock += self.mispredicted;
-        self.resume(core);
-    }
-
-    /// What the core does from now on, its core could not foresee.
-    fn resume(&mut self, core: usize) {
+        self.cores[core].clock += time(self.memory.model.mispredicted);
         self.memory.resume(core, self.cores[core].clock);
     }
 
-    pub(crate) fn pause(&mut self, core: usize, pause: Pause) -> Next {
+    /// The core pauses. Returns whether it then can go on at once.
+    pub(crate) fn pause(&mut self, core: usize, pause: Pause) -> bool {
         let cost = match pause {
-            Pause::Spin(times) => self.waiting.pause * f64::from(times),
-            Pause::Yield => self.waiting.give,
+            Pause::Spin(times) => self.memory.model.waiting.pause * f64::from(times),
+            Pause::Yield => self.memory.model.waiting.give,
             Pause::Call => {
                 self.part.counts.calls += 1;
-                self.waiting.call
+                self.memory.model.waiting.call
             }
         };
         self.part.counts.paused += time(cost);
         self.cores[core].clock += time(cost);
         self.cores[core].paused = true;
-        self.resume(core);
+        self.memory.resume(core, self.cores[core].clock);
         self.take_turn(core)
     }
 
@@ -222,12 +186,12 @@ impl Scheduler {
     pub(crate) fn wake(&mut self, core: usize, address: usize) {
         let sleepers = self.asleep.get_mut(&address);
         if let Some(sleeper) = sleepers.and_then(VecDeque::pop_front) {
-            self.cores[core].clock += time(self.waiting.wake);
-            let awake = self.cores[core].clock + time(self.waiting.awake);
+            self.cores[core].clock += time(self.memory.model.waiting.wake);
+            let awake = self.cores[core].clock + time(self.memory.model.waiting.awake);
             self.ready.push(Reverse((awake, sleeper)));
         } else {
             self.part.counts.calls += 1;
-            self.cores[core].clock += time(self.waiting.call);
+            self.cores[core].clock += time(self.memory.model.waiting.call);
         }
     }
 
@@ -266,12 +230,12 @@ impl Scheduler {
         }
     }
 
-    /// Returns the last part of the run, with its duration, and what was observed of lines.
-    pub(crate) fn result(&self) -> (Part, Time, &Memory) {
+    /// Returns the last part of the run, with its duration.
+    pub(crate) fn result(&self) -> (&Part, Time) {
         let latest = self.cores.iter().map(|state| state.clock).max();
         let duration = latest.unwrap_or_default().saturating_sub(self.began);
         let duration = self.part.stopped.unwrap_or(duration);
-        (self.part.clone(), duration, &self.memory)
+        (&self.part, duration)
     }
 }
 

@@ -1,0 +1,155 @@
+//! Runs code on the cores of a model.
+
+mod caches;
+mod coherence;
+mod door;
+mod names;
+mod regions;
+mod scheduler;
+
+use std::rc::Rc;
+
+use anyhow::{Result, ensure};
+use kcas::simulation::{self, Named};
+
+pub use door::{Body, Core};
+pub use names::Contended;
+
+use crate::model::Model;
+use coherence::Time;
+use door::Door;
+use scheduler::Scheduler;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Time that passes before each access, in ns, but for one that follows a pause.
+    pub compute: f64,
+    /// After how many operations of all cores together each part of the run ends; without a limit, it
+    /// ends when the code does.
+    pub limits: Vec<u64>,
+    /// Whether all cores begin with the table in their own caches, as after they have read it;
+    /// otherwise only the last level has it.
+    pub everywhere: bool,
+    /// The longest delay of a core before an access, in ns; each eighth access is delayed. It has no
+    /// counterpart in a machine: it makes rare orders of accesses likelier.
+    pub delay: f64,
+    pub seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub loads: u64,
+    pub stores: u64,
+    /// Exchanges, whether they succeeded or not.
+    pub exchanges: u64,
+    pub failed: u64,
+    /// Time of pauses and yields, in ps.
+    pub paused: u64,
+    /// How often a core went to sleep.
+    pub parked: u64,
+    /// System calls of a core that wanted to sleep, and of those that woke nobody.
+    pub calls: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Part {
+    number: usize,
+    operations: u64,
+    /// When its limit was reached.
+    stopped: Option<Time>,
+    counts: Counts,
+}
+
+/// The last part of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    pub operations: u64,
+    /// Simulated seconds that they took.
+    pub seconds: f64,
+    pub counts: Counts,
+    /// Accesses of the whole run, those of its earlier parts included: what was simulated.
+    pub accesses: u64,
+    /// Hand-overs of lines between cores.
+    pub transfers: u64,
+    /// Time for which cores waited for others that were to get a line first, of all cores together,
+    /// in ns.
+    pub waiting: f64,
+    /// Time that hand-overs took, whether a core waited for them or not, in ns.
+    pub moving: f64,
+    /// The ten lines for which cores waited longest, the longest first.
+    pub contended: Vec<Contended>,
+}
+
+/// Runs bodies on the cores of a machine, one on each. `prepare` builds what they share, on the machine but at no cost, and
+/// returns the bodies.
+pub fn run(
+    model: &Model,
+    cores: usize,
+    options: &Options,
+    prepare: impl FnOnce() -> Result<Vec<Body>>,
+) -> Result<Report> {
+    let most = model.cores();
+    ensure!(
+        (1..=most).contains(&cores),
+        "the machine {} can run 1 to {most} threads, not {cores}",
+        model.name,
+    );
+    let scheduler = Scheduler::new(model, cores, options);
+    let door = Door::new(scheduler, cores);
+    let machine = Rc::clone(&door);
+    simulation::within(machine, || {
+        let bodies = prepare()?;
+        ensure!(bodies.len() == cores, "each core runs one body");
+        // The table of the subject.
+        door.with(|scheduler| scheduler.memory.warm("bucket", options.everywhere));
+        let mut ids = Ids(Vec::new());
+        for _ in 0..cores {
+            let id = simulation::claim_id()?;
+            ids.0.push(id);
+            let record = simulation::record(id);
+            door.with(|scheduler| {
+                scheduler.memory.regions.name(Named {
+                    what: "descriptor",
+                    start: record.start,
+                    bytes: record.len(),
+                    len: 1,
+                    first: id,
+                });
+            });
+        }
+        ensure!(
+            door.run(bodies, &ids.0),
+            "simulated threads wait for each other for ever"
+        );
+        Ok(door.with(|scheduler| report(scheduler, &ids.0)))
+    })
+}
+
+/// The ids of the threads, given back in the end.
+struct Ids(Vec<usize>);
+
+impl Drop for Ids {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(simulation::give_back_id);
+    }
+}
+
+fn report(scheduler: &Scheduler, ids: &[usize]) -> Report {
+    let (part, duration) = scheduler.result();
+    let mut report = Report {
+        operations: part.operations,
+        seconds: duration as f64 / 1e12,
+        counts: part.counts,
+        accesses: scheduler.accesses,
+        transfers: 0,
+        waiting: 0.0,
+        moving: 0.0,
+        contended: names::contended(&scheduler.memory, ids),
+    };
+    for observed in scheduler.memory.observed() {
+        report.transfers += observed.transfers;
+        report.waiting += observed.waiting as f64 / 1e3;
+        report.moving += observed.moving as f64 / 1e3;
+    }
+    report
+}
