@@ -52,9 +52,10 @@ const MOST_UNCOUNTED: usize = 512;
 /// for more than memory. Without the second, inserts and removes of ever the same number of keys would make it grow on
 /// and on. (In models, and in tests that stop threads at every step, few inserts split a bucket, too.)
 const LONG_AND_FULL: (usize, u64) = (16, 225);
-const LONG_AND_FULL_OF_FEW: (usize, u64) = match cfg!(any(kcas_loom, feature = "steps")) {
-    true => (16, 186),
-    false => (0, 186),
+const LONG_AND_FULL_OF_FEW: (usize, u64) = if cfg!(any(kcas_loom, feature = "steps")) {
+    (16, 186)
+} else {
+    (0, 186)
 };
 
 /// A table of so many buckets, 1 MiB, grows no more while it is nearly empty.
