@@ -33,8 +33,8 @@ fn calls<const AGE_BITS: usize>(caller: &mut Caller<AGE_BITS>, time: &AtomicU64,
         let key = keys[rng.random_range(0..keys.len())];
         let (before, start) = (caller.calls.len(), now());
         match rng.random_range(0..14) {
-            0..5 => _ = caller.insert(key, true),
-            5..7 => _ = caller.insert(key, false),
+            0..5 => _ = caller.put(key, true),
+            5..7 => _ = caller.put(key, false),
             7..9 => _ = caller.contains(key),
             9 => _ = caller.remove(key),
             10 => _ = caller.try_clone_of_generations(&keys),
@@ -66,7 +66,7 @@ fn take_turns<const AGE_BITS: usize>(seed: u64) {
             freeze(0, action).expect("it has steps")
         })
         .collect();
-    let mut recorded: Vec<Recorded<Expiring<AGE_BITS>>> = Vec::new();
+    let mut recorded: Vec<Recorded> = Vec::new();
     let longest = [2, 8, 30, 100][rng.random_range(0..4)];
     while !running.is_empty() {
         let turn = rng.random_range(0..running.len());

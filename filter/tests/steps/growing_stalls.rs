@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::at_step::{counted, gone, steps_of};
-use crate::small::{Caller, Operation};
+use crate::small::Operation;
 use crate::small_growing::{Growing, apart, from_the_other_bucket, holding, key};
 use crate::stalls::{Pair, Stopped, lookups_may_interrupt, stopped_at_every_step};
 use Operation::{Contains, Count, Insert, InsertUnique, Remove, TryClone};
@@ -18,10 +18,6 @@ impl Stopped for Growing {
     const LOOKUP: u64 = 2 * (3 + 3 * 2) + 5 * (1 + 1 + 3 + 2 + 4) + 2 * 3;
 
     const MOST_STEPS: u64 = 3_000;
-
-    fn work(state: &State, others: &mut Caller<Self>, stopped: &[Operation]) {
-        state.look_up_insert_and_remove(others, stopped);
-    }
 }
 
 type State = crate::stalls::State<Growing>;
