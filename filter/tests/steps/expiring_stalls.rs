@@ -31,7 +31,7 @@ impl Stopped for Expiring {
 fn full() -> State<Expiring> {
     State {
         name: "residents",
-        filter: Box::new(holding),
+        holding,
         held: residents().into(),
         new: Vec::new(),
     }

@@ -25,7 +25,7 @@ type State = crate::stalls::State<Growing>;
 fn state(name: &'static str, held: Vec<u64>, new: Vec<u64>) -> State {
     State {
         name,
-        filter: Box::new(|held| holding(16, held)),
+        holding: |held| holding(16, held),
         held,
         new,
     }
@@ -138,8 +138,7 @@ fn no_copy_of_a_filter_holds_what_was_not_there_at_one_moment() {
 /// The filter is copied while buckets are split, by a thread that began before.
 #[test]
 fn no_copy_of_a_filter_misses_a_bucket_that_is_split() {
-    let full = full();
-    let mut state = full;
+    let mut state = full();
     state.new.clear();
     for key in [state.held[0], state.held[1]] {
         Pair::of(Insert(staying(0, 7)), TryClone(key)).stopped_at_every_pair_of_steps(&state);

@@ -54,13 +54,11 @@ impl Stopped for Small {
     const MOST_STEPS: u64 = 2_000;
 }
 
-/// Makes a filter that holds these keys.
-type Holding<F> = Box<dyn Fn(&[u64]) -> Arc<F>>;
-
 /// A filter in a state that is hard to get right.
 pub(crate) struct State<F> {
     pub(crate) name: &'static str,
-    pub(crate) filter: Holding<F>,
+    /// Makes a filter that holds these keys.
+    pub(crate) holding: fn(&[u64]) -> Arc<F>,
     pub(crate) held: Vec<u64>,
     /// What the others insert and remove.
     pub(crate) new: Vec<u64>,
@@ -68,7 +66,7 @@ pub(crate) struct State<F> {
 
 impl<F: Stopped> State<F> {
     pub(crate) fn filter(&self) -> Arc<F> {
-        (self.filter)(&self.held)
+        (self.holding)(&self.held)
     }
 
     /// Returns the keys that stay, whatever these operations remove: none is sure to, once a period has begun.
@@ -214,7 +212,7 @@ impl Pair<'_> {
 fn state(name: &'static str, held: [u64; 4]) -> State<Small> {
     State {
         name,
-        filter: Box::new(holding),
+        holding,
         held: held.into(),
         // A plain insert, and some that may need a chain.
         new: vec![key(1, 0, 2), key(0, 2, 1), key(2, 1, 2)],
@@ -393,7 +391,7 @@ fn lookups_may_interrupt_an_operation_of_their_thread() {
     for (held, operation) in operations {
         let state = State {
             name: "interrupted",
-            filter: Box::new(holding),
+            holding,
             held,
             new: Vec::new(),
         };
