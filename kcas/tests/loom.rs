@@ -8,7 +8,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use kcas::model::{explore, explore_test, spawn_with};
+use kcas::model::{explore_test, spawn_with};
 use kcas::{Entry, Error, WordArray};
 
 fn array(values: &[u64]) -> Arc<WordArray> {
@@ -56,9 +56,9 @@ fn opposite_order() {
 }
 
 /// A reader of both words, in either order, never sees the second one older than the first.
-fn against_reader(name: &str, switches: usize, at_least: u64, load: fn(&WordArray, usize) -> u64) {
+fn against_reader(switches: usize, at_least: u64, load: fn(&WordArray, usize) -> u64) {
     for [first, second] in [[0, 1], [1, 0]] {
-        explore(name, switches, at_least, move || {
+        explore_test(switches, at_least, move || {
             let words = array(&[0, 0]);
             let writer = spawn_with(&words, move |words| {
                 words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 0, 1)])
@@ -73,13 +73,12 @@ fn against_reader(name: &str, switches: usize, at_least: u64, load: fn(&WordArra
 
 #[test]
 fn operation_against_reader() {
-    against_reader("operation_against_reader", 5, 1_400, WordArray::load);
+    against_reader(5, 1_400, WordArray::load);
 }
 
 #[test]
 fn operation_against_helping_reader() {
-    let name = "operation_against_helping_reader";
-    against_reader(name, 4, 27_000, WordArray::load_helping);
+    against_reader(4, 27_000, WordArray::load_helping);
 }
 
 /// Values that return to what they were: the owner undoes its own result while a helper that met

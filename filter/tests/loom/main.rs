@@ -11,9 +11,8 @@
 #![cfg(kcas_loom)]
 
 use std::sync::Arc;
-use std::thread;
 
-use kcas::model::{explore, spawn};
+use kcas::model::{explore_test, spawn};
 use loom::thread::JoinHandle;
 
 #[path = "../common/identity.rs"]
@@ -59,9 +58,8 @@ fn explore_race<F: Asked>(
     others: impl Calls<F>,
     after: fn(&F),
 ) {
-    let (test, held) = (thread::current(), held.to_vec());
-    let name = test.name().and_then(|name| name.rsplit("::").next());
-    explore(name.unwrap_or_default(), preemptions, at_least, move || {
+    let held = held.to_vec();
+    explore_test(preemptions, at_least, move || {
         let filter = hold(&held);
         race(&filter, &held, mine.clone(), others.clone());
         after(&filter);
