@@ -32,11 +32,9 @@ pub(crate) fn key_of<const SLOTS: usize, const BITS: usize>(
     nth: usize,
 ) -> u64 {
     let geometry = Geometry::<SLOTS, BITS>::new(BUCKETS);
+    let high = ((first as u64) << 32) / BUCKETS as u64 + 1;
     (1..=Layout::<SLOTS, BITS>::MAX_FINGERPRINT)
-        .map(|fingerprint| {
-            let high = ((first as u64) << 32) / BUCKETS as u64 + 1;
-            high << 32 | fingerprint
-        })
+        .map(|fingerprint| high << 32 | fingerprint)
         .filter(|&hash| {
             let location = geometry.locate(hash);
             (location.first, location.second) == (first, second)
@@ -122,7 +120,7 @@ pub(crate) fn told<State: Debug>(failure: Failure<State, Event>) -> String {
 }
 
 /// A call with its key, unless it concerns them all.
-pub(crate) type Recorded = Call<(Option<u64>, Event)>;
+pub(crate) type Recorded = (Option<u64>, Call<Event>);
 
 impl Asked for Small {
     const MOST: u64 = 2 * SLOTS as u64;
@@ -207,12 +205,13 @@ impl<F: Asked> Caller<F> {
     }
 
     pub(crate) fn write_down(&mut self, key: Option<u64>, event: Event) {
-        self.calls.push(Call {
+        let call = Call {
             thread: self.thread,
             start: 0,
             end: 0,
-            event: (key, event),
-        });
+            event,
+        };
+        self.calls.push((key, call));
     }
 
     pub(crate) fn insert(&mut self, key: u64) -> Result<(), InsertError> {
@@ -256,7 +255,7 @@ pub(crate) fn explained<F: Asked, const N: usize>(held: &[u64], callers: [Caller
     let period = (callers.iter().map(|caller| caller.first).min()).expect("there is one");
     let calls = callers.into_iter().flat_map(|caller| caller.calls);
     let calls: Vec<_> = calls.collect();
-    let asked = calls.iter().filter_map(|call| call.event.0);
+    let asked = calls.iter().filter_map(|(key, _)| *key);
     let keys: Vec<u64> = asked.chain(held.iter().copied()).collect();
     all_explained(&*filter, (period, held), &keys, &calls, "");
 }
@@ -276,13 +275,8 @@ pub(crate) fn all_explained<F: Asked>(
         let is_of_it = |key: &u64| filter.class(*key) == class;
         let held = held.iter().filter(|key| is_of_it(key)).count();
         let calls: Vec<_> = (calls.iter())
-            .filter(|call| call.event.0.is_none_or(|key| is_of_it(&key)))
-            .map(|call| Call {
-                thread: call.thread,
-                start: call.start,
-                end: call.end,
-                event: call.event.1,
-            })
+            .filter(|(key, _)| key.is_none_or(|key| is_of_it(&key)))
+            .map(|(_, call)| call.clone())
             .collect();
         let copies = filter.count(&key);
         let left = F::left(held as u64, period, &calls);

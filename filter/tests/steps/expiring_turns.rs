@@ -41,7 +41,7 @@ fn calls<const AGE_BITS: usize>(caller: &mut Caller<AGE_BITS>, time: &AtomicU64,
             _ => caller.advance(),
         }
         let end = now();
-        for call in &mut caller.calls[before..] {
+        for (_, call) in &mut caller.calls[before..] {
             (call.start, call.end) = (start, end);
         }
     }
@@ -74,7 +74,7 @@ fn take_turns<const AGE_BITS: usize>(seed: u64) {
             recorded.extend(running.swap_remove(turn).thaw());
         }
     }
-    recorded.sort_by_key(|call| call.start);
+    recorded.sort_by_key(|(_, call)| call.start);
     let periods = (1 << AGE_BITS) - 1;
     let what = format!("seed {seed}: ");
     all_explained(&*filter, (0, &held), &keys(), &recorded, &what);
