@@ -3,15 +3,13 @@
 //! inserts ends at its first attempt.
 
 use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
-use std::thread;
+use std::sync::Arc;
 
 use filter::FixedState;
 use filter::internals::Geometry;
 use harness::subject::{SLOTS_PER_BUCKET, Subject};
 use harness::subjects::{AblationControl, AblationHopByHop, LockFree, TwoPhase};
-use kcas::steps::{Access, with_access_hook};
+use kcas::steps::{Access, freeze_where, with_hook};
 use kcas::thread_id;
 
 /// Returns the keys that may live in these two of two buckets, with `first` as their first bucket.
@@ -42,48 +40,33 @@ fn with_one_empty_slot<S: Subject>() -> S {
 const TURNS: usize = 1_000;
 
 /// Exchanges of a hop: 2k + 1, of two words.
-const HOP: usize = 5;
+const HOP: u64 = 5;
 
 /// Exchanges in a turn: one that fails, as the slot is gone, and a hop.
-const TURN: usize = 1 + HOP;
+const TURN: u64 = 1 + HOP;
 
 /// Returns how many turns two inserts take until one has ended: one of a key that may live only in
 /// bucket 0, and one of a key that may live only in bucket 1.
 fn turns<S: Subject>() -> usize {
     let subject = Arc::new(with_one_empty_slot::<S>());
-    let taken = Arc::new(AtomicUsize::new(0));
-    let [(to_first, first), (to_second, second)] = [mpsc::channel(), mpsc::channel()];
+    let is_exchange = |access: Access| access == Access::Exchange;
     // The first thread has seen the empty slot when the second makes its hop.
-    let each = [(0, 0, first, to_second), (1, HOP, second, to_first)];
-    let threads = each.map(|(me, first_turn, turn, other)| {
-        let (subject, taken) = (Arc::clone(&subject), Arc::clone(&taken));
-        thread::spawn(move || {
-            thread_id::with(|_| ()).expect("two threads are not too many");
-            let key = keys(me, me).next().unwrap();
-            // When an insert ends, its ends of the channels are dropped: the other runs freely.
-            if me > 0 {
-                let _ = turn.recv();
-            }
-            let mut left = first_turn;
-            let hook = move |_, access| {
-                if access == Access::Exchange {
-                    if left == 0 {
-                        let is_passed = other.send(()).is_ok();
-                        if is_passed && taken.fetch_add(1, Ordering::Relaxed) + 1 < TURNS {
-                            let _ = turn.recv();
-                        }
-                        left = TURN;
-                    }
-                    left -= 1;
-                }
-            };
-            with_access_hook(hook, || subject.insert(&key))
-        })
+    let threads = [0, 1].map(|bucket| {
+        let subject = Arc::clone(&subject);
+        let insert = move || {
+            with_hook(|_| (), || thread_id::register().expect("there are ids"));
+            subject.insert(&keys(bucket, bucket).next().unwrap())
+        };
+        let stopped = freeze_where(is_exchange, 0, insert);
+        stopped.unwrap_or_else(|_| panic!("an insert without an exchange"))
     });
-    for thread in threads {
-        thread.join().unwrap();
-    }
-    taken.load(Ordering::Relaxed)
+    let goes_on = |turn: &usize| match turn {
+        1 => threads[1].advance(HOP),
+        _ => threads[turn % 2].advance(TURN),
+    };
+    let taken = (1..TURNS).take_while(goes_on).count() + 1;
+    threads.into_iter().for_each(|thread| _ = thread.thaw());
+    taken
 }
 
 #[test]

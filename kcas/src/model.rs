@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 // Counts executions from outside the model, so it must not be loom's.
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::Instant;
 
 use crate::{Entry, WordArray};
@@ -18,7 +19,7 @@ std::thread_local! {
 /// How many executions `scripts/test.sh` has time for; `scripts/deep.sh` explores longer models, too.
 const LONG: u64 = 50_000;
 
-/// Explores every execution of `model` with at most `preemptions` forced thread switches (`None`:
+/// Explores every execution of a test's `model` with at most `preemptions` forced thread switches (`None`:
 /// all executions), and prints how many there were.
 ///
 /// The main thread runs one operation first, so that it holds the lowest thread id and the statics
@@ -31,12 +32,14 @@ const LONG: u64 = 50_000;
 /// allows it.)
 ///
 /// With `MODELS=short`, a model of more than [`LONG`] executions is left out.
-pub fn explore(
-    name: &str,
+pub fn explore_test(
     preemptions: impl Into<Option<usize>>,
     at_least: u64,
     model: impl Fn() + Send + Sync + 'static,
 ) {
+    let test = thread::current();
+    let name = test.name().and_then(|name| name.rsplit("::").next());
+    let name = name.expect("a test has a thread with its name");
     if at_least > LONG && std::env::var_os("MODELS").is_some_and(|models| models == "short") {
         println!("model {name}: left out, as it has {at_least} executions or more");
         return;
@@ -72,18 +75,6 @@ pub fn explore(
         executions >= at_least || !floors,
         "{executions} executions, where {at_least} or more were explored before"
     );
-}
-
-/// [`explore`]s the model of a test, which has the test's name.
-pub fn explore_test<M: Fn() + Send + Sync + 'static>(
-    preemptions: impl Into<Option<usize>>,
-    at_least: u64,
-    model: M,
-) {
-    let model_name = std::any::type_name::<M>();
-    let test = model_name.split("::{{closure}}").next();
-    let name = test.and_then(|test| test.rsplit("::").next());
-    explore(name.unwrap_or(model_name), preemptions, at_least, model);
 }
 
 /// [`spawn`]s a thread that shares a value with this one.

@@ -21,8 +21,7 @@ use std::rc::Rc;
 use filter::FixedState;
 
 pub use specification::{
-    Event, ExpiringEvent, OfClass, OneClass, OneExpiringClass, Remembered, Specification,
-    WholeTable,
+    Event, OfClass, OneClass, OneExpiringClass, Remembered, Specification, WholeTable,
 };
 
 mod specification;

@@ -35,6 +35,18 @@ pub enum Event {
     Contains(bool),
     Count(u64),
     Remove(bool),
+    /// In a filter that forgets, [`insert_unique`](filter::Filter::insert_unique), or `insert_if_absent`.
+    InsertAged {
+        /// The filter's period before the call.
+        since: u64,
+        /// Whether it renews a key that is there.
+        renew: bool,
+        result: Result<bool, InsertError>,
+    },
+    /// A call of `advance` that began this period. It is followed by [`Forget`](Self::Forget).
+    Begin(u64),
+    /// The same call forgot the class, if it is as old as that.
+    Forget(u64),
 }
 
 impl Event {
@@ -46,7 +58,7 @@ impl Event {
     }
 
     /// Returns the number of copies of its class afterwards, if there were `copies` before; `None`
-    /// if the answer does not fit that number.
+    /// if the answer does not fit that number, or is one of a filter that forgets.
     fn apply(self, copies: u64) -> Option<u64> {
         match self {
             Event::Insert(Ok(())) => Some(copies + 1),
@@ -61,6 +73,7 @@ impl Event {
             Event::Count(count) => (count == copies).then_some(copies),
             Event::Remove(true) => copies.checked_sub(1),
             Event::Remove(false) => (copies == 0).then_some(copies),
+            Event::InsertAged { .. } | Event::Begin(_) | Event::Forget(_) => None,
         }
     }
 }
@@ -86,6 +99,9 @@ impl fmt::Display for Event {
             Event::Contains(false) => "contains → no",
             Event::Remove(true) => "remove → done",
             Event::Remove(false) => "remove → none there",
+            Event::InsertAged { .. } | Event::Begin(_) | Event::Forget(_) => {
+                return fmt::Debug::fmt(self, f);
+            }
         })
     }
 }
@@ -156,31 +172,6 @@ impl Specification for WholeTable {
     }
 }
 
-/// A call of a filter that forgets, and its answer. Each has the filter's period before the call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExpiringEvent {
-    /// [`insert_unique`](filter::Filter::insert_unique), or `insert_if_absent`.
-    Insert {
-        /// The filter's period before the call.
-        since: u64,
-        /// Whether it renews a key that is there.
-        renew: bool,
-        result: Result<bool, InsertError>,
-    },
-    Contains(bool),
-    Remove(bool),
-    /// A call of `advance` that began this period. It is followed by [`Forget`](Self::Forget).
-    Begin(u64),
-    /// The same call forgot the class, if it is as old as that.
-    Forget(u64),
-}
-
-impl fmt::Display for ExpiringEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
-    }
-}
-
 /// One class of a filter that forgets: it has one copy or none. A key that is inserted or renewed gets the
 /// age of some period during the call, and is forgotten by the call of `advance` that begins the
 /// period `periods` later, at some moment after it has begun.
@@ -210,15 +201,15 @@ impl Remembered {
 
 impl Specification for OneExpiringClass {
     type State = Remembered;
-    type Event = ExpiringEvent;
+    type Event = Event;
 
-    fn apply(&self, state: &Remembered, event: &ExpiringEvent) -> Option<Remembered> {
+    fn apply(&self, state: &Remembered, event: &Event) -> Option<Remembered> {
         let with = |since: &[Option<u64>]| Remembered {
             period: state.period,
             since: since.iter().copied().collect(),
         };
         match *event {
-            ExpiringEvent::Insert {
+            Event::InsertAged {
                 since,
                 renew,
                 result: Ok(new),
@@ -227,28 +218,29 @@ impl Specification for OneExpiringClass {
                 let aged: Vec<_> = (since..=state.period).map(Some).collect();
                 Some(if new || renew { with(&aged) } else { before })
             }
-            ExpiringEvent::Insert { result: Err(_), .. } => state.only(false),
-            ExpiringEvent::Contains(found) => state.only(found),
-            ExpiringEvent::Remove(removed) => {
+            Event::InsertAged { result: Err(_), .. } => state.only(false),
+            Event::Contains(found) => state.only(found),
+            Event::Remove(removed) => {
                 state.only(removed)?;
                 Some(with(&[None]))
             }
-            ExpiringEvent::Begin(period) => (period == state.period + 1).then(|| Remembered {
+            Event::Begin(period) => (period == state.period + 1).then(|| Remembered {
                 period,
                 ..state.clone()
             }),
-            ExpiringEvent::Forget(period) => {
+            Event::Forget(period) => {
                 let forget = |since: &u64| since + self.periods > period;
                 let since = state.since.iter().map(|since| since.filter(forget));
                 Some(with(&since.collect::<Vec<_>>()))
             }
+            Event::Insert(_) | Event::InsertUnique(_) | Event::Count(_) => None,
         }
     }
 
-    fn is_read_only(&self, event: &ExpiringEvent) -> bool {
+    fn is_read_only(&self, event: &Event) -> bool {
         matches!(
             event,
-            ExpiringEvent::Contains(_) | ExpiringEvent::Insert { result: Err(_), .. }
+            Event::Contains(_) | Event::InsertAged { result: Err(_), .. }
         )
     }
 }

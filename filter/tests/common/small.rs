@@ -3,13 +3,13 @@
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use filter::internals::{Geometry, Location};
 use filter::layout::Layout;
 use filter::{Class, CuckooFilter, Filter, InsertError, SnapshotError};
-use histories::{Call, Event, Failure, OneClass, Specification};
+use histories::{Call, Event, Failure, OneClass};
 
 pub(crate) use crate::identity::Identity;
 
@@ -32,11 +32,9 @@ pub(crate) fn key_of<const SLOTS: usize, const BITS: usize>(
     nth: usize,
 ) -> u64 {
     let geometry = Geometry::<SLOTS, BITS>::new(BUCKETS);
+    let high = ((first as u64) << 32) / BUCKETS as u64 + 1;
     (1..=Layout::<SLOTS, BITS>::MAX_FINGERPRINT)
-        .map(|fingerprint| {
-            let high = ((first as u64) << 32) / BUCKETS as u64 + 1;
-            high << 32 | fingerprint
-        })
+        .map(|fingerprint| high << 32 | fingerprint)
         .filter(|&hash| {
             let location = geometry.locate(hash);
             (location.first, location.second) == (first, second)
@@ -79,78 +77,26 @@ pub(crate) fn residents() -> [u64; 4] {
     [key(0, 1, 3), key(0, 0, 0), key(2, 2, 0), key(2, 2, 1)]
 }
 
-/// A filter whose answers are recorded.
+/// A filter whose answers are recorded. Unless it says otherwise, it has several copies of a class.
 pub(crate) trait Asked: Filter + Sized + Send + Sync + 'static {
-    /// What it may answer about one class.
-    type Specification: Specification<Event: Copy + Display + Send>;
+    /// Maximum number of copies of a class.
+    const MOST: u64;
+    /// Whether it may refuse a key for lack of room.
+    const MAY_BE_FULL: bool = true;
+
     /// What it has forgotten: nothing, unless it has periods.
     fn period(&self) -> u64 {
         0
     }
+
     fn class(&self, key: u64) -> Class;
+
     fn try_clone(&self) -> Result<Self, SnapshotError>;
-    fn contained(found: bool) -> EventOf<Self>;
-    fn removed(removed: bool) -> EventOf<Self>;
-    /// What holds of a class of which there have been so many copies since the beginning, up to this period.
-    fn class_of(copies: u64, period: u64) -> (Self::Specification, StateOf<Self>);
-    /// True if one of these states has so many copies.
-    fn may_be_left(states: &[StateOf<Self>], copies: u64) -> bool;
-    fn run(caller: &mut Caller<Self>, operation: Operation);
-}
 
-pub(crate) type EventOf<F> = <<F as Asked>::Specification as Specification>::Event;
-pub(crate) type StateOf<F> = <<F as Asked>::Specification as Specification>::State;
-/// A call with its key, unless it concerns them all.
-pub(crate) type Recorded<F> = Call<(Option<u64>, EventOf<F>)>;
-
-/// A filter that has several copies of a class.
-pub(crate) trait Counts: Filter + Sized + Send + Sync + 'static {
-    /// Maximum number of copies of a class.
-    const MOST: u64;
-    /// Whether it may refuse a key for lack of room.
-    const MAY_BE_FULL: bool;
-    fn class(&self, key: u64) -> Class;
-    fn try_clone(&self) -> Result<Self, SnapshotError>;
-}
-
-impl Counts for Small {
-    const MOST: u64 = 2 * SLOTS as u64;
-    const MAY_BE_FULL: bool = true;
-
-    fn class(&self, key: u64) -> Class {
-        self.class(&key)
-    }
-
-    fn try_clone(&self) -> Result<Self, SnapshotError> {
-        self.try_clone()
-    }
-}
-
-impl<F: Counts> Asked for F {
-    type Specification = OneClass;
-
-    fn class(&self, key: u64) -> Class {
-        Counts::class(self, key)
-    }
-
-    fn try_clone(&self) -> Result<Self, SnapshotError> {
-        Counts::try_clone(self)
-    }
-
-    fn contained(found: bool) -> Event {
-        Event::Contains(found)
-    }
-
-    fn removed(removed: bool) -> Event {
-        Event::Remove(removed)
-    }
-
-    fn class_of(copies: u64, _: u64) -> (OneClass, u64) {
-        (OneClass { most: F::MOST }, copies)
-    }
-
-    fn may_be_left(states: &[u64], copies: u64) -> bool {
-        states == [copies]
+    /// How many copies may be left after these calls of a class of which there have been so many since the
+    /// beginning, up to this period; or why no order explains the calls.
+    fn left(copies: u64, _period: u64, calls: &[Call<Event>]) -> Result<Vec<u64>, String> {
+        histories::check(&OneClass { most: Self::MOST }, &[copies], calls).map_err(told)
     }
 
     fn run(caller: &mut Caller<Self>, operation: Operation) {
@@ -163,6 +109,28 @@ impl<F: Counts> Asked for F {
             Operation::TryClone(key) => _ = caller.copy(&[key], counted),
             _ => panic!("it does not forget"),
         }
+    }
+}
+
+pub(crate) fn told<State: Debug>(failure: Failure<State, Event>) -> String {
+    match failure {
+        Failure::Violation(violation) => violation.to_string(),
+        Failure::TooManyOverlap => "too many calls to check".to_owned(),
+    }
+}
+
+/// A call with its key, unless it concerns them all.
+pub(crate) type Recorded = (Option<u64>, Call<Event>);
+
+impl Asked for Small {
+    const MOST: u64 = 2 * SLOTS as u64;
+
+    fn class(&self, key: u64) -> Class {
+        self.class(&key)
+    }
+
+    fn try_clone(&self) -> Result<Self, SnapshotError> {
+        self.try_clone()
     }
 }
 
@@ -186,7 +154,7 @@ pub(crate) struct Caller<F: Asked = Small> {
     thread: usize,
     /// The period before the first call.
     first: u64,
-    pub(crate) calls: Vec<Recorded<F>>,
+    pub(crate) calls: Vec<Recorded>,
 }
 
 impl<F: Asked> Caller<F> {
@@ -203,7 +171,7 @@ impl<F: Asked> Caller<F> {
 
     pub(crate) fn contains(&mut self, key: u64) -> bool {
         let found = self.filter.contains(&key);
-        self.write_down(Some(key), F::contained(found));
+        self.write_down(Some(key), Event::Contains(found));
         found
     }
 
@@ -211,24 +179,24 @@ impl<F: Asked> Caller<F> {
         let mut found = [false; 2];
         self.filter.contains_batch(&keys, &mut found);
         for (key, found) in keys.into_iter().zip(found) {
-            self.write_down(Some(key), F::contained(found));
+            self.write_down(Some(key), Event::Contains(found));
         }
     }
 
     pub(crate) fn remove(&mut self, key: u64) -> bool {
         let removed = self.filter.remove(&key);
-        self.write_down(Some(key), F::removed(removed));
+        self.write_down(Some(key), Event::Remove(removed));
         removed
     }
 
     /// Copies the filter; each class is in the copy or not as a lookup at the same time might have
     /// answered.
     pub(crate) fn try_clone_of_generations(&mut self, keys: &[u64]) -> F {
-        self.copy(keys, |copy, key| F::contained(copy.contains(&key)))
+        self.copy(keys, |copy, key| Event::Contains(copy.contains(&key)))
     }
 
     /// Copies the filter, and records what the copy answers about these keys.
-    fn copy(&mut self, keys: &[u64], ask: fn(&F, u64) -> EventOf<F>) -> F {
+    fn copy(&mut self, keys: &[u64], ask: fn(&F, u64) -> Event) -> F {
         let copy = self.filter.try_clone().expect("there is room and memory");
         for key in keys {
             self.write_down(Some(*key), ask(&copy, *key));
@@ -236,17 +204,16 @@ impl<F: Asked> Caller<F> {
         copy
     }
 
-    pub(crate) fn write_down(&mut self, key: Option<u64>, event: EventOf<F>) {
-        self.calls.push(Call {
+    pub(crate) fn write_down(&mut self, key: Option<u64>, event: Event) {
+        let call = Call {
             thread: self.thread,
             start: 0,
             end: 0,
-            event: (key, event),
-        });
+            event,
+        };
+        self.calls.push((key, call));
     }
-}
 
-impl<F: Counts> Caller<F> {
     pub(crate) fn insert(&mut self, key: u64) -> Result<(), InsertError> {
         let result = self.filter.insert(&key);
         assert!(F::MAY_BE_FULL || result.is_ok(), "{result:?}");
@@ -288,7 +255,7 @@ pub(crate) fn explained<F: Asked, const N: usize>(held: &[u64], callers: [Caller
     let period = (callers.iter().map(|caller| caller.first).min()).expect("there is one");
     let calls = callers.into_iter().flat_map(|caller| caller.calls);
     let calls: Vec<_> = calls.collect();
-    let asked = calls.iter().filter_map(|call| call.event.0);
+    let asked = calls.iter().filter_map(|(key, _)| *key);
     let keys: Vec<u64> = asked.chain(held.iter().copied()).collect();
     all_explained(&*filter, (period, held), &keys, &calls, "");
 }
@@ -299,7 +266,7 @@ pub(crate) fn all_explained<F: Asked>(
     filter: &F,
     (period, held): (u64, &[u64]),
     keys: &[u64],
-    calls: &[Recorded<F>],
+    calls: &[Recorded],
     what: &str,
 ) {
     let class_of = |key: &u64| (filter.class(*key), *key);
@@ -307,25 +274,17 @@ pub(crate) fn all_explained<F: Asked>(
     for (class, key) in keys.iter().map(class_of).collect::<BTreeMap<_, _>>() {
         let is_of_it = |key: &u64| filter.class(*key) == class;
         let held = held.iter().filter(|key| is_of_it(key)).count();
-        let (specification, before) = F::class_of(held as u64, period);
         let calls: Vec<_> = (calls.iter())
-            .filter(|call| call.event.0.is_none_or(|key| is_of_it(&key)))
-            .map(|call| Call {
-                thread: call.thread,
-                start: call.start,
-                end: call.end,
-                event: call.event.1,
-            })
+            .filter(|(key, _)| key.is_none_or(|key| is_of_it(&key)))
+            .map(|(_, call)| call.clone())
             .collect();
         let copies = filter.count(&key);
-        match histories::check(&specification, &[before], &calls) {
-            Ok(left) => assert!(
-                F::may_be_left(&left, copies as u64),
-                "{what}{class:?}: {copies} copies are left; possible: {left:?}"
-            ),
-            Err(Failure::Violation(violation)) => panic!("{what}{class:?}: {violation}"),
-            Err(Failure::TooManyOverlap) => panic!("{what}too many calls to check"),
-        }
+        let left = F::left(held as u64, period, &calls);
+        let left = left.unwrap_or_else(|why| panic!("{what}{class:?}: {why}"));
+        assert!(
+            left.contains(&(copies as u64)),
+            "{what}{class:?}: {copies} copies are left; possible: {left:?}"
+        );
         assert_eq!(filter.contains(&key), copies > 0, "{what}{class:?}");
         total += copies;
     }

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use filter::{Class, ExpiringCuckooFilter, InsertError, SnapshotError};
-use histories::{ExpiringEvent, OneExpiringClass, Remembered};
+use histories::{Call, Event, OneExpiringClass, Remembered};
 
-use crate::small::{Asked, BUCKETS, Identity, Operation, put_into};
+use crate::small::{Asked, BUCKETS, Identity, Operation, put_into, told};
 
 /// With one bit of age, keys are remembered for one period: there are two ages, so each returns after two
 /// periods.
@@ -27,7 +27,7 @@ pub(crate) fn holding<const AGE_BITS: usize>(keys: &[u64]) -> Arc<Expiring<AGE_B
 }
 
 impl<const AGE_BITS: usize> Asked for Expiring<AGE_BITS> {
-    type Specification = OneExpiringClass;
+    const MOST: u64 = 1;
 
     fn period(&self) -> u64 {
         self.period()
@@ -41,29 +41,20 @@ impl<const AGE_BITS: usize> Asked for Expiring<AGE_BITS> {
         self.try_clone()
     }
 
-    fn contained(found: bool) -> ExpiringEvent {
-        ExpiringEvent::Contains(found)
-    }
-
-    fn removed(removed: bool) -> ExpiringEvent {
-        ExpiringEvent::Remove(removed)
-    }
-
-    fn class_of(copies: u64, period: u64) -> (OneExpiringClass, Remembered) {
+    fn left(copies: u64, period: u64, calls: &[Call<Event>]) -> Result<Vec<u64>, String> {
         let periods = (1 << AGE_BITS) - 1;
         let since = BTreeSet::from([(copies > 0).then_some(0)]);
-        (OneExpiringClass { periods }, Remembered { period, since })
-    }
-
-    fn may_be_left(states: &[Remembered], copies: u64) -> bool {
-        let mut since = states.iter().flat_map(|state| &state.since);
-        since.any(|since| u64::from(since.is_some()) == copies)
+        let before = Remembered { period, since };
+        let left = histories::check(&OneExpiringClass { periods }, &[before], calls);
+        let left = left.map_err(told)?;
+        let since = left.iter().flat_map(|state| &state.since);
+        Ok(since.map(|since| since.is_some().into()).collect())
     }
 
     fn run(caller: &mut Caller<AGE_BITS>, operation: Operation) {
         match operation {
-            Operation::Insert(key) => _ = caller.insert(key, true),
-            Operation::InsertIfAbsent(key) => _ = caller.insert(key, false),
+            Operation::Insert(key) => _ = caller.put(key, true),
+            Operation::InsertIfAbsent(key) => _ = caller.put(key, false),
             Operation::Contains(key) => _ = caller.contains(key),
             Operation::Remove(key) => _ = caller.remove(key),
             Operation::Advance => caller.advance(),
@@ -74,14 +65,14 @@ impl<const AGE_BITS: usize> Asked for Expiring<AGE_BITS> {
 }
 
 impl<const AGE_BITS: usize> Caller<AGE_BITS> {
-    pub(crate) fn insert(&mut self, key: u64, renew: bool) -> Result<bool, InsertError> {
+    pub(crate) fn put(&mut self, key: u64, renew: bool) -> Result<bool, InsertError> {
         let since = self.filter.period();
         let result = if renew {
             self.filter.insert_unique(&key)
         } else {
             self.filter.insert_if_absent(&key)
         };
-        let event = ExpiringEvent::Insert {
+        let event = Event::InsertAged {
             since,
             renew,
             result,
@@ -92,7 +83,7 @@ impl<const AGE_BITS: usize> Caller<AGE_BITS> {
 
     pub(crate) fn advance(&mut self) {
         let period = self.filter.advance().unwrap();
-        self.write_down(None, ExpiringEvent::Begin(period));
-        self.write_down(None, ExpiringEvent::Forget(period));
+        self.write_down(None, Event::Begin(period));
+        self.write_down(None, Event::Forget(period));
     }
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use filter::{Class, GrowingCuckooFilter, SnapshotError, internals};
 
-use crate::small::{Counts, Identity};
+use crate::small::{Asked, Identity};
 
 pub(crate) type Growing = GrowingCuckooFilter<Identity>;
 
-impl Counts for Growing {
+impl Asked for Growing {
     /// More than any test inserts: it grows.
     const MOST: u64 = 1_000;
     const MAY_BE_FULL: bool = false;

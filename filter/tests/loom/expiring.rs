@@ -3,28 +3,29 @@
 
 use std::sync::Arc;
 
+use crate::Calls;
 use crate::small::key;
 use crate::small_expiring::{Caller, Expiring, holding};
 use kcas::model::{explore_test, spawn_with};
 use loom::sync::atomic::{AtomicBool, Ordering};
 
-/// [`race`](crate::race) in a filter that holds these keys in its period 0; then `after`, when both threads have
-/// ended.
-fn race(
+/// The filter holds these keys in its period 0.
+fn explore_race(
+    preemptions: usize,
+    at_least: u64,
     held: &[u64],
-    mine: impl FnOnce(&mut Caller),
-    others: impl FnOnce(&mut Caller) + 'static,
-    after: impl FnOnce(&Arc<Expiring>),
+    mine: impl Calls<Expiring>,
+    others: impl Calls<Expiring>,
+    after: fn(&Expiring),
 ) {
-    let filter = holding(held);
-    crate::race(&filter, held, mine, others);
-    after(&filter);
+    let bounds = (Some(preemptions), at_least);
+    crate::explore_race(bounds, holding, held, mine, others, after);
 }
 
-fn nothing(_: &Arc<Expiring>) {}
+fn nothing(_: &Expiring) {}
 
 /// Two periods later nothing is left, whatever age it has.
-fn forgotten_after_two_periods(filter: &Arc<Expiring>) {
+fn forgotten_after_two_periods(filter: &Expiring) {
     for _ in 0..2 {
         filter.advance().unwrap();
     }
@@ -32,8 +33,8 @@ fn forgotten_after_two_periods(filter: &Arc<Expiring>) {
 }
 
 /// Begins two periods; looks for the key after each.
-fn two_periods(key: u64) -> impl FnOnce(&mut Caller) {
-    move |caller| {
+fn two_periods(key: u64) -> impl Calls<Expiring> {
+    move |caller: &mut Caller| {
         for _ in 0..2 {
             caller.advance();
             caller.contains(key);
@@ -45,15 +46,13 @@ fn two_periods(key: u64) -> impl FnOnce(&mut Caller) {
 #[test]
 fn a_renewal_while_a_period_begins() {
     for renew in [true, false] {
-        explore_test(3, 1_900, move || {
-            let held = key(0, 1, 0);
-            let mine = |caller: &mut Caller| {
-                caller.insert(held, renew).unwrap();
-                caller.contains(held);
-            };
-            let after = forgotten_after_two_periods;
-            race(&[held], mine, Caller::advance, after);
-        });
+        let held = key(0, 1, 0);
+        let mine = move |caller: &mut Caller| {
+            caller.put(held, renew).unwrap();
+            caller.contains(held);
+        };
+        let after = forgotten_after_two_periods;
+        explore_race(3, 1_900, &[held], mine, Caller::advance, after);
     }
 }
 
@@ -67,7 +66,7 @@ fn a_renewal_while_two_periods_begin() {
         let filter = holding::<2>(&[held]);
         filter.advance_to(2).unwrap();
         let mine = |caller: &mut Caller<2>| {
-            caller.insert(held, true).unwrap();
+            caller.put(held, true).unwrap();
             caller.contains(held);
         };
         let others = |caller: &mut Caller<2>| (0..2).for_each(|_| caller.advance());
@@ -79,42 +78,36 @@ fn a_renewal_while_two_periods_begin() {
 /// does.
 #[test]
 fn an_insert_while_two_periods_begin() {
-    explore_test(2, 8_500, || {
-        let new = key(0, 1, 0);
-        let insert = move |caller: &mut Caller| _ = caller.insert(new, true).unwrap();
-        race(&[], insert, two_periods(new), forgotten_after_two_periods);
-    });
+    let (new, after) = (key(0, 1, 0), forgotten_after_two_periods);
+    let insert = move |caller: &mut Caller| _ = caller.put(new, true).unwrap();
+    explore_race(2, 8_500, &[], insert, two_periods(new), after);
 }
 
 /// Two threads insert keys of a class that is due to be forgotten, and prefer different buckets: whoever is
 /// told that it is new has put it in.
 #[test]
 fn two_inserts_while_a_period_begins() {
-    explore_test(2, 6_500, || {
-        let (here, there) = (key(0, 1, 0), key(1, 0, 0));
-        let mine = |caller: &mut Caller| {
-            caller.advance();
-            caller.insert(there, true).unwrap();
-        };
-        let others = move |caller: &mut Caller| _ = caller.insert(here, true).unwrap();
-        race(&[here], mine, others, nothing);
-    });
+    let (here, there) = (key(0, 1, 0), key(1, 0, 0));
+    let mine = move |caller: &mut Caller| {
+        caller.advance();
+        caller.put(there, true).unwrap();
+    };
+    let others = move |caller: &mut Caller| _ = caller.put(here, true).unwrap();
+    explore_race(2, 6_500, &[here], mine, others, nothing);
 }
 
 /// An insert into a bucket that is full of keys due to be forgotten.
 #[test]
 fn an_insert_instead_of_a_forgotten_key() {
-    explore_test(3, 6_500, || {
-        let held = [key(0, 0, 0), key(0, 0, 1)];
-        let mine = |caller: &mut Caller| {
-            let inserted = caller.insert(key(0, 0, 2), true);
-            caller.contains(key(0, 0, 2));
-            if inserted.is_err() {
-                caller.contains(held[0]);
-            }
-        };
-        race(&held, mine, Caller::advance, forgotten_after_two_periods);
-    });
+    let (held, after) = ([key(0, 0, 0), key(0, 0, 1)], forgotten_after_two_periods);
+    let mine = move |caller: &mut Caller| {
+        let inserted = caller.put(key(0, 0, 2), true);
+        caller.contains(key(0, 0, 2));
+        if inserted.is_err() {
+            caller.contains(held[0]);
+        }
+    };
+    explore_race(3, 6_500, &held, mine, Caller::advance, after);
 }
 
 /// A chain moves a key while a period begins in which it is forgotten: it must not escape into a bucket
@@ -123,55 +116,45 @@ fn an_insert_instead_of_a_forgotten_key() {
 fn a_chain_while_two_periods_begin() {
     // Bucket 1 is full, and one of its keys can move to bucket 0, which is swept before.
     let held = [key(1, 0, 3), key(1, 1, 0), key(2, 2, 0), key(2, 2, 1)];
-    explore_test(2, 4_700, move || {
-        let insert = |caller: &mut Caller| _ = caller.insert(key(1, 2, 0), true);
-        let others = two_periods(held[0]);
-        race(&held, insert, others, forgotten_after_two_periods);
-    });
+    let insert = |caller: &mut Caller| _ = caller.put(key(1, 2, 0), true);
+    let (others, after) = (two_periods(held[0]), forgotten_after_two_periods);
+    explore_race(2, 4_700, &held, insert, others, after);
 }
 
 /// A remove and a lookup while a period begins.
 #[test]
 fn a_remove_while_a_period_begins() {
-    explore_test(4, 1_100, || {
-        let held = [key(0, 1, 0), key(1, 0, 0)];
-        let held = &held[..1];
-        let removed = held[0];
-        let mine = |caller: &mut Caller| {
-            caller.contains(removed);
-            caller.remove(removed);
-        };
-        race(held, mine, Caller::advance, nothing);
-    });
+    let held = key(0, 1, 0);
+    let mine = move |caller: &mut Caller| {
+        caller.contains(held);
+        caller.remove(held);
+    };
+    explore_race(4, 1_100, &[held], mine, Caller::advance, nothing);
 }
 
 /// Two threads begin periods: each begins one, and what one of them puts in afterwards stays, even if the
 /// other one comes late with its sweep.
 #[test]
 fn two_threads_that_begin_periods() {
-    explore_test(2, 42_000, || {
-        let held = [key(0, 1, 0), key(2, 1, 0)];
-        let mine = |caller: &mut Caller| {
-            caller.advance();
-            caller.insert(held[0], true).unwrap();
-            caller.contains(held[0]);
-        };
-        let after = |filter: &Arc<Expiring>| assert_eq!(filter.period(), 2);
-        race(&held, mine, Caller::advance, after);
-    });
+    let held = [key(0, 1, 0), key(2, 1, 0)];
+    let mine = move |caller: &mut Caller| {
+        caller.advance();
+        caller.put(held[0], true).unwrap();
+        caller.contains(held[0]);
+    };
+    let after = |filter: &Expiring| assert_eq!(filter.period(), 2);
+    explore_race(2, 42_000, &held, mine, Caller::advance, after);
 }
 
 /// A call that begins a period leaves nothing of the old keys, even what another thread has swept.
 #[test]
 fn what_another_thread_has_swept() {
-    explore_test(2, 90_000, || {
-        let held = key(0, 1, 0);
-        let mine = |caller: &mut Caller| {
-            caller.advance();
-            caller.contains(held);
-        };
-        race(&[held], mine, Caller::advance, nothing);
-    });
+    let held = key(0, 1, 0);
+    let mine = move |caller: &mut Caller| {
+        caller.advance();
+        caller.contains(held);
+    };
+    explore_race(2, 90_000, &[held], mine, Caller::advance, nothing);
 }
 
 /// A call that finds its period begun and swept: what others have forgotten is gone for its thread, too, and is no
@@ -200,18 +183,16 @@ fn a_call_that_has_nothing_to_do() {
 /// one.
 #[test]
 fn a_copy_while_a_period_begins() {
-    explore_test(1, 9_400, || {
-        let new = key(0, 1, 0);
-        let mine = |caller: &mut Caller| {
-            let copy = caller.try_clone_of_generations(&[new]);
-            let found = copy.contains(&new);
-            copy.advance_to(copy.period()).unwrap();
-            assert_eq!(copy.contains(&new), found, "the copy forgets too early");
-        };
-        let others = move |caller: &mut Caller| {
-            caller.advance();
-            caller.insert(new, true).unwrap();
-        };
-        race(&[], mine, others, nothing);
-    });
+    let new = key(0, 1, 0);
+    let mine = move |caller: &mut Caller| {
+        let copy = caller.try_clone_of_generations(&[new]);
+        let found = copy.contains(&new);
+        copy.advance_to(copy.period()).unwrap();
+        assert_eq!(copy.contains(&new), found, "the copy forgets too early");
+    };
+    let others = move |caller: &mut Caller| {
+        caller.advance();
+        caller.put(new, true).unwrap();
+    };
+    explore_race(1, 9_400, &[], mine, others, nothing);
 }

@@ -1,9 +1,20 @@
 //! Models of the fixed-size filter, with three buckets of two slots.
 
 use crate::small::{Caller, Small, holding, key, residents};
-use crate::{hop, insert, insert_unique, look_up, race, race_of_three, remove};
+use crate::{Calls, hop, insert, insert_unique, look_up, race, race_of_three, remove};
 use filter::InsertError;
 use kcas::model::explore_test;
+
+fn explore_race(
+    preemptions: impl Into<Option<usize>>,
+    at_least: u64,
+    held: &[u64],
+    mine: impl Calls<Small>,
+    others: impl Calls<Small>,
+) {
+    let bounds = (preemptions.into(), at_least);
+    crate::explore_race(bounds, holding, held, mine, others, |_| ());
+}
 
 fn all_present(filter: &Small, keys: &[u64]) {
     for key in keys {
@@ -15,10 +26,8 @@ fn all_present(filter: &Small, keys: &[u64]) {
 #[test]
 fn lookup_of_a_key_that_a_chain_moves() {
     for moved in [key(1, 0, 3), key(0, 1, 3)] {
-        explore_test(5, 5_800, move || {
-            let filter = holding(&residents());
-            race(&filter, &residents(), look_up(moved), insert(key(0, 2, 0)));
-        });
+        let new = insert(key(0, 2, 0));
+        explore_race(5, 5_800, &residents(), look_up(moved), new);
     }
 }
 
@@ -27,11 +36,8 @@ fn lookup_of_a_key_that_a_chain_moves() {
 #[test]
 fn batch_with_a_key_that_a_chain_moves() {
     for moved in [key(0, 1, 3), key(1, 0, 3)] {
-        explore_test(4, 7_000, move || {
-            let filter = holding(&residents());
-            let look = |reader: &mut Caller| reader.contains_batch([moved, key(2, 1, 2)]);
-            race(&filter, &residents(), look, insert(key(0, 2, 0)));
-        });
+        let look = move |reader: &mut Caller| reader.contains_batch([moved, key(2, 1, 2)]);
+        explore_race(4, 7_000, &residents(), look, insert(key(0, 2, 0)));
     }
 }
 
@@ -41,16 +47,21 @@ fn batch_with_a_key_that_a_chain_moves() {
 #[test]
 fn a_shift_that_is_taken_back() {
     let (here, there) = (key(0, 1, 3), key(1, 0, 3));
-    explore_test(4, 5_300, move || {
-        let filter = holding(&residents());
-        assert_eq!(filter.class(&here), filter.class(&there));
-        race(&filter, &residents(), look_up(there), move |writer| {
-            let new = key(0, 2, 0);
-            insert(new)(writer);
-            remove(new)(writer);
-            hop(there, here)(writer);
-        });
+    let look = look_up_one_of(there, here);
+    explore_race(4, 5_300, &residents(), look, move |writer| {
+        let new = key(0, 2, 0);
+        insert(new)(writer);
+        remove(new)(writer);
+        hop(there, here)(writer);
     });
+}
+
+/// Looks a key up; the other one is of its class.
+fn look_up_one_of(key: u64, other: u64) -> impl Fn(&mut Caller) + Copy {
+    move |caller| {
+        assert_eq!(caller.filter.class(&key), caller.filter.class(&other));
+        caller.contains(key);
+    }
 }
 
 /// A key's copy changes buckets without a chain: keys of its class are inserted into one bucket and
@@ -59,14 +70,10 @@ fn a_shift_that_is_taken_back() {
 #[test]
 fn hops_by_insert_and_remove() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
-    for looked_up in [there, here] {
-        explore_test(6, 6_000, move || {
-            let filter = holding(&[here]);
-            assert_eq!(filter.class(&here), filter.class(&there));
-            race(&filter, &[here], look_up(looked_up), move |writer| {
-                hop(here, there)(writer);
-                hop(there, here)(writer);
-            });
+    for look in [look_up_one_of(there, here), look_up_one_of(here, there)] {
+        explore_race(6, 6_000, &[here], look, move |writer| {
+            hop(here, there)(writer);
+            hop(there, here)(writer);
         });
     }
 }
@@ -75,11 +82,9 @@ fn hops_by_insert_and_remove() {
 /// for both: both succeed and nothing is lost.
 #[test]
 fn two_evicting_inserts_with_overlapping_chains() {
-    explore_test(3, 11_000, || {
-        let movable = [key(0, 1, 0), key(0, 1, 1), key(2, 1, 0), key(2, 1, 1)];
-        let [first, second] = [key(0, 2, 0), key(2, 0, 1)].map(insert);
-        race(&holding(&movable), &movable, first, second);
-    });
+    let movable = [key(0, 1, 0), key(0, 1, 1), key(2, 1, 0), key(2, 1, 1)];
+    let [first, second] = [key(0, 2, 0), key(2, 0, 1)].map(insert);
+    explore_race(3, 11_000, &movable, first, second);
 }
 
 /// The same with room for one: one insert succeeds, the other gets `Full`, and nothing is lost.
@@ -100,24 +105,19 @@ fn two_evicting_inserts_for_one_slot() {
 /// Two removes of the last copy: exactly one takes it.
 #[test]
 fn two_removes_of_the_last_copy() {
-    explore_test(None, 190, || {
-        let last = key(0, 1, 0);
-        let remove = move |caller: &mut Caller| _ = caller.remove(last);
-        race(&holding(&[last]), &[last], remove, remove);
-    });
+    let last = key(0, 1, 0);
+    let remove = move |caller: &mut Caller| _ = caller.remove(last);
+    explore_race(None, 190, &[last], remove, remove);
 }
 
 /// The same, and both have changed the filter before: so each tries its remove at once.
 #[test]
 fn two_removes_at_once_of_the_last_copy() {
-    explore_test(None, 900, || {
-        let (last, another) = (key(0, 1, 0), key(2, 2, 0));
-        let take_last = move |caller: &mut Caller| _ = caller.remove(last);
-        let held = [last, another];
-        race(&holding(&held), &held, take_last, move |other| {
-            remove(another)(other);
-            take_last(other);
-        });
+    let (last, another) = (key(0, 1, 0), key(2, 2, 0));
+    let take_last = move |caller: &mut Caller| _ = caller.remove(last);
+    explore_race(None, 900, &[last, another], take_last, move |other| {
+        remove(another)(other);
+        take_last(other);
     });
 }
 
@@ -125,10 +125,8 @@ fn two_removes_at_once_of_the_last_copy() {
 #[test]
 fn remove_of_a_key_that_a_chain_moves() {
     for removed in [key(0, 1, 3), key(1, 0, 3)] {
-        explore_test(4, 25_000, move || {
-            let filter = holding(&residents());
-            race(&filter, &residents(), remove(removed), insert(key(0, 2, 0)));
-        });
+        let new = insert(key(0, 2, 0));
+        explore_race(4, 25_000, &residents(), remove(removed), new);
     }
 }
 
@@ -157,29 +155,25 @@ fn no_too_many_copies_while_there_are_fewer() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     let (others, new) = (key(1, 1, 0), key(0, 0, 0));
     let held = [here, here, there, others];
-    explore_test(3, 2_000, move || {
-        let insert = |mine: &mut Caller| _ = mine.insert(here);
-        race(&holding(&held), &held, insert, move |writer| {
-            assert!(writer.remove(here));
-            // The other insert may have taken the room.
-            let _ = writer.insert(new);
-            assert!(writer.remove(others));
-            let _ = writer.insert(there);
-        });
+    let insert = move |mine: &mut Caller| _ = mine.insert(here);
+    explore_race(3, 2_000, &held, insert, move |writer| {
+        assert!(writer.remove(here));
+        // The other insert may have taken the room.
+        let _ = writer.insert(new);
+        assert!(writer.remove(others));
+        let _ = writer.insert(there);
     });
 }
 
 /// Two plain inserts and a remove in one bucket: no copy is lost and none appears from nowhere.
 #[test]
 fn plain_inserts_and_a_remove_in_one_bucket() {
-    explore_test(None, 3_100, || {
-        let (resident, mine, others) = (key(0, 1, 0), key(0, 1, 1), key(0, 1, 2));
-        // Neither bucket is emptier, so both inserts choose the same one.
-        let held = [resident, key(1, 1, 0)];
-        race(&holding(&held), &held, insert(mine), move |other| {
-            insert(others)(other);
-            assert!(other.remove(resident));
-        });
+    let (resident, mine, others) = (key(0, 1, 0), key(0, 1, 1), key(0, 1, 2));
+    // Neither bucket is emptier, so both inserts choose the same one.
+    let held = [resident, key(1, 1, 0)];
+    explore_race(None, 3_100, &held, insert(mine), move |other| {
+        insert(others)(other);
+        assert!(other.remove(resident));
     });
 }
 
@@ -187,21 +181,16 @@ fn plain_inserts_and_a_remove_in_one_bucket() {
 /// `true`. (If they looked first and inserted afterwards, both would.)
 #[test]
 fn two_unique_inserts_of_one_class() {
-    explore_test(3, 32_000, || {
-        let [here, there] = [key(0, 1, 0), key(1, 0, 0)].map(insert_unique);
-        race(&holding(&[]), &[], here, there);
-    });
+    let [here, there] = [key(0, 1, 0), key(1, 0, 0)].map(insert_unique);
+    explore_race(3, 32_000, &[], here, there);
 }
 
 /// A plain insert is tried at once in one bucket of a class, while a unique one takes the other, which it
 /// compares as it found it: it gets `true` only if it came first.
 #[test]
 fn unique_insert_beside_one_at_once() {
-    explore_test(4, 17_000, || {
-        let (here, there, another) = (key(0, 1, 0), key(1, 0, 0), key(2, 2, 0));
-        let filter = holding(&[another]);
-        race(&filter, &[another], insert(there), insert_unique(here));
-    });
+    let (here, there, another) = (key(0, 1, 0), key(1, 0, 0), key(2, 2, 0));
+    explore_race(4, 17_000, &[another], insert(there), insert_unique(here));
 }
 
 /// A unique insert that must evict, while the only copy of its class hops between its buckets: the
@@ -209,13 +198,11 @@ fn unique_insert_beside_one_at_once() {
 #[test]
 fn unique_insert_of_a_key_that_hops() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
-    explore_test(5, 1_290, move || {
-        let insert = |mine: &mut Caller| {
-            assert_eq!(mine.insert_unique(there), Ok(false));
-            assert!((1..=2).contains(&mine.count(there)));
-        };
-        race(&holding(&[here]), &[here], insert, hop(here, there));
-    });
+    let insert = move |mine: &mut Caller| {
+        assert_eq!(mine.insert_unique(there), Ok(false));
+        assert!((1..=2).contains(&mine.count(there)));
+    };
+    explore_race(5, 1_290, &[here], insert, hop(here, there));
 }
 
 /// A unique insert that shifts other keys, while another one of its class finds room made by a
@@ -226,12 +213,10 @@ fn unique_insert_with_a_chain() {
     let (here, there) = (key(0, 2, 0), key(2, 0, 0));
     let cases = [(key(2, 2, 0), there, 7_100), (key(0, 0, 0), here, 1_200)];
     for (removed, others, at_least) in cases {
-        explore_test(2, at_least, move || {
-            let insert = insert_unique(here);
-            race(&holding(&residents()), &residents(), insert, move |other| {
-                remove(removed)(other);
-                insert_unique(others)(other);
-            });
+        let insert = insert_unique(here);
+        explore_race(2, at_least, &residents(), insert, move |other| {
+            remove(removed)(other);
+            insert_unique(others)(other);
         });
     }
 }
@@ -241,15 +226,13 @@ fn unique_insert_with_a_chain() {
 /// `true`.
 #[test]
 fn unique_insert_with_a_chain_into_its_other_bucket() {
-    explore_test(3, 4_100, || {
-        let (here, there) = (key(0, 2, 0), key(2, 0, 0));
-        let held = [key(0, 2, 1), key(0, 0, 0), key(2, 2, 0), key(2, 2, 1)];
-        let insert = |mine: &mut Caller| _ = mine.insert_unique(here);
-        race(&holding(&held), &held, insert, move |other| {
-            assert!(other.remove(held[2]));
-            assert!(other.insert_unique(there).is_ok());
-            assert!(other.remove(held[3]));
-        });
+    let (here, there) = (key(0, 2, 0), key(2, 0, 0));
+    let held = [key(0, 2, 1), key(0, 0, 0), key(2, 2, 0), key(2, 2, 1)];
+    let insert = move |mine: &mut Caller| _ = mine.insert_unique(here);
+    explore_race(3, 4_100, &held, insert, move |other| {
+        assert!(other.remove(held[2]));
+        assert!(other.insert_unique(there).is_ok());
+        assert!(other.remove(held[3]));
     });
 }
 
@@ -265,11 +248,9 @@ fn copy<const N: usize>(keys: [u64; N], throughout: usize) -> impl Fn(&mut Calle
 fn copy_of_a_key_that_hops() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     for (here, there) in [(here, there), (there, here)] {
-        explore_test(2, 23_000, move || {
-            race(&holding(&[here]), &[here], copy([here], 1), move |writer| {
-                hop(here, there)(writer);
-                hop(there, here)(writer);
-            });
+        explore_race(2, 23_000, &[here], copy([here], 1), move |writer| {
+            hop(here, there)(writer);
+            hop(there, here)(writer);
         });
     }
 }
@@ -279,10 +260,7 @@ fn copy_of_a_key_that_hops() {
 fn copy_of_a_key_that_hops_at_once() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     for (here, there) in [(here, there), (there, here)] {
-        explore_test(3, 42_000, move || {
-            let filter = holding(&[here]);
-            race(&filter, &[here], hop(here, there), copy([here], 1));
-        });
+        explore_race(3, 42_000, &[here], hop(here, there), copy([here], 1));
     }
 }
 
@@ -290,12 +268,10 @@ fn copy_of_a_key_that_hops_at_once() {
 #[test]
 fn copy_of_a_key_that_hops_on() {
     let (here, there) = (key(2, 1, 0), key(1, 2, 0));
-    explore_test(2, 66_000, move || {
-        race(&holding(&[here]), &[here], copy([here], 1), move |writer| {
-            hop(here, there)(writer);
-            hop(there, here)(writer);
-            hop(here, there)(writer);
-        });
+    explore_race(2, 66_000, &[here], copy([here], 1), move |writer| {
+        hop(here, there)(writer);
+        hop(there, here)(writer);
+        hop(here, there)(writer);
     });
 }
 
@@ -346,11 +322,9 @@ fn copy_of_a_bucket_that_two_change() {
 #[test]
 fn two_copies_of_a_key_that_hops() {
     let (here, there) = (key(1, 0, 0), key(0, 1, 0));
-    explore_test(2, 10_700, move || {
-        race(&holding(&[here]), &[here], copy([here], 1), move |writer| {
-            copy([here], 1)(writer);
-            hop(here, there)(writer);
-        });
+    explore_race(2, 10_700, &[here], copy([here], 1), move |writer| {
+        copy([here], 1)(writer);
+        hop(here, there)(writer);
     });
 }
 
@@ -359,13 +333,11 @@ fn two_copies_of_a_key_that_hops() {
 #[test]
 fn copies_in_succession() {
     let (here, there, another) = (key(1, 0, 0), key(0, 1, 0), key(0, 0, 0));
-    explore_test(2, 27_000, move || {
-        let held = [here, another];
-        let twice = |mine: &mut Caller| (0..2).for_each(|_| copy(held, 1)(mine));
-        race(&holding(&held), &held, twice, move |writer| {
-            assert!(writer.remove(another));
-            hop(here, there)(writer);
-        });
+    let held = [here, another];
+    let twice = move |mine: &mut Caller| (0..2).for_each(|_| copy(held, 1)(mine));
+    explore_race(2, 27_000, &held, twice, move |writer| {
+        assert!(writer.remove(another));
+        hop(here, there)(writer);
     });
 }
 

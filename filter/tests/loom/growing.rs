@@ -3,13 +3,25 @@
 //! Here a filter begins with one or two buckets of three slots, and grows by one bucket at a time.
 //! Timestamps are turned over before every second addition.
 
-use std::sync::Arc;
-
 use crate::small_growing::{Growing, apart, from_the_other_bucket, holding, key};
-use crate::{hop, insert, insert_unique, look_up, race, race_of_three, remove};
+use crate::{Calls, hop, insert, insert_unique, look_up, race, race_of_three, remove};
 use kcas::model::explore_test;
 
 type Caller = crate::small::Caller<Growing>;
+
+/// The filter begins with so many buckets.
+fn explore_race(
+    buckets: usize,
+    (preemptions, at_least): (usize, u64),
+    held: &[u64],
+    mine: impl Calls<Growing>,
+    others: impl Calls<Growing>,
+) {
+    let (bounds, hold) = ((Some(preemptions), at_least), move |held: &[u64]| {
+        holding(buckets, held)
+    });
+    crate::explore_race(bounds, hold, held, mine, others, |_| ());
+}
 
 /// The `nth` key of this address that has one bucket, however often it is split here.
 fn staying(address: u64, nth: usize) -> u64 {
@@ -25,10 +37,8 @@ fn residents() -> [u64; 3] {
 #[test]
 fn lookup_while_a_bucket_is_split() {
     for looked_up in [residents()[0], residents()[1], staying(0, 3)] {
-        explore_test(4, 13_000, move || {
-            let (held, look) = (residents(), look_up(looked_up));
-            race(&holding(1, &held), &held, look, insert(staying(0, 3)));
-        });
+        let new = insert(staying(0, 3));
+        explore_race(1, (4, 13_000), &residents(), look_up(looked_up), new);
     }
 }
 
@@ -36,23 +46,18 @@ fn lookup_while_a_bucket_is_split() {
 #[test]
 fn count_while_a_bucket_is_split() {
     let twice = staying(1, 0);
-    explore_test(4, 6_000, move || {
-        let held = [twice, staying(0, 1), twice];
-        let count = move |caller: &mut Caller| _ = caller.count(twice);
-        race(&holding(1, &held), &held, count, insert(staying(0, 3)));
-    });
+    let held = [twice, staying(0, 1), twice];
+    let count = move |caller: &mut Caller| _ = caller.count(twice);
+    explore_race(1, (4, 6_000), &held, count, insert(staying(0, 3)));
 }
 
 /// A remove while the bucket is split, which must be split to make room for the second insert at the latest.
 #[test]
 fn remove_while_a_bucket_is_split() {
     for removed in [residents()[0], residents()[1]] {
-        explore_test(4, 50_000, move || {
-            let filter = holding(1, &residents());
-            race(&filter, &residents(), remove(removed), |other| {
-                insert(staying(0, 3))(other);
-                insert(staying(1, 4))(other);
-            });
+        explore_race(1, (4, 50_000), &residents(), remove(removed), |other| {
+            insert(staying(0, 3))(other);
+            insert(staying(1, 4))(other);
         });
     }
 }
@@ -60,25 +65,17 @@ fn remove_while_a_bucket_is_split() {
 /// Two inserts that both find the bucket full.
 #[test]
 fn two_inserts_that_split_a_bucket() {
-    explore_test(3, 125_000, || {
-        let (filter, [first, second]) = (holding(1, &residents()), [0, 1].map(|at| staying(at, 3)));
-        race(&filter, &residents(), insert(first), insert(second));
-    });
+    let [first, second] = [0, 1].map(|at| insert(staying(at, 3)));
+    explore_race(1, (3, 125_000), &residents(), first, second);
 }
 
 /// An insert into a bucket with room, tried at once, while that bucket is split because the other one is full.
 #[test]
 fn insert_at_once_while_a_bucket_is_split() {
     for address in [0, 2] {
-        explore_test(3, 5_000, move || {
-            let held = [1, 3, 5, 0].map(|address| staying(address, address as usize / 2));
-            race(
-                &holding(2, &held),
-                &held,
-                insert(staying(address, 3)),
-                insert(staying(7, 3)),
-            );
-        });
+        let held = [1, 3, 5, 0].map(|address| staying(address, address as usize / 2));
+        let [mine, others] = [address, 7].map(|address| insert(staying(address, 3)));
+        explore_race(2, (3, 5_000), &held, mine, others);
     }
 }
 
@@ -86,11 +83,8 @@ fn insert_at_once_while_a_bucket_is_split() {
 /// only if it came first.
 #[test]
 fn unique_insert_beside_one_at_once_in_a_growing_filter() {
-    explore_test(4, 31_000, || {
-        let ([here, there], held) = (hopping(), [staying(0, 0), staying(1, 1)]);
-        let filter = holding(2, &held);
-        race(&filter, &held, insert(there), insert_unique(here));
-    });
+    let ([here, there], held) = (hopping(), [staying(0, 0), staying(1, 1)]);
+    explore_race(2, (4, 31_000), &held, insert(there), insert_unique(here));
 }
 
 /// Two full buckets, and what finds no room in either. Two threads may split them at the same time, and the
@@ -103,10 +97,8 @@ fn two_full_buckets() -> (Vec<u64>, [u64; 2]) {
 /// Two inserts that find different buckets full.
 #[test]
 fn two_inserts_that_split_two_buckets() {
-    explore_test(3, 380_000, || {
-        let (held, [first, second]) = two_full_buckets();
-        race(&holding(2, &held), &held, insert(first), insert(second));
-    });
+    let (held, [first, second]) = two_full_buckets();
+    explore_race(2, (3, 380_000), &held, insert(first), insert(second));
 }
 
 /// A lookup of a key in the second of two buckets, which may be split before the first is.
@@ -139,19 +131,15 @@ fn copy_while_two_buckets_are_split() {
 /// Two unique inserts of one key into a full bucket: one gets `true`.
 #[test]
 fn two_unique_inserts_that_split_a_bucket() {
-    explore_test(3, 78_000, || {
-        let (filter, insert) = (holding(1, &residents()), insert_unique(staying(0, 3)));
-        race(&filter, &residents(), insert, insert);
-    });
+    let insert = insert_unique(staying(0, 3));
+    explore_race(1, (3, 78_000), &residents(), insert, insert);
 }
 
 /// Two unique inserts of keys of one class, which prefer different buckets: one gets `true`.
 #[test]
 fn two_unique_inserts_from_both_buckets() {
-    explore_test(3, 37_000, || {
-        let [here, there] = hopping().map(insert_unique);
-        race(&holding(2, &[]), &[], here, there);
-    });
+    let [here, there] = hopping().map(insert_unique);
+    explore_race(2, (3, 37_000), &[], here, there);
 }
 
 /// Both buckets of a key are full. The other one gets a copy of it, and then room, into which a chain from the
@@ -187,35 +175,32 @@ fn hopping() -> [u64; 2] {
 #[test]
 fn hops_while_a_bucket_is_split() {
     for looked_up in 0..2 {
-        explore_test(3, 25_000, move || {
-            let [here, there] = hopping();
-            // Bucket 0 gets full, and is split.
-            let held = [here, staying(0, 0), staying(2, 1)];
-            let filter = holding(2, &held);
-            let looked_up = [here, there][looked_up];
-            race(&filter, &held, look_up(looked_up), move |writer| {
-                insert(staying(0, 2))(writer);
-                hop(here, there)(writer);
-                hop(there, here)(writer);
-            });
+        let [here, there] = hopping();
+        // Bucket 0 gets full, and is split.
+        let held = [here, staying(0, 0), staying(2, 1)];
+        let look = look_up([here, there][looked_up]);
+        explore_race(2, (3, 25_000), &held, look, move |writer| {
+            insert(staying(0, 2))(writer);
+            hop(here, there)(writer);
+            hop(there, here)(writer);
         });
     }
 }
 
 /// A filter of three buckets: bucket 0 of two has been split, bucket 1 not. Bucket 1 is full; one of its
 /// keys, which comes first, can move to bucket 0 or 2.
-fn half_a_round() -> (Arc<Growing>, Vec<u64>) {
+fn half_a_round() -> Vec<u64> {
     let tag = apart(1, 1, 0);
     let splits = [0, 2, 4, 8, 6].map(|address| staying(address, address as usize / 2));
-    let held = [&[key(tag, 1), staying(1, 0), staying(3, 1)], &splits[..]].concat();
-    (holding(2, &held), held)
+    [&[key(tag, 1), staying(1, 0), staying(3, 1)], &splits[..]].concat()
 }
 
 /// A chain moves a key from a bucket that has not been split to one that has been.
 #[test]
 fn lookup_of_a_key_that_moves_to_another_level() {
     explore_test(3, 1_100, || {
-        let (filter, held) = half_a_round();
+        let held = half_a_round();
+        let filter = holding(2, &held);
         assert_eq!(filter.capacity(), 9);
         race(&filter, &held, look_up(held[0]), insert(staying(5, 2)));
     });
@@ -224,11 +209,9 @@ fn lookup_of_a_key_that_moves_to_another_level() {
 /// A chain moves a key out of a bucket while that is split.
 #[test]
 fn chain_out_of_a_bucket_that_is_split() {
-    explore_test(2, 1_900, || {
-        let (filter, held) = half_a_round();
-        // Bucket 0 is full, too, and bucket 1 is the next to be split.
-        race(&filter, &held, insert(staying(5, 2)), insert(staying(0, 5)));
-    });
+    // Bucket 0 is full, too, and bucket 1 is the next to be split.
+    let [mine, others] = [(5, 2), (0, 5)].map(|(address, nth)| insert(staying(address, nth)));
+    explore_race(2, (2, 1_900), &half_a_round(), mine, others);
 }
 
 /// A chain moves a key into a bucket that has been split since the chain's thread read how many there are.
@@ -303,17 +286,18 @@ fn remove_while_a_timestamp_wraps() {
     });
 }
 
+/// Copies the filter, which has no other keys.
+fn copy<const N: usize>(keys: [u64; N]) -> impl Fn(&mut Caller) + Copy {
+    move |caller| _ = caller.try_clone(&keys)
+}
+
 /// A copy of a key is added to one of its buckets and one is removed from the other, while the
 /// filter is copied: each class was held as often at some moment.
 #[test]
 fn copy_while_a_key_hops() {
     for first in [0, 1] {
-        explore_test(2, 110_000, move || {
-            let (here, there) = (hopping()[first], hopping()[1 - first]);
-            let held = [here];
-            let copy = |mine: &mut Caller| _ = mine.try_clone(&held);
-            race(&holding(2, &held), &held, copy, hop(here, there));
-        });
+        let (here, there) = (hopping()[first], hopping()[1 - first]);
+        explore_race(2, (2, 110_000), &[here], copy([here]), hop(here, there));
     }
 }
 
@@ -322,58 +306,42 @@ fn copy_while_a_key_hops() {
 #[test]
 fn copy_of_a_key_that_comes_back_at_once() {
     for first in [0, 1] {
-        explore_test(2, 14_000, move || {
-            let (here, there) = (hopping()[first], hopping()[1 - first]);
-            let held = [here];
-            let copy = move |other: &mut Caller| _ = other.try_clone(&held);
-            let comes_back = move |mine: &mut Caller| {
-                remove(here)(mine);
-                insert(there)(mine);
-            };
-            race(&holding(2, &held), &held, comes_back, copy);
-        });
+        let (here, there) = (hopping()[first], hopping()[1 - first]);
+        let comes_back = move |mine: &mut Caller| {
+            remove(here)(mine);
+            insert(there)(mine);
+        };
+        explore_race(2, (2, 14_000), &[here], comes_back, copy([here]));
     }
 }
 
 /// The bucket is split while the filter is copied.
 #[test]
 fn copy_while_a_bucket_is_split() {
-    explore_test(2, 22_000, || {
-        let new = staying(0, 3);
-        let all = [&residents()[..], &[new]].concat();
-        let copy = |mine: &mut Caller| {
-            let copied = mine.try_clone(&all);
-            assert!(residents().iter().all(|key| copied.contains(key)));
-        };
-        race(&holding(1, &residents()), &residents(), copy, insert(new));
-    });
+    let ([first, second, third], new) = (residents(), staying(0, 3));
+    let copy = move |mine: &mut Caller| {
+        let copied = mine.try_clone(&[first, second, third, new]);
+        assert!(residents().iter().all(|key| copied.contains(key)));
+    };
+    explore_race(1, (2, 22_000), &residents(), copy, insert(new));
 }
 
 /// Two buckets are made while the filter is copied: the first of which that takes none of the keys.
 #[test]
 fn copy_while_two_buckets_are_made() {
-    explore_test(2, 76_000, || {
-        let held = [staying(0, 0), staying(2, 1), staying(4, 2)];
-        let new = staying(6, 3);
-        let all = [&held[..], &[new]].concat();
-        let copy = |mine: &mut Caller| _ = mine.try_clone(&all);
-        race(&holding(1, &held), &held, copy, insert(new));
-    });
+    let all @ [held @ .., new] = [0, 2, 4, 6].map(|address| staying(address, address as usize / 2));
+    explore_race(1, (2, 76_000), &held, copy(all), insert(new));
 }
 
 /// A key in the new half is removed, by a thread that may have split the bucket before the copy began.
 #[test]
 fn copy_while_a_new_bucket_changes() {
-    explore_test(2, 138_000, || {
-        let (new, moved) = (staying(0, 3), residents()[1]);
-        let all = [&residents()[..], &[new]].concat();
-        let copy = |mine: &mut Caller| _ = mine.try_clone(&all);
-        let filter = holding(1, &residents());
-        race(&filter, &residents(), copy, move |writer| {
-            insert(new)(writer);
-            remove(moved)(writer);
-            insert(moved)(writer);
-        });
+    let ([first, moved, third], new) = (residents(), staying(0, 3));
+    let copy = copy([first, moved, third, new]);
+    explore_race(1, (2, 138_000), &residents(), copy, move |writer| {
+        insert(new)(writer);
+        remove(moved)(writer);
+        insert(moved)(writer);
     });
 }
 
@@ -381,8 +349,7 @@ fn copy_while_a_new_bucket_changes() {
 #[test]
 fn two_copies_of_a_growing_filter() {
     explore_test(1, 60_000, || {
-        let [here, there] = hopping();
-        let copy = move |caller: &mut Caller| _ = caller.try_clone(&[here]);
+        let ([here, there], copy) = (hopping(), copy([hopping()[0]]));
         race_of_three(&holding(2, &[here]), &[here], copy, hop(here, there), copy);
     });
 }

@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use kcas::model::spawn;
+use kcas::model::{explore_test, spawn};
 use loom::thread::JoinHandle;
 
 #[path = "../common/identity.rs"]
@@ -28,7 +28,7 @@ mod expiring;
 mod fixed;
 mod growing;
 
-use small::{Asked, Caller, Counts, explained};
+use small::{Asked, Caller, explained};
 
 /// Spawns a thread that makes calls and records them.
 fn caller<F: Asked>(
@@ -41,6 +41,29 @@ fn caller<F: Asked>(
         calls(&mut caller);
         caller
     })
+}
+
+/// The calls of a thread, which makes them in each execution anew.
+trait Calls<F: Asked>: FnOnce(&mut Caller<F>) + Clone + Send + Sync + 'static {}
+
+impl<F: Asked, C: FnOnce(&mut Caller<F>) + Clone + Send + Sync + 'static> Calls<F> for C {}
+
+/// Explores the [`race`] of which the test consists, in a filter that `hold` makes to hold these keys; then `after`,
+/// when both threads have ended.
+fn explore_race<F: Asked>(
+    (preemptions, at_least): (Option<usize>, u64),
+    hold: impl Fn(&[u64]) -> Arc<F> + Send + Sync + 'static,
+    held: &[u64],
+    mine: impl Calls<F>,
+    others: impl Calls<F>,
+    after: fn(&F),
+) {
+    let held = held.to_vec();
+    explore_test(preemptions, at_least, move || {
+        let filter = hold(&held);
+        race(&filter, &held, mine.clone(), others.clone());
+        after(&filter);
+    });
 }
 
 /// Makes calls on two threads, this one and another, of a filter that holds these keys: some order of
@@ -73,25 +96,25 @@ fn race_of_three<F: Asked>(
 }
 
 /// Inserts a key, for which there is room.
-fn insert<F: Counts>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
+fn insert<F: Asked>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
     move |caller| assert_eq!(caller.insert(key), Ok(()))
 }
 
-fn insert_unique<F: Counts>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
+fn insert_unique<F: Asked>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
     move |caller| assert!(caller.insert_unique(key).is_ok())
 }
 
 /// Removes a key that is there.
-fn remove<F: Counts>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
+fn remove<F: Asked>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
     move |caller| assert!(caller.remove(key))
 }
 
-fn look_up<F: Counts>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
+fn look_up<F: Asked>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
     move |caller| _ = caller.contains(key)
 }
 
 /// The only copy of a class changes buckets, by an insert of one of its keys and a remove of another.
-fn hop<F: Counts>(from: u64, to: u64) -> impl Fn(&mut Caller<F>) + Copy {
+fn hop<F: Asked>(from: u64, to: u64) -> impl Fn(&mut Caller<F>) + Copy {
     move |caller| {
         insert(to)(caller);
         remove(from)(caller);

@@ -28,7 +28,8 @@ fn boxed<F: Filter + 'static>(filter: F) -> Box<dyn Filter> {
     Box::new(filter)
 }
 
-fn growing_builder() -> GrowingBuilder {
+/// Without reserved memory, which the counting allocator would write each time.
+pub(crate) fn growing_builder() -> GrowingBuilder {
     GrowingCuckooFilter::builder().reserved_bytes(0)
 }
 

@@ -3,26 +3,21 @@
 use std::io::{Read, Seek, SeekFrom};
 
 use filter::LoadError;
-use filter::growing::{GrowingBuilder, GrowingCuckooFilter};
+use filter::growing::GrowingCuckooFilter;
 
-use crate::damage::with_right_checksums;
+use crate::damage::{growing_builder, with_right_checksums};
 
 fn saved(filter: &GrowingCuckooFilter) -> Vec<u8> {
     filter.to_bytes().unwrap()
 }
 
-/// Without reserved memory, which the counting allocator would write each time.
-fn builder() -> GrowingBuilder {
-    GrowingCuckooFilter::builder().reserved_bytes(0)
-}
-
 fn load(bytes: &[u8]) -> Result<GrowingCuckooFilter, LoadError> {
-    builder().from_bytes(bytes)
+    growing_builder().from_bytes(bytes)
 }
 
 /// A filter that was `buckets` large at first and then got this many keys.
 fn filter_of(buckets: usize, keys: u64) -> GrowingCuckooFilter {
-    let filter = builder().buckets(buckets).build().unwrap();
+    let filter = growing_builder().buckets(buckets).build().unwrap();
     (0..keys).for_each(|key| filter.insert(&key).unwrap());
     filter
 }

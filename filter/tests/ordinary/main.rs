@@ -8,7 +8,6 @@ mod docs;
 mod dyn_filter;
 mod errors;
 mod expiring;
-mod expiring_forged;
 mod growing;
 mod growing_saved;
 mod hashers;

@@ -10,6 +10,8 @@ use filter::{
 };
 use proptest::prelude::*;
 
+use crate::damage::growing_builder;
+
 #[derive(Clone, Debug)]
 enum Command {
     Insert(Vec<u8>),
@@ -180,8 +182,7 @@ proptest! {
         let expiring = builder.buckets(buckets).build().unwrap();
         let load = |bytes: &[u8]| builder.from_bytes(bytes);
         agrees(expiring, ExpiringCuckooFilter::class, load, |_| Some(1), &commands)?;
-        // Without reserved memory, which the counting allocator would write each time.
-        let builder = GrowingCuckooFilter::builder().reserved_bytes(0);
+        let builder = growing_builder();
         let growing = builder.buckets(buckets).build().unwrap();
         let load = |bytes: &[u8]| builder.from_bytes(bytes);
         agrees(growing, GrowingCuckooFilter::class, load, |_| None, &commands)?;

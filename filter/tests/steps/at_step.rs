@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use filter::Filter;
 use kcas::steps::{Frozen, count, freeze, with_hook};
 
 use crate::small_growing::Growing;
@@ -60,6 +61,20 @@ pub(crate) fn gone<F: Send + Sync + 'static, R: Send + 'static>(
     let hook = move |step| assert!(step != at);
     let call = move || with_hook(hook, || call(&filter));
     std::thread::spawn(call).join().is_err()
+}
+
+/// A copy of a class changes buckets, by an insert of one of its keys and a remove of another.
+pub(crate) fn hop(filter: &impl Filter, from: u64, to: u64) {
+    filter.insert(&to).unwrap();
+    assert!(filter.remove(&from), "{from:#x} has no copy");
+}
+
+/// Adds a key and removes it again, so often.
+pub(crate) fn add(filter: &impl Filter, key: u64, times: u64) {
+    for _ in 0..times {
+        filter.insert(&key).unwrap();
+        assert!(filter.remove(&key), "{key:#x} has no copy");
+    }
 }
 
 /// Each of the first with each of the second.

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::at_step::{before_step, pairs};
+use crate::at_step::{add, before_step, hop, pairs};
 use crate::small::{Small, holding, key};
 use filter::CuckooFilter;
 use kcas::steps::{count, with_hook};
@@ -33,8 +33,7 @@ fn two_keys_that_hop_at_any_steps_are_copied_once() {
             let hook = move |step| {
                 if step < u64::from(STEPS) && choice >> step & 1 == 1 {
                     for keys in hopping {
-                        assert_eq!(others.insert(&keys[(hops + 1) % 2]), Ok(()));
-                        assert!(others.remove(&keys[hops % 2]));
+                        hop(&*others, keys[hops % 2], keys[(hops + 1) % 2]);
                     }
                     hops += 1;
                 }
@@ -60,10 +59,7 @@ fn a_key_that_hops_during_two_copies_is_in_both_once() {
             let filter = holding(&[key]);
             let second = Rc::new(RefCell::new(None));
             let (others, result) = (Arc::clone(&filter), Rc::clone(&second));
-            let hop = move |others: &Small| {
-                assert_eq!(others.insert(&hopped), Ok(()));
-                assert!(others.remove(&key));
-            };
+            let hop = move |others: &Small| hop(others, key, hopped);
             let copy_too = move |_: &Small| {
                 let copy = before_step(&others, hops, hop, Small::try_clone);
                 result.replace(Some(copy.unwrap()));
@@ -92,10 +88,7 @@ fn a_copy_ends_whatever_others_do() {
         let most = 12 * buckets as u64 + 60;
         let hook = move |step| {
             assert!(step < most, "it goes on after {most} steps");
-            for key in 16 * step..16 * (step + 1) {
-                others.insert(&key).unwrap();
-                assert!(others.remove(&key));
-            }
+            (16 * step..16 * (step + 1)).for_each(|key| add(&*others, key, 1));
         };
         let copy = with_hook(hook, || filter.try_clone()).unwrap();
         assert!(copy.len() <= 1, "{} of {buckets} buckets", copy.len());

@@ -31,7 +31,7 @@ impl Stopped for Expiring {
 fn full() -> State<Expiring> {
     State {
         name: "residents",
-        filter: Box::new(holding),
+        holding,
         held: residents().into(),
         new: Vec::new(),
     }
@@ -82,7 +82,7 @@ fn no_old_key_escapes_from_a_sweep() {
         };
         let mut others = Caller::new(&filter, 0);
         for new in [key(2, 1, 1), key(2, 2, 0), key(2, 2, 1)] {
-            assert_eq!(others.insert(new, true), Ok(true));
+            assert_eq!(others.put(new, true), Ok(true));
         }
         let mut sweeping = sweeping.thaw();
         for _ in 0..2 {

@@ -33,15 +33,15 @@ fn calls<const AGE_BITS: usize>(caller: &mut Caller<AGE_BITS>, time: &AtomicU64,
         let key = keys[rng.random_range(0..keys.len())];
         let (before, start) = (caller.calls.len(), now());
         match rng.random_range(0..14) {
-            0..5 => _ = caller.insert(key, true),
-            5..7 => _ = caller.insert(key, false),
+            0..5 => _ = caller.put(key, true),
+            5..7 => _ = caller.put(key, false),
             7..9 => _ = caller.contains(key),
             9 => _ = caller.remove(key),
             10 => _ = caller.try_clone_of_generations(&keys),
             _ => caller.advance(),
         }
         let end = now();
-        for call in &mut caller.calls[before..] {
+        for (_, call) in &mut caller.calls[before..] {
             (call.start, call.end) = (start, end);
         }
     }
@@ -66,7 +66,7 @@ fn take_turns<const AGE_BITS: usize>(seed: u64) {
             freeze(0, action).expect("it has steps")
         })
         .collect();
-    let mut recorded: Vec<Recorded<Expiring<AGE_BITS>>> = Vec::new();
+    let mut recorded: Vec<Recorded> = Vec::new();
     let longest = [2, 8, 30, 100][rng.random_range(0..4)];
     while !running.is_empty() {
         let turn = rng.random_range(0..running.len());
@@ -74,7 +74,7 @@ fn take_turns<const AGE_BITS: usize>(seed: u64) {
             recorded.extend(running.swap_remove(turn).thaw());
         }
     }
-    recorded.sort_by_key(|call| call.start);
+    recorded.sort_by_key(|(_, call)| call.start);
     let periods = (1 << AGE_BITS) - 1;
     let what = format!("seed {seed}: ");
     all_explained(&*filter, (0, &held), &keys(), &recorded, &what);

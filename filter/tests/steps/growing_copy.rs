@@ -6,9 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use filter::{Filter, GrowingCuckooFilter};
-use kcas::steps::count;
 
-use crate::at_step::{before_step, gone, pairs, stopped};
+use crate::at_step::{before_step, gone, hop, pairs, steps_of, stopped};
 use crate::small::Identity;
 use crate::small_growing::{
     FILLING, Growing, apart, from_the_other_bucket, grown, holding, key, staying,
@@ -91,8 +90,7 @@ fn a_copy_is_complete_although_the_table_outgrows_it() {
                 others.insert(&staying(next)).unwrap();
             }
             others.insert(&staying(32)).unwrap();
-            others.insert(&here).unwrap();
-            assert!(others.remove(&there));
+            hop(others, there, here);
         };
         let copy = before_step(&holding(16, &[there]), at, outgrow, Growing::try_clone).unwrap();
         assert!(copy.contains(&here), "missing: before step {at}");
@@ -172,10 +170,7 @@ fn a_copy_holds_a_key_that_moves_while_its_bucket_is_split() {
                 assert!(step > 50 && filter.capacity() > 48);
                 return;
             };
-            let hop = move |others: &Growing| {
-                others.insert(&hopped).unwrap();
-                assert!(others.remove(&hopping));
-            };
+            let hop = move |others: &Growing| hop(others, hopping, hopped);
             let copy = before_step(&filter, at, hop, Growing::try_clone).unwrap();
             let (copies, what) = (copy.count(&hopping), (step, at));
             assert!((1..=2).contains(&copies), "{what:?}: {copies}");
@@ -192,9 +187,8 @@ fn a_copy_holds_a_key_whose_bucket_is_split_by_an_unaware_thread() {
     let hopped = from_the_other_bucket(hopping);
     let held = [hopping, staying(1), staying(17), staying(33)];
     let filter = holding(16, &held);
-    let counted = std::thread::spawn(move || count(|| filter.insert(&staying(49))).1);
+    let counted = std::thread::spawn(move || steps_of(|| filter.insert(&staying(49)).unwrap()));
     let steps = counted.join().unwrap();
-    let steps = steps.loads + steps.exchanges + steps.stores + steps.others;
     // A search comes first.
     for step in steps.saturating_sub(60)..steps {
         for (at, then) in pairs(2..12, 0..24) {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::at_step::{counted, gone, steps_of};
-use crate::small::{Caller, Operation};
+use crate::small::Operation;
 use crate::small_growing::{Growing, apart, from_the_other_bucket, holding, key};
 use crate::stalls::{Pair, Stopped, lookups_may_interrupt, stopped_at_every_step};
 use Operation::{Contains, Count, Insert, InsertUnique, Remove, TryClone};
@@ -18,10 +18,6 @@ impl Stopped for Growing {
     const LOOKUP: u64 = 2 * (3 + 3 * 2) + 5 * (1 + 1 + 3 + 2 + 4) + 2 * 3;
 
     const MOST_STEPS: u64 = 3_000;
-
-    fn work(state: &State, others: &mut Caller<Self>, stopped: &[Operation]) {
-        state.look_up_insert_and_remove(others, stopped);
-    }
 }
 
 type State = crate::stalls::State<Growing>;
@@ -29,7 +25,7 @@ type State = crate::stalls::State<Growing>;
 fn state(name: &'static str, held: Vec<u64>, new: Vec<u64>) -> State {
     State {
         name,
-        filter: Box::new(|held| holding(16, held)),
+        holding: |held| holding(16, held),
         held,
         new,
     }
@@ -142,8 +138,7 @@ fn no_copy_of_a_filter_holds_what_was_not_there_at_one_moment() {
 /// The filter is copied while buckets are split, by a thread that began before.
 #[test]
 fn no_copy_of_a_filter_misses_a_bucket_that_is_split() {
-    let full = full();
-    let mut state = full;
+    let mut state = full();
     state.new.clear();
     for key in [state.held[0], state.held[1]] {
         Pair::of(Insert(staying(0, 7)), TryClone(key)).stopped_at_every_pair_of_steps(&state);

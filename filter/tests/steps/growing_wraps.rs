@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use filter::{Filter, GrowingCuckooFilter};
 use kcas::steps::with_hook;
 
-use crate::at_step::{before_step, counted, steps_of, stopped};
+use crate::at_step::{add, before_step, counted, hop, steps_of, stopped};
 use crate::small_growing::{Growing, apart, from_the_other_bucket, grown, holding, key, staying};
 
 /// What is in the filter throughout is in the copy, although an insert and a remove that began before the
@@ -18,10 +17,7 @@ fn is_copied_after(before: u64, additions: u64) -> bool {
     // Before its exchange; after that it counts.
     let before = || {
         let filter = holding(16, &[there]);
-        for _ in 0..before {
-            filter.insert(&other).unwrap();
-            assert!(filter.remove(&other));
-        }
+        add(&*filter, other, before);
         filter
     };
     let inserts = counted(other, move |filter| filter.insert(&here).unwrap());
@@ -34,10 +30,7 @@ fn is_copied_after(before: u64, additions: u64) -> bool {
         let inserting = stopped(&filter, insert, inserts).expect("it has this step");
         let removing = stopped(&filter, remove, removes).expect("it has this step");
         let add_and_go_on = move |others: &Growing| {
-            for _ in 0..additions {
-                others.insert(&other).unwrap();
-                assert!(others.remove(&other));
-            }
+            add(others, other, additions);
             inserting.thaw();
             removing.thaw();
         };
@@ -63,16 +56,10 @@ fn a_copy_is_misled_by_a_whole_turn_and_nothing_less() {
 }
 
 /// A filter of 16 buckets, whose first bucket's timestamp has advanced so often.
-fn advanced(other: u64, times: u64) -> Arc<GrowingCuckooFilter> {
-    let filter = GrowingCuckooFilter::builder().buckets(16).build().unwrap();
-    (0..times).for_each(|_| add(&filter, other));
-    Arc::new(filter)
-}
-
-/// Adds a key and removes it again: an addition to the first bucket, which is both of its buckets.
-fn add(filter: &GrowingCuckooFilter, other: u64) {
-    filter.insert_hash(other).unwrap();
-    assert!(filter.remove_hash(other));
+fn advanced(other: u64, times: u64) -> Arc<Growing> {
+    let filter = holding(16, &[]);
+    add(&*filter, other, times);
+    filter
 }
 
 /// Additions to the first bucket, and moves of a key's only copy, before these steps of a lookup.
@@ -90,31 +77,23 @@ struct Moves {
 impl Moves {
     /// What a lookup answers meanwhile about the key, which is there throughout: in its second bucket before and
     /// after.
-    fn answer<R>(
-        self,
-        filter: &Arc<GrowingCuckooFilter>,
-        look: impl FnOnce(&GrowingCuckooFilter, u64) -> R,
-    ) -> R {
+    fn answer<R>(self, filter: &Arc<Growing>, look: fn(&Growing, &u64) -> R) -> R {
         let there = from_the_other_bucket(self.here);
-        filter.insert_hash(there).unwrap();
+        filter.insert(&there).unwrap();
         let others = Arc::clone(filter);
         let hook = move |step| {
-            let hop = |from, to| {
-                others.insert_hash(to).unwrap();
-                assert!(others.remove_hash(from));
-            };
             if step == self.first.0 {
-                (0..self.first.1).for_each(|_| add(&others, self.other));
+                add(&*others, self.other, self.first.1);
             }
             if step == self.to {
-                hop(there, self.here);
+                hop(&*others, there, self.here);
             }
             if step == self.back.0 {
-                hop(self.here, there);
-                (0..self.back.1).for_each(|_| add(&others, self.other));
+                hop(&*others, self.here, there);
+                add(&*others, self.other, self.back.1);
             }
         };
-        with_hook(hook, || look(filter, self.here))
+        with_hook(hook, || look(filter, &self.here))
     }
 }
 
@@ -130,7 +109,7 @@ fn is_found_after(here: u64, other: u64, additions: u64) -> bool {
         to: 3,
         back: (4, additions),
     };
-    moves.answer(&filter, |filter, key| filter.contains_hash(key))
+    moves.answer(&filter, Growing::contains)
 }
 
 /// Each bucket has the counter that lookups of its keys look at.
@@ -165,8 +144,8 @@ fn a_key_is_found_while_a_timestamp_wraps_at_any_steps() {
                 back: (back, 62 - additions),
             };
             let filter = || advanced(other, before);
-            let found = moves().answer(&filter(), |filter, key| filter.contains_hash(key));
-            let copies = moves().answer(&filter(), |filter, key| filter.count_hash(key));
+            let found = moves().answer(&filter(), Growing::contains);
+            let copies = moves().answer(&filter(), Growing::count);
             let what = format!("{first}, {to}, {back}: {additions} after {before}");
             let right = found && (1..=2).contains(&copies);
             assert!(right, "{what}: {found}, {copies}");
@@ -184,22 +163,23 @@ fn a_remove_takes_the_longest_although_it_moves() {
     // They have one bucket, and fill it, so that it is split.
     let others = [0, 16, 32, 48].map(|address| key(apart(0, 5, 0), address));
     for at in 0..20 {
-        let filter = advanced(0, 0);
-        filter.insert_hash(older).unwrap();
-        (others.iter()).for_each(|&other| filter.insert_hash(other).unwrap());
-        (others.iter()).for_each(|&other| assert!(filter.remove_hash(other)));
+        let filter = holding(16, &[]);
+        filter.insert(&older).unwrap();
+        others
+            .iter()
+            .for_each(|other| filter.insert(other).unwrap());
+        others
+            .iter()
+            .for_each(|other| assert!(filter.remove(other)));
         assert!(filter.capacity() > 48);
         // To where the older one is, since the other bucket is as full when it comes again.
-        (0..2).for_each(|_| filter.insert_hash(newer).unwrap());
-        assert!(filter.remove_hash(from_the_other_bucket(newer)));
-        assert_eq!([older, newer].map(|key| filter.count_hash(key)), [1, 2]);
+        (0..2).for_each(|_| filter.insert(&newer).unwrap());
+        assert!(filter.remove(&from_the_other_bucket(newer)));
+        assert_eq!([older, newer].map(|key| filter.count(&key)), [1, 2]);
         let there = from_the_other_bucket(newer);
-        let moves = move |others: &GrowingCuckooFilter| {
-            others.insert_hash(there).unwrap();
-            assert!(others.remove_hash(newer));
-        };
-        let removed = before_step(&filter, at, moves, |filter| filter.remove_hash(there));
-        let is_kept = removed && filter.contains_hash(older);
+        let moves = move |others: &Growing| hop(others, newer, there);
+        let removed = before_step(&filter, at, moves, |filter| filter.remove(&there));
+        let is_kept = removed && filter.contains(&older);
         assert!(is_kept, "lost before step {at}");
     }
 }
@@ -222,10 +202,7 @@ fn is_lost_after(additions: u64) -> bool {
     let filter = before();
     let removing = stopped(&filter, step, removes).expect("it has this step");
     assert!(filter.remove(&removed));
-    for _ in 0..additions {
-        filter.insert(&filler).unwrap();
-        assert!(filter.remove(&filler));
-    }
+    add(&*filter, filler, additions);
     filter.insert(&other).unwrap();
     filter.insert(&removed).unwrap();
     removing.thaw();

@@ -10,7 +10,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::small::{self, Asked, Caller, Operation, Small, explained, holding, key, residents};
+use crate::small::{Asked, Caller, Operation, Small, explained, holding, key, residents};
 use Operation::{Contains, Count, Insert, InsertUnique, Remove};
 use kcas::steps::{Counts, count, freeze, with_hook, within};
 
@@ -22,8 +22,27 @@ pub(crate) trait Stopped: Asked {
     /// More steps than any call takes in this filter, with two stopped operations to help.
     const MOST_STEPS: u64;
 
-    /// What the others do while threads are stopped in these operations.
-    fn work(state: &State<Self>, others: &mut Caller<Self>, stopped: &[Operation]);
+    /// What the others do while threads are stopped in these operations: they look up what stays, and insert and
+    /// remove the new keys.
+    fn work(state: &State<Self>, others: &mut Caller<Self>, stopped: &[Operation]) {
+        let (lookup, update) = (Self::LOOKUP, Self::MOST_STEPS);
+        let settled = state.settled(&others.filter, stopped);
+        for round in 0..2 {
+            for &key in &settled {
+                assert!(within(lookup, || others.contains(key)), "{key:#x} is lost");
+            }
+            for &new in &state.new {
+                assert!(!within(lookup, || others.contains(new)));
+                let inserted = match round {
+                    0 => within(update, || others.insert(new)).is_ok(),
+                    _ => within(update, || others.insert_unique(new)) == Ok(true),
+                };
+                assert_eq!(within(lookup, || others.contains(new)), inserted);
+                assert_eq!(within(update, || others.remove(new)), inserted);
+                assert!(!within(update, || others.remove(new)));
+            }
+        }
+    }
 }
 
 impl Stopped for Small {
@@ -33,19 +52,13 @@ impl Stopped for Small {
     const LOOKUP: u64 = 3 + 3 * (1 + 4 + 3 + 2 + 4);
 
     const MOST_STEPS: u64 = 2_000;
-
-    fn work(state: &State<Self>, others: &mut Caller<Self>, stopped: &[Operation]) {
-        state.look_up_insert_and_remove(others, stopped);
-    }
 }
-
-/// Makes a filter that holds these keys.
-type Holding<F> = Box<dyn Fn(&[u64]) -> Arc<F>>;
 
 /// A filter in a state that is hard to get right.
 pub(crate) struct State<F> {
     pub(crate) name: &'static str,
-    pub(crate) filter: Holding<F>,
+    /// Makes a filter that holds these keys.
+    pub(crate) holding: fn(&[u64]) -> Arc<F>,
     pub(crate) held: Vec<u64>,
     /// What the others insert and remove.
     pub(crate) new: Vec<u64>,
@@ -53,7 +66,7 @@ pub(crate) struct State<F> {
 
 impl<F: Stopped> State<F> {
     pub(crate) fn filter(&self) -> Arc<F> {
-        (self.filter)(&self.held)
+        (self.holding)(&self.held)
     }
 
     /// Returns the keys that stay, whatever these operations remove: none is sure to, once a period has begun.
@@ -68,30 +81,6 @@ impl<F: Stopped> State<F> {
             }
         }
         settled
-    }
-
-    /// What the others do with a filter that counts: they look up what stays, and insert and remove the new keys.
-    pub(crate) fn look_up_insert_and_remove(&self, others: &mut Caller<F>, stopped: &[Operation])
-    where
-        F: small::Counts,
-    {
-        let (lookup, update) = (F::LOOKUP, F::MOST_STEPS);
-        let settled = self.settled(&others.filter, stopped);
-        for round in 0..2 {
-            for &key in &settled {
-                assert!(within(lookup, || others.contains(key)), "{key:#x} is lost");
-            }
-            for &new in &self.new {
-                assert!(!within(lookup, || others.contains(new)));
-                let inserted = match round {
-                    0 => within(update, || others.insert(new)).is_ok(),
-                    _ => within(update, || others.insert_unique(new)) == Ok(true),
-                };
-                assert_eq!(within(lookup, || others.contains(new)), inserted);
-                assert_eq!(within(update, || others.remove(new)), inserted);
-                assert!(!within(update, || others.remove(new)));
-            }
-        }
     }
 }
 
@@ -223,7 +212,7 @@ impl Pair<'_> {
 fn state(name: &'static str, held: [u64; 4]) -> State<Small> {
     State {
         name,
-        filter: Box::new(holding),
+        holding,
         held: held.into(),
         // A plain insert, and some that may need a chain.
         new: vec![key(1, 0, 2), key(0, 2, 1), key(2, 1, 2)],
@@ -402,7 +391,7 @@ fn lookups_may_interrupt_an_operation_of_their_thread() {
     for (held, operation) in operations {
         let state = State {
             name: "interrupted",
-            filter: Box::new(holding),
+            holding,
             held,
             new: Vec::new(),
         };

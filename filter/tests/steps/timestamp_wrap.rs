@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use crate::at_step::{add, hop};
 use crate::small::{BUCKETS, Identity, key_of};
 use filter::CuckooFilter;
 use filter::layout::Layout;
@@ -28,13 +29,9 @@ fn found_after<const SLOTS: usize, const BITS: usize>(
     filter.insert(&there).unwrap();
     let others = Arc::clone(&filter);
     let hook = move |step| match step {
-        1 => {
-            others.insert(&here).unwrap();
-            assert!(others.remove(&there), "the copy in the second bucket");
-        }
+        1 => hop(&*others, there, here),
         2 => {
-            others.insert(&there).unwrap();
-            assert!(others.remove(&here), "the copy in the first bucket");
+            hop(&*others, here, there);
             more(&others);
         }
         _ => {}
@@ -45,12 +42,7 @@ fn found_after<const SLOTS: usize, const BITS: usize>(
 /// [`found_after`] this many additions to the first bucket in all.
 fn found_after_additions<const SLOTS: usize, const BITS: usize>(additions: u64) -> bool {
     let other = key_of::<SLOTS, BITS>(0, 1, 1);
-    found_after::<SLOTS, BITS>(move |filter| {
-        for _ in 1..additions {
-            filter.insert(&other).unwrap();
-            assert!(filter.remove(&other));
-        }
-    })
+    found_after::<SLOTS, BITS>(move |filter| add(filter, other, additions - 1))
 }
 
 /// Copies of the filter advance timestamps, too.

@@ -2,7 +2,7 @@
 //! there is a clear error, which goes away when threads end.
 
 use std::sync::{Barrier, Mutex};
-use std::thread::{self, Scope, ScopedJoinHandle};
+use std::thread;
 
 use kcas::thread_id::{self, MAX_THREADS, ThreadId, TooManyThreads};
 use kcas::{Entry, Error, WordArray};
@@ -35,23 +35,15 @@ fn an_id_is_reused_after_its_thread_ends() {
 fn live_threads_have_different_ids_and_the_limit_is_an_error() {
     let _turn = crate::turn();
     let words = WordArray::new(2);
-    let barrier = Barrier::new(MAX_THREADS + 1);
-    let mut ids: Vec<usize> = thread::scope(|scope| {
-        let holders = hold(scope, MAX_THREADS, &barrier);
-        barrier.wait();
-        // All ids are held. A newcomer gets an error where it needs an id, and nothing has changed;
-        // loads and single words need none.
-        let newcomer = scope.spawn(|| {
-            let too_many = Err(Error::TooManyThreads(TooManyThreads));
-            assert_eq!(thread_id::with(|_| ()), Err(TooManyThreads));
-            assert_eq!(swap(&words, 0, 1), too_many);
-            assert_eq!((words.load(0), words.load(1)), (0, 0));
-            assert_eq!(words.compare_exchange(0, 0, 5), Ok(0));
-            assert_eq!(words.compare_exchange(0, 5, 0), Ok(5));
-        });
-        newcomer.join().unwrap();
-        barrier.wait();
-        holders.into_iter().map(|t| t.join().unwrap()).collect()
+    // All ids are held. A newcomer gets an error where it needs an id, and nothing has changed;
+    // loads and single words need none.
+    let mut ids = while_held(MAX_THREADS, || {
+        let too_many = Err(Error::TooManyThreads(TooManyThreads));
+        assert_eq!(thread_id::with(|_| ()), Err(TooManyThreads));
+        assert_eq!(swap(&words, 0, 1), too_many);
+        assert_eq!((words.load(0), words.load(1)), (0, 0));
+        assert_eq!(words.compare_exchange(0, 0, 5), Ok(0));
+        assert_eq!(words.compare_exchange(0, 5, 0), Ok(5));
     });
     ids.sort_unstable();
     ids.dedup();
@@ -60,28 +52,30 @@ fn live_threads_have_different_ids_and_the_limit_is_an_error() {
     assert_eq!(swap(&words, 0, 1), Ok(()), "ids are free again");
 }
 
-/// Spawns a thread for each of `ids` ids, which holds it until all have met at the barrier twice, and returns it.
-///
-/// Join each: the end of a scope does not wait until its threads have given their ids back, and the
-/// next test would find some of them taken.
-fn hold<'s>(
-    scope: &'s Scope<'s, '_>,
-    ids: usize,
-    barrier: &'s Barrier,
-) -> Vec<ScopedJoinHandle<'s, usize>> {
-    let holder = |_| {
-        let small = thread::Builder::new().stack_size(64 * 1024);
-        let hold = || {
-            let id = my_index();
-            barrier.wait();
-            barrier.wait();
-            // A thread keeps its id for as long as it lives.
-            assert_eq!(my_index(), id);
-            id
-        };
-        small.spawn_scoped(scope, hold).unwrap()
+/// Runs something in a new thread while so many others hold an id each; returns their ids.
+fn while_held(ids: usize, run: impl FnOnce() + Send) -> Vec<usize> {
+    let barrier = Barrier::new(ids + 1);
+    let hold = || {
+        let id = my_index();
+        barrier.wait();
+        barrier.wait();
+        // A thread keeps its id for as long as it lives.
+        assert_eq!(my_index(), id);
+        id
     };
-    (0..ids).map(holder).collect()
+    thread::scope(|scope| {
+        let small = || thread::Builder::new().stack_size(64 * 1024);
+        let holders = (0..ids).map(|_| small().spawn_scoped(scope, hold).unwrap());
+        let holders: Vec<_> = holders.collect();
+        barrier.wait();
+        let result = scope.spawn(run).join();
+        barrier.wait();
+        // Each is joined: the end of a scope does not wait until its threads have given their ids back, and
+        // the next test would find some of them taken.
+        let ids = holders.into_iter().map(|t| t.join().unwrap()).collect();
+        result.unwrap();
+        ids
+    })
 }
 
 /// One thread is stopped in the middle of an operation, and others hold all other ids: one more
@@ -97,27 +91,18 @@ fn a_thread_without_an_id_cannot_help_and_gets_an_error() {
     });
     let stopped = stopped.expect("it takes more steps");
     assert!(words.load_raw(0) >> 63 == 1, "it is in the middle");
-    let barrier = Barrier::new(MAX_THREADS);
-    thread::scope(|scope| {
-        let holders = hold(scope, MAX_THREADS - 1, &barrier);
-        barrier.wait();
-        let one_too_many = scope.spawn(|| {
-            assert_eq!(thread_id::register(), Err(TooManyThreads));
-            let single = Entry::new(0, words.load(0), 5);
-            let reported = Err(Error::TooManyThreads(TooManyThreads));
-            assert_eq!(words.kcas(&[single]), reported);
-            let panics = |call: &dyn Fn()| {
-                let call = std::panic::AssertUnwindSafe(call);
-                assert!(std::panic::catch_unwind(call).is_err());
-            };
-            panics(&|| assert!(words.compare_exchange(0, single.expected, 5).is_ok()));
-            panics(&|| assert_eq!(words.load_helping(0), 0));
-            assert_eq!(words.load(0), single.expected);
-        });
-        let result = one_too_many.join();
-        barrier.wait();
-        holders.into_iter().for_each(|t| _ = t.join().unwrap());
-        result.unwrap();
+    while_held(MAX_THREADS - 1, || {
+        assert_eq!(thread_id::register(), Err(TooManyThreads));
+        let single = Entry::new(0, words.load(0), 5);
+        let reported = Err(Error::TooManyThreads(TooManyThreads));
+        assert_eq!(words.kcas(&[single]), reported);
+        let panics = |call: &dyn Fn()| {
+            let call = std::panic::AssertUnwindSafe(call);
+            assert!(std::panic::catch_unwind(call).is_err());
+        };
+        panics(&|| assert!(words.compare_exchange(0, single.expected, 5).is_ok()));
+        panics(&|| assert_eq!(words.load_helping(0), 0));
+        assert_eq!(words.load(0), single.expected);
     });
     assert_eq!(stopped.thaw(), Ok(()));
     assert_eq!((words.load(0), words.load(1)), (1, 1));
@@ -149,19 +134,10 @@ fn calls_inside_calls_share_an_id() {
     }
     static SHARED: Mutex<Result<Vec<Result<bool, TooManyThreads>>, TooManyThreads>> =
         Mutex::new(Err(TooManyThreads));
-    let barrier = Barrier::new(MAX_THREADS);
-    thread::scope(|scope| {
-        let holders = hold(scope, MAX_THREADS - 1, &barrier);
-        barrier.wait();
-        // The id is claimed last, so it is given back first.
-        let ending = scope.spawn(|| {
-            AT_EXIT.with(|_| ());
-            thread_id::register().unwrap();
-        });
-        let result = ending.join();
-        barrier.wait();
-        holders.into_iter().for_each(|t| _ = t.join().unwrap());
-        result.unwrap();
+    // The id is claimed last, so it is given back first.
+    while_held(MAX_THREADS - 1, || {
+        AT_EXIT.with(|_| ());
+        thread_id::register().unwrap();
     });
     assert_eq!(*SHARED.lock().unwrap(), Ok(vec![Ok(true); 3]));
 }

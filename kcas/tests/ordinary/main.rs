@@ -3,6 +3,5 @@
 
 mod misuse;
 mod no_allocation;
-mod pieces;
 mod sequential;
 mod stress;

@@ -28,6 +28,12 @@ fn load(c: &mut Connection, key: &str, chunk: &Chunk) -> Result<(), String> {
     command.query(c).map_err(|error| error.to_string())
 }
 
+fn load_all(c: &mut Connection, key: &str, chunks: &[Chunk]) {
+    for chunk in chunks {
+        load(c, key, chunk).expect("it is loaded");
+    }
+}
+
 /// A filter of several chunks, each of which is 4 MiB.
 fn large(server: &Server) -> Vec<Chunk> {
     let c = &mut server.connect();
@@ -43,20 +49,17 @@ fn large(server: &Server) -> Vec<Chunk> {
 fn a_dump_loads() {
     let server = Server::start(&[]);
     let c = &mut server.connect();
-    for (nth, chunk) in large(&server).iter().enumerate() {
-        load(c, "g", chunk).expect("it is loaded");
-        if nth == 0 {
-            line(c, "EXPIRE g 1000");
-        }
-    }
+    let chunks = large(&server);
+    load_all(c, "g", &chunks[..1]);
+    line(c, "EXPIRE g 1000");
+    load_all(c, "g", &chunks[1..]);
     assert!(ask::<i64>(c, "TTL", &["g"]) > 0);
     line(c, "PERSIST g");
     assert_eq!(digest(c, "f"), digest(c, "g"));
     assert!(has_all(c, "g", 0..20_000));
     line(c, "CF.RESERVE empty 1000");
-    for chunk in dump(c, "empty") {
-        load(c, "loaded", &chunk).expect("an empty filter is loaded");
-    }
+    let empty = dump(c, "empty");
+    load_all(c, "loaded", &empty);
     assert_eq!(line(c, "CF.EXISTS loaded a"), Value::Int(0));
 }
 
@@ -66,9 +69,8 @@ fn loading_goes_on_after_a_restart() {
     let mut server = Server::start(&["--appendonly", "yes", "--aof-use-rdb-preamble", "no"]);
     let chunks = large(&server);
     let c = &mut server.connect();
-    load(c, "g", &chunks[0]).expect("it is loaded");
-    let early = error(c, "CF.EXISTS g 1");
-    assert!(early.contains("is being loaded"), "{early}");
+    load_all(c, "g", &chunks[..1]);
+    error(c, "CF.EXISTS g 1", "is being loaded");
     for wrong in [&chunks[0], &chunks[2]] {
         let refused = load(c, "g", wrong).expect_err("another is next");
         assert!(refused.contains("go on with the chunk of CF.SCANDUMP 4194304"));
@@ -79,9 +81,7 @@ fn loading_goes_on_after_a_restart() {
     server.kill_and_restart();
     let c = &mut server.connect();
     for key in ["g", "copy"] {
-        for chunk in &chunks[1..] {
-            load(c, key, chunk).expect("it goes on");
-        }
+        load_all(c, key, &chunks[1..]);
         assert_eq!(digest(c, "f"), digest(c, key));
     }
 }
@@ -100,14 +100,11 @@ fn foreign_and_mixed_chunks_are_refused() {
         assert!(refused.contains("Chunks of RedisBloom"), "{refused}");
     }
     assert_eq!(line(c, "EXISTS g"), Value::Int(0));
-    let refused = error(c, "CF.SCANDUMP f 8");
-    assert!(refused.contains("begin with iterator 0"), "{refused}");
+    error(c, "CF.SCANDUMP f 8", "begin with iterator 0");
 
     // The last chunk of another filter, and one that is too long, are not added; the right one still fits.
     let last = chunks.len() - 1;
-    for chunk in &chunks[..last] {
-        load(c, "g", chunk).expect("it is loaded");
-    }
+    load_all(c, "g", &chunks[..last]);
     add_numbers(c, "f", 20_000..20_100);
     let changed = dump(c, "f");
     for _ in 0..2 {
@@ -118,7 +115,7 @@ fn foreign_and_mixed_chunks_are_refused() {
     longer.push(0);
     let refused = load(c, "g", &(end + 1, longer)).expect_err("it is too long");
     assert!(refused.contains("follow the saved filter"), "{refused}");
-    load(c, "g", &chunks[last]).expect("it is loaded");
+    load_all(c, "g", &chunks[last..]);
     assert_eq!(line(c, "CF.EXISTS g 77"), Value::Int(1));
 }
 
@@ -152,9 +149,7 @@ fn a_dump_goes_on_while_the_filter_changes() {
         );
         assert!(used(c) < without + 10_000, "the copy is still there");
         line(c, "DEL g");
-        for chunk in &loaded {
-            load(c, "g", chunk).expect("it is whole");
-        }
+        load_all(c, "g", &loaded);
         assert_eq!(digest(c, "g"), before, "{change}");
         assert_ne!(digest(c, "f"), before, "{change}");
         line(c, "COPY kept f REPLACE");
@@ -171,6 +166,6 @@ fn a_dump_that_nobody_continues_is_given_up() {
     thread::sleep(Duration::from_secs(61));
     line(c, "CF.ADD f new");
     assert!(ask::<u64>(c, "MEMORY", &size) < before + 10_000);
-    let refused = error(c, &format!("CF.SCANDUMP f {}", chunks[0].0));
-    assert!(refused.contains("begin with iterator 0"), "{refused}");
+    let next = format!("CF.SCANDUMP f {}", chunks[0].0);
+    error(c, &next, "begin with iterator 0");
 }

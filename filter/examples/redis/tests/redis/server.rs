@@ -154,11 +154,11 @@ fn try_line(connection: &mut Connection, line: &str) -> RedisResult<Value> {
     try_ask(connection, words[0], &words[1..])
 }
 
-/// Sends a command that must fail, and returns the error.
-pub(crate) fn error(connection: &mut Connection, line: &str) -> String {
+/// Sends a command that must fail with an error that says this.
+pub(crate) fn error(connection: &mut Connection, line: &str, says: &str) {
     match try_line(connection, line) {
         Ok(reply) => panic!("{line}: {reply:?}, and not an error"),
-        Err(error) => error.to_string(),
+        Err(error) => assert!(error.to_string().contains(says), "{line}: {error}"),
     }
 }
 
@@ -202,8 +202,7 @@ pub(crate) fn has_all(
     key: &str,
     numbers: impl IntoIterator<Item = u64>,
 ) -> bool {
-    let found = in_batches(c, "CF.EXISTS", key, numbers);
-    found.into_iter().all(|found| found)
+    !in_batches(c, "CF.EXISTS", key, numbers).contains(&false)
 }
 
 /// A digest of the content of a key.
