@@ -23,7 +23,7 @@ pub(crate) const STUDIES: [Study; 7] = [
         name: "pair",
         line: "pair lock-free word-lock --against fastbloom --threads 2,1 --processes 2 --keys 1000 \
                --seconds 0.001",
-        prints: "over itself; over fastbloom; | Removes, from load factor 0.95 ; have no interval",
+        prints: "over itself; over fastbloom; | Removes, from load factor 0.95 ; the median alone",
         columns: "process,workload,threads,first,subject,ratio",
         // Itself and one rival in four workloads, and what cannot remove in two.
         rows: 2 * 2 * (4 * 3 + 2),
