@@ -3,5 +3,6 @@
 
 mod misuse;
 mod no_allocation;
+mod pieces;
 mod sequential;
 mod stress;

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use kcas::{Entry, Error, Pieces, WordArray};
+use kcas::{Entry, Error, WordArray};
 
 const WIDE: u64 = 1 << 63;
 
@@ -75,27 +75,4 @@ fn the_greatest_value_is_a_value() {
     assert_eq!(words.kcas(&entries), Ok(()));
     assert_eq!(words.compare_exchange(0, greatest, 1), Ok(greatest));
     assert_eq!((words.load(0), words.load(1)), (1, greatest));
-}
-
-/// The order of the entries does not matter, as the docs of `kcas` and of `side` say.
-#[test]
-fn a_side_word_may_be_named_first() {
-    let words = WordArray::<Pieces>::try_growing(4).unwrap();
-    let side = words.side(0);
-    let entries = [Entry::new(side, 0, 1), Entry::new(3, 0, 1)];
-    assert_eq!(words.kcas(&entries), Ok(()));
-    assert_eq!((words.load(3), words.load(side)), (1, 1));
-}
-
-/// A word that has not been made yet, between one that has and a side word.
-#[test]
-fn a_word_that_is_not_there_is_found_before_any_changes() {
-    let words = WordArray::<Pieces>::try_growing(4).unwrap();
-    let entries = [0, 1_000, words.side(0)].map(|index| Entry::new(index, 0, 1));
-    let refused = catch_unwind(AssertUnwindSafe(|| words.kcas(&entries)));
-    let after = catch_unwind(AssertUnwindSafe(|| words.compare_exchange(0, 0, 2)));
-    assert_eq!(after.ok(), Some(Ok(0)), "the first word cannot be used");
-    let (index, len) = (1_000, 4);
-    let out_of_range = Error::IndexOutOfRange { index, len };
-    assert_eq!(refused.ok(), Some(Err(out_of_range)));
 }

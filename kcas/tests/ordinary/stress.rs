@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use kcas::{Entry, Error, Pieces, WordArray};
+use kcas::{Entry, Error, WordArray};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -11,22 +11,16 @@ const THREADS: usize = 4;
 /// How often each thread does its work. (Miri takes its time.)
 const ROUNDS: u64 = if cfg!(miri) { 50 } else { 100_000 };
 
-/// Returns what each thread returns, which is given its number.
-fn on_threads<R: Send>(work: impl Fn(u64) -> R + Sync) -> Vec<R> {
-    let work = &work;
-    thread::scope(|scope| {
-        let threads = (0..THREADS as u64).map(|thread| scope.spawn(move || work(thread)));
-        let threads: Vec<_> = threads.collect();
-        threads.into_iter().map(|t| t.join().unwrap()).collect()
-    })
-}
-
 /// Every word counts the successful operations that changed it, with single exchanges and entries that only compare mixed in.
 #[test]
 fn successes_are_counted_once() {
     const WORDS: usize = WordArray::MAX_ENTRIES;
     let words = &WordArray::new(WORDS);
-    let reported = on_threads(|thread| count(words, thread));
+    let reported: Vec<[u64; WORDS]> = thread::scope(|scope| {
+        let threads = (0..THREADS as u64).map(|thread| scope.spawn(move || count(words, thread)));
+        let threads: Vec<_> = threads.collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
     for index in 0..WORDS {
         let reported: u64 = reported.iter().map(|counts| counts[index]).sum();
         assert_eq!(words.load(index), reported, "word {index}");
@@ -82,38 +76,4 @@ fn readers_never_see_half_an_operation() {
             reader.join().unwrap();
         }
     });
-}
-
-/// Threads make words of an array that grows, several pieces of them at a time, and change each with older words and a side word.
-#[test]
-fn an_array_that_grows_loses_no_word_and_no_change() {
-    let words = WordArray::<Pieces>::try_growing(4).unwrap();
-    let work = |seed: u64| {
-        let mut rng = StdRng::seed_from_u64(seed);
-        let mut changed = vec![0; 4 + ROUNDS as usize];
-        for round in 0..ROUNDS as usize {
-            // All threads come to the same words at about the same time.
-            let newest = 4 + round / 32 * 32;
-            words.grow_to(newest + 1).unwrap();
-            let older = rng.random_range(0..newest);
-            let entries = [older, newest, words.side(0)].map(|index| {
-                let expected = words.load(index);
-                Entry::new(index, expected, expected + 1)
-            });
-            if words.kcas(&entries).is_ok() {
-                changed[older] += 1;
-                changed[newest] += 1;
-            }
-        }
-        changed
-    };
-    let changed = on_threads(work);
-    let mut all = 0;
-    for index in 0..words.len().min(4 + ROUNDS as usize) {
-        let sum: u64 = changed.iter().map(|changed| changed[index]).sum();
-        assert_eq!(words.load(index), sum, "word {index}");
-        all += sum;
-    }
-    assert_eq!(words.load(words.side(0)) * 2, all);
-    assert!(all >= 2 * ROUNDS / THREADS as u64, "{all}");
 }

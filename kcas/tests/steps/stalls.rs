@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use kcas::steps::{freeze, within};
-use kcas::{Entry, Error, Pieces, WordArray};
+use kcas::{Entry, Error, WordArray};
 
-const WORDS: usize = WordArray::MAX_ENTRIES;
+pub(super) const WORDS: usize = WordArray::MAX_ENTRIES;
 
 /// How often the others do their work while a thread is stopped: each time a K-CAS over all words,
 /// and an exchange of each.
@@ -22,11 +22,11 @@ const LOAD: u64 = 1 + (1 + 3) + (1 + 1 + WORDS as u64 + 2) + (1 + 1);
 
 /// More steps than any K-CAS takes here, even with two stopped operations to help, each over eight
 /// words with a few attempts per word.
-const KCAS: u64 = 2_000;
+pub(super) const KCAS: u64 = 2_000;
 
 /// An operation on words that were all 0 when it was planned.
 #[derive(Clone, Debug)]
-enum Operation {
+pub(super) enum Operation {
     Load(usize),
     CompareExchange(usize, u64),
     /// Adds one to each of these words; 9 stands for a wrong expectation.
@@ -80,7 +80,7 @@ const ALL: &[(usize, u64)] = &[
 
 /// Every kind of operation: with one to eight words, succeeding, failing at the first word, failing
 /// at the last.
-fn operations() -> Vec<Operation> {
+pub(super) fn operations() -> Vec<Operation> {
     vec![
         Load(0),
         CompareExchange(0, 0),
@@ -95,7 +95,7 @@ fn operations() -> Vec<Operation> {
     ]
 }
 
-fn contents(words: &WordArray) -> [u64; WORDS] {
+pub(super) fn contents(words: &WordArray) -> [u64; WORDS] {
     std::array::from_fn(|index| within(LOAD, || words.load(index)))
 }
 
@@ -143,7 +143,10 @@ fn accounts_balance(words: &WordArray, added: &[[u64; WORDS]]) {
     assert_eq!(contents(words), expected);
 }
 
-fn run_on(words: &Arc<WordArray>, operation: &Operation) -> impl FnOnce() -> [u64; WORDS] + use<> {
+pub(super) fn run_on(
+    words: &Arc<WordArray>,
+    operation: &Operation,
+) -> impl FnOnce() -> [u64; WORDS] + use<> {
     let (words, operation) = (Arc::clone(words), operation.clone());
     move || operation.run(&words)
 }
@@ -192,14 +195,17 @@ fn two_threads_stopped_at_every_pair_of_steps() {
     let mut count = 0;
     for (first, second) in pairs {
         let before = count;
-        'pair: for first_step in 0.. {
+        for first_step in 0.. {
+            let words = Arc::new(WordArray::new(WORDS));
+            let stopped = freeze(first_step, run_on(&words, first));
+            if stopped.map(|frozen| frozen.thaw()).is_err() {
+                break;
+            }
             for second_step in 0..KCAS {
                 assert!(second_step + 1 < KCAS, "{second:?} has no end");
                 let words = Arc::new(WordArray::new(WORDS));
-                let Ok(one) = freeze(first_step, run_on(&words, first)) else {
-                    assert_eq!(second_step, 0, "alone, it does the same each time");
-                    break 'pair;
-                };
+                let one = freeze(first_step, run_on(&words, first));
+                let one = one.expect("alone, it does the same each time");
                 let Ok(other) = freeze(second_step, run_on(&words, second)) else {
                     one.thaw();
                     break;
@@ -219,90 +225,4 @@ fn two_threads_stopped_at_every_pair_of_steps() {
         println!("{first:?} with {second:?}: {} pairs", count - before);
     }
     println!("two threads stopped: {count} pairs of steps, all survived");
-}
-
-/// Readers that help leave nothing of an operation, and make it succeed if it can.
-#[test]
-fn an_operation_is_helped_to_its_end_wherever_it_was_stopped() {
-    let mut helped = 0;
-    for operation in operations() {
-        for step in 0.. {
-            let words = Arc::new(WordArray::new(WORDS));
-            // Nothing is under way.
-            assert_eq!(within(1, || words.load_helping(0)), 0);
-            let Ok(frozen) = freeze(step, run_on(&words, &operation)) else {
-                break;
-            };
-            let before = contents(&words);
-            let read: [u64; WORDS] =
-                std::array::from_fn(|index| within(KCAS, || words.load_helping(index)));
-            let left: [u64; WORDS] = std::array::from_fn(|index| words.load_raw(index));
-            assert_eq!(left, read, "{operation:?}, step {step}");
-            let added = frozen.thaw();
-            let explained = [before, added].contains(&read);
-            assert!(explained, "{operation:?}, step {step}: {read:?}");
-            assert_eq!(contents(&words), added);
-            helped += u32::from(before != read);
-        }
-    }
-    assert!(helped > 0, "no reader made an operation succeed");
-}
-
-/// An operation is never taken for the value that it stands for, at whichever step its thread stops.
-#[test]
-fn exchange_raw_gives_up_on_an_operation() {
-    let mut met = 0;
-    for step in 0.. {
-        let words = Arc::new(WordArray::new(2));
-        let theirs = Arc::clone(&words);
-        let operation = move || theirs.kcas(&[0, 1].map(|index| Entry::new(index, 0, 2)));
-        let Ok(frozen) = freeze(step, operation) else {
-            break;
-        };
-        let (stands_at, raw) = (words.load(0), words.load_raw(0));
-        let exchanged = words.exchange_raw(0, 0, 5);
-        assert_eq!(exchanged, raw == 0, "step {step}");
-        met += u32::from(stands_at == 0 && raw != 0);
-        let left = if exchanged { [5, 0] } else { [2, 2] };
-        let expected = if exchanged {
-            Err(Error::Mismatch)
-        } else {
-            Ok(())
-        };
-        assert_eq!(frozen.thaw(), expected, "step {step}");
-        assert_eq!([0, 1].map(|index| words.load(index)), left, "step {step}");
-    }
-    assert!(met > 0, "no step left an operation that was not decided");
-}
-
-/// A thread is stopped while it makes words of an array that grows, and changes them with older ones and a side word; others do
-/// the same, and make more.
-#[test]
-fn a_thread_stopped_while_the_array_grows() {
-    fn indices(words: &WordArray<Pieces>) -> [usize; 4] {
-        [1, 9, 19, words.side(0)]
-    }
-    fn add_one(words: &WordArray<Pieces>, len: usize) -> u64 {
-        words.grow_to(len).unwrap();
-        let entries = indices(words).map(|index| {
-            let expected = words.load(index);
-            Entry::new(index, expected, expected + 1)
-        });
-        u64::from(words.kcas(&entries).is_ok())
-    }
-    for step in 0.. {
-        let words = Arc::new(WordArray::<Pieces>::try_growing(4).unwrap());
-        let stopped = Arc::clone(&words);
-        let Ok(frozen) = freeze(step, move || add_one(&stopped, 20)) else {
-            assert!(step > 20, "{step} steps");
-            println!("stopped at each of {step} steps");
-            break;
-        };
-        let rounds = 1..=ROUNDS as usize;
-        let added = rounds.map(|round| within(KCAS, || add_one(&words, 20 * round)));
-        let added = added.sum::<u64>();
-        assert!(added + 1 >= ROUNDS, "refused for nothing at step {step}");
-        let added = added + frozen.thaw();
-        assert_eq!(indices(&words).map(|index| words.load(index)), [added; 4]);
-    }
 }

@@ -1,0 +1,72 @@
+//! Arrays that grow in pieces, and their side words.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+
+use kcas::{Entry, Error, Pieces, WordArray};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+const THREADS: usize = 4;
+const ROUNDS: u64 = if cfg!(miri) { 50 } else { 100_000 };
+
+/// The order of the entries does not matter, as the docs of `kcas` and of `side` say.
+#[test]
+fn a_side_word_may_be_named_first() {
+    let words = WordArray::<Pieces>::try_growing(4).unwrap();
+    let side = words.side(0);
+    let entries = [Entry::new(side, 0, 1), Entry::new(3, 0, 1)];
+    assert_eq!(words.kcas(&entries), Ok(()));
+    assert_eq!((words.load(3), words.load(side)), (1, 1));
+}
+
+/// A word that has not been made yet, between one that has and a side word.
+#[test]
+fn a_word_that_is_not_there_is_found_before_any_changes() {
+    let words = WordArray::<Pieces>::try_growing(4).unwrap();
+    let entries = [0, 1_000, words.side(0)].map(|index| Entry::new(index, 0, 1));
+    let refused = catch_unwind(AssertUnwindSafe(|| words.kcas(&entries)));
+    let after = catch_unwind(AssertUnwindSafe(|| words.compare_exchange(0, 0, 2)));
+    assert_eq!(after.ok(), Some(Ok(0)), "the first word cannot be used");
+    let (index, len) = (1_000, 4);
+    let out_of_range = Error::IndexOutOfRange { index, len };
+    assert_eq!(refused.ok(), Some(Err(out_of_range)));
+}
+
+/// Threads make words, several pieces of them at a time, and change each with older words and a side word.
+#[test]
+fn an_array_that_grows_loses_no_word_and_no_change() {
+    let words = WordArray::<Pieces>::try_growing(4).unwrap();
+    let work = |seed: u64| {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let mut changed = vec![0; 4 + ROUNDS as usize];
+        for round in 0..ROUNDS as usize {
+            // All threads come to the same words at about the same time.
+            let newest = 4 + round / 32 * 32;
+            words.grow_to(newest + 1).unwrap();
+            let older = rng.random_range(0..newest);
+            let entries = [older, newest, words.side(0)].map(|index| {
+                let expected = words.load(index);
+                Entry::new(index, expected, expected + 1)
+            });
+            if words.kcas(&entries).is_ok() {
+                changed[older] += 1;
+                changed[newest] += 1;
+            }
+        }
+        changed
+    };
+    let changed: Vec<Vec<u64>> = thread::scope(|scope| {
+        let threads = (0..THREADS as u64).map(|seed| scope.spawn(move || work(seed)));
+        let threads: Vec<_> = threads.collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    let mut all = 0;
+    for index in 0..words.len().min(4 + ROUNDS as usize) {
+        let sum: u64 = changed.iter().map(|changed| changed[index]).sum();
+        assert_eq!(words.load(index), sum, "word {index}");
+        all += sum;
+    }
+    assert_eq!(words.load(words.side(0)) * 2, all);
+    assert!(all >= 2 * ROUNDS / THREADS as u64, "{all}");
+}
