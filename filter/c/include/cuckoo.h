@@ -63,7 +63,7 @@ enum CuckooStatus cuckoo_new_fixed(size_t capacity,
                                    struct CuckooFilter **filter);
 
 /*
- Makes a filter that grows, and has room for between half of `capacity` and all of it before it grows.
+ Makes a filter that grows; it begins to at between 0.37 and 1.2 times `capacity`.
  */
 enum CuckooStatus cuckoo_new_growing(size_t capacity,
                                      struct CuckooFilter **filter);

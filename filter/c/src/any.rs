@@ -31,7 +31,7 @@ impl AnyFilter {
         Ok(builder.false_positive_rate(rate).build()?.into())
     }
 
-    /// Makes one that grows, and begins with room for between half of `capacity` and all of it.
+    /// Makes one that grows, and begins to grow at between 0.37 and 1.2 times `capacity`.
     pub fn growing(capacity: usize) -> Result<Self, DynBuildError> {
         let builder = GrowingCuckooFilter::builder().capacity(capacity);
         Ok(builder.build()?.into())

@@ -134,7 +134,7 @@ pub extern "C" fn cuckoo_new_fixed(
     put(filter, || Ok(AnyFilter::fixed(capacity, rate)?))
 }
 
-/// Makes a filter that grows, and has room for between half of `capacity` and all of it before it grows.
+/// Makes a filter that grows; it begins to at between 0.37 and 1.2 times `capacity`.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuckoo_new_growing(
     capacity: usize,

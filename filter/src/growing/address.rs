@@ -60,6 +60,11 @@ impl Key {
         self.addresses[0] as usize
     }
 
+    /// True for one key in eight.
+    pub(super) fn is_one_of_few(self) -> bool {
+        self.tag & 7 == 0
+    }
+
     #[inline(always)]
     pub(super) fn places(self, size: Size) -> [Place; 2] {
         let [first, second] = self.addresses;

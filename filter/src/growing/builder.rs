@@ -91,8 +91,8 @@ impl<S> Builder<Growing, S> {
             None => FIRST_BUCKETS,
             Some(Size::Buckets(0)) => return Err(BuildError::ZeroSize),
             Some(Size::Keys(keys)) => match keys / KEYS_OF_FEW {
-                MANY_BUCKETS.. => keys / SLOTS,
-                few => few.max(FIRST_BUCKETS),
+                few if few < 2 * MANY_BUCKETS => few.max(FIRST_BUCKETS),
+                _ => keys / SLOTS,
             },
             Some(Size::Buckets(buckets)) => buckets.max(LEAST_BUCKETS),
         };
@@ -123,7 +123,7 @@ impl GrowingCuckooFilter {
         built(GrowingCuckooFilter::builder().build())
     }
 
-    /// Builds an empty filter that begins to grow at some number of distinct keys between 0.4 and 0.9
+    /// Builds an empty filter that begins to grow at some number of distinct keys between 0.37 and 1.2
     /// times `n` ([`Builder::capacity`]).
     ///
     /// # Panics
