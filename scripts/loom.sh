@@ -3,7 +3,7 @@
 # explored.
 #
 #   scripts/loom.sh [TEST-NAME-FILTER ...]
-#   scripts/loom.sh --short                   without those of more than 50,000 executions
+#   scripts/loom.sh --short                   without those of more than 30,000 executions
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -17,7 +17,7 @@ std::thread_local! {
 }
 
 /// How many executions `scripts/test.sh` has time for; `scripts/deep.sh` explores longer models, too.
-const LONG: u64 = 50_000;
+const LONG: u64 = 30_000;
 
 /// Explores every execution of a test's `model` with at most `preemptions` forced thread switches (`None`:
 /// all executions), and prints how many there were.
