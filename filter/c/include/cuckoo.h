@@ -63,7 +63,7 @@ enum CuckooStatus cuckoo_new_fixed(size_t capacity,
                                    struct CuckooFilter **filter);
 
 /*
- Makes a filter that grows; it begins to at between 0.37 and 1.2 times `capacity`.
+ Makes a filter that grows. It begins to grow at 0.37 to 1.2 times `capacity`; a small one at some 1,900 keys.
  */
 enum CuckooStatus cuckoo_new_growing(size_t capacity,
                                      struct CuckooFilter **filter);

@@ -31,7 +31,7 @@ impl AnyFilter {
         Ok(builder.false_positive_rate(rate).build()?.into())
     }
 
-    /// Makes one that grows, and begins to grow at between 0.37 and 1.2 times `capacity`.
+    /// Makes one that grows: from 0.37 to 1.2 times `capacity` on, or some 1,900 keys.
     pub fn growing(capacity: usize) -> Result<Self, DynBuildError> {
         let builder = GrowingCuckooFilter::builder().capacity(capacity);
         Ok(builder.build()?.into())

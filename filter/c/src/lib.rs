@@ -134,7 +134,7 @@ pub extern "C" fn cuckoo_new_fixed(
     put(filter, || Ok(AnyFilter::fixed(capacity, rate)?))
 }
 
-/// Makes a filter that grows; it begins to at between 0.37 and 1.2 times `capacity`.
+/// Makes a filter that grows. It begins to grow at 0.37 to 1.2 times `capacity`; a small one at some 1,900 keys.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuckoo_new_growing(
     capacity: usize,

@@ -124,7 +124,7 @@ impl GrowingCuckooFilter {
     }
 
     /// Builds an empty filter that begins to grow at some number of distinct keys between 0.37 and 1.2
-    /// times `n` ([`Builder::capacity`]).
+    /// times `n`, and not before some 1,900 ([`Builder::capacity`]).
     ///
     /// # Panics
     /// When `n` is absurdly large, or there is not enough memory.

@@ -49,14 +49,10 @@ const MOST_UNCOUNTED: usize = 512;
 
 /// An insert that has looked at more buckets than the first number splits a run, if there are more keys in each hundred
 /// buckets than the second: load factors of 0.75, and of 0.62 in a table of less than [`MANY_BUCKETS`], where speed counts
-/// for more than memory. Without the second, inserts and removes of ever the same number of keys would make it grow on
-/// and on. (In models, and in tests that stop threads at every step, few inserts split a bucket, too.)
+/// for more than memory. Without the second, inserts and removes that keep the number of keys constant would make it grow on
+/// and on. (In models, few inserts split a bucket, too.)
 const LONG_AND_FULL: (usize, u64) = (16, 225);
-const LONG_AND_FULL_OF_FEW: (usize, u64) = if cfg!(any(kcas_loom, feature = "steps")) {
-    (16, 186)
-} else {
-    (0, 186)
-};
+const LONG_AND_FULL_OF_FEW: (usize, u64) = (if cfg!(kcas_loom) { 16 } else { 0 }, 186);
 
 /// A table of so many buckets, 1 MiB, is made fuller before it grows, and grows no more while it is nearly empty.
 pub(super) const MANY_BUCKETS: usize = 1 << 17;
@@ -137,7 +133,7 @@ pub(super) struct Table {
     size: AtomicU64,
     /// The first of the run that the next thread should make, if it is one that may be made: a hint.
     next: AtomicU64,
-    /// While there are fewer buckets than this, they are full: a hint.
+    /// The number of buckets below which the table counts as full: a hint.
     filled: AtomicU64,
     /// Base-2 logarithm of how many there were at first.
     base: u32,
@@ -1007,8 +1003,7 @@ mod tests {
     use super::*;
     use crate::length::fewer;
 
-    /// As after a sum that counts what one thread has inserted and not what another one has removed. (With the feature
-    /// `steps`, only a longer search would look at it.)
+    /// As after a sum that counts what one thread has inserted and not what another one has removed.
     #[test]
     fn a_hint_that_is_far_too_high_makes_no_room() {
         let kind = Growing {

@@ -77,7 +77,7 @@ pub(crate) fn residents() -> [u64; 4] {
     [key(0, 1, 3), key(0, 0, 0), key(2, 2, 0), key(2, 2, 1)]
 }
 
-/// A filter whose answers are recorded. Unless it says otherwise, it has several copies of a class.
+/// A filter whose answers are recorded. By default, it has several copies of a class.
 pub(crate) trait Asked: Filter + Sized + Send + Sync + 'static {
     /// Maximum number of copies of a class.
     const MOST: u64;

@@ -48,8 +48,8 @@ trait Calls<F: Asked>: FnOnce(&mut Caller<F>) + Clone + Send + Sync + 'static {}
 
 impl<F: Asked, C: FnOnce(&mut Caller<F>) + Clone + Send + Sync + 'static> Calls<F> for C {}
 
-/// Explores the [`race`] of which the test consists, in a filter that `hold` makes to hold these keys; then `after`,
-/// when both threads have ended.
+/// Explores the test's [`race`], in a filter that `hold` fills with these keys; then `after`, when both threads have
+/// ended.
 fn explore_race<F: Asked>(
     (preemptions, at_least): (Option<usize>, u64),
     hold: impl Fn(&[u64]) -> Arc<F> + Send + Sync + 'static,

@@ -105,6 +105,25 @@ fn shrinking_keeps_the_keys_that_are_left() {
     }
 }
 
+/// As `with_capacity` says, and as full as the design says.
+#[test]
+fn it_begins_to_grow_near_the_capacity_asked_for() {
+    for n in [10, 2_048, 3_071, 60_000, 131_072, 262_144, 393_215, 786_431] {
+        let filter = GrowingCuckooFilter::with_capacity(n);
+        let slots = filter.capacity();
+        let grows = |key: &u64| {
+            filter.insert(key).unwrap();
+            filter.capacity() > slots
+        };
+        let held = (0..).find(grows).unwrap() as f64;
+        let (of, load) = (held / n as f64, held / slots as f64);
+        assert!(n == 10 || (0.37..1.2).contains(&of), "{n}: at {of}");
+        let least = if slots < 3 << 17 { 0.61 } else { 0.75 };
+        assert!((least..0.9).contains(&load), "{n}: {load}");
+        assert!(n != 10 || (1_850.0..2_100.0).contains(&held), "{held}");
+    }
+}
+
 /// As many keys as before, again and again others.
 #[test]
 fn churn_does_not_make_it_grow_for_ever() {

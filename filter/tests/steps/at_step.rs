@@ -69,7 +69,7 @@ pub(crate) fn hop(filter: &impl Filter, from: u64, to: u64) {
     assert!(filter.remove(&from), "{from:#x} has no copy");
 }
 
-/// Adds a key and removes it again, so often.
+/// Adds a key and removes it again, that many times.
 pub(crate) fn add(filter: &impl Filter, key: u64, times: u64) {
     for _ in 0..times {
         filter.insert(&key).unwrap();

@@ -292,8 +292,8 @@ impl AddAssign<Event> for Totals {
         *match event {
             Event::Contains(_) | Event::Count(_) => &mut self.lookups,
             Event::Remove(_) => &mut self.removes,
-            // What is checked has no periods.
-            _ => &mut self.inserts,
+            Event::Insert(_) | Event::InsertUnique(_) => &mut self.inserts,
+            _ => unreachable!("what is checked has no periods"),
         } += 1;
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! The machine at hand may have too few cores for a question. Here the code runs unchanged on
 //! simulated cores, in an order and at a price that the [`Model`] of a machine decides. It
-//! predicts; it does not measure. Whatever comes from it says so, and names the machine.
+//! predicts; it does not measure. Whatever comes from it says so, and names the machine. (Without the
+//! feature `cores`, this crate has the models alone.)
 //!
 //! # The model
 //!

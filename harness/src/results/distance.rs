@@ -40,7 +40,8 @@ pub fn distances<'a, R: 'a>(
     let said =
         |of: &Stratum<R>| format!("{} in {}", of.named, counted(of.rows.len(), "measurement"));
     let said: Vec<_> = strata.iter().map(said).collect();
-    (!said.is_empty()).then(|| format!("A cache line took from core to core: {}.", said.join(", ")))
+    let said = said.join(", and ");
+    (!said.is_empty()).then(|| format!("From core to core, a cache line took {said}."))
 }
 
 #[cfg(test)]
@@ -56,7 +57,7 @@ mod tests {
         assert_eq!(groups, [("26 to 31 ns".into(), 2), ("100 ns".into(), 1)]);
         assert_eq!(
             distances(rows.iter(), |&ns| ns).unwrap(),
-            "A cache line took from core to core: 26 to 31 ns in 2 measurements, 100 ns in 1 measurement."
+            "From core to core, a cache line took 26 to 31 ns in 2 measurements, and 100 ns in 1 measurement."
         );
         assert_eq!(distances([0.0].iter(), |&ns| ns), None);
     }

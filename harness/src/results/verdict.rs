@@ -3,7 +3,7 @@
 //!
 //! A value is reported as the median over the rounds, with its [95 % interval](mod@crate::results::median).
 //! A claim needs [`FEWEST`] rounds. The claim that one subject is faster than another also needs a
-//! ratio that chance does not explain, and that is above the smallest effect that counts with its whole interval.
+//! ratio that chance does not explain, and whose whole interval is above the smallest effect that counts.
 //! Two subjects are equal if the whole interval is within that effect (two one-sided tests). All but claims that one is
 //! faster have a [mark](Verdict::mark) in tables, and a [reservation](Verdict::reservation) in sentences.
 //!
@@ -26,7 +26,7 @@ use crate::results::{CONFIDENCE, MOST_RANKED, Series, Summary, over, over_itself
 /// The fewest rounds, or processes of pairs, that allow a claim.
 pub const FEWEST: usize = 9;
 
-/// The smallest ratio, or its inverse, that allows a claim, unless rows have one for their
+/// The whole interval of a ratio, or its inverse, must be above this for a claim, unless rows have another number for their
 /// [workload](crate::results::statistics::InRounds::smallest_effect): of a subject and itself, 19 of 20
 /// medians are nearer (`experiments/same.toml`).
 pub const SMALLEST_EFFECT: f64 = 1.08;
@@ -50,7 +50,7 @@ pub enum Verdict {
     Slower,
     /// They differ by less than the smallest effect that counts, and than [`EQUAL_AT_MOST`].
     Equal,
-    /// They may differ by as much as a subject from itself, and by more.
+    /// None of these: they may differ by more than counts, or chance explains that they do.
     TooCloseToCall,
     /// As before, and the interval is wider than a factor of [`TOO_WIDE`], or one of the
     /// subjects has an interval against itself, one round later, that is this wide.
@@ -69,7 +69,7 @@ impl Verdict {
         (rounds < FEWEST).then_some(Self::TooFewRounds)
     }
 
-    /// Returns what a sentence adds after a ratio that is none of faster and slower; empty for those.
+    /// Returns what a sentence adds after a ratio that is neither faster nor slower; empty for those.
     pub fn reservation(self) -> &'static str {
         match self {
             Self::Faster | Self::Slower => "",
@@ -80,7 +80,7 @@ impl Verdict {
         }
     }
 
-    /// Returns what a table puts after a ratio that is none of faster and slower; empty for those.
+    /// Returns what a table puts after a ratio that is neither faster nor slower; empty for those.
     pub fn mark(self) -> &'static str {
         match self {
             Self::Faster | Self::Slower => "",
@@ -124,7 +124,7 @@ impl Verdict {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
     pub ratio: Summary,
-    /// Whether a subject itself varies too much from round to round to be called close to another.
+    /// Whether a subject itself varies so much from round to round that what is undecided is for want of a quiet machine.
     varies: bool,
     /// Whether it was open before: bounds are faster by nature, and simulations do not vary.
     is_open: bool,
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_differs_from_itself_allows_no_claim_of_nearness() {
+    fn a_machine_that_differs_from_itself_is_named_where_nothing_is_claimed() {
         let (calm, twice, near) = ([10.0; 9], [1.5, 1.5], [0.9, 1.1]);
         assert_eq!(verdict(twice, &calm), Some(Verdict::Faster));
         assert_eq!(verdict(near, &calm), Some(Verdict::TooCloseToCall));
@@ -435,6 +435,7 @@ mod tests {
         assert_eq!(verdict(near, &jumping), Some(Verdict::TooNoisy));
         // Ratios within rounds hide it.
         assert_eq!(verdict(twice, &jumping), Some(Verdict::Faster));
+        assert_eq!(verdict([1.0; 2], &jumping), Some(Verdict::Equal));
         assert_eq!(verdict(near, &jumping[..3]), Some(Verdict::TooFewRounds));
         let rows = rounds_of(twice, &[1.0]);
         assert_eq!(Results::of(&rows).comparison(&case(), 2.0, "a", "c"), None);

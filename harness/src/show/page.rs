@@ -4,7 +4,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::findings::{Finding, Findings};
 use super::matrix::{self, Entry};
-use crate::results::{FEWEST, distinct};
+use crate::results::{EQUAL_AT_MOST, FEWEST, distinct};
 use crate::show::{Sheet, Sidecar};
 
 #[derive(Default)]
@@ -77,9 +77,9 @@ pub(crate) fn render(sections: &[Section], left_out: &[String]) -> String {
                     p {
                         (format!("Every number here, and every sentence about one, is generated from the data. Ratios are taken within rounds; a value is the \
                          median over the rounds, with its exact interval from order statistics, of 95 % at least. Nothing is claimed with \
-                         fewer than {FEWEST} rounds, nor where chance explains a ratio (signed ranks, corrected by Benjamini and \
-                         Hochberg for all comparisons of this page with the same rival), nor where a subject differs as much from itself under that \
-                         workload."))
+                         fewer than {FEWEST} rounds. Faster or slower: chance does not explain a ratio (signed ranks, corrected by Benjamini and \
+                         Hochberg for all comparisons of this page with the same rival), and its whole interval is further from 1 than a subject \
+                         is from itself under that workload. Equal: its whole interval is nearer, and within {:.0} %.", 100.0 * (EQUAL_AT_MOST - 1.0)))
                     }
                     details {
                         summary { "Machines and commits" }

@@ -1,9 +1,8 @@
 //! Subjects that leave methods to what they are made of.
 
 /// Passes methods of [`Subject`](crate::Subject) on to a field that has them, be it another subject
-/// or not: `delegate! { self.0: insert contains remove slots memory_bytes }`. Of a filter that says
-/// why it refuses a key, `try_insert` is the insert, and `capacity` its slots. `with_buckets` makes
-/// the only field.
+/// or not: `delegate! { self.0: insert contains remove slots memory_bytes }`. `try_insert`
+/// and `capacity` serve filters whose insert returns a `Result`. `with_buckets` makes the only field.
 #[macro_export]
 macro_rules! delegate {
     (self.$inner:tt: $($method:ident)+) => {

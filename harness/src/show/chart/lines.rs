@@ -14,7 +14,7 @@ const MARK: f64 = 2.4;
 
 /// Where the name of a mark may be, the best place first: right and down of the mark, and the share of
 /// its width that is left of that.
-const BESIDE: [(f64, f64, f64); 10] = [
+const BESIDE: [(f64, f64, f64); 14] = [
     (4.0, 0.0, 0.0),
     (-4.0, 0.0, 1.0),
     (0.0, -7.0, 0.5),
@@ -25,6 +25,10 @@ const BESIDE: [(f64, f64, f64); 10] = [
     (-2.0, 6.5, 1.0),
     (0.0, -13.0, 0.5),
     (0.0, 13.0, 0.5),
+    (0.0, -13.0, 0.0),
+    (0.0, 13.0, 0.0),
+    (0.0, -13.0, 1.0),
+    (0.0, 13.0, 1.0),
 ];
 
 impl Panel {
@@ -123,10 +127,12 @@ impl Panel {
     }
 
     /// Writes the names of points beside them: to the right, or elsewhere if a mark, another name or
-    /// the edge is there. To cross a bar is better.
+    /// the edge is there. To cross a bar is better; to stand on another name, or beyond the edge, where the
+    /// numbers are, is worse.
     fn names(&self, canvas: &mut Canvas, places: &[Vec<Place>], (y, frame): (&Span, Frame)) {
         const BAR: usize = 1;
         const WORSE: usize = 4;
+        const WORST: usize = 16;
         let around = |x: f64, half: f64, ends| Frame::new([x - half, x + half], ends);
         let points = self.lines.iter().zip(places);
         let points = points.flat_map(|(line, of)| of.iter().zip(&line.points));
@@ -145,7 +151,8 @@ impl Panel {
                     let (left, middle) = (x + by - share * width, y + down);
                     let half = TICK_SIZE / 2.0;
                     let place = Frame::new([left, left + width], [middle - half, middle + half]);
-                    let outside = place.right > frame.right || place.left < frame.left;
+                    let is_beyond = [place.right > frame.right, place.left < frame.left];
+                    let [right, left] = is_beyond.map(usize::from);
                     let clashes = taken.iter().filter(|(_, other)| {
                         place.left < other.right
                             && other.left < place.right
@@ -153,13 +160,13 @@ impl Panel {
                             && other.top < place.bottom
                     });
                     let clashes: usize = clashes.map(|(weight, _)| weight).sum();
-                    (clashes + WORSE * usize::from(outside), place)
+                    (clashes + WORST * (right + 2 * left), place)
                 };
                 let tries = BESIDE.into_iter().map(beside);
                 if let Some((_, place)) = tries.min_by_key(|(clashes, _)| *clashes) {
                     let start = (place.left, place.top + TICK_SIZE / 2.0 + 2.2);
                     canvas.text(start, TICK_SIZE, Anchor::Start, name);
-                    taken.push((WORSE, place));
+                    taken.push((WORST, place));
                 }
             }
         }

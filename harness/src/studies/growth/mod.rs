@@ -40,7 +40,7 @@ const BYTES_A_KEY: u64 = 8;
 
 /// Measure sets while they grow a thousandfold: throughput, latency and memory on the way.
 ///
-/// The filter that grows starts with room for a thousandth of the keys or half of that. Its rivals
+/// The filter that grows starts with the capacity of a thousandth of the keys. Its rivals
 /// are the filter of fixed size, which has room for all keys from the start, and a scalable Bloom
 /// filter. Pinned threads insert keys, and look some up after each insert: half of these are in the
 /// set, and if one is not found the run ends with an error. The run is cut into slices by the number
@@ -52,7 +52,7 @@ const BYTES_A_KEY: u64 = 8;
 /// ends it after the current slice, and keeps the finished ones.
 #[derive(Clone, Debug, Args, Serialize)]
 pub struct Growth {
-    /// Keys to insert, all distinct. Below three million, the filter that grows starts with room for
+    /// Keys to insert, all distinct. Below two million, the filter that grows starts with room for
     /// more than a thousandth of them.
     #[arg(long, value_name = "N", default_value_t = 10_000_000, value_parser = value_parser!(u64).range(FEWEST_KEYS..=MOST_KEYS))]
     pub keys: u64,

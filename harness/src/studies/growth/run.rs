@@ -45,8 +45,8 @@ type Run = fn(&GrowthRun, &mut Progress, &mut Vec<Row>) -> Result<()>;
 pub(super) const ALL: [Entrant<Run>; 3] = [
     Entrant {
         name: OURS,
-        meaning: "the lock-free filter that grows, started with room for a thousandth of the keys or \
-                  half of that, and at least with 8 KiB",
+        meaning: "the lock-free filter that grows, started with the capacity of a thousandth of the keys, \
+                  and at least with 8 KiB",
         run: |run, progress, rows| {
             let new = |first, all| Ok(Growing::with_room_for(first, all)?);
             run.grow(new, |_| 1, progress, rows)

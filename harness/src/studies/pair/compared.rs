@@ -13,7 +13,7 @@ pub(super) struct Compared<'a> {
     pub(super) workload: &'a str,
     pub(super) threads: usize,
     pub(super) subject: &'a str,
-    pub(super) of: Comparison,
+    pub(super) comparison: Comparison,
     pub(super) verdict: Verdict,
 }
 
@@ -30,15 +30,15 @@ pub(super) fn all<'a>(rows: &'a [Row], judge: &Judge) -> Vec<Compared<'a>> {
             } else {
                 least(rows, case)
             };
-            let of = Comparison::of(ratios(rows, case, subject));
-            all.extend(of.map(|of| {
-                let of = of.with(subject, least);
+            let comparison = Comparison::of(ratios(rows, case, subject));
+            all.extend(comparison.map(|comparison| {
+                let comparison = comparison.with(subject, least);
                 Compared {
                     workload: case.0,
                     threads: case.1,
                     subject,
-                    of,
-                    verdict: judge.verdict(&of),
+                    comparison,
+                    verdict: judge.verdict(&comparison),
                 }
             }));
         }

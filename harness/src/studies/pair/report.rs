@@ -13,8 +13,7 @@ impl Presented for Vec<Row> {
     /// takes in memory, and how often it is wrong.
     fn sheet(&self, _: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
         let (subjects, strata) = (subjects(self), compared::strata(self));
-        let line = |case: (&str, usize), named: String, rows: &[Row]| {
-            let all = compared::all(rows, judge);
+        let line = |case: (&str, usize), named: String, all: &[Compared]| {
             let cell = |subject: &&str| {
                 let of = all.iter().find(|of| of.is(case, subject));
                 of.map_or("–".into(), cell)
@@ -22,15 +21,21 @@ impl Presented for Vec<Row> {
             let named = [titled(self, case.0), named].into_iter();
             named.chain(subjects.iter().map(cell)).collect()
         };
+        let together = compared::all(self, judge);
+        let several = strata.iter().filter(|_| strata.len() > 1).map(|of| {
+            let rows = of.rows.iter().copied().cloned();
+            (&of.named, rows.collect::<Vec<_>>())
+        });
+        let several: Vec<_> = several.collect();
+        let apart = several.iter().map(|(_, rows)| compared::all(rows, judge));
+        let apart: Vec<_> = apart.collect();
         let mut lines: Vec<Vec<_>> = Vec::new();
         for case in compared::cases(self) {
-            lines.push(line(case, counted(case.1, "thread"), self));
-            let several = strata.iter().filter(|_| strata.len() > 1);
-            for of in several {
-                let rows: Vec<_> = of.rows.iter().copied().cloned().collect();
-                let here = compared::processes(&rows, case);
-                let named = format!("{here} of these, at {}", of.named);
-                lines.extend((here > 0).then(|| line(case, named, &rows)));
+            lines.push(line(case, counted(case.1, "thread"), &together));
+            for ((named, rows), all) in several.iter().zip(&apart) {
+                let here = compared::processes(rows, case);
+                let named = format!("{here} of these, at {named}");
+                lines.extend((here > 0).then(|| line(case, named, all)));
             }
         }
         for (name, of) in [
@@ -66,7 +71,8 @@ impl Presented for Vec<Row> {
                     .filter(|of| (of.workload, of.subject) == (*workload, subject));
                 let mut line = Line::new(
                     subject,
-                    of.map(|of| (of.threads as f64, of.of.ratio)).collect(),
+                    of.map(|of| (of.threads as f64, of.comparison.ratio))
+                        .collect(),
                 );
                 line.note = match [bits(self, subject), wrong(self, subject)] {
                     [bits, wrong] if bits != "–" && wrong != "–" => {
@@ -86,7 +92,7 @@ impl Presented for Vec<Row> {
             // One scale for all panels.
             y.includes = all
                 .iter()
-                .flat_map(|of| [of.of.ratio.low, of.of.ratio.high])
+                .flat_map(|of| [of.comparison.ratio.low, of.comparison.ratio.high])
                 .collect();
             let mut panel = Panel::new(*workload, titled(self, workload), [x, y], lines);
             panel.in_rows = true;
@@ -111,7 +117,7 @@ impl Presented for Vec<Row> {
             let of: Vec<_> = all.iter().filter(|of| of.subject == subject).collect();
             let clause = |word: &&str| {
                 let of = of.iter().filter(|of| of.verdict.word() == *word);
-                let mut ratios: Vec<_> = of.map(|of| of.of.ratio.median).collect();
+                let mut ratios: Vec<_> = of.map(|of| of.comparison.ratio.median).collect();
                 ratios.sort_by(|a, b| a.total_cmp(b));
                 let (least, most) = (ratios.first()?, ratios.last()?);
                 let count = ratios.len();
@@ -160,13 +166,13 @@ fn over(rows: &[Row], subject: &str) -> String {
 /// Formats a ratio with its interval, with as many digits as that allows, and the verdict; the ratio alone if there
 /// are too few processes for more.
 fn cell(of: &Compared) -> String {
-    let (ratio, word) = (of.of.ratio, of.verdict.word());
+    let (ratio, word) = (of.comparison.ratio, of.verdict.word());
     let digits = if ratio.high / ratio.low < 1.1 { 3 } else { 2 };
     let shown = ratio.shown(|of| format!("{of:.digits$}"));
     match of.verdict {
         Verdict::TooFewRounds => format!("{:.2}", ratio.median),
         Verdict::Equal => {
-            let within = of.of.smallest_effect.min(EQUAL_AT_MOST) - 1.0;
+            let within = of.comparison.smallest_effect.min(EQUAL_AT_MOST) - 1.0;
             format!("{shown} {word} within {:.1} %", 100.0 * within)
         }
         _ => format!("{shown} {word}"),
@@ -265,7 +271,13 @@ mod tests {
             let ratio = if process > 2 { 2.0 } else { 3.0 };
             [of(process, "a", 1.0), of(process, "b", ratio)]
         });
-        let sheet = rows.collect::<Vec<_>>().sheet(None, &Judge::default());
+        let alone = Row {
+            threads: 1,
+            hand_over_ns: 500.0,
+            ..sample(1, "b", 1.0)
+        };
+        let rows: Vec<_> = rows.chain([alone]).collect();
+        let sheet = rows.sheet(None, &Judge::default());
         let lines: Vec<_> = (sheet.unwrap().lines.into_iter())
             .map(|line| line[1..].join(": "))
             .collect();

@@ -38,7 +38,7 @@ const SHARE: usize = 60;
 const MORE_KEYS: usize = 1 << 20;
 /// In the first rounds of turns the processor learns; so many follow at least.
 const WARM_UP: usize = 2;
-const FEWEST: usize = 9;
+const FEWEST_ROUNDS: usize = 9;
 
 /// A subject, with the tables that it keeps, and how many keys these refused.
 struct Contestant<'a> {
@@ -243,7 +243,8 @@ impl Arena<'_> {
         let mut turns = Vec::new();
         for round in 0.. {
             order.shuffle(random);
-            if thread == 0 && round >= WARM_UP + FEWEST && start.elapsed() > self.one.seconds {
+            if thread == 0 && round >= WARM_UP + FEWEST_ROUNDS && start.elapsed() > self.one.seconds
+            {
                 self.is_over.store(true, Ordering::Relaxed);
             }
             for (place, &contestant) in order.iter().enumerate() {

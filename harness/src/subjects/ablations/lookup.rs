@@ -22,7 +22,7 @@ pub struct Found {
 pub trait Lookup: 'static {
     fn contains<W: Words>(words: &W, location: Location) -> bool;
 
-    /// Finds a copy, to be removed. Unless it says otherwise, as ours does.
+    /// Finds a copy, to be removed. By default as ours.
     // Always inlined: a call would return its answer through memory, which the filter's remove does
     // not.
     #[inline(always)]

@@ -84,7 +84,7 @@ pub struct Tally {
     /// Operations beside them that do not count, but whose answers do: those of the warm-up, for one.
     pub untimed: u64,
     pub refused: u64,
-    /// Keys that were refused when the table was filled, before.
+    /// Keys that were refused while the table was filled beforehand.
     pub refused_before: u64,
     /// Lookups and removes of a present key that reported it absent. Where threads update the same
     /// keys, one may rightly be absent for a moment.
