@@ -12,10 +12,13 @@ use super::pinning::Cores;
 /// moves the cores, they change fourfold from one second to the next.
 pub(crate) const ALIKE: f64 = 1.25;
 
+pub(crate) fn are_alike(one: f64, other: f64) -> bool {
+    one.max(other) <= ALIKE * one.min(other)
+}
+
 /// Returns the mean of a hand-over before and after; 0 if they are not alike.
 pub(crate) fn throughout(before: f64, after: f64) -> f64 {
-    let alike = before.max(after) <= ALIKE * before.min(after);
-    if alike {
+    if are_alike(before, after) {
         f64::midpoint(before, after)
     } else {
         0.0

@@ -1,7 +1,7 @@
 //! How far cores were apart while rows were measured. Where a hypervisor moves them, rows of several
 //! threads differ by that.
 
-use crate::machine::ALIKE;
+use crate::machine::are_alike;
 use crate::results::distinct;
 use crate::wording::counted;
 
@@ -20,7 +20,7 @@ pub fn by_distance<'a, R>(
 ) -> Vec<Stratum<'a, R>> {
     let mut known: Vec<_> = rows.filter(|row| ns(row) > 0.0).collect();
     known.sort_by(|a, b| ns(a).total_cmp(&ns(b)));
-    let groups = known.chunk_by(|a, b| ns(b) <= ALIKE * ns(a));
+    let groups = known.chunk_by(|a, b| are_alike(ns(a), ns(b)));
     let stratum = |group: &[&'a R]| {
         let ends = [group[0], group[group.len() - 1]].map(|row| format!("{:.0}", ns(row)));
         Stratum {

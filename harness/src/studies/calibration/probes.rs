@@ -11,7 +11,7 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
-use crate::machine::{ALIKE, Cores, hand_over, on_both};
+use crate::machine::{Cores, are_alike, hand_over, on_both};
 use crate::results::median;
 
 /// How often each is repeated; the least counts, as whatever else the machine does only adds to it.
@@ -37,8 +37,11 @@ fn share_of_hand_over(cores: &Cores, mut measure: impl FnMut() -> f64) -> f64 {
     let (mut stayed, mut moved) = (Vec::new(), Vec::new());
     for _ in 0..5 * TIMES_TOGETHER {
         let (before, taken, after) = (hand_over(), measure(), hand_over());
-        let is_alike = (1.0 / ALIKE..=ALIKE).contains(&(before / after));
-        let shares = if is_alike { &mut stayed } else { &mut moved };
+        let shares = if are_alike(before, after) {
+            &mut stayed
+        } else {
+            &mut moved
+        };
         shares.push(taken / f64::midpoint(before, after));
         if stayed.len() == TIMES_TOGETHER {
             break;

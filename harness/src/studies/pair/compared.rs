@@ -1,7 +1,7 @@
 //! What the processes say of the first subject and each rival.
 
 use super::{Row, itself};
-use crate::results::{Comparison, Judge, Stratum, Summary, Verdict, by_distance, distinct};
+use crate::results::{Comparison, Stratum, Summary, by_distance, distinct};
 
 /// The smallest effect that is ever claimed: the first subject has the same code where it is its own rival,
 /// and where code lies makes a difference of this size.
@@ -14,13 +14,12 @@ pub(super) struct Compared<'a> {
     pub(super) threads: usize,
     pub(super) subject: &'a str,
     pub(super) comparison: Comparison,
-    pub(super) verdict: Verdict,
 }
 
 /// Compares the first subject with itself and each rival, in the order of the rows. The smallest effect that
 /// counts is the greatest in the interval of the first subject over itself. (For that one, [`LEAST`]: so it may
 /// turn out to be unequal to itself.)
-pub(super) fn all<'a>(rows: &'a [Row], judge: &Judge) -> Vec<Compared<'a>> {
+pub(super) fn all(rows: &[Row]) -> Vec<Compared<'_>> {
     let first = &*rows[0].first;
     let mut all = Vec::new();
     for subject in distinct(rows.iter().map(|row| &*row.subject)) {
@@ -31,15 +30,11 @@ pub(super) fn all<'a>(rows: &'a [Row], judge: &Judge) -> Vec<Compared<'a>> {
                 least(rows, case)
             };
             let comparison = Comparison::of(ratios(rows, case, subject));
-            all.extend(comparison.map(|comparison| {
-                let comparison = comparison.with(subject, least);
-                Compared {
-                    workload: case.0,
-                    threads: case.1,
-                    subject,
-                    comparison,
-                    verdict: judge.verdict(&comparison),
-                }
+            all.extend(comparison.map(|comparison| Compared {
+                workload: case.0,
+                threads: case.1,
+                subject,
+                comparison: comparison.with(subject, least),
             }));
         }
     }
@@ -82,6 +77,12 @@ pub(super) fn strata(rows: &[Row]) -> Vec<Stratum<'_, Row>> {
 mod tests {
     use super::super::sample;
     use super::*;
+    use crate::results::{Judge, Verdict};
+
+    fn verdicts(rows: &[Row]) -> Vec<Verdict> {
+        let (all, judge) = (all(rows), Judge::default());
+        all.iter().map(|of| judge.verdict(&of.comparison)).collect()
+    }
 
     /// Nine processes: the first over itself, and over a rival, with these per mille more or less.
     fn verdict(itself: [i32; 2], rival: [i32; 2]) -> Verdict {
@@ -95,9 +96,9 @@ mod tests {
             rows.push(sample(process, "a#2", ratio(itself)));
             rows.push(sample(process, "b", ratio(rival)));
         }
-        let all = all(&rows, &Judge::default());
-        assert_eq!(all.len(), 2);
-        all[1].verdict
+        let verdicts = verdicts(&rows);
+        assert_eq!(verdicts.len(), 2);
+        verdicts[1]
     }
 
     #[test]
@@ -130,7 +131,7 @@ mod tests {
             rows.push(sample(process, "a", 1.0));
             rows.push(sample(process, "a#2", 1.05 + 0.001 * process as f64));
         }
-        assert_eq!(all(&rows, &Judge::default())[0].verdict, Verdict::Faster);
+        assert_eq!(verdicts(&rows)[0], Verdict::Faster);
     }
 
     #[test]
@@ -139,8 +140,8 @@ mod tests {
             [("a", 1.0), ("a#2", 1.0), ("b", 3.0)].map(|(of, ratio)| sample(process, of, ratio))
         });
         let rows: Vec<_> = rows.collect();
-        let all = all(&rows, &Judge::default());
-        assert!(all.iter().all(|of| of.verdict == Verdict::TooFewRounds));
+        let verdicts = verdicts(&rows);
+        assert_eq!(verdicts, [Verdict::TooFewRounds; 2]);
     }
 
     #[test]
@@ -161,10 +162,11 @@ mod tests {
             }
         }
         let claims = Judge::of_page(|judge| {
-            let all = all(&rows, judge);
+            let all = all(&rows);
             ["easy", "hard"].map(|subject| {
                 let of = all.iter().filter(|of| of.subject == subject);
-                of.filter(|of| of.verdict == Verdict::Faster).count()
+                let verdicts = of.map(|of| judge.verdict(&of.comparison));
+                verdicts.filter(|of| *of == Verdict::Faster).count()
             })
         });
         assert_eq!(claims, [8, 0]);

@@ -2,7 +2,7 @@
 
 use super::compared::{self, Compared, LEAST};
 use super::{FILL, FIRST, LOOKUP, REMOVE, Row, itself};
-use crate::results::{EQUAL_AT_MOST, FEWEST, Judge, Verdict, distinct};
+use crate::results::{Comparison, EQUAL_AT_MOST, FEWEST, Judge, Verdict, distinct};
 use crate::show::chart::{Axis, Figure, Guide, Line, Panel, Scale};
 use crate::show::{Findings, Sheet, Sidecar, rounded};
 use crate::studies::Presented;
@@ -16,18 +16,18 @@ impl Presented for Vec<Row> {
         let line = |case: (&str, usize), named: String, all: &[Compared]| {
             let cell = |subject: &&str| {
                 let of = all.iter().find(|of| of.is(case, subject));
-                of.map_or("–".into(), cell)
+                of.map_or("–".into(), |of| cell(&of.comparison, judge))
             };
             let named = [titled(self, case.0), named].into_iter();
             named.chain(subjects.iter().map(cell)).collect()
         };
-        let together = compared::all(self, judge);
+        let together = compared::all(self);
         let several = strata.iter().filter(|_| strata.len() > 1).map(|of| {
             let rows = of.rows.iter().copied().cloned();
             (&of.named, rows.collect::<Vec<_>>())
         });
         let several: Vec<_> = several.collect();
-        let apart = several.iter().map(|(_, rows)| compared::all(rows, judge));
+        let apart = several.iter().map(|(_, rows)| compared::all(rows));
         let apart: Vec<_> = apart.collect();
         let mut lines: Vec<Vec<_>> = Vec::new();
         for case in compared::cases(self) {
@@ -58,11 +58,7 @@ impl Presented for Vec<Row> {
 
     /// Draws the ratios with their intervals: a panel for each workload, a row for each rival.
     fn figure(&self, sidecar: Option<&Sidecar>) -> Option<Figure> {
-        let (all, cases, first) = (
-            compared::all(self, &Judge::default()),
-            compared::cases(self),
-            &self[0].first,
-        );
+        let (all, cases, first) = (compared::all(self), compared::cases(self), &self[0].first);
         let workloads = distinct(cases.iter().map(|&(workload, _)| workload));
         let panel = |workload: &&str| {
             let line = |&subject: &&str| {
@@ -112,12 +108,14 @@ impl Presented for Vec<Row> {
     }
 
     fn findings(&self, _: Option<&Sidecar>, judge: &Judge) -> Findings {
-        let all = compared::all(self, judge);
+        let all = compared::all(self);
         let sentence = |&subject: &&str| {
-            let of: Vec<_> = all.iter().filter(|of| of.subject == subject).collect();
+            let of = all.iter().filter(|of| of.subject == subject);
+            let said = |of: &Compared| (judge.verdict(&of.comparison).word(), of.comparison.ratio);
+            let of: Vec<_> = of.map(said).collect();
             let clause = |word: &&str| {
-                let of = of.iter().filter(|of| of.verdict.word() == *word);
-                let mut ratios: Vec<_> = of.map(|of| of.comparison.ratio.median).collect();
+                let of = of.iter().filter(|(of, _)| of == word);
+                let mut ratios: Vec<_> = of.map(|(_, ratio)| ratio.median).collect();
                 ratios.sort_by(|a, b| a.total_cmp(b));
                 let (least, most) = (ratios.first()?, ratios.last()?);
                 let count = ratios.len();
@@ -165,14 +163,14 @@ fn over(rows: &[Row], subject: &str) -> String {
 
 /// Formats a ratio with its interval, with as many digits as that allows, and the verdict; the ratio alone if there
 /// are too few processes for more.
-fn cell(of: &Compared) -> String {
-    let (ratio, word) = (of.comparison.ratio, of.verdict.word());
+fn cell(of: &Comparison, judge: &Judge) -> String {
+    let (ratio, verdict) = (of.ratio, judge.verdict(of));
     let digits = if ratio.high / ratio.low < 1.1 { 3 } else { 2 };
-    let shown = ratio.shown(|of| format!("{of:.digits$}"));
-    match of.verdict {
+    let (shown, word) = (ratio.shown(|of| format!("{of:.digits$}")), verdict.word());
+    match verdict {
         Verdict::TooFewRounds => format!("{:.2}", ratio.median),
         Verdict::Equal => {
-            let within = of.comparison.smallest_effect.min(EQUAL_AT_MOST) - 1.0;
+            let within = of.smallest_effect.min(EQUAL_AT_MOST) - 1.0;
             format!("{shown} {word} within {:.1} %", 100.0 * within)
         }
         _ => format!("{shown} {word}"),

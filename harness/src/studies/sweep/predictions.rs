@@ -1,21 +1,17 @@
 //! Compares what was predicted with what was measured.
 
-use crate::machine::ALIKE;
+use crate::machine::{ALIKE, are_alike};
 use crate::results::{Axis, Case, InRounds, Results, Row, Summary, distinct, median};
 use crate::show::Sheet;
 use crate::wording::counted;
 
-/// Returns the hand-over between two cores that most rows are [alike](ALIKE) in, in ns. `None` if there
+/// Returns the hand-over between two cores that most rows are [alike](are_alike) in, in ns. `None` if there
 /// are none of which it is known.
 pub(super) fn hand_over(measured: &[Row]) -> Option<f64> {
     let known = measured.iter().map(|row| row.hand_over_ns);
     let known: Vec<_> = known.filter(|&ns| ns > 0.0).collect();
-    let like = |ns: &f64| known.iter().filter(|&&other| is_alike(other, *ns)).count();
+    let like = |ns: &f64| known.iter().filter(|&&other| are_alike(other, *ns)).count();
     known.iter().copied().max_by_key(like)
-}
-
-fn is_alike(one: f64, other: f64) -> bool {
-    (1.0 / ALIKE..=ALIKE).contains(&(one / other))
 }
 
 /// Returns the rows that were measured while hand-overs took about as long as with most, or of which it is
@@ -23,7 +19,7 @@ fn is_alike(one: f64, other: f64) -> bool {
 pub(super) fn alike(measured: &[Row]) -> Vec<Row> {
     let most = hand_over(measured).unwrap_or_default();
     let may_be =
-        |row: &&Row| row.hand_over_ns == 0.0 || most == 0.0 || is_alike(row.hand_over_ns, most);
+        |row: &&Row| row.hand_over_ns == 0.0 || most == 0.0 || are_alike(row.hand_over_ns, most);
     measured.iter().filter(may_be).cloned().collect()
 }
 
