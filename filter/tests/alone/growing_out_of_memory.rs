@@ -76,6 +76,8 @@ fn a_lost_race_is_no_want_of_memory() {
     let (key, _) = with_most(most, || fill(&filter, 0));
     let mut steps = 0;
     for room in (0..key).step_by(25) {
+        // Not always the same one: a few add up how full the table is.
+        let key = key + room;
         assert!(filter.remove(&room));
         let bytes = filter.to_bytes().unwrap();
         filter.insert(&room).unwrap();

@@ -102,6 +102,38 @@ fn growth_does_not_wait_for_a_stopped_thread() {
     }
 }
 
+/// A thread stops within the last run but one of a round: another one makes the last, and a third finds no run to make
+/// but that of the stopped one. Then a chain leads to the bucket that the next round would split first.
+#[test]
+fn no_round_begins_before_the_last_one_has_ended() {
+    let splitting = |from: u64| FILLING.map(|address| staying(address + from));
+    let moves = key(apart(5 ^ 32, 6, 0), 5);
+    let held = [moves, staying(5), staying(37)];
+    for step in 0.. {
+        let filter = holding(16, &[]);
+        for keys in (0..6).map(|run| splitting(2 * run)) {
+            keys.iter().for_each(|key| filter.insert(key).unwrap());
+            assert!(keys.iter().all(|key| filter.remove(key)));
+        }
+        assert_eq!(filter.capacity(), 3 * 28);
+        let [one, two] = [12, 14].map(splitting);
+        let first = [&held[..], &one[..3]].concat();
+        first.iter().for_each(|key| filter.insert(key).unwrap());
+        let Some(stopped) = stopped(&filter, step, move |filter| filter.insert(&one[3])) else {
+            assert!(step > 50 && filter.capacity() == 3 * 30);
+            return;
+        };
+        let others = [&two[..], &[1, 33, 65, 97].map(staying)].concat();
+        for key in &others {
+            within(3_000, || filter.insert(key)).unwrap();
+        }
+        within(3_000, || filter.insert(&staying(69))).unwrap();
+        stopped.thaw().unwrap();
+        let lost = lost(&filter, &[first, others].concat());
+        assert_eq!(lost, None, "stopped at {step}");
+    }
+}
+
 /// One thread stops within a run of splits, and another one after the next run, which is not counted yet. The half of
 /// a bucket of that run is where a chain leads.
 #[test]
