@@ -5,7 +5,8 @@
 #   scripts/publish.sh 'sweep load-factor' kcas
 #   scripts/publish.sh all                      all that is measured natively, in two to three hours
 #
-# Measures the last commit, which must be on main, in a clone: changes that are not committed are not in it.
+# Measures the last commit in a clone: changes that are not committed are not in it. COMMIT=HASH measures that one, so
+# that results of several days are of one commit. It must be on main.
 # Puts rows, figures and descriptions into paper-figures, and renews all that is made of them: the page, the
 # numbers of Markdown pages, their commits, and measured.hash. If interrupted, it publishes what is complete.
 # Look at the figures, then commit.
@@ -18,13 +19,14 @@ cd "$(dirname "$0")/.."
     'sweep rivals-large' 'sweep stalls' 'sweep quick' 'sweep same' 'sweep sizes' 'sweep native' \
     'sweep hits --keys target/words.txt' 'sweep hits --keys target/packages.txt'
 
-commit=$(git rev-parse HEAD)
+commit=$(git rev-parse "${COMMIT:-HEAD}^{commit}")
 git merge-base --is-ancestor "$commit" main || {
     echo "main does not have ${commit:0:10}: merge it first" >&2
     exit 1
 }
 work=$(mktemp -d)
 git clone -q . "$work"
+git -C "$work" checkout -q "$commit"
 top=$PWD
 mkdir "$work/target"
 
@@ -75,6 +77,14 @@ measure() {
 
 renew() {
     rm -rf "$work"
+    if [ "${COMMIT:-}" ]; then
+        # Drawn and judged as the last commit does.
+        cargo build --locked --release -p harness >&2
+        plain=target/release/harness
+        for rows in paper-figures/*.csv; do
+            [ ! -e "${rows%.csv}.svg" ] || "$plain" plot "$rows"
+        done
+    fi
     "$plain" report paper-figures
     git grep -lz '^<!-- numbers: ' -- '*.md' | xargs -0 "$plain" numbers
     git hash-object paper-figures/*.csv paper-figures/*.machine.toml | git hash-object --stdin >paper-figures/measured.hash
