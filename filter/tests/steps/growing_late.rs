@@ -182,7 +182,8 @@ fn a_lookup_follows_one_split_after_the_other() {
     }
 }
 
-/// As long a chain as one operation can commit, and one more bucket, which must not change.
+/// As long a chain as one operation can commit, and one more bucket, which must not change: an insert makes that chain,
+/// and a unique one grows the table instead.
 #[test]
 fn a_unique_insert_makes_chains_that_leave_room_for_its_other_bucket() {
     let path = [0, 1, 3, 2, 6, 7, 5, 4_u64];
@@ -192,10 +193,12 @@ fn a_unique_insert_makes_chains_that_leave_room_for_its_other_bucket() {
     let alone = |address: &u64| key(apart(0, 4, 0), *address);
     (0..2).for_each(|_| held.extend(full[..8].iter().map(alone)));
     held.extend([8, 8, 8].iter().map(alone));
-    let filter = holding(16, &held);
+    let [filter, plain] = [holding(16, &held), holding(16, &held)];
     assert_eq!(filter.capacity(), 48);
     let new = key(apart(8, 4, 0), 0);
+    assert_eq!((plain.insert(&new), plain.capacity()), (Ok(()), 48));
     assert_eq!(filter.insert_unique(&new), Ok(true));
+    assert!(filter.capacity() > 48);
     assert!(held.iter().all(|key| filter.contains(key)));
     assert_eq!(filter.insert_unique(&new), Ok(false));
     let none: Result<(), InsertError> = Ok(());
