@@ -61,7 +61,7 @@ fn nothing_is_lost_when_there_is_no_memory_to_grow() {
 /// their slots.
 #[test]
 #[cfg(feature = "steps")]
-fn a_lost_race_is_no_want_of_memory() {
+fn a_lost_race_is_not_a_lack_of_memory() {
     use crate::limited::with_granted;
     use kcas::steps::{count, with_hook};
     use std::sync::Arc;

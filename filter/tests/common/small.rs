@@ -96,7 +96,7 @@ pub(crate) trait Asked: Filter + Sized + Send + Sync + 'static {
     /// How many copies may be left after these calls of a class of which there have been so many since the
     /// beginning, up to this period; or why no order explains the calls.
     fn left(copies: u64, _period: u64, calls: &[Call<Event>]) -> Result<Vec<u64>, String> {
-        histories::check(&OneClass { most: Self::MOST }, &[copies], calls).map_err(told)
+        histories::check(&OneClass { most: Self::MOST }, &[copies], calls).map_err(described)
     }
 
     fn run(caller: &mut Caller<Self>, operation: Operation) {
@@ -112,7 +112,7 @@ pub(crate) trait Asked: Filter + Sized + Send + Sync + 'static {
     }
 }
 
-pub(crate) fn told<State: Debug>(failure: Failure<State, Event>) -> String {
+pub(crate) fn described<State: Debug>(failure: Failure<State, Event>) -> String {
     match failure {
         Failure::Violation(violation) => violation.to_string(),
         Failure::TooManyOverlap => "too many calls to check".to_owned(),

@@ -96,7 +96,7 @@ fn a_line_that_cannot_be_right_is_named_once_with_what_to_do() {
 }
 
 #[test]
-fn whoever_shows_results_says_that_rows_are_missing() {
+fn commands_that_show_results_say_that_rows_are_missing() {
     let place = measured("", "");
     let shows = |texts: &[&str]| {
         for line in ["plot results/tiny.csv", "report results"] {

@@ -105,7 +105,7 @@ fn commands_do_what_they_say() {
 }
 
 #[test]
-fn whoever_opens_a_store_has_it_alone() {
+fn one_process_at_a_time_opens_a_store() {
     let directory = TempDir::new().unwrap();
     let store = directory.path().join("store");
     let refused = |arguments: &[&str]| {
