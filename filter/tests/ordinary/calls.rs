@@ -1,4 +1,4 @@
-//! What every kind of filter does alike.
+//! What all kinds of filters have in common.
 
 use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,5 +1,4 @@
-//! What the docs of the filter that forgets promise, and what threads that are stopped at chosen steps make of
-//! it.
+//! What the docs of the filter that forgets promise, while threads are stopped at chosen steps.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -47,7 +46,7 @@ fn at_some_exchange<R: Send + 'static>(
     (0..).map_while(stop).filter(|holds| *holds).count() > 0
 }
 
-/// Adds this often to bucket 0, and leaves nothing there.
+/// Makes this many additions to bucket 0, and leaves nothing there.
 fn add(filter: &Usual, additions: u64) {
     let other = usual_key(1);
     for _ in 0..additions {
