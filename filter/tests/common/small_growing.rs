@@ -48,7 +48,7 @@ pub(crate) fn holding(buckets: usize, keys: &[u64]) -> Arc<Growing> {
     Arc::new(filter)
 }
 
-/// Fills a bucket, so that the next of these splits a run.
+/// Addresses of keys that fill bucket 0: the last one finds it full, and splits a run.
 pub(crate) const FILLING: [u64; 4] = [0, 16, 32, 48];
 
 /// A key of one bucket, however often that is split here.

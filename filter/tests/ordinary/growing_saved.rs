@@ -95,8 +95,8 @@ fn words_of(bytes: &[u8]) -> Vec<u64> {
     words.map(word).collect()
 }
 
-/// Returns the bytes of a filter that began with 2^`base` buckets, and has these words, of which so many
-/// slots were doubled.
+/// Returns the bytes of a filter that began with 2^`base` buckets and has these words, of whose slots this many
+/// were doubled.
 fn forged(base: u32, words: &[u64], doubled: u64) -> Vec<u8> {
     let mut bytes = saved(&filter_of(16, 0))[..48].to_vec();
     bytes[12..16].copy_from_slice(&base.to_le_bytes());
@@ -107,7 +107,7 @@ fn forged(base: u32, words: &[u64], doubled: u64) -> Vec<u8> {
     with_right_checksums(bytes, 40)
 }
 
-/// A word of a bucket that was split so often.
+/// A word of a bucket that was split this many times.
 fn of_level(level: u64) -> u64 {
     level << 51
 }

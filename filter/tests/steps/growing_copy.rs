@@ -16,7 +16,7 @@ use crate::small_growing::{
 /// Slots of a filter that began with 48 and has grown 2^9 times.
 const SLOTS: usize = 48 << 9;
 
-/// Inserts the keys from 0 on until the filter has so many slots; returns how many.
+/// Inserts the keys from 0 on until the filter has this many slots; returns how many keys.
 fn grow_to(filter: &GrowingCuckooFilter, slots: usize) -> u64 {
     let mut keys = 0;
     while filter.capacity() < slots {

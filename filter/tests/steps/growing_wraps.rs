@@ -9,7 +9,7 @@ use crate::at_step::{add, before_step, counted, hop, steps_of, stopped};
 use crate::small_growing::{Growing, apart, from_the_other_bucket, grown, holding, key, staying};
 
 /// What is in the filter throughout is in the copy, although an insert and a remove that began before the
-/// copy end so many additions to the first bucket later.
+/// copy end only after this many additions to the first bucket.
 fn is_copied_after(before: u64, additions: u64) -> bool {
     let here = key(apart(1, 4, 0), 0);
     let there = from_the_other_bucket(here);
