@@ -48,6 +48,7 @@ fn nothing_is_lost_when_there_is_no_memory_to_grow() {
         });
         assert!(matches!(error, InsertError::OutOfMemory { .. }));
         let refused_at = filter.capacity();
+        assert_eq!(refused_at > 3 * first, piece > 64, "{refused_at}");
         // Now there is memory again.
         (key..2 * key).for_each(|key| filter.insert(&key).unwrap());
         holds_just(&filter, 2 * key);
