@@ -170,7 +170,7 @@ fn resume_rejects_a_changed_experiment() {
     place.write(CSV, &before);
     place.write("tiny.toml", TINY.replace("rounds = 2", "rounds = 3"));
     let refused = place.ends(1, &format!("{RESUME} --pinning none --threads 2"));
-    assert!(!refused.stderr.contains("source."));
+    assert!(!refused.stderr.contains("program.commit"));
     let refused = refused.notes(&["cannot resume", "tiny.csv"]);
     let threads = "experiment.threads was [1, 2], is \"2\"";
     let refused = refused.notes(&["experiment.rounds was 2, is 3", threads]);
