@@ -76,6 +76,6 @@ fn inserts_that_hop_may_take_each_others_room_for_ever() {
 }
 
 #[test]
-fn of_inserts_that_shift_at_one_moment_one_ends() {
+fn one_of_two_inserts_that_shift_at_one_moment_ends() {
     assert_eq!((turns::<AblationControl>(), turns::<LockFree>()), (1, 1));
 }

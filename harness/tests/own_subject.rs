@@ -18,7 +18,7 @@ use harness::registry::Registry;
 mod own_subject;
 
 #[test]
-fn a_structure_of_ones_own_passes_the_check_and_its_experiment_knows_it() {
+fn a_structure_from_outside_passes_the_check_and_its_experiment_finds_it() {
     let mut registry = Registry::standard();
     registry.add::<own_subject::ShardedMap>();
     let settings = Settings {

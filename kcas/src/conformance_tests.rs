@@ -19,10 +19,10 @@ const WORDS: usize = 4;
 /// Steps of all threads together, unless `CONFORMANCE_STEPS` asks for more.
 const STEPS: u64 = 50_000;
 
-/// Threads end after so many, and others take over their ids.
+/// Threads end after this many steps, and others take over their ids.
 const LIFE: u64 = 10_000;
 
-/// Some call ends within so many, though most threads may be asleep. (Helping three operations of three words takes a few hundred.)
+/// Some call ends within this many steps, though most threads may be asleep. (Helping three operations of three words takes a few hundred.)
 const CALL: u64 = 500;
 
 /// Whose turn it is.
@@ -95,7 +95,7 @@ impl Drop for Turn {
     }
 }
 
-/// Runs threads that change up to three words at a time, until they have made so many steps.
+/// Runs threads that change up to three words at a time, until they have made this many steps.
 fn run(seed: u64, steps: u64) -> Watched {
     let watched = Watched::default();
     watch(&watched);

@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_violation_late_in_a_long_history_is_told_shortly() {
+    fn a_violation_late_in_a_long_history_is_reported_briefly() {
         let mut calls = Vec::new();
         for n in 0..10_000 {
             let (thread, time) = (n % 3, 10 * n as u64);

@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_words_than_there_are_numbers_for_are_an_error() {
+    fn more_words_than_can_be_numbered_are_an_error() {
         let most = u64::from(u32::MAX);
         assert_eq!(words::<u32>(most - 1, 1).unwrap(), u32::MAX);
         let error = words::<u32>(most, 1).unwrap_err();

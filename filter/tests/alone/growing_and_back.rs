@@ -94,7 +94,7 @@ fn nothing_is_lost_or_doubled_on_the_way_to_millions_of_keys_and_back() {
     filter.shrink_to_fit();
     let after = say("shrunk", &filter);
     assert_eq!(filter.memory_bytes(), first);
-    // The allocator may keep so much of what is freed.
+    // The allocator may keep this much of what is freed.
     assert!(after < top / 10 + (64 << 20), "{after} of {top}");
     assert!(!(0..keys).any(|key| filter.contains(&key)));
 }

@@ -48,6 +48,7 @@ fn nothing_is_lost_when_there_is_no_memory_to_grow() {
         });
         assert!(matches!(error, InsertError::OutOfMemory { .. }));
         let refused_at = filter.capacity();
+        assert_eq!(refused_at > 3 * first, piece > 64, "{refused_at}");
         // Now there is memory again.
         (key..2 * key).for_each(|key| filter.insert(&key).unwrap());
         holds_just(&filter, 2 * key);
@@ -61,7 +62,7 @@ fn nothing_is_lost_when_there_is_no_memory_to_grow() {
 /// their slots.
 #[test]
 #[cfg(feature = "steps")]
-fn a_lost_race_is_no_want_of_memory() {
+fn a_lost_race_is_not_a_lack_of_memory() {
     use crate::limited::with_granted;
     use kcas::steps::{count, with_hook};
     use std::sync::Arc;

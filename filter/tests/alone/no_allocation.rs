@@ -61,7 +61,7 @@ fn first_uses_allocate() {
     assert_eq!(in_a_new_thread(&fill), 0, "the same id");
 }
 
-/// Nor does a filter that forgets, whoever begins its periods.
+/// Nor does a filter that forgets, whichever thread begins its periods.
 #[test]
 fn forgetting_does_not_allocate() {
     crate::turn();

@@ -84,7 +84,7 @@ pub(crate) trait Asked: Filter + Sized + Send + Sync + 'static {
     /// Whether it may refuse a key for lack of room.
     const MAY_BE_FULL: bool = true;
 
-    /// What it has forgotten: nothing, unless it has periods.
+    /// Its period; 0 if it has none.
     fn period(&self) -> u64 {
         0
     }
@@ -93,10 +93,10 @@ pub(crate) trait Asked: Filter + Sized + Send + Sync + 'static {
 
     fn try_clone(&self) -> Result<Self, SnapshotError>;
 
-    /// How many copies may be left after these calls of a class of which there have been so many since the
-    /// beginning, up to this period; or why no order explains the calls.
+    /// Returns how many copies of a class may be left after these calls, if it had `copies` from the beginning
+    /// up to this period; or why no order explains the calls.
     fn left(copies: u64, _period: u64, calls: &[Call<Event>]) -> Result<Vec<u64>, String> {
-        histories::check(&OneClass { most: Self::MOST }, &[copies], calls).map_err(told)
+        histories::check(&OneClass { most: Self::MOST }, &[copies], calls).map_err(described)
     }
 
     fn run(caller: &mut Caller<Self>, operation: Operation) {
@@ -112,7 +112,7 @@ pub(crate) trait Asked: Filter + Sized + Send + Sync + 'static {
     }
 }
 
-pub(crate) fn told<State: Debug>(failure: Failure<State, Event>) -> String {
+pub(crate) fn described<State: Debug>(failure: Failure<State, Event>) -> String {
     match failure {
         Failure::Violation(violation) => violation.to_string(),
         Failure::TooManyOverlap => "too many calls to check".to_owned(),

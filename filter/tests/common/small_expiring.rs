@@ -8,7 +8,7 @@ use std::sync::Arc;
 use filter::{Class, ExpiringCuckooFilter, InsertError, SnapshotError};
 use histories::{Call, Event, OneExpiringClass, Remembered};
 
-use crate::small::{Asked, BUCKETS, Identity, Operation, put_into, told};
+use crate::small::{Asked, BUCKETS, Identity, Operation, described, put_into};
 
 /// With one bit of age, keys are remembered for one period: there are two ages, so each returns after two
 /// periods.
@@ -46,7 +46,7 @@ impl<const AGE_BITS: usize> Asked for Expiring<AGE_BITS> {
         let since = BTreeSet::from([(copies > 0).then_some(0)]);
         let before = Remembered { period, since };
         let left = histories::check(&OneExpiringClass { periods }, &[before], calls);
-        let left = left.map_err(told)?;
+        let left = left.map_err(described)?;
         let since = left.iter().flat_map(|state| &state.since);
         Ok(since.map(|since| since.is_some().into()).collect())
     }

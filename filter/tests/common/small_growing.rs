@@ -29,7 +29,7 @@ pub(crate) fn key(tag: u64, address: u64) -> u64 {
     address << 6 | tag
 }
 
-/// The `nth` tag whose keys have addresses that differ in these of so many lowest bits.
+/// The `nth` tag whose keys have two addresses that differ in exactly these of their `of` lowest bits.
 pub(crate) fn apart(bits: u64, of: u32, nth: usize) -> u64 {
     let differ = |tag: &u64| internals::apart(*tag) & ((1 << of) - 1) == bits;
     (0..64).filter(differ).nth(nth).expect("there are as many")
@@ -40,7 +40,7 @@ pub(crate) fn from_the_other_bucket(key: u64) -> u64 {
     key ^ internals::apart(key) << 6
 }
 
-/// A filter that began with so many buckets, a power of two, and holds these keys.
+/// A filter that began with this many buckets, a power of two, and holds these keys.
 pub(crate) fn holding(buckets: usize, keys: &[u64]) -> Arc<Growing> {
     let builder = GrowingCuckooFilter::builder().buckets(buckets);
     let filter = builder.unmixed_hasher(Identity::default()).build().unwrap();
@@ -48,7 +48,7 @@ pub(crate) fn holding(buckets: usize, keys: &[u64]) -> Arc<Growing> {
     Arc::new(filter)
 }
 
-/// Fills a bucket, so that the next of these splits a run.
+/// Addresses of keys that fill bucket 0: the last one finds it full, and splits a run.
 pub(crate) const FILLING: [u64; 4] = [0, 16, 32, 48];
 
 /// A key of one bucket, however often that is split here.
@@ -56,7 +56,7 @@ pub(crate) fn staying(address: u64) -> u64 {
     key(apart(0, 5, 0), address)
 }
 
-/// A filter of 18 buckets that is empty.
+/// An empty filter of 18 buckets.
 pub(crate) fn grown() -> Arc<Growing> {
     let keys = FILLING.map(staying);
     let filter = holding(16, &keys);

@@ -83,8 +83,8 @@ fn an_insert_while_two_periods_begin() {
     explore_race(2, 8_500, &[], insert, two_periods(new), after);
 }
 
-/// Two threads insert keys of a class that is due to be forgotten, and prefer different buckets: whoever is
-/// told that it is new has put it in.
+/// Two threads insert keys of a class that is due to be forgotten, and prefer different buckets: if an insert
+/// answers that the key is new, it has added the key.
 #[test]
 fn two_inserts_while_a_period_begins() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));

@@ -9,7 +9,7 @@ use kcas::model::explore_test;
 
 type Caller = crate::small::Caller<Growing>;
 
-/// The filter begins with so many buckets.
+/// The filter begins with this many buckets.
 fn explore_race(
     buckets: usize,
     (preemptions, at_least): (usize, u64),

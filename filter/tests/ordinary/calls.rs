@@ -1,4 +1,4 @@
-//! What every kind of filter does alike.
+//! What all kinds of filters have in common.
 
 use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -105,8 +105,8 @@ fn a_file_is_replaced_at_one_moment() {
     let error = filter.save(&nowhere).unwrap_err();
     assert!(matches!(error, SaveError::File { .. }));
     let text = error.to_string();
-    let is_told = text.contains("no/seen.filter: ") && text.contains("folder that exists");
-    assert!(is_told, "{text}");
+    let says_what_to_do = text.contains("no/seen.filter: ") && text.contains("folder that exists");
+    assert!(says_what_to_do, "{text}");
     let text = CuckooFilter::load(&nowhere).unwrap_err().to_string();
     assert!(text.contains("no/seen.filter cannot be opened: "), "{text}");
     // A folder cannot be replaced by a file.

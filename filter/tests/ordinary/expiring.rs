@@ -102,6 +102,7 @@ fn no_key_is_missed_within_its_window() {
     let operations = std::env::var("OPERATIONS").map_or(200_000, |number| number.parse().unwrap());
     let filter = Expiring::with_capacity(60_000);
     let (done, begun) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let within = AtomicUsize::new(0);
     let write = |thread: u64| {
         let mut since = vec![None; 10_000];
         let mut rng = StdRng::seed_from_u64(thread);
@@ -115,6 +116,8 @@ fn no_key_is_missed_within_its_window() {
                     // It is forgotten three periods after it was inserted, and not before.
                     let due = |since: u64| filter.period() >= since + 3;
                     assert!(found || remembered.is_none_or(due), "a key is missing");
+                    let is_within = remembered.is_some_and(|since| !due(since));
+                    within.fetch_add(is_within.into(), Ordering::Relaxed);
                     continue;
                 }
                 1 => filter.insert_if_absent(&(thread, key)).unwrap(),
@@ -151,6 +154,7 @@ fn no_key_is_missed_within_its_window() {
         let _done = Done(&done);
         on_threads(WRITERS, write);
     });
+    assert!(within.into_inner() > 0, "no key was looked up in time");
     assert_eq!(filter.period(), begun.into_inner() as u64);
     (0..3).for_each(|_| _ = filter.advance().unwrap());
     assert_eq!(filter.len(), 0);

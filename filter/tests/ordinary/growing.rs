@@ -28,9 +28,9 @@ fn key(tag: u64, address: u64) -> u64 {
     address << 6 | tag
 }
 
-/// The `n`-th of 2,048 keys that differ in few bits: of the tag, of the first 16 buckets, of the 9 that
-/// a key knows besides when it is inserted there, and of those that it learns later; and which of their
-/// two buckets they prefer.
+/// The `n`-th of 2,048 keys that differ in few bits: some of the tag, some of the number of a bucket among
+/// the first 16, some of the nine further bits that a slot keeps there, and some that only slots of a larger
+/// table keep. They also differ in which of their two buckets comes first.
 fn narrow(n: u64) -> u64 {
     let bits = [0, 6, 7, 8, 9, 11, 18, 19, 21, 28];
     let key: u64 = (bits.iter().enumerate())
@@ -124,7 +124,7 @@ fn it_begins_to_grow_near_the_capacity_asked_for() {
     }
 }
 
-/// As many keys as before, again and again others.
+/// The number of keys stays the same; the keys do not.
 #[test]
 fn churn_does_not_make_it_grow_for_ever() {
     const KEYS: u64 = 3_000;
@@ -155,7 +155,7 @@ fn without_reserved_memory_a_quarter_more_is_allocated_at_most() {
     assert!((stated..most).contains(&allocated), "{allocated}, {stated}");
 }
 
-/// As far as it may; copies, also saved ones, do not forget it, nor does a filter that is emptied.
+/// It grows up to the limit. Copies, saved filters and emptied filters keep the limit.
 #[test]
 fn it_does_not_grow_beyond_the_error_rate_that_is_allowed() {
     const MAX: f64 = 0.001;
@@ -189,7 +189,7 @@ fn it_does_not_grow_beyond_the_error_rate_that_is_allowed() {
     filter.shrink_to_fit();
     assert_eq!(filter.capacity(), 48);
     assert_eq!(fill(&filter).1, error);
-    // Whoever allows more goes on with it.
+    // Loaded with a higher limit, it grows on.
     let more = GrowingCuckooFilter::from_bytes(&bytes).unwrap();
     (key..2 * key).for_each(|key| more.insert(&key).unwrap());
 }
@@ -305,7 +305,7 @@ fn a_filter_that_has_grown_has_room_for_three_copies() {
     assert_eq!(filter.capacity(), slots);
 }
 
-/// Seven different keys, of which a table of 2^20 buckets has three in each.
+/// Two keys fill the buckets of a third one, and only a table of 2^20 buckets would keep any of them apart.
 #[test]
 fn keys_that_agree_do_not_make_it_grow_without_end() {
     let filter = of_hashes(1 << 12);
@@ -355,7 +355,7 @@ fn keys_with_many_copies_do_not_use_up_memory() {
 fn copies_are_kept_where_buckets_are_joined() {
     let tag = (0..64).find(|&tag| internals::apart(tag) & 31 == 16);
     let others: Vec<u64> = (0..200).map(filter::hashing::mix).collect();
-    // Where both copies went to one bucket, they are not joined.
+    // At some addresses, both copies go to one bucket, and are not joined.
     for address in 0..16 {
         let mut filter = of_hashes(16);
         let twice = key(tag.expect("one in 32 has it"), address);

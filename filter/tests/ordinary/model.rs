@@ -40,7 +40,7 @@ fn command() -> impl Strategy<Value = Command> {
     ]
 }
 
-/// Whether a plain insert may fail like this while the class has so many copies, and can have so `most`.
+/// Whether a plain insert may fail like this while the class has `held` copies, and can have `most`.
 fn may_refuse(error: InsertError, held: usize, most: Option<usize>) -> bool {
     match (error, most) {
         (InsertError::TooManyCopies { most }, None) => usize::from(most) <= held,
@@ -52,7 +52,7 @@ fn may_refuse(error: InsertError, held: usize, most: Option<usize>) -> bool {
     }
 }
 
-/// Number of copies of a class for which there is a place in buckets of so many slots.
+/// Number of copies of a class that its buckets have room for, with this many slots each.
 fn places(slots: usize, class: Class) -> Option<usize> {
     let [first, second] = class.buckets;
     Some(slots * if first == second { 1 } else { 2 })

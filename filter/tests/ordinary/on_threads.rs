@@ -1,9 +1,9 @@
-//! Threads that do the same, and what ends those that go on until it does.
+//! Threads that all do the same, and a flag that ends the threads beside them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Returns what each thread returns, which is given its number.
+/// Runs threads, each with its number, and returns what they return.
 pub(crate) fn on_threads<R: Send>(threads: u64, run: impl Fn(u64) -> R + Sync) -> Vec<R> {
     let run = &run;
     thread::scope(|scope| {
@@ -13,7 +13,7 @@ pub(crate) fn on_threads<R: Send>(threads: u64, run: impl Fn(u64) -> R + Sync) -
     })
 }
 
-/// Says when dropped, even by a panic, that others need not go on.
+/// Sets the flag when dropped, even by a panic: others need not go on.
 pub(crate) struct Done<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Done<'_> {

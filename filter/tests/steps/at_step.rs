@@ -7,8 +7,8 @@ use kcas::steps::{Frozen, count, freeze, with_hook};
 
 use crate::small_growing::Growing;
 
-/// Makes a call in a thread that has counted in the filter before, which does not have the key `absent`. Otherwise
-/// how many steps the call takes would depend on the thread's id, and so on other tests.
+/// Makes a call in a thread that has changed the filter before; the filter does not have the key `absent`. Otherwise
+/// the number of steps would depend on the thread's id, and so on other tests.
 pub(crate) fn counted<R>(
     absent: u64,
     call: impl FnOnce(&Growing) -> R + Copy,
@@ -25,7 +25,7 @@ pub(crate) fn steps_of(call: impl FnOnce()) -> u64 {
     steps.loads + steps.stores + steps.exchanges + steps.others
 }
 
-/// Makes a call, and before this step of it another one.
+/// Makes a call, and another one before this step of it.
 pub(crate) fn before_step<F: 'static, R>(
     filter: &Arc<F>,
     at: u64,
@@ -51,7 +51,7 @@ pub(crate) fn stopped<F: Send + Sync + 'static, R: Send + 'static>(
     freeze(at, move || call(&filter)).ok()
 }
 
-/// Makes a call in a thread that has gone before this step, if it has it; returns whether it has.
+/// Makes a call in a thread that panics before this step; returns false if the call has fewer steps.
 pub(crate) fn gone<F: Send + Sync + 'static, R: Send + 'static>(
     filter: &Arc<F>,
     at: u64,

@@ -1,5 +1,4 @@
-//! What the docs of the filter that forgets promise, and what threads that are stopped at chosen steps make of
-//! it.
+//! What the docs of the filter that forgets promise, while threads are stopped at chosen steps.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -47,7 +46,7 @@ fn at_some_exchange<R: Send + 'static>(
     (0..).map_while(stop).filter(|holds| *holds).count() > 0
 }
 
-/// Adds this often to bucket 0, and leaves nothing there.
+/// Makes this many additions to bucket 0, and leaves nothing there.
 fn add(filter: &Usual, additions: u64) {
     let other = usual_key(1);
     for _ in 0..additions {
@@ -57,7 +56,7 @@ fn add(filter: &Usual, additions: u64) {
 }
 
 /// A sweep is stopped at a bucket, before it forgets a key. Another thread forgets it, begins the next
-/// period, and inserts the key again, with so many additions to the bucket in all. True if the key is lost.
+/// period, and inserts the key again, with this many additions to the bucket in all. True if the key is lost.
 fn a_late_sweep_takes_a_new_key(additions: u64) -> bool {
     let key = usual_key(0);
     let make = || {
@@ -148,8 +147,8 @@ fn a_late_insert_lasts_too_long_after_a_whole_turn_only() {
 }
 
 /// Looks a key up that is taken out of its second bucket and put into the first one, and back, each at one moment
-/// between two steps of the lookup; then so many periods begin. Each is swept by so many threads, which all stop after
-/// so many exchanges. False if the lookup has not noticed that the first bucket has changed.
+/// between two steps of the lookup; then `periods` begin. Each is swept by this many threads, which all stop after this
+/// many exchanges. False if the lookup has not noticed that the first bucket has changed.
 fn is_noticed_although_periods_begin(periods: u64, threads: u64, exchanges: u64) -> bool {
     fn hop(filter: &Usual, to: u64) {
         assert!(filter.remove(&to));

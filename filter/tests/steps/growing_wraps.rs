@@ -9,7 +9,7 @@ use crate::at_step::{add, before_step, counted, hop, steps_of, stopped};
 use crate::small_growing::{Growing, apart, from_the_other_bucket, grown, holding, key, staying};
 
 /// What is in the filter throughout is in the copy, although an insert and a remove that began before the
-/// copy end so many additions to the first bucket later.
+/// copy end only after this many additions to the first bucket.
 fn is_copied_after(before: u64, additions: u64) -> bool {
     let here = key(apart(1, 4, 0), 0);
     let there = from_the_other_bucket(here);
@@ -55,7 +55,7 @@ fn a_copy_is_misled_by_a_whole_turn_and_nothing_less() {
     assert_eq!(misled, [61, 62, 124, 125]);
 }
 
-/// A filter of 16 buckets, whose first bucket's timestamp has advanced so often.
+/// A filter of 16 buckets, whose first bucket's timestamp has advanced this many times.
 fn advanced(other: u64, times: u64) -> Arc<Growing> {
     let filter = holding(16, &[]);
     add(&*filter, other, times);
@@ -66,11 +66,11 @@ fn advanced(other: u64, times: u64) -> Arc<Growing> {
 struct Moves {
     here: u64,
     other: u64,
-    /// So many additions before this step.
+    /// A step, and the number of additions before it.
     first: (u64, u64),
     /// Before this step the copy moves to the first bucket.
     to: u64,
-    /// Before this step it moves back, and then there are so many additions.
+    /// Before this step it moves back; then there are this many additions.
     back: (u64, u64),
 }
 
@@ -97,7 +97,7 @@ impl Moves {
     }
 }
 
-/// Whether the key is found if the copy is in the first bucket while a lookup reads the second one, and so many
+/// Whether the key is found if the copy is in the first bucket while a lookup reads the second one, and this many
 /// additions follow.
 fn is_found_after(here: u64, other: u64, additions: u64) -> bool {
     // A timestamp of 0 does not come again.
@@ -184,8 +184,8 @@ fn a_remove_takes_the_longest_although_it_moves() {
     }
 }
 
-/// Whether a key is lost if a remove of another key, whose only copy another remove has taken and which has come again, goes
-/// on after so many additions to the bucket where it was.
+/// Whether a key is lost if a remove of another key is delayed: meanwhile a second remove takes the copy that the first
+/// has found, there are this many additions to the bucket, and both keys are inserted.
 fn is_lost_after(additions: u64) -> bool {
     // They differ in a bit that only slots of their other bucket know, which has been split.
     let [removed, other] = [0, 1 << 13].map(|bit| key(apart(2, 5, 0), 2 | bit));

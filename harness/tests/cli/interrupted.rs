@@ -12,7 +12,7 @@ fn interrupt(child: &Child) {
     kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).unwrap();
 }
 
-/// Runs a command, and interrupts it when it has said this so many times on standard error.
+/// Runs a command, and interrupts it when it has written this text this many times to standard error.
 fn interrupted(place: &Place, line: &str, (until, times): (&str, usize)) -> Ended {
     let mut command = place.command(line);
     let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());

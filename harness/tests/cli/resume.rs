@@ -96,7 +96,7 @@ fn a_line_that_cannot_be_right_is_named_once_with_what_to_do() {
 }
 
 #[test]
-fn whoever_shows_results_says_that_rows_are_missing() {
+fn commands_that_show_results_say_that_rows_are_missing() {
     let place = measured("", "");
     let shows = |texts: &[&str]| {
         for line in ["plot results/tiny.csv", "report results"] {
@@ -170,7 +170,7 @@ fn resume_rejects_a_changed_experiment() {
     place.write(CSV, &before);
     place.write("tiny.toml", TINY.replace("rounds = 2", "rounds = 3"));
     let refused = place.ends(1, &format!("{RESUME} --pinning none --threads 2"));
-    assert!(!refused.stderr.contains("source."));
+    assert!(!refused.stderr.contains("program.commit"));
     let refused = refused.notes(&["cannot resume", "tiny.csv"]);
     let threads = "experiment.threads was [1, 2], is \"2\"";
     let refused = refused.notes(&["experiment.rounds was 2, is 3", threads]);

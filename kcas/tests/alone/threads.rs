@@ -52,7 +52,7 @@ fn live_threads_have_different_ids_and_the_limit_is_an_error() {
     assert_eq!(swap(&words, 0, 1), Ok(()), "ids are free again");
 }
 
-/// Runs something in a new thread while so many others hold an id each; returns their ids.
+/// Runs something in a new thread while this many others hold an id each; returns their ids.
 fn while_held(ids: usize, run: impl FnOnce() + Send) -> Vec<usize> {
     let barrier = Barrier::new(ids + 1);
     let hold = || {

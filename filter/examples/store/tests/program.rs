@@ -1,5 +1,5 @@
-//! The program: its commands, and what kills leave. (Apart from the tests of the store: whoever
-//! starts a process passes on, for a moment, the locks that other tests hold.)
+//! The program: its commands, and what is left after kills. (Apart from the tests of the store: a
+//! process that is started inherits, for a moment, the locks that other tests hold.)
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -105,7 +105,7 @@ fn commands_do_what_they_say() {
 }
 
 #[test]
-fn whoever_opens_a_store_has_it_alone() {
+fn one_process_at_a_time_opens_a_store() {
     let directory = TempDir::new().unwrap();
     let store = directory.path().join("store");
     let refused = |arguments: &[&str]| {

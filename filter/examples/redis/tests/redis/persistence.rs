@@ -100,7 +100,7 @@ fn an_append_only_file_is_rewritten() {
 }
 
 #[test]
-fn memory_is_reported_and_large_keys_are_freed_aside() {
+fn memory_is_reported_and_large_keys_are_freed_in_the_background() {
     let server = Server::start(&[]);
     let c = &mut server.connect();
     let before = server.info("used_memory");
@@ -115,7 +115,7 @@ fn memory_is_reported_and_large_keys_are_freed_aside() {
     assert!(reported.abs_diff(size["Size"]) < 200);
     let freed = server.info("lazyfreed_objects");
     line(c, "UNLINK f");
-    until("it is freed aside", || {
+    until("it is freed in the background", || {
         server.info("lazyfreed_objects") > freed
     });
     assert!(server.info("used_memory") < before + used / 10);
