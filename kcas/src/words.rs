@@ -247,8 +247,8 @@ impl<W: Storage> WordArray<W> {
     ///
     /// Progress: one load when no operation is under way on the word; otherwise lock-free (it loads
     /// again only if another thread's operation, or a step of one, completed meanwhile).
-    /// Linearization point: the load of the word or, if that is later, the decision of the
-    /// operation found on it.
+    /// Linearization point: the load of the word; but if it returns the new value of an operation that
+    /// succeeded after that load, the decision of the operation.
     ///
     /// # Panics
     /// When `index` is out of range.
