@@ -77,7 +77,7 @@ pub enum BuildError {
     /// The allocator refused the table.
     #[error("no memory for a table of {buckets} buckets, 8 bytes each: ask for fewer")]
     OutOfMemory {
-        /// Number of buckets asked for.
+        /// Number of buckets asked for, or for which a growing filter [reserves](Builder::reserved_bytes) address space.
         buckets: usize,
     },
 }

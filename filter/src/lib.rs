@@ -164,9 +164,9 @@
 //! A key's hash gives a **fingerprint** and two **buckets** where it may be ([`hashing`]). A bucket
 //! is one word: its slots, and a **timestamp** that counts the additions to it ([`layout`]).
 //!
-//! - **Lookups** read the first bucket, the second, and, if neither has the key, the first again:
-//!   three loads, no write. An unchanged timestamp proves that nothing was added to the first
-//!   bucket meanwhile, so the key was in neither when the second was read.
+//! - **Lookups** read the first bucket, the second, and the first again: three loads, no write. If neither
+//!   has the key, an unchanged timestamp proves that nothing was added to the first bucket meanwhile, so the
+//!   key was in neither when the second was read.
 //! - **Inserts** into a bucket with an empty slot are one compare-and-swap. Otherwise a
 //!   breadth-first search (`path.rs`) finds the shortest chain of fingerprints to shift, and *the
 //!   whole chain is committed by one K-CAS* ([`kcas`]): every shifted fingerprint and the new one
@@ -180,7 +180,7 @@
 //! a bucket at most a few times for a copy, and once for a period of an expiring filter; a split of a
 //! growing one makes three changes, and its timestamps are turned over once for every 63 additions or
 //! copies. So if calls try again for ever, others complete. A K-CAS that fails has met such a change
-//! ([`kcas`] has the argument), and whoever meets one that is undecided helps it.
+//! ([`kcas`] has the argument), and an update that meets an undecided one helps it.
 //!
 //! # How it is checked
 //!

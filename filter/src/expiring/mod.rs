@@ -301,12 +301,13 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
 impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHasher> Filter
     for ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
 {
-    /// Adds a copy of the class, or renews it.
+    /// Adds a copy of the class, or renews it. Linearization point: as `insert_unique_hash`.
     fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
         self.insert_at(self.locate(hash), true).map(drop)
     }
 
-    /// Adds a copy of the class, and returns true; or renews it.
+    /// Adds a copy of the class, and returns true; or renews it. Linearization point: the K-CAS that adds it; or the
+    /// exchange of its age, or the last load that found it if it has the age of this period already.
     fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
         self.insert_at(self.locate(hash), true)
     }
