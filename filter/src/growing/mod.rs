@@ -117,9 +117,9 @@ impl<S> GrowingCuckooFilter<S> {
     /// Progress, time and memory: as described there, plus the words of the copy once more. (The call
     /// starts again if the table grows by an eighth before the copy begins.)
     ///
-    /// The [`len`](Filter::len) of the copy may be too great, by at most the number of slots
-    /// [without a bit left](self#the-table) that were doubled during the call, and is never too small. The same is true of a
-    /// filter saved meanwhile.
+    /// The [`len`](Filter::len) of the copy may be too great, by at most the number of slots [without a bit
+    /// left](self#the-table) that were doubled during the call, or by calls under way when it began, and is never too
+    /// small. The same is true of a filter saved meanwhile.
     ///
     /// [`CuckooFilter::try_clone`]: crate::CuckooFilter::try_clone
     ///

@@ -184,7 +184,7 @@ impl Table {
         Ok(table)
     }
 
-    /// Acquire: with the exchange in [`grow`](Self::grow), after which the buckets were made.
+    /// Acquire: with the exchange in [`count_made`](Self::count_made), before which the buckets were made.
     #[inline(always)]
     fn size(&self) -> Size {
         Size::from_bits(self.size.load(Ordering::Acquire))
@@ -230,7 +230,7 @@ impl Table {
         word::contents(self.words.load(bucket))
     }
 
-    /// Empties every bucket. It keeps its size.
+    /// Empties every bucket, and goes back to the first size. It keeps its memory.
     pub(super) fn clear(&mut self) {
         self.words.clear();
         self.size = AtomicU64::new(Size::of(1 << self.base).bits());
@@ -935,8 +935,8 @@ impl snapshot::Table for Table {
         self.buckets()
     }
 
-    /// A thread that read the number of buckets before makes none after these. One that raises it later
-    /// has synchronised with this exchange, and finds the snapshot announced.
+    /// A thread that read the number of buckets before makes none after these. One that finds it raised
+    /// later has synchronised with this exchange, and finds the snapshot announced.
     fn begun(&self) -> usize {
         // Release: with the exchange in `grow`, if that comes later. (A load might return an older number,
         // even after the announcement.)
