@@ -206,7 +206,7 @@ mod hooks {
     }
 
     impl<R> Frozen<R> {
-        /// Lets the thread do so many steps more; false if its action is then over.
+        /// Lets the thread take this many more steps; false if its action ends before.
         pub fn advance(&self, steps: u64) -> bool {
             self.go_on.send(steps).is_ok() && self.stops.recv().is_ok()
         }
