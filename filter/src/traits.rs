@@ -404,7 +404,7 @@ impl From<Location> for Class {
     }
 }
 
-/// Unwraps the result of a call that has no other way to report that its thread got no id.
+/// Unwraps the result of a call that cannot report otherwise that its thread got no id.
 #[track_caller]
 pub(crate) fn expect_id<R>(result: Result<R, TooManyThreads>) -> R {
     match result {
@@ -431,7 +431,7 @@ impl Hash for dyn DynKey + '_ {
     }
 }
 
-/// The calls that a filter passes on to the one that it holds, for which `$each!` evaluates an expression.
+/// The calls that a filter passes on to the one that it holds: `$each!` evaluates the call for that one.
 macro_rules! passed_on {
     ($each:ident) => {
         $crate::traits::passed_on! { $each:
