@@ -37,8 +37,7 @@ use table::{Aged, Inserted, MAX_ASKED, WatchedAged, insert, sweep};
 /// Time is divided into periods. A key is remembered for the period in which it came and for the next ones,
 /// [`PERIODS`](Ages::PERIODS) in all: three, unless another [layout](Ages) is chosen.
 /// [`advance`](Self::advance) begins a period, and forgets what was inserted that many periods ago.
-/// You need call nothing else, and there is no background thread. The filter has no clock:
-/// whoever calls `advance` says when a period is over.
+/// There is no background thread, and the filter has no clock: whoever calls `advance` decides when a period is over.
 ///
 /// ```
 /// use filter::ExpiringCuckooFilter;
@@ -69,12 +68,11 @@ use table::{Aged, Inserted, MAX_ASKED, WatchedAged, insert, sweep};
 /// returned, the key is forgotten, unless it is mistaken for another one.
 ///
 /// **What it costs.** It has four slots of 12 bits, each with an age of 2 bits: as many bits per key as a
-/// filter of fixed size, and the same error rate, at most one absent key in 512. A lookup is the same as in
-/// a filter of fixed size. An insert is an
-/// [`insert_unique`](crate::CuckooFilter::insert_unique) there. `advance` takes one exchange for each
-/// bucket, a few milliseconds for a million keys; after that, all pages of the table are in memory.
+/// filter of fixed size, and the same error rate, at most one absent key in 512. A lookup is the same as there,
+/// and an insert of a new key is an [`insert_unique`](crate::CuckooFilter::insert_unique). `advance` takes one
+/// exchange for each bucket, a few milliseconds for a million keys; after that, all pages of the table are in memory.
 ///
-/// Inserts, removes, lookups and counts are linearizable and lock-free, also while others advance.
+/// Inserts, removes, lookups and counts are linearizable and lock-free, even while others advance.
 /// Each key is forgotten at one moment of the call that forgets it, but not all keys at the same moment.
 /// A thread that stops in `advance` stops nobody: the next call finishes what it has begun.
 ///
@@ -99,7 +97,7 @@ pub struct ExpiringCuckooFilter<
     hasher: S,
 }
 
-/// One line with the division, the size, the period and the memory.
+/// One line with the layout, the size, the period and the memory.
 impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S> fmt::Debug
     for ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
 {
@@ -154,15 +152,15 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// Begins a period, and forgets what was inserted or renewed [`PERIODS`](Ages::PERIODS) periods ago;
     /// returns the number of the new period. Each call begins one, even when several threads call at once.
     ///
-    /// **Time.** One exchange for each bucket if nobody else sweeps. If an earlier call stopped
-    /// before it had swept the table, twice that: this call finishes that sweep first. (An exchange is tried again if another
-    /// thread has changed the bucket, and the call begins again if another call has begun a period.
-    /// Threads that advance at once sweep the same run of buckets, and get in each other's way.) It allocates
-    /// nothing except on a thread's [first use](crate#guarantees).
+    /// **Time.** One exchange for each bucket if nobody else sweeps. If an earlier call stopped before it had
+    /// swept the table, twice that, since this call finishes that sweep first. (An exchange is tried again if another
+    /// thread has changed the bucket, and the call begins again if another call has begun a period. Threads that
+    /// advance at once sweep the same run of buckets, and get in each other's way.) It allocates only
+    /// where a remove [does](crate#guarantees).
     ///
     /// Progress: lock-free. Linearization point of the period: an exchange of the clock, after which
-    /// inserts have the new age; each key is forgotten by an exchange of its bucket, later in the call, by whichever
-    /// thread makes it.
+    /// inserts have the new age. Each key is forgotten later in the call, by an exchange of its bucket, which another
+    /// thread may make.
     ///
     /// # Errors
     /// [`TooManyThreads`]; nothing has changed.
@@ -183,12 +181,12 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
         })
     }
 
-    /// Begins periods until the present one has this number; does nothing if the present period has this number
-    /// or a greater one, and has been swept. So any number of threads may call it with the time divided by the
-    /// length of a period, as often as they like: most calls load one word.
+    /// Begins periods until the present one has this number or a greater one, and finishes its sweep. Most calls find
+    /// nothing to do and load one word: so any number of threads may call it with the time divided by the length
+    /// of a period, as often as they like.
     ///
     /// After a long pause it begins at most twice as many periods as there are ages: first enough for
-    /// everything to expire, then one that skips ahead.
+    /// everything to expire, then one that skips ahead, then the last few.
     ///
     /// ```
     /// let seen = filter::ExpiringCuckooFilter::with_capacity(1_000);
