@@ -57,7 +57,7 @@ use word::SLOTS;
 /// # Ok::<(), filter::InsertError>(())
 /// ```
 ///
-/// **Copies.** It holds up to six copies of a key, or three once it has grown, as long as less than half of
+/// **Copies.** It holds up to six copies of a key. Once it has grown, it holds only three while less than half of
 /// its slots are taken, since a larger table has no more room for copies of one key. If keys may come
 /// more than once, use [`insert_unique`](Self::insert_unique).
 ///
@@ -70,7 +70,7 @@ use word::SLOTS;
 /// loads.
 pub struct GrowingCuckooFilter<S = FixedState> {
     table: Table,
-    /// What another table begins with.
+    /// How the builder made the table, for tables that replace it.
     kind: Growing,
     hasher: S,
 }
@@ -143,8 +143,8 @@ impl<S> GrowingCuckooFilter<S> {
     /// word: a child of `fork` that saves this way goes on sharing the table with its parent.
     ///
     /// If a thread was stopped for good inside a call, as the parent's threads are in such a child, then that
-    /// call has either taken effect or not; no other key is missing. ([`len`](Filter::len) may be too great by as much as
-    /// in a [copy](Self::try_clone), and does not count the call.)
+    /// call has taken effect or has not; no other key is missing. (The `len` of the saved filter may be too great by as
+    /// much as in a [copy](Self::try_clone).)
     ///
     /// ```
     /// use std::io::{Read, Seek, SeekFrom};
@@ -171,8 +171,8 @@ impl<S> GrowingCuckooFilter<S> {
     /// long as there is room in each; the table keeps its size if there is no memory for a smaller
     /// copy.
     ///
-    /// It takes time in proportion to the size, and needs exclusive access to the filter: others could be
-    /// using the memory that is given back.
+    /// It takes time in proportion to the size, and needs exclusive access, since others could be using the
+    /// memory that is given back.
     ///
     /// ```
     /// use filter::GrowingCuckooFilter;
