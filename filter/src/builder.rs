@@ -77,7 +77,7 @@ pub enum BuildError {
     /// The allocator refused the table.
     #[error("no memory for a table of {buckets} buckets, 8 bytes each: ask for fewer")]
     OutOfMemory {
-        /// Number of buckets asked for, or for which a growing filter [reserves](Builder::reserved_bytes) address space.
+        /// Number of buckets asked for (or [reserved](Builder::reserved_bytes), in a growing filter, if that is more).
         buckets: usize,
     },
 }
@@ -183,8 +183,8 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<Layout<SLOTS, BITS>, S> {
 impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Builder<Layout<SLOTS, BITS>, S> {
     /// Loads the filter that was saved as these bytes.
     ///
-    /// Returns exactly the filter that was saved, or an error: damage and another layout are
-    /// detected, and so is another hasher, [as far as that can be](crate::save#hashers). Allocates nothing before the length of
+    /// Returns exactly the filter that was saved, or an error: damage and another layout are detected, and so is
+    /// another hasher, [as far as that can be](crate::save#hashers). Allocates nothing before the length of
     /// `bytes` is known to be right, and then no more than that length, apart from a few KiB that
     /// every filter has.
     ///

@@ -184,10 +184,10 @@
 //!
 //! # How it is checked
 //!
-//! - Models explore each hazard under a model checker, memory orderings included (`filter/tests/loom`; memory that is made
-//!   once, such as a chunk of counters, is there beforehand, and `arc-swap` is replaced by a simple list), and
-//!   threads are stopped before every atomic access of every operation (`filter/tests/steps`). Both compare
-//!   every answer with a sequential specification (`filter/histories`).
+//! - Models explore each hazard under a model checker, memory orderings included (`filter/tests/loom`). In them,
+//!   memory that is made once, such as a chunk of counters, is there from the start, and a simple list replaces
+//!   `arc-swap`. Threads are stopped before every atomic access of every operation (`filter/tests/steps`). Both
+//!   compare every answer with a sequential specification (`filter/histories`).
 //! - A proof covers lookups in a fixed-size filter (`filter/proof`).
 //! - Random calls are compared with a multiset (`filter/tests/ordinary/model.rs`).
 //! - Small changes break the filter, each with the check that must catch it (`filter/tests/planted`).

@@ -76,7 +76,7 @@ impl<const SLOTS: usize, const BITS: usize> Moves<SLOTS> for Geometry<SLOTS, BIT
 /// Puts the shortest chain from one of `roots` to a bucket with an empty slot into `found`; false if the bounded
 /// search finds none of at most `longest` buckets. The roots are the one or two buckets where a new fingerprint
 /// may go, with their words, which have no empty slot. `read` gets a bucket with its word and the
-/// [other buckets](Moves::others) of its fingerprints; it may correct these, and returns their words. Allocates nothing.
+/// [other buckets](Moves::others) of its fingerprints; it may correct these, and returns their words.
 // Not inlined: an insert that needs no chain should not pay for a stack frame of this size.
 #[inline(never)]
 pub fn search<const SLOTS: usize>(

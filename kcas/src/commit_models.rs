@@ -437,7 +437,7 @@ fn a_reader_passes_a_late_installation() {
     });
 }
 
-/// Lets helpers begin at the second word, to save preemptions. In the code, and in the proof, they confirm the first one before.
+/// Lets helpers begin at the second word, to save preemptions. In the code and the proof, they confirm the first before.
 fn begin_at_the_second_word() {
     report(Event::AnyOrder);
 }

@@ -22,7 +22,7 @@ const STEPS: u64 = 50_000;
 /// After this many steps the threads end, and others take over their ids.
 const LIFE: u64 = 10_000;
 
-/// Some call ends within this many steps, even if most threads are asleep. (Helping three operations of three words takes a few hundred.)
+/// Some call ends within this many steps, even if most threads sleep. (To help three operations of three words takes hundreds.)
 const CALL: u64 = 500;
 
 /// Whose turn it is.

@@ -62,10 +62,10 @@ use table::{Aged, Inserted, MAX_ASKED, WatchedAged, insert, sweep};
 /// [`insert_if_absent`](Self::insert_if_absent) leaves its age as it is. Of several threads that insert
 /// the same new key, at most one gets `true`, and exactly one if there is room.
 ///
-/// **How long a key is remembered.** At least until [`PERIODS`](Ages::PERIODS) periods have begun after the start of
-/// the call that last inserted or renewed it. With three, that is two to three times the length of a period, since a key
-/// may come at the end of its first. Once that many calls of `advance` have returned, all of which began after that call
-/// returned, the key is forgotten, unless it is mistaken for another one.
+/// **How long a key is remembered.** At least until [`PERIODS`](Ages::PERIODS) periods have begun after the start
+/// of the call that last inserted or renewed it. With three, that is two to three times the length of a period,
+/// since a key may come at the end of its first. Once that many calls of `advance` have begun after that call
+/// returned, and have returned, the key is forgotten, unless it is mistaken for another one.
 ///
 /// **What it costs.** It has four slots of 12 bits, each with an age of 2 bits: as many bits per key as a
 /// filter of fixed size, and the same error rate, at most one absent key in 512. A lookup is the same as there,
@@ -79,12 +79,12 @@ use table::{Aged, Inserted, MAX_ASKED, WatchedAged, insert, sweep};
 /// **Removing** takes the one copy of the class: other keys that were inserted as the same class are then
 /// missing.
 ///
-/// **Timestamps** have 7 bits in the default layout, as in the layout 4×14. [`layout`](crate::layout#when-a-timestamp-wraps)
-/// says what that means; here it affects inserts, renewals and `advance` as well,
-/// if a thread loses its core for a period or more. Each `advance` counts as one addition to every bucket, or, if several
-/// threads sweep at once, as one for each of them that is at the same run of buckets. So a lookup is fooled if it is
-/// suspended while 127 periods begin, or while one begins that 127 threads sweep in the same run, and its key also hops
-/// to its other bucket and back meanwhile.
+/// **Timestamps** have 7 bits in the default layout, as in the layout 4×14
+/// ([what that means](crate::layout#when-a-timestamp-wraps)). Here that affects inserts, renewals and `advance` as
+/// well, if a thread loses its core for a period or more. Each `advance` counts as one addition to every bucket, or, if
+/// several threads sweep at once, as one for each of them that is at the same run of buckets. So a lookup is fooled if
+/// it is suspended while 127 periods begin, or while one begins that 127 threads sweep in the same run, and its key also
+/// hops to its other bucket and back meanwhile.
 pub struct ExpiringCuckooFilter<
     const SLOTS: usize = 4,
     const BITS: usize = 12,
@@ -283,8 +283,8 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
         self.locate(self.hash(key)).into()
     }
 
-    /// Inserts a key unless its class is there already, in which case its age stays as it is; returns whether the key was
-    /// inserted. So a key is forgotten one window after it first came, however often it comes again.
+    /// Inserts a key unless its class is there already, whose age then stays as it is; returns whether the key
+    /// was inserted. So a key is forgotten one window after it first came, however often it comes again.
     ///
     /// Progress and linearization point: as [`insert_unique`](Filter::insert_unique_hash).
     ///

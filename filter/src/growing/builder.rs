@@ -65,7 +65,7 @@ impl<S> Builder<Growing, S> {
     /// growing would take it higher than this, the filter keeps its size, and a key that finds no room is refused
     /// ([`InsertError::TooManyFalsePositives`](crate::InsertError::TooManyFalsePositives)).
     ///
-    /// The rate limits how far a filter can grow: at 1/508, to 2^13 times its first size. So begin larger to grow larger.
+    /// The rate limits how far a filter can grow: at 1/508, to 2^13 times its first size. To grow larger, begin larger.
     ///
     /// ```
     /// use filter::{GrowingCuckooFilter, InsertError};

@@ -138,9 +138,9 @@ impl<S> GrowingCuckooFilter<S> {
         })
     }
 
-    /// Returns what [`to_bytes`](Filter::to_bytes) would, as a reader that copies nothing: it reads the table where it
-    /// is, from any position on. It needs exclusive access to the filter; in return it needs no memory, and it writes no
-    /// word: a child of `fork` that saves this way goes on sharing the table with its parent.
+    /// Returns what [`to_bytes`](Filter::to_bytes) would, as a reader that copies nothing: it reads the table where
+    /// it is, from any position on. It needs exclusive access to the filter, but no memory, and it writes no word:
+    /// a child of `fork` that saves this way goes on sharing the table with its parent.
     ///
     /// If a thread was stopped for good inside a call, as the parent's threads are in such a child, then that
     /// call has taken effect or has not; no other key is missing. (The `len` of the saved filter may be too great by as

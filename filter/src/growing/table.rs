@@ -47,10 +47,10 @@ const MOST_BEGUN: usize = 1024;
 const UNCOUNTED_OF: usize = 128;
 const MOST_UNCOUNTED: usize = 512;
 
-/// An insert that has looked at more buckets than the first number splits a run, if every hundred buckets have more keys
+/// An insert that has looked at more buckets than the first number splits a run, if a hundred buckets have more keys
 /// than the second: load factors of 0.75, and of 0.62 in a table of less than [`MANY_BUCKETS`], where speed counts
-/// for more than memory. Without the second number, a table would grow on and on while inserts and removes keep the number of
-/// keys constant. (In models, the first number is as great as in a large table, so that few inserts split a bucket.)
+/// for more than memory. Without the second number, a table would grow on and on while inserts and removes keep the
+/// number of keys constant. (In models, the first number is as great as in a large table, so that few inserts split a bucket.)
 const LONG_AND_FULL: (usize, u64) = (16, 225);
 const LONG_AND_FULL_OF_FEW: (usize, u64) = (if cfg!(kcas_loom) { 16 } else { 0 }, 186);
 
@@ -867,9 +867,9 @@ impl Table {
         }
     }
 
-    /// True if keys were counted, or more slots are occupied than were doubled. All buckets must be counted. (The length
-    /// alone is not enough: in a child of `fork` it lacks a key that one of the parent's threads has inserted and
-    /// was about to count.)
+    /// True if keys were counted, or more slots are occupied than were doubled. All buckets must be counted. (The
+    /// length alone is not enough: in a child of `fork` it lacks a key that one of the parent's threads has inserted
+    /// and was about to count.)
     pub(super) fn holds_keys(&self) -> bool {
         let words = (0..self.buckets()).map(|bucket| self.words.load(bucket));
         let occupied: usize = words.map(word::occupied).sum();
