@@ -937,7 +937,7 @@ impl snapshot::Table for Table {
     /// A thread that read the number of buckets before makes none after these. One that finds it raised
     /// later has synchronised with this exchange, and finds the snapshot announced.
     fn begun(&self) -> usize {
-        // Release: with the exchange in `grow`, if that comes later. (A load might return an older number,
+        // Release: with the Acquire in `size`, through later exchanges, too. (A load might return an older number,
         // even after the announcement.)
         self.most_begun(Size::from_bits(self.size.fetch_add(0, Ordering::Release)))
     }
