@@ -59,7 +59,7 @@ pub(crate) fn insert_at_once<const SLOTS: usize, const BITS: usize>(
     location: Location,
 ) -> bool {
     match choose::<SLOTS, BITS>(location, |bucket| buckets.read_raw(bucket)) {
-        // (What is no word seems to have any number of slots, and is not chosen, or found out here.)
+        // (A tag seems to have some number of empty slots. If that makes it the choice, it is found out here.)
         Ok((bucket, word)) if word <= MAX_WORD => {
             let filled = Layout::<SLOTS, BITS>::add(word, location.fingerprint);
             buckets.replace_at_once(bucket, word, filled)

@@ -19,8 +19,8 @@ use crate::snapshot::{Snapshot, SnapshotError, Table as _};
 
 const HEADER_BYTES: usize = 48;
 
-/// Begins a snapshot of the table, and returns how many slots of it were doubled: no more than there are in it,
-/// since whatever was counted before it begins is, so that no key of it goes uncounted.
+/// Begins a snapshot of the table, and returns how many slots were counted as doubled before. All of these are in
+/// the snapshot, so its length is never too small.
 fn snapshot(table: &Table) -> Result<(u64, Snapshot<'_, Table>), SnapshotError> {
     let doubled = table.doubled();
     let snapshot = Snapshot::begin(table, table.snapshots())?;

@@ -876,8 +876,8 @@ impl Table {
         self.length.sum() > 0 || occupied as u64 > self.doubled()
     }
 
-    /// Joins buckets, which must all be counted, again as long as there is room for what they hold; returns the
-    /// words left, if any were joined.
+    /// Joins buckets again, the last split first, as long as there is room for what they hold; returns the words
+    /// left, if any were joined. All buckets must be counted.
     pub(super) fn joined(&mut self) -> Option<Vec<u64>> {
         let mut words: Vec<u64> = (0..self.buckets())
             .map(|bucket| self.words.load(bucket))
