@@ -41,6 +41,8 @@
 //!
 //! # Guarantees
 //!
+//! They hold within the [limits](#limits).
+//!
 //! - **No false negatives**: a key that was inserted and not removed (nor forgotten, by an
 //!   [`ExpiringCuckooFilter`]) is found, even while other keys shift it around.
 //! - **Linearizable**: each insert, remove, lookup and count takes effect at one moment between its
@@ -186,8 +188,9 @@
 //!
 //! - Models explore each hazard under a model checker, memory orderings included (`filter/tests/loom`). In them,
 //!   memory that is made once, such as a chunk of counters, is there from the start, and a simple list replaces
-//!   `arc-swap`. Threads are stopped before every atomic access of every operation (`filter/tests/steps`). Both
-//!   compare every answer with a sequential specification (`filter/histories`).
+//!   `arc-swap`. Threads are stopped before every atomic access of every operation (`filter/tests/steps`), where a
+//!   use of such memory, or of `arc-swap`, counts as one. Both compare every answer with a sequential specification
+//!   (`filter/histories`).
 //! - A proof covers lookups in a fixed-size filter (`filter/proof`).
 //! - Random calls are compared with a multiset (`filter/tests/ordinary/model.rs`).
 //! - Small changes break the filter, each with the check that must catch it (`filter/tests/planted`).

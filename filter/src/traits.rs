@@ -95,9 +95,9 @@ pub trait Filter {
     /// has changed then. This never happens in a thread that has [registered](crate::register_thread).
     fn remove_hash(&self, hash: u64) -> bool;
 
-    /// Calls [`contains_hash`](Self::contains_hash) for each of `hashes`, and writes the answers to
-    /// the same places in `found`: in a table larger than the caches this is faster than one call
-    /// at a time. Each call is atomic, the batch is not; this holds for all batches.
+    /// Calls [`contains_hash`](Self::contains_hash) for each of `hashes`, and writes the answers to the same places
+    /// in `found`. This is faster than one call at a time if the filter is of a fixed size and larger than the
+    /// caches. Each call is atomic, the batch is not; this holds for all batches.
     ///
     /// # Panics
     /// When `found` and `hashes` differ in length.
