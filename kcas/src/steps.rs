@@ -4,8 +4,9 @@
 //! They exist only with the feature `steps`, which is for tests and for `harness check`: it slows
 //! every access down. Without it, [`step`] does nothing.
 //!
-//! A *step* is one access to an atomic of [`sync`](crate::sync), or a call of [`step`] by other
-//! code. A thread stopped by its hook has done all steps before this one, and nothing of this one.
+//! A *step* is one access to an atomic of [`sync`](crate::sync) (a use of memory that is made once counts as
+//! one), or a call of [`step`] by other code. A thread stopped by its hook has done all steps before this
+//! one, and nothing of this one.
 //!
 //! A hook can ask for the kind of [`Access`] of a step; `count` counts the steps of each kind.
 
