@@ -91,7 +91,7 @@ pub enum SnapshotError {
         /// Number of buckets in the table.
         buckets: usize,
     },
-    /// More than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove or copy.
+    /// More than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove, copy or advance.
     #[error(transparent)]
     TooManyThreads(#[from] TooManyThreads),
 }

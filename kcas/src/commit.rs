@@ -114,7 +114,7 @@ pub(crate) fn exchange<W: Words + ?Sized>(
     words[index].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
 }
 
-/// Exchanges one word as if no operation were under way on it.
+/// Exchanges one word as if no operation were under way on it. (Orderings: see [`exchange`].)
 ///
 /// Linearization point: the successful exchange of the word, or the linearization point of the
 /// [`load`] that found another value.

@@ -127,7 +127,7 @@ impl<S> GrowingCuckooFilter<S> {
     ///
     /// # Errors
     /// [`SnapshotError`]: when there is not enough memory, or when more than
-    /// [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove or copy.
+    /// [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove, copy or advance.
     #[doc(alias = "clone")]
     pub fn try_clone(&self) -> Result<Self, SnapshotError>
     where
