@@ -148,7 +148,6 @@ impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
         &self.words
     }
 
-    /// Empties every bucket.
     pub(crate) fn clear(&mut self) {
         self.words.clear();
     }

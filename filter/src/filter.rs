@@ -76,7 +76,6 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
         }
     }
 
-    /// Begins a snapshot of the table.
     fn snapshot(&self) -> Result<Snapshot<'_, Buckets<SLOTS, BITS>>, SnapshotError> {
         Snapshot::begin(&self.buckets, &self.snapshots)
     }

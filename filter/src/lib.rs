@@ -97,7 +97,7 @@
 //! - **Types of keys.** Look up a key as the type that you inserted: `"abc"` and its bytes are
 //!   different keys.
 //! - **Signal handlers** may look up keys (`contains`, `count`, `len`), even when they have interrupted
-//!   an insert or a remove of their own thread, provided that keys can be hashed there. They must not call
+//!   an insert or a remove of their own thread, provided that hashing a key is safe there. They must not call
 //!   anything else: an insert or a remove destroys the operation that it has interrupted.
 //!
 //! # Traits of collections
