@@ -75,7 +75,9 @@ pub enum BuildError {
     )]
     TooManyFalsePositives,
     /// The allocator refused the table.
-    #[error("no memory for a table of {buckets} buckets, 8 bytes each: ask for fewer")]
+    #[error(
+        "no memory for a table of {buckets} buckets, 8 bytes each: ask for fewer, or for fewer `reserved_bytes` if it grows"
+    )]
     OutOfMemory {
         /// Number of buckets asked for (or [reserved](Builder::reserved_bytes), in a growing filter, if that is more).
         buckets: usize,

@@ -161,7 +161,10 @@ fn call(words: &WordArray, watched: &Watched, rng: &mut StdRng) {
         1 => check(watched, || {
             match words.compare_exchange(first, single.expected, single.new) {
                 Ok(_) => (true, vec![single]),
-                Err(now) => (now != single.expected, vec![Entry::new(first, now, now)]),
+                Err(now) => {
+                    assert_ne!(now, single.expected);
+                    (true, vec![Entry::new(first, now, now)])
+                }
             }
         }),
         _ => {

@@ -21,35 +21,35 @@ const HEADER_BYTES: usize = 48;
 
 /// Begins a snapshot of the table, and returns how many slots were counted as doubled before. All of these are in
 /// the snapshot, so its length is never too small.
-fn snapshot(table: &Table) -> Result<(u64, Snapshot<'_, Table>), SnapshotError> {
+fn snapshot(table: &Table) -> Result<(u64, Made<'_>), SnapshotError> {
     let doubled = table.doubled();
     let snapshot = Snapshot::begin(table, table.snapshots())?;
-    Ok((doubled, snapshot))
+    Ok((doubled, Made::new(snapshot)?))
 }
 
 /// Copies the table.
 pub(super) fn try_clone(table: &Table, kind: Growing) -> Result<Table, SnapshotError> {
-    let (doubled, snapshot) = snapshot(table)?;
-    let (buckets, doubled) = (snapshot.buckets(), doubled as usize);
+    let (doubled, made) = snapshot(table)?;
+    let (buckets, doubled) = (made.snapshot.buckets(), doubled as usize);
     let out_of_memory = SnapshotError::OutOfMemory { buckets };
     let mut words = Vec::new();
     words
         .try_reserve_exact(buckets)
         .map_err(|_| out_of_memory)?;
-    words.extend(Made::new(snapshot));
+    words.extend(made);
     let more = complete(table.base(), &mut words).expect("a table can be completed");
     Table::from_words(table.base(), &words, doubled + more, kind).map_err(|_| out_of_memory)
 }
 
 /// [`write`]s to memory.
 pub(super) fn to_bytes(table: &Table, hasher: &impl BuildHasher) -> Result<Vec<u8>, SnapshotError> {
-    let (doubled, snapshot) = snapshot(table)?;
-    let buckets = snapshot.buckets();
+    let (doubled, words) = snapshot(table)?;
+    let buckets = words.snapshot.buckets();
     let mut bytes = Vec::new();
     bytes
         .try_reserve_exact(HEADER_BYTES + 8 * buckets + CHECKSUM_BYTES)
         .map_err(|_| SnapshotError::OutOfMemory { buckets })?;
-    write_snapshot(doubled, snapshot, hasher, &mut bytes).expect("a vector takes every byte");
+    write_snapshot(doubled, words, hasher, &mut bytes).expect("a vector takes every byte");
     Ok(bytes)
 }
 
@@ -59,19 +59,20 @@ pub(super) fn write(
     hasher: &impl BuildHasher,
     writer: impl Write,
 ) -> Result<(), SaveError> {
-    let (doubled, snapshot) = snapshot(table)?;
-    Ok(write_snapshot(doubled, snapshot, hasher, writer)?)
+    let (doubled, words) = snapshot(table)?;
+    Ok(write_snapshot(doubled, words, hasher, writer)?)
 }
 
 fn write_snapshot(
     doubled: u64,
-    snapshot: Snapshot<'_, Table>,
+    words: Made<'_>,
     hasher: &impl BuildHasher,
     mut writer: impl Write,
 ) -> io::Result<()> {
-    let (bytes, mut digest) = header(snapshot.table(), snapshot.buckets(), doubled, hasher);
+    let (table, buckets) = (words.snapshot.table(), words.snapshot.buckets());
+    let (bytes, mut digest) = header(table, buckets, doubled, hasher);
     writer.write_all(&bytes)?;
-    write_words(&mut writer, &mut digest, Made::new(snapshot))?;
+    write_words(&mut writer, &mut digest, words)?;
     writer.write_all(&digest.finalize().to_le_bytes())?;
     writer.flush()
 }
@@ -201,12 +202,18 @@ struct Made<'a> {
 }
 
 impl<'a> Made<'a> {
-    fn new(snapshot: Snapshot<'a, Table>) -> Self {
-        Made {
-            next: 0,
-            since: vec![false; snapshot.buckets() - snapshot.made()],
+    fn new(snapshot: Snapshot<'a, Table>) -> Result<Self, SnapshotError> {
+        let (buckets, mut since) = (snapshot.buckets(), Vec::new());
+        let not_made = buckets - snapshot.made();
+        since
+            .try_reserve_exact(not_made)
+            .map_err(|_| SnapshotError::OutOfMemory { buckets })?;
+        since.resize(not_made, false);
+        Ok(Made {
             snapshot,
-        }
+            next: 0,
+            since,
+        })
     }
 }
 

@@ -879,10 +879,10 @@ impl Table {
     /// Joins buckets again, the last split first, as long as there is room for what they hold; returns the words
     /// left, if any were joined. All buckets must be counted.
     pub(super) fn joined(&mut self) -> Option<Vec<u64>> {
-        let mut words: Vec<u64> = (0..self.buckets())
-            .map(|bucket| self.words.load(bucket))
-            .collect();
-        let before = words.len();
+        let before = self.buckets();
+        let mut words: Vec<u64> = Vec::new();
+        words.try_reserve_exact(before).ok()?;
+        words.extend((0..before).map(|bucket| self.words.load(bucket)));
         let run = self.run();
         while words.len() > 1 << self.base {
             // A saved table may end within a run.
