@@ -27,7 +27,7 @@ pub(super) trait Instructions: Copy {
     /// Finds the slots of a bucket.
     fn run_of(self, bucket: usize, runs: u128) -> Run;
 
-    /// Finds the first slot of the run that holds the tag. Makes something up if the run was not
+    /// Finds the first slot of the run that holds the tag. The answer is arbitrary if the run is not
     /// one of the line's, or the line changes.
     fn find_tag(self, line: &Line, run: Run, tag: u8) -> Option<usize>;
 }
