@@ -102,8 +102,8 @@ fn name_of(file: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Returns the rows of a CSV file, and what there is to show of them but what they say: that depends
-/// on all others of the page.
+/// Returns the rows of a CSV file, and their section without table and sentences, which depend on all
+/// sections of the page.
 fn section(csv: &Path) -> Result<(Box<dyn Rows>, Section)> {
     let rows = read_any(csv)?;
     if rows.count() == 0 {

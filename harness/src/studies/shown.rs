@@ -44,7 +44,7 @@ pub(crate) enum Unit {
     BitsAKey,
     /// A number without a unit.
     Number,
-    /// Of a share: so many digits.
+    /// A share that may be very small.
     Rate,
 }
 

@@ -90,7 +90,7 @@ where
     /// Describes the run, and what each subject is, by its name.
     fn about(&self, registry: &Registry) -> Result<(Run, Vec<(String, String)>)>;
 
-    /// Checks the options. Returns false if they ask for something else, which is then done.
+    /// Checks the options. Returns false if they ask for something other than a measurement, which it then does.
     fn check(&self, _registry: &Registry) -> Result<bool> {
         Ok(true)
     }
@@ -98,7 +98,7 @@ where
     /// Returns the number of steps of an uninterrupted [`measure`](Self::measure).
     fn steps(&self) -> u64;
 
-    /// Measures, and adds rows as they come. Calls `progress` before each step, and ends where that fails.
+    /// Measures, and adds rows as it goes. Calls `progress` before each step, and ends if that fails.
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Self::Row>) -> Result<()>;
 
     /// Fails if the rows refute what they are to show.

@@ -146,7 +146,7 @@ impl Study for CuckooHashing {
     }
 
     fn check(&self, _: &Registry) -> Result<bool> {
-        ensure!(!self.loads.is_empty(), "--loads: there is none");
+        ensure!(!self.loads.is_empty(), "--loads: give at least one");
         check_loads(&self.loads, MOST_LOAD)?;
         ensure!(
             self.loads.is_sorted_by(|a, b| a < b),

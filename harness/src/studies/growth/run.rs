@@ -19,7 +19,7 @@ use crate::subjects::{Growing, LockFree, ScalableBloom};
 use crate::wording::counted;
 use crate::workload::{Clock, Kind, Tally, Timings};
 
-/// Ratio of the keys in the set at the end to those at the end of the first slice.
+/// The keys in the set at the end, over those at the end of the first slice.
 pub(super) const GROWTH: u64 = 1_000;
 
 /// Returns the numbers of keys at which slices end: the first at a thousandth of all keys, then

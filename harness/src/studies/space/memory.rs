@@ -1,5 +1,5 @@
-//! What a reader weighs who chooses a filter. Each measurement has a process of its own, so that nothing
-//! an earlier one left behind is counted.
+//! What matters when choosing a filter: memory, false positives, speed of lookups. Each measurement has a
+//! process of its own, so that nothing that an earlier one left behind is counted.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;

@@ -142,7 +142,7 @@ mod simulating {
         }
         if let Some(index) = options.share {
             let share = all.iter().flat_map(Prepared::shares).nth(index);
-            let share = share.context("there are fewer shares")?;
+            let share = share.with_context(|| format!("there is no share {index}"))?;
             subprocess::print(&share.simulate(registry, options)?)?;
             return Ok(Ending::Complete);
         }
@@ -170,7 +170,7 @@ mod simulating {
         experiment.check_subjects(registry)?;
         ensure!(
             experiment.keys.len() == 1,
-            "field `keys`: one size can be simulated, not several"
+            "field `keys`: several sizes cannot be simulated; give one"
         );
         ensure!(
             !experiment.freezes() && experiment.latency.is_none(),
@@ -201,7 +201,7 @@ mod simulating {
         let counts: BTreeSet<usize> = models.iter().flat_map(|of| cores(of, options)).collect();
         ensure!(
             !counts.is_empty(),
-            "option --cores: none of the machines has so many cores, or as few as 0"
+            "option --cores: give numbers from 1 to the number of cores of a machine"
         );
         experiment.threads = Threads::List(counts.into_iter().map(Count::Exactly).collect());
         let plan = Plan::of(&experiment, registry, &Cores::detect())?;
