@@ -16,8 +16,7 @@ use crate::results::{Columns, Judge, Record};
 use crate::run::{Ending, stop_on_ctrl_c};
 use crate::show::chart::Figure;
 pub use crate::show::progress::Progress;
-use crate::show::{Findings, Outputs, note, outputs, progress, say};
-use crate::show::{Run, Sheet, Sidecar};
+use crate::show::{Findings, Outputs, Run, Sheet, Sidecar, note, outputs, progress, say};
 use crate::subjects::Registry;
 
 /// One week.
