@@ -27,7 +27,7 @@ const OURS: [&str; 4] = [
     "lock-free-copies",
 ];
 
-/// The longest piece, and the shortest: in less time, no round may end.
+/// The longest piece, and the shortest: in less time, perhaps no round ends.
 const PIECE: Duration = Duration::from_secs(60);
 const SHORTEST: Duration = Duration::from_secs(1);
 

@@ -201,7 +201,7 @@ fn alone(registry: &Registry) -> Result<Alone> {
         let times = of_subject.entry(row.workload).or_default();
         times.push(1e3 / row.mops);
     }
-    // The median, as of what is predicted from them.
+    // The median, as of the predictions that are made from it.
     let median = |(workload, mut times): (_, Vec<_>)| (workload, tenth(median(&mut times)));
     let medians =
         |(subject, of): (_, BTreeMap<_, _>)| (subject, of.into_iter().map(median).collect());

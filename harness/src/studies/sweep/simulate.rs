@@ -393,7 +393,7 @@ mod simulating {
     }
 
     /// Runs this program with the `arguments` of each index below `count`, in as many processes at once
-    /// as there are cores, and hands the rows of each on as it ends, until that fails.
+    /// as there are cores, and passes the rows of each to `each` as it ends, until that fails.
     fn measure_all(
         count: usize,
         arguments: impl Fn(usize) -> Vec<OsString> + Sync,
@@ -408,7 +408,7 @@ mod simulating {
                     let index =
                         || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < count);
                     let made = |index| (index, subprocess::rows(None, arguments(index)));
-                    // Nobody receives it once one has failed, or the caller has broken off.
+                    // Sending fails once one has failed, or the caller has broken off.
                     while let Some(index) = index()
                         && sender.send(made(index)).is_ok()
                     {}
