@@ -292,9 +292,9 @@ mod tests {
 
     use super::*;
 
-    /// Compares the cells with a list of numbers, as keys come and go, in filters of every size up
-    /// to some: each key changes each of its cells once, also where two of them are the same, and
-    /// counters that saturate stay.
+    /// Compares the cells of small filters with a list of numbers, as keys come and go: each key
+    /// changes each of its cells once, even where two of them are the same, and counters that are
+    /// saturated stay so.
     fn cells_are_those_of_a_list<const BITS: usize>() {
         let mut random = SmallRng::seed_from_u64(1);
         let (mut saturated, mut coinciding) = (0, 0);

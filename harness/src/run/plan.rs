@@ -39,7 +39,8 @@ pub struct Part {
 pub struct Measurement {
     pub subject: String,
     pub workload: Workload,
-    /// That of its part. A single size may have fewer keys than asked for, as a file may be too short.
+    /// The size of its part; `None` if there is a single size, which may have fewer keys than asked for, as a file
+    /// may be too short.
     pub size: Option<usize>,
     pub threads: usize,
     pub frozen: usize,

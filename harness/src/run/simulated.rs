@@ -221,7 +221,7 @@ fn timed_alone<'a>(model: &Model, subject: &'a str) -> &'a str {
 }
 
 /// Returns the time of an operation on one thread whose table is in its own caches: as measured for
-/// the workload, or else the average of its kinds of operations. Of all lookups it is one time,
+/// the workload, or else the average over its kinds of operations. All lookups have the same time,
 /// whatever their skew and share of hits.
 fn alone(model: &Model, subject: &str, workload: &Workload) -> Result<f64> {
     let none = || {

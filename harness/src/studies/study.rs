@@ -201,7 +201,7 @@ pub(crate) mod testing {
     use super::*;
     use crate::show::Stopped;
 
-    /// Measures everything, or stops after so many steps. Returns rows and steps.
+    /// Measures everything, or stops after `most` steps. Returns rows and steps.
     pub(crate) fn measure<S: Study>(study: &S, most: Option<usize>) -> (Vec<S::Row>, Vec<String>)
     where
         Vec<S::Row>: Presented,

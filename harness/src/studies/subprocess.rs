@@ -103,7 +103,7 @@ pub(super) fn each_row<R: DeserializeOwned>(
         scope.spawn(move || {
             let goes_on = || over.recv_timeout(LOOKS_EVERY) == Err(RecvTimeoutError::Timeout);
             while !stop.load(Ordering::Relaxed) && goes_on() {}
-            // The end of its input ends it.
+            // The process ends when its input does.
             drop(input);
         });
         let said = scope.spawn(move || {

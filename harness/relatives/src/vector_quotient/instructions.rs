@@ -178,8 +178,8 @@ mod x86 {
         let tags: __m256i = _mm256_set1_epi8(tag as i8);
         let (low, high): (u32, u32);
         // SAFETY: this reads the 64 bytes of the line, which is aligned, and writes no memory. Other
-        // threads may write it meanwhile, by atomic stores. The number that comes of that is as good
-        // as any other, as the caller looks at the version; nothing unsafe depends on it.
+        // threads may write it meanwhile, by atomic stores. The result may then be any number: the
+        // caller checks the version, and nothing unsafe depends on it.
         unsafe {
             asm!(
                 "vpcmpeqb {half}, {tags}, ymmword ptr [{line}]",

@@ -53,7 +53,7 @@ fn share_of_hand_over(cores: &Cores, mut measure: impl FnMut() -> f64) -> f64 {
 /// Steps between two looks at whether another thread has stopped.
 const AT_A_TIME: usize = 200;
 
-/// Returns the nanoseconds that each of so many calls takes.
+/// Returns the nanoseconds that a call takes, on average over this many.
 fn each(times: usize, mut action: impl FnMut(usize)) -> f64 {
     let start = Instant::now();
     (0..times).for_each(&mut action);

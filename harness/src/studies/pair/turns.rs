@@ -29,14 +29,14 @@ const TABLES: usize = 3;
 /// The most batches that a thread makes before a turn; in the turn it makes four times as many of lookups, and
 /// as many of updates.
 const BATCHES: usize = 20;
-/// There is a batch for so many keys of a table, so that turns with a small table are shorter.
+/// Keys of a table for each batch, so that turns with a small table are shorter.
 const BATCH_OF: usize = 3_000;
 /// Keys that a batch of updates inserts and removes; a batch of lookups asks for a thousand.
 const UPDATES: usize = 400;
 /// The most keys of a slice; those of all threads together are one in 60 of a table's.
 const SLICE: usize = 500;
 const SHARE: usize = 60;
-/// Turns draw from so many more keys than a table holds.
+/// The keys that turns draw from, beyond those that a table holds.
 const MORE_KEYS: usize = 1 << 20;
 /// Rounds of turns that do not count, as the processor is still learning; and the fewest that follow.
 const WARM_UP: usize = 2;
@@ -307,7 +307,7 @@ impl Arena<'_> {
         turns
     }
 
-    /// Performs the phases one after another, so many times; of lookups, a batch each.
+    /// Performs the phases one after another, this many times; of lookups, a batch each time.
     fn perform(&self, table: &dyn Measured, times: usize, phases: &mut [Phase]) -> (Tally, f64) {
         let stop = AtomicBool::new(self.one.work == Work::Lookup);
         let watch = Watch::new(&stop);

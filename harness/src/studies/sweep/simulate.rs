@@ -114,11 +114,11 @@ mod simulating {
         sidecar: Sidecar,
         /// What a sweep measured, to compare with.
         measured: Option<Vec<Row>>,
-        /// Those of its rows that predictions may begin with.
+        /// The rows of it that predictions are made from.
         alike: Vec<Row>,
     }
 
-    /// What one process simulates, as the code has globals: a subject, a workload, a machine.
+    /// What one process simulates: one subject, workload and machine, as the code of subjects has globals.
     struct Share<'a> {
         of: &'a Prepared,
         model: &'a Model,
