@@ -108,7 +108,8 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
         #[cfg(feature = "simulation")]
         ensure!(
             !options.simulated || crate::subjects::SIMULATED.contains(&entry.name),
-            "subject {:?} cannot be simulated: not all that it shares between threads can be observed",
+            "subject {:?} cannot be simulated, as not all that it shares between threads can be observed; leave out \
+             --simulated",
             entry.name
         );
         for &threads in threads {

@@ -284,7 +284,10 @@ impl Study for Memory {
         let registry = &with_layouts(registry);
         for subject in &self.subjects {
             let entry = registry.get(subject).context("--subjects")?;
-            ensure!(entry.holds_keys, "--subjects: {subject} holds no keys");
+            ensure!(
+                entry.holds_keys,
+                "--subjects: {subject} holds no keys, and so takes no memory for them; leave it out"
+            );
             if let Some(missing) = entry.operations.missing(Operations::INSERT) {
                 bail!("--subjects: {subject} cannot {missing}");
             }

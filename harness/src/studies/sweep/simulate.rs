@@ -174,7 +174,8 @@ mod simulating {
         );
         ensure!(
             !experiment.freezes() && experiment.latency.is_none(),
-            "threads that are frozen, and operations that are timed one by one, cannot be simulated"
+            "fields `frozen` and `latency`: threads cannot be frozen, nor single operations timed, where cores are \
+             simulated; leave these fields out"
         );
         let can = |subject: &String| SIMULATED.contains(&subject.as_str());
         let (can, cannot) = experiment.subjects.into_iter().partition(can);
