@@ -1,6 +1,6 @@
 //! Describes the machine, the compiler and the source for the results, and binds threads to cores.
 //!
-//! Descriptions hold no host name, no user name and no directory: of every path only the file name.
+//! Descriptions hold no host name, no user name and no directory, and of each path only the file name.
 
 pub(crate) mod hand_over;
 pub mod pinning;
@@ -61,7 +61,7 @@ pub struct Compiler {
     pub flags: String,
     /// Whether threads could be stopped at any step, which slows accesses to shared memory.
     pub steps: bool,
-    /// Whether subjects could run on simulated cores, which makes it slower, too.
+    /// Whether subjects could run on simulated cores, which slows them as well.
     pub simulation: bool,
     /// Whether the filter asked the system for huge pages.
     pub huge_pages: bool,
@@ -114,8 +114,8 @@ impl Compiler {
         }
     }
 
-    /// Returns the profile, if it is not the one that published figures are measured with. Older
-    /// files have that of the name `release`, with the same settings.
+    /// Returns the profile, unless published figures are measured with it. In older files it is called
+    /// `release`, with the same settings.
     pub fn other_profile(&self) -> Option<&str> {
         let published = matches!(
             (&*self.profile, &*self.lto),
@@ -124,7 +124,7 @@ impl Compiler {
         (!published).then_some(&self.profile)
     }
 
-    /// Describes how the program was built, if not as for published figures: its flags and profile.
+    /// Describes the flags and the profile of the build, if they are not those of published figures.
     pub(crate) fn unlike_published(&self) -> String {
         let profile = self.other_profile().map(|of| format!("profile {of}"));
         let flags = Some(self.flags.clone()).filter(|flags| !flags.is_empty());
@@ -142,15 +142,15 @@ pub fn now() -> String {
     now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Fails if so many keys, as this option or field asks for, do not fit into the memory that can be used
-/// without swapping, with so many bytes for each.
+/// Fails if `keys` keys of `each` bytes do not fit into the memory that is available without swapping.
+/// The error begins with `asked_by`, the option or field that asks for them.
 pub fn check_memory(asked_by: &str, keys: u64, each: u64) -> Result<()> {
     let mut system = System::new().context("cannot ask the system for its memory")?;
     system.refresh_memory();
     let most = system.available_memory() / each;
     ensure!(
         keys <= most,
-        "{asked_by}: {keys} keys do not fit into the memory available; at most {most} do"
+        "{asked_by}: {keys} keys do not fit into the available memory; at most {most} do"
     );
     Ok(())
 }

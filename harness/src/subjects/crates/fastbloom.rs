@@ -17,8 +17,8 @@ use relatives::double_hashing::DoubleHashing;
 use subject::layout::{FALSE_POSITIVE_RATE, slots};
 use subject::{Operations, Subject};
 
-/// [`AtomicBloomFilter`] at the false positive rate of the default layout: with the least memory, or with our memory
-/// and so many hashes.
+/// [`AtomicBloomFilter`] at the false positive rate of the default layout: with the least memory (`HASHES` = 0), or
+/// with our memory and `HASHES` hashes.
 pub struct Fastbloom<const HASHES: u32 = 0> {
     bloom: AtomicBloomFilter<FixedState>,
     slots: usize,
