@@ -61,7 +61,7 @@
 //! | 4×13 | 11 | 2,048 | 60 µs |
 //! | 8×7, 2×28 (the minimum), [4×12 with ages](crate::expiring) | 7 | 128 | 4 µs |
 //!
-//! A lookup takes a few nanoseconds; only one that loses its core half-way can see that many
+//! A lookup takes well under a microsecond; only one that loses its core half-way can see that many
 //! additions. While it is suspended, say for a few milliseconds, other threads would have to spend
 //! their time on that one bucket (if they use m buckets equally, each thread makes 32,768 / m
 //! additions to one of them in 1 ms) and stop at exactly a whole turn. So it takes a handful of

@@ -1,4 +1,4 @@
-//! The published crate `fastbloom` 0.17: the fastest Bloom filter that threads can share.
+//! The published crate `fastbloom` 0.17: a Bloom filter that threads can share.
 //!
 //! It is sized for as many keys as there are slots, at the false positive rate that our layout has
 //! when every slot is taken, 1 in 512. That makes 13 bits per slot and nine hashes, derived from one
