@@ -21,7 +21,7 @@ fn main() {
     export("PROFILE", profile(Path::new(&of_cargo("OUT_DIR"))));
 }
 
-/// Returns the name of the profile, which Cargo tells in the directory it names alone:
+/// Returns the name of the profile. Cargo gives it only as part of the output directory:
 /// `target/[TRIPLE/]PROFILE/build/CRATE-HASH/out`.
 fn profile(out: &Path) -> &str {
     let build = out.ancestors().find(|place| place.ends_with("build"));

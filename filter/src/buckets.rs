@@ -75,8 +75,8 @@ pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
     }
 }
 
-/// Adds these words, by index, to the entries of an operation, which compares them; false if it is to change
-/// one of them that holds another word.
+/// Adds entries that only compare, for those of these words (by index) that the operation does not change; false
+/// if it changes one of them, but expects another word there.
 #[inline]
 pub(crate) fn compare_too(
     entries: &mut ArrayVec<Entry, { WordArray::MAX_ENTRIES }>,
@@ -105,7 +105,7 @@ pub(crate) fn commit<W: Storage>(words: &WordArray<W>, entries: &[Entry]) -> boo
     }
 }
 
-/// Returns the entries, of which there is at least one, in ascending order of index, and then more.
+/// Returns the entries, of which there is at least one, in ascending order of index. Copies of the first fill the rest.
 #[inline]
 pub(crate) fn in_order(entries: &[Entry]) -> [Entry; WordArray::MAX_ENTRIES] {
     // Each goes where its rank says, without a branch: hashes choose the buckets, so no order is
@@ -148,7 +148,6 @@ impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
         &self.words
     }
 
-    /// Empties every bucket.
     pub(crate) fn clear(&mut self) {
         self.words.clear();
     }

@@ -75,9 +75,11 @@ pub enum BuildError {
     )]
     TooManyFalsePositives,
     /// The allocator refused the table.
-    #[error("no memory for a table of {buckets} buckets, 8 bytes each: ask for fewer")]
+    #[error(
+        "no memory for a table of {buckets} buckets, 8 bytes each: ask for fewer, or for fewer `reserved_bytes` if it grows"
+    )]
     OutOfMemory {
-        /// Number of buckets asked for.
+        /// Number of buckets asked for (or [reserved](Builder::reserved_bytes), in a growing filter, if that is more).
         buckets: usize,
     },
 }
@@ -106,8 +108,8 @@ impl<K, S> Builder<K, S> {
     /// ([`Layout::DEPENDABLE`]).
     ///
     /// A growing filter rounds the number of buckets down to a power of two, and grows from there: it begins to
-    /// grow at between 0.37 and 1.2 times this many keys, and its table never begins smaller than 8 KiB. Without this and `buckets`, it begins
-    /// with 8 KiB.
+    /// grow at between 0.37 and 1.2 times this many keys. Its table begins with 8 KiB or more; with 8 KiB, if neither
+    /// this function nor `buckets` is called.
     pub fn capacity(mut self, n: usize) -> Self {
         self.size = Some(Size::Keys(n));
         self
@@ -153,7 +155,7 @@ impl<K, S> Builder<K, S> {
     }
 }
 
-/// Unwraps what a function without an error of its own has built.
+/// Unwraps a filter, for functions that return no error.
 pub(crate) fn built<F>(result: Result<F, BuildError>) -> F {
     result.unwrap_or_else(|error| panic!("cannot build a filter: {error}"))
 }
@@ -183,8 +185,8 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<Layout<SLOTS, BITS>, S> {
 impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Builder<Layout<SLOTS, BITS>, S> {
     /// Loads the filter that was saved as these bytes.
     ///
-    /// Returns exactly the filter that was saved, or an error: damage and another layout are
-    /// detected, and so is another hasher, [as far as that can be](crate::save#hashers). Allocates nothing before the length of
+    /// Returns exactly the filter that was saved, or an error: damage and another layout are detected, and so is
+    /// another hasher, [as far as that can be](crate::save#hashers). Allocates nothing before the length of
     /// `bytes` is known to be right, and then no more than that length, apart from a few KiB that
     /// every filter has.
     ///
@@ -280,8 +282,8 @@ pub(crate) fn table_of<const SLOTS: usize, const BITS: usize>(
 /// Returns the number of buckets that `keys` distinct keys need.
 pub(crate) fn buckets_for<const SLOTS: usize, const BITS: usize>(keys: usize) -> usize {
     let workable = keys as f64 / Layout::<SLOTS, BITS>::WORKABLE_LOAD;
-    // Random deviations grow with the square root; and in small tables not a few keys have only one
-    // bucket, which is full after `SLOTS` such keys.
+    // Random deviations grow with the square root; and in small tables, some keys have only one bucket,
+    // which is full after `SLOTS` such keys.
     let (of_root, constant) = match SLOTS {
         ..3 => (6.0, 24.0),
         3 => (2.0, 12.0),

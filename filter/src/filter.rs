@@ -25,8 +25,8 @@ use crate::{batch, lookup, update};
 /// [`insert`](Self::insert) adds one copy, [`remove`](Self::remove) takes one,
 /// [`contains`](Self::contains) asks whether there are any; the trait [`Filter`] describes each call.
 ///
-/// Inserts, removes, lookups and counts are linearizable and lock-free: a thread that stops
-/// anywhere stops nobody else. Lookups write nothing.
+/// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator): a thread
+/// that stops anywhere else stops nobody. Lookups write nothing.
 ///
 /// ```
 /// use filter::CuckooFilter;
@@ -76,7 +76,6 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
         }
     }
 
-    /// Begins a snapshot of the table.
     fn snapshot(&self) -> Result<Snapshot<'_, Buckets<SLOTS, BITS>>, SnapshotError> {
         Snapshot::begin(&self.buckets, &self.snapshots)
     }
@@ -127,13 +126,13 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// filter throughout is in the copy, and whatever was in it at no moment is not. The source of
     /// the module `snapshot` explains how and why.
     ///
-    /// **Time.** One pass over the table, with one exchange for each bucket. Lookups of others are not
-    /// slowed down; an insert or a remove of another thread keeps what a bucket held before its first
-    /// change, which costs two exchanges for each bucket that it changes.
+    /// **Time.** One pass over the table, with one exchange for each bucket. Lookups do nothing for it. An
+    /// insert or a remove first keeps what both buckets of each fingerprint that it adds or takes hold, unless
+    /// that has been done: two exchanges for each bucket.
     ///
     /// **Memory.** The table of the copy ([`to_bytes`](Self::to_bytes): the bytes;
     /// [`write_to`](Self::write_to): a buffer of 16 KiB), and 8 bytes, in whole pages, for every
-    /// bucket that others change before the call gets there. That much address space is reserved from
+    /// bucket that others keep before the call gets there. Address space for all buckets is reserved from
     /// the start, and the call fails if the system refuses it.
     ///
     /// Progress: lock-free, apart from the allocator; it ends after a limited number of steps for
@@ -142,7 +141,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     ///
     /// # Errors
     /// [`SnapshotError`]: when there is not enough memory, or when more than
-    /// [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove or copy.
+    /// [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove, copy or advance.
     #[doc(alias = "clone")]
     pub fn try_clone(&self) -> Result<Self, SnapshotError>
     where

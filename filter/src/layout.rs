@@ -50,8 +50,9 @@
 //! of turns and leave the very same fingerprints in the very same slots, and the key's copy must
 //! move in before the second bucket is read, and out again afterwards.
 //!
-//! Each copy of the filter ([`try_clone`](crate::CuckooFilter::try_clone), a save) advances every timestamp once, as an addition does,
-//! and leaves the fingerprints as they are. So it is enough to take that many copies within one lookup while the key hops to and fro once.
+//! Each copy of the filter ([`try_clone`](crate::CuckooFilter::try_clone), a save) advances every timestamp
+//! once, or, if several threads keep a bucket for it at the same time, once for each; the fingerprints stay. So it is
+//! enough to take that many copies within one lookup while the key hops to and fro once.
 //!
 //! | Layout | Timestamp bits | Additions to one bucket within one lookup | Least time for them, at 30 ns each |
 //! |---|---:|---:|---:|
@@ -60,7 +61,7 @@
 //! | 4×13 | 11 | 2,048 | 60 µs |
 //! | 8×7, 2×28 (the minimum), [4×12 with ages](crate::expiring) | 7 | 128 | 4 µs |
 //!
-//! A lookup takes a few nanoseconds; only one that loses its core half-way can see that many
+//! A lookup takes well under a microsecond; only one that loses its core half-way can see that many
 //! additions. While it is suspended, say for a few milliseconds, other threads would have to spend
 //! their time on that one bucket (if they use m buckets equally, each thread makes 32,768 / m
 //! additions to one of them in 1 ms) and stop at exactly a whole turn. So it takes a handful of
@@ -262,8 +263,8 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
         word & ((1 << Self::USED) - 1)
     }
 
-    /// Returns the timestamp of `word`: the number of fingerprints added to the bucket and of copies
-    /// taken of the filter since the table was made, modulo 2^[`TIMESTAMP_BITS`](Self::TIMESTAMP_BITS).
+    /// Returns the timestamp of `word`: how often it was advanced since the table was made, by additions to the bucket
+    /// and by [copies](self#when-a-timestamp-wraps), modulo 2^[`TIMESTAMP_BITS`](Self::TIMESTAMP_BITS).
     #[inline]
     pub const fn timestamp(word: u64) -> u64 {
         word >> Self::USED

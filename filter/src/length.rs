@@ -60,9 +60,9 @@ impl Length {
         }
     }
 
-    /// Returns the counter of the thread that holds `id`. It is looked up before the change that it
-    /// counts, to be at hand when that is done. Wait-free, except for the allocator on the first
-    /// use of a chunk.
+    /// Returns the counter of the thread that holds `id`. Look it up before the change that it is to
+    /// count, so that it is at hand afterwards. Wait-free, except for the allocator on the first use of a
+    /// chunk.
     #[inline]
     pub fn counter<'a>(&'a self, id: &'a ThreadId) -> Counter<'a> {
         let (chunk, place) = place_of(id.index());
@@ -90,8 +90,8 @@ impl Length {
     /// [`count`](Self::count), if this thread has a counter already and `change` succeeds at once, for a fast
     /// path that falls back on it.
     ///
-    /// It does not allocate, claim an id, or drop anything, and an update that does not either keeps all it needs in
-    /// registers. Whatever it stored to memory, its exchange would have to wait for.
+    /// It does not allocate, claim an id or drop anything. So an update that does none of these either can keep
+    /// everything in registers; its exchange would have to wait for any store.
     #[inline]
     pub fn count_at_once(&self, change: impl FnOnce() -> Option<u64>) -> Option<u64> {
         thread_id::with_held(|id| {

@@ -41,6 +41,8 @@
 //!
 //! # Guarantees
 //!
+//! They hold within the [limits](#limits).
+//!
 //! - **No false negatives**: a key that was inserted and not removed (nor forgotten, by an
 //!   [`ExpiringCuckooFilter`]) is found, even while other keys shift it around.
 //! - **Linearizable**: each insert, remove, lookup and count takes effect at one moment between its
@@ -95,7 +97,7 @@
 //! - **Types of keys.** Look up a key as the type that you inserted: `"abc"` and its bytes are
 //!   different keys.
 //! - **Signal handlers** may look up keys (`contains`, `count`, `len`), even when they have interrupted
-//!   an insert or a remove of their own thread, provided that keys can be hashed there. They must not call
+//!   an insert or a remove of their own thread, provided that hashing a key is safe there. They must not call
 //!   anything else: an insert or a remove destroys the operation that it has interrupted.
 //!
 //! # Traits of collections
@@ -164,9 +166,9 @@
 //! A key's hash gives a **fingerprint** and two **buckets** where it may be ([`hashing`]). A bucket
 //! is one word: its slots, and a **timestamp** that counts the additions to it ([`layout`]).
 //!
-//! - **Lookups** read the first bucket, the second, and, if neither has the key, the first again:
-//!   three loads, no write. An unchanged timestamp proves that nothing was added to the first
-//!   bucket meanwhile, so the key was in neither when the second was read.
+//! - **Lookups** read the first bucket, the second, and the first again: three loads, no write. If neither
+//!   has the key, an unchanged timestamp proves that nothing was added to the first bucket meanwhile, so the
+//!   key was in neither when the second was read.
 //! - **Inserts** into a bucket with an empty slot are one compare-and-swap. Otherwise a
 //!   breadth-first search (`path.rs`) finds the shortest chain of fingerprints to shift, and *the
 //!   whole chain is committed by one K-CAS* ([`kcas`]): every shifted fingerprint and the new one
@@ -180,14 +182,15 @@
 //! a bucket at most a few times for a copy, and once for a period of an expiring filter; a split of a
 //! growing one makes three changes, and its timestamps are turned over once for every 63 additions or
 //! copies. So if calls try again for ever, others complete. A K-CAS that fails has met such a change
-//! ([`kcas`] has the argument), and whoever meets one that is undecided helps it.
+//! ([`kcas`] has the argument), and an update that meets an undecided one helps it.
 //!
 //! # How it is checked
 //!
-//! - Models explore each hazard under a model checker, memory orderings included (`filter/tests/loom`; memory that is made
-//!   once, such as a chunk of counters, is there beforehand, and `arc-swap` is replaced by a simple list), and
-//!   threads are stopped before every atomic access of every operation, except those inside `arc-swap` and `once_cell`
-//!   (`filter/tests/steps`). Both compare every answer with a sequential specification (`filter/histories`).
+//! - Models explore each hazard under a model checker, memory orderings included (`filter/tests/loom`). In them,
+//!   memory that is made once, such as a chunk of counters, is there from the start, and a simple list replaces
+//!   `arc-swap`. Threads are stopped before every atomic access of every operation (`filter/tests/steps`), where a
+//!   use of such memory, or of `arc-swap`, counts as one. Both compare every answer with a sequential specification
+//!   (`filter/histories`).
 //! - A proof covers lookups in a fixed-size filter (`filter/proof`).
 //! - Random calls are compared with a multiset (`filter/tests/ordinary/model.rs`).
 //! - Small changes break the filter, each with the check that must catch it (`filter/tests/planted`).

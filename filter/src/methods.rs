@@ -121,7 +121,7 @@ macro_rules! methods {
         }
 
         impl<$($parameters)* S: BuildHasher> $builder {
-            /// [`read_from`](Self::read_from) a file, which was made by [`Filter::save`], and has nothing else.
+            /// [`read_from`](Self::read_from) a file that [`Filter::save`] has written. It must contain nothing else.
             ///
             /// # Errors
             /// [`LoadError`].

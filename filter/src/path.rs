@@ -73,11 +73,10 @@ impl<const SLOTS: usize, const BITS: usize> Moves<SLOTS> for Geometry<SLOTS, BIT
     }
 }
 
-/// Finds the shortest chain from one of `roots` to a bucket with an empty slot, provided that the
-/// bounded search finds one of at most `longest` buckets. The roots are the one or two buckets
-/// where a new fingerprint may go, with their words, which have no empty slot; `read` returns the
-/// words of the [other buckets](Moves::others) of this step, some of which it may replace. Allocates nothing. Returns true with the chain
-/// in `found`, or false.
+/// Puts the shortest chain from one of `roots` to a bucket with an empty slot into `found`; false if the bounded
+/// search finds none of at most `longest` buckets. The roots are the one or two buckets where a new fingerprint
+/// may go, with their words, which have no empty slot. `read` gets a bucket with its word and the
+/// [other buckets](Moves::others) of its fingerprints; it may correct these, and returns their words.
 // Not inlined: an insert that needs no chain should not pay for a stack frame of this size.
 #[inline(never)]
 pub fn search<const SLOTS: usize>(
@@ -132,8 +131,7 @@ pub fn search<const SLOTS: usize>(
                 }
                 left &= left - 1;
             }
-            // Children with room that came round to themselves are left out with the rest of their
-            // kind.
+            // A child with room that came round to itself is left out later, like any other.
             let children: [Node; SLOTS] = std::array::from_fn(child);
             if nodes.try_extend_from_slice(&children).is_err() {
                 return false;

@@ -91,7 +91,7 @@ pub enum SnapshotError {
         /// Number of buckets in the table.
         buckets: usize,
     },
-    /// More than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove or copy.
+    /// More than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove, copy or advance.
     #[error(transparent)]
     TooManyThreads(#[from] TooManyThreads),
 }
@@ -107,7 +107,7 @@ pub(crate) trait Table {
         self.made()
     }
 
-    /// Returns for how many buckets a snapshot reserves places.
+    /// Returns the number of buckets for which a snapshot reserves places.
     fn places(&self) -> usize {
         self.made()
     }
@@ -203,7 +203,7 @@ impl Snapshots {
         }
     }
 
-    /// True if there is no snapshot that an update must be aware of, which has read its buckets before.
+    /// True if there is no snapshot of which an update must be aware that has already read its buckets.
     #[inline]
     pub(crate) fn are_none(&self) -> bool {
         // Relaxed: a thread that has read a bucket after its timestamp was advanced for a snapshot
@@ -367,7 +367,6 @@ impl<'a, T: Table> Snapshot<'a, T> {
         }
     }
 
-    /// The table.
     pub(crate) fn table(&self) -> &'a T {
         self.table
     }
@@ -382,7 +381,7 @@ impl<'a, T: Table> Snapshot<'a, T> {
         self.buckets
     }
 
-    /// Returns all of them, and the sum of their numbers of copies.
+    /// Returns the words of all these buckets, and the number of copies in them.
     pub(crate) fn words(
         self,
         copies: impl Fn(u64) -> usize,

@@ -91,14 +91,13 @@ pub trait Filter {
     /// [`contains_hash`](Self::contains_hash).
     ///
     /// # Panics
-    /// When more than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert or remove; nothing
-    /// has changed then. This never happens in a thread that has
-    /// [registered](crate::register_thread).
+    /// When more than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove, copy or advance; nothing
+    /// has changed then. This never happens in a thread that has [registered](crate::register_thread).
     fn remove_hash(&self, hash: u64) -> bool;
 
-    /// Calls [`contains_hash`](Self::contains_hash) for each of `hashes`, and writes the answers to
-    /// the same places in `found`: in a table larger than the caches this is faster than one call
-    /// at a time. Each call is atomic, the batch is not; this holds for all batches.
+    /// Calls [`contains_hash`](Self::contains_hash) for each of `hashes`, and writes the answers to the same places
+    /// in `found`. This is faster than one call at a time if the filter is of a fixed size and larger than the
+    /// caches. Each call is atomic, the batch is not; this holds for all batches.
     ///
     /// # Panics
     /// When `found` and `hashes` differ in length.
@@ -159,8 +158,8 @@ pub trait Filter {
     #[doc(alias = "fpr")]
     fn false_positive_rate(&self) -> f64;
 
-    /// Returns the memory that the filter occupies now, in bytes: its tables, its counters, and the
-    /// value itself. It does not include the K-CAS descriptors, which all filters of the process
+    /// Returns the memory of the filter now, in bytes: its table (pages that were never written, too), its
+    /// counters, and the value itself. It does not include the K-CAS descriptors, which all filters of the process
     /// share (8 KiB for every 32 threads alive at the same time), nor what is kept for copies that are
     /// under way or not freed yet.
     #[doc(alias = "memory_usage")]
@@ -196,7 +195,7 @@ pub trait Filter {
 
     /// Saves the filter as a file, which it replaces at one moment: if the program is killed or the
     /// disk is full, an older file stays as it was. (If the program is killed, the unfinished file,
-    /// `NAME.partial0`, stays beside it.) When the call returns, the file has been synced to
+    /// `NAME.partial0`, stays beside it.) When the call succeeds, the file has been synced to
     /// disk; on Unix, its folder too.
     ///
     /// # Errors
@@ -387,9 +386,10 @@ fn in_groups<F: Filter, T: Hash, R>(
 /// buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Class {
-    /// The fingerprint stored for each of these keys.
+    /// The fingerprint stored for each of these keys (in a growing filter, their tag).
     pub fingerprint: u64,
-    /// Their buckets, the lower first; for some classes both are the same.
+    /// Their buckets, the lower first; for some classes both are the same. (In a growing filter, what it knows of
+    /// their two [addresses](crate::growing#the-table), whose lowest bits are bucket numbers.)
     pub buckets: [usize; 2],
 }
 
@@ -404,7 +404,7 @@ impl From<Location> for Class {
     }
 }
 
-/// Unwraps the result of a call that has no other way to report that its thread got no id.
+/// Unwraps the result of a call that cannot report otherwise that its thread got no id.
 #[track_caller]
 pub(crate) fn expect_id<R>(result: Result<R, TooManyThreads>) -> R {
     match result {
@@ -431,7 +431,7 @@ impl Hash for dyn DynKey + '_ {
     }
 }
 
-/// The calls that a filter passes on to the one that it holds, for which `$each!` evaluates an expression.
+/// The calls that a filter passes on to the one that it holds: `$each!` evaluates the call for that one.
 macro_rules! passed_on {
     ($each:ident) => {
         $crate::traits::passed_on! { $each:

@@ -1,6 +1,6 @@
 //! The command line over the subjects that come with this crate.
 
-// All printing goes through `cli::print`, which knows what to do when nobody reads.
+// All printing goes through `show::print`, which knows what to do when nobody reads.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 #[cfg(feature = "huge-pages")]

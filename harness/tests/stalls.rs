@@ -150,7 +150,7 @@ fn fails<S: Subject>(frozen: usize, workload: &str, said: [&str; 3]) {
 
 #[test]
 fn threads_that_cannot_be_frozen_end_the_run() {
-    let why = "a thread panicked that was to be frozen";
+    let why = "a thread that was to be frozen panicked";
     fails::<Panics>(3, HIT, ["\"panics\" failed", "3 frozen", why]);
     let why = ["\"sharded-map\" failed", "1 frozen", "kcas::steps::step()"];
     fails::<own_subject::ShardedMap>(1, MIX, why);

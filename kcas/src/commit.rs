@@ -114,7 +114,7 @@ pub(crate) fn exchange<W: Words + ?Sized>(
     words[index].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
 }
 
-/// Exchanges one word as if no operation were under way on it.
+/// Exchanges one word as if no operation were under way on it. (Orderings: see [`exchange`].)
 ///
 /// Linearization point: the successful exchange of the word, or the linearization point of the
 /// [`load`] that found another value.
@@ -239,8 +239,8 @@ pub(crate) fn place<W: Words + ?Sized>(
     }
 }
 
-/// Gets what was seen on the word at `index` out of the owner's way, unless it is the owner's own
-/// operation, or that operation is already decided.
+/// Gets what was seen on the word at `index` out of the owner's way, unless it is a tag of the owner's
+/// operation, or the owner's operation is already decided.
 #[cold]
 fn make_way<W: Words + ?Sized>(
     words: &W,
@@ -487,9 +487,9 @@ fn withdraw(word: &AtomicU64, tag: KcasTag, state: State, entry: &Entry) {
     }
 }
 
-/// The rest of [`withdraw`], for a word that holds anything but an owner tag placed in time. (After a
-/// success, exchanging the word for itself would do no harm; after a failure, reading it again instead
-/// of that would do as well if an installation has left it.)
+/// The rest of [`withdraw`], for a word that holds anything but an owner tag placed in time. (Exchanging
+/// the word for itself would do no harm after a success. If an installation has left the word after a
+/// failure, reading it again would do as well.)
 #[cold]
 fn withdraw_what_is_there(
     word: &AtomicU64,

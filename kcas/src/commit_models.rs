@@ -437,7 +437,7 @@ fn a_reader_passes_a_late_installation() {
     });
 }
 
-/// Its helpers have not confirmed the first word, to save preemptions. In the code they would have, and the proof asks for it.
+/// Lets helpers begin at the second word, to save preemptions. In the code and the proof, they confirm the first before.
 fn begin_at_the_second_word() {
     report(Event::AnyOrder);
 }

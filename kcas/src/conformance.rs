@@ -1,11 +1,11 @@
-//! Whether the code does what the proof says: each write to a word, a status or an installation's number must be an action of
+//! Checks that the code does what the proof says: each write to a word, a status or an installation's number must be an action of
 //! the model in `kcas/proof/kcas.py`, in a state that allows it, and only linearization points may change what the words mean.
 //! Models under loom are watched, and so are real threads that take turns (`conformance_tests.rs`); a write that is no action
-//! panics, with the line that made it.
+//! panics, and names the line that made it.
 //!
-//! The checks are of the state, not of what a thread knows: where an action of the model needs knowledge (a helper decides for
-//! success once it has *seen* every word confirmed), the invariant says what the words then hold, and that is checked. What a
-//! thread has read shows in the exchanges that it tries.
+//! The checks look at the state, not at what a thread knows. Where an action of the model needs knowledge (a helper decides for
+//! success once it has *seen* every word confirmed), they check what the invariant says of the words then. What a thread has
+//! read shows in the exchanges that it tries.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::OpenOptions;
@@ -38,10 +38,10 @@ struct Operation {
 struct Installation {
     target: KcasTag,
     old: u64,
-    /// Whoever finishes it may have read "undecided": its target was, or it was decided at so short a notice that a load may
-    /// lag behind, and the installation may as well have come first. That is so of one over the owner's tag after the owner's
-    /// success, where the word has held that tag throughout, and of any after a failure, until the owner has gone over the
-    /// word. After a helper's success it is not, nor over a value after any success.
+    /// The thread that finishes it may have read "undecided": the target was undecided when the installation came, or a load
+    /// may still miss the decision. The latter can happen over the owner's tag after a success decided by the owner, since the
+    /// word has held that tag throughout, and after a failure, until the owner has gone over the word. It cannot happen after a
+    /// success decided by a helper, nor over a value after any success.
     in_time: bool,
 }
 
@@ -223,7 +223,7 @@ impl Watch {
         }
     }
 
-    /// Checks a write, and whether it changes what the words mean only if it may.
+    /// Checks a write, and that it changes what the words mean only where that is allowed.
     fn check(
         &mut self,
         place: Place,
@@ -340,8 +340,8 @@ impl Watch {
         self.any_order || self.word(array, index) == Word::Kcas(tag)
     }
 
-    /// Whether the word holds a tag of the operation, or an installation over its owner's, which could put one back. (One over
-    /// a value may be of a helper that will find the operation over: if not, it becomes a tag of it, which no action does.)
+    /// Whether the word holds a tag of the operation, or an installation over its owner's, which could put one back. (An
+    /// installation over a value does not count: if its helper does not find the operation over, no action allows what follows.)
     fn is_held(&self, tag: KcasTag, array: usize, index: usize) -> bool {
         match self.word(array, index) {
             Word::Kcas(found) | Word::Owner(found) => found == tag,
@@ -564,7 +564,7 @@ impl Watch {
         }
     }
 
-    /// Notes what a thread has found out that tried an exchange in vain.
+    /// Notes what a thread has learned from an exchange that failed.
     fn attempt(&mut self, place: Place, current: u64, new: u64, found: u64) {
         let Place::Word(array, index) = place else {
             if matches!(place, Place::Status(owner) if is_of_this_thread(owner)) {

@@ -1,5 +1,5 @@
 //! Real threads that take turns at every access, in random order: each of their writes is an action of the proof, each of their
-//! answers was true at a moment since the call began, and some call ends within a number of steps.
+//! answers was true at a moment since the call began, and some call ends within a bounded number of steps.
 
 use std::array;
 use std::ops::Range;
@@ -19,10 +19,10 @@ const WORDS: usize = 4;
 /// Steps of all threads together, unless `CONFORMANCE_STEPS` asks for more.
 const STEPS: u64 = 50_000;
 
-/// Threads end after this many steps, and others take over their ids.
+/// After this many steps the threads end, and others take over their ids.
 const LIFE: u64 = 10_000;
 
-/// Some call ends within this many steps, though most threads may be asleep. (Helping three operations of three words takes a few hundred.)
+/// Some call ends within this many steps, even if most threads sleep. (To help three operations of three words takes hundreds.)
 const CALL: u64 = 500;
 
 /// Whose turn it is.
@@ -161,7 +161,10 @@ fn call(words: &WordArray, watched: &Watched, rng: &mut StdRng) {
         1 => check(watched, || {
             match words.compare_exchange(first, single.expected, single.new) {
                 Ok(_) => (true, vec![single]),
-                Err(now) => (now != single.expected, vec![Entry::new(first, now, now)]),
+                Err(now) => {
+                    assert_ne!(now, single.expected);
+                    (true, vec![Entry::new(first, now, now)])
+                }
             }
         }),
         _ => {

@@ -2,15 +2,15 @@
 //!
 //! Each thread id owns one [`Record`] for ever: for the K-CAS it is running, and for the one
 //! installation (DCSS) it has under way. Records are *reused, not recycled* (Arbel-Raviv & Brown
-//! 2017): nothing is allocated per operation and nothing has to be reclaimed. A helper reads fields
-//! that the owner may be overwriting for its next operation, and then checks that the sequence
-//! number is still the one in the tag it came from. If so, the fields belong to that operation; if
-//! not, that operation is over and the helper discards what it read.
+//! 2017): nothing is allocated per operation and nothing has to be reclaimed. A helper or a reader loads
+//! fields that the owner may be overwriting for its next operation, and then checks that the sequence
+//! number is still that of its tag. If not, the operation is over, and it discards what it read.
 //!
-//! **Why the check is sound.** The owner first advances the sequence number and then writes the
-//! fields (Release). A reader loads the fields (Acquire) and then the sequence number. If any field
-//! it loaded belonged to a later operation, that load synchronises with the owner's store, and the
-//! sequence number loaded afterwards is at least as new: it differs from the tag's.
+//! **Why the check is sound.** No field is older than the tag: whoever has the tag has synchronised with
+//! the exchange that put it into a word. The owner first advances the sequence number and then writes the
+//! fields (Release). A reader loads the fields (Acquire) and then the sequence number. If a field belongs to
+//! a later operation, its load synchronises with the owner's store, and the sequence number loaded
+//! afterwards is at least as new: it differs from the tag's.
 
 use crossbeam_utils::CachePadded;
 

@@ -70,8 +70,10 @@
 //! expected value of a word that the operation then changes. No order of the calls explains that
 //! (`a_comparison_and_a_writer_that_reads`).
 //!
-//! **Readers do not help.** The logical value of a word that holds a tag follows from the record
-//! and the table above; an installation stands for whatever the word it replaces stands for.
+//! **Readers do not help.** The logical value of a word that holds a tag follows from the record and the table
+//! above; an installation stands for whatever the word it replaces stands for. A slow reader may have loaded an
+//! owner tag before a helper confirmed it, and read the status after that helper decided. It returns the
+//! expected value, as for a late tag: the word stood for it at the load.
 //!
 //! # Progress
 //!
@@ -110,12 +112,11 @@
 //!   [loom](https://docs.rs/loom), one hazard per model; `kcas/tests/planted` holds the bugs that
 //!   each of them must catch (`scripts/planted.sh`), and `scripts/orderings.txt` says for each
 //!   memory ordering which model fails without it, or why none can (`scripts/orderings.sh`).
-//! - `kcas/proof` proves an inductive invariant of the protocol (without `kcas_by_dcss` and `load_helping`) for any number
-//!   of words, threads and helpers, with reused records, if every access is sequentially consistent and a validated read of a
-//!   record gives one operation; its README says what follows, and what is assumed. It is not proven that the code keeps to
-//!   the actions of the proof, but it is checked: at each write of a word, a status or an installation's number, in each model
-//!   but one, and with threads that take turns in random order (`conformance`). A table says which planted bugs the proof,
-//!   the turns and the models find.
+//! - `kcas/proof` proves an inductive invariant of the protocol (without `kcas_by_dcss` and `load_helping`) for
+//!   any number of words, threads and helpers, with reused records. It assumes that every access is sequentially
+//!   consistent, and that a validated read of a record gives one operation (its README has the details). The code
+//!   is not proven, but checked against the actions of the proof: at each write of a word, a status or an
+//!   installation's number, in each model but one, and with threads that take turns in random order (`conformance`).
 //! - `kcas/tests/steps/stalls.rs` stops a thread at every access of an operation, and two threads at
 //!   every pair of accesses ([`steps`]): the others still finish.
 //!

@@ -1,4 +1,4 @@
-//! The door to a simulator: it learns of every access to shared memory before the access is made,
+//! Hooks for a simulator: it learns of every access to shared memory before the access is made,
 //! with address and kind, and decides when the core goes on.
 //!
 //! It exists only with the feature `simulation`, and even then nothing is observed outside

@@ -4,8 +4,9 @@
 //! They exist only with the feature `steps`, which is for tests and for `harness check`: it slows
 //! every access down. Without it, [`step`] does nothing.
 //!
-//! A *step* is one access to an atomic of [`sync`](crate::sync), or a call of [`step`] by other
-//! code. A thread stopped by its hook has done all steps before this one, and nothing of this one.
+//! A *step* is one access to an atomic of [`sync`](crate::sync) (a use of memory that is made once counts as
+//! one), or a call of [`step`] by other code. A thread stopped by its hook has done all steps before this
+//! one, and nothing of this one.
 //!
 //! A hook can ask for the kind of [`Access`] of a step; `count` counts the steps of each kind.
 
@@ -206,7 +207,7 @@ mod hooks {
     }
 
     impl<R> Frozen<R> {
-        /// Lets the thread do so many steps more; false if its action is then over.
+        /// Lets the thread take this many more steps; false if its action ends before.
         pub fn advance(&self, steps: u64) -> bool {
             self.go_on.send(steps).is_ok() && self.stops.recv().is_ok()
         }

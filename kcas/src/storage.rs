@@ -26,10 +26,10 @@ pub trait Storage: Debug {
     /// Returns the number of words there are now.
     fn number(&self) -> usize;
 
-    /// True if there is a word of this index now.
+    /// True if the array has a word of this index now.
     fn has(&self, index: usize) -> bool;
 
-    /// True if there are words of all these indices, which ascend, now.
+    /// True if the array has the words of all these entries now. Their indices ascend.
     fn has_all(&self, entries: &[Entry]) -> bool;
 
     /// Calls `each` for each piece of memory.
@@ -111,8 +111,8 @@ impl Pieces {
         Ok(pieces)
     }
 
-    /// The index of the first side word: greater than that of any other word. (In models, where no words
-    /// are added, the next one.)
+    /// The index of the first side word, above those of all other words. (In models no words are added, so it
+    /// is the next index.)
     #[inline]
     fn first_side(&self) -> usize {
         if cfg!(kcas_loom) {
@@ -122,7 +122,7 @@ impl Pieces {
         }
     }
 
-    /// The index of a side word: the remainder of this number counts.
+    /// The index of the side word of this number, modulo [`SIDE_WORDS`].
     #[inline]
     #[cfg_attr(kcas_loom, allow(clippy::modulo_one))]
     pub(crate) fn side(&self, number: usize) -> usize {
@@ -149,7 +149,7 @@ impl Pieces {
     /// Returns the piece after the first that holds the word of this index, and its place there.
     #[inline]
     fn place_of(&self, index: usize) -> (usize, usize) {
-        // Counted in quarters from the first piece on, as if that had four of them.
+        // Counted as if the first piece consisted of four quarters.
         let after = index - self.first.len() + (4 << self.quarter);
         let size = after.ilog2() - 2;
         let doubling = (size - self.quarter) as usize;
@@ -188,7 +188,7 @@ impl Pieces {
         (0..=last).try_for_each(|piece| self.make(piece))
     }
 
-    /// [`has_all`](Storage::has_all) for entries of which the last names a side word that there is.
+    /// [`has_all`](Storage::has_all) when the last entry names a side word.
     #[cold]
     fn has_all_but_side(&self, entries: &[Entry]) -> bool {
         let is_other = |entry: &&Entry| entry.index < self.first_side();
@@ -207,7 +207,7 @@ impl Pieces {
     }
 }
 
-/// The words that a growing array began with, for a fast path: it keeps in registers where they are.
+/// The words that a growing array began with, for a fast path that keeps their address in registers.
 #[derive(Clone, Copy, Debug)]
 pub struct FirstPiece<'a>(&'a [AtomicU64]);
 

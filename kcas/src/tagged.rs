@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A tag names one operation for ever, or rather until the 49-bit sequence number wraps. That takes
-//! one thread more than a year at 10^7 tags a second, and harms only a helper that slept for
-//! exactly one whole turn.
+//! one thread more than a year at 10^7 tags a second, and harms only a thread that slept meanwhile,
+//! for exactly a whole number of turns.
 
 use crate::thread_id::MAX_THREADS;
 

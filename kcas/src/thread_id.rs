@@ -19,9 +19,8 @@ const BITS_PER_WORD: usize = if cfg!(kcas_loom) { 4 } else { 64 };
 const ALL_CLAIMED: u64 = u64::MAX >> (64 - BITS_PER_WORD);
 
 shared_static! {
-    /// Number of ids that are held or promised, never more than there are. A thread that was
-    /// promised one is sure to find it, which a single scan of all the bits, one word after the
-    /// other, could not guarantee.
+    /// Number of ids that are held or promised, never more than there are. So a thread that was
+    /// promised one will find it. A scan of all the bits, word by word, could not guarantee that.
     static HELD: AtomicU64 = AtomicU64::new(0);
 }
 
@@ -109,7 +108,7 @@ pub fn with_held<R>(action: impl FnOnce(&ThreadId) -> R) -> Option<R> {
     Some(action(&ThreadId::of(index)))
 }
 
-/// Claims an id for the current thread, and says what gives it back, if that is not the end of the thread.
+/// Claims an id for the current thread. If the thread is ending, also returns the value that gives it back.
 #[cold]
 fn claim() -> Result<(ThreadId, Option<GiveBack>), TooManyThreads> {
     let id = ThreadId::acquire()?;

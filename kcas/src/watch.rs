@@ -22,7 +22,7 @@ pub(crate) enum Place {
 
 /// What has happened.
 pub(crate) enum Event {
-    /// The field of a record at this address is about to be used. (What it holds, if others may have changed it.)
+    /// The field of a record at this address is about to be used. It holds `held`, if others may have changed it.
     Field {
         address: usize,
         place: Place,

@@ -247,8 +247,8 @@ impl<W: Storage> WordArray<W> {
     ///
     /// Progress: one load when no operation is under way on the word; otherwise lock-free (it loads
     /// again only if another thread's operation, or a step of one, completed meanwhile).
-    /// Linearization point: the load of the word or, if that is later, the decision of the
-    /// operation found on it.
+    /// Linearization point: the load of the word; but if it returns the new value of an operation that
+    /// succeeded after that load, the decision of the operation.
     ///
     /// # Panics
     /// When `index` is out of range.
@@ -454,8 +454,7 @@ fn report_zeros(words: &impl Storage) {
     report(Event::Array(held));
 }
 
-/// True if the entries can be run as they stand if there are such words: [`sort_entries`] would change
-/// nothing and find no other misuse.
+/// True if [`sort_entries`] would return the entries unchanged, provided that the array has their words.
 #[inline]
 fn are_in_order(entries: &[Entry]) -> bool {
     let wide = entries
@@ -476,7 +475,7 @@ pub fn sort_entries(entries: &[Entry], len: usize) -> Result<Entries, Error> {
     sort(entries, len, |index| index < len)
 }
 
-/// [`sort_entries`] on an array that has these words, perhaps some more than `len`.
+/// [`sort_entries`] on an array of `len` words or more; `has` is true of each index that it has.
 #[inline]
 fn sort(entries: &[Entry], len: usize, has: impl Fn(usize) -> bool) -> Result<Entries, Error> {
     let mut sorted = Entries::try_from(entries).map_err(|_| Error::TooManyEntries {

@@ -48,7 +48,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
 
 impl ExpiringCuckooFilter {
     /// Builds a filter with room for `n` distinct keys in the three periods that are remembered (or in four, if
-    /// threads insert while another one advances), in the default division and with the default hasher.
+    /// threads insert while another one advances), in the default layout and with the default hasher.
     ///
     /// # Panics
     /// As [`CuckooFilter::with_capacity`](crate::CuckooFilter::with_capacity).

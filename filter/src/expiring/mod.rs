@@ -37,8 +37,7 @@ use table::{Aged, Inserted, MAX_ASKED, WatchedAged, insert, sweep};
 /// Time is divided into periods. A key is remembered for the period in which it came and for the next ones,
 /// [`PERIODS`](Ages::PERIODS) in all: three, unless another [layout](Ages) is chosen.
 /// [`advance`](Self::advance) begins a period, and forgets what was inserted that many periods ago.
-/// You need call nothing else, and there is no background thread. The filter has no clock:
-/// whoever calls `advance` says when a period is over.
+/// There is no background thread, and the filter has no clock: whoever calls `advance` decides when a period is over.
 ///
 /// ```
 /// use filter::ExpiringCuckooFilter;
@@ -63,30 +62,29 @@ use table::{Aged, Inserted, MAX_ASKED, WatchedAged, insert, sweep};
 /// [`insert_if_absent`](Self::insert_if_absent) leaves its age as it is. Of several threads that insert
 /// the same new key, at most one gets `true`, and exactly one if there is room.
 ///
-/// **How long a key is remembered.** At least until [`PERIODS`](Ages::PERIODS) periods have begun after the start of
-/// the call that last inserted or renewed it. With three, that is two to three times the length of a period, since a key
-/// may come at the end of its first. Once that many calls of `advance` have returned, all of which began after that call
-/// returned, the key is forgotten, unless it is mistaken for another one.
+/// **How long a key is remembered.** At least until [`PERIODS`](Ages::PERIODS) periods have begun after the start
+/// of the call that last inserted or renewed it. With three, that is two to three times the length of a period,
+/// since a key may come at the end of its first. Once that many calls of `advance` have begun after that call
+/// returned, and have returned, the key is forgotten, unless it is mistaken for another one.
 ///
 /// **What it costs.** It has four slots of 12 bits, each with an age of 2 bits: as many bits per key as a
-/// filter of fixed size, and the same error rate, at most one absent key in 512. A lookup is the same as in
-/// a filter of fixed size. An insert is an
-/// [`insert_unique`](crate::CuckooFilter::insert_unique) there. `advance` takes one exchange for each
-/// bucket, a few milliseconds for a million keys; after that, all pages of the table are in memory.
+/// filter of fixed size, and the same error rate, at most one absent key in 512. A lookup is the same as there,
+/// and an insert of a new key is an [`insert_unique`](crate::CuckooFilter::insert_unique). `advance` takes one
+/// exchange for each bucket, a few milliseconds for a million keys; after that, all pages of the table are in memory.
 ///
-/// Inserts, removes, lookups and counts are linearizable and lock-free, also while others advance.
+/// Inserts, removes, lookups and counts are linearizable and lock-free, even while others advance.
 /// Each key is forgotten at one moment of the call that forgets it, but not all keys at the same moment.
 /// A thread that stops in `advance` stops nobody: the next call finishes what it has begun.
 ///
 /// **Removing** takes the one copy of the class: other keys that were inserted as the same class are then
 /// missing.
 ///
-/// **Timestamps** have 7 bits in the default layout, as in the layout 4×14. [`layout`](crate::layout#when-a-timestamp-wraps)
-/// says what that means; here it affects inserts, renewals and `advance` as well,
-/// if a thread loses its core for a period or more. Each `advance` counts as one addition to every bucket, or, if several
-/// threads sweep at once, as one for each of them that is at the same run of buckets. So a lookup is fooled if it is
-/// suspended while 127 periods begin, or while one begins that 127 threads sweep in the same run, and its key also hops
-/// to its other bucket and back meanwhile.
+/// **Timestamps** have 7 bits in the default layout, as in the layout 4×14
+/// ([what that means](crate::layout#when-a-timestamp-wraps)). Here that affects inserts, renewals and `advance` as
+/// well, if a thread loses its core for a period or more. Each `advance` counts as one addition to every bucket, or, if
+/// several threads sweep at once, as one for each of them that is at the same run of buckets. So a lookup is fooled if
+/// it is suspended while 127 periods begin, or while one begins that 127 threads sweep in the same run, and its key also
+/// hops to its other bucket and back meanwhile.
 pub struct ExpiringCuckooFilter<
     const SLOTS: usize = 4,
     const BITS: usize = 12,
@@ -99,7 +97,7 @@ pub struct ExpiringCuckooFilter<
     hasher: S,
 }
 
-/// One line with the division, the size, the period and the memory.
+/// One line with the layout, the size, the period and the memory.
 impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S> fmt::Debug
     for ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
 {
@@ -154,15 +152,15 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// Begins a period, and forgets what was inserted or renewed [`PERIODS`](Ages::PERIODS) periods ago;
     /// returns the number of the new period. Each call begins one, even when several threads call at once.
     ///
-    /// **Time.** One exchange for each bucket if nobody else sweeps. If an earlier call stopped
-    /// before it had swept the table, twice that: this call finishes that sweep first. (An exchange is tried again if another
-    /// thread has changed the bucket, and the call begins again if another call has begun a period.
-    /// Threads that advance at once sweep the same run of buckets, and get in each other's way.) It allocates
-    /// nothing except on a thread's [first use](crate#guarantees).
+    /// **Time.** One exchange for each bucket if nobody else sweeps. If an earlier call stopped before it had
+    /// swept the table, twice that, since this call finishes that sweep first. (An exchange is tried again if another
+    /// thread has changed the bucket, and the call begins again if another call has begun a period. Threads that
+    /// advance at once sweep the same run of buckets, and get in each other's way.) It allocates only
+    /// where a remove [does](crate#guarantees).
     ///
     /// Progress: lock-free. Linearization point of the period: an exchange of the clock, after which
-    /// inserts have the new age; each key is forgotten by an exchange of its bucket, later in the call, by whichever
-    /// thread makes it.
+    /// inserts have the new age. Each key is forgotten later in the call, by an exchange of its bucket, which another
+    /// thread may make.
     ///
     /// # Errors
     /// [`TooManyThreads`]; nothing has changed.
@@ -183,12 +181,12 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
         })
     }
 
-    /// Begins periods until the present one has this number; does nothing if the present period has this number
-    /// or a greater one, and has been swept. So any number of threads may call it with the time divided by the
-    /// length of a period, as often as they like: most calls load one word.
+    /// Begins periods until the present one has this number or a greater one, and finishes its sweep. Most calls find
+    /// nothing to do and load one word: so any number of threads may call it with the time divided by the length
+    /// of a period, as often as they like.
     ///
     /// After a long pause it begins at most twice as many periods as there are ages: first enough for
-    /// everything to expire, then one that skips ahead.
+    /// everything to expire, then one that skips ahead, then the last few.
     ///
     /// ```
     /// let seen = filter::ExpiringCuckooFilter::with_capacity(1_000);
@@ -285,8 +283,8 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
         self.locate(self.hash(key)).into()
     }
 
-    /// Inserts a key unless its class is there already, in which case its age stays as it is; returns whether the key was
-    /// inserted. So a key is forgotten one window after it first came, however often it comes again.
+    /// Inserts a key unless its class is there already, whose age then stays as it is; returns whether the key
+    /// was inserted. So a key is forgotten one window after it first came, however often it comes again.
     ///
     /// Progress and linearization point: as [`insert_unique`](Filter::insert_unique_hash).
     ///
@@ -301,12 +299,13 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
 impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHasher> Filter
     for ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
 {
-    /// Adds a copy of the class, or renews it.
+    /// Adds a copy of the class, or renews it. Linearization point: as `insert_unique_hash`.
     fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
         self.insert_at(self.locate(hash), true).map(drop)
     }
 
-    /// Adds a copy of the class, and returns true; or renews it.
+    /// Adds a copy of the class, and returns true; or renews it. Linearization point: the K-CAS that adds it; or the
+    /// exchange of its age, or the last load that found it if it has the age of this period already.
     fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
         self.insert_at(self.locate(hash), true)
     }

@@ -37,7 +37,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Saved
         hasher: S,
     ) -> Result<Self::Filter<S>, LoadError> {
         let period = words.pop().expect("the period follows the buckets");
-        // So that there are always some to come.
+        // So that as many more can begin.
         if period > MAX_ASKED {
             let what = "so late a period";
             return Err(LoadError::Impossible { what });
@@ -54,7 +54,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     pub(super) fn copied(&self) -> Result<(Aged<SLOTS, BITS, AGE_BITS>, usize), SnapshotError> {
         let snapshot = Snapshot::begin(&self.table, &self.snapshots)?;
         let (words, copies) = snapshot.words(Layout::<SLOTS, BITS>::occupied)?;
-        // When all has been read: what is remembered is remembered for too long rather than too short.
+        // Read last, so that keys are remembered for too long rather than not long enough.
         let period = self.table.clock().period;
         Ok((Aged::of_contents(words, period), copies))
     }
@@ -68,7 +68,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     }
 }
 
-/// Loading with the division and the hasher of this builder, which must be those that the filter was built
+/// Loading with the layout and the hasher of this builder, which must be those that the filter was built
 /// with. The filter has the size and the period with which it was saved, whatever this builder says.
 impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHasher>
     Builder<Ages<SLOTS, BITS, AGE_BITS>, S>

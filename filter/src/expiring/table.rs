@@ -22,8 +22,8 @@
 //! clock. So a lookup need not know which period it is: it is the lookup of a filter of fixed size.
 //! And whoever finds a key that is due to be forgotten may renew it: it was there all the time. (If
 //! lookups compared ages with the clock, a key would be forgotten at the exchange of the clock; a
-//! renewal that read the clock before and exchanges the age after would say "it was there" about a
-//! key that others have already missed.)
+//! renewal that read the clock before that, and exchanges the age after it, would say "it was there" about
+//! a key that others have already missed.)
 //!
 //! **No slot has the age of a period that begins.** Let period q be swept, and look at a bucket after
 //! its exchange by the sweep, while the period is q. Whoever puts an age into a bucket, or moves one
@@ -41,15 +41,15 @@
 //! counts as empty: no slot of the oldest age is ever moved, which could take it from a bucket that
 //! is still to be swept to one that has been.
 //!
-//! All this is modulo the width of the timestamp, as everything else
-//! ([`layout`](crate::layout#when-a-timestamp-wraps)); a sweep advances each once for each thread that is
-//! in the same run at the same time. The clock is the one thing that an exchange does not compare. So a thread
-//! that loses its core between its look at the clock and its exchange, for a period or more, while the
-//! bucket goes through a whole number of turns and holds the same again, does what was right before: a
+//! All this is modulo the width of the timestamp, like everything else
+//! ([`layout`](crate::layout#when-a-timestamp-wraps)); a sweep advances each timestamp once for each thread that
+//! is in the same run at the same time. The clock is the one thing that an exchange does not compare. Suppose a
+//! thread loses its core between its look at the clock and its exchange, for a period or more, while the bucket
+//! goes through a whole number of turns and holds the same again. Then the thread acts on the old clock: a
 //! sweep takes a key that was inserted anew, a renewal makes a key older, an insert makes it younger. The
 //! tests `a_late_sweep_…`, `a_late_renewal_…` and `a_late_insert_…` (`filter/tests/steps/expiring_hostile.rs`) show
-//! that a whole turn does it, and nothing less. In 300 million calls on a few hot buckets, of which 140,000 lost
-//! their core for three periods and more, none did.
+//! that a whole turn has this effect, and that nothing less has. It did not occur in 300 million calls on a few hot
+//! buckets, of which 140,000 lost their core for three periods and more.
 
 use kcas::Entry;
 use kcas::sync::{AtomicU64, Ordering};
@@ -63,8 +63,8 @@ use crate::path::{self, Chain, MAX_CHAIN, Moves, Step};
 use crate::snapshot::{Table, Watched, each_different};
 use crate::update::{Root, roomier, roots};
 
-/// Number of buckets that are swept before the clock says so, at least: what threads that sweep at once may
-/// do at the same time.
+/// Least number of buckets that are swept from one exchange of the clock to the next. Threads that sweep at once
+/// may sweep the same run.
 const RUN: usize = if cfg!(any(kcas_loom, feature = "steps")) {
     2
 } else {
@@ -82,7 +82,7 @@ fn run_of(buckets: usize) -> usize {
 /// The last period.
 const MAX_PERIOD: u64 = (1 << (64 - RUN_BITS)) - 1;
 
-/// The last period that can be asked for or loaded: there is room for as many more.
+/// The last period that can be asked for or loaded: as many more can follow.
 pub(super) const MAX_ASKED: u64 = MAX_PERIOD / 2;
 
 /// Which period it is, and how far its sweep has come.
@@ -111,7 +111,7 @@ impl Clock {
 pub(super) struct Aged<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> {
     pub(super) buckets: Buckets<SLOTS, BITS>,
     clock: AtomicU64,
-    /// Number of runs that the buckets make: a division that no insert should make.
+    /// Number of runs in the table; kept, so that no insert has to divide.
     runs: u64,
 }
 
@@ -121,8 +121,8 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Aged<SLOTS, B
         Self::swept(buckets, 0)
     }
 
-    /// Makes a table of what was [saved](Ages::contents), in this period. It has been swept unless something
-    /// there is of the oldest age.
+    /// Makes a table of what was [saved](Ages::contents), in this period. It counts as swept unless a slot is of
+    /// the oldest age.
     pub(super) fn of_contents(mut contents: Vec<u64>, period: u64) -> Self {
         let mut old = false;
         for word in &mut contents {
@@ -157,13 +157,14 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Aged<SLOTS, B
     }
 
     pub(super) fn clock(&self) -> Clock {
-        // Acquire: with the exchanges of the clock. Whoever finds a run swept sees that its buckets are.
+        // Acquire: with the exchanges of the clock. Whoever finds a run swept finds its buckets swept.
         Clock::of(self.clock.load(Ordering::Acquire))
     }
 
     /// Exchanges the clock; false if it has moved.
     fn exchange(&self, current: Clock, new: Clock) -> bool {
-        // Release: with `clock`, what was swept; by others, too, since this thread has loaded the current one there.
+        // Release: with the Acquire in `clock`. What others have swept is published, too: this thread has loaded
+        // the current clock there.
         self.clock
             .compare_exchange(
                 current.word(),
@@ -174,14 +175,14 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Aged<SLOTS, B
             .is_ok()
     }
 
-    /// Begins a period, whose number must be greater than that of the present one, which must have been
-    /// swept; false if others have begun one.
+    /// Begins the period of this number, which must be greater than that of the present one. The present one must
+    /// have been swept. False if another thread has begun one.
     pub(super) fn begin(&self, swept: Clock, period: u64) -> bool {
         assert!(period <= MAX_PERIOD, "there is no period {period}");
         self.exchange(swept, Clock { period, swept: 0 })
     }
 
-    /// Returns how slots are found that are empty, or of the oldest age of this moment.
+    /// Returns what finds the slots that are empty, or of the oldest age by this clock.
     fn free(&self, clock: Clock) -> Free<'_, SLOTS, BITS, AGE_BITS> {
         Free {
             geometry: self.geometry(),
@@ -286,7 +287,7 @@ pub(super) type WatchedAged<'a, const SLOTS: usize, const BITS: usize, const AGE
 
 /// What an insert did.
 pub(super) enum Inserted {
-    /// It added a copy, in the place of a forgotten one or not.
+    /// It added a copy.
     New {
         /// Whether the copy took the place of one that counted as forgotten.
         instead: bool,
@@ -296,7 +297,7 @@ pub(super) enum Inserted {
 }
 
 /// Adds the class of `location` with the age of this period; or finds it there, and renews its age if
-/// it is to `renew`. A class has one copy at most.
+/// `renew` is true. A class has one copy at most.
 ///
 /// Progress: lock-free; it tries again only if another thread changed one of the buckets it read, or
 /// a period has begun. Linearization point: the K-CAS that adds the fingerprint, or the exchange of

@@ -22,7 +22,7 @@ static REVERSED: [u16; 1 << AHEAD] = {
     table
 };
 
-/// By tag: what the addresses of the two buckets differ by.
+/// By tag: the xor of the addresses of the two buckets.
 static APART: [u64; 1 << TAG] = {
     let mut table = [0; 1 << TAG];
     let mut tag = 0;
@@ -33,7 +33,7 @@ static APART: [u64; 1 << TAG] = {
     table
 };
 
-/// Returns what the addresses of a key with this hash differ by, for tests that choose hashes.
+/// Returns the xor of the two addresses of a key with this hash, for tests that choose hashes.
 pub fn apart(hash: u64) -> u64 {
     let [first, second] = Key::new(hash).addresses;
     first ^ second
@@ -71,7 +71,7 @@ impl Key {
         [Place::of(first, size), Place::of(second, size)]
     }
 
-    /// What the key has in a slot of one of its buckets, if it is inserted now.
+    /// What a slot of this one of its buckets holds for the key, if it is inserted now.
     #[inline(always)]
     pub(super) fn slot(self, which: usize, place: Place) -> u64 {
         slot_at(self.tag, self.addresses[which], place.level)
@@ -83,7 +83,7 @@ impl Key {
             .addresses
             .map(|address| address & ((1 << (level + AHEAD)) - 1));
         known.sort_unstable();
-        // The bits for which a `usize` has no room if it has 32. (Those of the other address follow.)
+        // The bits that a `usize` of 32 bits has no room for. (Those of the other address follow from them.)
         let high = known[0].checked_shr(usize::BITS).unwrap_or(0);
         Class {
             fingerprint: self.tag | high << TAG,
@@ -92,9 +92,9 @@ impl Key {
     }
 }
 
-/// How many buckets a table has and, in the lowest six bits, the logarithm of that: to compute it would
-/// take a lookup longer than to load it. (With the level since the first size in it as well, and slots that tables
-/// give instead of multiplications, a lookup makes a few instructions less, and takes as long.)
+/// The number of buckets and, in the lowest six bits, its base-2 logarithm, which a lookup would take longer to compute
+/// than to load. (With the level since the first size kept here, too, and slots looked up in tables instead of
+/// multiplied, a lookup made a few instructions fewer, and took as long.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size(u64);
 
@@ -117,7 +117,7 @@ impl Size {
         (self.0 >> 6) as usize
     }
 
-    /// How many buckets there are when each of the first ones of this round is split.
+    /// Number of buckets at the end of this round, in which each bucket that it began with is split.
     pub(super) fn end_of_round(self) -> usize {
         2 << self.level()
     }
@@ -152,9 +152,9 @@ impl Place {
         }
     }
 
-    /// The other bucket of what a slot of this one holds, in a table of this size; `None` if it has no bit
-    /// left to say which of the two halves of a bucket. (What [`Moving`] says, with less effort: another
-    /// bucket has been split at most once more.)
+    /// The other bucket of the fingerprint in a slot of this one, in a table of this size; `None` if that bucket
+    /// has been split once more, and the slot has no bit left to say which half it is. (As [`Moving`] says, with
+    /// less effort.)
     #[inline(always)]
     pub(super) fn other(self, slot: u64, size: Size) -> Option<usize> {
         let next = slot >> AHEAD & 1;
@@ -171,8 +171,8 @@ impl Place {
     }
 }
 
-/// Returns the bucket that a bucket is made of, which is not among those of the first size, and the
-/// number of bits that it uses until then.
+/// Returns the bucket whose split makes this one, which must not be of the first size, and the number of
+/// bits that it uses until then.
 pub(super) fn parent(bucket: usize) -> Place {
     let level = bucket.ilog2();
     Place {
@@ -187,7 +187,7 @@ fn slot_at(tag: u64, address: u64, level: u32) -> u64 {
     word::slot_of(tag, u64::from(REVERSED[ahead as usize]))
 }
 
-/// What an occupied slot says of the other bucket of its fingerprint.
+/// What is known from an occupied slot about the other bucket of its fingerprint.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moving {
     tag: u64,
@@ -211,7 +211,7 @@ impl Moving {
         }
     }
 
-    /// Every bucket of this level where it may be.
+    /// Calls `each` for every bucket of this level where it may be.
     pub(super) fn each(self, level: u32, mut each: impl FnMut(usize)) {
         let unknown = level.saturating_sub(self.known);
         for bits in 0..1 << unknown {
@@ -224,7 +224,7 @@ impl Moving {
         (level <= self.known).then(|| Place::at(self.address, level).bucket)
     }
 
-    /// What it has in a slot of this level, of which it knows all bits.
+    /// What a slot of this level holds for it, if all of the level's bits are known.
     pub(super) fn slot(self, level: u32) -> u64 {
         let end = AHEAD - (self.known - level).min(AHEAD);
         slot_at(self.tag, self.address, level) >> (end + 1) << (end + 1) | 1 << end

@@ -14,9 +14,9 @@ const FIRST_BUCKETS: usize = 1 << 10;
 /// Keys for each bucket of a small table, which begins to grow before it is full.
 const KEYS_OF_FEW: usize = 2;
 
-/// Address space that a filter reserves unless the builder sets another, in words: 64 MiB. Lookups in
-/// a table within it need not ask where a bucket is. (Tests that stop threads or simulate cores write
-/// all memory that they reserve.)
+/// Address space that a filter reserves unless the builder sets another, in words: 64 MiB. A lookup in
+/// a table within it need not find out which piece a bucket is in. (None in tests that stop threads or simulate
+/// cores, which would write all of it.)
 const RESERVED: usize = if cfg!(any(
     kcas_loom,
     feature = "steps",
@@ -33,7 +33,7 @@ const RESERVED: usize = if cfg!(any(
 pub struct Growing {
     /// Words of address space to reserve.
     pub(super) reserved: usize,
-    /// The most that the false positive rate may come to.
+    /// The greatest false positive rate allowed.
     pub(super) max_rate: f64,
 }
 
@@ -45,9 +45,9 @@ impl<S> Builder<Growing, S> {
     /// (A first size that needs more gets more.)
     ///
     /// Up to that size, the table is in one piece, and lookups are a little faster. Memory is taken page by
-    /// page as the table grows, so what is reserved costs nothing where the system overcommits. Set
-    /// 0 where it does not, or where an allocator counts what it has promised: then the table is made
-    /// in pieces from the start, four for each doubling.
+    /// page as the table grows, so reserving costs nothing where the system overcommits. Set 0 where it does
+    /// not, or where an allocator counts reserved memory as used: then the table is made in pieces from the
+    /// start, four for each doubling.
     ///
     /// ```
     /// use filter::GrowingCuckooFilter;
@@ -65,7 +65,7 @@ impl<S> Builder<Growing, S> {
     /// growing would take it higher than this, the filter keeps its size, and a key that finds no room is refused
     /// ([`InsertError::TooManyFalsePositives`](crate::InsertError::TooManyFalsePositives)).
     ///
-    /// The rate limits how far a filter can grow: at 1/508, to 2^13 times its first size. So begin larger to grow larger.
+    /// The rate limits how far a filter can grow: at 1/508, to 2^13 times its first size. To grow larger, begin larger.
     ///
     /// ```
     /// use filter::{GrowingCuckooFilter, InsertError};

@@ -31,8 +31,9 @@ use word::SLOTS;
 /// inserted, a few buckets at a time, and nobody waits for it.
 ///
 /// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator),
-/// even while it grows. It has no false negatives. It is wrong about one absent key in 5,461 at
-/// first, when every slot is taken, and each doubling adds about 0.75 times that rate: one in 508
+/// even while it grows. It has no false negatives, except after [a rare
+/// remove](self#when-a-timestamp-wraps). It is wrong about one absent key in 5,461 at first,
+/// when every slot is taken, and each doubling adds about 0.75 times that rate: one in 508
 /// after thirteen ([`false_positive_rate`](Self::false_positive_rate)). The builder can limit how often it
 /// [may be](crate::Builder::max_false_positive_rate) wrong.
 ///
@@ -57,7 +58,7 @@ use word::SLOTS;
 /// # Ok::<(), filter::InsertError>(())
 /// ```
 ///
-/// **Copies.** It holds up to six copies of a key, or three once it has grown, as long as less than half of
+/// **Copies.** It holds up to six copies of a key. Once it has grown, it holds only three while less than half of
 /// its slots are taken, since a larger table has no more room for copies of one key. If keys may come
 /// more than once, use [`insert_unique`](Self::insert_unique).
 ///
@@ -70,7 +71,7 @@ use word::SLOTS;
 /// loads.
 pub struct GrowingCuckooFilter<S = FixedState> {
     table: Table,
-    /// What another table begins with.
+    /// How the builder made the table, for tables that replace it.
     kind: Growing,
     hasher: S,
 }
@@ -114,18 +115,19 @@ impl<S> GrowingCuckooFilter<S> {
     /// Returns a separate filter with the same contents, as [`CuckooFilter::try_clone`] does for a filter
     /// of fixed size: others may insert and remove meanwhile, and make this one grow.
     ///
-    /// Progress, time and memory: as described there, plus the words of the copy once more. (The call
-    /// starts again if the table grows by an eighth before the copy begins.)
+    /// Time and memory: as described there, plus the words of the copy once more. Progress: lock-free, apart from the
+    /// allocator. (The call starts again if the table grows by an eighth before the copy begins, and tries again to
+    /// [turn a timestamp over](self#when-a-timestamp-wraps) if others have turned one that is counted with it.)
     ///
-    /// The [`len`](Filter::len) of the copy may be too great, by at most the number of slots
-    /// [without a bit left](self#the-table) that were doubled during the call, and is never too small. The same is true of a
-    /// filter saved meanwhile.
+    /// The [`len`](Filter::len) of the copy may be too great, by at most the number of slots [without a bit
+    /// left](self#the-table) that were doubled during the call, or by calls under way when it began, and is never too
+    /// small. The same is true of a filter saved meanwhile.
     ///
     /// [`CuckooFilter::try_clone`]: crate::CuckooFilter::try_clone
     ///
     /// # Errors
     /// [`SnapshotError`]: when there is not enough memory, or when more than
-    /// [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove or copy.
+    /// [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove, copy or advance.
     #[doc(alias = "clone")]
     pub fn try_clone(&self) -> Result<Self, SnapshotError>
     where
@@ -138,13 +140,13 @@ impl<S> GrowingCuckooFilter<S> {
         })
     }
 
-    /// Returns what [`to_bytes`](Filter::to_bytes) would, as a reader that copies nothing: it reads the table where it
-    /// is, from any position on. It needs exclusive access to the filter; in return it needs no memory, and it writes no
-    /// word: a child of `fork` that saves this way goes on sharing the table with its parent.
+    /// Returns what [`to_bytes`](Filter::to_bytes) would, as a reader that copies nothing: it reads the table where
+    /// it is, from any position on. It needs exclusive access to the filter, but no memory, and it writes no word:
+    /// a child of `fork` that saves this way goes on sharing the table with its parent.
     ///
     /// If a thread was stopped for good inside a call, as the parent's threads are in such a child, then that
-    /// call has either taken effect or not; no other key is missing. ([`len`](Filter::len) may be too great by as much as
-    /// in a [copy](Self::try_clone), and does not count the call.)
+    /// call has taken effect or has not; no other key is missing. (The `len` of the saved filter may be too great by as
+    /// much as in a [copy](Self::try_clone).)
     ///
     /// ```
     /// use std::io::{Read, Seek, SeekFrom};
@@ -171,8 +173,8 @@ impl<S> GrowingCuckooFilter<S> {
     /// long as there is room in each; the table keeps its size if there is no memory for a smaller
     /// copy.
     ///
-    /// It takes time in proportion to the size, and needs exclusive access to the filter: others could be
-    /// using the memory that is given back.
+    /// It takes time in proportion to the size, and needs exclusive access, since others could be using the
+    /// memory that is given back.
     ///
     /// ```
     /// use filter::GrowingCuckooFilter;

@@ -1,6 +1,4 @@
-//! Saving and loading a growing filter. [`save`](crate::save) has the format.
-//!
-//! What no filter can have is refused even if the checksums are right.
+//! Saving and loading a growing filter. [`save`](crate::save) describes the format.
 
 use std::hash::BuildHasher;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -21,37 +19,37 @@ use crate::snapshot::{Snapshot, SnapshotError, Table as _};
 
 const HEADER_BYTES: usize = 48;
 
-/// Begins a snapshot of the table, and returns how many slots of it were doubled: no more than there are in it,
-/// since whatever was counted before it begins is, so that no key of it goes uncounted.
-fn snapshot(table: &Table) -> Result<(u64, Snapshot<'_, Table>), SnapshotError> {
+/// Begins a snapshot of the table, and returns how many slots were counted as doubled before. All of these are in
+/// the snapshot, so its length is never too small.
+fn snapshot(table: &Table) -> Result<(u64, Made<'_>), SnapshotError> {
     let doubled = table.doubled();
     let snapshot = Snapshot::begin(table, table.snapshots())?;
-    Ok((doubled, snapshot))
+    Ok((doubled, Made::new(snapshot)?))
 }
 
 /// Copies the table.
 pub(super) fn try_clone(table: &Table, kind: Growing) -> Result<Table, SnapshotError> {
-    let (doubled, snapshot) = snapshot(table)?;
-    let (buckets, doubled) = (snapshot.buckets(), doubled as usize);
+    let (doubled, made) = snapshot(table)?;
+    let (buckets, doubled) = (made.snapshot.buckets(), doubled as usize);
     let out_of_memory = SnapshotError::OutOfMemory { buckets };
     let mut words = Vec::new();
     words
         .try_reserve_exact(buckets)
         .map_err(|_| out_of_memory)?;
-    words.extend(Made::new(snapshot));
+    words.extend(made);
     let more = complete(table.base(), &mut words).expect("a table can be completed");
     Table::from_words(table.base(), &words, doubled + more, kind).map_err(|_| out_of_memory)
 }
 
 /// [`write`]s to memory.
 pub(super) fn to_bytes(table: &Table, hasher: &impl BuildHasher) -> Result<Vec<u8>, SnapshotError> {
-    let (doubled, snapshot) = snapshot(table)?;
-    let buckets = snapshot.buckets();
+    let (doubled, words) = snapshot(table)?;
+    let buckets = words.snapshot.buckets();
     let mut bytes = Vec::new();
     bytes
         .try_reserve_exact(HEADER_BYTES + 8 * buckets + CHECKSUM_BYTES)
         .map_err(|_| SnapshotError::OutOfMemory { buckets })?;
-    write_snapshot(doubled, snapshot, hasher, &mut bytes).expect("a vector takes every byte");
+    write_snapshot(doubled, words, hasher, &mut bytes).expect("a vector takes every byte");
     Ok(bytes)
 }
 
@@ -61,19 +59,20 @@ pub(super) fn write(
     hasher: &impl BuildHasher,
     writer: impl Write,
 ) -> Result<(), SaveError> {
-    let (doubled, snapshot) = snapshot(table)?;
-    Ok(write_snapshot(doubled, snapshot, hasher, writer)?)
+    let (doubled, words) = snapshot(table)?;
+    Ok(write_snapshot(doubled, words, hasher, writer)?)
 }
 
 fn write_snapshot(
     doubled: u64,
-    snapshot: Snapshot<'_, Table>,
+    words: Made<'_>,
     hasher: &impl BuildHasher,
     mut writer: impl Write,
 ) -> io::Result<()> {
-    let (bytes, mut digest) = header(snapshot.table(), snapshot.buckets(), doubled, hasher);
+    let (table, buckets) = (words.snapshot.table(), words.snapshot.buckets());
+    let (bytes, mut digest) = header(table, buckets, doubled, hasher);
     writer.write_all(&bytes)?;
-    write_words(&mut writer, &mut digest, Made::new(snapshot))?;
+    write_words(&mut writer, &mut digest, words)?;
     writer.write_all(&digest.finalize().to_le_bytes())?;
     writer.flush()
 }
@@ -100,8 +99,8 @@ fn header(
 /// The bytes of a saved filter that nobody else uses meanwhile, read in place
 /// ([`GrowingCuckooFilter::saved_bytes`]).
 ///
-/// A read costs what it returns. Only the last eight bytes, a checksum, take one pass over the table more if
-/// the bytes before them were not read in order by this value.
+/// A read takes time in proportion to what it returns. Only the last eight bytes, a checksum, take one more pass over
+/// the table if the bytes before them were not read in order.
 pub struct SavedBytes<'a> {
     table: &'a Table,
     buckets: usize,
@@ -131,7 +130,7 @@ impl<'a> SavedBytes<'a> {
         (HEADER_BYTES + 8 * self.buckets + CHECKSUM_BYTES) as u64
     }
 
-    /// Returns eight bytes, of which the number is this.
+    /// Returns the eight bytes from `8 * number` on.
     fn eight(&mut self, number: usize) -> [u8; 8] {
         if number < HEADER_BYTES / 8 {
             return field(&self.header, 8 * number);
@@ -193,22 +192,28 @@ impl Seek for SavedBytes<'_> {
     }
 }
 
-/// The contents of each bucket of a snapshot, and 0 for those that were made after the bucket that they
-/// are made of was kept: that one was kept with all that it held.
+/// The contents of each bucket of a snapshot, and 0 for a bucket that was made after its parent was kept,
+/// since the parent was kept whole.
 struct Made<'a> {
     snapshot: Snapshot<'a, Table>,
     next: usize,
-    /// Of each bucket that was made since the snapshot began, whether it was made before.
+    /// For each bucket that was not made when the snapshot began: whether its parent was kept after making it.
     since: Vec<bool>,
 }
 
 impl<'a> Made<'a> {
-    fn new(snapshot: Snapshot<'a, Table>) -> Self {
-        Made {
-            next: 0,
-            since: vec![false; snapshot.buckets() - snapshot.made()],
+    fn new(snapshot: Snapshot<'a, Table>) -> Result<Self, SnapshotError> {
+        let (buckets, mut since) = (snapshot.buckets(), Vec::new());
+        let not_made = buckets - snapshot.made();
+        since
+            .try_reserve_exact(not_made)
+            .map_err(|_| SnapshotError::OutOfMemory { buckets })?;
+        since.resize(not_made, false);
+        Ok(Made {
             snapshot,
-        }
+            next: 0,
+            since,
+        })
     }
 }
 
@@ -303,11 +308,11 @@ impl<S: BuildHasher> Builder<Growing, S> {
     }
 }
 
-/// Checks the words of a table, and splits the buckets of which others had not been made, unless nothing
-/// follows those. Returns how many slots that doubles.
+/// Checks the words of a table, drops buckets at its end that had not been made, and makes the others that had not
+/// been by splitting their parents. Returns how many slots that doubles.
 fn complete(base: u32, words: &mut Vec<u64>) -> Result<usize, LoadError> {
     let error = |bucket: usize, word: u64| LoadError::Bucket { bucket, word };
-    // A snapshot has those that others may have begun to make: most often, nobody has.
+    // A snapshot includes buckets that others may have begun to make: mostly, nobody has.
     while words.len() > 1 << base && words.last() == Some(&0) {
         words.pop();
     }

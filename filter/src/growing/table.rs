@@ -1,4 +1,4 @@
-//! The table: looking for a key, changing a bucket, and splitting one. The [parent](super) says why
+//! The table: looking for a key, changing a bucket, and splitting one. The [parent](super) explains why
 //! each is right.
 
 use std::cell::Cell;
@@ -18,7 +18,7 @@ use crate::length::Length;
 use crate::path::{self, Chain, MAX_CHAIN, Moves, Step};
 use crate::snapshot::{self, Snapshots};
 
-/// Buckets that are split in one go. (Fewer in models and in tests that stop threads at every step.)
+/// Buckets that one thread splits at a time. (Fewer in models and in tests that stop threads at every step.)
 const RUN: usize = if cfg!(kcas_loom) {
     1
 } else if cfg!(feature = "steps") {
@@ -31,8 +31,8 @@ const RUN: usize = if cfg!(kcas_loom) {
 /// same bits choose.
 pub(super) const LEAST_BUCKETS: usize = if cfg!(kcas_loom) { 1 } else { 16 };
 
-/// Buckets that may be made before all below them are: one for so many that there are, and at most this
-/// many, which is a run for each of 64 threads. (In models, so many that two threads split at a time.)
+/// How far beyond the buckets counted others may be begun: one for each `BEGUN_OF` of them, and at most
+/// `MOST_BEGUN`, a run for each of 64 threads. (In models, enough for two threads to split at a time.)
 const BEGUN_OF: usize = if cfg!(kcas_loom) {
     1
 } else if cfg!(feature = "steps") {
@@ -42,30 +42,30 @@ const BEGUN_OF: usize = if cfg!(kcas_loom) {
 };
 const MOST_BEGUN: usize = 1024;
 
-/// While other threads make buckets, too, those that are made are counted together: one for so many that
-/// there are, and at most this many.
+/// While other threads make buckets, too, new ones are counted together: when there is one for each `UNCOUNTED_OF`
+/// of the others, or `MOST_UNCOUNTED`.
 const UNCOUNTED_OF: usize = 128;
 const MOST_UNCOUNTED: usize = 512;
 
-/// An insert that has looked at more buckets than the first number splits a run, if there are more keys in each hundred
-/// buckets than the second: load factors of 0.75, and of 0.62 in a table of less than [`MANY_BUCKETS`], where speed counts
-/// for more than memory. Without the second, inserts and removes that keep the number of keys constant would make it grow on
-/// and on. (In models, few inserts split a bucket, too.)
+/// An insert that has looked at more buckets than the first number splits a run, if a hundred buckets have more keys
+/// than the second: load factors of 0.75, and of 0.62 in a table of less than [`MANY_BUCKETS`], where speed counts
+/// for more than memory. Without the second number, a table would grow on and on while inserts and removes keep the
+/// number of keys constant. (In models, the first number is as great as in a large table, so that few inserts split a bucket.)
 const LONG_AND_FULL: (usize, u64) = (16, 225);
 const LONG_AND_FULL_OF_FEW: (usize, u64) = (if cfg!(kcas_loom) { 16 } else { 0 }, 186);
 
-/// A table of so many buckets, 1 MiB, is made fuller before it grows, and grows no more while it is nearly empty.
+/// From this many buckets (1 MiB) on, a table gets fuller before it grows, and does not grow while it is nearly empty.
 pub(super) const MANY_BUCKETS: usize = 1 << 17;
 
-/// The share of absent keys that a full table of this many buckets finds, of 2^`base` at first, if the
-/// number of keys doubled again and again. Half of the slots then know all bits of a fingerprint, a
+/// The fraction of absent keys that are found in a full table of this many buckets, 2^`base` at first, if the
+/// number of keys has doubled steadily. Half of the slots then know all bits of a fingerprint, a
 /// quarter one bit less, and so on; so each doubling adds as many wrong answers.
 pub(super) fn false_positive_rate(base: u32, buckets: usize) -> f64 {
     let doublings = (buckets as f64).log2() - f64::from(base);
     2.0 * SLOTS as f64 * (1.0 + 0.75 * doublings) / f64::from(1u32 << (TAG + AHEAD))
 }
 
-/// Words of both buckets of a key, each of which was its bucket's when read, the first one's first.
+/// The words of a key's two buckets, the first one's first. Each bucket was the right one when it was read.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     key: Key,
@@ -75,7 +75,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// The highest bits of the slots of a bucket that may stand for the key.
+    /// The highest bit of each slot of a bucket that may stand for the key.
     #[inline]
     fn matches(&self, which: usize) -> u64 {
         let (place, word) = self.roots[which];
@@ -131,13 +131,13 @@ pub(super) struct Table {
     words: WordArray<Pieces>,
     /// The bits of a [`Size`]: how many there are. All below have been made.
     size: AtomicU64,
-    /// The first of the run that the next thread should make, if it is one that may be made: a hint.
+    /// The first bucket of the run that the next thread should make, if it may be made: a hint.
     next: AtomicU64,
     /// The number of buckets below which the table counts as full: a hint.
     filled: AtomicU64,
     /// Base-2 logarithm of how many there were at first.
     base: u32,
-    /// How many slots were doubled because no bit was left.
+    /// Number of slots that were doubled because they had no bit left.
     doubled: AtomicU64,
     pub(super) length: Length,
     snapshots: Snapshots,
@@ -184,7 +184,7 @@ impl Table {
         Ok(table)
     }
 
-    /// Acquire: with the exchange in [`grow`](Self::grow), after which the buckets were made.
+    /// Acquire: with the exchange in [`count_made`](Self::count_made), before which the buckets were made.
     #[inline(always)]
     fn size(&self) -> Size {
         Size::from_bits(self.size.load(Ordering::Acquire))
@@ -230,7 +230,7 @@ impl Table {
         word::contents(self.words.load(bucket))
     }
 
-    /// Empties every bucket. It keeps its size.
+    /// Empties every bucket, and goes back to the first size. It keeps its memory.
     pub(super) fn clear(&mut self) {
         self.words.clear();
         self.size = AtomicU64::new(Size::of(1 << self.base).bits());
@@ -240,14 +240,14 @@ impl Table {
         self.length.clear();
     }
 
-    /// Reads a key's buckets, without the answer.
+    /// Reads a key's buckets, so that they are in the cache.
     #[inline]
     pub(super) fn fetch(&self, key: Key) -> [u64; 2] {
         let places = key.places(self.size());
         places.map(|place| self.words.load_raw(place.bucket))
     }
 
-    /// True if the key has a copy; `None` if its buckets are changing, or a word cannot be had by `load`.
+    /// True if the key has a copy; `None` if its buckets are changing, or `load` has no such word.
     ///
     /// As in a fixed-size filter, the answer is data, and one branch decides whether it counts.
     #[inline(always)]
@@ -316,8 +316,8 @@ impl Table {
         }
     }
 
-    /// Returns how many timestamps were turned over, of buckets whose numbers end alike: the bits of an
-    /// address that say which are the same for each bucket that it comes to.
+    /// Returns how many timestamps were turned over of the buckets whose numbers end in the same bits. (All
+    /// buckets that an address ever leads to share these bits with it.)
     #[inline]
     fn turns(&self, number: usize) -> u64 {
         self.words.load(self.words.side(number))
@@ -330,7 +330,7 @@ impl Table {
         let places = key.places(self.size());
         let look = |which: usize| self.look(key.addresses[which], places[which]);
         let (first, second) = (look(0), look(1));
-        // If both are the same, it was read once.
+        // If both are the same bucket, the first reading counts for both.
         let is_other = second.0.bucket != first.0.bucket;
         Seen {
             key,
@@ -339,7 +339,7 @@ impl Table {
         }
     }
 
-    /// Reads the bucket of an address, which was this one.
+    /// Reads the bucket of an address, which was this one when the table had the size just read.
     #[inline]
     fn look(&self, address: u64, mut place: Place) -> (Place, u64) {
         loop {
@@ -408,7 +408,7 @@ impl Table {
     ///
     /// Progress: lock-free, apart from the allocator. Linearization point: the compare-and-swap or
     /// K-CAS that adds the fingerprint. For an error: a moment when both buckets were full, or held as many copies
-    /// as they may (then the table seemed nearly empty, too, by a count that is of no one moment).
+    /// as they may. (How many that is depends on a sum of counters, which is of no one moment.)
     #[inline]
     pub(super) fn insert(&self, key: Key) -> Result<(), InsertError> {
         loop {
@@ -427,8 +427,8 @@ impl Table {
         }
     }
 
-    /// [`insert`](Self::insert), if it takes one exchange and nothing stands in its way; otherwise false, and nothing
-    /// has changed.
+    /// One attempt to [`insert`](Self::insert) by a single exchange. False if anything is in its way, or the key seems
+    /// to have a copy; then nothing has changed.
     #[inline]
     pub(super) fn insert_at_once(&self, key: Key) -> bool {
         let Some(seen) = self.see_at_once(key).filter(|seen| !seen.is_found()) else {
@@ -480,9 +480,8 @@ impl Table {
 
     /// Takes one copy of the key; false if it has none.
     ///
-    /// Of the slots that match, it takes one that knows most bits of its address. So whoever else
-    /// this slot stood for is the same key as far as the key's own slot can tell, which stands for it
-    /// from now on.
+    /// Of the slots that match, it takes one that knows most bits of its address. If that slot stood for another
+    /// key, the key's own slot matches that one, too, and stands for it from now on.
     ///
     /// Progress: lock-free; it tries again only if another thread changed one of the buckets.
     /// Linearization point: the compare-and-swap that empties the slot. For false: as in a lookup.
@@ -515,7 +514,8 @@ impl Table {
         }
     }
 
-    /// [`remove`](Self::remove), if nothing stands in its way; otherwise `None`, and nothing has changed.
+    /// One attempt to [`remove`](Self::remove). `None` if anything is in its way, or several slots match; then nothing
+    /// has changed.
     #[inline]
     pub(super) fn remove_at_once(&self, key: Key) -> Option<bool> {
         let seen = self.see_at_once(key)?;
@@ -604,7 +604,7 @@ impl Table {
         Ok(added)
     }
 
-    /// True if an insert of this key that has looked at so many buckets should make more, for others to come.
+    /// True if an insert of this key, which has looked at this many buckets, should make more for later inserts.
     fn makes_room(&self, key: Key, size: Size, reads: usize) -> bool {
         let (long, full) = match size.buckets() {
             MANY_BUCKETS.. => LONG_AND_FULL,
@@ -614,8 +614,8 @@ impl Table {
             return false;
         }
         let buckets = size.buckets() as u64;
-        // Relaxed, and below: a hint, so that few of these inserts add up the counters. It may be far too high, if
-        // others changed them meanwhile.
+        // Relaxed, and below: a hint, so that few of these inserts add up the counters. It may be far too high if
+        // others changed the counters meanwhile.
         match self.filled.load(Ordering::Relaxed) {
             filled if (buckets + 1..buckets + buckets / 8).contains(&filled) => return true,
             filled if filled <= buckets && !key.is_one_of_few() => return false,
@@ -626,9 +626,9 @@ impl Table {
         buckets < filled
     }
 
-    /// True if the key has as many copies as it can have in a table that has grown and is less than half
-    /// full: keys of more copies fill their buckets long before the others are full, and a larger table
-    /// would be no help.
+    /// True if the key has as many copies as it may have in a table that has grown and is less than half
+    /// full: keys with more copies fill their buckets long before the others are full, and a larger table
+    /// would not help.
     #[cold]
     fn crowds_out(&self, seen: &Seen) -> bool {
         let buckets = self.buckets();
@@ -725,8 +725,8 @@ impl Table {
         commit(&self.words, &entries);
     }
 
-    /// Makes a run of buckets that no other thread makes; or the first of those that are not made, if so many
-    /// others have been begun that one of those who make them may have stopped. So that one holds nobody up.
+    /// Makes a run of buckets that no other thread makes. If none is left, a thread that makes one may have stopped:
+    /// then it makes the first run that is not counted, whoever began it, so that nobody waits for that thread.
     #[cold]
     fn grow(&self, from: usize) -> Result<(), InsertError> {
         let size = self.size();
@@ -758,7 +758,7 @@ impl Table {
         Ok(())
     }
 
-    /// An error if it may not have so many buckets, or there is no memory for them.
+    /// Makes sure that there is memory for this many buckets. An error if there is none, or if that is too many.
     fn may_make(&self, buckets: usize) -> Result<(), InsertError> {
         if buckets > MAX_BUCKETS {
             return Err(InsertError::TooLarge { buckets });
@@ -770,15 +770,15 @@ impl Table {
         made.map_err(|_| InsertError::OutOfMemory { buckets })
     }
 
-    /// True if a bucket that may not be counted yet has been made.
+    /// True if a bucket has been made, counted or not.
     fn is_made(&self, upper: usize) -> bool {
         let lower = parent(upper);
         word::level(self.words.load(lower.bucket)) != lower.level - self.base
     }
 
-    /// Counts the buckets that were made since the last time, up to the first that was not, if these are
-    /// as many as this. (Every lookup reads the count, so while many threads make buckets, it should not change
-    /// often. Keys in buckets that are not counted yet are found more slowly.)
+    /// Counts the buckets made since the last time, up to the first that was not, if there are at least `least`.
+    /// (Every lookup reads the count, so while many threads make buckets, it should not change often. Keys in
+    /// buckets that are not counted yet are found more slowly.)
     fn count_made(&self, least: usize) {
         let size = self.size();
         let buckets = size.buckets();
@@ -812,9 +812,8 @@ impl Table {
         (first.bucket..first.bucket + number, first.level - self.base)
     }
 
-    /// Returns the other bucket of a slot, which is now of this level: its bucket by the number of buckets has been split, though
-    /// what was made of that is not counted. It is the slot's own bucket, which leads nowhere, if it has no bit
-    /// left to say which.
+    /// Returns the other bucket of a slot at level `split`, for one whose split is not counted yet. If the slot has
+    /// no bit left to say which half it is, returns the slot's own bucket, which leads nowhere.
     #[cold]
     fn other_of_uncounted(&self, (bucket, word): (usize, u64), slot: usize, split: u32) -> usize {
         let level = self.base + word::level(word);
@@ -822,7 +821,7 @@ impl Table {
         moving.bucket(self.base + split).unwrap_or(bucket)
     }
 
-    /// Makes a bucket of half of another one, unless that has been done.
+    /// Makes this bucket by splitting its parent, unless that has been done.
     fn split(&self, upper: usize) {
         let lower = parent(upper);
         loop {
@@ -839,7 +838,7 @@ impl Table {
         }
     }
 
-    /// Ends the split of a bucket that holds this word: nobody changes it before.
+    /// Ends the split of a bucket that holds this word, which nothing else changes.
     fn finish_split(&self, lower: usize, word: u64) {
         let [stays, moves] = word::halves(word);
         let upper = lower + (1 << (self.base + word::level(word)));
@@ -868,22 +867,22 @@ impl Table {
         }
     }
 
-    /// True unless nothing was counted and what is left in slots was doubled; all buckets must be counted. (Its length
-    /// alone does not say so: in a child of `fork` it lacks a key that one of the parent's threads has inserted and
-    /// was about to count.)
+    /// True if keys were counted, or more slots are occupied than were doubled. All buckets must be counted. (The
+    /// length alone is not enough: in a child of `fork` it lacks a key that one of the parent's threads has inserted
+    /// and was about to count.)
     pub(super) fn holds_keys(&self) -> bool {
         let words = (0..self.buckets()).map(|bucket| self.words.load(bucket));
         let occupied: usize = words.map(word::occupied).sum();
         self.length.sum() > 0 || occupied as u64 > self.doubled()
     }
 
-    /// Joins buckets, which must all be counted, again as long as there is room for what they hold; returns the
-    /// words left, if any were joined.
+    /// Joins buckets again, the last split first, as long as there is room for what they hold; returns the words
+    /// left, if any were joined. All buckets must be counted.
     pub(super) fn joined(&mut self) -> Option<Vec<u64>> {
-        let mut words: Vec<u64> = (0..self.buckets())
-            .map(|bucket| self.words.load(bucket))
-            .collect();
-        let before = words.len();
+        let before = self.buckets();
+        let mut words: Vec<u64> = Vec::new();
+        words.try_reserve_exact(before).ok()?;
+        words.extend((0..before).map(|bucket| self.words.load(bucket)));
         let run = self.run();
         while words.len() > 1 << self.base {
             // A saved table may end within a run.
@@ -935,10 +934,10 @@ impl snapshot::Table for Table {
         self.buckets()
     }
 
-    /// A thread that read the number of buckets before makes none after these. One that raises it later
-    /// has synchronised with this exchange, and finds the snapshot announced.
+    /// A thread that read the number of buckets before makes none after these. One that finds it raised
+    /// later has synchronised with this exchange, and finds the snapshot announced.
     fn begun(&self) -> usize {
-        // Release: with the exchange in `grow`, if that comes later. (A load might return an older number,
+        // Release: with the Acquire in `size`, through later exchanges, too. (A load might return an older number,
         // even after the announcement.)
         self.most_begun(Size::from_bits(self.size.fetch_add(0, Ordering::Release)))
     }
@@ -993,7 +992,7 @@ impl snapshot::Table for Table {
     }
 }
 
-/// True if a word has the level of this bucket in a table of this many: for saved tables.
+/// True if a word has the level of this bucket in a table of `buckets`: for saved tables.
 pub(super) fn has_level(bucket: usize, buckets: usize, base: u32, word: u64) -> bool {
     word::level(word) + base == Place::of(bucket as u64, Size::of(buckets)).level
 }

@@ -64,22 +64,22 @@ pub(super) fn of_level(level: u32) -> u64 {
     u64::from(level) << USED
 }
 
-/// A word of this level with the same in each slot. (The product has the level once: twice it is too high
-/// for a word.)
+/// A word of this level with the same in each slot. (The product has the level once: two of its three copies
+/// are too high for a word.)
 #[inline(always)]
 pub(super) fn full_of(slot: u64, level: u32) -> u64 {
     (slot | of_level(level)).wrapping_mul(LOWEST)
 }
 
-/// Not zero if one of the words has another level than the one of `like`, or is being split, or is no
-/// value; or if the count is none, which is far from 2^51.
+/// Not zero if a word has another level than its `like`, is being split, or is a tag of an operation; or if
+/// `count` is such a tag. (Counts stay far below 2^51, where the bits compared begin.)
 #[inline(always)]
 pub(super) fn differ(words: [u64; 2], like: [u64; 2], count: u64) -> u64 {
     let differ = words[0] ^ like[0] | words[1] ^ like[1] | count;
     differ & (LEVEL | SPLITTING | 1 << 63)
 }
 
-/// True from the first step of the bucket's split to the last. The word does not change otherwise.
+/// True from the first step of the bucket's split to the last. Only the last changes the word.
 #[inline(always)]
 pub(super) fn is_splitting(word: u64) -> bool {
     word & SPLITTING != 0
@@ -101,14 +101,15 @@ pub(super) fn matches(word: u64, slot: u64) -> u64 {
     matches_and_more(word, full_of(slot, 0)) & OCCUPIED
 }
 
-/// True if a slot of one of the words may stand for a key that [fills](full_of) these there.
+/// True if a slot of one of the words may stand for a key. `full` has the key's slot in that bucket, in each
+/// [place](full_of).
 #[inline(always)]
 pub(super) fn any_matches(words: [u64; 2], full: [u64; 2]) -> bool {
     let matches = |which: usize| matches_and_more(words[which], full[which]);
     (matches(0) | matches(1)) & OCCUPIED != 0
 }
 
-/// [`matches`] of the slot that fills a word, and other bits.
+/// [`matches`] of the slot that is in each place of `full`, and other bits.
 #[inline(always)]
 fn matches_and_more(word: u64, full: u64) -> u64 {
     let marked = word | OCCUPIED;
@@ -120,7 +121,7 @@ fn matches_and_more(word: u64, full: u64) -> u64 {
     (ignored | OCCUPIED).wrapping_sub(difference)
 }
 
-/// Returns the number of slots that one of these bits is the highest of.
+/// Returns the number of slots whose highest bit is among these.
 #[inline]
 pub(super) fn number(highest: u64) -> usize {
     // In the product, the highest slot is the sum of all.
@@ -141,7 +142,7 @@ pub(super) fn find_empty(word: u64) -> Option<usize> {
     (empty != 0).then(|| lowest(empty))
 }
 
-/// Returns the lowest slot that one of these bits is the highest of.
+/// Returns the lowest slot whose highest bit is among these.
 #[inline]
 pub(super) fn lowest(highest: u64) -> usize {
     ((highest.trailing_zeros() + 1) / SLOT) as usize - 1
@@ -159,13 +160,13 @@ pub(super) fn emptied(word: u64, slot: usize) -> u64 {
     word & !(ONE_SLOT << (slot as u32 * SLOT))
 }
 
-/// Returns `word` with the slot emptied that this is the highest bit of.
+/// Returns `word` with one slot emptied, given by its highest bit.
 #[inline]
 pub(super) fn emptied_at(word: u64, highest: u64) -> u64 {
     word & !((highest << 1) - (highest >> (SLOT - 1)))
 }
 
-/// Returns `word` with this in a slot, and the timestamp advanced, which [must not be turned
+/// Returns `word` with this in a slot, and the timestamp advanced, which must not [have to be turned
 /// over](must_turn).
 #[inline]
 pub(super) fn placed(word: u64, slot: usize, content: u64) -> u64 {
@@ -194,7 +195,7 @@ pub(super) fn turned(word: u64) -> u64 {
 pub(super) fn halves(word: u64) -> [u64; 2] {
     let spent = spent(word);
     let moves = word >> AHEAD & LOWEST;
-    // What has no bit left keeps the 1 that ends them.
+    // A slot with no bit left keeps its final 1.
     let shifted = word & ALL_SLOTS & !ADDRESSES | word << 1 & ADDRESSES & !LOWEST | spent << AHEAD;
     let only = |slots: u64| shifted & (slots * ONE_SLOT);
     let level = (word & LEVEL) + (1 << USED);
@@ -223,8 +224,7 @@ fn spent(word: u64) -> u64 {
         .fold(0, |spent, at| spent | 1 << (at as u32 * SLOT))
 }
 
-/// Undoes a split, if there is room. Of an address with as many bits as a slot has, the last is
-/// forgotten.
+/// Undoes a split, if there is room. A slot that holds all nine bits of an address loses the last one.
 pub(super) fn joined([stays, moves]: [u64; 2]) -> Option<u64> {
     let mut word = emptied(emptied(emptied(stays, 0), 1), 2) - (1 << USED);
     let mut next = 0;

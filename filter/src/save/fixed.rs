@@ -17,7 +17,7 @@ use crate::snapshot::SnapshotError;
 
 const HEADER_BYTES: usize = 40;
 
-/// What a bucket is saved as.
+/// How the buckets of a filter are saved.
 pub(crate) trait Saved {
     const KIND: &'static Kind;
     /// Slots of a bucket, bits of a fingerprint, bits of an age.
@@ -33,7 +33,7 @@ pub(crate) trait Saved {
     /// Returns the number of copies in a bucket.
     fn copies(word: u64) -> usize;
 
-    /// Makes a filter of these words, which has so many copies.
+    /// Makes a filter of these words, which hold this many copies.
     fn filter<S>(words: Vec<u64>, copies: usize, hasher: S) -> Result<Self::Filter<S>, LoadError>;
 }
 
@@ -150,7 +150,7 @@ impl Header {
         })
     }
 
-    /// Loads the rest of the filter with this header. If the length of all is known, it must be right.
+    /// Loads the rest of the filter with this header. If the whole length is known, it must be right.
     pub(crate) fn load<L: Saved, S: BuildHasher>(
         &self,
         mut reader: impl Read,
@@ -188,7 +188,7 @@ impl Header {
     }
 }
 
-/// Returns the number of words of so many buckets, and more. (There may be too many for a machine of 32 bits.)
+/// Returns the number of words: one for each bucket, and `more`. (A 32-bit machine has no number for some of these.)
 fn words<N: TryFrom<u64>>(buckets: u64, more: usize) -> Result<N, LoadError> {
     N::try_from(buckets + more as u64).map_err(|_| LoadError::Size { buckets })
 }

@@ -245,7 +245,7 @@ pub(crate) fn save_as(
     replace(path, write, |folder| File::open(folder), File::sync_all)
 }
 
-/// [`save_as`], which opens the folder and syncs files like this.
+/// [`save_as`], with these functions to open the folder and to sync a file.
 fn replace(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<(), SaveError>,
@@ -283,7 +283,7 @@ fn replace(
     })
 }
 
-/// Loads what a file has, which must be nothing but that.
+/// Loads a filter from a file, which must contain nothing else.
 pub(crate) fn load_whole<F>(
     path: &Path,
     read: impl FnOnce(&mut File) -> Result<F, LoadError>,

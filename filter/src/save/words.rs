@@ -55,8 +55,8 @@ pub(crate) const GROWING: Kind = Kind {
     ],
 };
 
-/// Reads the first `N` bytes of a saved filter: the fields that identify a kind of filter, and the
-/// version of its format, and more. A filter of this kind has at least `shortest` bytes.
+/// Reads the first `N` bytes of a saved filter, and checks its kind and the version of its format. A filter
+/// of this kind has at least `shortest` bytes.
 pub(crate) fn read_start<const N: usize>(
     reader: &mut impl Read,
     kind: &Kind,

@@ -1,7 +1,7 @@
 //! If the allocator refuses what a growing filter needs to grow, nothing is lost, and the filter grows
 //! once there is memory again.
 
-use crate::limited::with_most;
+use crate::limited::{with_granted, with_most};
 use filter::growing::GrowingCuckooFilter;
 use filter::{InsertError, LoadError, SaveError};
 
@@ -63,7 +63,6 @@ fn nothing_is_lost_when_there_is_no_memory_to_grow() {
 #[test]
 #[cfg(feature = "steps")]
 fn a_lost_race_is_not_a_lack_of_memory() {
-    use crate::limited::with_granted;
     use kcas::steps::{count, with_hook};
     use std::sync::Arc;
 
@@ -112,6 +111,24 @@ fn a_lost_race_is_not_a_lack_of_memory() {
         }
     }
     assert!(steps > 1_000, "{steps}");
+}
+
+/// There is none for the words that are joined, or for the smaller table.
+#[test]
+fn without_memory_to_shrink_it_keeps_its_size() {
+    crate::turn();
+    let mut filter = of_buckets(16);
+    (0..20_000_u64).for_each(|key| filter.insert(&key).unwrap());
+    (1_000..20_000_u64).for_each(|key| assert!(filter.remove(&key)));
+    let grown = filter.capacity();
+    for granted in [0, 1] {
+        with_granted(1_000, granted, || filter.shrink_to_fit());
+        assert!(filter.capacity() >= grown);
+        holds_just(&filter, 1_000);
+    }
+    filter.shrink_to_fit();
+    assert!(filter.capacity() < grown / 4);
+    holds_just(&filter, 1_000);
 }
 
 #[test]

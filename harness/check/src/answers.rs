@@ -1,9 +1,9 @@
 //! Rounds whose answers each thread can foresee: nothing is recorded, so that calls follow one
 //! another without a pause, millions a second, on larger tables than those of histories.
 //!
-//! A thread knows which keys it alone inserted, and that keys nobody removes stay. In the end it is
-//! known how many copies are left, and that a table emptied of them finds nothing. The first insert
-//! finds an empty table, so that not all may be refused.
+//! A thread knows which keys it alone inserted, and that keys nobody removes stay. At the end the
+//! number of copies left is known, and a table emptied of them must find nothing. The first insert
+//! meets an empty table, so at least one insert must be accepted.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
@@ -27,16 +27,16 @@ use crate::{Found, Round, Totals, adds};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Each thread inserts keys of its own and removes the oldest, at a high load, beside keys that
-    /// stay: its own are there exactly while they should be, and the others always.
+    /// stay. Its own keys must be found while they are in, the others always.
     Windows,
     /// Threads insert and remove copies of the same few keys: their answers add up, class by class.
     Copies,
-    /// Threads race to insert the same keys uniquely: exactly one of them did, for each class.
+    /// Threads race to insert the same keys uniquely: exactly one may succeed for each class.
     Races,
 }
 
 impl Kind {
-    /// Returns the kinds that a subject can be put through, as its rounds rotate through them.
+    /// Returns the kinds that suit a subject, in the order in which its rounds rotate through them.
     pub fn suiting(candidate: &Candidate) -> Result<Vec<Self>> {
         let mut kinds = vec![Self::Windows];
         kinds.extend(candidate.keeps_classes()?.then_some(Self::Copies));
@@ -57,7 +57,7 @@ impl fmt::Display for Kind {
 
 type Wrong = String;
 
-/// Runs a round. Returns its calls, and the wrong answer that ended it, if there was one.
+/// Runs a round. Returns its totals, and the wrong answer that ended it, if there was one.
 pub(crate) fn run(round: &Round) -> Result<(Totals, Option<Found>)> {
     let begun = Instant::now();
     let (candidate, settings, number) = (round.candidate, round.settings, round.number);
@@ -124,7 +124,7 @@ impl<'a> Caller<'a> {
         event
     }
 
-    /// Makes a call for each of these keys, whose answer is foreseen.
+    /// Looks up or removes each of these keys, as `foreseen` says. Fails if an answer differs from it.
     fn each<'k>(
         &mut self,
         keys: impl IntoIterator<Item = &'k u64>,
@@ -170,12 +170,12 @@ struct Threads<'a> {
     count: usize,
     seed: u64,
     slots: usize,
-    /// Whether one has got a wrong answer, so that the others need not go on.
+    /// Whether a thread got a wrong answer, so that the others can stop.
     wrong: AtomicBool,
 }
 
 impl Threads<'_> {
-    /// Returns a key of this owner: a thread, or, as the last, the table.
+    /// Returns a key of this owner; different owners have different keys.
     fn key(&self, owner: usize, number: u64) -> u64 {
         (self.seed << 40) ^ (owner as u64) << 32 ^ number
     }
@@ -224,7 +224,7 @@ impl Threads<'_> {
     }
 
     fn copies(&self, caller: &mut Caller) -> Result<(), Wrong> {
-        // So few that all is often full, and some keys share a class.
+        // The table is so small that some keys share a class.
         let numbers = 0..self.slots as u64 * 2;
         let keys: Vec<u64> = numbers.map(|number| self.key(0, number)).collect();
         let added = self.at_once(caller, |thread, caller| {
@@ -232,8 +232,8 @@ impl Threads<'_> {
             let mut added = vec![0_i64; keys.len()];
             for _ in self.numbers(CALLS) {
                 let at = random.random_range(0..keys.len());
-                // With more removes than inserts, it is often nearly full and seldom full: a refusal takes
-                // a long search.
+                // With more removes than inserts the table is often nearly full, but seldom full: a refusal
+                // takes a long search.
                 if random.random_ratio(2, 5) {
                     added[at] += i64::from(adds(caller.call(Operation::Insert, keys[at])));
                 } else {
@@ -283,7 +283,7 @@ impl Threads<'_> {
             }
         }
         caller.each(&won, FOUND, "it was inserted")?;
-        // Without classes, a key may be taken for another one that is there.
+        // Without classes, a key may be mistaken for another that is in.
         if self.named && !is_refused {
             let all: Vec<u64> = (0..RACED as u64).map(|of| self.key(0, of)).collect();
             caller.each(&all, FOUND, "nobody was refused, so it is there")?;

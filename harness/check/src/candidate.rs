@@ -13,7 +13,7 @@ pub struct Candidate {
     pub operations: Operations,
     pub holds_keys: bool,
     pub stash: usize,
-    /// As a subject that grows, a set does not show when it is full by what it accepted.
+    /// Whether the number of accepted keys does not show when it is full: it grows, or is a set.
     pub grows: bool,
     pub set: bool,
     build: fn(usize) -> Result<Box<dyn Calls>>,
@@ -32,7 +32,7 @@ impl Candidate {
         }
     }
 
-    /// Creates an empty one with room for this many buckets of fingerprints.
+    /// Creates an empty table with room for this many buckets of fingerprints.
     pub fn build(&self, buckets: usize) -> Result<Box<dyn Calls>> {
         (self.build)(buckets).with_context(|| {
             format!(
@@ -43,18 +43,18 @@ impl Candidate {
         })
     }
 
-    /// Returns whether it reveals the class of a key: [`Subject::class`].
+    /// Returns whether it reveals the class of a key ([`Subject::class`]).
     pub fn names_classes(&self) -> Result<bool> {
         Ok(self.build(2)?.class(0).is_some())
     }
 
-    /// Returns whether it is known which keys cannot be told apart, and stays so.
+    /// Returns whether it reveals the class of a key, and the class never changes.
     pub fn keeps_classes(&self) -> Result<bool> {
         Ok(!self.grows && self.names_classes()?)
     }
 
-    /// Returns how many copies of a key it holds after accepting it twice, as removes tell: at most
-    /// two; `None` if it did not accept it twice.
+    /// Inserts a key twice, and counts by removes how many copies are held, up to two. Returns `None`
+    /// if an insert was refused.
     pub fn copies_of_two(&self) -> Result<Option<usize>> {
         let table = self.build(2)?;
         let accepts = || table.call(Operation::Insert, 0) == Event::Insert(Ok(()));

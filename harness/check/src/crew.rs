@@ -6,8 +6,8 @@ use std::thread::{self, ScopedJoinHandle};
 
 use crate::perturbation::{self, Part};
 
-/// Runs `act` with each of these, in a thread of its own; returns what each returns, in their order.
-/// Threads are disturbed inside their calls as the seed determines, if there is one.
+/// Runs `act` on each item in a thread of its own. Returns the results in the order of the items. With
+/// a `disturbance`, a seed, threads are disturbed inside their calls.
 pub(crate) fn at_once<T: Send, R: Send>(
     each: Vec<(Part, T)>,
     disturbance: Option<u64>,

@@ -3,14 +3,14 @@
 //!
 //! If the subject reveals the class of a key, answers must be exact. Scenarios [of two
 //! buckets](crate::scenario::Kind::is_of_two_buckets) are checked against the whole table
-//! ([`WholeTable`]), the others class by class ([`OneClass`]), where any refusal is accepted. If it
-//! does not ([`Held::most`]), each key is checked separately: a "yes" may be a false positive
-//! and is believed, a "no" is not while the key is there.
+//! ([`WholeTable`]), the others class by class ([`OneClass`]), where any refusal is accepted. If the
+//! subject does not ([`Held::most`]), each key is checked separately: a "yes" is accepted, since it
+//! may be a false positive, and a "no" only while the key is absent.
 //!
 //! In a [set](subject::Subject::SET) the number of copies is at most one, whatever was
 //! accepted.
 //!
-//! The parts are checked on all cores.
+//! The parts are checked in parallel, on all cores.
 
 use std::fmt;
 
@@ -24,10 +24,10 @@ use crate::scenario::{Group, Key, Scenario};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OfKey(pub Key, pub Event);
 
-/// Checks the calls of a scenario on a subject against the specification. The subject has room for
-/// `stash` fingerprints beside the table, `None` if it grows; `set` if it is one. Returns the
-/// number of parts of the history in which too many calls overlapped to decide. Fails if some
-/// answers cannot be explained; described for a person to read.
+/// Checks the calls of a scenario on a subject against the specification. `stash` is the subject's
+/// room for fingerprints beside the table, or `None` if it grows; `set` says whether it is a set.
+/// Returns the number of parts of the history in which too many calls overlapped to decide. Fails
+/// with a description if some answers cannot be explained.
 pub(crate) fn judge(
     scenario: &Scenario,
     stash: Option<usize>,
@@ -102,10 +102,10 @@ fn describe_violation<'a, State: fmt::Debug, E: fmt::Display>(
 
 /// The copies of one key or class that a subject holds.
 struct Held {
-    /// Whether it is a set, which holds one at most, whatever it accepted.
+    /// Whether the subject is a set, which holds one copy at most, whatever it accepted.
     set: bool,
-    /// How many copies of a class there is room for. If classes are not known, and threads remove only what they
-    /// inserted, a key may always be found, since keys may collide, but must never be missed while it is there.
+    /// Room for copies of a class; `None` if classes are unknown. Then threads remove only keys that they inserted:
+    /// since keys may collide, a key may be found at any time, but must not be missed while it is in.
     most: Option<u64>,
 }
 

@@ -84,7 +84,7 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rounds {
     pub first: u64,
-    /// How far it is from one to the next; 0 repeats the first.
+    /// Distance from one round number to the next; 0 repeats the first.
     pub step: u64,
 }
 
@@ -112,7 +112,7 @@ pub struct Totals {
     pub refused: u64,
     pub lookups: u64,
     pub removes: u64,
-    /// Parts of histories that could not be checked, as too many calls overlapped.
+    /// Parts of histories that could not be checked because too many calls overlapped.
     pub undecided: u64,
     /// Time in which threads ran scenarios.
     pub running: Duration,
@@ -120,7 +120,7 @@ pub struct Totals {
     pub checking: Duration,
 }
 
-/// Answers that cannot be explained.
+/// A violation: answers that cannot be explained.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     pub round: u64,
@@ -137,7 +137,7 @@ pub struct Report {
 }
 
 /// Checks a subject until the time is over, `stop` is set, or a violation is found. Calls the
-/// observer with the totals after every round.
+/// observer with the totals after each round.
 pub fn run(
     candidate: &Candidate,
     settings: &Settings,
@@ -182,7 +182,7 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// Returns the seed by which it is disturbed. A repetition is disturbed differently.
+    /// Returns the seed of the disturbance. A repetition of the round is disturbed differently.
     fn disturbance(&self) -> u64 {
         let seed = scenario::mixed(self.settings.seed, self.number);
         scenario::mixed(seed, self.before)
@@ -240,7 +240,7 @@ pub fn validate(candidate: &Candidate, settings: &Settings) -> Result<()> {
     }
     ensure!(
         candidate.holds_keys,
-        "subject {name:?} holds no keys, so there is nothing to check"
+        "subject {name:?} holds no keys, so there is nothing to check; choose one that holds keys"
     );
     ensure!(
         (1..=MAX_THREADS).contains(&threads),
@@ -252,7 +252,7 @@ pub fn validate(candidate: &Candidate, settings: &Settings) -> Result<()> {
     );
     ensure!(
         settings.check == Check::History || !settings.simulate,
-        "simulated cores are checked by their histories only"
+        "answers alone cannot be checked on simulated cores; leave out --answers or --simulated"
     );
     ensure!(
         perturbation::AVAILABLE || !settings.perturb,
@@ -293,7 +293,7 @@ impl AddAssign<Event> for Totals {
             Event::Contains(_) | Event::Count(_) => &mut self.lookups,
             Event::Remove(_) => &mut self.removes,
             Event::Insert(_) | Event::InsertUnique(_) => &mut self.inserts,
-            _ => unreachable!("what is checked has no periods"),
+            _ => unreachable!("checked filters have no periods"),
         } += 1;
     }
 }
@@ -324,7 +324,7 @@ fn run_scenario(
     Ok(keeper.finish(candidate, scenario, workers))
 }
 
-/// A thread for each script, and the keeper, who fills the table before and empties it after them.
+/// A worker for each script, and the keeper, which fills the table before them and empties it after.
 struct Staff {
     keeper: Worker,
     workers: Vec<Worker>,
@@ -356,12 +356,12 @@ impl Staff {
     }
 }
 
-/// Returns the most copies that the table of a scenario holds.
+/// Returns how many copies the table of a scenario holds at most.
 fn copies(candidate: &Candidate, scenario: &Scenario) -> usize {
     scenario.buckets * SLOTS_PER_BUCKET + candidate.stash
 }
 
-/// Lets others go on.
+/// Yields to other threads.
 fn rest() {
     #[cfg(feature = "simulation")]
     if kcas::simulation::pause(kcas::simulation::Pause::Yield) {
@@ -373,11 +373,11 @@ fn rest() {
 /// Number of actions of a script between two looks at the clock.
 const AT_ONCE: usize = 32;
 
-/// One thread at work on a table, or the keeper, who works before and after them.
+/// One thread at work on a table, or the keeper, which works before and after all threads.
 struct Worker {
     table: Arc<dyn Calls>,
     log: Log<OfKey>,
-    /// If classes are unknown, how often it holds each key that it inserted: it removes no others.
+    /// If classes are unknown, the copies of each key that this worker inserted: it removes no others.
     own: Option<HashMap<Key, usize>>,
 }
 
@@ -408,7 +408,7 @@ impl Worker {
     ) -> Vec<Call<OfKey>> {
         let mut calls = Vec::new();
         for worker in workers {
-            // It takes over what the others inserted and did not remove.
+            // The keeper takes over the keys that the others inserted and did not remove.
             for (key, copies) in worker.own.into_iter().flatten() {
                 let own = self.own.get_or_insert_default();
                 *own.entry(key).or_default() += copies;
@@ -432,7 +432,7 @@ impl Worker {
         call.event.1
     }
 
-    /// Makes a call, if it takes nothing from others; returns whether it added, took or found one.
+    /// Makes a call, unless it could remove another worker's copy; returns whether it added, removed or found one.
     fn does(&mut self, operation: Operation, key: Key) -> bool {
         if operation == Operation::Remove
             && let Some(own) = &mut self.own
@@ -465,7 +465,7 @@ impl Worker {
         }
     }
 
-    /// Looks every key up, and removes all copies, `copies` at most: there may be more for ever.
+    /// Looks up each key and removes its copies: `copies` in all and one per key, as there may be no end of them.
     fn clear(&mut self, scenario: &Scenario, mut copies: usize) {
         for key in scenario.keys() {
             self.call(Operation::Contains, key);

@@ -90,7 +90,7 @@ mod hook {
         Lookups,
         /// Lookups and removes, which begin with the same loads.
         LookupsAndRemoves,
-        /// Inserts, between their loads, so that what they take for full no longer is.
+        /// Inserts, between their loads, so that a bucket they saw full no longer is.
         Inserts,
     }
 
@@ -128,7 +128,7 @@ mod hook {
     }
 
     impl Rates {
-        /// Draws the rates of a round. Some are rough and some calm: which hit a race is unknown.
+        /// Draws the rates of a round. They vary widely, as it is unknown which of them expose a race.
         fn of_round(random: &mut SmallRng, misled: Option<Operation>) -> Self {
             let any = Victims::ALL[random.random_range(0..Victims::ALL.len())];
             let victims = match misled {
@@ -149,7 +149,7 @@ mod hook {
                 stop,
                 stops,
                 spin: one_in(2, 8),
-                // On a busy machine another program gets the core, for milliseconds.
+                // Rarely: on a busy machine another program takes the core for milliseconds.
                 yielding: one_in(9, 12),
             }
         }

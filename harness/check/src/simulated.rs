@@ -15,13 +15,13 @@ use crate::judge::OfKey;
 use crate::scenario::Scenario;
 use crate::{Staff, Worker};
 
-/// The machine: one with as many cores as a check may have threads.
+/// A machine with as many cores as a check may have threads.
 const MACHINE: &str = "ice-lake-8375c-2s";
 
-/// The longest delay before an access, in ns: that of some hundred accesses.
+/// The longest delay before an access, in ns: as long as some hundred accesses.
 const DELAY: f64 = 2_000.0;
 
-/// As [`run_scenario`](crate::run_scenario), always to its end.
+/// Like [`run_scenario`](crate::run_scenario), but always to its end.
 pub(crate) fn run_scenario(
     candidate: &Candidate,
     scenario: &Scenario,

@@ -1,4 +1,4 @@
-//! Experiments that somebody wrote: read as one that can be run, or refused with an error.
+//! Any text is read as an experiment that can be run, or refused with an error.
 
 #![no_main]
 

@@ -45,7 +45,7 @@ fn hash(filter: &impl Filter, key: &Key) -> u64 {
     }
 }
 
-/// Only what was inserted is removed: so keys that the filter cannot tell apart do no harm.
+/// Removes only keys that were inserted, so that keys of the same class do no harm.
 fn agrees<F: Filter>(mut filter: F, load: impl Fn(&[u8]) -> Result<F, LoadError>, calls: &[Call]) {
     let mut held = HashMap::<u64, usize>::new();
     for call in calls {
@@ -79,7 +79,7 @@ fn agrees<F: Filter>(mut filter: F, load: impl Fn(&[u8]) -> Result<F, LoadError>
     }
 }
 
-/// Nothing is removed here, since a remove takes the copy of all keys of the class.
+/// Removes nothing, since a remove takes the one copy of all keys of a class.
 fn is_remembered(calls: &[Call]) {
     let mut filter = ExpiringCuckooFilter::builder().buckets(37).build().unwrap();
     let mut period = 0;

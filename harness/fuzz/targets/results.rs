@@ -1,4 +1,4 @@
-//! Results that are read again, and what is said beside them: rows, or an error.
+//! Any bytes are read as rows of results and their sidecar, or refused with an error.
 
 #![no_main]
 

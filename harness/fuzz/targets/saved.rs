@@ -1,5 +1,5 @@
-//! Saved filters of every kind: what is loaded is a filter like any other, and is saved as the same bytes; all
-//! else is refused with an error.
+//! Any bytes are loaded as a filter that works like any other and is saved as the same bytes, or refused with
+//! an error.
 
 #![no_main]
 

@@ -5,8 +5,8 @@ use kcas::{Entry, Error, OutOfMemory, sort_entries};
 use crate::commit;
 use crate::word::{Word, is_value};
 
-/// The counterpart of [`kcas::WordArray`], with the same interface and the same guarantees, but that
-/// it is lock-free *except for the allocator*.
+/// The counterpart of [`kcas::WordArray`], with the same interface and the same guarantees, except
+/// that it is lock-free *apart from the allocator*.
 #[derive(Debug)]
 pub struct WordArray {
     words: Box<[Word]>,

@@ -112,7 +112,7 @@ impl Subject for BlockedBloom {
     }
 }
 
-/// How often it is wrong, at two load factors.
+/// Claims its false positive rate at two load factors.
 pub fn claims(trial: Trial) -> Result<Vec<Claim>> {
     let at_load = |load| {
         let slots = trial.keys as f64 / load;

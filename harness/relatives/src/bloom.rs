@@ -82,7 +82,7 @@ impl<const BITS: usize> Cells<BITS> {
     const MOST: u64 = (1 << BITS) - 1;
 
     /// Creates an empty filter for `capacity` keys. Once they are in, it finds this share of absent
-    /// keys. Fails as [`DoubleHashing::sized`], or if there is not enough memory.
+    /// keys. Fails like [`DoubleHashing::sized`], or if there is not enough memory.
     pub fn new(capacity: usize, false_positive_rate: f64) -> Result<Self> {
         let shape = DoubleHashing::sized(capacity, false_positive_rate)?;
         let words = zeroed(shape.cells().div_ceil(Self::A_WORD))
@@ -109,7 +109,7 @@ impl<const BITS: usize> Cells<BITS> {
         (0..self.shape.cells()).map(|cell| self.cell(cell))
     }
 
-    /// Counts the cells that hold this.
+    /// Counts the cells that hold this value.
     fn holding(&self, value: u64) -> f64 {
         self.cells().filter(|&cell| cell == value).count() as f64
     }
@@ -123,7 +123,7 @@ impl<const BITS: usize> Cells<BITS> {
         cells
     }
 
-    /// Changes a counter, unless it is saturated, or would go below zero: its value is the error.
+    /// Changes a counter. Fails with its value if it is saturated or would go below zero.
     #[inline]
     fn change(&self, cell: usize, by: i64) -> Result<(), u64> {
         let (word, shift) = self.at(cell);
@@ -141,7 +141,7 @@ impl<const BITS: usize> Cells<BITS> {
         }
     }
 
-    /// Decrements these counters but for saturated ones; `false`, with none changed, if one is 0.
+    /// Decrements these counters except saturated ones; `false`, with none changed, if one is 0.
     fn decrease_all(&self, cells: &[usize]) -> bool {
         let mut decreased = Distinct::new();
         for &cell in cells {
@@ -232,7 +232,7 @@ impl<const BITS: usize> Subject for Cells<BITS> {
     }
 }
 
-/// Its size and its fill, and how often it is wrong.
+/// Claims its size, its fill and its false positive rate.
 pub fn claims(trial: Trial) -> Result<Vec<Claim>> {
     let mut claims = Vec::new();
     let sizes = [6.0, 8.0, 10.0, 13.0, 16.0].map(|bits| (bits, 1.0));
@@ -262,8 +262,8 @@ pub fn claims(trial: Trial) -> Result<Vec<Claim>> {
     Ok(claims)
 }
 
-/// It is wrong as often as a Bloom filter; hardly any counter saturates at the size it is made for,
-/// and with more keys as many as predicted.
+/// Claims the false positive rate of a Bloom filter, and how many counters saturate: hardly any at the
+/// size it is made for, and with more keys as many as predicted.
 pub fn claims_of_counters(trial: Trial) -> Result<Vec<Claim>> {
     let n = trial.keys;
     let filter = CountingBloom::new(n as usize, FALSE_POSITIVE_RATE)?;
@@ -292,9 +292,9 @@ mod tests {
 
     use super::*;
 
-    /// Compares the cells with a list of numbers, as keys come and go, in filters of every size up
-    /// to some: each key changes each of its cells once, also where two of them are the same, and
-    /// counters that saturate stay.
+    /// Compares the cells of small filters with a list of numbers, as keys come and go: each key
+    /// changes each of its cells once, even where two of them are the same, and counters that are
+    /// saturated stay so.
     fn cells_are_those_of_a_list<const BITS: usize>() {
         let mut random = SmallRng::seed_from_u64(1);
         let (mut saturated, mut coinciding) = (0, 0);

@@ -153,7 +153,7 @@ impl Subject for CountMin {
     }
 }
 
-/// Estimates are never too low, and seldom too high.
+/// Claims that estimates are never too low, and seldom too high.
 pub fn claims(_: Trial) -> Result<Vec<Claim>> {
     const ERROR: f64 = 0.01;
     const FAILURE: f64 = 0.05;

@@ -5,8 +5,8 @@
 //! A few bits of a key's hash choose one of m registers, which keeps the greatest *rank* of its keys:
 //! the position of the first one among the other bits. The number of keys is estimated from all
 //! registers, with a standard error of 1.04 / √m relative to that number; with few keys it is smaller
-//! still. As a subject it only takes keys: what it costs threads to count distinct keys together, next
-//! to what it costs to store them.
+//! still. As a subject it only takes keys: it shows what counting distinct keys costs threads, beside
+//! the cost of storing them.
 
 use std::hash::Hash;
 
@@ -65,7 +65,7 @@ impl Subject for HyperLogLog {
     }
 }
 
-/// Estimates are unbiased and as precise as they should be, also those of merged sketches.
+/// Claims that estimates are unbiased and as precise as published, also those of merged sketches.
 pub fn claims(_: Trial) -> Result<Vec<Claim>> {
     const SKETCHES: u64 = 250;
     let of = |seed, keys: std::ops::Range<u64>| {

@@ -232,7 +232,7 @@ impl Subject for ScalableBloom {
     }
 }
 
-/// When it adds stages, and that it stays below its compound false positive rate.
+/// Claims when it adds stages, and that it stays below its compound false positive rate.
 pub fn claims(trial: Trial) -> Result<Vec<Claim>> {
     let mut claims = Vec::new();
     for (growth, tightening, stages) in [
@@ -276,8 +276,8 @@ fn claims_of(trial: Trial, growth: usize, tightening: f64, stages: usize) -> Res
     let formula = "n0 (s^i − 1) / (s − 1), Almeida et al. 2007";
     let what = "keys when the last stage is added";
     let addition = claim(what, formula, full_at, last_added);
-    // From there on, each insert checks with this probability. That none of 15 times as many does is
-    // as unlikely as a deviation of five standard deviations.
+    // From there on, one insert in `checks_every` checks. That none of 15 times as many does is as unlikely
+    // as a deviation of five standard deviations.
     let checks_every = (filter.stages[stages - 2].look + 1) as f64;
     let addition = addition.allowing(full_at..=full_at + 15.0 * checks_every);
 

@@ -86,7 +86,7 @@ pub fn deviation_of_share(share: f64, trials: f64) -> f64 {
 /// The size of a measurement, and its distinct keys: consecutive numbers from one of the seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
-    /// About so many keys are inserted, and looked up absent: [`LEAST_KEYS`] at least.
+    /// About how many keys are inserted, and how many absent keys looked up; at least [`LEAST_KEYS`].
     pub keys: u64,
     pub seed: u64,
     first: u64,
@@ -102,7 +102,7 @@ impl Trial {
         self.first.wrapping_add(index)
     }
 
-    /// Inserts the keys with these indices, and makes sure that they are found.
+    /// Inserts the keys with these indices. Fails if one is refused, or not found afterwards.
     pub fn insert<S: Subject>(self, subject: &S, indices: Range<u64>) -> Result<()> {
         for index in indices.clone() {
             let key = self.key(index);
@@ -111,7 +111,7 @@ impl Trial {
         self.find(subject, indices)
     }
 
-    /// Makes sure that the keys with these indices are found.
+    /// Fails if a key with one of these indices is not found.
     pub fn find<S: Subject>(self, subject: &S, mut indices: Range<u64>) -> Result<()> {
         let missed = indices.find(|&index| !subject.contains(&self.key(index)));
         ensure!(missed.is_none(), "misses the key with index {missed:?}");
@@ -119,7 +119,7 @@ impl Trial {
     }
 
     /// Measures how often a subject that holds the first `inserted` keys finds an absent one.
-    /// `deviation` is that of the rate from one filter to another; that of the lookups is added.
+    /// `deviation` is the rate's from one filter to another; that of the lookups is added.
     pub fn false_positive_rate<S: Subject>(
         self,
         subject: &S,

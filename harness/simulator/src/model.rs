@@ -20,8 +20,8 @@ const PRESETS: [&str; 5] = [
     include_str!("../machines/graviton-3.toml"),
 ];
 
-/// Assumed numbers of which it is known how far they differ between machines and hours: their least and
-/// greatest value among those that `calibrate` found.
+/// Assumed numbers whose spread is known: the least and the greatest value that `calibrate` found, over
+/// machines and hours.
 const MEASURED: [(&str, f64, f64); 2] = [("kept", 0.14, 0.333), ("overlap", 1.7, 10.0)];
 
 /// Nanoseconds of an operation on one thread with a cached table, by subject and workload.
@@ -64,7 +64,7 @@ pub struct Model {
     /// How many independent accesses of a core are under way at a time.
     pub overlap: Overlap,
     pub waiting: Waiting,
-    /// Operations on one thread; if there is none, what was measured elsewhere is assumed.
+    /// Operations on one thread; if the file has none, times measured elsewhere are assumed.
     #[serde(default)]
     pub alone: Alone,
 }
@@ -100,10 +100,10 @@ pub struct Overlap {
 #[serde(deny_unknown_fields)]
 pub struct Waiting {
     pub pause: f64,
-    /// Giving the core away when nobody wants it.
+    /// A yield of the core when no other thread wants it.
     pub give: f64,
     /// A system call that finds nothing to do: it wakes nobody, or has nothing to wait for any more.
-    /// Who goes to sleep pays as much.
+    /// Going to sleep costs as much.
     pub call: f64,
     /// Waking a sleeper: what the waker pays.
     pub wake: f64,
@@ -119,7 +119,7 @@ impl Model {
         }
         let text = std::fs::read_to_string(Path::new(name)).with_context(|| {
             let known = Self::names().join(", ");
-            format!("there is no machine and no file {name:?}; machines are {known}")
+            format!("no machine and no file is called {name:?}; the machines are {known}")
         })?;
         Self::parse(&text).with_context(|| format!("in the machine file {name}"))
     }
@@ -147,33 +147,33 @@ impl Model {
         );
         ensure!(
             self.sockets >= 1 && self.cores_per_socket >= 1 && self.cores() <= MOST_CORES,
-            "fields `sockets` and `cores_per_socket`: 1 to {MOST_CORES} cores are possible"
+            "fields `sockets` and `cores_per_socket`: a machine must have 1 to {MOST_CORES} cores"
         );
         ensure!(
             self.cores_per_group >= 1 && self.cores_per_socket.is_multiple_of(self.cores_per_group),
-            "field `cores_per_group`: groups must divide a socket"
+            "field `cores_per_group`: a socket must be a whole number of groups"
         );
         for (name, level) in [("l1", self.l1), ("l2", self.l2), ("llc", self.llc)] {
             ensure!(
                 (1..=64).contains(&level.ways) && (1..=1 << 20).contains(&level.kib),
-                "field `{name}`: 1 to 64 ways and 1 to 1048576 KiB are possible"
+                "field `{name}`: a cache must have 1 to 64 ways and 1 to 1048576 KiB"
             );
         }
         let overlap = &self.overlap;
         let overlap = [overlap.loads, overlap.exchanges, overlap.upgrades];
         ensure!(
             overlap.iter().all(|value| (1.0..=100.0).contains(value)),
-            "field `overlap`: values are 1 to 100"
+            "field `overlap`: values must be 1 to 100"
         );
         ensure!(
             (0.0..=1.0).contains(&self.kept),
-            "field `kept`: it is a share, 0 to 1"
+            "field `kept`: it must be a share, 0 to 1"
         );
         let mut table = Value::try_from(self)?;
         let is_possible = |ns: &&mut f64| (0.0..=1e6).contains(&**ns);
         ensure!(
             numbers(&mut table).iter().all(is_possible),
-            "a price is not possible: 0 to 1,000,000 ns are"
+            "each price must be 0 to 1,000,000 ns"
         );
         Ok(())
     }
@@ -193,7 +193,7 @@ impl Model {
         }
     }
 
-    /// Sets the hand-over latency between cores, if it is the same for all. Returns whether it is.
+    /// Sets the hand-over latency if it is the same between all cores. Returns whether it is.
     pub fn set_hand_over(&mut self, ns: f64) -> bool {
         let of = &mut self.hand_over;
         let is_one = of.group == of.socket && of.socket == of.other_socket;
@@ -248,7 +248,7 @@ impl Model {
     /// Returns a model with all prices this many times as high.
     pub fn times(&self, factor: f64) -> Result<Self> {
         let mut model: Self = scaled(Value::try_from(self)?, factor).try_into()?;
-        // These are no prices.
+        // These are not prices.
         (model.kept, model.overlap) = (self.kept, self.overlap);
         Ok(model)
     }
@@ -263,7 +263,7 @@ fn name_in(text: &str) -> Option<&str> {
 fn find<'a>(table: &'a mut Value, field: &str) -> Result<&'a mut Value> {
     let mut parts = field.split('.');
     (parts.try_fold(table, |at, key| at.get_mut(key)))
-        .with_context(|| format!("{field} is assumed, but is no field"))
+        .with_context(|| format!("field `assumed`: there is no field `{field}`"))
 }
 
 /// Multiplies a number, or all numbers of a table.

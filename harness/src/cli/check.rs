@@ -34,8 +34,8 @@ pub(super) struct Options {
         required_unless_present = "tally"
     )]
     pub(super) subjects: Vec<String>,
-    /// Numbers of threads, one after another: 8, or with --tally 2 and 8. With more threads than
-    /// cores, threads are also preempted in the middle of a call.
+    /// Numbers of threads, one after another; by default 8, or with --tally 2 and 8. With more threads
+    /// than cores, threads are also preempted in the middle of a call.
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = threads)]
     pub(super) threads: Vec<usize>,
     /// Record nothing, and check only answers that each thread can foresee: keys of its own in a
@@ -43,14 +43,14 @@ pub(super) struct Options {
     /// more calls per second, on larger tables.
     #[arg(long, conflicts_with_all = ["simulated", "tally"])]
     answers: bool,
-    /// How long to search in each subject with each number of threads; with --tally, in all together.
+    /// How long to check each subject with each number of threads; with --tally, all of them together.
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds, allow_negative_numbers = true)]
     pub(super) seconds: Duration,
     /// Seed of the keys and calls; by default drawn anew and printed.
     #[arg(long, value_name = "X", conflicts_with = "tally")]
     seed: Option<u64>,
-    /// Repeat the calls of this one round of the seed, instead of going from round to round. How
-    /// the calls overlap is up to the machine, so a violation may take a while to reappear.
+    /// Repeat the calls of this one round of the seed. How they overlap is up to the machine, so a
+    /// violation may take a while to reappear.
     #[arg(long, value_name = "R", requires = "seed")]
     round: Option<u64>,
     /// Give up when a round has not ended for this long: its threads are deadlocked or livelocked.
@@ -65,9 +65,9 @@ pub(super) struct Options {
     /// build with the feature `simulation`.
     #[arg(long, conflicts_with = "tally")]
     simulated: bool,
-    /// Keep a tally of what was checked in soak.csv of this directory, and continue one that is
-    /// there: for each scenario, both ways to check and numbers of threads in turn, a minute or less,
-    /// and a row.
+    /// Keep a tally of what was checked in soak.csv of this directory, or continue the one there:
+    /// scenarios, both ways to check, and numbers of threads take turns, each for a minute or less,
+    /// and with a row.
     #[arg(long, value_name = "DIR")]
     pub(super) tally: Option<PathBuf>,
 }
@@ -75,7 +75,7 @@ pub(super) struct Options {
 fn threads(text: &str) -> Result<usize> {
     let threads = text.parse().context("that is not a number")?;
     if !(1..=MAX_THREADS).contains(&threads) {
-        bail!("choose 1 to {MAX_THREADS}: the checker can handle this many calls at once");
+        bail!("choose 1 to {MAX_THREADS}, as many calls as the checker can handle at once");
     }
     Ok(threads)
 }
@@ -108,7 +108,8 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
         #[cfg(feature = "simulation")]
         ensure!(
             !options.simulated || crate::subjects::SIMULATED.contains(&entry.name),
-            "subject {:?} cannot be simulated: not all that it shares between threads can be observed",
+            "subject {:?} cannot be simulated, as not all that it shares between threads can be observed; leave out \
+             --simulated",
             entry.name
         );
         for &threads in threads {
@@ -163,7 +164,7 @@ fn search(
     Ok(())
 }
 
-/// Says what was found out about a subject, and what to do if it declares the wrong thing.
+/// Says what is wrong with a subject, and what to change if it is only declared wrongly.
 fn refuted(candidate: &Candidate, check: Check) -> Result<String> {
     let found = match check {
         Check::History => "is not linearizable",
@@ -182,11 +183,11 @@ fn refuted(candidate: &Candidate, check: Check) -> Result<String> {
     Ok(format!("{} {found}{hint}", candidate.name))
 }
 
-/// Says that nothing was found, and that this means little where hardly a key goes in: there is hardly
-/// one to miss.
+/// Says that no violation was found, and warns if nearly all inserts were refused: then hardly any key
+/// could be missed.
 fn passed(candidate: &Candidate, totals: &Totals) -> String {
     let as_set = ["", ", checked as a set"][usize::from(candidate.set)];
-    // Half are refused in tables that are meant to be full.
+    // In tables that are meant to be full, half are refused.
     let are_refused = totals.refused > totals.inserts / 10 * 9;
     let doubt = ", but nearly all inserts were refused: little was checked";
     format!(
@@ -211,8 +212,8 @@ fn announce(entry: &SubjectInfo, settings: &Settings) -> Result<()> {
     note!("  {how}");
     if !entry.candidate().names_classes()? {
         note!(
-            "  it does not reveal which keys it treats as equal: only missed keys are found, not false \
-             finds and refusals"
+            "  it does not reveal which keys it treats as equal: only missed keys are violations, not \
+             wrong finds or refusals"
         );
     }
     if settings.check == Check::History {
@@ -222,7 +223,8 @@ fn announce(entry: &SubjectInfo, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// Runs a check, and hands on the totals of each round; ends the process after `patience` in one.
+/// Runs a check, and calls `each` with the totals after each round. Ends the process if a round takes
+/// longer than `patience`.
 pub(super) fn run(
     entry: &SubjectInfo,
     settings: &Settings,
@@ -232,14 +234,14 @@ pub(super) fn run(
 ) -> Result<Report> {
     let watched = watch(patience, again(entry, settings));
     check::run(entry.candidate(), settings, stop, &mut |totals| {
-        // The watch has ended only if the process ends.
+        // This fails only if the watch has ended, and with it the process.
         _ = watched.send(totals.rounds);
         each(totals);
     })
 }
 
-/// Ends the process when no number of finished rounds was sent for `patience`, unless the sender is
-/// dropped: a thread that is stuck in a call cannot be stopped in any other way.
+/// Ends the process when no number of finished rounds was sent for `patience`, unless the sender was
+/// dropped: there is no other way to stop a thread that is stuck in a call.
 fn watch(patience: Duration, again: impl Fn(u64) -> String + Send + 'static) -> Sender<u64> {
     let (sender, ended) = mpsc::channel();
     thread::spawn(move || {
@@ -262,7 +264,7 @@ fn watch(patience: Duration, again: impl Fn(u64) -> String + Send + 'static) -> 
     sender
 }
 
-/// Returns a function that formats the command line repeating the round after this many others.
+/// Returns a function that formats the command line that repeats the round after this many others.
 fn again(entry: &SubjectInfo, settings: &Settings) -> impl Fn(u64) -> String + Send + 'static {
     let (name, settings) = (entry.name, *settings);
     let program = machine::executable();
@@ -283,7 +285,7 @@ fn again(entry: &SubjectInfo, settings: &Settings) -> impl Fn(u64) -> String + S
 pub(super) fn tell(found: &Found, entry: &SubjectInfo, settings: &Settings) {
     let (round, threads) = (found.round, settings.threads);
     let (what, note) = match settings.check {
-        Check::Answers => ("an answer is not as it must be.", String::new()),
+        Check::Answers => ("an answer is wrong.", String::new()),
         Check::History => (
             "no order of these calls explains their answers.",
             format!(
@@ -321,7 +323,7 @@ fn show(totals: &Totals) {
     say!("  {running:.1?} running, {checking:.1?} checking");
     if totals.undecided > 0 {
         say!(
-            "  not checked in some rounds, as too many calls overlapped: {} of keys; choose fewer threads",
+            "  not checked in some rounds, because too many calls overlapped: {} of keys; choose fewer threads",
             large(totals.undecided, "class")
         );
     }

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::experiments_directory;
 use crate::experiment;
 use crate::run::Ending;
-use crate::show::say;
+use crate::show::{files, say};
 use crate::subjects::Registry;
 use crate::workload::Workload;
 
@@ -40,14 +40,7 @@ kind = \"grow\"   insert = 25   lookup = 75   hit = 50   from = 0.0   load = 0.9
 
 fn list_experiments(directory: &Path) -> Result<()> {
     say!("\nExperiments in {}:", directory.display());
-    let entries = std::fs::read_dir(directory)
-        .with_context(|| format!("cannot list the directory {}", directory.display()))?;
-    let mut files = entries
-        .map(|entry| Ok(entry?.path()))
-        .collect::<Result<Vec<_>>>()?;
-    files.retain(|file| file.extension().is_some_and(|ending| ending == "toml"));
-    files.sort();
-    for file in &files {
+    for file in &files::listed(directory, "toml")? {
         let name = file.file_name().unwrap_or_default().display();
         match experiment::read(file) {
             Ok(experiments) => {

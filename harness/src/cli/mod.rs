@@ -35,10 +35,10 @@ struct Cli {
 enum Command {
     /// Measure what an experiment file describes.
     ///
-    /// Writes NAME.csv, with a row for each measurement, NAME.machine.toml (machine, compiler, commit,
-    /// and what the columns mean) and NAME.svg (the figure). Earlier results are renamed to NAME.1.csv
+    /// Writes NAME.csv (a row for each measurement), NAME.machine.toml (machine, compiler, commit, and
+    /// what the columns mean) and NAME.svg (the figure). Earlier results are renamed to NAME.1.csv
     /// and so on. A file may hold several experiments, and may state target ratios, as speed.toml does:
-    /// a table and targets.csv compare them with what was measured. Each round runs in a process of its
+    /// a table and targets.csv compare them with the measured ratios. Each round runs in a process of its
     /// own, with keys of its own, so intervals over rounds are over processes. Ctrl-C keeps the finished
     /// measurements, and --resume continues from there; a second Ctrl-C exits at once.
     Sweep {
@@ -49,16 +49,15 @@ enum Command {
         #[command(flatten)]
         options: sweep::Options,
     },
-    /// Predict what an experiment would measure on machines with many cores.
+    /// Predict the results of an experiment on machines with many cores.
     ///
     /// Runs the real code of the subjects on simulated cores, whose memory is a model of a machine;
     /// the docs of the crate `simulator` explain it. Needs a build that observes every access:
     ///
     /// `cargo run --release -p harness --features simulation -- simulate experiments/quick.toml`
     ///
-    /// Writes simulated-NAME.csv, whose rows are those of a sweep with the name of the machine, and
-    /// its description and figure. `threads`, `rounds`, `seconds` and `pinning` of the experiment mean
-    /// nothing here.
+    /// Writes simulated-NAME.csv, whose rows are like those of a sweep but name the machine, and its
+    /// description and figure. Ignores `threads`, `rounds`, `seconds` and `pinning` of the experiment.
     Simulate {
         /// Experiments to simulate, one after another: files, or names of those in experiments/.
         #[arg(required = true, value_name = "EXPERIMENT")]
@@ -66,15 +65,15 @@ enum Command {
         #[command(flatten)]
         options: simulate::Options,
     },
-    /// Measure this machine, and write a file that `simulate --machine FILE` takes.
+    /// Measure this machine, and write a file for `simulate --machine FILE`.
     ///
-    /// Measures hand-overs of cache lines, hits by level of the caches, how many misses overlap, what
-    /// waiting costs, and the operations of each subject that can be simulated: about a minute. Needs
-    /// two cores at least, to itself, and a build without the features `steps` and `simulation`.
+    /// Measures hand-overs of cache lines, hits in each level of the caches, how many misses overlap, the
+    /// cost of waiting, and the operations of each simulated subject. Takes about a minute, and needs at
+    /// least two cores to itself, and a build without the features `steps` and `simulation`.
     Calibrate(calibration::Options),
     /// Redraw the figure of a CSV file, for a page or a paper.
     ///
-    /// Without options, draws what a run draws. For a column of a paper, which has its own caption:
+    /// Without options, draws the figure of the run. For a column of a paper, which has its own caption:
     ///
     /// `harness plot results/quick.csv --bare --width column`
     Plot(plot::Options),
@@ -84,10 +83,10 @@ enum Command {
     /// Runs `pair` with its defaults, or with --full everything that the figures of a paper need: also
     /// throughput against threads within and beyond the caches, oversubscription, latency, rivals,
     /// load factor, hits, skew, mixes, ablations, layouts, memory, K-CAS, stalls, and simulated
-    /// machines with many cores. Files and Ctrl-C are as for `sweep`; the page is report.html. Figures
-    /// to publish are measured with `cargo run --profile figures -p harness -- reproduce --full`.
+    /// machines with many cores. Files and Ctrl-C are as for `sweep`; the page is report.html. To
+    /// measure figures to publish, use `cargo run --profile figures -p harness -- reproduce --full`.
     Reproduce {
-        /// Run pairs alone, five minutes on two cores; the default. --rounds is the number of processes.
+        /// Run pairs alone, five minutes on two cores (the default). --rounds is the number of processes.
         #[arg(long, conflicts_with = "full")]
         quick: bool,
         /// Run everything: about an hour and a quarter on two cores, with 4 GB of memory. Goes up to
@@ -116,14 +115,14 @@ enum Command {
     Check(check::Options),
     #[command(flatten)]
     Study(studies::Command),
-    /// One measurement of a study, which starts this command itself.
+    /// Make one measurement of a study; studies start this command themselves.
     #[command(hide = true)]
     OneMeasurement(studies::One),
     /// Show all results of a directory on one page, report.html.
     ///
     /// The page has, for each CSV file, the question that the experiment answers, the figure,
     /// sentences generated from the data, and the table. It needs no network and no other files.
-    /// What holds no measurements is left out; what cannot be read also makes the command fail.
+    /// Files without measurements are left out; files that cannot be read also make the command fail.
     Report {
         /// Directory of the results.
         #[arg(default_value = "results")]
@@ -144,7 +143,7 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
-    /// List the subjects, workloads and experiments: those in experiments/ here, or else in the source
+    /// List the subjects, the workloads, and the experiments of experiments/ here, or else in the source
     /// directory.
     List,
 }
@@ -235,11 +234,12 @@ fn numbers(pages: &[PathBuf], check: bool) -> Result<Ending> {
             }
         }
     }
-    ensure!(wrong == 0, "{wrong} of {} pages", pages.len());
+    let all = pages.len();
+    ensure!(wrong == 0, "{wrong} of {all} pages failed (see above)");
     Ok(Ending::Complete)
 }
 
-/// Replaces each bare name, such as `quick`, by the file of that name among the experiments.
+/// Replaces each bare name, such as `quick`, by the experiment file of that name.
 fn named(experiments: Vec<PathBuf>) -> Vec<PathBuf> {
     let file = |given: PathBuf| {
         let is_bare = given.components().count() == 1 && given.extension().is_none();
@@ -260,12 +260,12 @@ fn experiments_directory() -> Result<PathBuf> {
     let mut candidates = [here, source].into_iter();
     candidates
         .find(|directory| directory.is_dir())
-        .context("there is no directory `experiments` here")
+        .context("there is no directory `experiments` here; run this in the source directory")
 }
 
 #[cfg(test)]
 mod tests {
-    /// Whether a build with a feature measures is to be decided; results say which it is of.
+    /// A feature may make a build slower, so results must say which features it has.
     #[test]
     fn each_feature_is_in_the_description_of_results() {
         let manifest: toml::Table = include_str!("../../Cargo.toml").parse().unwrap();

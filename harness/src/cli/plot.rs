@@ -16,8 +16,8 @@ const DRAWN: &str = "`plot` draws what `sweep`, `reproduce`, `space`, `kcas`, `c
 pub(super) struct Options {
     /// NAME.csv as written by `sweep`, `reproduce`, `space`, `kcas`,
     /// `cuckoo-hashing`, `growth`, `window`, `pair` or `simulate`; theory.csv has no figure. Title and
-    /// caption come from NAME.machine.toml beside it. Several, of sweeps, are drawn together: each
-    /// subject once for each file, with its name.
+    /// caption come from NAME.machine.toml beside it. Several files of sweeps are drawn in one figure:
+    /// each subject once per file, with the file's name.
     #[arg(required = true, value_name = "FILE.csv")]
     csv: Vec<PathBuf>,
     /// The figure to write; by default NAME.svg beside the CSV file, if there is one.
@@ -26,15 +26,15 @@ pub(super) struct Options {
     /// Leave out title and caption, as a paper has its own.
     #[arg(long)]
     bare: bool,
-    /// Width for which it is laid out: a column (3.5 inches), a page (7), or so many inches, 2 to
-    /// 20. No text is smaller than 6 points at this width, so include it unscaled.
+    /// Width of the figure: a column (3.5 inches), a page (7), or a number of inches from 2 to 20. No
+    /// text is smaller than 6 points at this width, so include the figure unscaled.
     #[arg(long, value_name = "column|page|INCHES", default_value = "page", value_parser = inches)]
     width: f64,
     /// Draw only these subjects.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     subjects: Vec<String>,
-    /// Draw only these panels: numbers from 1, or names, such as those of workloads in the CSV
-    /// file.
+    /// Draw only these panels, by their numbers from 1, or by their names, such as those of workloads
+    /// in the CSV file.
     #[arg(long, value_name = "PANEL", value_delimiter = ',')]
     panels: Vec<String>,
 }
@@ -52,7 +52,7 @@ pub(super) fn plot(options: &Options) -> Result<Ending> {
     let out = match (&options.out, &options.csv[..]) {
         (Some(out), _) => out.clone(),
         (None, [csv]) => Outputs::beside(csv).figure,
-        (None, _) => bail!("--out: name the figure of several results"),
+        (None, _) => bail!("--out: give a name for the figure of several results"),
     };
     ensure!(
         out.extension().is_some_and(|ending| ending == "svg"),

@@ -32,13 +32,13 @@ const FULL: &[&str] = &[
     "ablations.toml",
 ];
 
-/// A command that runs in a process of its own, so that nothing it leaves behind, such as
-/// threads of an engine that never end, disturbs another: its name, the feature of the build that it needs, and
-/// its arguments. Files lie in the directory of the experiments.
+/// A command: its name, the feature of the build that it needs, and its arguments. It runs in a process of
+/// its own, so that nothing it leaves behind, such as threads that never end, disturbs another. Files are in
+/// the directory of the experiments.
 type Step = (&'static str, Option<&'static str>, &'static str);
 
-/// The first is all of `--quick`. Simulated are as many rounds as are measured. With ten times as many operations, throughputs differ by
-/// 2 %; with half as many, by up to a fifth.
+/// The first step is all of `--quick`. The simulation has as many rounds as the measurements. With ten times
+/// as many operations, its throughputs differ by 2 %; with half as many, by up to a fifth.
 const STEPS: [Step; 6] = [
     ("pair", None, "pair"),
     ("layouts", None, "space layouts"),
@@ -74,8 +74,8 @@ pub(super) fn reproduce(
     }
     let mut failed = Vec::new();
     for &(name, feature, line) in steps {
-        // What another build has made, it has to judge itself: a sweep decides what --resume skips,
-        // and a simulation begins again.
+        // Only the same build can judge its results: a sweep decides what --resume skips, and a simulation
+        // begins again.
         if options.resume && feature.is_none() && is_complete(&options.out, name)? {
             note!("{name}: complete");
             continue;
@@ -137,7 +137,7 @@ fn arguments(line: &str, directory: &Path, options: &sweep::Options) -> Vec<OsSt
     arguments
 }
 
-/// Returns whether all results of this program are there; what cannot be read is measured again.
+/// Returns whether this program made all results of a step; what cannot be read is measured again.
 fn is_complete(directory: &Path, name: &str) -> Result<bool> {
     let files = Outputs::named(directory, name);
     let (Ok(sidecar), Ok(rows)) = (Sidecar::read(&files.sidecar), read_any(&files.csv)) else {

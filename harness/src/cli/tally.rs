@@ -1,4 +1,4 @@
-//! `check --tally`: goes round scenarios, and keeps a row of each piece over all runs.
+//! `check --tally`: takes turns between scenarios, and keeps a row of each piece over all runs.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,18 +27,18 @@ const OURS: [&str; 4] = [
     "lock-free-copies",
 ];
 
-/// The longest piece, and the shortest: in less time, no round may end.
+/// The longest piece, and the shortest: in less time, perhaps no round ends.
 const PIECE: Duration = Duration::from_secs(60);
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// What is checked at a time, with a seed of its own.
+/// A scenario that is checked for some time, with a seed of its own.
 struct Piece<'a> {
     entry: &'a SubjectInfo,
     scenario: String,
     settings: Settings,
 }
 
-/// Returns the pieces that follow one another, again and again.
+/// Returns the pieces, which are repeated in this order.
 fn pieces<'a>(registry: &'a Registry, options: &Options) -> Result<Vec<Piece<'a>>> {
     let (mut subjects, mut threads) = (options.subjects.clone(), options.threads.clone());
     if subjects.is_empty() {
@@ -71,7 +71,7 @@ fn pieces<'a>(registry: &'a Registry, options: &Options) -> Result<Vec<Piece<'a>
             }
         }
     }
-    // Short enough for all to have their turn.
+    // Short enough for each to have a turn.
     let time = options.seconds.div_f64(pieces.len().max(1) as f64);
     let time = time.clamp(SHORTEST, PIECE);
     pieces.iter_mut().for_each(|of| of.settings.time = time);
@@ -83,7 +83,7 @@ fn named(kinds: &[impl ToString]) -> Vec<String> {
 }
 
 impl Piece<'_> {
-    /// Checks it. Returns its row, unless no round ended; prints a violation.
+    /// Checks the piece. Returns its row, or `None` if no round ended; prints a violation.
     fn run(&self, seed: u64, patience: Duration, stop: &AtomicBool) -> Result<Option<Row>> {
         let settings = Settings {
             seed,
@@ -196,8 +196,7 @@ fn ensure_no_violation(rows: &[Row]) -> Result<()> {
         return Ok(());
     };
     bail!(
-        "a violation: {}, seed {}, {}, at commit {}; when it is mended, choose another directory to begin a new \
-         tally",
+        "a violation: {}, seed {}, {}, at commit {}; once it is fixed, begin a new tally in another directory",
         of(row),
         row.seed,
         row.violation,

@@ -15,7 +15,7 @@ struct Several {
     experiments: Vec<Experiment>,
 }
 
-/// Reads and checks the experiments of a file, one or several. One without a name has that of the
+/// Reads and checks the experiments of a file, one or several. One without a name gets that of the
 /// file. Errors name the file and all wrong fields, and say what is allowed.
 pub fn read(path: &Path) -> Result<Vec<Experiment>> {
     let (file, name) = (path.display(), path.file_stem().unwrap_or_default());
@@ -52,7 +52,7 @@ fn parse(text: &str, name: &str) -> Result<Vec<Experiment>> {
     Ok(experiments)
 }
 
-/// Fills in what goes by other fields, and checks it.
+/// Fills in the defaults that depend on other fields, and checks the experiment.
 fn complete(mut experiment: Experiment, written: toml::Table, name: &str) -> Result<Experiment> {
     if !written.contains_key("name") {
         experiment.name = name.to_owned();
@@ -63,7 +63,7 @@ fn complete(mut experiment: Experiment, written: toml::Table, name: &str) -> Res
     if let Some(slots) = experiment.slots {
         ensure!(
             !written.contains_key("keys"),
-            "field `slots`: it says how many keys there are; leave out `keys`"
+            "field `slots`: it determines the number of keys; leave out `keys`"
         );
         let loads = experiment.workloads.iter().map(Workload::load);
         experiment.keys = vec![(slots as f64 * loads.fold(0.0, f64::max)) as usize];

@@ -58,22 +58,22 @@ pub struct Experiment {
     /// are measured. With any value other than 0, every measurement has a table of its own, and
     /// throughput is counted from outside, as the measured threads may be blocked.
     pub frozen: Vec<usize>,
-    /// Whether cores on which no thread is measured are busy meanwhile.
+    /// Whether cores without a measured thread are kept busy meanwhile.
     pub busy: bool,
-    /// If operations are timed one by one, how, and the rates at which they are due besides the
-    /// closed loop. All workloads must then be time-bounded.
+    /// If set, operations are timed one by one: in the closed loop, and at the rates given here. All
+    /// workloads must then be time-bounded.
     pub latency: Option<Latency>,
     /// How often everything is measured, 1 to 1,000. Medians and their intervals are over rounds.
     pub rounds: usize,
-    /// Duration of one time-bounded measurement in seconds, above 0 and at most 600. Inserts to a
-    /// load factor and removes take as long as they take.
+    /// Duration of one time-bounded measurement in seconds, above 0 and at most 600. Workloads that
+    /// fill or empty a table are repeated until they add up to this.
     pub seconds: f64,
     /// Distinct keys that fill a table to its load factor, at least 1,000; this sets the table's
     /// size. Several numbers are several sizes, which take turns in each round.
     #[serde(deserialize_with = "one_or_several")]
     pub keys: Vec<usize>,
-    /// Slots of each table, in place of `keys`: they are the same at all load factors, where `keys` makes
-    /// a table the larger, the less it is filled.
+    /// Slots of each table, in place of `keys`, for tables of the same size at all load factors. With `keys`,
+    /// a table is the larger, the less it is filled.
     pub slots: Option<usize>,
     pub seed: u64,
     /// The workloads, one panel of the figure each.
@@ -138,7 +138,7 @@ fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<usiz
 
 /// With fewer keys, a measurement shows little but its own overhead.
 pub const MIN_KEYS: usize = 1_000;
-/// A fill of so many keys is long enough for threads to be interrupted, where they share cores.
+/// Filling this many keys takes long enough for threads that share cores to be interrupted.
 pub const INTERRUPTED_KEYS: usize = 1_000_000;
 const MAX_ROUNDS: usize = 1_000;
 const MAX_SECONDS: f64 = 600.0;
@@ -166,8 +166,8 @@ impl Experiment {
         self.frozen.iter().any(|&frozen| frozen > 0)
     }
 
-    /// Returns what is to be said of fills that are too short for their threads to be interrupted; `None`
-    /// if there are none on so many cores.
+    /// Returns a warning about fills that end before their threads are interrupted; `None` if there are
+    /// none on this many cores.
     pub fn warning(&self, cores: usize) -> Option<String> {
         let fills = self.workloads.iter().filter(|of| !of.is_time_bounded());
         let fills = fills.map(Workload::label).collect::<Vec<_>>().join(", ");
@@ -180,14 +180,14 @@ impl Experiment {
         let [keys, enough] = [keys, INTERRUPTED_KEYS].map(|keys| grouped(keys as u64));
         is_short.then(|| {
             format!(
-                "{fills} of {keys} keys on more threads than cores ({beyond}): each thread is done before it is \
-                 interrupted, so this does not show what a lock costs whose holder is; for that, take {enough} keys or \
-                 more"
+                "{fills} of {keys} keys on more threads than cores ({beyond}): each thread finishes before it is \
+                 interrupted, so this does not show the cost of a lock whose holder is interrupted; for that, use \
+                 {enough} keys or more"
             )
         })
     }
 
-    /// Leaves out targets of what it does not measure.
+    /// Leaves out targets that this experiment does not measure.
     pub(crate) fn leave_out_targets(&mut self) {
         let mut targets = std::mem::take(&mut self.targets);
         targets.retain(|target| target.validate(self).is_ok());

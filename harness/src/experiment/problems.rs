@@ -1,5 +1,5 @@
-//! Finds everything that is wrong with an experiment: each value, and what values mean together. Each
-//! problem names its field, and says what is allowed.
+//! Finds everything that is wrong with an experiment: values that are impossible by themselves or
+//! together. Each problem names its field, and says what is allowed.
 
 use std::fmt::{Debug, Display};
 
@@ -22,7 +22,7 @@ impl Problems {
         }
     }
 
-    /// Checks that there is something in a list, nothing twice, and nothing that cannot be.
+    /// Checks that a list is not empty, repeats nothing, and has only values that fit.
     fn list<T: PartialEq + Debug>(
         &mut self,
         field: &str,
@@ -64,7 +64,7 @@ impl Experiment {
         let above = format!("{seconds} must be above 0 and at most {MAX_SECONDS}");
         problems.unless(seconds > 0.0 && seconds <= MAX_SECONDS, "seconds", above);
         let one_size = self.keys.len() < 2 || self.targets.is_empty();
-        let sizes = "several sizes have no targets; leave out `target`";
+        let sizes = "targets need a single size; give one, or leave out `target`";
         problems.unless(one_size, "keys", sizes);
         problems.list("subjects", &self.subjects, "", |_| true);
         let few = format!("too few; {MIN_KEYS} or more are needed");
@@ -95,7 +95,7 @@ impl Experiment {
             }
             if self.freezes() && !workload.is_time_bounded() {
                 let label = workload.label();
-                let why = "ends when every key is done, and so never if a thread is frozen with a lock; use a mix or lookups";
+                let why = "ends when every key is done, so it may never end if a frozen thread holds a lock; use a mix or lookups";
                 problems.add("frozen", format!("{label} {why}"));
             }
         }
@@ -116,7 +116,7 @@ impl Experiment {
         }
         let frozen = "operations that wait for frozen threads never end; leave out `frozen`";
         problems.unless(!self.freezes(), "latency", frozen);
-        let target = "operations that are timed show no ratios of throughputs; leave out `target`";
+        let target = "targets are ratios of throughputs, which timing distorts; leave out `target`";
         problems.unless(self.targets.is_empty(), "latency", target);
         if let Some(whole) = self.workloads.iter().find(|of| !of.is_time_bounded()) {
             let label = whole.label();
@@ -128,7 +128,7 @@ impl Experiment {
     fn validate_targets(&self, problems: &mut Problems) {
         let meaningful = self.targets.is_empty() || !self.freezes();
         let frozen =
-            "ratios over subjects that frozen threads may stop are meaningless; leave out `frozen`";
+            "ratios over subjects that frozen threads may stop mean nothing; leave out `frozen`";
         problems.unless(meaningful, "target", frozen);
         for (index, target) in self.targets.iter().enumerate() {
             if let Err(problem) = target.validate(self) {

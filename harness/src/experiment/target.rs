@@ -26,7 +26,7 @@ pub struct Target {
     pub at_least: f64,
     /// The ratio aimed for; no less than `at_least`.
     pub aim: f64,
-    /// What was asked for before, and until when.
+    /// The previous targets, and until when they applied.
     #[serde(default)]
     pub earlier: String,
 }

@@ -73,7 +73,7 @@ impl FromStr for Count {
             Some(times) => times.parse().map(Self::PerCore),
             None => text.parse().map(Self::Exactly),
         };
-        count.map_err(|_| format!("{text:?} is no number such as 4, or 2x for two per core"))
+        count.map_err(|_| format!("{text:?} is not a number such as 4, or 2x for two per core"))
     }
 }
 
@@ -93,7 +93,7 @@ impl FromStr for Threads {
 impl<'de> Deserialize<'de> for Threads {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = toml::Value::deserialize(deserializer)?;
-        // As it would be written in a command line.
+        // As on the command line.
         let text = value.to_string().replace(['[', ']', '"', ' '], "");
         let expected = r#""auto", or a list such as [1, 2, 4] or [1, "1x", "2x"]"#;
         let problem = format!("field `threads`: {value} is not {expected}");

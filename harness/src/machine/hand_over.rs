@@ -1,4 +1,4 @@
-//! How long a cache line takes from one core to another.
+//! Measures how long a cache line takes from one core to another.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
@@ -9,14 +9,14 @@ use crossbeam_utils::CachePadded;
 use super::pinning::Cores;
 
 /// Hand-overs are alike if one takes at most this many times as long as the other. Where a hypervisor
-/// moves the cores, they change fourfold from one second to the next.
+/// moves the cores, they change fourfold within a second.
 pub(crate) const ALIKE: f64 = 1.25;
 
 pub(crate) fn are_alike(one: f64, other: f64) -> bool {
     one.max(other) <= ALIKE * one.min(other)
 }
 
-/// Returns the mean of a hand-over before and after; 0 if they are not alike.
+/// Returns the mean of a hand-over before and one after; 0 if they are not alike.
 pub(crate) fn throughout(before: f64, after: f64) -> f64 {
     if are_alike(before, after) {
         f64::midpoint(before, after)
@@ -35,8 +35,8 @@ pub(crate) fn on_both(
     let run = |number: usize| {
         cores.pin(pair[number]);
         // They do not sleep: a sleeper would begin late, and find that the other one is done. But they
-        // give the core away: with real-time priority, one that spun would keep the other from ever
-        // leaving the core on which both are made. SeqCst: nothing is timed before both have seen it.
+        // yield: with real-time priority, a spinning thread would keep the other from ever leaving the
+        // core on which both are created. SeqCst: nothing is timed before both have seen it.
         ready.fetch_add(1, Ordering::SeqCst);
         while ready.load(Ordering::SeqCst) < 2 {
             thread::yield_now();
@@ -50,12 +50,12 @@ pub(crate) fn on_both(
     })
 }
 
-/// After so long a measurement is given up: others use the cores, and both are hardly ever there at once.
+/// A longer measurement is given up: other programs use the cores, and both threads hardly ever run at once.
 const LONGEST: Duration = Duration::from_millis(20);
 
-/// Returns how long it takes until a core sees what another one has exchanged, in ns: the least of so
-/// many measurements, each of which takes a millisecond at most where nobody else uses the cores.
-/// Whatever else the machine does only adds to it.
+/// Returns how long it takes until a core sees what another one has exchanged, in ns: the least of
+/// `times` measurements, since whatever else the machine does only adds to it. Each takes a millisecond
+/// at most if no other program uses the cores.
 pub(crate) fn hand_over(cores: &Cores, pair: [usize; 2], times: usize) -> f64 {
     let measure = |_| {
         let (ball, stop) = (
@@ -74,12 +74,12 @@ pub(crate) fn hand_over(cores: &Cores, pair: [usize; 2], times: usize) -> f64 {
     (0..times).map(measure).fold(f64::INFINITY, f64::min)
 }
 
-/// Makes exchanges that each need one of the other core in between. Returns ns for each.
+/// Makes exchanges, each of which needs one by the other core before it. Returns ns for each.
 fn trips(mut exchange: impl FnMut() -> bool, stop: &AtomicBool) -> f64 {
     const TRIPS: u32 = 2_000;
     const LOOKS: u32 = 1 << 10;
     let (start, mut done, mut failed) = (Instant::now(), 0, 0_u32);
-    // Relaxed, as below: who misses it looks again.
+    // Relaxed, as below: a thread that misses it looks again.
     while done < TRIPS && !stop.load(Ordering::Relaxed) {
         if exchange() {
             done += 1;
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!([throughout(25.0, 125.0), throughout(125.0, 25.0)], [0.0; 2]);
     }
 
-    /// Or a sweep on a busy machine would hardly go on.
+    /// Otherwise a sweep on a busy machine would hardly progress.
     #[test]
     fn a_core_that_never_answers_is_given_up() {
         let stop = AtomicBool::new(false);

@@ -1,6 +1,6 @@
 //! Describes the machine, the compiler and the source for the results, and binds threads to cores.
 //!
-//! Descriptions hold no host name, no user name and no directory: of every path only the file name.
+//! Descriptions hold no host name, no user name and no directory, and of each path only the file name.
 
 pub(crate) mod hand_over;
 pub mod pinning;
@@ -61,7 +61,7 @@ pub struct Compiler {
     pub flags: String,
     /// Whether threads could be stopped at any step, which slows accesses to shared memory.
     pub steps: bool,
-    /// Whether subjects could run on simulated cores, which makes it slower, too.
+    /// Whether subjects could run on simulated cores, which slows them as well.
     pub simulation: bool,
     /// Whether the filter asked the system for huge pages.
     pub huge_pages: bool,
@@ -76,17 +76,20 @@ impl Machine {
         let cores = System::physical_core_count().map_or(processors, |cores| cores.max(1));
         let brand = system.cpus().first();
         let brand = brand.map(|cpu| cpu.brand().trim().to_owned());
+        let brand = brand.filter(|brand| !brand.is_empty());
+        let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").ok();
+        let generation = cpuinfo.as_deref().and_then(generation);
         let shown =
             |line: Option<String>| line.unwrap_or_else(|| unknown("the system does not show it"));
         Ok(Self {
-            processor: shown(brand.filter(|brand| !brand.is_empty())),
+            processor: shown(brand) + &generation.unwrap_or_default(),
             cores,
             threads_per_core: processors.div_ceil(cores),
             caches: caches(Path::new("/sys/devices/system/cpu/cpu0/cache")),
             core_list: topology::cores(),
             huge_pages: shown(line_of("/sys/kernel/mm/transparent_hugepage/enabled")),
             memory_gib: (system.total_memory() as f64 / f64::from(1 << 30) * 10.0).round() / 10.0,
-            hypervisor: hypervisor(),
+            hypervisor: hypervisor(cpuinfo.as_deref()),
             governor: shown(line_of(
                 "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
             )),
@@ -111,8 +114,8 @@ impl Compiler {
         }
     }
 
-    /// Returns the profile, if it is not the one that published figures are measured with. Older
-    /// files have that of the name `release`, with the same settings.
+    /// Returns the profile, unless published figures are measured with it. In older files it is called
+    /// `release`, with the same settings.
     pub fn other_profile(&self) -> Option<&str> {
         let published = matches!(
             (&*self.profile, &*self.lto),
@@ -121,7 +124,7 @@ impl Compiler {
         (!published).then_some(&self.profile)
     }
 
-    /// Describes how the program was built, if not as for published figures: its flags and profile.
+    /// Describes the flags and the profile of the build, if they are not those of published figures.
     pub(crate) fn unlike_published(&self) -> String {
         let profile = self.other_profile().map(|of| format!("profile {of}"));
         let flags = Some(self.flags.clone()).filter(|flags| !flags.is_empty());
@@ -139,15 +142,15 @@ pub fn now() -> String {
     now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Fails if so many keys, as this option or field asks for, do not fit into the memory that can be used
-/// without swapping, with so many bytes for each.
+/// Fails if `keys` keys of `each` bytes do not fit into the memory that is available without swapping.
+/// The error begins with `asked_by`, the option or field that asks for them.
 pub fn check_memory(asked_by: &str, keys: u64, each: u64) -> Result<()> {
     let mut system = System::new().context("cannot ask the system for its memory")?;
     system.refresh_memory();
     let most = system.available_memory() / each;
     ensure!(
         keys <= most,
-        "{asked_by}: {keys} keys do not fit into the memory available; at most {most} do"
+        "{asked_by}: {keys} keys do not fit into the available memory; at most {most} do"
     );
     Ok(())
 }
@@ -179,11 +182,22 @@ fn unknown(reason: &str) -> String {
     format!("unknown: {reason}")
 }
 
-fn hypervisor() -> String {
-    match std::fs::read_to_string("/proc/cpuinfo") {
-        Ok(text) if text.split_whitespace().any(|word| word == "hypervisor") => "present".into(),
-        Ok(_) => "not visible".into(),
-        Err(_) => unknown("the system has no /proc/cpuinfo"),
+/// Tells generations apart: in a virtual machine, all may have the same name.
+fn generation(cpuinfo: &str) -> Option<String> {
+    let number = |name: &str| {
+        let fields = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+        let mut values = fields.filter(|(field, _)| field.trim() == name);
+        values.next().map(|(_, value)| value.trim().to_owned())
+    };
+    let (family, model) = (number("cpu family")?, number("model")?);
+    Some(format!(" (family {family}, model {model})"))
+}
+
+fn hypervisor(cpuinfo: Option<&str>) -> String {
+    match cpuinfo {
+        Some(text) if text.split_whitespace().any(|word| word == "hypervisor") => "present".into(),
+        Some(_) => "not visible".into(),
+        None => unknown("the system has no /proc/cpuinfo"),
     }
 }
 
@@ -222,6 +236,14 @@ mod tests {
         let words = "pair --builds=a/b/1,c/2 /x/y.toml --out r/ 1,2 /";
         let shown = "pair --builds=1,2 y.toml --out r/ 1,2 /";
         assert_eq!(without_directories(words.split(' ')), shown);
+    }
+
+    #[test]
+    fn processors_of_one_name_differ_by_their_generation() {
+        let cpuinfo = "cpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC\n";
+        let shown = generation(cpuinfo).unwrap();
+        assert_eq!(shown, " (family 25, model 17)");
+        assert_eq!(generation("Model : a board\n"), None);
     }
 
     #[test]

@@ -19,13 +19,13 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// Returns all that this process may run on, in the order of the default policy.
+    /// Returns all hardware threads that this process may run on, in the order of the default policy.
     pub fn detect() -> Self {
         Self::ordered(Policy::default())
     }
 
-    /// Returns all that this process may run on, in the order of a policy. If the operating system
-    /// does not list them, they are counted, and no thread is bound.
+    /// Returns all hardware threads that this process may run on, in the order of a policy. If the
+    /// operating system does not list them, they are only counted, and no thread is bound.
     pub fn ordered(policy: Policy) -> Self {
         Self {
             order: policy.order(topology::describe(&usable())),

@@ -39,7 +39,7 @@ macro_rules! program {
 }
 
 impl Program {
-    /// Makes it the running program, unless there is one already.
+    /// Records that this is the running program, unless one was recorded before.
     pub(crate) fn enter(self) {
         _ = PROGRAM.set(self);
     }
@@ -112,7 +112,7 @@ impl Source {
         }
     }
 
-    /// Says that the source may differ from the commit if the running program may be older.
+    /// Marks the source as perhaps modified if the running program may be older.
     fn unless_outdated(mut self) -> Self {
         if let (Modified::Known(_), Err(reason)) = (&self.modified, ensure_current()) {
             self.modified = Modified::Unknown(unknown(&reason));
@@ -139,22 +139,22 @@ impl Source {
     }
 }
 
-/// Returns the name this process was started by, without directory and extension.
+/// Returns the name by which this process was started, without directory and extension.
 pub(crate) fn executable() -> String {
     let started_as = env::args_os().next().unwrap_or_default();
     let name = Path::new(&started_as).file_stem().unwrap_or_default();
     name.to_string_lossy().into_owned()
 }
 
-/// Fails if the running program may be compiled from other files than those that lie there now: git
-/// names the commit of these. As Cargo does, it compares times of change. A file that changed while
-/// the program was compiled is not noticed, nor is a change of a dependency from elsewhere.
+/// Fails if the running program may have been compiled from other files than the present ones, whose
+/// commit git names. Like Cargo, it compares modification times. It notices neither a file that changed
+/// during compilation, nor a changed dependency from elsewhere.
 pub(crate) fn ensure_current() -> Result<(), String> {
     let program = env::current_exe().map_err(|error| format!("the program's file: {error}"))?;
     ensure_newest(&program)
 }
 
-/// Why nothing can be said of a program that was installed, or built for tests alone.
+/// Why this cannot be known of a program that was installed, or built for tests alone.
 pub(crate) const NO_LIST: &str =
     "the list of the files it was compiled from is not beside the program";
 

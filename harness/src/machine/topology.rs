@@ -73,8 +73,8 @@ impl fmt::Display for Policy {
     }
 }
 
-/// Returns what the system says of these hardware threads. One that it says nothing about is
-/// assumed to share nothing with others.
+/// Describes these hardware threads. One that the system does not describe is assumed to share nothing
+/// with others.
 pub fn describe(ids: &[usize]) -> Vec<HardwareThread> {
     describe_in(Path::new(SYSTEM), ids)
 }

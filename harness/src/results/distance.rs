@@ -1,5 +1,5 @@
-//! How far cores were apart while rows were measured. Where a hypervisor moves them, rows of several
-//! threads differ by that.
+//! How far cores were apart while rows were measured. Where a hypervisor moves cores, rows of several
+//! threads differ because of it.
 
 use crate::machine::are_alike;
 use crate::results::distinct;
@@ -7,13 +7,13 @@ use crate::wording::counted;
 
 /// Rows that were measured at about the same distance.
 pub struct Stratum<'a, R> {
-    /// The nearest and the farthest.
+    /// The nearest and the farthest distance.
     pub named: String,
     pub rows: Vec<&'a R>,
 }
 
-/// Groups rows by distance, the nearest first; one group where each is like the next. Those of which it is not
-/// known, at 0, are left out.
+/// Groups rows by distance, the nearest first: a row is in the group of the row before it if their distances
+/// are alike. Rows of unknown distance, 0, are left out.
 pub fn by_distance<'a, R>(
     rows: impl Iterator<Item = &'a R>,
     ns: impl Fn(&R) -> f64,
@@ -31,7 +31,7 @@ pub fn by_distance<'a, R>(
     groups.map(stratum).collect()
 }
 
-/// Says how far cores were apart in these rows; `None` if it is not known.
+/// Says how far cores were apart in these rows; `None` if no distance is known.
 pub fn distances<'a, R: 'a>(
     rows: impl Iterator<Item = &'a R>,
     ns: impl Fn(&R) -> f64,

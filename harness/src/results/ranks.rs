@@ -5,7 +5,7 @@
 //! names. The test asks how likely the ranks of those above 0, by distance from 0, add up to as
 //! uneven a sum if each is above or below with the same chance.
 
-/// More values than this take long.
+/// The test of more values takes long.
 pub const MOST_RANKED: usize = 200;
 
 /// Returns how likely chance makes the values lie as unevenly around 0 as these. Values equal to 0

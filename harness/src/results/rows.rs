@@ -61,12 +61,12 @@ pub trait Record: Columns + Serialize + DeserializeOwned {
         self.check()
     }
 
-    /// Checks that the row can be in one file with the first one.
+    /// Checks that the row can be in the same file as the first one.
     fn follows(&self, _first: &Self) -> Result<()> {
         Ok(())
     }
 
-    /// Names all that distinguishes this row from all others of its file; `None` if rows may be alike.
+    /// Returns what distinguishes this row from all others of its file; `None` if rows may be alike.
     fn identity(&self) -> Option<String> {
         None
     }
@@ -88,11 +88,11 @@ pub fn header(csv: &Path) -> Result<StringRecord> {
         .with_context(|| format!("cannot open the results file {name}"))?;
     let header = reader.byte_headers();
     let header = header.with_context(|| format!("{name}, line 1: not a CSV header"))?;
-    // A file that is not text has none of our columns, and is none of our results.
+    // A file that is not text has none of our columns, so it is refused as foreign.
     Ok(header.iter().map(String::from_utf8_lossy).collect())
 }
 
-/// Checks that each column of this kind is there once, unless published files lack it, and no other.
+/// Checks that each column of this kind is there once, unless published files lack it, and that there are no others.
 pub(crate) fn check_header<R: Record>(header: &StringRecord) -> Result<()> {
     for (column, _) in R::COLUMNS {
         match header.iter().filter(|found| found == column).count() {

@@ -28,14 +28,14 @@ pub trait InRounds {
 
     fn place(&self, axis: Self::Axis) -> f64;
 
-    /// Returns the throughput, in million operations per second; `None` if no ratio can be taken of it.
+    /// Returns the throughput, in million operations per second; `None` if it is left out of ratios.
     fn throughput(&self) -> Option<f64>;
 
     fn oversubscribed(&self) -> bool {
         false
     }
 
-    /// Returns whether it is certain beforehand how these subjects compare.
+    /// Returns whether the comparison of these subjects has a certain outcome.
     fn is_foregone(_case: &Self::Case, _subjects: [&str; 2]) -> bool {
         false
     }
@@ -159,12 +159,12 @@ impl<'a, R: InRounds> Results<'a, R> {
         Some(self.comparison_of(case, a, b, R::throughput)?.ratio)
     }
 
-    /// Compares the same throughputs, for a judge to say which claim the ratio allows.
+    /// Compares the same throughputs, so that a judge can say which claim the ratio allows.
     pub fn comparison(&self, case: &R::Case, place: f64, a: &str, b: &str) -> Option<Comparison> {
         self.comparison_of(case, (place, a), (place, b), R::throughput)
     }
 
-    /// The same of any quantity, of subjects at two places.
+    /// Compares any quantity, of subjects at two places.
     pub fn comparison_of(
         &self,
         case: &R::Case,

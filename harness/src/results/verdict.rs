@@ -1,4 +1,4 @@
-//! Which claims the measurements over rounds allow, and how they are shown: one rule for all
+//! Decides which claims the measurements over rounds allow, and how they are shown: one rule for all
 //! tables, sentences and marks.
 //!
 //! A value is reported as the median over the rounds, with its [95 % interval](mod@crate::results::median).
@@ -26,9 +26,9 @@ use crate::results::{CONFIDENCE, MOST_RANKED, Series, Summary, over, over_itself
 /// The fewest rounds, or processes of pairs, that allow a claim.
 pub const FEWEST: usize = 9;
 
-/// The whole interval of a ratio, or its inverse, must be above this for a claim, unless rows have another number for their
-/// [workload](crate::results::statistics::InRounds::smallest_effect): of a subject and itself, 19 of 20
-/// medians are nearer (`experiments/same.toml`).
+/// A claim needs the whole interval of a ratio, or of its inverse, above this, unless rows have another number for
+/// their [workload](crate::results::statistics::InRounds::smallest_effect): 19 of 20 medians of a subject over
+/// itself are nearer to 1 (`experiments/same.toml`).
 pub const SMALLEST_EFFECT: f64 = 1.08;
 
 /// Subjects that may differ by more are never called equal, whatever the smallest effect that counts.
@@ -40,7 +40,7 @@ pub const INTERVAL: &str = "its exact interval of 95 % at least; below six round
 /// An interval is wide if its upper end is more than this many times its lower end.
 pub const TOO_WIDE: f64 = 2.0;
 
-/// The probability from which on chance explains a single ratio.
+/// Above this probability, chance explains a single ratio.
 const UNCORRECTED: f64 = 1.0 - CONFIDENCE;
 
 /// What may be said of a ratio of throughputs.
@@ -69,7 +69,7 @@ impl Verdict {
         (rounds < FEWEST).then_some(Self::TooFewRounds)
     }
 
-    /// Returns what a sentence adds after a ratio that is neither faster nor slower; empty for those.
+    /// Returns what a sentence adds after a ratio; nothing if it is faster or slower.
     pub fn reservation(self) -> &'static str {
         match self {
             Self::Faster | Self::Slower => "",
@@ -80,7 +80,7 @@ impl Verdict {
         }
     }
 
-    /// Returns what a table puts after a ratio that is neither faster nor slower; empty for those.
+    /// Returns the mark that a table puts after a ratio; none if it is faster or slower.
     pub fn mark(self) -> &'static str {
         match self {
             Self::Faster | Self::Slower => "",
@@ -91,7 +91,6 @@ impl Verdict {
         }
     }
 
-    /// Returns one word for it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Faster => "faster",
@@ -124,9 +123,9 @@ impl Verdict {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
     pub ratio: Summary,
-    /// Whether a subject itself varies so much from round to round that what is undecided is for want of a quiet machine.
+    /// Whether a subject varies so much from round to round that an undecided ratio is put down to a noisy machine.
     varies: bool,
-    /// Whether it was open before: bounds are faster by nature, and simulations do not vary.
+    /// Whether the outcome was open: bounds are faster by nature, and simulations do not vary.
     is_open: bool,
     /// How likely chance explains the ratio: by signed ranks, if there are not too many rounds.
     by_chance: f64,
@@ -167,7 +166,7 @@ impl Comparison {
         Self::new(over(a, b), varies)
     }
 
-    /// Says who the rival is, and the smallest effect that counts.
+    /// Sets the rival, and the smallest effect that counts.
     pub fn with(self, rival: &str, smallest_effect: f64) -> Self {
         Self {
             rival: FixedState.hash_one(rival),
@@ -176,7 +175,7 @@ impl Comparison {
         }
     }
 
-    /// Judges it by itself, if it was certain before: then it is not among those that a page is corrected for.
+    /// Sets whether the outcome was certain. If so, it is judged by itself, and a page is not corrected for it.
     pub fn foregone(mut self, is_foregone: bool) -> Self {
         self.is_open &= !is_foregone;
         self
@@ -186,15 +185,15 @@ impl Comparison {
 /// Judges all comparisons of one page.
 #[derive(Debug, Default)]
 pub struct Judge {
-    /// For each rival, the probability from which on chance explains a ratio.
+    /// For each rival, the probability above which chance explains a ratio.
     levels: BTreeMap<u64, f64>,
     /// How likely chance explains each ratio judged so far, by rival.
     judged: RefCell<BTreeMap<u64, Vec<f64>>>,
 }
 
 impl Judge {
-    /// Makes a page twice: first to see which comparisons it makes, then with a judge who asks for
-    /// as much as so many require. A comparison that is shown twice counts twice.
+    /// Makes a page twice: first to see which comparisons it makes, then with a judge that corrects for
+    /// their number. A comparison that is shown twice counts twice.
     pub fn of_page<T>(page: impl Fn(&Self) -> T) -> T {
         let first = Self::default();
         page(&first);
@@ -216,7 +215,7 @@ impl Judge {
         if let Some(too_few) = Verdict::of_rounds(ratio.count) {
             return too_few;
         }
-        // What is certain beforehand must not make other claims easier, nor they that one harder.
+        // A certain outcome must not make other claims easier, nor must they make it harder to claim.
         let mut level = UNCORRECTED;
         if of.is_open {
             let mut judged = self.judged.borrow_mut();
@@ -235,8 +234,8 @@ impl Judge {
     }
 }
 
-/// Returns the level at which, of those of these probabilities that pass, at most this share is expected
-/// to be due to chance.
+/// Returns the level up to which probabilities pass, so that at most this share of those that pass is
+/// expected to be due to chance.
 fn benjamini_hochberg(by_chance: &[f64], share: f64) -> f64 {
     let mut sorted = by_chance.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

@@ -65,7 +65,7 @@ struct End<'a>(&'a AtomicUsize);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
-        // Relaxed, as nothing is published with it: who needs the work of a thread joins it.
+        // Relaxed, as nothing is published with it: the work of a thread is read only after a join.
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -128,8 +128,8 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// Runs `work` on all threads, and `lead` on this one, which may start further threads. Nobody gets
-    /// through the gate before the leader arrives there. Returns what the threads made, in their order.
+    /// Runs `work` on all threads, and `lead` on this one, which may start further threads. No thread
+    /// passes the gate before the leader arrives. Returns the results of the threads, in their order.
     pub(crate) fn run<'env, T: Send + 'env, L>(
         &'env self,
         work: &'env (impl Fn(Member<'env>) -> T + Sync),
@@ -157,8 +157,8 @@ impl<'a> Crew<'a> {
         })
     }
 
-    /// Divides numbers among the threads of a crew, which start on them together, each with what it has
-    /// prepared for its own ones. Returns what they did together.
+    /// Divides `numbers` among the threads of a crew. Each prepares its part, and then all start
+    /// together. Returns what they did together.
     pub(crate) fn share<W: FnOnce() -> (Tally, Option<Timings>)>(
         cores: &Cores,
         threads: usize,
@@ -187,7 +187,7 @@ impl<'a> Crew<'a> {
         self.ended.load(Ordering::Relaxed) == self.threads
     }
 
-    /// Waits until all threads have ended, or none ends for so long; returns how many have not.
+    /// Waits until all threads have ended, or none ends for `patience`; returns how many have not.
     pub(crate) fn stuck(&self, patience: Duration) -> usize {
         const MOMENT: Duration = Duration::from_micros(200);
         let (mut before, mut since) = (0, Instant::now());

@@ -19,7 +19,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// Returns how a command ended that looked at the flag of [`stop_on_ctrl_c`].
+    /// Returns how a command ended that obeys the flag of [`stop_on_ctrl_c`].
     pub fn of(stop: &AtomicBool) -> Self {
         if stop.load(Ordering::Relaxed) {
             Self::Interrupted
@@ -29,8 +29,8 @@ impl Ending {
     }
 }
 
-/// Returns the flag that the first Ctrl-C sets; the second ends the process. It is one flag for all
-/// commands of a process, which each of them finds unset.
+/// Returns the flag that the first Ctrl-C sets; the second ends the process. All commands of a process
+/// share the flag; each call clears it.
 pub fn stop_on_ctrl_c() -> Result<&'static AtomicBool> {
     static STOP: AtomicBool = AtomicBool::new(false);
     static LISTENS: Mutex<bool> = Mutex::new(false);

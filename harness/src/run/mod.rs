@@ -1,6 +1,6 @@
 //! Runs an experiment. A [`plan`] says what is measured, and in which [`order`]; the [`runner`]
-//! measures, and [`resume`] continues after an interruption. A `crew` is a number of pinned threads,
-//! and [`ending`] is how a command ends.
+//! measures, and [`resume`] continues after an interruption. A `crew` is a group of pinned threads;
+//! [`ending`] has Ctrl-C.
 
 mod bench;
 pub(crate) mod crew;

@@ -8,9 +8,9 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 
-/// Shuffles the subjects of a round, from 1. `turn` is a number of what is measured in that round.
-/// The same numbers give the same order, so that a run that was interrupted can go on. Round 1 keeps
-/// the order of the list: figures and tables name subjects in the order of their first rows.
+/// Shuffles the subjects of a round, from 1. `turn` numbers what is measured in that round. The same
+/// numbers give the same order, so that an interrupted run can go on. Round 1 keeps the order of the
+/// list: figures and tables name subjects in the order of their first rows.
 pub fn shuffle<T>(subjects: &mut [T], seed: u64, round: usize, turn: usize) {
     if round > 1 {
         let drawn = seed ^ (round as u64) << 32 ^ (turn as u64) << 48;
@@ -18,8 +18,8 @@ pub fn shuffle<T>(subjects: &mut [T], seed: u64, round: usize, turn: usize) {
     }
 }
 
-/// Measures each subject in each case, in rounds, with the subjects of a case in an order of its own
-/// each time; ends where `measure` fails.
+/// Measures each subject in each case, in rounds. The subjects of a case are in a new order each time.
+/// Fails as soon as `measure` does.
 pub fn in_rounds<C, S: Clone>(
     (seed, rounds): (u64, usize),
     cases: &[C],

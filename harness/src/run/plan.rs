@@ -39,7 +39,8 @@ pub struct Part {
 pub struct Measurement {
     pub subject: String,
     pub workload: Workload,
-    /// As of its part. A single size may have fewer keys than asked for: a file may be too short.
+    /// The size of its part; `None` if there is a single size, which may have fewer keys than asked for, as a file
+    /// may be too short.
     pub size: Option<usize>,
     pub threads: usize,
     pub frozen: usize,
@@ -98,13 +99,13 @@ impl Plan {
         Ok(Self { parts, skipped })
     }
 
-    /// Returns the measurements of `rounds` rounds of every workload, those of a workload together.
+    /// Returns the measurements of `rounds` rounds of every part, those of a part together.
     pub fn measurements(&self, rounds: usize) -> impl Iterator<Item = Measurement> {
         let of_part = move |part| (1..=rounds).flat_map(move |round| Part::round(part, round));
         self.parts.iter().flat_map(of_part)
     }
 
-    /// Counts the measurements of `rounds` rounds that left none of these rows.
+    /// Counts the measurements of `rounds` rounds that have no row among these.
     pub fn missing(&self, rounds: usize, rows: &[Row]) -> usize {
         let is_missing = |of: &Measurement| !rows.iter().any(|row| of.made(row));
         self.measurements(rounds).filter(is_missing).count()
@@ -112,7 +113,7 @@ impl Plan {
 }
 
 impl Part {
-    /// Returns the measurements of a round, from 1, with subjects in an own order at each point.
+    /// Returns the measurements of a round, from 1, with the subjects in a new order at each point.
     pub fn round(&self, round: usize) -> Vec<Measurement> {
         let of = |(turn, &(threads, frozen, offered)): (usize, &_)| {
             let mut subjects = self.subjects.clone();

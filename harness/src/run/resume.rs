@@ -48,8 +48,7 @@ pub fn earlier(files: &Outputs, now: &Sidecar) -> Result<Option<Earlier>> {
     compare("", &before?, &now?, &mut differences);
     ensure!(
         differences.is_empty(),
-        "cannot resume {name}: it was measured with something else; without --resume, a new run keeps these results \
-         aside\n  {}",
+        "cannot resume {name}: it was measured differently; without --resume, a new run keeps these results aside\n  {}",
         differences.join("\n  ")
     );
     let (writer, torn) = Writer::resume(&files.csv)?;
@@ -72,7 +71,7 @@ pub fn is_of_this_program(before: &Sidecar) -> Result<bool> {
     Ok(same && now.harness == before.harness && now.program == before.program)
 }
 
-/// Finds the fields in which a run differs from an earlier one, though both must agree.
+/// Finds the fields in which a run differs from an earlier one, but must not.
 fn compare(path: &str, before: &Table, now: &Table, found: &mut Vec<String>) {
     let added = now.keys().filter(|name| !before.contains_key(*name));
     for name in before.keys().chain(added) {

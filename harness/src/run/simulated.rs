@@ -16,10 +16,10 @@ use crate::subjects::SIMULATED;
 use crate::wording::unnumbered;
 use crate::workload::{KeySource, Keys, Phase, Tally, Watch, Workload, pools};
 
-/// Distinct keys in the tables of which `calibrate` takes the times of one thread.
+/// Distinct keys in the tables on which `calibrate` times one thread.
 pub const ALONE_KEYS: usize = 60_000;
 
-/// Operations from which the model's price of accesses on one thread is taken.
+/// Operations of one thread that are simulated to find what the model charges for their accesses.
 const ALONE_OPERATIONS: u64 = 40_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ pub struct Setting<'a> {
 pub struct Simulated<'a> {
     bench: Bench<'a>,
     keys: Rc<Keys>,
-    /// What one thread was measured to do, under this workload with these keys, if anything.
+    /// Measured rows of one thread, under this workload with these keys, if there are any.
     alone: &'a [Row],
     /// Compute times of an access by subject and round, as each round may have another machine.
     compute: RefCell<HashMap<(String, usize), f64>>,
@@ -221,7 +221,7 @@ fn timed_alone<'a>(model: &Model, subject: &'a str) -> &'a str {
 }
 
 /// Returns the time of an operation on one thread whose table is in its own caches: as measured for
-/// the workload, or else the average of its kinds of operations. Of all lookups it is one time,
+/// the workload, or else the average over its kinds of operations. All lookups have the same time,
 /// whatever their skew and share of hits.
 fn alone(model: &Model, subject: &str, workload: &Workload) -> Result<f64> {
     let none = || {
@@ -269,7 +269,7 @@ mod tests {
 
     type Made = Result<(Row, Report)>;
 
-    /// Has `simulate` do so with every subject under a workload, beginning with what was measured.
+    /// Runs `simulate` for every subject under a workload, with these measured rows.
     fn simulate_with(
         registry: &Registry,
         (workload, measured): (&str, &[Row]),
@@ -315,7 +315,7 @@ mod tests {
         })
     }
 
-    /// Each is observed, its answers are checked, and its rows are like those of a sweep.
+    /// Each subject is observed, its answers are checked, and its rows are like those of a sweep.
     #[test]
     fn all_that_can_be_simulated_are() {
         let registry = Registry::standard().only(&SIMULATED);
@@ -386,8 +386,8 @@ mod tests {
         assert!(error.contains("cannot be simulated"), "{error}");
     }
 
-    /// Who waits for the mutex finds it in other hands when it has come to sleep. So what it costs to
-    /// wake a sleeper hardly matters.
+    /// By the time a waiter would sleep, the mutex has changed hands. So the price of waking a sleeper
+    /// hardly matters.
     #[test]
     fn two_cores_that_fight_for_a_mutex_hardly_sleep() {
         let registry = Registry::standard().only(&["global-lock"]);

@@ -92,13 +92,12 @@ impl Frozen<'_> {
         drop(self);
         let ends: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
         let all_well = ends.iter().all(thread::Result::is_ok);
-        ensure!(all_well, "a thread panicked that was to be frozen");
+        ensure!(all_well, "a thread that was to be frozen panicked");
         Ok(())
     }
 }
 
-/// The table in which threads are to be frozen, and keys for them: none that is looked up as
-/// absent.
+/// The table in which threads are to be frozen, and keys for them, none of which is looked up as absent.
 #[derive(Clone)]
 pub(crate) struct Site<'a> {
     pub(crate) subject: &'a dyn Measured,

@@ -1,4 +1,4 @@
-//! Writes a file completely or not at all, and creates directories. Errors name the path.
+//! Writes a file completely or not at all, and creates and lists directories. Errors name the path.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,4 +49,16 @@ pub fn write(place: &Path, contents: &(impl AsRef<[u8]> + ?Sized)) -> Result<()>
 pub fn create(directory: &Path) -> Result<()> {
     fs::create_dir_all(directory)
         .with_context(|| format!("cannot create the directory {}", directory.display()))
+}
+
+/// Returns the paths in a directory that have this extension, sorted.
+pub fn listed(directory: &Path, extension: &str) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(directory)
+        .with_context(|| format!("cannot list the directory {}", directory.display()))?;
+    let mut files = entries
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<Vec<_>>>()?;
+    files.retain(|file| file.extension().is_some_and(|of| of == extension));
+    files.sort();
+    Ok(files)
 }

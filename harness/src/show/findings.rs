@@ -8,7 +8,7 @@ use crate::show::matrix::Cell;
 pub struct Findings {
     /// Whether our filter is the one that others are compared with.
     pub(crate) is_of_ours: bool,
-    /// Sentences to compare with the paper's.
+    /// Sentences to compare with those of the paper.
     pub(crate) headlines: Vec<String>,
     /// What the data say of other subjects.
     pub(crate) comparisons: Vec<Finding>,
@@ -42,7 +42,7 @@ impl Finding {
     }
 }
 
-/// The words for a ratio: whether more is better, and what it is called above 1, below 1, and by itself.
+/// The words for a ratio: whether more is better, the words for above 1 and below 1, and the quantity.
 #[derive(Clone, Copy)]
 pub(crate) struct Words(pub(crate) bool, pub(crate) [&'static str; 3]);
 

@@ -33,7 +33,7 @@ pub(crate) const STYLE: &str = "
 .matrix td.open { background: #e4e4e4; }
 ";
 
-/// A cell, with what it is from.
+/// A cell, and where it comes from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry<'a> {
     pub(crate) section: &'a str,
@@ -52,8 +52,8 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Leaves one entry for each place in the matrix: the one with the most rounds. A tab is of one machine
-/// and commit, which has the most entries for it.
+/// Keeps one entry for each place in the matrix: the one with the most rounds. All entries of a tab are of
+/// one machine and commit: the one that has the most entries for it.
 pub(crate) fn chosen(mut entries: Vec<Entry>) -> Vec<Entry> {
     entries.sort_by_key(|of| Reverse(of.cell.ratio.count));
     let count = |tab, source: &str| {

@@ -40,8 +40,8 @@ impl Outputs {
         Self::beside(&directory.join(format!("{name}.csv")))
     }
 
-    /// Checks that this build measures and that files can be written: writes this description of a
-    /// run that is about to begin, and removes it again, and the directory too if it did not exist.
+    /// Checks that this build may measure, and that files can be written: writes the description of a
+    /// run that is about to begin, and removes it again, and the directory, too, if it is new.
     pub fn check(&self, sidecar: &Sidecar) -> Result<()> {
         static NOTED: AtomicBool = AtomicBool::new(false);
         leaves_files();
@@ -92,7 +92,7 @@ impl Outputs {
     }
 }
 
-/// What is said of speeds in a build that observes accesses.
+/// The error or note of a build that observes accesses.
 const OBSERVES: &str = "this build, with the feature `simulation`, observes every access to shared memory, which makes it slower: \
      measure with `cargo run --release -p harness --` and the command, without that feature";
 

@@ -219,7 +219,7 @@ mod tests {
     use crate::show::Run;
     use crate::show::matrix::Cell;
 
-    /// A section that loses on these numbers of threads, with a cell of so many rounds on one.
+    /// A section that loses on these numbers of threads, with a cell of `rounds` rounds on one thread.
     fn section(name: &str, rounds: usize, lost_at: &[f64]) -> Section {
         let cell = Cell {
             workload: "Insert".into(),

@@ -8,15 +8,15 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::print::note;
 
-/// Gets the description of the next step before it begins; fails if there is to be none.
+/// Is called with the description of the next step before it begins; fails if the step must not begin.
 pub type Progress<'a> = dyn FnMut(&str) -> Result<()> + 'a;
 
-/// Why there is to be no further step. What was done is kept.
+/// The error of a measurement that was told to stop; what was done is kept.
 #[derive(Debug, thiserror::Error)]
 #[error("stopped")]
 pub(crate) struct Stopped;
 
-/// Runs a measurement of this many steps, which announces each; that it was stopped is no error.
+/// Runs a measurement of this many steps, which announces each. Being stopped is no error.
 pub(crate) fn with(
     steps: u64,
     stop: &AtomicBool,
@@ -48,7 +48,7 @@ pub(crate) fn bar(steps: u64) -> ProgressBar {
 
 /// Formats a time, such as `3 min 5 s`.
 pub(crate) fn minutes(time: Duration) -> String {
-    // To announce "0 s" for a tiny run would say nothing.
+    // A tiny run must not be announced as "0 s".
     if time < Duration::from_secs(10) {
         return format!("{:.1} s", time.as_secs_f64().max(0.1));
     }

@@ -1,8 +1,8 @@
 //! The sidecar file beside every CSV file: what a result was measured with.
 //!
 //! It names the machine, the compiler, the source and the run, so that a figure can be judged later
-//! and elsewhere. It holds no host name, no user name and no directory: of every path only the file
-//! name.
+//! and elsewhere. It holds no host name, no user name and no directory, and of each path only the
+//! file name.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -51,7 +51,7 @@ pub struct Panel {
     pub title: String,
 }
 
-/// What was run, and when. What older files lack is empty.
+/// What was run, and when. Fields that older files lack are empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Run {
@@ -118,7 +118,7 @@ impl Run {
         Self::begin(about, seed, keys, pinning.into())
     }
 
-    /// Takes the start and the load anew, for a run that waited until others were done.
+    /// Updates the start and the load, for a run that waited until others were done.
     pub fn start(&mut self) {
         let load = System::load_average().map(|load| vec![load.one, load.five, load.fifteen]);
         self.started = now();
@@ -141,12 +141,12 @@ impl Sidecar {
     /// Describes a run of this program here, with these columns, without subjects and workloads.
     pub fn describe(run: Run, columns: &[(&str, &str)]) -> Result<Self> {
         let column = |(name, meaning): &(&str, &str)| (name.to_string(), meaning.trim().to_owned());
-        // Where this cannot be known, the description alone says so.
+        // If this cannot be known, only the description says so.
         if let Err(reason) = machine::ensure_current()
             && reason != NO_LIST
         {
             note!(
-                "  note: the results may show another commit than they name: {reason}; build it anew"
+                "  note: the results may not be of the commit that they name: {reason}; rebuild the program"
             );
         }
         Ok(Self {
@@ -186,8 +186,8 @@ impl Sidecar {
         )
     }
 
-    /// Says so if the machine had work when the run began: a load of more than half its cores. It may be
-    /// of what the same command measured before.
+    /// Returns the load at the start if it was more than half of the cores. It may come from earlier
+    /// measurements of the same command.
     pub(crate) fn load_line(&self) -> Option<String> {
         match self.run.load_average.first() {
             Some(&load) if load > self.machine.cores as f64 / 2.0 => Some(format!(
@@ -197,7 +197,7 @@ impl Sidecar {
         }
     }
 
-    /// Describes what measured: the commit of the harness, preceded by the program if it is another.
+    /// Describes the source: the commit of the harness, and before it the program if it is another.
     fn sources(&self) -> String {
         let (program, harness) = (&self.program, &self.harness);
         if program == harness {

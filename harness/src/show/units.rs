@@ -30,7 +30,7 @@ pub(crate) fn latency(ns: f64, sidecar: Option<&Sidecar>) -> String {
     }
 }
 
-/// Explains the latencies that are too short; `None` if all are shown.
+/// Explains latencies that are too short to show; `None` if operations were not timed one by one.
 pub(crate) fn too_short(sidecar: &Sidecar) -> Option<String> {
     let ns = sidecar.run.timing_ns?;
     let shortest = latency(0.0, Some(sidecar));

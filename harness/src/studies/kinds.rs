@@ -29,7 +29,7 @@ impl NoResults {
 pub trait Rows: Presented {
     fn count(&self) -> usize;
 
-    /// Returns a message if rows are missing of those that the run made, or if it did not end.
+    /// Returns a message if some of the rows that the run made are missing, or if it did not end.
     fn missing(&self, Sidecar { run, .. }: &Sidecar) -> Option<String> {
         let missing = run.rows?.saturating_sub(self.count());
         let what = match missing {
@@ -77,6 +77,6 @@ pub fn read_any(csv: &Path) -> Result<Box<dyn Rows>> {
     if header.iter().any(|name| name == first) {
         return Ok(Box::new(read::<Row>(csv)?));
     }
-    let why = format!("column `{first}` is missing, and no command leaves such columns");
+    let why = format!("column `{first}` is missing, and no command writes such columns");
     Err(NoResults::new(csv, why).into())
 }

@@ -13,7 +13,7 @@ use crate::show::page::Section;
 use crate::show::{Findings, Outputs, Run, Sidecar, files, page};
 
 /// The order in which a reader should meet the experiments; others follow by name.
-const ORDER: &str = "pair quick full full-large oversubscribed latency stalls rivals rivals-large latency-large \
+const ORDER: &str = "pair pair-zen5 quick full full-large oversubscribed latency stalls rivals rivals-large latency-large \
     relatives load-factor hits skew-cached skew-large sizes-lookups sizes-changes mixes \
     ablations kcas layouts memory targets theory soak cuckoo-hashing growth simulated-machines";
 
@@ -29,16 +29,9 @@ pub struct Written {
 /// Writes the page of all CSV files in a directory. Files that hold no results, or cannot be read,
 /// are named on it instead.
 pub fn write(directory: &Path) -> Result<Written> {
-    let entries = fs::read_dir(directory)
-        .with_context(|| format!("cannot list the directory {}", directory.display()))?;
-    let mut files = entries
-        .map(|entry| Ok(entry?.path()))
-        .collect::<Result<Vec<_>>>()?;
+    let mut files = files::listed(directory, "csv")?;
     // Skip earlier results, which were renamed to NAME.1.csv and so on.
-    files.retain(|file| {
-        let is_csv = file.extension().is_some_and(|extension| extension == "csv");
-        is_csv && !name_of(file).contains('.') && !file.is_dir()
-    });
+    files.retain(|file| !name_of(file).contains('.') && !file.is_dir());
     let place = |file: &PathBuf| {
         let name = name_of(file);
         let known = ORDER.split(' ').position(|of| of == name);
@@ -102,8 +95,8 @@ fn name_of(file: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Returns the rows of a CSV file, and what there is to show of them but what they say: that depends
-/// on all others of the page.
+/// Returns the rows of a CSV file, and their section without table and sentences, which depend on all
+/// sections of the page.
 fn section(csv: &Path) -> Result<(Box<dyn Rows>, Section)> {
     let rows = read_any(csv)?;
     if rows.count() == 0 {

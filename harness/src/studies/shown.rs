@@ -28,7 +28,7 @@ pub(crate) struct Quantity<R> {
     pub(crate) name: &'static str,
     of: fn(&R) -> Option<f64>,
     unit: Unit,
-    /// Whether ratios are taken of it, and are sentences.
+    /// Whether ratios of it are taken, and said in sentences.
     is_compared: bool,
     /// Whether it has a panel for each case.
     is_drawn: bool,
@@ -44,7 +44,7 @@ pub(crate) enum Unit {
     BitsAKey,
     /// A number without a unit.
     Number,
-    /// Of a share: so many digits.
+    /// A share that may be very small.
     Rate,
 }
 
@@ -142,13 +142,13 @@ pub(crate) trait Shown: Record + 'static {
     /// The subject that others are compared with; `None` if each is shown by itself.
     const OURS: Option<&'static str> = None;
 
-    /// Whether that is a filter of ours.
+    /// Whether that subject is a filter of ours.
     const IS_OF_OURS: bool = true;
 
     /// Says how it was measured, and what words mean.
     fn how(rows: &[Self]) -> String;
 
-    /// Says what no column says.
+    /// Says what the table does not show.
     fn sentences(_rows: &[Self]) -> Vec<String> {
         Vec::new()
     }
@@ -222,7 +222,7 @@ impl<'a, R: Shown> View<'a, R> {
         Some(self.results.summary(case, place, subject, of.of)?.median)
     }
 
-    /// Compares ours with a rival, unless the clock cannot tell what either took from nothing.
+    /// Compares ours with a rival; `None` if either took less time than the clock can tell from none.
     fn compared(&self, of: &Quantity<R>, at: Place, rival: &str) -> Option<Comparison> {
         let ours = R::OURS.filter(|&ours| of.is_compared && ours != rival)?;
         let shortest = self.sidecar.map_or(0.0, Sidecar::shortest_ns);
@@ -250,7 +250,7 @@ impl<R: Shown> Presented for Vec<R> {
             for place in view.places(case) {
                 for subject in view.subjects() {
                     let mut cell = |of: &Quantity<R>| {
-                        // The memory of both says more.
+                        // The memory of both says more than their ratio.
                         let compared = view.compared(of, (case, place), subject);
                         let compared = compared.filter(|_| of.unit != Unit::BitsAKey);
                         let own = view.median(of, (case, place), subject)?;
@@ -364,7 +364,7 @@ impl<R: Shown> Presented for Vec<R> {
     }
 }
 
-/// Formats a ratio or a throughput, also a small one.
+/// Formats a ratio or a throughput, which may be small.
 fn digits(value: f64) -> String {
     match value {
         ..0.01 if value > 0.0 => format!("{value:.1e}"),
@@ -377,7 +377,7 @@ mod tests {
     use super::*;
     use crate::studies::growth::Row;
 
-    /// As in rows of a run that was interrupted.
+    /// An interrupted run can leave such rows.
     #[test]
     fn nothing_is_over_a_rival_where_ours_was_not_measured() {
         let names = |subjects: &[&str]| {

@@ -16,8 +16,7 @@ use crate::results::{Columns, Judge, Record};
 use crate::run::{Ending, stop_on_ctrl_c};
 use crate::show::chart::Figure;
 pub use crate::show::progress::Progress;
-use crate::show::{Findings, Outputs, note, outputs, progress, say};
-use crate::show::{Run, Sheet, Sidecar};
+use crate::show::{Findings, Outputs, Run, Sheet, Sidecar, note, outputs, progress, say};
 use crate::subjects::Registry;
 
 /// One week.
@@ -90,7 +89,7 @@ where
     /// Describes the run, and what each subject is, by its name.
     fn about(&self, registry: &Registry) -> Result<(Run, Vec<(String, String)>)>;
 
-    /// Checks the options. Returns false if they ask for something else, which is then done.
+    /// Checks the options. Returns false if they ask for something other than a measurement, which it then does.
     fn check(&self, _registry: &Registry) -> Result<bool> {
         Ok(true)
     }
@@ -98,7 +97,7 @@ where
     /// Returns the number of steps of an uninterrupted [`measure`](Self::measure).
     fn steps(&self) -> u64;
 
-    /// Measures, and adds rows as they come. Calls `progress` before each step, and ends where that fails.
+    /// Measures, and adds rows as it goes. Calls `progress` before each step, and ends if that fails.
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Self::Row>) -> Result<()>;
 
     /// Fails if the rows refute what they are to show.
@@ -202,7 +201,7 @@ pub(crate) mod testing {
     use super::*;
     use crate::show::Stopped;
 
-    /// Measures everything, or stops after so many steps. Returns rows and steps.
+    /// Measures everything, or stops after `most` steps. Returns rows and steps.
     pub(crate) fn measure<S: Study>(study: &S, most: Option<usize>) -> (Vec<S::Row>, Vec<String>)
     where
         Vec<S::Row>: Presented,

@@ -103,7 +103,7 @@ pub(super) fn each_row<R: DeserializeOwned>(
         scope.spawn(move || {
             let goes_on = || over.recv_timeout(LOOKS_EVERY) == Err(RecvTimeoutError::Timeout);
             while !stop.load(Ordering::Relaxed) && goes_on() {}
-            // The end of its input ends it.
+            // The process ends when its input does.
             drop(input);
         });
         let said = scope.spawn(move || {
@@ -116,8 +116,7 @@ pub(super) fn each_row<R: DeserializeOwned>(
             .has_headers(false)
             .from_reader(output)
             .into_deserialize();
-        let no_row =
-            "what a process for measurements printed is no row: has a subject printed something?";
+        let no_row = "a measuring process printed something that is not a row; subjects must not print to the standard output";
         let passed_on = rows.try_for_each(|row| each(row.context(no_row)?));
         drop(alive);
         (passed_on, said.join().unwrap_or_default(), process.wait())
@@ -128,7 +127,7 @@ pub(super) fn each_row<R: DeserializeOwned>(
         note!("{}", before.trim_end());
     }
     let why = match message.trim() {
-        "" => format!("a process for measurements ended early: {status}"),
+        "" => format!("a measuring process ended early: {status}"),
         message => message.to_owned(),
     };
     passed_on?;
@@ -157,10 +156,10 @@ fn stop_with_parent() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let set = Arc::clone(&stop);
     thread::spawn(move || {
-        // What is read, and an error, mean nothing.
+        // Neither what is read nor an error matters: only that the input has ended.
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
         set.store(true, Ordering::Relaxed);
-        // A subject that never answers does not see the flag.
+        // A subject that never returns does not see the flag.
         thread::sleep(PATIENCE);
         process::exit(INTERRUPTED.into());
     });
@@ -193,7 +192,7 @@ impl One {
         let own = Source::of_harness().short();
         ensure!(
             own == self.commit,
-            "this build is of commit {own}, and the one that started it of {}",
+            "this build is of commit {own}, but the one that started it is of {}; build both from the same commit",
             self.commit
         );
         let stop = stop_with_parent();

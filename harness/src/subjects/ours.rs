@@ -143,7 +143,7 @@ pub struct Growing {
 }
 
 impl Growing {
-    /// Creates a filter with room for about so many keys at first, which reports `slots` slots.
+    /// Creates a filter that at first has room for about `keys` keys, and reports `slots` slots.
     pub fn with_room_for(keys: usize, slots: usize) -> Result<Self, BuildError> {
         let filter = GrowingCuckooFilter::builder().capacity(keys).build()?;
         Ok(Self { filter, slots })

@@ -5,7 +5,7 @@
 //! read the counter, so that the time of an operation would be partly lost. On x86 a reading is
 //! `lfence; rdtsc; lfence`: the first fence waits until all before it has ended, and nothing after
 //! the second begins before the counter was read. The price is that operations no longer overlap
-//! each other, as they do where nothing is timed, and that the reading itself is in each time:
+//! each other, as they do where nothing is timed, and that each time includes that of a reading:
 //! [`Cost`](super::latency::Cost) says how much.
 //!
 //! On other processors a reading stands between two fences of memory, which order the accesses of the

@@ -31,7 +31,7 @@ pub struct KeySource {
     residents: usize,
     /// Where the keys are from, without the file's folder.
     pub description: String,
-    /// What a user should know of them: that they are too few for the tables asked for, or unusual.
+    /// What a user should know about the keys: that they are too few for the tables, or look unusual.
     pub remarks: Vec<String>,
 }
 

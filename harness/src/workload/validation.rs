@@ -55,8 +55,8 @@ impl Workload {
         }
     }
 
-    /// Checks that each thread has a key of its own to insert and remove, where threads do. One that
-    /// had none would count as a thread and do nothing, and a simulation would never end.
+    /// Checks that each thread has a key of its own, where threads insert and remove keys. A thread without
+    /// one would do nothing, yet count as a thread, and a simulation would never end.
     pub fn check_keys(&self, keys: usize, threads: usize) -> Result<()> {
         // Half of the keys of a mix stay in the table.
         let each = match self {

@@ -1,7 +1,7 @@
-//! Subjects that leave methods to what they are made of.
+//! Subjects that delegate methods to a field.
 
-/// Passes methods of [`Subject`](crate::Subject) on to a field that has them, be it another subject
-/// or not: `delegate! { self.0: insert contains remove slots memory_bytes }`. `try_insert`
+/// Delegates methods of [`Subject`](crate::Subject) to a field that has them, be it a subject or
+/// not: `delegate! { self.0: insert contains remove slots memory_bytes }`. `try_insert`
 /// and `capacity` serve filters whose insert returns a `Result`. `with_buckets` makes the only field.
 #[macro_export]
 macro_rules! delegate {

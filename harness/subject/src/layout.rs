@@ -26,7 +26,7 @@ pub type Geometry = filter::internals::Geometry<SLOTS_PER_BUCKET, FINGERPRINT_BI
 pub fn geometry(buckets: usize) -> Result<Geometry> {
     ensure!(
         (1..=MAX_BUCKETS).contains(&buckets),
-        "a table has 1 to {MAX_BUCKETS} buckets"
+        "a table has 1 to {MAX_BUCKETS} buckets, not {buckets}"
     );
     Ok(Geometry::new(buckets))
 }

@@ -39,16 +39,16 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// many copies it holds.
     const GROWS: bool = false;
 
-    /// Whether it is a set that accepts a key which it holds, and still holds it once: one remove
-    /// takes it. Unless a subject says so, each insert that it accepts promises one more copy, and
-    /// `check` finds out if there is none.
+    /// Whether it is a set that accepts a key that it already holds, and still holds it once: one
+    /// remove takes it. Otherwise each accepted insert promises one more copy, and `check` reports a
+    /// violation if there is none.
     const SET: bool = false;
 
     /// Creates an empty filter with room for `buckets` × [`SLOTS_PER_BUCKET`] fingerprints, if it can.
     fn with_buckets(buckets: usize) -> Result<Self>;
 
     /// Adds one copy of a key; returns `false` if it is refused, for lack of room or because there
-    /// are copies enough. A set refuses a key that it holds, or says that it is a
+    /// are enough copies. A set must refuse a key that it holds, or declare itself a
     /// [`SET`](Self::SET).
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool;
 
@@ -77,15 +77,15 @@ pub trait Subject: Send + Sync + Sized + 'static {
         false
     }
 
-    /// Adds a copy of a key if its class has none, atomically. Returns whether it did. Not
-    /// supported, and never called, where [`OPERATIONS`](Self::OPERATIONS) lack `unique`. Fails if
-    /// there is no copy, and no room for one.
+    /// Adds a copy of a key if its class has none, atomically. Returns whether it did. Fails if there
+    /// is no copy, and no room for one. Never called where [`OPERATIONS`](Self::OPERATIONS) lack
+    /// `unique`.
     fn insert_unique<K: Hash + ?Sized>(&self, _key: &K) -> Result<bool, InsertError> {
         Err(InsertError::Full)
     }
 
-    /// Counts the copies in a key's class. Returns zero, and is never called, where
-    /// [`OPERATIONS`](Self::OPERATIONS) lack `unique`.
+    /// Counts the copies in a key's class. Never called where [`OPERATIONS`](Self::OPERATIONS) lack
+    /// `unique`.
     fn count<K: Hash + ?Sized>(&self, _key: &K) -> u64 {
         0
     }

@@ -1,5 +1,5 @@
-//! The door of the measured locks: what they share between threads comes from here. Ordinarily it
-//! is the standard library's and crossbeam's; with the feature `simulation`, the same observed by a
+//! The atomics, mutexes and backoff of the measured locks. Ordinarily they are the standard library's
+//! and crossbeam's; with the feature `simulation`, the same observed by a
 //! [simulator](kcas::simulation), if one is under way.
 
 use std::sync::PoisonError;
@@ -53,7 +53,7 @@ mod simulated {
 
     use super::AtomicU64;
 
-    /// As crossbeam's: waits longer each time, and in the end gives its core away.
+    /// Like crossbeam's: waits longer each time, and in the end yields its core.
     #[derive(Debug, Default)]
     pub struct Backoff {
         ordinary: crossbeam_utils::Backoff,
@@ -76,7 +76,7 @@ mod simulated {
             }
         }
 
-        /// Waits; gives the core away if that has been long.
+        /// Waits; yields the core if the wait has been long.
         pub fn snooze(&self) {
             let pause = match self.times() {
                 times @ ..=Self::SPINS => Pause::Spin(1 << times),
@@ -99,7 +99,7 @@ mod simulated {
     #[derive(Debug, Default)]
     pub(super) struct State(AtomicU64);
 
-    /// Nobody holds the mutex; somebody does; and others may be parked.
+    /// No thread holds the mutex; one does; and others may be parked.
     const FREE: u64 = 0;
     const HELD: u64 = 1;
     const AWAITED: u64 = 2;
@@ -144,7 +144,7 @@ mod simulated {
             (self.0.compare_exchange(FREE, HELD, success, failure)).is_ok()
         }
 
-        /// Looks until it is not just held, or has been for long.
+        /// Looks up to [`LOOKS`] times, until the state is not [`HELD`]. Returns the last state seen.
         fn look(&self) -> u64 {
             for _ in 0..LOOKS {
                 let seen = self.0.load(Ordering::Relaxed);

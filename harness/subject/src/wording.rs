@@ -29,8 +29,8 @@ pub fn large(count: u64, singular: &str) -> String {
     format!("{} {}", grouped(count), noun(count, singular))
 }
 
-/// Returns a name without the number that it ends in, or the numbers of a layout, unless it is known
-/// as it stands.
+/// Returns a name without the number, or the numbers of a layout, that it ends in, unless the whole
+/// name is known.
 pub fn unnumbered(name: &str, is_known: impl Fn(&str) -> bool) -> &str {
     let is_number = |number: &str| number.parse::<u64>().is_ok();
     match name.rsplit_once('-') {

@@ -25,7 +25,7 @@ fn a_number_that_was_changed_is_found_and_mended() {
     let text = "<!-- numbers: quick.csv table -->\n<!-- end of numbers -->\n";
     place.write("page.md", text);
     let check = "numbers --check page.md";
-    place.ends(1, check).notes(&["does not say"]);
+    place.ends(1, check).notes(&["differs from the results"]);
     assert_eq!(place.text("page.md"), text, "it only checks");
     place.run("numbers page.md");
     place.run(check);

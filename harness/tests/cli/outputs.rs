@@ -136,7 +136,7 @@ fn what_cannot_be_read_keeps_no_page_from_being_made() {
         }
     };
     let names = ["prices.csv", "empty.csv", "picture.csv"];
-    let foreign = "no command leaves such columns";
+    let foreign = "no command writes such columns";
     check(0, &names, "note: left out", foreign);
     let rows = place.text("r/a.csv");
     let last = rows.trim_end().rfind('\n').unwrap() + 1;

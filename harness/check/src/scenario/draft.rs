@@ -82,7 +82,7 @@ impl Draft<'_> {
         })?;
         let hopper = groups[0].keys[0];
         let mut residents = Vec::new();
-        // In half of the rounds it has the table for itself: then a word returns to an old value.
+        // In half of the rounds it has the table to itself, so that a word can return to an old value.
         if self.random.random() {
             groups.extend(self.choose(self.room, 2, |group| !group.keys.contains(&hopper))?);
             // Enough for shifts to be needed, and few enough for the hopper to have room.
@@ -128,7 +128,7 @@ impl Draft<'_> {
             let number = groups[group].keys[0];
             Action::Call(operation, Key { number, group })
         };
-        // In half of the rounds it is also removed and put back.
+        // In half of the rounds the copy is also removed and put back.
         let renewed = self.random.random();
         let mix = self.mix(0..1, 0..1);
         self.finish(groups, residents, |draft, groups, thread| match thread {
@@ -151,11 +151,11 @@ impl Draft<'_> {
     }
 
     fn holes(mut self) -> Option<Scenario> {
-        // With this many keys some prefer the one bucket, and some the other.
+        // With this many keys, some prefer one bucket and some the other.
         let groups = self.choose(4, KEYS_OF_HOPPER, |group| {
             group.has_buckets([0, 1]) && group.keys.len() >= KEYS_OF_HOPPER
         })?;
-        // The first class knocks, the others reside.
+        // The first class tries to get in; the others are in.
         let residents = self.residents(&groups, 1, self.room - 1);
         let (mix, all) = (self.mix(0..1, 0..1), indices(&groups));
         // If only one thread inserts, there is never a reason to refuse.
@@ -319,7 +319,7 @@ impl Draft<'_> {
     }
 }
 
-/// Returns a length of script for rounds of milliseconds, or tens of them if threads are stopped.
+/// Shortens scripts of many threads, so that a round takes milliseconds, or tens of them if threads are stopped.
 fn shortened(calls: usize, threads: usize) -> usize {
     const MANY: usize = 8;
     calls * MANY / threads.max(MANY)

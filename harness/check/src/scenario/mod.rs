@@ -19,7 +19,7 @@ use subject::calls::{Calls, Operation};
 use crate::candidate::Candidate;
 use draft::Draft;
 
-/// Keys of one class in [`Kind::Hops`]: so many prefer the same bucket in one round of 32.
+/// Keys of one class in [`Kind::Hops`]. In one round of 32 all of them prefer the same bucket.
 const KEYS_OF_HOPPER: usize = 6;
 
 /// Number of keys searched for keys of the same class. In a table of six buckets some thirty
@@ -59,17 +59,16 @@ impl Kind {
         Self::Churn,
     ];
 
-    /// Returns the kinds of scenarios that a subject can be put through, in the order in which its
-    /// rounds rotate through them.
+    /// Returns the kinds that suit a subject, in the order in which its rounds rotate through them.
     pub fn suiting(candidate: &Candidate) -> Result<Vec<Self>> {
         let kept = candidate.keeps_classes()?;
-        // Otherwise it is unknown which keys have which buckets.
+        // Without lasting classes it is unknown which keys have which buckets.
         let by_buckets = |kind: &Self| kind.is_of_two_buckets() || *kind == Self::Tosses;
         let suits = |kind: &Self| kept || !by_buckets(kind);
         Ok(Self::ALL.into_iter().filter(suits).collect())
     }
 
-    /// Returns the calls that it is designed to mislead, if any.
+    /// Returns the operation that it is designed to mislead, if any.
     pub fn misleads(self) -> Option<Operation> {
         match self {
             Self::Hops | Self::Tosses => Some(Operation::Contains),
@@ -138,7 +137,7 @@ pub struct Script {
     pub repeats: bool,
 }
 
-/// How often a script that [repeats](Script::repeats) is run at most.
+/// The maximum number of runs of a script that [repeats](Script::repeats).
 pub const MOST_REPEATS: usize = 20;
 
 /// One round of a check.
@@ -153,7 +152,7 @@ pub struct Scenario {
 }
 
 impl Script {
-    /// Returns how often it is run at most.
+    /// Returns the maximum number of runs.
     pub fn times(&self) -> usize {
         if self.repeats { MOST_REPEATS } else { 1 }
     }
@@ -235,7 +234,7 @@ pub(crate) fn mixed(seed: u64, number: u64) -> u64 {
     SmallRng::seed_from_u64(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).random()
 }
 
-/// Returns keys that the seed determines, by their classes in this table.
+/// Returns keys drawn from the seed, grouped by their classes in this table.
 fn groups(table: &dyn Calls, seed: u64) -> Vec<Group> {
     let mut random = SmallRng::seed_from_u64(seed);
     let keys: Vec<u64> = (0..CANDIDATES).map(|_| random.random()).collect();

@@ -54,7 +54,7 @@ pub trait CuckooTable: Send + Sync + Sized + 'static {
     /// What it is under a mutex, in one line, where subjects are listed.
     const DESCRIPTION: &'static str = Self::NAME;
 
-    /// Creates an empty table of this many buckets, if it can have so many.
+    /// Creates an empty table; fails if it cannot have this many buckets.
     fn new(buckets: usize) -> Result<Self>;
 
     /// Adds a copy of a key. A refused insert leaves the table as it was.
@@ -145,8 +145,9 @@ impl CuckooTable for SmartCuckoo {
     }
 }
 
-/// Plain cuckoo hashing (Pagh and Rodler 2004), which knows nothing of its graph. If both candidates are occupied, an insert
-/// kicks the key out of the first one; that key kicks out the one in its other bucket, and so on.
+/// Plain cuckoo hashing (Pagh and Rodler 2004), which knows nothing of its graph. If both candidates are
+/// occupied, an insert kicks the key out of the first one; that key kicks out the one in its other
+/// bucket, and so on.
 ///
 /// When the kicks reach the limit, the insert is refused and **all of them are undone**, one by
 /// one: no key is lost, and the table is as it was. (The usual remedy, rehashing all keys, is left
@@ -161,7 +162,7 @@ impl PlainCuckoo {
     /// The limit used in SmartCuckoo's evaluation.
     pub const MOST_KICKS: u64 = 50;
 
-    /// Creates an empty table, if it can have so many buckets, that gives up after this many kicks.
+    /// Creates an empty table that gives up after `most_kicks` kicks; fails if it cannot have this many buckets.
     pub fn with_limit(buckets: usize, most_kicks: u64) -> Result<Self> {
         Ok(Self {
             buckets: Buckets::new(buckets)?,

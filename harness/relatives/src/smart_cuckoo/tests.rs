@@ -77,9 +77,9 @@ impl Truth {
     }
 }
 
-/// Inserts and removes keys that are often the same, or absent, in tables of each size. Passes on
-/// each table that was made with this seed, and the components that each insert met; and in the end
-/// table and truth. Returns how many keys were refused.
+/// Inserts and removes keys that are often the same, or absent, in tables of each size. Calls
+/// `inserted` with the seed, the components that an insert met and its outcome, and `ended` with the
+/// keys that must be in, and the table. Returns how many keys were refused.
 fn run<T: CuckooTable>(
     sequences: u64,
     make: impl Fn(usize, u64) -> T,

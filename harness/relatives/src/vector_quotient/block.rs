@@ -76,8 +76,8 @@ impl Block {
         self.last().load(SeqCst)
     }
 
-    /// Returns zero if nobody held the block at the moment of `before`, and nobody has taken it
-    /// before what was read since had been read.
+    /// Returns zero if the block was free at the moment of `before`, and stayed free until everything
+    /// that was read since had been read.
     #[inline(always)]
     pub(super) fn change_since(&self, before: u64) -> u64 {
         // Pairs with the fence in `try_take`.

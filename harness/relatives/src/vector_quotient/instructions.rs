@@ -27,7 +27,7 @@ pub(super) trait Instructions: Copy {
     /// Finds the slots of a bucket.
     fn run_of(self, bucket: usize, runs: u128) -> Run;
 
-    /// Finds the first slot of the run that holds the tag. Makes something up if the run was not
+    /// Finds the first slot of the run that holds the tag. The answer is arbitrary if the run is not
     /// one of the line's, or the line changes.
     fn find_tag(self, line: &Line, run: Run, tag: u8) -> Option<usize>;
 }
@@ -178,8 +178,8 @@ mod x86 {
         let tags: __m256i = _mm256_set1_epi8(tag as i8);
         let (low, high): (u32, u32);
         // SAFETY: this reads the 64 bytes of the line, which is aligned, and writes no memory. Other
-        // threads may write it meanwhile, by atomic stores. The number that comes of that is as good
-        // as any other, as the caller looks at the version; nothing unsafe depends on it.
+        // threads may write it meanwhile, by atomic stores. The result may then be any number: the
+        // caller checks the version, and nothing unsafe depends on it.
         unsafe {
             asm!(
                 "vpcmpeqb {half}, {tags}, ymmword ptr [{line}]",

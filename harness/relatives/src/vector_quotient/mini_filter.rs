@@ -53,7 +53,7 @@ impl Run {
     #[inline(always)]
     pub(super) fn at(bit: usize, bucket: usize, following: u64) -> Self {
         Self {
-            // Wraps only if the run is made up.
+            // Wraps only if the run is arbitrary.
             slot: bit.wrapping_sub(bucket),
             // The sum carries over the ones after the bucket's zero, which it thus clears.
             ones: following & !following.wrapping_add(2),
@@ -87,7 +87,7 @@ impl Run {
     }
 }
 
-/// Finds the slots of a bucket; makes something up if the runs have too few buckets.
+/// Finds the slots of a bucket; the answer is arbitrary if the runs have too few buckets.
 #[inline]
 pub(super) fn run_of(bucket: usize, runs: u128) -> Run {
     let bit = select_zero(runs, bucket);

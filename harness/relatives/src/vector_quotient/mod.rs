@@ -105,7 +105,7 @@ impl VectorQuotient {
         self.look_again(with, blocks[0], blocks[1], wanted.bucket, wanted.tag)
     }
 
-    /// Looks into both blocks. What it finds counts only if the number is zero.
+    /// Searches both blocks. The answer holds only if the returned number is zero.
     #[inline(always)]
     fn look(&self, with: impl Instructions, place: Place) -> ([bool; 2], u64) {
         let blocks = place.blocks.map(|block| &self.blocks[block]);
@@ -248,7 +248,7 @@ impl Subject for VectorQuotient {
     }
 }
 
-/// How full it gets, and how often it is wrong then.
+/// Claims how full it gets, and its false positive rate then.
 pub fn claims(trial: Trial) -> Result<Vec<Claim>> {
     trial.full_table::<VectorQuotient>(
         ("0.93 to 0.95, Pandey et al. 2021", 0.93..=0.96),

@@ -71,7 +71,7 @@ pub(crate) struct Memory {
     llc: Vec<Cache>,
     /// When the last store of each core leaves its store buffer.
     drained: Vec<Time>,
-    /// Since when each core does what it could foresee. It asks for no line before.
+    /// When each core last paused or mispredicted a branch. It asks for no line before that.
     resumed: Vec<Time>,
     random: SmallRng,
 }
@@ -103,8 +103,8 @@ impl Memory {
         number
     }
 
-    /// Puts all that has this name into the last-level caches, as a program that used them before would find them;
-    /// and into all cores' own caches, if everyone only reads them.
+    /// Puts all lines of this name into the last-level caches, as if the program had used them before; with
+    /// `everywhere`, also into all cores' own caches, as if all cores had read them.
     pub(crate) fn warm(&mut self, what: &str, everywhere: bool) {
         self.lines.resize_with(self.regions.lines(), Line::default);
         for line in self.regions.called(what) {
@@ -129,7 +129,7 @@ impl Memory {
         let line = &mut self.lines[number as usize];
         let holds = line.holders & 1 << core != 0;
         let writes = access != Access::Load;
-        // What begins before the line leaves is done before it leaves.
+        // An access that begins before the line leaves is done before it leaves.
         let lends = (line.last).is_some_and(|(last, until)| last == core && now <= until);
         let alone = line.owner == Some(core) || line.holders == 1 << core;
         if lends || (holds && (!writes || alone)) {
@@ -187,13 +187,13 @@ impl Memory {
         }
     }
 
-    /// What a core does from now on, it could not foresee: it has waited, or mispredicted a branch.
+    /// Notes that a core has paused, or mispredicted a branch: it could not foresee what it does from now on.
     pub(crate) fn resume(&mut self, core: usize, now: Time) {
         self.resumed[core] = now;
     }
 
-    /// When a core asks for a line: so long before it needs it that `overlap` of them are under way at
-    /// a time, if it could foresee that.
+    /// Returns when a core asks for a line: early enough for `overlap` lines to be under way at a time,
+    /// if the core could foresee that it needs them.
     fn asked(&self, core: usize, now: Time, latency: f64, overlap: f64) -> Time {
         let ahead = time(latency) - time(latency / overlap);
         now.saturating_sub(ahead).max(self.resumed[core].min(now))
@@ -258,7 +258,7 @@ impl Memory {
         }
     }
 
-    /// A line has arrived. Returns when the core goes on, and which others get the line when.
+    /// A line has arrived. Returns when the core goes on, and when which other cores get the line.
     pub(crate) fn arrived(
         &mut self,
         core: usize,
@@ -308,8 +308,8 @@ impl Memory {
         next
     }
 
-    /// Chooses who gets a line next: of those at one distance the one that waited longest; near ones
-    /// more often than far ones, by the inverse of the distance.
+    /// Chooses the core that gets a line next: of those at one distance the one that waited longest;
+    /// near ones more often than far ones, by the inverse of the distance.
     fn choose(&mut self, core: usize, number: u32) -> usize {
         let queue = &self.lines[number as usize].queue;
         let weight = |(other, ..): &Waiter| 1.0 / self.model.between(core, *other).max(1e-3);
@@ -339,7 +339,7 @@ impl Memory {
         self.keep(core, number);
     }
 
-    /// The core's own caches keep a line; another one may leave them.
+    /// Puts a line into the core's own caches; another may leave them.
     fn keep(&mut self, core: usize, number: u32) {
         self.l1[core].touch(number);
         if let (_, Some(out)) = self.l2[core].touch(number) {

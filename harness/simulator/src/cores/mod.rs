@@ -22,13 +22,13 @@ use scheduler::Scheduler;
 
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Time that passes before each access, in ns, but for one that follows a pause.
+    /// Time that passes before each access, in ns, except one that follows a pause.
     pub compute: f64,
     /// After how many operations of all cores together each part of the run ends; without a limit, it
     /// ends when the code does.
     pub limits: Vec<u64>,
-    /// Whether all cores begin with the table in their own caches, as after they have read it;
-    /// otherwise only the last level has it.
+    /// Whether all cores begin with the table in their own caches, as after reading it; otherwise only
+    /// the last level has it.
     pub everywhere: bool,
     /// The longest delay of a core before an access, in ns; each eighth access is delayed. It has no
     /// counterpart in a machine: it makes rare orders of accesses likelier.
@@ -47,7 +47,7 @@ pub struct Counts {
     pub paused: u64,
     /// How often a core went to sleep.
     pub parked: u64,
-    /// System calls of a core that wanted to sleep, and of those that woke nobody.
+    /// System calls of cores that wanted to sleep, and those that woke nobody.
     pub calls: u64,
 }
 
@@ -71,8 +71,7 @@ pub struct Report {
     pub accesses: u64,
     /// Hand-overs of lines between cores.
     pub transfers: u64,
-    /// Time for which cores waited for others that were to get a line first, of all cores together,
-    /// in ns.
+    /// Time for which cores waited while others got a line first, of all cores together, in ns.
     pub waiting: f64,
     /// Time that hand-overs took, whether a core waited for them or not, in ns.
     pub moving: f64,
@@ -80,8 +79,8 @@ pub struct Report {
     pub contended: Vec<Contended>,
 }
 
-/// Runs bodies on the cores of a machine, one on each. `prepare` builds what they share, on the machine but at no cost, and
-/// returns the bodies.
+/// Runs bodies on the cores of a machine, one on each. `prepare` returns them, and builds what they share on
+/// the machine, at no cost.
 pub fn run(
     model: &Model,
     cores: usize,

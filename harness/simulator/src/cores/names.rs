@@ -11,7 +11,7 @@ pub struct Contended {
     pub name: String,
     /// Hand-overs of it between cores.
     pub transfers: u64,
-    /// Time for which cores waited for others that were to get it first, in ns.
+    /// Time for which cores waited while others got it first, in ns.
     pub waiting: f64,
 }
 

@@ -73,7 +73,7 @@ impl Scheduler {
         (Arc::clone(&state.operations), Arc::clone(&state.stop))
     }
 
-    /// Returns the core that runs next, at its time; `None` if none can.
+    /// Returns the core that runs next, and sets its clock; `None` if none can run.
     pub(crate) fn next(&mut self) -> Option<usize> {
         let Reverse((at, core)) = self.ready.pop()?;
         self.cores[core].clock = at;
@@ -83,7 +83,7 @@ impl Scheduler {
     /// Charges what a core computes before an access.
     pub(crate) fn compute(&mut self, core: usize) {
         let state = &mut self.cores[core];
-        // Between two looks at what it waits for it computes nothing.
+        // Between two looks at a word that it waits for, a core computes nothing.
         if !std::mem::take(&mut state.paused) {
             let vary = 1.0 + VARIATION * self.random.random_range(-1.0..1.0);
             state.clock += time(self.options.compute * vary);

@@ -21,9 +21,9 @@ const CHANCE: f64 = 3.0;
 const PROBES: usize = 1_000;
 
 impl Bench<'_> {
-    /// Checks the answers, if the subject gives any, against what is known: all accepted keys are there,
-    /// and hardly any other. Where threads have updated the same keys, each must be there as often as
-    /// before: once. So all are removed, and must be found before, and not after.
+    /// Checks the answers, if the subject gives any: all accepted keys must be there, and hardly any other.
+    /// Where threads have updated the same keys, each must be there once, as before: so all are removed, and
+    /// must be found before that, and not after it.
     pub(in crate::run) fn check(
         &self,
         entry: &SubjectInfo,
@@ -97,15 +97,15 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Checks that threads that only looked keys up missed no more of them than there are to miss: in
-    /// each lap over the keys as many as in another one, made now, as the table has not changed.
+    /// Checks that threads that only looked keys up missed no more than refused keys. The table has not
+    /// changed, so each of their laps over the keys misses as many as a lap that is made now.
     fn check_laps(&self, tally: &Tally, table: &Table, measurement: &Measurement) -> Result<()> {
         let lap = self.lap(table, measurement);
         let excused = most_missed(&lap, tally, measurement.threads);
         ensure!(
             tally.missing <= excused,
-            "it lost a key for a while: {} lookups missed a key that had been inserted, or refused; as \
-             one lap over the keys misses {}, there can be no more than {excused}",
+            "it lost a key for a while: {} lookups missed a key; as one lap over the keys misses {} refused \
+             keys, at most {excused} can have done so",
             tally.missing,
             lap.missing
         );
@@ -136,7 +136,7 @@ impl Bench<'_> {
     }
 }
 
-/// Returns how many lookups of these threads can have missed a key, if each lap over the keys misses
+/// Returns the most lookups of these threads that can have missed a key if each lap over the keys misses
 /// as many as this one.
 fn most_missed(lap: &Tally, made: &Tally, threads: usize) -> u64 {
     // In a chain, a wrong answer passes over a key.

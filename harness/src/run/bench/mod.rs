@@ -13,8 +13,8 @@
 //!
 //! Every answer is checked against what is known of the keys: a subject that loses a key, or finds
 //! too many that were never inserted, ends the run with an error instead of appearing in the
-//! figure. Keys that no thread asks for are looked up after the measurement, such as absent ones. Keys
-//! that were refused excuse misses: where others miss in their stead, and as many, it is not noticed.
+//! figure. Keys that no thread asks for are looked up after the measurement, such as absent ones. Refused
+//! keys excuse as many misses: if other keys are missed in their place, that goes unnoticed.
 
 mod answers;
 mod phases;
@@ -119,7 +119,7 @@ impl<'a> Bench<'a> {
         let mut bench = Self::new(sweep, (&part.workload, full), stop);
         if !sweep.experiment.freezes() && part.workload.only_looks_up() {
             let mut subjects = part.subjects.clone();
-            // None has its memory first in all rounds, which have seeds of their own.
+            // The seed differs from round to round, so that no subject always allocates its memory first.
             order::shuffle(&mut subjects, sweep.experiment.seed, 2, 0);
             for subject in subjects {
                 let entry = sweep.registry.get(&subject)?;
@@ -143,7 +143,7 @@ impl<'a> Bench<'a> {
         Ok(bench)
     }
 
-    /// Measures, and returns the result as a row; `None` if the run was stopped meanwhile.
+    /// Measures, and returns the row; `None` if the run was stopped meanwhile.
     pub(super) fn measure(&mut self, measurement: &Measurement) -> Result<Option<Row>> {
         let place = (measurement.subject.clone(), measurement.threads);
         if measurement.offered > 0.0 && !self.saturation.contains_key(&place) {
@@ -325,7 +325,7 @@ mod tests {
     use super::*;
     use crate::run::runner::tests::experiment;
 
-    /// What it measures of one beside itself is noise only if both have what rivals have.
+    /// A subject beside itself shows the noise between rivals only if each copy has its own table, as rivals have.
     #[test]
     fn a_subject_beside_itself_has_a_table_of_its_own() {
         let experiment = &experiment(&["lock-free", "lock-free#2"], &["lookup-hit"]);

@@ -270,8 +270,7 @@ impl Axis {
     }
 }
 
-/// Draws the axis at the left of the plot, with a grid, and its name if need be, so far from the
-/// plot.
+/// Draws the axis at the left of the plot, with a grid, and, if need be, its name at this distance.
 pub(super) fn beside(
     canvas: &mut Canvas,
     (axis, span): (&Axis, &Span),

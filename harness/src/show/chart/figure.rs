@@ -88,7 +88,7 @@ impl Figure {
             if !panels.clone().any(|of| is_named(name, &of)) {
                 let known = panels.map(|(index, panel)| format!("{} ({})", index + 1, panel.label));
                 let known = known.collect::<Vec<_>>().join(", ");
-                bail!("--panels: there is no panel {name}; choose of {known}");
+                bail!("--panels: there is no panel {name}; choose from {known}");
             }
         }
         let kept = panels.filter(|of| names.iter().any(|name| is_named(name, of)));
@@ -97,7 +97,7 @@ impl Figure {
     }
 
     /// Keeps these subjects, and the panels that show one of them. Where several results are drawn
-    /// together, a name without that of a result means it in all of them.
+    /// together, a name without a result stands for the subject in all of them.
     pub fn keep_subjects(&mut self, names: &[String]) -> Result<()> {
         let is = |subject: &str, name: &str| {
             let rest = subject.strip_prefix(name);
@@ -107,7 +107,7 @@ impl Figure {
         for name in names {
             ensure!(
                 known.iter().any(|subject| is(subject, name)),
-                "--subjects: {name} is not in this figure; choose of {}",
+                "--subjects: {name} is not in this figure; choose from {}",
                 known.join(", ")
             );
         }
@@ -173,7 +173,7 @@ impl Figure {
         (Vec::new(), self.panels.iter().map(own).collect())
     }
 
-    /// Returns the panel to the left of this one, if it has the same rows or the same vertical axis.
+    /// Returns whether there is a panel to the left of this one with the same rows or the same vertical axis.
     fn like_left(&self, index: usize, columns: usize) -> bool {
         if index.is_multiple_of(columns) {
             return false;
@@ -215,8 +215,8 @@ impl Figure {
         })
     }
 
-    /// Returns after how many panels the same workloads come again, if they do: on another machine, for
-    /// example. They then stand below one another.
+    /// Returns after how many panels the same workloads repeat, if they do: on another machine, for
+    /// example. They are then drawn below one another.
     fn period(&self) -> Option<usize> {
         let labels: Vec<_> = self.panels.iter().map(|panel| &panel.label).collect();
         (2..labels.len()).find(|&period| {

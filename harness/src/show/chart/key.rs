@@ -26,7 +26,7 @@ pub(super) struct Entry {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Sign {
-    /// None: it tells what the following ones are.
+    /// None: the text introduces the entries that follow.
     Lead,
     Subject(Style, Look),
     /// The mark of a place in rows, with the share of colour inside.

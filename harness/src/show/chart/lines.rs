@@ -12,8 +12,8 @@ use crate::results::Summary;
 /// Half the width of a mark.
 const MARK: f64 = 2.4;
 
-/// Where the name of a mark may be, the best place first: right and down of the mark, and the share of
-/// its width that is left of that.
+/// Where the name of a mark may be, the best place first: how far right and down of the mark, and the share
+/// of the name's width that is left of that.
 const BESIDE: [(f64, f64, f64); 14] = [
     (4.0, 0.0, 0.0),
     (-4.0, 0.0, 1.0),
@@ -127,7 +127,7 @@ impl Panel {
     }
 
     /// Writes the names of points beside them: to the right, or elsewhere if a mark, another name or
-    /// the edge is there. To cross a bar is better; to stand on another name, or beyond the edge, where the
+    /// the edge is there. Crossing a bar is better than a mark; another name, or the edge, beyond which the
     /// numbers are, is worse.
     fn names(&self, canvas: &mut Canvas, places: &[Vec<Place>], (y, frame): (&Span, Frame)) {
         const BAR: usize = 1;
@@ -212,8 +212,8 @@ fn under(
     }
 }
 
-/// Draws the marks of a line. Of a band's many points, only some have one; `turn` says how far in the
-/// first of them, from 0 to 1, so that each line has its own.
+/// Draws the marks of a line. Of a band's many points, only some have one; `turn`, from 0 to 1, shifts the
+/// first of them, so that lines have marks at different places.
 fn marks(
     canvas: &mut Canvas,
     (line, style): (&Line, &Style),

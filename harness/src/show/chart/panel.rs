@@ -1,5 +1,4 @@
-//! What a panel shows: two axes, and lines between them. How it is drawn is said by `lines.rs` and
-//! `rows.rs`.
+//! What a panel shows: two axes, and lines between them. `lines.rs` and `rows.rs` draw it.
 
 use super::axis::Axis;
 use super::style::COLOURS;

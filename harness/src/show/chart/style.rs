@@ -107,7 +107,7 @@ pub(super) fn styles(subjects: &[&str]) -> Vec<Style> {
 mod tests {
     use super::*;
 
-    /// Marks are small: where there are enough colours, nobody should need them.
+    /// Marks are small, so colours must suffice where there are enough of them.
     #[test]
     fn subjects_of_an_experiment_differ_in_colour() {
         let harness = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,5 +1,4 @@
-//! The `calibrate` command: measures the machine at hand, and writes what `simulate` needs to know
-//! of it.
+//! The `calibrate` command: measures this machine, and writes what `simulate` needs to know about it.
 
 mod probes;
 
@@ -43,9 +42,16 @@ pub fn calibrate(registry: &Registry, options: &Options) -> Result<Ending> {
          `cargo run --release -p harness -- calibrate`"
     );
     let out = &options.out;
-    ensure!(!out.exists(), "{} exists already", out.display());
+    ensure!(
+        !out.exists(),
+        "{} exists already; name another file with --out",
+        out.display()
+    );
     let cores = Cores::detect();
-    ensure!(cores.count() >= 2, "a hand-over needs two cores");
+    ensure!(
+        cores.count() >= 2,
+        "calibration needs two cores: it measures how long a cache line takes from one to another"
+    );
     let busy = System::load_average().map_or(0.0, |load| load.one);
     if busy > cores.count() as f64 / 4.0 {
         note!(
@@ -95,7 +101,7 @@ fn measure(cores: &Cores) -> Result<Model> {
     let exchanges = half / probes::shared_updates(cores, small, probes::exchange);
     let both = probes::shared_updates(cores, small, probes::load_then_exchange);
     let upgrades = half / (both - half / clamped(loads));
-    // Exchanges that a core makes for one hand-over, the first of which comes with it.
+    // The number of exchanges that a core makes for each hand-over, the one that caused it included.
     let in_a_row = 1.0 / probes::contended_exchange(cores);
     let kept = ((in_a_row - 1.0) * exchange / hand_over).clamp(0.0, 1.0);
     note!("Measuring pauses and sleep ...");
@@ -105,7 +111,7 @@ fn measure(cores: &Cores) -> Result<Model> {
     let [memory, exchange, hand_over] = [memory, exchange, hand_over].map(tenth);
     let machine = Machine::describe()?;
     Ok(Model {
-        // In results; who calibrates several machines changes it in their files.
+        // The name in results. Anyone who calibrates several machines changes it in their files.
         name: "calibrated".into(),
         description: format!("{}, {count} cores, as calibrated", machine.processor),
         sockets: 1,
@@ -195,7 +201,7 @@ fn alone(registry: &Registry) -> Result<Alone> {
         let times = of_subject.entry(row.workload).or_default();
         times.push(1e3 / row.mops);
     }
-    // The median, as of what is predicted from them.
+    // The median, as of the predictions that are made from it.
     let median = |(workload, mut times): (_, Vec<_>)| (workload, tenth(median(&mut times)));
     let medians =
         |(subject, of): (_, BTreeMap<_, _>)| (subject, of.into_iter().map(median).collect());

@@ -14,7 +14,7 @@ use rand::{RngExt, SeedableRng};
 use crate::machine::{Cores, are_alike, hand_over, on_both};
 use crate::results::median;
 
-/// How often each is repeated; the least counts, as whatever else the machine does only adds to it.
+/// How often a measurement is repeated. The least counts, as whatever else the machine does only adds to it.
 pub(super) const TIMES: usize = 40;
 
 const LINE: usize = 64;
@@ -30,8 +30,8 @@ fn repeated(measure: impl FnMut(usize) -> f64) -> f64 {
 const STEPS_TOGETHER: usize = 4_000_000;
 const TIMES_TOGETHER: usize = 7;
 
-/// Returns what two cores take as a share of a hand-over. Measures again where the hand-over just after
-/// is another than just before, as the cores of a virtual machine may move.
+/// Returns what two cores take as a share of a hand-over. Measures again where the hand-overs just before
+/// and just after differ, as the cores of a virtual machine may move.
 fn share_of_hand_over(cores: &Cores, mut measure: impl FnMut() -> f64) -> f64 {
     let hand_over = || hand_over(cores, [0, 1], 5);
     let (mut stayed, mut moved) = (Vec::new(), Vec::new());
@@ -53,7 +53,7 @@ fn share_of_hand_over(cores: &Cores, mut measure: impl FnMut() -> f64) -> f64 {
 /// Steps between two looks at whether another thread has stopped.
 const AT_A_TIME: usize = 200;
 
-/// Returns the nanoseconds that each of so many calls takes.
+/// Returns the nanoseconds that a call takes, on average over this many.
 fn each(times: usize, mut action: impl FnMut(usize)) -> f64 {
     let start = Instant::now();
     (0..times).for_each(&mut action);

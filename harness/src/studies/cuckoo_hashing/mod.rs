@@ -146,18 +146,18 @@ impl Study for CuckooHashing {
     }
 
     fn check(&self, _: &Registry) -> Result<bool> {
-        ensure!(!self.loads.is_empty(), "--loads: there is none");
+        ensure!(!self.loads.is_empty(), "--loads: give at least one");
         check_loads(&self.loads, MOST_LOAD)?;
         ensure!(
             self.loads.is_sorted_by(|a, b| a < b),
-            "--loads: {:?} are not in ascending order, each once",
+            "--loads: {:?} must be in ascending order, each once",
             self.loads
         );
         let parts = [0.0].into_iter().chain(self.loads.iter().copied());
         let counts: Vec<_> = parts.map(|load| offered(self.buckets, load)).collect();
         ensure!(
             counts.is_sorted_by(|a, b| a < b),
-            "--loads: {} buckets are too few to tell {:?} apart",
+            "--loads: {} buckets are too few to tell {:?} apart; raise --buckets",
             self.buckets,
             self.loads
         );

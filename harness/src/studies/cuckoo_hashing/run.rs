@@ -144,7 +144,7 @@ mod tests {
     use super::super::tests::study;
     use super::*;
 
-    /// What was inserted is found, though it counts as absent, or what was not is missed.
+    /// Keys that count as absent are inserted, and so found; then keys that count as inserted are not, and so missed.
     #[test]
     fn wrong_answers_end_the_run() {
         let random = &mut SmallRng::seed_from_u64(1);

@@ -167,7 +167,7 @@ impl Study for Growth {
     fn check(&self, _: &Registry) -> Result<bool> {
         ensure!(
             ends(self.keys, self.slices).is_sorted_by(|a, b| a < b),
-            "--slices: {} keys are too few to tell {} slices apart",
+            "--slices: {} keys are too few to tell {} slices apart; raise --keys, or lower --slices",
             self.keys,
             self.slices
         );

@@ -19,7 +19,7 @@ use crate::subjects::{Growing, LockFree, ScalableBloom};
 use crate::wording::counted;
 use crate::workload::{Clock, Kind, Tally, Timings};
 
-/// Ratio of the keys in the set at the end to those at the end of the first slice.
+/// The keys in the set at the end, over those at the end of the first slice.
 pub(super) const GROWTH: u64 = 1_000;
 
 /// Returns the numbers of keys at which slices end: the first at a thousandth of all keys, then
@@ -84,8 +84,9 @@ pub(super) struct GrowthRun<'a> {
 }
 
 impl GrowthRun<'_> {
-    /// Creates an empty set, given the keys of the first slice and all, and adds a row for each slice.
-    /// Calls `progress` with its name before each. `parts` is how many tables a lookup may search now.
+    /// Creates an empty set by `new`, which gets the numbers of keys of the first slice and of all slices,
+    /// and adds a row for each slice. Calls `progress` before each. `parts` returns how many tables a
+    /// lookup may search.
     fn grow<S: Subject>(
         &self,
         new: impl FnOnce(usize, usize) -> Result<S>,
@@ -98,7 +99,7 @@ impl GrowthRun<'_> {
             .with_context(|| format!("{} cannot be created for {keys} keys", S::NAME))?;
         let new = |thread| Mutex::new(Worker::new(self, subject, thread));
         let workers: Vec<_> = (0..threads).map(new).collect();
-        // Nobody else asks for it.
+        // Uncontended: each thread takes its own, and this one takes them once the threads have ended.
         let worker = |thread: usize| workers[thread].lock().expect("it has not panicked");
         let (mut start, mut before) = (0, 0.0);
         for end in ends(keys, self.growth.slices) {
@@ -121,8 +122,8 @@ impl GrowthRun<'_> {
         Ok(())
     }
 
-    /// Returns the row of a slice that began so many seconds after the first one; the inserts of all
-    /// threads took so many ns.
+    /// Returns the row of a slice. Slices before it took `before` seconds, and its inserts `insert_ns`, added up
+    /// over the threads.
     fn row(
         &self,
         name: &str,
@@ -232,8 +233,7 @@ impl<'a, C: Subject> Worker<'a, C> {
         (tally, Some(timings))
     }
 
-    /// Looks up a key: with equal chance either one that is in the set, each with the same chance,
-    /// or an absent one.
+    /// Looks up, with equal chance, an absent key or one that is in the set, all of which are equally likely.
     #[inline]
     fn look_up(&mut self, old: u64, own: &Range<u64>, tally: &mut Tally, timings: &mut Timings) {
         let drawn: u64 = self.random.random();

@@ -79,8 +79,8 @@ pub(crate) struct Contest {
     pub(super) seed: u64,
 }
 
-/// How long a thread may take to end once it is told to stop. Operations take microseconds, and the
-/// other threads of the machine do not keep one from running for this long.
+/// How long a thread may take to end once it is told to stop. Operations take microseconds, and other
+/// threads of the machine do not keep a thread from running for this long.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Number of operations that a thread repeats over and over.

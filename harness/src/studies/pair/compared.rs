@@ -1,4 +1,4 @@
-//! What the processes say of the first subject and each rival.
+//! Compares the first subject with itself and each rival, over all processes.
 
 use super::{Row, itself};
 use crate::results::{Comparison, Stratum, Summary, by_distance, distinct};
@@ -17,8 +17,8 @@ pub(super) struct Compared<'a> {
 }
 
 /// Compares the first subject with itself and each rival, in the order of the rows. The smallest effect that
-/// counts is the greatest in the interval of the first subject over itself. (For that one, [`LEAST`]: so it may
-/// turn out to be unequal to itself.)
+/// counts is how far the interval of the first subject over itself reaches from 1. (Over itself it is [`LEAST`],
+/// so that the subject may turn out to be unequal to itself.)
 pub(super) fn all(rows: &[Row]) -> Vec<Compared<'_>> {
     let first = &*rows[0].first;
     let mut all = Vec::new();
@@ -46,7 +46,7 @@ pub(super) fn processes(rows: &[Row], case: (&str, usize)) -> usize {
     ratios(rows, case, &rows[0].first).len()
 }
 
-/// Workload and number of threads, of all rows, each once: those of a workload stand together.
+/// Returns each workload with each of its numbers of threads, sorted by workload.
 pub(super) fn cases(rows: &[Row]) -> Vec<(&str, usize)> {
     let mut cases = distinct(rows.iter().map(|row| (&*row.workload, row.threads)));
     cases.sort_unstable_by_key(|&(workload, threads)| {

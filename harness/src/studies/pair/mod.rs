@@ -26,11 +26,12 @@ use crate::wording::counted;
 
 /// Compare subjects in pairs: how many times as fast is the first as each other one?
 ///
-/// Subjects take turns of half a millisecond to some milliseconds, in an order drawn anew for each round of turns, on
-/// pinned threads that stay. A ratio is taken within each round; a process contributes its median, and
-/// the interval is over the processes, which this command starts one after another. Each process has
-/// keys of its own, and tables at other places; with --builds its code lies elsewhere, too. The first subject also takes turns with itself, as
-/// NAME#2: what differs there is noise, and only what differs by more counts. So the answer is "faster",
+/// Subjects take turns of half a millisecond to some milliseconds, in an order drawn anew for each
+/// round of turns, on pinned threads that last as long as their process. A ratio is taken within each
+/// round; a process contributes its median, and the interval is over the processes, which this command
+/// starts one after another. Each process has keys of its own, and tables at other places; with
+/// --builds its code lies elsewhere, too. The first subject also takes turns with itself, as NAME#2:
+/// what differs there is noise, and only larger differences count. So the answer is "faster",
 /// "slower", "equal within 2 %", or "unknown", which a quieter machine or more processes may change.
 ///
 /// `harness pair lock-free word-lock --against fastbloom --workload lookup`
@@ -107,7 +108,7 @@ const FILL: &str = "fill";
 const REMOVE: &str = "remove";
 const UPDATE: &str = "update";
 
-/// All of them, in the order of the table.
+/// In the order of the table.
 const WORKLOADS: [&str; 4] = [LOOKUP, FILL, REMOVE, UPDATE];
 
 impl Work {
@@ -216,7 +217,7 @@ impl Record for Row {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::studies) struct One {
-    /// Those that can do the work; the first one can.
+    /// Those that can do the work, the first one always among them.
     subjects: Vec<String>,
     work: Work,
     threads: usize,
@@ -299,7 +300,7 @@ impl Study for Pair {
             );
         }
         let twice = first_repeated(&self.workload);
-        ensure!(twice.is_none(), "--workload names one twice");
+        ensure!(twice.is_none(), "--workload: name each workload only once");
         let first = registry.get(&subjects[0])?;
         for work in &self.workload {
             if let Some(operation) = first.operations.missing(work.needs()) {

@@ -148,7 +148,7 @@ impl Compared<'_> {
     }
 }
 
-/// All but the first, which all are compared with: itself first.
+/// All subjects but the first, with which they are compared; its copy comes first.
 fn subjects(rows: &[Row]) -> Vec<&str> {
     let mut subjects = distinct(rows.iter().map(|row| &*row.subject));
     subjects.retain(|subject| *subject != rows[0].first);

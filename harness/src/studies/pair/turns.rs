@@ -26,17 +26,19 @@ use crate::workload::{
 
 /// Tables of each subject, where a turn does not need a new one.
 const TABLES: usize = 3;
-/// Batches of a thousand lookups that a thread makes before a turn, and four times as many in it; or of 400 inserts and
-/// removes, as many in it. One for so many keys of a table, so that a turn of a small one is shorter.
+/// The most batches that a thread makes before a turn; in the turn it makes four times as many of lookups, and
+/// as many of updates.
 const BATCHES: usize = 20;
+/// Keys of a table for each batch, so that turns with a small table are shorter.
 const BATCH_OF: usize = 3_000;
+/// Keys that a batch of updates inserts and removes; a batch of lookups asks for a thousand.
 const UPDATES: usize = 400;
 /// The most keys of a slice; those of all threads together are one in 60 of a table's.
 const SLICE: usize = 500;
 const SHARE: usize = 60;
-/// The keys that turns draw from are so many more than the tables hold.
+/// The keys that turns draw from, beyond those that a table holds.
 const MORE_KEYS: usize = 1 << 20;
-/// In the first rounds of turns the processor learns; so many follow at least.
+/// Rounds of turns that do not count, as the processor is still learning; and the fewest that follow.
 const WARM_UP: usize = 2;
 const FEWEST_ROUNDS: usize = 9;
 
@@ -60,12 +62,12 @@ struct Turn {
 struct Meeting(AtomicUsize);
 
 impl Meeting {
-    /// What a thread that panics leaves, so that nobody waits for it.
+    /// What a thread that panics stores, so that nobody waits for it.
     const BROKEN: usize = usize::MAX / 2;
 
-    /// Waits until this number of threads came, over all meetings. Returns whether none has panicked.
+    /// Waits until threads have come so often, over all meetings. Returns whether none has panicked.
     fn wait_for(&self, all: usize) -> bool {
-        // Release pairs with the acquire below: what one did before it came is seen by all that go on.
+        // Release pairs with the acquire below: all that go on see what each did before it came.
         self.0.fetch_add(1, Ordering::Release);
         let backoff = Backoff::new();
         loop {
@@ -168,7 +170,7 @@ impl One {
             let count = contestants.len();
             let mut places: Vec<_> = (0..count * TABLES).map(|place| place % count).collect();
             places.shuffle(random);
-            // They shift the tables against one another.
+            // Allocated between the tables, to shift them against one another.
             let mut gaps = Vec::new();
             for place in places {
                 gaps.push(black_box(vec![1_u8; 64 * random.random_range(1..256)]));
@@ -185,7 +187,7 @@ impl One {
             let drawn = draw::lookups(&source, 50, 0.0, random);
             (source.keys().copied(&drawn), drawn)
         } else {
-            // The first ones are those of the source.
+            // Its first keys are those of the source.
             let more = KeySource::generated(self.keys + MORE_KEYS, self.seed());
             (more.keys().clone(), Arc::default())
         };
@@ -207,7 +209,7 @@ impl One {
     }
 }
 
-/// Runs the action so many calls deeper, where other lines of the stack are used.
+/// Runs the action this many calls deeper, where it uses other cache lines of the stack.
 fn deeper<T>(calls: usize, action: &mut dyn FnMut() -> T) -> T {
     let used = black_box([0_u64; 6]);
     let done = match calls {
@@ -305,7 +307,7 @@ impl Arena<'_> {
         turns
     }
 
-    /// Performs the phases one after another, so many times; of lookups, a batch each.
+    /// Performs the phases one after another, this many times; of lookups, a batch each time.
     fn perform(&self, table: &dyn Measured, times: usize, phases: &mut [Phase]) -> (Tally, f64) {
         let stop = AtomicBool::new(self.one.work == Work::Lookup);
         let watch = Watch::new(&stop);
@@ -361,8 +363,8 @@ impl Arena<'_> {
                 }
                 let mut all = Tally::default();
                 (threads.iter().flatten()).for_each(|(tally, _)| all.add(tally));
-                // They begin together, so the longest time is that of all. (The last one may go on alone, if the others were
-                // let through first.)
+                // They begin together, so the longest time is that of all. (The last one may go on alone, if the
+                // others were let through first.)
                 let rate = |turn: usize| -> f64 {
                     let of_turn = || threads.iter().map(|turns| &turns[turn]);
                     let operations: u64 = of_turn().map(|(tally, _)| tally.operations).sum();
@@ -376,7 +378,7 @@ impl Arena<'_> {
                 let ratios = first.iter().zip(&rates);
                 let mut ratios: Vec<_> = ratios.map(|(ours, rate)| (ours / rate).ln()).collect();
                 let refused = contestant.refused as u64 + all.refused;
-                // What others answer means nothing.
+                // The answers of subjects that hold no keys mean nothing.
                 all = Some(all)
                     .filter(|_| contestant.info.holds_keys)
                     .unwrap_or_default();

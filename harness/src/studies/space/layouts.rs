@@ -261,7 +261,7 @@ impl Shown for Row {
         panels.push(super::rates("layouts", "", lines));
     }
 
-    /// Says what each layout costs and how often it is wrong, beside a Bloom filter as good.
+    /// Says what each layout costs and how often it is wrong, and what a Bloom filter costs that is wrong as often.
     fn sentences(rows: &[Self]) -> Vec<String> {
         let sentence = |row: &Row| {
             let bloom = -row.rate_theory.log2() * std::f64::consts::LOG2_E;

@@ -1,5 +1,5 @@
-//! What a reader weighs who chooses a filter. Each measurement has a process of its own, so that nothing
-//! an earlier one left behind is counted.
+//! What matters when choosing a filter: memory, false positives, speed of lookups. Each measurement has a
+//! process of its own, so that nothing that an earlier one left behind is counted.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -284,7 +284,10 @@ impl Study for Memory {
         let registry = &with_layouts(registry);
         for subject in &self.subjects {
             let entry = registry.get(subject).context("--subjects")?;
-            ensure!(entry.holds_keys, "--subjects: {subject} holds no keys");
+            ensure!(
+                entry.holds_keys,
+                "--subjects: {subject} holds no keys, and so takes no memory for them; leave it out"
+            );
             if let Some(missing) = entry.operations.missing(Operations::INSERT) {
                 bail!("--subjects: {subject} cannot {missing}");
             }

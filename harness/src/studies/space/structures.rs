@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn structures_are_subjects_and_their_claims_hold() {
         let registry = Registry::standard();
-        // As few as suffice for each.
+        // The fewest keys that suffice for each.
         let enough = |name: &str| match name {
             Bloom::NAME => 20_000,
             ScalableBloom::NAME => 70_000,

@@ -54,7 +54,7 @@ impl Record for Row {
     fn validate(&self) -> Result<()> {
         ensure!(
             self.holds == (self.least..=self.most).contains(&self.measured),
-            "column `holds` is {}, but {} is to be {} to {}",
+            "column `holds` is {}, but {} was measured where {} to {} is allowed",
             self.holds,
             self.measured,
             self.least,

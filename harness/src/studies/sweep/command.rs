@@ -66,7 +66,7 @@ pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Resul
         say!("\n{sheet}");
     }
     ended_by?;
-    // Several files, as of `reproduce`, are no one's targets.
+    // With several files, as in `reproduce`, there is no one experiment whose targets these are.
     if let [_] = files
         && !lines.is_empty()
         && !stop.load(Ordering::Relaxed)

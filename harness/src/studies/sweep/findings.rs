@@ -186,8 +186,8 @@ fn of_frozen(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> 
 const KEEPS_UP: f64 = 0.95;
 
 /// Says in which measurements operations were due faster than they were done; `None` if in none. They then
-/// queued up for as long as the measurement lasted, so that latencies reflect its length and nothing of
-/// the subject.
+/// queued up for as long as the measurement lasted, so that latencies reflect its length, and not the
+/// subject.
 pub(super) fn overload_warning(rows: &[Row]) -> Option<String> {
     let is_overloaded =
         |row: &&Row| row.offered_mops > 0.0 && row.mops < KEEPS_UP * row.offered_mops;
@@ -202,7 +202,7 @@ pub(super) fn overload_warning(rows: &[Row]) -> Option<String> {
     (!overloaded.is_empty()).then(|| {
         format!(
             "Less than {} % of the operations due were done, at least once, in the cases below. Their latencies \
-             grow with the length of the measurement, and tell nothing but that the rate is too high:\n  {}",
+             grow with the length of the measurement, and show only that the rate is too high:\n  {}",
             KEEPS_UP * 100.0,
             overloaded.join("\n  ")
         )

@@ -41,8 +41,8 @@ impl Presented for Vec<Row> {
     }
 }
 
-/// Draws several results together: each subject has the name of its results behind its own. Title and
-/// panels are named as in the first.
+/// Draws several results together. The name of a subject is followed by that of its results; title and panels are
+/// named as in the first.
 pub fn together(files: &[PathBuf]) -> Result<Figure> {
     let (mut rows, mut sidecars, mut machines) = (Vec::new(), Vec::new(), Vec::new());
     for csv in files {

@@ -42,11 +42,14 @@ pub fn renew(page: &Path, only_checks: bool) -> Result<()> {
     }
     if let Some((old, new)) = (old.lines().zip(new.lines())).find(|(old, new)| old != new) {
         bail!(
-            "{} does not say what the results say; `harness numbers {0}` mends it\n  page:    {old}\n  results: {new}",
+            "{} differs from the results; `harness numbers {0}` updates it\n  page:    {old}\n  results: {new}",
             page.display()
         );
     }
-    bail!("{} lacks numbers", page.display())
+    bail!(
+        "{} has other line ends than it should; `harness numbers {0}` updates it",
+        page.display()
+    )
 }
 
 /// The page with its numbers written anew from the results in a directory.

@@ -194,9 +194,9 @@ pub(super) fn measurements(experiment: &Experiment, plan: &Plan) -> usize {
     plan.measurements(experiment.rounds).count()
 }
 
-/// What a measurement takes beside its `seconds`: warming up and, for each key of a table that is filled
-/// and drained, so many seconds on two cores.
+/// What warming up takes, as a share of a measurement's `seconds`.
 const WARM_UP: f64 = 0.5;
+/// Seconds on two cores that it takes to fill and drain a table, for each of its keys.
 const EACH_KEY: f64 = 150e-9;
 
 /// Returns roughly how long all measurements take.

@@ -5,8 +5,8 @@ use crate::results::{Axis, Case, InRounds, Results, Row, Summary, distinct, medi
 use crate::show::Sheet;
 use crate::wording::counted;
 
-/// Returns the hand-over between two cores that most rows are [alike](are_alike) in, in ns. `None` if there
-/// are none of which it is known.
+/// Returns the hand-over between two cores, in ns, that the most rows are [close to](are_alike). `None` if no row
+/// has one.
 pub(super) fn hand_over(measured: &[Row]) -> Option<f64> {
     let known = measured.iter().map(|row| row.hand_over_ns);
     let known: Vec<_> = known.filter(|&ns| ns > 0.0).collect();
@@ -14,8 +14,8 @@ pub(super) fn hand_over(measured: &[Row]) -> Option<f64> {
     known.iter().copied().max_by_key(like)
 }
 
-/// Returns the rows that were measured while hand-overs took about as long as with most, or of which it is
-/// not known: a prediction is made from that latency.
+/// Returns the rows that were measured while hand-overs took about as long as for most, which is what
+/// predictions are made from, and the rows of which it is not known.
 pub(super) fn alike(measured: &[Row]) -> Vec<Row> {
     let most = hand_over(measured).unwrap_or_default();
     let may_be =
@@ -23,7 +23,7 @@ pub(super) fn alike(measured: &[Row]) -> Vec<Row> {
     measured.iter().filter(may_be).cloned().collect()
 }
 
-/// Returns what was predicted over what was measured; `None` if nothing was both.
+/// Returns what was predicted over what was measured; `None` if nothing was both predicted and measured.
 pub(super) fn predictions(predicted: &[Row], measured: &[Row]) -> Option<Sheet> {
     let mut rows = alike(measured);
     let left_out = measured.len() - rows.len();
@@ -71,7 +71,7 @@ pub(super) fn predictions(predicted: &[Row], measured: &[Row]) -> Option<Sheet> 
 struct Pair {
     at: (Case, f64),
     predicted: f64,
-    /// What one thread was measured to do, as often as there are threads.
+    /// The prediction without a model: what one thread was measured to do, times the number of threads.
     null: Option<f64>,
     measured: Summary,
 }

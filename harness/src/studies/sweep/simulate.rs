@@ -114,11 +114,11 @@ mod simulating {
         sidecar: Sidecar,
         /// What a sweep measured, to compare with.
         measured: Option<Vec<Row>>,
-        /// Those of its rows that predictions may begin with.
+        /// The rows of it that predictions are made from.
         alike: Vec<Row>,
     }
 
-    /// What one process simulates, as the code has globals: a subject, a workload, a machine.
+    /// What one process simulates: one subject, workload and machine, as the code of subjects has globals.
     struct Share<'a> {
         of: &'a Prepared,
         model: &'a Model,
@@ -142,7 +142,7 @@ mod simulating {
         }
         if let Some(index) = options.share {
             let share = all.iter().flat_map(Prepared::shares).nth(index);
-            let share = share.context("there are fewer shares")?;
+            let share = share.with_context(|| format!("there is no share {index}"))?;
             subprocess::print(&share.simulate(registry, options)?)?;
             return Ok(Ending::Complete);
         }
@@ -170,11 +170,12 @@ mod simulating {
         experiment.check_subjects(registry)?;
         ensure!(
             experiment.keys.len() == 1,
-            "field `keys`: one size can be simulated, not several"
+            "field `keys`: several sizes cannot be simulated; give one"
         );
         ensure!(
             !experiment.freezes() && experiment.latency.is_none(),
-            "threads that are frozen, and operations that are timed one by one, cannot be simulated"
+            "fields `frozen` and `latency`: threads cannot be frozen, nor single operations timed, where cores are \
+             simulated; leave these fields out"
         );
         let can = |subject: &String| SIMULATED.contains(&subject.as_str());
         let (can, cannot) = experiment.subjects.into_iter().partition(can);
@@ -201,7 +202,7 @@ mod simulating {
         let counts: BTreeSet<usize> = models.iter().flat_map(|of| cores(of, options)).collect();
         ensure!(
             !counts.is_empty(),
-            "option --cores: none of the machines has so many cores, or as few as 0"
+            "option --cores: give numbers from 1 to the number of cores of a machine"
         );
         experiment.threads = Threads::List(counts.into_iter().map(Count::Exactly).collect());
         let plan = Plan::of(&experiment, registry, &Cores::detect())?;
@@ -393,7 +394,7 @@ mod simulating {
     }
 
     /// Runs this program with the `arguments` of each index below `count`, in as many processes at once
-    /// as there are cores, and hands the rows of each on as it ends, until that fails.
+    /// as there are cores, and passes the rows of each to `each` as it ends, until that fails.
     fn measure_all(
         count: usize,
         arguments: impl Fn(usize) -> Vec<OsString> + Sync,
@@ -408,7 +409,7 @@ mod simulating {
                     let index =
                         || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < count);
                     let made = |index| (index, subprocess::rows(None, arguments(index)));
-                    // Nobody receives it once one has failed, or the caller has broken off.
+                    // Sending fails once one has failed, or the caller has broken off.
                     while let Some(index) = index()
                         && sender.send(made(index)).is_ok()
                     {}

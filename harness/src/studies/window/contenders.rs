@@ -25,7 +25,7 @@ const fn of<C: Remembers>() -> Entrant<Run> {
     }
 }
 
-/// Keys come for three periods before the first of them are forgotten, of which two make a window.
+/// A period, of which two make a window, and the number of periods after which the first keys are forgotten.
 const PERIOD: usize = TICKS / 2;
 const PERIODS: u32 = 3;
 

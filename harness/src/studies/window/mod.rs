@@ -27,8 +27,8 @@ use contenders::ALL;
 /// Measure filters that forget: throughput, memory, and the age at which a key is forgotten.
 ///
 /// The expiring filter is compared with two filters of fixed size that take turns, and with the
-/// published crate cuckoo-clock. Each is built to remember so many keys for a window. Threads insert new
-/// keys and renew old ones all the time, one of them begins the periods, and all look keys up.
+/// published crate cuckoo-clock. Each is built to remember the keys of a window, as many as --keys says. Threads
+/// insert new keys and renew old ones all the time, one of them begins the periods, and all look keys up.
 /// Subjects of a round run one right after another, and ratios are taken within rounds.
 ///
 /// Prints one table, and writes window.csv, window.machine.toml and window.svg. Takes half a minute, and

@@ -23,7 +23,7 @@ pub(super) const REMEMBERED: &str = "remembered";
 const RENEWED: usize = 4;
 /// Lookups for each key of a tick.
 const LOOKUPS: usize = 4;
-/// Until then, there are no keys of all ages.
+/// The first tick in which there are keys of all ages.
 const FIRST: usize = OLDEST;
 const LAST: usize = FIRST + 2 * TICKS;
 
@@ -55,7 +55,7 @@ pub(super) struct Plan<'a> {
     pub(super) cores: &'a Cores,
 }
 
-/// What all threads together did of one kind, and in how many seconds; what was not found is missing.
+/// What all threads together did of one kind, keys not found counted as missing, and in how many seconds.
 type Sum = (Tally, f64);
 
 impl Plan<'_> {
@@ -85,8 +85,8 @@ impl Plan<'_> {
         self.seed.wrapping_add(1 << 40) ^ (random.random::<u64>() >> 24 << 8)
     }
 
-    /// Lets all threads do their part of `number` operations, which are numbered; each says whether it
-    /// found its key, or was not refused. `first` comes before, on one of the threads.
+    /// Lets all threads do their part of `number` operations, which are numbered. `each` performs one, and says
+    /// whether its key was found, or not refused. `first` is run once before, on one of the threads.
     fn all(
         &self,
         number: usize,

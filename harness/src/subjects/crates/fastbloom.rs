@@ -1,4 +1,4 @@
-//! The published crate `fastbloom` 0.17: the fastest Bloom filter that threads can share.
+//! The published crate `fastbloom` 0.17: a Bloom filter that threads can share.
 //!
 //! It is sized for as many keys as there are slots, at the false positive rate that our layout has
 //! when every slot is taken, 1 in 512. That makes 13 bits per slot and nine hashes, derived from one
@@ -17,8 +17,8 @@ use relatives::double_hashing::DoubleHashing;
 use subject::layout::{FALSE_POSITIVE_RATE, slots};
 use subject::{Operations, Subject};
 
-/// [`AtomicBloomFilter`] at the false positive rate of the default layout: with the least memory, or with our memory
-/// and so many hashes.
+/// [`AtomicBloomFilter`] at the false positive rate of the default layout: with the least memory (`HASHES` = 0), or
+/// with our memory and `HASHES` hashes.
 pub struct Fastbloom<const HASHES: u32 = 0> {
     bloom: AtomicBloomFilter<FixedState>,
     slots: usize,

@@ -1,5 +1,5 @@
-//! The K-CAS engines: ways to change several words of memory at one moment, ours and its rivals,
-//! behind one trait: ours in one file, and each of the others in one.
+//! The K-CAS engines, ours and its rivals, behind one trait: ways to change several words of memory at
+//! one moment. Ours are in one file; each of the others has its own.
 //!
 //! Each does the same: it reads some words, and replaces them all if none has changed meanwhile. An
 //! engine is used as its documentation shows, at its best.

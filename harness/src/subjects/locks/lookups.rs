@@ -78,9 +78,8 @@ impl Lookup for ByTimestamps {
 }
 
 /// [`SegmentLock`] with optimistic lookups, after MemC3 (Fan, Andersen, Kaminsky, NSDI 2013) and
-/// libcuckoo (Li, Andersen, Kaminsky, Freedman, EuroSys 2014): the strongest rival with locks for
-/// lookups. The lock of a stripe is a *version*. Three differences from the published schemes let a
-/// lookup do less:
+/// libcuckoo (Li, Andersen, Kaminsky, Freedman, EuroSys 2014). The lock of a stripe is a
+/// *version*. Three differences from the published schemes let a lookup do less:
 ///
 /// - **A find needs no version**: one load shows that there was a copy. The version is loaded again
 ///   all the same, as a branch on the answer would be mispredicted.

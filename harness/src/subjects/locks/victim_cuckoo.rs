@@ -28,7 +28,8 @@ pub(crate) const MAX_KICKS: usize = 500;
 pub struct VictimCuckoo {
     /// Accesses are relaxed: the lock orders them.
     table: Table,
-    /// The fingerprint that an insert gave up, with a bucket of its: then the filter is full.
+    /// The fingerprint for which an insert found no slot, and one of its buckets. While there is one, the filter is
+    /// full.
     victim: Option<(u64, usize)>,
     random: SmallRng,
 }

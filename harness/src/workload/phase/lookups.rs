@@ -26,7 +26,7 @@ pub enum Present {
     None,
     /// The list holds [copies](crate::workload::keys::Keys::copied) of keys in lookup order, so that
     /// reaching a rare key costs no more than reaching a frequent one. These are their indices among
-    /// all keys, of which the first so many, and no others, are in the filter.
+    /// all keys, and how many of all keys, from the first on, are in the filter.
     Drawn(Arc<[usize]>, usize),
 }
 

@@ -81,7 +81,7 @@ pub struct Watch<'a> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     pub operations: u64,
-    /// Operations beside them that do not count, but whose answers do: those of the warm-up, for one.
+    /// Further operations, such as those of the warm-up, that do not count, but whose answers do.
     pub untimed: u64,
     pub refused: u64,
     /// Keys that were refused while the table was filled beforehand.
@@ -93,8 +93,8 @@ pub struct Tally {
     pub absent: u64,
     /// Those among them that found it nevertheless.
     pub false_positives: u64,
-    /// Keys that were removed and refused when they were to be inserted again, and are still missing
-    /// at the end of the phase.
+    /// Keys that were removed, then refused when they should have been inserted again, and are still
+    /// missing at the end of the phase.
     pub left_out: u64,
 }
 

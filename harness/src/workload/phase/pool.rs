@@ -11,7 +11,7 @@ use super::after;
 /// pool as soon as it has filled its part of the table.
 pub type Pools = Arc<[CachePadded<OnceLock<Pool>>]>;
 
-/// Returns room for the pools of so many threads.
+/// Returns room for the pools of this many threads.
 pub fn pools(threads: usize) -> Pools {
     (0..threads).map(|_| CachePadded::default()).collect()
 }

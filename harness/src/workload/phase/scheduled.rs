@@ -11,7 +11,7 @@ use crate::workload::{KeyList, Kind};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
-    /// Looks up a key that stays in the filter; an absent one, while there is none.
+    /// Looks up a key that stays in the filter; as long as there is none, an absent one.
     LookupStable,
     /// Looks up a key that is never inserted.
     LookupAbsent,
@@ -53,7 +53,7 @@ pub struct Scheduled {
     /// For each lookup in a window, whose key, and how many that thread has inserted after it.
     pub(crate) ages: Vec<(usize, usize)>,
     pub(crate) next_age: usize,
-    /// The keys that were removed, and refused when they were to be inserted again.
+    /// The keys that were removed, and refused when they should have been inserted again.
     pub(crate) owed: Vec<usize>,
 }
 
