@@ -303,7 +303,9 @@ impl InRounds for Row {
         match &*case.workload {
             "insert" => 1.04,
             "remove" => 1.05,
-            of if of.starts_with("lookup") || of.starts_with("mix-") => 1.02,
+            "lookup" | "mix-0-50-50" => 1.02,
+            "lookup-miss" => 1.03,
+            of if of.starts_with("lookup") || of.starts_with("mix-") => 1.07,
             _ => SMALLEST_EFFECT,
         }
     }
