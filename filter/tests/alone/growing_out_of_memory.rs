@@ -122,7 +122,8 @@ fn without_memory_to_shrink_it_keeps_its_size() {
     (1_000..20_000_u64).for_each(|key| assert!(filter.remove(&key)));
     let grown = filter.capacity();
     for granted in [0, 1] {
-        with_granted(1_000, granted, || filter.shrink_to_fit());
+        // (Less is for its counters.)
+        with_granted(2_048, granted, || filter.shrink_to_fit());
         assert!(filter.capacity() >= grown);
         holds_just(&filter, 1_000);
     }
