@@ -386,14 +386,18 @@ impl<'a, T: Table> Snapshot<'a, T> {
         self,
         copies: impl Fn(u64) -> usize,
     ) -> Result<(Vec<u64>, usize), SnapshotError> {
-        let (mut words, mut sum) = (Vec::new(), 0);
-        let buckets = self.buckets;
-        words
-            .try_reserve_exact(buckets)
-            .map_err(|_| SnapshotError::OutOfMemory { buckets })?;
+        let (mut words, mut sum) = (with_room(self.buckets, self.buckets)?, 0);
         words.extend(self.inspect(|&word| sum += copies(word)));
         Ok((words, sum))
     }
+}
+
+/// Returns an empty vector with room for this many values of a snapshot of `buckets` buckets.
+pub(crate) fn with_room<T>(values: usize, buckets: usize) -> Result<Vec<T>, SnapshotError> {
+    let mut empty = Vec::new();
+    let reserved = empty.try_reserve_exact(values);
+    reserved.map_err(|_| SnapshotError::OutOfMemory { buckets })?;
+    Ok(empty)
 }
 
 impl<T: Table> Iterator for Snapshot<'_, T> {

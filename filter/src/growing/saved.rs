@@ -15,7 +15,7 @@ use crate::save::words::{
     read_words, write_words,
 };
 use crate::save::{LoadError, SaveError};
-use crate::snapshot::{Snapshot, SnapshotError, Table as _};
+use crate::snapshot::{Snapshot, SnapshotError, Table as _, with_room};
 
 const HEADER_BYTES: usize = 48;
 
@@ -31,24 +31,18 @@ fn snapshot(table: &Table) -> Result<(u64, Made<'_>), SnapshotError> {
 pub(super) fn try_clone(table: &Table, kind: Growing) -> Result<Table, SnapshotError> {
     let (doubled, made) = snapshot(table)?;
     let (buckets, doubled) = (made.snapshot.buckets(), doubled as usize);
-    let out_of_memory = SnapshotError::OutOfMemory { buckets };
-    let mut words = Vec::new();
-    words
-        .try_reserve_exact(buckets)
-        .map_err(|_| out_of_memory)?;
+    let mut words = with_room(buckets, buckets)?;
     words.extend(made);
     let more = complete(table.base(), &mut words).expect("a table can be completed");
-    Table::from_words(table.base(), &words, doubled + more, kind).map_err(|_| out_of_memory)
+    Table::from_words(table.base(), &words, doubled + more, kind)
+        .map_err(|_| SnapshotError::OutOfMemory { buckets })
 }
 
 /// [`write`]s to memory.
 pub(super) fn to_bytes(table: &Table, hasher: &impl BuildHasher) -> Result<Vec<u8>, SnapshotError> {
     let (doubled, words) = snapshot(table)?;
     let buckets = words.snapshot.buckets();
-    let mut bytes = Vec::new();
-    bytes
-        .try_reserve_exact(HEADER_BYTES + 8 * buckets + CHECKSUM_BYTES)
-        .map_err(|_| SnapshotError::OutOfMemory { buckets })?;
+    let mut bytes = with_room(HEADER_BYTES + 8 * buckets + CHECKSUM_BYTES, buckets)?;
     write_snapshot(doubled, words, hasher, &mut bytes).expect("a vector takes every byte");
     Ok(bytes)
 }
@@ -203,11 +197,8 @@ struct Made<'a> {
 
 impl<'a> Made<'a> {
     fn new(snapshot: Snapshot<'a, Table>) -> Result<Self, SnapshotError> {
-        let (buckets, mut since) = (snapshot.buckets(), Vec::new());
-        let not_made = buckets - snapshot.made();
-        since
-            .try_reserve_exact(not_made)
-            .map_err(|_| SnapshotError::OutOfMemory { buckets })?;
+        let not_made = snapshot.buckets() - snapshot.made();
+        let mut since = with_room(not_made, snapshot.buckets())?;
         since.resize(not_made, false);
         Ok(Made {
             snapshot,

@@ -13,7 +13,7 @@ use crate::buckets::Buckets;
 use crate::filter::CuckooFilter;
 use crate::hashing::MAX_BUCKETS;
 use crate::layout::Layout;
-use crate::snapshot::SnapshotError;
+use crate::snapshot::{SnapshotError, with_room};
 
 const HEADER_BYTES: usize = 40;
 
@@ -61,10 +61,7 @@ pub(crate) fn to_bytes<L: Saved>(
     words: impl Iterator<Item = u64>,
     hasher: &impl BuildHasher,
 ) -> Result<Vec<u8>, SnapshotError> {
-    let mut bytes = Vec::new();
-    bytes
-        .try_reserve_exact(Header::new::<L>(buckets, 0).bytes() as usize)
-        .map_err(|_| SnapshotError::OutOfMemory { buckets })?;
+    let mut bytes = with_room(Header::new::<L>(buckets, 0).bytes() as usize, buckets)?;
     write::<L>(buckets, words, hasher, &mut bytes).expect("a vector takes every byte");
     Ok(bytes)
 }

@@ -79,7 +79,7 @@ pub(crate) struct Contest {
     pub(super) seed: u64,
 }
 
-/// How long a thread may take to end once it is told to stop. Operations take microseconds, and other
+/// How long a thread may take to end once it has to stop. Operations take microseconds, and other
 /// threads of the machine do not keep a thread from running for this long.
 const PATIENCE: Duration = Duration::from_secs(5);
 
