@@ -77,6 +77,18 @@ impl Key {
         slot_at(self.tag, self.addresses[which], place.level)
     }
 
+    /// The words of its buckets if the key was in each slot, to compare with. `untagged` is [`word::untagged`].
+    #[inline(always)]
+    pub(super) fn full(self, places: [Place; 2], untagged: u64) -> [u64; 2] {
+        let tagged = word::tagged(untagged, self.tag);
+        // (Without `map`, which is a call where crates are not optimised together.)
+        let full = |which: usize| {
+            let level = places[which].level;
+            word::full_of(tagged, ahead_at(self.addresses[which], level), level)
+        };
+        [full(0), full(1)]
+    }
+
     /// The key's class in a table that has used this many bits of an address.
     pub(super) fn class(self, level: u32) -> Class {
         let mut known = self
@@ -92,15 +104,15 @@ impl Key {
     }
 }
 
-/// The number of buckets and, in the lowest six bits, its base-2 logarithm, which a lookup would take longer to compute
-/// than to load. (With the level since the first size kept here, too, and slots looked up in tables instead of
-/// multiplied, a lookup made a few instructions fewer, and took as long.)
+/// The number of buckets: how many were split in this round and, in the lowest six bits, the base-2 logarithm of how
+/// many there were before it. A lookup would take longer to compute these than to load them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size(u64);
 
 impl Size {
     pub(super) fn of(buckets: usize) -> Self {
-        Size((buckets as u64) << 6 | u64::from(buckets.ilog2()))
+        let level = buckets.ilog2();
+        Size((buckets as u64 - (1 << level)) << 6 | u64::from(level))
     }
 
     #[inline(always)]
@@ -114,6 +126,12 @@ impl Size {
 
     #[inline(always)]
     pub(super) fn buckets(self) -> usize {
+        self.split() + (1 << self.level())
+    }
+
+    /// Number of buckets split in this round: all below.
+    #[inline(always)]
+    fn split(self) -> usize {
         (self.0 >> 6) as usize
     }
 
@@ -145,7 +163,7 @@ impl Place {
         // (Not 2 * half - 1, which takes another shift.)
         let upper = address as usize & (half - 1 + half);
         let lower = address as usize & (half - 1);
-        let split = lower < size.buckets() - half;
+        let split = lower < size.split();
         Place {
             bucket: if split { upper } else { lower },
             level: level + u32::from(split),
@@ -181,10 +199,16 @@ pub(super) fn parent(bucket: usize) -> Place {
     }
 }
 
+/// The bits of an address after the first `level`, as a slot holds them.
+#[inline(always)]
+fn ahead_at(address: u64, level: u32) -> u64 {
+    let ahead = address >> level & ((1 << AHEAD) - 1);
+    u64::from(REVERSED[ahead as usize])
+}
+
 #[inline(always)]
 fn slot_at(tag: u64, address: u64, level: u32) -> u64 {
-    let ahead = address >> level & ((1 << AHEAD) - 1);
-    word::slot_of(tag, u64::from(REVERSED[ahead as usize]))
+    word::slot_of(tag, ahead_at(address, level))
 }
 
 /// What is known from an occupied slot about the other bucket of its fingerprint.

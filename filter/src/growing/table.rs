@@ -137,6 +137,8 @@ pub(super) struct Table {
     filled: AtomicU64,
     /// Base-2 logarithm of how many there were at first.
     base: u32,
+    /// [`word::untagged`] for it.
+    untagged: u64,
     /// Number of slots that were doubled because they had no bit left.
     doubled: AtomicU64,
     pub(super) length: Length,
@@ -155,6 +157,7 @@ impl Table {
             next: AtomicU64::new(buckets as u64),
             filled: AtomicU64::new(0),
             base,
+            untagged: word::untagged(base),
             doubled: AtomicU64::new(0),
             length: Length::starting_at(0),
             snapshots: Snapshots::new(),
@@ -249,24 +252,20 @@ impl Table {
 
     /// True if the key has a copy; `None` if its buckets are changing, or `load` has no such word.
     ///
-    /// As in a fixed-size filter, the answer is data, and one branch decides whether it counts.
+    /// As in a fixed-size filter, the answer is data, and each of the rare cases has a branch.
     #[inline(always)]
     fn contains_at_once(&self, key: Key, load: impl Fn(usize) -> Option<u64>) -> Option<bool> {
         let places = key.places(self.size());
         let counter = self.words.side_word(key.side());
         let turns = counter.load_raw();
         let [first, second] = [load(places[0].bucket)?, load(places[1].bucket)?];
-        let again = load(places[0].bucket)?;
-        let turned = counter.load_raw() ^ turns;
-        // The level is compared with the slots: one difference for both. (Without `map`, which is a call
-        // where crates are not optimised together.)
-        let full = [
-            word::full_of(key.slot(0, places[0]), places[0].level - self.base),
-            word::full_of(key.slot(1, places[1]), places[1].level - self.base),
-        ];
+        if load(places[0].bucket)? != first || counter.load_raw() != turns {
+            return None;
+        }
+        // The level is compared with the slots: one difference for both.
+        let full = key.full(places, self.untagged);
         let differ = word::differ([first, second], full, turns);
-        let found = word::any_matches([first, second], full);
-        (again ^ first | turned | differ == 0).then_some(found)
+        (differ == 0).then(|| word::any_matches([first, second], full))
     }
 
     /// True if the key has a copy.
@@ -370,7 +369,7 @@ impl Table {
         // As in `see`.
         let is_other = places[1].bucket != places[0].bucket;
         let second = select_unpredictable(is_other, other, first);
-        // Without `map`, as in `contains_at_once`.
+        // (Without `map`, which is a call where crates are not optimised together.)
         let levels = [
             word::of_level(places[0].level - self.base),
             word::of_level(places[1].level - self.base),
@@ -522,9 +521,9 @@ impl Table {
         let [first, second] = [seen.matches(0), seen.matches(1)];
         let (place, word) = seen.roots[0];
         // In this order: a word that is the same because its timestamp was turned over has been counted.
-        let changed = self.words.load_raw(place.bucket) ^ word;
-        let turned = self.words.side_word(key.side()).load_raw() ^ seen.turns;
-        if changed | turned != 0 {
+        if self.words.load_raw(place.bucket) != word
+            || self.words.side_word(key.side()).load_raw() != seen.turns
+        {
             return None;
         }
         let matches = select_unpredictable(first != 0, first, second);

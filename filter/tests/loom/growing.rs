@@ -270,7 +270,7 @@ fn lookup_while_a_timestamp_wraps() {
 /// The same for a remove: there is always a copy, and it takes one.
 #[test]
 fn remove_while_a_timestamp_wraps() {
-    explore_test(3, 13_000, move || {
+    explore_test(3, 12_900, move || {
         let [here, there] = hopping();
         let (filter, other) = (holding(2, &[there]), staying(0, 0));
         filter.insert(&other).unwrap();

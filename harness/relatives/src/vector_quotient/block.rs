@@ -43,7 +43,7 @@ impl Spin for Block {
     fn try_take(&self) -> bool {
         // Acquire: pairs with the store in `free`, to see what the last holder wrote.
         let taken = self.last().fetch_or(LOCK, Acquire) & LOCK == 0;
-        // Pairs with the fence in `change_since`: a thread that sees a word written from here on
+        // Pairs with the fence in `is_unchanged_since`: a thread that sees a word written from here on
         // also sees the odd version.
         fence(Release);
         taken
@@ -57,7 +57,7 @@ impl Spin for Block {
     #[inline]
     fn free(&self) {
         // No other thread writes while the block is held. SeqCst: pairs with the loads in `now` and
-        // `change_since`, and as a release with the acquire in `try_take`.
+        // `is_unchanged_since`, and as a release with the acquire in `try_take`.
         let held = self.last().load(Relaxed);
         self.last().store(held.wrapping_add(LOCK), SeqCst);
     }
@@ -76,14 +76,14 @@ impl Block {
         self.last().load(SeqCst)
     }
 
-    /// Returns zero if the block was free at the moment of `before`, and stayed free until everything
+    /// Returns whether the block was free at the moment of `before`, and stayed free until everything
     /// that was read since had been read.
     #[inline(always)]
-    pub(super) fn change_since(&self, before: u64) -> u64 {
+    pub(super) fn is_unchanged_since(&self, before: u64) -> bool {
         // Pairs with the fence in `try_take`.
         fence(Acquire);
         // SeqCst: pairs with the store in `free`.
-        (self.last().load(SeqCst) ^ before) | (before & LOCK)
+        self.last().load(SeqCst) == before && before & LOCK == 0
     }
 
     /// Returns the runs: exact for the holder, for others perhaps of different moments.

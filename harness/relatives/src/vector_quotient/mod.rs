@@ -97,23 +97,23 @@ impl VectorQuotient {
     /// Returns which of a key's blocks have a copy, both at one moment.
     #[inline(always)]
     fn find(&self, with: impl Instructions, place: Place) -> [bool; 2] {
-        let (found, change) = self.look(with, place);
-        if change == 0 {
+        let (found, is_certain) = self.look(with, place);
+        if is_certain {
             return found;
         }
         let Place { blocks, wanted } = place;
         self.look_again(with, blocks[0], blocks[1], wanted.bucket, wanted.tag)
     }
 
-    /// Searches both blocks. The answer holds only if the returned number is zero.
+    /// Searches both blocks. The answer holds only if the second one is true.
     #[inline(always)]
-    fn look(&self, with: impl Instructions, place: Place) -> ([bool; 2], u64) {
+    fn look(&self, with: impl Instructions, place: Place) -> ([bool; 2], bool) {
         let blocks = place.blocks.map(|block| &self.blocks[block]);
         // Neither block changes between the last of these looks and the first of those below.
         let before = blocks.map(Block::now);
         let found = blocks.map(|block| block.find(with, place.wanted).is_some());
-        let change = blocks[0].change_since(before[0]) | blocks[1].change_since(before[1]);
-        (found, change)
+        let is_certain = (0..2).all(|which| blocks[which].is_unchanged_since(before[which]));
+        (found, is_certain)
     }
 
     /// Looks until no block changes meanwhile. Takes a place's parts, which are in registers.
@@ -134,7 +134,7 @@ impl VectorQuotient {
         let backoff = Backoff::new();
         loop {
             backoff.snooze();
-            if let (found, 0) = self.look(with, place) {
+            if let (found, true) = self.look(with, place) {
                 return found;
             }
         }

@@ -53,10 +53,8 @@ impl Lookup for Timestamps {
     #[inline]
     fn contains<W: Words>(words: &W, location: Location) -> bool {
         let [first, second] = load_both(words, location);
-        let found = in_either([first, second], location.fingerprint);
-        let changed = words.load_raw(location.first) ^ first;
-        if changed | (first | second) & !MAX_VALUE == 0 {
-            return found;
+        if words.load_raw(location.first) == first && first | second <= MAX_VALUE {
+            return in_either([first, second], location.fingerprint);
         }
         contains_slowly::<Self, W>(words, location.fingerprint, location.first, location.second)
     }

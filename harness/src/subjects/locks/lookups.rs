@@ -10,7 +10,6 @@
 //! insert a key and then look up the other's may both miss it. That alone keeps these two from being
 //! linearizable; a store that also excluded it would add an exchange to each insert and remove.
 
-use std::hint::{black_box, select_unpredictable};
 use std::sync::atomic::{Ordering, fence};
 
 use filter::internals::Location;
@@ -66,10 +65,11 @@ impl Lookup for ByTimestamps {
         let backoff = Backoff::new();
         loop {
             let words = [table.read(location.first), table.read(location.second)];
-            let change = words[0] ^ table.read(location.first);
+            let is_unchanged = table.read(location.first) == words[0];
             let holds = |word| Layout::contains(word, location.fingerprint);
             let found = holds(words[0]) | holds(words[1]);
-            if is_certain(found, change) {
+            // A branch on the answer would be mispredicted, so that is for the rare case.
+            if is_unchanged || found {
                 return found;
             }
             backoff.spin();
@@ -113,20 +113,13 @@ impl<const STRIPES: usize> Lookup for ByVersions<STRIPES> {
         loop {
             let version = stripe.now();
             let found = holds(location.first) | holds(location.second);
-            if is_certain(found, stripe.change_since(version)) {
+            // As above.
+            if stripe.is_unchanged_since(version) || found {
                 return found;
             }
             backoff.snooze();
         }
     }
-}
-
-/// Returns whether an answer holds: if it was found, or nothing has changed. One branch, whatever
-/// the answer is: the compiler must not see through the select, or it would turn it into an `or` and
-/// that into two branches.
-#[inline(always)]
-fn is_certain(found: bool, change: u64) -> bool {
-    black_box(select_unpredictable(found, 0, change)) == 0
 }
 
 /// A lock that counts (a *sequence lock*): odd while it is held, and two more each time.
@@ -138,7 +131,7 @@ impl Spin for Version {
     fn try_take(&self) -> bool {
         // Acquire: pairs with the release in `free`, to see what the last holder wrote.
         let taken = self.0.fetch_or(1, Ordering::Acquire) & 1 == 0;
-        // Pairs with the fence in `change_since`: a thread that sees a word written from here on
+        // Pairs with the fence in `is_unchanged_since`: a thread that sees a word written from here on
         // also sees the odd version.
         fence(Ordering::Release);
         taken
@@ -166,11 +159,11 @@ impl Version {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Returns zero if the stripe was free at `version` and not taken before the words were read.
+    /// Returns whether the stripe was free at `version` and not taken before the words were read.
     #[inline]
-    fn change_since(&self, version: u64) -> u64 {
+    fn is_unchanged_since(&self, version: u64) -> bool {
         // Pairs with the fence in `try_take`.
         fence(Ordering::Acquire);
-        (self.0.load(Ordering::Relaxed) ^ version) | (version & 1)
+        self.0.load(Ordering::Relaxed) == version && version & 1 == 0
     }
 }

@@ -288,13 +288,9 @@ impl Subject for WordLock {
             second,
         } = self.table.locate(key);
         let words = [self.read(first), self.read(second)];
-        let change = words[0] ^ self.read(first);
-        let found =
-            Layout::contains(words[0], fingerprint) | Layout::contains(words[1], fingerprint);
-        // One branch, hardly ever taken, whatever the answer is. From an `or` of two conditions,
-        // the compiler would make two branches, and mispredict the one on the answer.
-        if change | (words[0] | words[1]) & LOCK == 0 {
-            found
+        // As in our filter: branches that are hardly ever taken, whatever the answer is.
+        if self.read(first) == words[0] && is_free(words[0] | words[1]) {
+            Layout::contains(words[0], fingerprint) | Layout::contains(words[1], fingerprint)
         } else {
             self.contains_slowly(fingerprint, first, second)
         }
