@@ -309,7 +309,7 @@ fn answers_that_a_thread_foresees_are_checked() {
 fn nothing_is_found_where_nothing_is_wrong() {
     let registry = Registry::standard();
     let ours = "lock-free growing lock-free-fitted lock-free-copies".split(' ');
-    let ours = ours.map(|name| (*registry.get(name).unwrap().candidate(), Check::Answers));
+    let ours = ours.map(|name| (registry.get(name).unwrap().candidate, Check::Answers));
     let others = [of::<NONE, true>(), of::<NONE, false>()].map(|of| (of, Check::History));
     let sets = [set::<NONE, true>(), set::<NONE, false>()];
     let sets = [Check::History, Check::Answers].map(|check| sets.map(|set| (set, check)));
@@ -386,7 +386,7 @@ fn panics_and_impossible_settings_are_errors() {
         threads: 65,
         ..SETTINGS
     };
-    let roofline = *Registry::standard().get("roofline").unwrap().candidate();
+    let roofline = Registry::standard().get("roofline").unwrap().candidate;
     let mut cases = vec![
         (of::<PANICS, true>(), SETTINGS, "panicked in round 0"),
         (of::<NONE, true>(), many, "1 to 64"),

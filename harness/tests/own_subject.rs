@@ -31,7 +31,7 @@ fn a_structure_from_outside_passes_the_check_and_its_experiment_finds_it() {
         simulate: false,
     };
     let (stop, entry) = (AtomicBool::new(false), registry.get("sharded-map").unwrap());
-    let report = check::run(entry.candidate(), &settings, &stop, &mut |_| ());
+    let report = check::run(&entry.candidate, &settings, &stop, &mut |_| ());
     let report = report.unwrap();
     assert_eq!(report.found, None);
     assert!(report.totals.removes > 0);

@@ -69,7 +69,7 @@ pub(crate) fn run(round: &Round) -> Result<(Totals, Option<Found>)> {
         Kind::Copies => random.random_range(3..=16),
         Kind::Races => RACED.div_ceil(3),
     };
-    let table = candidate.build(buckets)?;
+    let table = (candidate.build)(buckets)?;
     let threads = Threads {
         round,
         table: &*table,

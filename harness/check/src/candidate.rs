@@ -1,10 +1,9 @@
 //! The subject under check.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use histories::Event;
 use subject::calls::{Calls, Operation};
-use subject::wording::counted;
-use subject::{Operations, Subject};
+use subject::{Operations, Subject, built};
 
 /// A subject, whatever its type.
 #[derive(Debug, Clone, Copy)]
@@ -16,7 +15,8 @@ pub struct Candidate {
     /// Whether the number of accepted keys does not show when it is full: it grows, or is a set.
     pub grows: bool,
     pub set: bool,
-    build: fn(usize) -> Result<Box<dyn Calls>>,
+    /// Creates an empty table with room for this many buckets of fingerprints.
+    pub build: fn(usize) -> Result<Box<dyn Calls>>,
 }
 
 impl Candidate {
@@ -28,24 +28,13 @@ impl Candidate {
             stash: S::STASH,
             grows: S::GROWS || S::SET,
             set: S::SET,
-            build: |buckets| Ok(Box::new(S::with_buckets(buckets)?)),
+            build: |buckets| Ok(Box::new(built::<S>(buckets)?)),
         }
-    }
-
-    /// Creates an empty table with room for this many buckets of fingerprints.
-    pub fn build(&self, buckets: usize) -> Result<Box<dyn Calls>> {
-        (self.build)(buckets).with_context(|| {
-            format!(
-                "subject {:?} cannot be built with {}",
-                self.name,
-                counted(buckets, "bucket")
-            )
-        })
     }
 
     /// Returns whether it reveals the class of a key ([`Subject::class`]).
     pub fn names_classes(&self) -> Result<bool> {
-        Ok(self.build(2)?.class(0).is_some())
+        Ok((self.build)(2)?.class(0).is_some())
     }
 
     /// Returns whether it reveals the class of a key, and the class never changes.
@@ -56,7 +45,7 @@ impl Candidate {
     /// Inserts a key twice, and counts by removes how many copies are held, up to two. Returns `None`
     /// if an insert was refused.
     pub fn copies_of_two(&self) -> Result<Option<usize>> {
-        let table = self.build(2)?;
+        let table = (self.build)(2)?;
         let accepts = || table.call(Operation::Insert, 0) == Event::Insert(Ok(()));
         let removes = |_: &i32| table.call(Operation::Remove, 0) == Event::Remove(true);
         Ok((accepts() && accepts()).then(|| (0..2).take_while(removes).count()))

@@ -332,7 +332,7 @@ struct Staff {
 
 impl Staff {
     fn of(candidate: &Candidate, scenario: &Scenario) -> Result<Self> {
-        let table: Arc<dyn Calls> = candidate.build(scenario.buckets)?.into();
+        let table: Arc<dyn Calls> = (candidate.build)(scenario.buckets)?.into();
         let (epoch, threads) = (Instant::now(), scenario.scripts.len());
         let worker = |thread, calls| Worker {
             table: Arc::clone(&table),

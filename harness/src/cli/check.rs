@@ -114,7 +114,7 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
         );
         for &threads in threads {
             let settings = options.settings(threads);
-            check::validate(entry.candidate(), &settings)?;
+            check::validate(&entry.candidate, &settings)?;
             searches.push((entry, settings));
         }
     }
@@ -155,11 +155,11 @@ fn search(
         tell(found, entry, settings);
     }
     show(&totals);
-    ensure!(found.is_none(), refuted(entry.candidate(), settings.check)?);
+    ensure!(found.is_none(), refuted(&entry.candidate, settings.check)?);
     if stop.load(Ordering::Relaxed) {
         say!("no violation so far; interrupted");
     } else {
-        say!("{}", passed(entry.candidate(), &totals));
+        say!("{}", passed(&entry.candidate, &totals));
     }
     Ok(())
 }
@@ -210,7 +210,7 @@ fn announce(entry: &SubjectInfo, settings: &Settings) -> Result<()> {
         }
     };
     note!("  {how}");
-    if !entry.candidate().names_classes()? {
+    if !entry.candidate.names_classes()? {
         note!(
             "  it does not reveal which keys it treats as equal: only missed keys are violations, not \
              wrong finds or refusals"
@@ -233,7 +233,7 @@ pub(super) fn run(
     each: &mut dyn FnMut(&Totals),
 ) -> Result<Report> {
     let watched = watch(patience, again(entry, settings));
-    check::run(entry.candidate(), settings, stop, &mut |totals| {
+    check::run(&entry.candidate, settings, stop, &mut |totals| {
         // This fails only if the watch has ended, and with it the process.
         _ = watched.send(totals.rounds);
         each(totals);

@@ -50,8 +50,8 @@ fn pieces<'a>(registry: &'a Registry, options: &Options) -> Result<Vec<Piece<'a>
     let mut pieces = Vec::new();
     for name in &subjects {
         let entry = registry.get(name)?;
-        let histories = named(&scenario::Kind::suiting(entry.candidate())?);
-        let answers = named(&answers::Kind::suiting(entry.candidate())?);
+        let histories = named(&scenario::Kind::suiting(&entry.candidate)?);
+        let answers = named(&answers::Kind::suiting(&entry.candidate)?);
         for (check, scenarios) in [(Check::History, histories), (Check::Answers, answers)] {
             let step = scenarios.len() as u64;
             for (first, scenario) in (0..).zip(scenarios) {
@@ -61,7 +61,7 @@ fn pieces<'a>(registry: &'a Registry, options: &Options) -> Result<Vec<Piece<'a>
                         rounds: Rounds { first, step },
                         ..options.settings(threads)
                     };
-                    check::validate(entry.candidate(), &settings)?;
+                    check::validate(&entry.candidate, &settings)?;
                     pieces.push(Piece {
                         entry,
                         scenario: scenario.clone(),
@@ -222,7 +222,7 @@ mod tests {
             if settings.check == Check::Answers {
                 continue;
             }
-            let mut scenarios = Scenarios::new(entry.candidate(), settings.threads, 1).unwrap();
+            let mut scenarios = Scenarios::new(&entry.candidate, settings.threads, 1).unwrap();
             for before in [0, 1, 5] {
                 let round = settings.rounds.number(before);
                 let found = scenarios.of_round(round).unwrap();

@@ -4,12 +4,12 @@
 //! [`Registry`], and pass that to [`cli::main`](crate::cli::main), or to
 //! [`runner::run`](crate::run::runner::run) with an experiment that names it.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use check::Candidate;
-use subject::{Operations, Subject};
+use subject::{Operations, Subject, built};
 
 use super::*;
-use crate::wording::{counted, unknown};
+use crate::wording::unknown;
 use crate::workload::Measured;
 
 #[derive(Debug, Clone, Copy)]
@@ -19,22 +19,9 @@ pub struct SubjectInfo {
     pub guarantees: &'static str,
     pub operations: Operations,
     pub holds_keys: bool,
-    build: fn(usize) -> Result<Box<dyn Measured>>,
-    candidate: Candidate,
-}
-
-impl SubjectInfo {
     /// Creates an empty filter with room for this many buckets of fingerprints.
-    pub fn build(&self, buckets: usize) -> Result<Box<dyn Measured>> {
-        (self.build)(buckets).with_context(|| {
-            let (name, buckets) = (self.name, counted(buckets, "bucket"));
-            format!("subject {name:?} cannot be built with {buckets}")
-        })
-    }
-
-    pub fn candidate(&self) -> &Candidate {
-        &self.candidate
-    }
+    pub build: fn(usize) -> Result<Box<dyn Measured>>,
+    pub candidate: Candidate,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -118,7 +105,7 @@ impl Registry {
             guarantees: S::GUARANTEES,
             operations: S::OPERATIONS,
             holds_keys: S::HOLDS_KEYS,
-            build: |buckets| Ok(Box::new(S::with_buckets(buckets)?)),
+            build: |buckets| Ok(Box::new(built::<S>(buckets)?)),
             candidate: Candidate::of::<S>(),
         });
     }

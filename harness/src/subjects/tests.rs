@@ -59,7 +59,7 @@ impl Tested {
     }
 
     fn empty(&self) -> Box<dyn Measured> {
-        self.info.build(BUCKETS).unwrap()
+        (self.info.build)(BUCKETS).unwrap()
     }
 
     fn removes(&self) -> bool {
@@ -175,7 +175,7 @@ fn threads_never_miss_their_keys() {
     for tested in Tested::all().into_iter().filter(|tested| tested.shared) {
         for (table, keys, laps) in [
             (tested.empty(), tested.keys / THREADS, tested.laps),
-            (tested.info.build(8).unwrap(), 2, 10 * tested.laps),
+            ((tested.info.build)(8).unwrap(), 2, 10 * tested.laps),
         ] {
             let (tested, table) = (&tested, &*table);
             let barrier = &Barrier::new(THREADS as usize);
@@ -199,7 +199,7 @@ fn threads_never_miss_their_keys() {
 fn of_two_threads_that_remove_one_copy_one_does() {
     let removes = |tested: &Tested| tested.shared && tested.removes();
     for tested in Tested::all().into_iter().filter(removes) {
-        let table = &*tested.info.build(4).unwrap();
+        let table = &*(tested.info.build)(4).unwrap();
         for key in 0..3 * tested.laps {
             tested.each(table, Insert, key..key + 1, true);
             let barrier = Barrier::new(2);
@@ -221,7 +221,7 @@ fn of_two_threads_that_remove_one_copy_one_does() {
 fn an_impossible_number_of_buckets_is_an_error() {
     for entry in Registry::standard().entries() {
         for buckets in [0, MAX_BUCKETS + 1] {
-            assert!(entry.build(buckets).is_err(), "{}: {buckets}", entry.name);
+            assert!((entry.build)(buckets).is_err(), "{}: {buckets}", entry.name);
         }
     }
 }
@@ -239,7 +239,7 @@ fn the_bounds_are_those_that_hold_no_keys_but_for_words() {
 fn tables_have_the_slots_asked_for() {
     let registry = Registry::standard();
     let others = registry.entries().iter().filter(|entry| {
-        let slots = entry.build(BUCKETS).unwrap().slots();
+        let slots = (entry.build)(BUCKETS).unwrap().slots();
         slots != BUCKETS * SLOTS_PER_BUCKET
     });
     // Their sizes go by powers of two or by blocks.

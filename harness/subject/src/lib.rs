@@ -2,6 +2,7 @@
 
 use std::hash::Hash;
 
+use anyhow::Context;
 pub use anyhow::Result;
 pub use filter::{Class, InsertError};
 
@@ -104,6 +105,14 @@ pub trait Subject: Send + Sync + Sized + 'static {
 
     /// Returns the size in bytes, including the locks or counters needed to be shared.
     fn memory_bytes(&self) -> usize;
+}
+
+/// Creates a subject as [`Subject::with_buckets`] does. An error names it.
+pub fn built<S: Subject>(buckets: usize) -> Result<S> {
+    S::with_buckets(buckets).with_context(|| {
+        let buckets = wording::counted(buckets, "bucket");
+        format!("subject {:?} cannot be built with {buckets}", S::NAME)
+    })
 }
 
 /// The operations that a subject supports or a workload needs.

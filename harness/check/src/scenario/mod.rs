@@ -202,7 +202,7 @@ impl<'a> Scenarios<'a> {
             Kind::Churn => 100,
         };
         if !self.pools.contains_key(&buckets) {
-            let table = self.candidate.build(buckets)?;
+            let table = (self.candidate.build)(buckets)?;
             let mut pool = groups(&*table, self.seed);
             if self.candidate.grows {
                 // Keys that are equal at first may be distinguished later.

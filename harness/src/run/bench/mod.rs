@@ -268,7 +268,7 @@ impl<'a> Bench<'a> {
     /// hold them all is measured as it is.
     pub(super) fn fresh_table(&self, entry: &SubjectInfo, workload: &Workload) -> Result<Table> {
         let residents = self.keys.residents();
-        let subject = entry.build(self.buckets(workload))?;
+        let subject = (entry.build)(self.buckets(workload))?;
         let mut refused = 0;
         if entry.holds_keys && workload.only_looks_up() {
             let accepted = self.fill(&*subject, self.keys.resident(), &mut self.random(0));

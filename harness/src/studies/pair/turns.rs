@@ -205,7 +205,7 @@ impl One {
     /// Creates an empty table in which all keys make up the load factor.
     fn table(&self, info: &SubjectInfo) -> Result<Box<dyn Measured>> {
         let slots = self.keys as f64 / self.work.load();
-        info.build((slots / SLOTS_PER_BUCKET as f64).ceil() as usize)
+        (info.build)((slots / SLOTS_PER_BUCKET as f64).ceil() as usize)
     }
 }
 

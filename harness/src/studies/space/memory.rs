@@ -156,7 +156,7 @@ impl Memory {
         self.count(keys, |_| false);
         let before = resident()?;
         let buckets = (keys as f64 / load / SLOTS_PER_BUCKET as f64).ceil() as usize;
-        let subject = registry.get(&self.subjects[0])?.build(buckets)?;
+        let subject = (registry.get(&self.subjects[0])?.build)(buckets)?;
         let trial = Trial::new(absent, self.seed);
         let (inside, full) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
         let is_refused = |index| {
