@@ -1,12 +1,11 @@
-//! Medians, with exact intervals and tests that assume nothing about the distribution.
+//! Medians, with exact intervals that assume nothing about the distribution.
 //!
 //! Whatever the distribution, each of n independent values is above the true median with
 //! probability 1/2. So the number of values below it is binomial, and the interval from the r-th
 //! smallest to the r-th largest value covers it with a probability that is known exactly
 //! (Thompson, *On Confidence Ranges for the Median*, Annals of Mathematical Statistics 7(3), 1936).
 //! The interval is the narrowest of these that covers it with [`CONFIDENCE`]; with fewer than six
-//! values none does, and it is their range. The [test](sign_test) is the one that belongs to it: the
-//! interval excludes 1 exactly where the test's probability is at most 1 - [`CONFIDENCE`].
+//! values none does, and it is their range.
 
 /// The probability with which an interval covers the true median, at least.
 pub const CONFIDENCE: f64 = 0.95;
@@ -33,14 +32,6 @@ pub fn interval(values: &mut [f64]) -> Option<(f64, f64)> {
     Some((*values.get(outside)?, values[count - 1 - outside]))
 }
 
-/// Returns how likely values lie as unevenly around 1 as these if their true median is 1: the
-/// two-sided sign test. A value equal to 1 counts for whichever side has fewer.
-pub fn sign_test(values: &[f64]) -> f64 {
-    let up_to = values.iter().filter(|&&value| value <= 1.0).count();
-    let from = values.iter().filter(|&&value| value >= 1.0).count();
-    (2.0 * at_most(up_to.min(from), values.len())).min(1.0)
-}
-
 /// Returns the probability that `at_most` of `count` fair coins or fewer show heads.
 fn at_most(at_most: usize, count: usize) -> f64 {
     // From one number of heads to the next, beginning with none.
@@ -55,9 +46,6 @@ fn at_most(at_most: usize, count: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use rand::rngs::SmallRng;
-    use rand::{RngExt, SeedableRng};
-
     use super::*;
 
     #[test]
@@ -79,40 +67,5 @@ mod tests {
             assert_eq!(interval(&mut values), Some(expected), "{count}");
         }
         assert_eq!(interval(&mut []), None);
-    }
-
-    #[test]
-    fn the_test_counts_sides() {
-        let all_above = [1.1; 9];
-        assert_eq!(sign_test(&all_above), 2.0 / 512.0);
-        let mut one_below = all_above;
-        one_below[4] = 0.5;
-        assert_eq!(sign_test(&one_below), 2.0 * 10.0 / 512.0);
-        assert_eq!(sign_test(&[0.9, 0.9, 1.1, 1.1]), 1.0);
-        assert_eq!(sign_test(&[1.0; 9]), 1.0);
-        let mut two_equal = all_above;
-        two_equal[..2].fill(1.0);
-        assert_eq!(sign_test(&two_equal), 2.0 * 46.0 / 512.0);
-        assert_eq!(sign_test(&[]), 1.0);
-        // No overflow, and no precision lost.
-        assert!((sign_test(&[2.0; 200]) - 2.0 * 0.5_f64.powi(200)).abs() < 1e-70);
-    }
-
-    #[test]
-    fn the_interval_excludes_one_where_the_test_does() {
-        let random = &mut SmallRng::seed_from_u64(1);
-        let mut excluding = 0;
-        for _ in 0..2_000 {
-            let count = random.random_range(6..40);
-            // Rounded, so that some are equal to 1.
-            let value = |_| ((0.7 + random.random::<f64>()) * 10.0).round() / 10.0;
-            let mut values: Vec<f64> = (0..count).map(value).collect();
-            let (low, high) = interval(&mut values).unwrap();
-            let excluded = low > 1.0 || high < 1.0;
-            let is_unlikely = sign_test(&values) <= 1.0 - CONFIDENCE;
-            assert_eq!(excluded, is_unlikely, "{values:?}");
-            excluding += usize::from(excluded);
-        }
-        assert!((200..1_800).contains(&excluding), "{excluding}");
     }
 }

@@ -5,9 +5,6 @@
 //! names. The test asks how likely the ranks of those above 0, by distance from 0, add up to as
 //! uneven a sum if each is above or below with the same chance.
 
-/// The test of more values takes long.
-pub const MOST_RANKED: usize = 200;
-
 /// Returns how likely chance makes the values lie as unevenly around 0 as these. Values equal to 0
 /// count for whichever side has less.
 pub fn signed_rank(values: &[f64]) -> f64 {
@@ -28,13 +25,13 @@ pub fn signed_rank(values: &[f64]) -> f64 {
     // Those of zeros, if any, are of the smaller side.
     let smaller = sums[0].min(sums[1]);
     let zeros = ranks.iter().sum::<usize>() - sums[0] - sums[1];
-    let likely: f64 = sums_of(&ranks).iter().take(smaller + zeros + 1).sum();
-    (2.0 * likely).min(1.0)
+    let likely = sums_of(&ranks, smaller + zeros);
+    (2.0 * likely.iter().sum::<f64>()).min(1.0)
 }
 
-/// Returns the probability of each sum of these ranks, each of which is in it or not by chance.
-fn sums_of(ranks: &[usize]) -> Vec<f64> {
-    let mut likely = vec![0.0; ranks.iter().sum::<usize>() + 1];
+/// Returns the probability of each sum, up to `most`, of these ranks, each of which is in it or not by chance.
+fn sums_of(ranks: &[usize], most: usize) -> Vec<f64> {
+    let mut likely = vec![0.0; most + 1];
     likely[0] = 1.0;
     for &rank in ranks {
         for sum in (0..likely.len()).rev() {

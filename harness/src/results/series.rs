@@ -39,8 +39,6 @@ pub struct Summary {
     /// The lower end of the median's [95 % interval](median::interval).
     pub low: f64,
     pub high: f64,
-    /// For ratios: how likely they lie as unevenly around 1 [by chance](median::sign_test).
-    pub by_chance: f64,
 }
 
 impl Summary {
@@ -54,7 +52,6 @@ impl Summary {
             max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             low,
             high,
-            by_chance: median::sign_test(&values),
         })
     }
 

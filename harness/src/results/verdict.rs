@@ -21,7 +21,7 @@ use std::hash::BuildHasher;
 
 use filter::FixedState;
 
-use crate::results::{CONFIDENCE, MOST_RANKED, Series, Summary, over, over_itself, signed_rank};
+use crate::results::{CONFIDENCE, Series, Summary, over, over_itself, signed_rank};
 
 /// The fewest rounds, or processes of pairs, that allow a claim.
 pub const FEWEST: usize = 9;
@@ -127,7 +127,7 @@ pub struct Comparison {
     varies: bool,
     /// Whether the outcome was open: bounds are faster by nature, and simulations do not vary.
     is_open: bool,
-    /// How likely chance explains the ratio: by signed ranks, if there are not too many rounds.
+    /// How likely chance explains the ratio, by signed ranks.
     by_chance: f64,
     pub smallest_effect: f64,
     /// The rival, by the hash of its name.
@@ -142,15 +142,11 @@ impl Comparison {
 
     fn new(ratios: Vec<f64>, varies: bool) -> Option<Self> {
         let logs: Vec<_> = ratios.iter().map(|ratio| ratio.ln()).collect();
-        let ratio = Summary::of(ratios)?;
         Some(Self {
-            ratio,
+            ratio: Summary::of(ratios)?,
             varies,
             is_open: true,
-            by_chance: match logs.len() {
-                ..=MOST_RANKED => signed_rank(&logs),
-                _ => ratio.by_chance,
-            },
+            by_chance: signed_rank(&logs),
             smallest_effect: SMALLEST_EFFECT,
             rival: 0,
         })

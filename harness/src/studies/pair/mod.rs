@@ -16,7 +16,7 @@ use subject::Operations;
 
 use crate::experiment::{MAX_THREADS, first_repeated};
 use crate::machine::Cores;
-use crate::results::{MOST_RANKED, Record, columns};
+use crate::results::{Record, columns};
 use crate::run::order;
 use crate::show::Run;
 use crate::studies::subprocess::{build_in_turn, measure_all};
@@ -59,7 +59,7 @@ pub struct Pair {
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = within(1..=MAX_THREADS as u64))]
     pub threads: Vec<usize>,
     /// Number of processes; with fewer than 9, nothing is claimed.
-    #[arg(long, value_name = "N", default_value_t = 9, value_parser = within(1..=MOST_RANKED as u64))]
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = within(1..=200))]
     pub processes: usize,
     /// Seconds of turns in each process, for each workload and number of threads.
     #[arg(long, value_name = "S", default_value = "5", value_parser = seconds, allow_negative_numbers = true)]

@@ -3,7 +3,7 @@
 use subject::Subject;
 
 use super::figure::panel_title;
-use crate::results::{Axis, CONFIDENCE, Case, Comparison, Judge, Results, Row, Verdict, distinct};
+use crate::results::{Axis, Case, Comparison, Judge, Results, Row, Verdict, distinct};
 use crate::show::matrix::Cell;
 use crate::show::{Finding, Findings, Judged, Sidecar, THROUGHPUT, clauses, reservation};
 use crate::studies::joined;
@@ -63,14 +63,14 @@ fn nineteen_of_twenty(pairs: &[Comparison]) -> f64 {
 fn of_itself(results: &Results, judge: &Judge) -> String {
     let all = pairs(results);
     let differs = |of: &&Comparison| matches!(judge.verdict(of), Verdict::Faster | Verdict::Slower);
-    let by_chance = |of: &&Comparison| of.ratio.by_chance <= 1.0 - CONFIDENCE;
+    let is_apart = |of: &&Comparison| of.ratio.low > 1.0 || of.ratio.high < 1.0;
     format!(
         "Of {} of {} with itself, {} allow the claim that they differ; by the interval alone, without a correction and without a \
          smallest effect, {} would. In 19 of 20 pairs the medians are within {:.1} % of each other.",
         counted(all.len(), "pair"),
         original(results.subjects()[0]),
         all.iter().filter(differs).count(),
-        all.iter().filter(by_chance).count(),
+        all.iter().filter(is_apart).count(),
         (nineteen_of_twenty(&all) - 1.0) * 100.0
     )
 }
