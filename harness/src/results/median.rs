@@ -7,41 +7,27 @@
 //! The interval is the narrowest of these that covers it with [`CONFIDENCE`]; with fewer than six
 //! values none does, and it is their range.
 
+use statrs::distribution::{Binomial, DiscreteCDF};
+use statrs::statistics::{Data, OrderStatistics};
+
 /// The probability with which an interval covers the true median, at least.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// Returns the median of at least one value. Reorders the values.
 pub fn median(values: &mut [f64]) -> f64 {
-    let middle = values.len() / 2;
-    let even = values.len().is_multiple_of(2);
-    let (below, &mut upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
-    if !even {
-        return upper;
-    }
-    let lower = below.iter().copied().max_by(f64::total_cmp);
-    lower.map_or(upper, |lower| f64::midpoint(lower, upper))
+    Data::new(values).median()
 }
 
 /// Returns the interval of the median; `None` without values. Reorders them.
 pub fn interval(values: &mut [f64]) -> Option<(f64, f64)> {
     values.sort_unstable_by(f64::total_cmp);
     let count = values.len();
+    // Of so many fair coins, how many show heads.
+    let heads = Binomial::new(0.5, count as u64).ok()?;
     // How many values at each end can be left out.
-    let outside = (0..count / 2).take_while(|&at| 2.0 * at_most(at, count) <= 1.0 - CONFIDENCE);
+    let outside = (0..count / 2).take_while(|&at| 2.0 * heads.cdf(at as u64) <= 1.0 - CONFIDENCE);
     let outside = outside.last().unwrap_or(0);
     Some((*values.get(outside)?, values[count - 1 - outside]))
-}
-
-/// Returns the probability that `at_most` of `count` fair coins or fewer show heads.
-fn at_most(at_most: usize, count: usize) -> f64 {
-    // From one number of heads to the next, beginning with none.
-    let next = |probability: &mut f64, heads: usize| {
-        let this = *probability;
-        *probability *= (count - heads) as f64 / (heads + 1) as f64;
-        Some(this)
-    };
-    let all = (0..=at_most).scan(0.5_f64.powf(count as f64), next);
-    all.sum()
 }
 
 #[cfg(test)]
