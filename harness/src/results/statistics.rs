@@ -149,33 +149,22 @@ impl<'a, R: InRounds> Results<'a, R> {
         self.places(case).into_iter().filter_map(point).collect()
     }
 
-    /// Summarises the throughput of `a` over that of `b`, within each round that has both.
-    pub fn ratio(&self, case: &R::Case, place: f64, a: &str, b: &str) -> Option<Summary> {
-        self.ratio_across(case, (place, a), (place, b))
-    }
-
-    /// The same of subjects at two places, or of one subject at two places.
-    pub fn ratio_across(&self, case: &R::Case, a: (f64, &str), b: (f64, &str)) -> Option<Summary> {
-        Some(self.comparison_of(case, a, b, R::throughput)?.ratio)
-    }
-
-    /// Compares the same throughputs, so that a judge can say which claim the ratio allows.
+    /// Compares the throughput of `a` with that of `b`, within each round that has both.
     pub fn comparison(&self, case: &R::Case, place: f64, a: &str, b: &str) -> Option<Comparison> {
-        self.comparison_of(case, (place, a), (place, b), R::throughput)
+        self.comparison_of(case, [(place, a), (place, b)], R::throughput)
     }
 
-    /// Compares any quantity, of subjects at two places.
+    /// Compares any quantity, of subjects at two places, or of one subject at two places.
     pub fn comparison_of(
         &self,
         case: &R::Case,
-        a: (f64, &str),
-        b: (f64, &str),
+        ends: [(f64, &str); 2],
         quantity: impl Fn(&R) -> Option<f64> + Copy,
     ) -> Option<Comparison> {
-        let series = |(place, subject): (f64, &str)| self.series(case, place, subject, quantity);
-        let comparison = Comparison::between(&series(a), &series(b))?;
-        let comparison = comparison.with(b.1, R::smallest_effect(case));
-        Some(comparison.foregone(R::is_foregone(case, [a.1, b.1])))
+        let [a, b] = ends.map(|(place, subject)| self.series(case, place, subject, quantity));
+        let subjects = ends.map(|(_, subject)| subject);
+        let comparison = Comparison::between(&a, &b)?.with(subjects[1], R::smallest_effect(case));
+        Some(comparison.foregone(R::is_foregone(case, subjects)))
     }
 }
 
@@ -404,10 +393,16 @@ mod tests {
             row("b", 1, 4, 2.5),
             row("b", 1, 5, 1.25),
         ];
-        let ratio = Results::of(&rows).ratio(&case(), 1.0, "a", "b").unwrap();
+        let ratio = Results::of(&rows)
+            .comparison(&case(), 1.0, "a", "b")
+            .unwrap()
+            .ratio;
         assert_eq!(ratio.count, 3);
         assert_eq!((ratio.min, ratio.median, ratio.max), (2.0, 2.0, 2.0));
-        let inverse = Results::of(&rows).ratio(&case(), 1.0, "b", "a").unwrap();
+        let inverse = Results::of(&rows)
+            .comparison(&case(), 1.0, "b", "a")
+            .unwrap()
+            .ratio;
         assert_eq!((inverse.count, inverse.median), (3, 0.5));
     }
 }

@@ -231,7 +231,7 @@ impl<'a, R: Shown> View<'a, R> {
             .filter_map(|of_| self.median(of, at, of_));
         let is_too_short = of.unit == Unit::Latency && medians.any(|of| of < shortest);
         let ends = [ours, rival].map(|subject| (at.1, subject));
-        let compared = || self.results.comparison_of(at.0, ends[0], ends[1], of.of);
+        let compared = || self.results.comparison_of(at.0, ends, of.of);
         (!is_too_short).then(compared).flatten()
     }
 }

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::Experiment;
 use crate::machine;
 use crate::results::{
-    Axis, Case, INTERVAL, Judge, Marks, Record, Results, Verdict, columns, distinct, record,
-    verdict,
+    Axis, Case, INTERVAL, InRounds, Judge, Marks, Record, Results, Verdict, columns, distinct,
+    record, verdict,
 };
 use crate::show::{Column, Findings, Run, Sheet, Sidecar, outputs};
 use crate::studies::Presented;
@@ -94,9 +94,11 @@ pub fn lines(experiment: &Experiment, rows: &[record::Row]) -> Vec<Row> {
                 };
                 let case = results.cases().into_iter().find(of_workload);
                 let measured = case.and_then(|case| {
-                    let (a, b) = (threads as f64, over_threads as f64);
-                    results.ratio_across(&case, (a, &target.subject), (b, over))
+                    let ends = [(threads, &target.subject), (over_threads, over)];
+                    let ends = ends.map(|(threads, subject)| (threads as f64, subject.as_str()));
+                    results.comparison_of(&case, ends, InRounds::throughput)
                 });
+                let measured = measured.map(|of| of.ratio);
                 let is_itself = *over == target.subject;
                 let name = if is_itself { "itself" } else { over };
                 let mut line = Row {

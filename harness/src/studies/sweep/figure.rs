@@ -156,7 +156,7 @@ impl Drawn<'_> {
         let Self { results, case, .. } = self;
         match self.shown {
             View::Throughput => results.throughput(case, place, subject),
-            View::OverControl => results.ratio(case, place, subject, CONTROL),
+            View::OverControl => Some(results.comparison(case, place, subject, CONTROL)?.ratio),
             View::Latency => {
                 let of: [fn(&Row) -> u64; 3] =
                     [|row| row.p50_ns, |row| row.p99_ns, |row| row.p999_ns];

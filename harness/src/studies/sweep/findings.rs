@@ -3,7 +3,7 @@
 use subject::Subject;
 
 use super::figure::panel_title;
-use crate::results::{Axis, Case, Comparison, Judge, Results, Row, Verdict, distinct};
+use crate::results::{Axis, Case, Comparison, InRounds, Judge, Results, Row, Verdict, distinct};
 use crate::show::matrix::Cell;
 use crate::show::{Finding, Findings, Judged, Sidecar, THROUGHPUT, clauses, reservation};
 use crate::studies::joined;
@@ -85,8 +85,8 @@ fn is_comparable(results: &Results, case: &Case, place: f64, first: &str, other:
     if first != AblationControl::NAME || other == OURS {
         return true;
     }
-    let control = results.ratio(case, place, first, OURS);
-    control.is_none_or(|ratio| ratio.median >= CONTROL_HOLDS)
+    let control = results.comparison(case, place, first, OURS);
+    control.is_none_or(|of| of.ratio.median >= CONTROL_HOLDS)
 }
 
 /// Compares the first subject with each other one, bounds excepted. `title` names a case.
@@ -167,7 +167,9 @@ fn of_frozen(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> 
         let mut fewest = usize::MAX;
         let left: Vec<_> = (results.subjects().into_iter())
             .filter_map(|subject| {
-                let left = results.ratio_across(&case, (most, subject), (none, subject))?;
+                let ends = [most, none].map(|place| (place, subject));
+                let left = results.comparison_of(&case, ends, InRounds::throughput)?;
+                let left = left.ratio;
                 fewest = fewest.min(left.count);
                 let percent = |share: f64| (100.0 * share).round();
                 let [low, median, high] = [left.low, left.median, left.high].map(percent);
