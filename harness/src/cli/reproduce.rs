@@ -157,8 +157,7 @@ mod tests {
     use super::*;
     use crate::experiment;
     use crate::machine::now;
-    use crate::results::record::COLUMNS;
-    use crate::results::{Writer, sample};
+    use crate::results::{Columns, Row, Writer, sample};
     use crate::show::Run;
 
     /// The rows of stalls come from another build, so only that build can decide whether they are
@@ -225,7 +224,7 @@ mod tests {
             let row = sample("lock-free", "insert", 1, round, 1.0);
             writer.write(&row).unwrap();
         }
-        let mut sidecar = Sidecar::describe(Run::default(), COLUMNS).unwrap();
+        let mut sidecar = Sidecar::describe(Run::default(), Row::COLUMNS).unwrap();
         for (rows, ended, expected) in [
             (2, Some(now()), true),
             (3, Some(now()), false),

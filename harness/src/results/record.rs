@@ -5,7 +5,6 @@
 //! ([`crate::results::statistics`]), so they can always be computed again, or differently.
 
 use anyhow::{Result, ensure};
-use serde::{Deserialize, Serialize};
 
 use crate::results::{Record, bounded, columns};
 use crate::subjects::engines::MAX_ENTRIES;

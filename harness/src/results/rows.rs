@@ -19,17 +19,15 @@ macro_rules! columns {
     ($(#[doc = $what:literal])+ Row:
      $($(#[doc = $line:literal])+ $name:ident: $kind:ty,)+) => {
         $(#[doc = $what])+
-        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(default, deny_unknown_fields)]
         pub struct Row {
             $($(#[doc = $line])+ pub $name: $kind,)+
         }
 
-        /// Name and meaning of every column, in the order of the file.
-        pub const COLUMNS: &[(&str, &str)] = &[$((stringify!($name), concat!($($line),+))),+];
-
         impl $crate::results::rows::Columns for Row {
-            const COLUMNS: &'static [(&'static str, &'static str)] = COLUMNS;
+            const COLUMNS: &'static [(&'static str, &'static str)] =
+                &[$((stringify!($name), concat!($($line),+))),+];
         }
     };
 }

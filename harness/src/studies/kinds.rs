@@ -7,7 +7,7 @@ use csv::StringRecord;
 
 use super::KINDS;
 use super::study::Presented;
-use crate::results::{Record, Row, check_header, header, read, record};
+use crate::results::{Columns, Record, Row, check_header, header, read};
 use crate::show::Sidecar;
 
 /// The error for a file whose columns match no known kind of rows.
@@ -73,7 +73,7 @@ pub fn read_any(csv: &Path) -> Result<Box<dyn Rows>> {
     if let Some(kind) = KINDS.iter().find(|kind| (kind.has)(&header)) {
         return (kind.read)(csv);
     }
-    let (first, _) = record::COLUMNS[0];
+    let (first, _) = Row::COLUMNS[0];
     if header.iter().any(|name| name == first) {
         return Ok(Box::new(read::<Row>(csv)?));
     }

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
 use check::Check;
-use serde::{Deserialize, Serialize};
 
 use crate::results::{Judge, Record, bounded, columns};
 use crate::show::{Column, Findings, Sheet, Sidecar};

@@ -8,13 +8,12 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use serde::{Deserialize, Serialize};
 
 use crate::experiment::Experiment;
 use crate::machine;
 use crate::results::{
-    Axis, Case, INTERVAL, InRounds, Judge, Marks, Record, Results, Verdict, columns, distinct,
-    record, verdict,
+    Axis, Case, Columns, INTERVAL, InRounds, Judge, Marks, Record, Results, Verdict, columns,
+    distinct, record, verdict,
 };
 use crate::show::{Column, Findings, Run, Sheet, Sidecar, outputs};
 use crate::studies::Presented;
@@ -231,7 +230,7 @@ pub fn leave(directory: &Path, rows: &[Row]) -> Result<()> {
     ];
     let keys = "those of the experiments that the rows name".into();
     let run = Run::begin(about, 0, keys, "as in these experiments".into());
-    let mut sidecar = Sidecar::describe(run, COLUMNS)?;
+    let mut sidecar = Sidecar::describe(run, Row::COLUMNS)?;
     sidecar.run.rows = Some(rows.len());
     sidecar.run.ended = Some(machine::now());
     let written = outputs::publish(directory, NAME, rows, &sidecar, None);

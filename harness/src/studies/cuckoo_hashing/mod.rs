@@ -6,7 +6,7 @@ mod run;
 use anyhow::{Result, ensure};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use clap::{Args, value_parser};
 use relatives::smart_cuckoo::{Buckets, CuckooTable, Key, PlainCuckoo, SmartCuckoo};

@@ -11,7 +11,7 @@
 mod run;
 
 use anyhow::{Result, ensure};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use clap::{Args, value_parser};
 

@@ -9,7 +9,7 @@ use filter::layout::Layout;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use relatives::theory::Trial;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::results::{Record, Summary, bounded, columns};
 use crate::show::chart::{Axis, Line, Look, Panel, Scale};

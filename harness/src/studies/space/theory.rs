@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use clap::{Args, value_parser};
 use relatives::theory::{Claim, Claims, LEAST_KEYS, SIGMAS, Trial};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::structures::STRUCTURES;
 use crate::results::{Judge, Record, columns};

@@ -13,8 +13,7 @@ use super::round::Round;
 use super::{figure, findings};
 use crate::experiment::{self, Experiment};
 use crate::machine::{self, Cores, Source};
-use crate::results::record::COLUMNS;
-use crate::results::{Row, Writer};
+use crate::results::{Columns, Row, Writer};
 use crate::run::{Earlier, Ending, Plan, resume, stop_on_ctrl_c};
 use crate::show::sidecar::Panel;
 use crate::show::{Outputs, Run, Sidecar, Written, files, minutes, note, progress, say};
@@ -146,7 +145,7 @@ pub(super) fn describe(
         subjects,
         workloads: experiment.workloads.iter().map(panel).collect(),
         experiment: experiment.as_written.clone(),
-        ..Sidecar::describe(run, COLUMNS)?
+        ..Sidecar::describe(run, Row::COLUMNS)?
     })
 }
 

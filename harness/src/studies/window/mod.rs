@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::experiment::MAX_THREADS;
 use crate::machine::Cores;
