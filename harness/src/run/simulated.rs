@@ -267,14 +267,16 @@ mod tests {
         "ycsb mix='a'",
     ];
 
-    type Made = Result<(Row, Report)>;
+    type Make = fn(&Simulated, &Measurement, &Setting) -> Result<(Row, Report)>;
 
-    /// Runs `simulate` for every subject under a workload, with these measured rows.
-    fn simulate_with(
+    const SIMULATE: Make = |of, made, setting| of.simulate(made, setting);
+
+    /// Makes rows of every subject under a workload, with these measured rows.
+    fn made(
         registry: &Registry,
         (workload, measured): (&str, &[Row]),
         (model, threads): (&Model, usize),
-        simulate: impl Fn(&Simulated, &Measurement, &Setting) -> Made,
+        make: Make,
     ) -> Result<Vec<(Row, Report)>> {
         let experiment = Experiment {
             threads: Threads::List(vec![Count::Exactly(threads)]),
@@ -297,22 +299,11 @@ mod tests {
         let (part, stop) = (&sweep.plan.parts[0], AtomicBool::new(false));
         let made = part.round(1).into_iter().map(|measurement| {
             let simulated = Simulated::new(&sweep, &part.workload, measured, &stop);
-            let (row, report) = simulate(&simulated, &measurement, &setting)?;
+            let (row, report) = make(&simulated, &measurement, &setting)?;
             assert!(report.counts.loads > 0, "{row:?} was not observed");
             Ok((row, report))
         });
         made.collect()
-    }
-
-    fn simulate(
-        registry: &Registry,
-        from: (&str, &[Row]),
-        model: &Model,
-        cores: usize,
-    ) -> Result<Vec<(Row, Report)>> {
-        simulate_with(registry, from, (model, cores), |simulated, of, setting| {
-            simulated.simulate(of, setting)
-        })
     }
 
     /// Each subject is observed, its answers are checked, and its rows are like those of a sweep.
@@ -321,14 +312,13 @@ mod tests {
         let registry = Registry::standard().only(&SIMULATED);
         // The times of one thread are known for all. To find out which part of them is computing
         // would take a minute, so none is charged.
-        let simulate = |simulated: &Simulated, of: &Measurement, setting: &Setting| {
+        let make: Make = |simulated, of, setting| {
             let subject = timed_alone(setting.model, &of.subject);
             alone(setting.model, subject, &of.workload)?;
             simulated.run(of, setting, 0.0)
         };
         for workload in WORKLOADS {
-            let all =
-                simulate_with(&registry, (workload, &[]), (&graviton(), 3), simulate).unwrap();
+            let all = made(&registry, (workload, &[]), (&graviton(), 3), make).unwrap();
             assert!(all.len() >= 9, "{workload}: {}", all.len());
             for (row, _) in all {
                 crate::results::rows::Record::validate(&row).unwrap();
@@ -356,7 +346,8 @@ mod tests {
             // In some rounds the thread had no core.
             let alone = [0.5, 0.0, 0.25, 0.0, 0.125].map(|mops| row((1, mops)));
             let measured = [&alone[..], &[row((2, 7.0))]].concat();
-            let all = simulate(&registry, (WORKLOADS[1], &measured), &graviton(), 1);
+            let from = (WORKLOADS[1], &*measured);
+            let all = made(&registry, from, (&graviton(), 1), SIMULATE);
             all.unwrap()[0].0.mops
         };
         let mops = begin(|_| ());
@@ -375,14 +366,13 @@ mod tests {
         registry.add::<Flawed<DROPS>>();
         for workload in WORKLOADS {
             // No machine has its time on one thread.
-            let run =
-                |of: &Simulated, made: &Measurement, setting: &Setting| of.run(made, setting, 0.0);
-            let made = simulate_with(&registry, (workload, &[]), (&graviton(), 3), run);
-            let error = format!("{:#}", made.unwrap_err());
+            let run: Make = |of, made, setting| of.run(made, setting, 0.0);
+            let all = made(&registry, (workload, &[]), (&graviton(), 3), run);
+            let error = format!("{:#}", all.unwrap_err());
             assert!(error.contains("it lost a key"), "{workload}: {error}");
         }
-        let made = simulate(&registry, (WORKLOADS[0], &[]), &graviton(), 3);
-        let error = made.unwrap_err().to_string();
+        let all = made(&registry, (WORKLOADS[0], &[]), (&graviton(), 3), SIMULATE);
+        let error = all.unwrap_err().to_string();
         assert!(error.contains("cannot be simulated"), "{error}");
     }
 
@@ -394,7 +384,7 @@ mod tests {
         let simulate = |wake: f64| {
             let mut model = graviton();
             model.waiting.wake = wake;
-            simulate(&registry, (WORKLOADS[0], &[]), &model, 2).unwrap()
+            made(&registry, (WORKLOADS[0], &[]), (&model, 2), SIMULATE).unwrap()
         };
         let [(cheap, _), (dear, report)] = [1e3, 1e5].map(|wake| simulate(wake).remove(0));
         let ratio = dear.mops / cheap.mops;
