@@ -13,6 +13,7 @@ use check::perturbation;
 use check::recorder;
 use check::{self, Candidate, Check, Found, MAX_THREADS, Report, Rounds, Settings, Totals};
 use clap::Args;
+use clap::builder::ArgPredicate;
 use indicatif::HumanCount;
 
 use crate::machine;
@@ -21,6 +22,9 @@ use crate::show::{note, progress, say};
 use crate::studies::seconds;
 use crate::subjects::{Registry, SubjectInfo};
 use crate::wording::{counted, large};
+
+/// Our filters that answer single calls, in each layout.
+const OURS: &str = "lock-free,growing,lock-free-fitted,lock-free-copies";
 
 #[derive(Debug, Args)]
 pub(super) struct Options {
@@ -31,12 +35,21 @@ pub(super) struct Options {
         alias = "subject",
         value_name = "NAME,…",
         value_delimiter = ',',
-        required_unless_present = "tally"
+        required_unless_present = "tally",
+        default_value_if("tally", ArgPredicate::IsPresent, OURS)
     )]
     pub(super) subjects: Vec<String>,
     /// Numbers of threads, one after another; by default 8, or with --tally 2 and 8. With more threads
     /// than cores, threads are also preempted in the middle of a call.
-    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = threads)]
+    #[arg(
+        long,
+        value_name = "N,…",
+        value_delimiter = ',',
+        value_parser = threads,
+        default_value = "8",
+        hide_default_value = true,
+        default_value_if("tally", ArgPredicate::IsPresent, "2,8")
+    )]
     pub(super) threads: Vec<usize>,
     /// Record nothing, and check only answers that each thread can foresee: keys of its own in a
     /// churning table, copies that must add up, unique inserts of which one must succeed. Makes many
@@ -97,11 +110,6 @@ impl Options {
 }
 
 pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
-    let threads: &[usize] = if options.threads.is_empty() {
-        &[8]
-    } else {
-        &options.threads
-    };
     let mut searches = Vec::new();
     for name in &options.subjects {
         let entry = registry.get(name)?;
@@ -112,7 +120,7 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
              --simulated",
             entry.name
         );
-        for &threads in threads {
+        for &threads in &options.threads {
             let settings = options.settings(threads);
             check::validate(&entry.candidate, &settings)?;
             searches.push((entry, settings));

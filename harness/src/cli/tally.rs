@@ -19,14 +19,6 @@ use crate::wording::{counted, large};
 
 const NAME: &str = "soak";
 
-/// Our filters that answer single calls, in each layout.
-const OURS: [&str; 4] = [
-    "lock-free",
-    "growing",
-    "lock-free-fitted",
-    "lock-free-copies",
-];
-
 /// The longest piece, and the shortest: in less time, perhaps no round ends.
 const PIECE: Duration = Duration::from_secs(60);
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -40,22 +32,15 @@ struct Piece<'a> {
 
 /// Returns the pieces, which are repeated in this order.
 fn pieces<'a>(registry: &'a Registry, options: &Options) -> Result<Vec<Piece<'a>>> {
-    let (mut subjects, mut threads) = (options.subjects.clone(), options.threads.clone());
-    if subjects.is_empty() {
-        subjects.extend(OURS.map(str::to_owned));
-    }
-    if threads.is_empty() {
-        threads.extend([2, 8]);
-    }
     let mut pieces = Vec::new();
-    for name in &subjects {
+    for name in &options.subjects {
         let entry = registry.get(name)?;
         let histories = named(&scenario::Kind::suiting(&entry.candidate)?);
         let answers = named(&answers::Kind::suiting(&entry.candidate)?);
         for (check, scenarios) in [(Check::History, histories), (Check::Answers, answers)] {
             let step = scenarios.len() as u64;
             for (first, scenario) in (0..).zip(scenarios) {
-                for &threads in &threads {
+                for &threads in &options.threads {
                     let settings = Settings {
                         check,
                         rounds: Rounds { first, step },
