@@ -1,8 +1,8 @@
 //! How a command ends, and how Ctrl-C ends it early.
 
 use std::process;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 
@@ -33,18 +33,15 @@ impl Ending {
 /// share the flag; each call clears it.
 pub fn stop_on_ctrl_c() -> Result<&'static AtomicBool> {
     static STOP: AtomicBool = AtomicBool::new(false);
-    static LISTENS: Mutex<bool> = Mutex::new(false);
-    let mut listens = LISTENS.lock().unwrap_or_else(PoisonError::into_inner);
-    if !*listens {
-        let stop = || {
-            if STOP.swap(true, Ordering::Relaxed) {
-                process::exit(INTERRUPTED.into());
-            }
-            note!("\nStopping; Ctrl-C again exits at once.");
-        };
-        ctrlc::set_handler(stop).context("cannot listen for Ctrl-C")?;
-        *listens = true;
-    }
+    static LISTENS: OnceLock<Result<(), ctrlc::Error>> = OnceLock::new();
+    let stop = || {
+        if STOP.swap(true, Ordering::Relaxed) {
+            process::exit(INTERRUPTED.into());
+        }
+        note!("\nStopping; Ctrl-C again exits at once.");
+    };
+    let listens = LISTENS.get_or_init(|| ctrlc::set_handler(stop));
+    listens.as_ref().context("cannot listen for Ctrl-C")?;
     STOP.store(false, Ordering::Relaxed);
     Ok(&STOP)
 }
