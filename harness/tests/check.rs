@@ -228,8 +228,8 @@ fn set<const FLAW: Flaw, const NAMED: bool>() -> Candidate {
 
 #[track_caller]
 fn found(candidate: &Candidate, settings: &Settings) -> Found {
-    let report = run(candidate, settings).unwrap();
-    let found = report.found.expect("the flaw is found");
+    let (_, found) = run(candidate, settings).unwrap();
+    let found = found.expect("the flaw is found");
     println!("{}\n{}", found.scenario, found.history);
     found
 }
@@ -316,7 +316,7 @@ fn nothing_is_found_where_nothing_is_wrong() {
     for (candidate, check) in ours.chain(others).chain(sets.concat()) {
         let mut settings = SETTINGS;
         (settings.check, settings.time) = (check, A_SECOND);
-        let Report { totals, found } = run(&candidate, &settings).unwrap();
+        let (totals, found) = run(&candidate, &settings).unwrap();
         assert_eq!(found, None);
         let t = &totals;
         let some = [t.rounds, t.inserts - t.refused, t.lookups, t.removes];
@@ -356,7 +356,7 @@ fn a_round_is_repeated_until_it_fails() {
 fn a_check_ends_when_the_time_is_over() {
     let time = Duration::from_millis(100);
     let report = run(&of::<SLOW, true>(), &Settings { time, ..SETTINGS });
-    let Report { totals, found } = report.unwrap();
+    let (totals, found) = report.unwrap();
     assert_eq!(found, None);
     // A whole round makes 2,000 calls and more.
     assert!(totals.rounds <= 1 && totals.calls() < 1_000, "{totals:?}");
@@ -375,7 +375,7 @@ fn simulated_cores_find_races_and_nothing_where_nothing_is_wrong() {
     found(&of::<TAKES_TWICE, true>(), &SIMULATED);
     let time = 2 * A_SECOND;
     let settings = Settings { time, ..SIMULATED };
-    let Report { totals, found } = run(&of::<NONE, true>(), &settings).unwrap();
+    let (totals, found) = run(&of::<NONE, true>(), &settings).unwrap();
     assert_eq!(found, None);
     assert!(totals.rounds > 0 && totals.undecided == 0, "{totals:?}");
 }

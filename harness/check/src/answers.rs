@@ -21,7 +21,7 @@ use crate::candidate::Candidate;
 use crate::crew::at_once;
 use crate::perturbation::{self, Part};
 use crate::scenario::mixed;
-use crate::{Found, Round, Totals, adds};
+use crate::{Report, Round, Totals, adds};
 
 /// What the threads of a round do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +57,8 @@ impl fmt::Display for Kind {
 
 type Wrong = String;
 
-/// Runs a round. Returns its totals, and the wrong answer that ended it, if there was one.
-pub(crate) fn run(round: &Round) -> Result<(Totals, Option<Found>)> {
+/// Runs a round.
+pub(crate) fn run(round: &Round) -> Result<Report> {
     let begun = Instant::now();
     let (candidate, settings, number) = (round.candidate, round.settings, round.number);
     let kinds = Kind::suiting(candidate)?;

@@ -129,12 +129,8 @@ pub struct Found {
     pub history: String,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct Report {
-    pub totals: Totals,
-    /// The violation that ended it, if there was one.
-    pub found: Option<Found>,
-}
+/// What a check or a round has done, and the violation that ended it, if there was one.
+pub type Report = (Totals, Option<Found>);
 
 /// Checks a subject until the time is over, `stop` is set, or a violation is found. Calls the
 /// observer with the totals after each round.
@@ -169,7 +165,7 @@ pub fn run(
         totals += made;
         observer(&totals);
     }
-    Ok(Report { totals, found })
+    Ok((totals, found))
 }
 
 struct Round<'a> {
@@ -189,7 +185,7 @@ impl Round<'_> {
     }
 
     /// Runs a scenario, and checks the record of all calls.
-    fn of_history(&self, scenarios: &mut Scenarios) -> Result<(Totals, Option<Found>)> {
+    fn of_history(&self, scenarios: &mut Scenarios) -> Result<Report> {
         let candidate = self.candidate;
         let scenario = scenarios.of_round(self.number)?;
         let run_begun = Instant::now();

@@ -158,7 +158,7 @@ fn search(
         bar.set_message(done);
     });
     bar.finish_and_clear();
-    let Report { totals, found } = report?;
+    let (totals, found) = report?;
     if let Some(found) = &found {
         tell(found, entry, settings);
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use check::{self, Check, Report, Rounds, Settings, answers, scenario};
+use check::{self, Check, Rounds, Settings, answers, scenario};
 
 use super::check::{Options, run, tell};
 use crate::machine::{self, Source};
@@ -76,7 +76,7 @@ impl Piece<'_> {
         };
         let (started, begun) = (machine::now(), Instant::now());
         let report = run(self.entry, &settings, patience, stop, &mut |_| ());
-        let Report { totals, found } = report.with_context(|| {
+        let (totals, found) = report.with_context(|| {
             let (name, threads) = (self.entry.name, settings.threads);
             format!("{name} with {threads} threads and seed {seed}")
         })?;
