@@ -35,7 +35,6 @@ pub struct Summary {
     pub count: usize,
     pub min: f64,
     pub median: f64,
-    pub max: f64,
     /// The lower end of the median's [95 % interval](median::interval).
     pub low: f64,
     pub high: f64,
@@ -49,7 +48,6 @@ impl Summary {
             count: values.len(),
             min: values.iter().copied().fold(f64::INFINITY, f64::min),
             median: median::median(&mut values),
-            max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             low,
             high,
         })
