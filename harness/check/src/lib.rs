@@ -302,7 +302,7 @@ fn run_scenario(
     disturbance: Option<u64>,
     is_over: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<Call<OfKey>>> {
-    let Staff { keeper, workers } = Staff::of(candidate, scenario)?;
+    let (keeper, workers) = staff(candidate, scenario)?;
     let others = AtomicUsize::new(scenario.once_only());
     let scripts = scenario.scripts.iter().zip(workers).enumerate();
     let each = scripts.map(|(thread, (script, worker))| {
@@ -320,36 +320,26 @@ fn run_scenario(
     Ok(keeper.finish(candidate, scenario, workers))
 }
 
-/// A worker for each script, and the keeper, which fills the table before them and empties it after.
-struct Staff {
-    keeper: Worker,
-    workers: Vec<Worker>,
-}
-
-impl Staff {
-    fn of(candidate: &Candidate, scenario: &Scenario) -> Result<Self> {
-        let table: Arc<dyn Calls> = (candidate.build)(scenario.buckets)?.into();
-        let (epoch, threads) = (Instant::now(), scenario.scripts.len());
-        let worker = |thread, calls| Worker {
-            table: Arc::clone(&table),
-            log: Log::new(thread, epoch, calls),
-            own: scenario.groups[0].class.is_none().then(HashMap::new),
-        };
-        let keys = scenario.keys().count();
-        let copies = copies(candidate, scenario);
-        let mut keeper = worker(threads, scenario.residents.len() + 2 * keys + copies);
-        for &key in &scenario.residents {
-            keeper.does(Operation::Insert, key);
-        }
-        // A renewal is two calls.
-        let calls = |script: &Script| 2 * script.actions.len() * script.times();
-        let scripts = scenario.scripts.iter().enumerate();
-        let workers = scripts.map(|(thread, script)| worker(thread, calls(script)));
-        Ok(Self {
-            workers: workers.collect(),
-            keeper,
-        })
+/// Returns the keeper, which has filled the table and will empty it, and a worker for each script.
+fn staff(candidate: &Candidate, scenario: &Scenario) -> Result<(Worker, Vec<Worker>)> {
+    let table: Arc<dyn Calls> = (candidate.build)(scenario.buckets)?.into();
+    let (epoch, threads) = (Instant::now(), scenario.scripts.len());
+    let worker = |thread, calls| Worker {
+        table: Arc::clone(&table),
+        log: Log::new(thread, epoch, calls),
+        own: scenario.groups[0].class.is_none().then(HashMap::new),
+    };
+    let keys = scenario.keys().count();
+    let copies = copies(candidate, scenario);
+    let mut keeper = worker(threads, scenario.residents.len() + 2 * keys + copies);
+    for &key in &scenario.residents {
+        keeper.does(Operation::Insert, key);
     }
+    // A renewal is two calls.
+    let calls = |script: &Script| 2 * script.actions.len() * script.times();
+    let scripts = scenario.scripts.iter().enumerate();
+    let workers = scripts.map(|(thread, script)| worker(thread, calls(script)));
+    Ok((keeper, workers.collect()))
 }
 
 /// Returns how many copies the table of a scenario holds at most.

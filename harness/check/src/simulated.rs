@@ -13,7 +13,7 @@ use simulator::{Body, Core, Model, Options};
 use crate::candidate::Candidate;
 use crate::judge::OfKey;
 use crate::scenario::Scenario;
-use crate::{Staff, Worker};
+use crate::{Worker, staff};
 
 /// A machine with as many cores as a check may have threads.
 const MACHINE: &str = "ice-lake-8375c-2s";
@@ -35,13 +35,13 @@ pub(crate) fn run_scenario(
         seed,
     };
     let ended: Rc<RefCell<Vec<Worker>>> = Rc::default();
-    let mut keeper = None;
+    let mut idle = None;
     let model = Model::named_or_read(MACHINE)?;
     simulator::run(&model, scenario.scripts.len(), &options, || {
-        let staff = Staff::of(candidate, scenario)?;
-        keeper = Some(staff.keeper);
+        let (keeper, workers) = staff(candidate, scenario)?;
+        idle = Some(keeper);
         let others = Arc::new(AtomicUsize::new(scenario.once_only()));
-        let scripts = scenario.scripts.iter().cloned().zip(staff.workers);
+        let scripts = scenario.scripts.iter().cloned().zip(workers);
         let body = |(script, mut worker): (_, Worker)| {
             let (ended, others) = (Rc::clone(&ended), Arc::clone(&others));
             Box::new(move |_: &Core| {
@@ -51,7 +51,7 @@ pub(crate) fn run_scenario(
         };
         Ok(scripts.map(body).collect())
     })?;
-    let keeper = keeper.context("nothing was simulated")?;
+    let keeper = idle.context("nothing was simulated")?;
     let workers = ended.take();
     Ok(keeper.finish(candidate, scenario, workers))
 }

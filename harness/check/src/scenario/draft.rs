@@ -21,12 +21,8 @@ pub(super) const MOST_WRITERS_OF_WHOLE: usize = 6;
 /// Maximum number of threads that renew the resident copy in [`Kind::Hops`].
 pub(super) const MOST_HOPPERS: usize = 4;
 
-/// How many of 100 calls are inserts and removes; the others are lookups.
-#[derive(Clone, Copy)]
-struct Mix {
-    insert: u32,
-    remove: u32,
-}
+/// How many of 100 calls are inserts, and how many removes; the others are lookups.
+type Mix = [u32; 2];
 
 pub(super) struct Draft<'a> {
     pub(super) candidate: &'a Candidate,
@@ -234,11 +230,8 @@ impl Draft<'_> {
         (!chosen.is_empty()).then_some(chosen)
     }
 
-    fn mix(&mut self, insert: Range<u32>, remove: Range<u32>) -> Mix {
-        Mix {
-            insert: self.random.random_range(insert),
-            remove: self.random.random_range(remove),
-        }
+    fn mix(&mut self, inserts: Range<u32>, removes: Range<u32>) -> Mix {
+        [inserts, removes].map(|range| self.random.random_range(range))
     }
 
     fn key_of(&mut self, groups: &[Group], group: usize) -> Key {
@@ -267,7 +260,7 @@ impl Draft<'_> {
     fn script(
         &mut self,
         calls: usize,
-        mix: Mix,
+        [inserts, removes]: Mix,
         groups: &[Group],
         read: &[usize],
         written: &[usize],
@@ -278,8 +271,8 @@ impl Draft<'_> {
             let drawn = self.random.random_range(0..100);
             let (operation, among) = match drawn {
                 _ if written.is_empty() => (Operation::Contains, read),
-                drawn if drawn < mix.insert => (Operation::Insert, written),
-                drawn if drawn < mix.insert + mix.remove => (Operation::Remove, written),
+                drawn if drawn < inserts => (Operation::Insert, written),
+                drawn if drawn < inserts + removes => (Operation::Remove, written),
                 _ => (Operation::Contains, read),
             };
             let mut one_in_four = || unique && self.random.random_ratio(1, 4);
