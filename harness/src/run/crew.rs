@@ -49,7 +49,10 @@ impl Done {
 pub(crate) struct Crew<'a> {
     cores: &'a Cores,
     threads: usize,
-    gate: Gate,
+    /// How many have not arrived yet, the leader included.
+    awaited: AtomicUsize,
+    /// When all had arrived.
+    opened: OnceLock<Instant>,
     ended: AtomicUsize,
 }
 
@@ -70,25 +73,9 @@ impl Drop for End<'_> {
     }
 }
 
-/// Lets threads through when all have arrived; they spin, so that they start together.
-struct Gate {
-    awaited: AtomicUsize,
-    opened: OnceLock<Instant>,
-}
-
 /// One thread's arrival. A thread that panics before it arrives counts as arrived, so that the
 /// others do not wait for ever.
-pub(crate) struct Arrival<'a>(&'a Gate);
-
-impl Gate {
-    /// Creates a gate that waits for one [`Arrival`] of every thread.
-    fn new(threads: usize) -> Self {
-        Self {
-            awaited: AtomicUsize::new(threads),
-            opened: OnceLock::new(),
-        }
-    }
-}
+pub(crate) struct Arrival<'a>(&'a Crew<'a>);
 
 impl Arrival<'_> {
     /// Waits until all others have arrived; they then wait for this one.
@@ -98,15 +85,16 @@ impl Arrival<'_> {
         }
     }
 
-    /// Waits for all others. Returns the time at which the gate opened, the same for all.
+    /// Waits for all others; all spin, so that they start together. Returns when all had arrived, the same
+    /// time for all.
     pub(crate) fn wait(self) -> Instant {
-        let gate = self.0;
+        let crew = self.0;
         drop(self);
         let backoff = Backoff::new();
-        while gate.awaited.load(Ordering::Acquire) > 0 {
+        while crew.awaited.load(Ordering::Acquire) > 0 {
             backoff.snooze();
         }
-        *gate.opened.get_or_init(Instant::now)
+        *crew.opened.get_or_init(Instant::now)
     }
 }
 
@@ -123,13 +111,14 @@ impl<'a> Crew<'a> {
         Self {
             cores,
             threads,
-            gate: Gate::new(threads + 1),
+            awaited: AtomicUsize::new(threads + 1),
+            opened: OnceLock::new(),
             ended: AtomicUsize::new(0),
         }
     }
 
     /// Runs `work` on all threads, and `lead` on this one, which may start further threads. No thread
-    /// passes the gate before the leader arrives. Returns the results of the threads, in their order.
+    /// goes on before the leader arrives. Returns the results of the threads, in their order.
     pub(crate) fn run<'env, T: Send + 'env, L>(
         &'env self,
         work: &'env (impl Fn(Member<'env>) -> T + Sync),
@@ -138,7 +127,7 @@ impl<'a> Crew<'a> {
         thread::scope(|scope| {
             let start = |thread| {
                 // Made here: a thread that panics before it arrives must not be waited for.
-                let arrival = Arrival(&self.gate);
+                let arrival = Arrival(self);
                 scope.spawn(move || {
                     let _end = End(&self.ended);
                     let pinned = self.cores.pin(thread);
@@ -150,7 +139,7 @@ impl<'a> Crew<'a> {
                 })
             };
             let threads: Vec<_> = (0..self.threads).map(start).collect();
-            let led = lead(scope, Arrival(&self.gate));
+            let led = lead(scope, Arrival(self));
             let ends: Vec<_> = threads.into_iter().map(|of| of.join()).collect();
             let made = ends.into_iter().collect::<Result<_, _>>();
             Ok((made.map_err(|_| anyhow!("a thread panicked"))?, led))
