@@ -28,11 +28,9 @@ pub(crate) fn run_scenario(
     seed: u64,
 ) -> Result<Vec<Call<OfKey>>> {
     let options = Options {
-        compute: 0.0,
-        limits: Vec::new(),
-        everywhere: false,
         delay: DELAY,
         seed,
+        ..Options::default()
     };
     let ended: Rc<RefCell<Vec<Worker>>> = Rc::default();
     let mut idle = None;

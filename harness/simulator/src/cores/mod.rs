@@ -20,7 +20,7 @@ use coherence::Time;
 use door::Door;
 use scheduler::Scheduler;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Time that passes before each access, in ns, except one that follows a pause.
     pub compute: f64,

@@ -15,11 +15,9 @@ pub(crate) type Words = Rc<[CachePadded<AtomicU64>]>;
 
 pub(crate) fn options(operations: u64) -> Options {
     Options {
-        compute: 0.0,
         limits: vec![operations / 4, operations],
-        everywhere: false,
-        delay: 0.0,
         seed: 1,
+        ..Options::default()
     }
 }
 
