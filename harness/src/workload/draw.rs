@@ -29,8 +29,8 @@ pub fn lookups(source: &KeySource, hit: u8, skew: f64, random: &mut SmallRng) ->
     present.resize(hundreds * 100, false);
     present.shuffle(random);
     let sources = [source.resident(), source.absent()];
-    let mut sources = sources.map(|keys| Source::new(keys, skew, random));
-    let draw = |present: bool| sources[usize::from(!present)].draw(random);
+    let mut choosers = sources.map(|keys| chooser(keys, skew, random));
+    let draw = |present: bool| choosers[usize::from(!present)](random);
     present.into_iter().map(draw).collect()
 }
 
@@ -47,37 +47,20 @@ pub fn ages(size: usize, skew: f64, random: &mut SmallRng) -> Vec<usize> {
     }
 }
 
-enum Source {
-    /// In order, cyclically.
-    Walk(std::iter::Cycle<Range<usize>>),
-    /// By their ranks.
-    Ranked {
-        zipf: Zipf<f64>,
-        /// The keys from the most frequent to the rarest. They are shuffled, as popular keys are
-        /// not neighbours in an application's memory either.
-        by_rank: Vec<usize>,
-    },
+/// Returns a function that draws keys of a range: in order, cyclically, or by their ranks.
+fn chooser(range: Range<usize>, skew: f64, random: &mut SmallRng) -> Box<Draw> {
+    let Some(zipf) = zipf(range.len(), skew) else {
+        let mut walk = range.cycle();
+        return Box::new(move |_| walk.next().unwrap_or_default());
+    };
+    // From the most frequent to the rarest. They are shuffled, as popular keys are not neighbours in an
+    // application's memory either.
+    let mut by_rank: Vec<usize> = range.collect();
+    by_rank.shuffle(random);
+    Box::new(move |random| by_rank[rank(zipf, random)])
 }
 
-impl Source {
-    fn new(range: Range<usize>, skew: f64, random: &mut SmallRng) -> Self {
-        match zipf(range.len(), skew) {
-            None => Self::Walk(range.cycle()),
-            Some(zipf) => {
-                let mut by_rank: Vec<usize> = range.collect();
-                by_rank.shuffle(random);
-                Self::Ranked { zipf, by_rank }
-            }
-        }
-    }
-
-    fn draw(&mut self, random: &mut SmallRng) -> usize {
-        match self {
-            Self::Walk(walk) => walk.next().unwrap_or_default(),
-            Self::Ranked { zipf, by_rank } => by_rank[rank(*zipf, random)],
-        }
-    }
-}
+type Draw = dyn FnMut(&mut SmallRng) -> usize;
 
 /// Returns the law by which ranks from 1 to `count` occur in proportion to 1 / rank^skew, or `None`
 /// if all are equally frequent.
