@@ -30,6 +30,7 @@ pub mod threads;
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Deserializer, de};
+use toml::Value;
 
 use crate::machine::{self, Policy};
 use crate::subjects::Registry;
@@ -113,27 +114,19 @@ impl Default for Experiment {
 
 /// Reads a whole number, or a list of them, which may be written as `1e6`.
 fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<usize>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(
-        untagged,
-        expecting = "field `keys`: expected a number, or a list of numbers"
-    )]
-    enum OneOrSeveral {
-        One(f64),
-        Several(Vec<f64>),
-    }
-    let several = match OneOrSeveral::deserialize(deserializer)? {
-        OneOrSeveral::One(one) => vec![one],
-        OneOrSeveral::Several(several) => several,
+    let several = match Value::deserialize(deserializer)? {
+        Value::Array(several) => several,
+        one => vec![one],
     };
-    let whole = |&number: &f64| {
-        if number.fract() == 0.0 && (0.0..1e15).contains(&number) {
-            return Ok(number as usize);
-        }
-        let problem = format!("field `keys`: {number} is not a whole number, or far too many");
-        Err(de::Error::custom(problem))
+    let whole = |value: Value| {
+        let number = value.as_float().or(value.as_integer().map(|of| of as f64));
+        let whole = number.filter(|of| of.fract() == 0.0 && (0.0..1e15).contains(of));
+        let problem = format!("field `keys`: {value} is not a whole number, or far too many");
+        whole
+            .map(|of| of as usize)
+            .ok_or(de::Error::custom(problem))
     };
-    several.iter().map(whole).collect()
+    several.into_iter().map(whole).collect()
 }
 
 /// With fewer keys, a measurement shows little but its own overhead.
