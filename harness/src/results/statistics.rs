@@ -52,14 +52,6 @@ pub struct Results<'a, R: InRounds = Row> {
     axis: R::Axis,
 }
 
-impl<R: InRounds> Clone for Results<'_, R> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<R: InRounds> Copy for Results<'_, R> {}
-
 impl<'a, R: InRounds> Results<'a, R> {
     pub fn along(axis: R::Axis, rows: &'a [R]) -> Self {
         Self { rows, axis }

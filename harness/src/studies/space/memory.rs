@@ -404,7 +404,7 @@ impl Shown for Row {
             all.all(|row| row.wrong == 0)
         };
         let lines = |case: &String, of: fn(&Choice) -> Option<Summary>| -> Vec<Line> {
-            let mut choices = choices(results, case);
+            let mut choices = choices(&results, case);
             choices.retain(|choice| !is_exact(choice) && of(choice).is_some());
             let families = distinct(choices.iter().map(|choice| choice.family().0));
             let line = |family| {
@@ -454,7 +454,7 @@ impl Shown for Row {
             )
         };
         let of_case = |case: &String| -> Vec<String> {
-            let all = choices(results, case);
+            let all = choices(&results, case);
             let beaten = all.iter().filter_map(|of| {
                 let by = all.iter().find(|other| of.is_beaten_by(other))?;
                 Some(format!("{} (by {})", of.subject, by.subject))
@@ -477,7 +477,7 @@ struct Choice<'a> {
     rows: Vec<&'a Row>,
 }
 
-fn choices<'a>(results: Results<'a, Row>, case: &String) -> Vec<Choice<'a>> {
+fn choices<'a>(results: &Results<'a, Row>, case: &String) -> Vec<Choice<'a>> {
     let choice = |subject| {
         let mut rows: Vec<_> = results.rows(case, subject).collect();
         rows.retain(|row| row.refused == 0);
@@ -589,7 +589,7 @@ mod tests {
             row("cuckoofilter-mutex", 1, 0.95, 1),
         ];
         let results = Results::along((), &rows);
-        let choices = choices(results, &results.cases()[0]);
+        let choices = choices(&results, &results.cases()[0]);
         let shown = choices.iter().map(|of| (of.subject, &of.rows[..]));
         assert!(shown.eq([("lock-free", &[&rows[2]][..])]));
     }

@@ -21,7 +21,7 @@ pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>) -> Figure {
     let panel = |case: Case| {
         let title = panel_title(&results, &case, sidecar);
         Drawn {
-            results,
+            results: &results,
             case,
             shown,
         }
@@ -75,14 +75,14 @@ const CONTROL: &str = "ablation-control";
 const ABLATION: &str = "ablation-";
 
 struct Drawn<'a> {
-    results: Results<'a>,
+    results: &'a Results<'a>,
     case: Case,
     shown: View,
 }
 
 impl Drawn<'_> {
     fn panel(&self, title: String) -> Panel {
-        let (results, case, shown) = (&self.results, &self.case, self.shown);
+        let (results, case, shown) = (self.results, &self.case, self.shown);
         let (axis, places) = (results.axis(), results.places(case));
         let ratio = |name: &str| chart::Axis {
             includes: vec![1.0],
