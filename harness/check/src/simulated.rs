@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use histories::Call;
 use simulator::{Body, Core, Model, Options};
 
@@ -33,11 +33,9 @@ pub(crate) fn run_scenario(
         ..Options::default()
     };
     let ended: Rc<RefCell<Vec<Worker>>> = Rc::default();
-    let mut idle = None;
     let model = Model::named_or_read(MACHINE)?;
-    simulator::run(&model, scenario.scripts.len(), &options, || {
+    let (keeper, _) = simulator::run(&model, scenario.scripts.len(), &options, || {
         let (keeper, workers) = staff(candidate, scenario)?;
-        idle = Some(keeper);
         let others = Arc::new(AtomicUsize::new(scenario.once_only()));
         let scripts = scenario.scripts.iter().cloned().zip(workers);
         let body = |(script, mut worker): (_, Worker)| {
@@ -47,9 +45,7 @@ pub(crate) fn run_scenario(
                 ended.borrow_mut().push(worker);
             }) as Body
         };
-        Ok(scripts.map(body).collect())
+        Ok((keeper, scripts.map(body).collect()))
     })?;
-    let keeper = idle.context("nothing was simulated")?;
-    let workers = ended.take();
-    Ok(keeper.finish(candidate, scenario, workers))
+    Ok(keeper.finish(candidate, scenario, ended.take()))
 }

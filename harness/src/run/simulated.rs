@@ -158,8 +158,7 @@ impl<'a> Simulated<'a> {
             delay: 0.0,
             seed: setting.seed ^ measurement.round as u64,
         };
-        let mut prepared = None;
-        let report = simulator::run(model, measurement.threads, &options, || {
+        let (shared, report) = simulator::run(model, measurement.threads, &options, || {
             let table = self.bench.fresh_table(entry, workload)?;
             let mut refused = table.refused;
             let shared = Rc::new(Shared {
@@ -175,13 +174,11 @@ impl<'a> Simulated<'a> {
                 refused += more;
                 bodies.push(body(Rc::clone(&shared), phase, warms_up));
             }
-            prepared = Some((shared, refused));
-            Ok(bodies)
+            shared.tally.borrow_mut().refused_before = refused;
+            Ok((shared, bodies))
         })?;
-        let (shared, refused) = prepared.context("nothing was simulated")?;
         let Shared { table, tally, .. } = &*shared;
         let mut tally = *tally.borrow();
-        tally.refused_before = refused;
         let checked = (self.bench).check(entry, table, &tally, measurement);
         checked.with_context(|| complaint(measurement))?;
         tally.operations = report.operations;

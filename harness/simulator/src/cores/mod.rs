@@ -79,14 +79,14 @@ pub struct Report {
     pub contended: Vec<Contended>,
 }
 
-/// Runs bodies on the cores of a machine, one on each. `prepare` returns them, and builds what they share on
-/// the machine, at no cost.
-pub fn run(
+/// Runs bodies on the cores of a machine, one on each. `prepare` builds what they share on the machine, at no
+/// cost, and returns that and them.
+pub fn run<S>(
     model: &Model,
     cores: usize,
     options: &Options,
-    prepare: impl FnOnce() -> Result<Vec<Body>>,
-) -> Result<Report> {
+    prepare: impl FnOnce() -> Result<(S, Vec<Body>)>,
+) -> Result<(S, Report)> {
     let most = model.cores();
     ensure!(
         (1..=most).contains(&cores),
@@ -97,7 +97,7 @@ pub fn run(
     let door = Door::new(scheduler, cores);
     let machine = Rc::clone(&door);
     simulation::within(machine, || {
-        let bodies = prepare()?;
+        let (shared, bodies) = prepare()?;
         ensure!(bodies.len() == cores, "each core runs one body");
         // The table of the subject.
         door.with(|scheduler| scheduler.memory.warm("bucket", options.everywhere));
@@ -120,7 +120,7 @@ pub fn run(
             door.run(bodies, &ids.0),
             "simulated threads wait for each other for ever"
         );
-        Ok(door.with(|scheduler| report(scheduler, &ids.0)))
+        Ok((shared, door.with(|scheduler| report(scheduler, &ids.0))))
     })
 }
 

@@ -210,7 +210,7 @@ fn a_sleeper_wakes_after_the_call_of_its_waker() {
     let model = model();
     let mut options = options(1);
     options.limits.clear();
-    let report = simulator::run(&model, 2, &options, || {
+    let ran = simulator::run(&model, 2, &options, || {
         let words: Words = Rc::new([const { CachePadded::new(AtomicU64::new(0)) }; 2]);
         let body = |core: usize| {
             let words = Rc::clone(&words);
@@ -232,9 +232,9 @@ fn a_sleeper_wakes_after_the_call_of_its_waker() {
                 }
             }) as Body
         };
-        Ok(vec![body(0), body(1)])
+        Ok(((), vec![body(0), body(1)]))
     });
-    let report = report.unwrap();
+    let ((), report) = ran.unwrap();
     let trip = report.seconds * 1e9 / (2 * TRIPS) as f64;
     let expected = model.waiting.wake + model.waiting.awake;
     assert_near(trip, expected, 0.01);
@@ -258,7 +258,7 @@ fn the_seed_determines_everything() {
 
 #[test]
 fn a_machine_has_no_more_cores_than_it_has() {
-    let ran = simulator::run(&model(), 33, &options(1), || Ok(Vec::new()));
+    let ran = simulator::run(&model(), 33, &options(1), || Ok(((), Vec::new())));
     let error = ran.unwrap_err().to_string();
     assert!(error.contains("1 to 32 threads, not 33"), "{error}");
 }

@@ -29,7 +29,7 @@ pub(crate) fn repeat(
     options: &Options,
     operation: impl Fn(&[CachePadded<AtomicU64>], usize, u64) + Copy + 'static,
 ) -> Report {
-    let report = run(model, cores, options, || {
+    let ran = run(model, cores, options, || {
         let word = |_| CachePadded::new(AtomicU64::new(0));
         let words: Words = (0..words).map(word).collect();
         let body = |core| {
@@ -48,9 +48,9 @@ pub(crate) fn repeat(
                 until_stopped();
             }) as Body
         };
-        Ok((0..cores).map(body).collect())
+        Ok(((), (0..cores).map(body).collect()))
     });
-    report.unwrap()
+    ran.unwrap().1
 }
 
 pub(crate) fn million_per_second(report: &Report) -> f64 {
