@@ -137,14 +137,10 @@ pub struct Comparison {
 impl Comparison {
     /// Compares by ratios that were taken one by one; `None` if there are none.
     pub fn of(ratios: Vec<f64>) -> Option<Self> {
-        Self::new(ratios, false)
-    }
-
-    fn new(ratios: Vec<f64>, varies: bool) -> Option<Self> {
         let logs: Vec<_> = ratios.iter().map(|ratio| ratio.ln()).collect();
         Some(Self {
             ratio: Summary::of(ratios)?,
-            varies,
+            varies: false,
             is_open: true,
             by_chance: signed_rank(&logs),
             smallest_effect: SMALLEST_EFFECT,
@@ -155,11 +151,11 @@ impl Comparison {
     /// Compares two series; `None` if no round has both.
     pub fn between(a: &Series, b: &Series) -> Option<Self> {
         let itself = |series| Summary::of(over_itself(series));
-        let varies = [a, b]
-            .into_iter()
-            .filter_map(itself)
-            .any(|of| is_too_wide(&of));
-        Self::new(over(a, b), varies)
+        let mut both = [a, b].into_iter().filter_map(itself);
+        Some(Self {
+            varies: both.any(|of| is_too_wide(&of)),
+            ..Self::of(over(a, b))?
+        })
     }
 
     /// Sets the rival, and the smallest effect that counts.
