@@ -12,7 +12,6 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -67,7 +66,8 @@ fn compare(options: Options) -> Result<()> {
             counted((all - missing.len()) as u64, "other")
         ));
     }
-    write(&missing).context("cannot write to the standard output")
+    let missing = missing.iter().flat_map(|line| [line, &b"\n"[..]].concat());
+    programs::write(&missing.collect::<Vec<_>>())
 }
 
 /// Both services must hash in the same way: with another hasher, the bytes are refused.
@@ -92,13 +92,4 @@ fn read(file: &Path) -> Result<Vec<u8>> {
 fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     (bytes.split_inclusive(|&byte| byte == b'\n'))
         .map(|line| line.strip_suffix(b"\n").unwrap_or(line))
-}
-
-fn write(lines: &[&[u8]]) -> io::Result<()> {
-    let mut out = BufWriter::new(io::stdout().lock());
-    for line in lines {
-        out.write_all(line)?;
-        out.write_all(b"\n")?;
-    }
-    out.flush()
 }

@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use escargot::CargoBuild;
 #[cfg(target_os = "linux")]
 use programs::testing::report_a_full_disk;
-use programs::testing::{complaint, misuse, run, succeed_unheard, succeed_unread};
+use programs::testing::{complaint, failure, run, succeed_unheard, succeed_unread};
 use tempfile::TempDir;
 
 /// Where the programs built so far are.
@@ -191,7 +191,7 @@ fn dedup_rejects_wrong_arguments() {
     assert!(complaint(&[folder]).contains("is a directory"));
     let most = usize::MAX.to_string();
     assert!(complaint(&["--capacity", &most]).contains("choose --capacity"));
-    let misused = |arguments: &[&str]| misuse(example("dedup").args(arguments));
+    let misused = |arguments: &[&str]| failure(example("dedup").args(arguments), 2);
     assert!(misused(&["--threads", "0"]).contains("0 is not in 1..=4096"));
     assert!(misused(&["--threads", "4097"]).contains("4097 is not in 1..=4096"));
     assert!(misused(&["--capacity", "0"]).contains("it must be at least 1"));

@@ -142,21 +142,17 @@ impl<const FLAW: Flaw, const NAMED: bool> Subject for Flawed<FLAW, NAMED> {
     harness::subject::delegate! { self.0: count slots memory_bytes }
 }
 
-/// An exact set that accepts a key it holds, with a flaw; it reveals classes or does not, and
-/// declares that it is a set or does not.
-struct Set<const FLAW: Flaw, const NAMED: bool, const DECLARED: bool> {
+/// An exact set that accepts a key it holds, with a flaw; it reveals classes or does not.
+struct Set<const FLAW: Flaw, const NAMED: bool> {
     held: Mutex<HashSet<u64>>,
     flawed: Flawed<FLAW, false>,
 }
 
-impl<const FLAW: Flaw, const NAMED: bool, const DECLARED: bool> Subject
-    for Set<FLAW, NAMED, DECLARED>
-{
+impl<const FLAW: Flaw, const NAMED: bool> Subject for Set<FLAW, NAMED> {
     const NAME: &'static str = "set";
     const DESCRIPTION: &'static str = "a set";
     const GUARANTEES: &'static str = "linearizable, but for the flaw";
-    const SET: bool = DECLARED;
-    const GROWS: bool = !DECLARED;
+    const SET: bool = true;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
         let (held, flawed) = (Mutex::default(), Flawed::with_buckets(buckets)?);
@@ -223,7 +219,7 @@ fn of<const FLAW: Flaw, const NAMED: bool>() -> Candidate {
 }
 
 fn set<const FLAW: Flaw, const NAMED: bool>() -> Candidate {
-    Candidate::of::<Set<FLAW, NAMED, true>>()
+    Candidate::of::<Set<FLAW, NAMED>>()
 }
 
 #[track_caller]
@@ -335,8 +331,10 @@ fn a_set_with_a_flaw_is_found() {
     found(&set::<LEAVES, true>(), &SETTINGS);
     found(&set::<LEAVES, false>(), &SETTINGS);
     // One that is not declared, and a filter that is.
-    found(&Candidate::of::<Set<NONE, true, false>>(), &SETTINGS);
-    found(&Candidate::of::<Set<NONE, false, false>>(), &SETTINGS);
+    for mut undeclared in [set::<NONE, true>(), set::<NONE, false>()] {
+        undeclared.set = false;
+        found(&undeclared, &SETTINGS);
+    }
     let mut filter = Candidate::of::<LockFree>();
     (filter.set, filter.grows) = (true, true);
     found(&filter, &SETTINGS);

@@ -56,7 +56,6 @@ fn operations(rows: &[Row], frozen: usize) -> Vec<u64> {
 /// This many operations take far longer than it takes until all running threads are blocked.
 const GOES_ON: u64 = 1_000;
 
-/// Numbers of frozen threads.
 const ALL: [usize; 3] = [0, 1, 4];
 
 /// Returns the rows of a sweep in which all rounds go on with these numbers of threads frozen. On a

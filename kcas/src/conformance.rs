@@ -127,22 +127,6 @@ pub(crate) fn tell(name: &str, watched: &Watched) {
     }
 }
 
-/// What a word with the confirmed tag stands for. (As the proof has it, not as the code has it.)
-fn confirmed(state: State, entry: Entry) -> u64 {
-    match state {
-        State::SucceededByOwner | State::SucceededByHelper => entry.new,
-        State::Undecided | State::Failed => entry.expected,
-    }
-}
-
-/// What a word with the owner's tag stands for.
-fn owned(state: State, entry: Entry) -> u64 {
-    match state {
-        State::SucceededByOwner => entry.new,
-        State::Undecided | State::SucceededByHelper | State::Failed => entry.expected,
-    }
-}
-
 type Checked<T = ()> = Result<T, &'static str>;
 
 fn require(holds: bool, why: &'static str) -> Checked {
@@ -295,20 +279,25 @@ impl Watch {
         Word::from(self.value(Place::Word(array, index)))
     }
 
-    /// What a word stands for, by the table in the crate's docs.
+    /// What a word stands for, by the table in the crate's docs. (As the proof has it, not as the code has it.)
     fn means(&self, array: usize, index: usize) -> Checked<u64> {
         let mut word = self.word(array, index);
         if let Word::Install(tag) = word {
             word = Word::from(self.installation(tag)?.old);
         }
-        let (tag, meaning): (_, fn(State, Entry) -> u64) = match word {
+        let (tag, is_confirmed) = match word {
             Word::Value(value) => return Ok(value),
-            Word::Kcas(tag) => (tag, confirmed),
-            Word::Owner(tag) => (tag, owned),
+            Word::Kcas(tag) => (tag, true),
+            Word::Owner(tag) => (tag, false),
             Word::Install(_) => return Err("an installation over another"),
         };
         let state = self.state(tag).ok_or(OVER)?;
-        Ok(meaning(state, self.entry(tag, array, index)?))
+        let entry = self.entry(tag, array, index)?;
+        Ok(match state {
+            State::SucceededByOwner => entry.new,
+            State::SucceededByHelper if is_confirmed => entry.new,
+            State::SucceededByHelper | State::Undecided | State::Failed => entry.expected,
+        })
     }
 
     /// The operation that a thread's record describes.
@@ -345,15 +334,10 @@ impl Watch {
     fn is_held(&self, tag: KcasTag, array: usize, index: usize) -> bool {
         match self.word(array, index) {
             Word::Kcas(found) | Word::Owner(found) => found == tag,
-            Word::Install(found) => self.is_over(found, tag),
+            Word::Install(found) => (self.installed.get(&found.raw()))
+                .is_some_and(|installation| installation.old == tag.owner_raw()),
             Word::Value(_) => false,
         }
-    }
-
-    /// Whether an installation stands over the tag of this operation's owner.
-    fn is_over(&self, found: InstallTag, tag: KcasTag) -> bool {
-        let installation = self.installed.get(&found.raw());
-        installation.is_some_and(|installation| installation.old == tag.owner_raw())
     }
 
     /// Whether all entries of an operation, or those below `index`, are as they must be.

@@ -1,16 +1,14 @@
 //! Real threads that take turns at every access, in random order: each of their writes is an action of the proof, each of their
 //! answers was true at a moment since the call began, and some call ends within a bounded number of steps.
 
-use std::array;
-use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::mem;
+use std::sync::{Arc, Mutex};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::conformance::{Watched, actions, tell, unwatch, watch};
-use crate::steps::{Access, with_access_hook};
+use crate::steps::{Access, Frozen, freeze_where};
 use crate::{Entry, WordArray};
 
 const THREADS: usize = 4;
@@ -19,80 +17,19 @@ const WORDS: usize = 4;
 /// Steps of all threads together, unless `CONFORMANCE_STEPS` asks for more.
 const STEPS: u64 = 50_000;
 
-/// After this many steps the threads end, and others take over their ids.
-const LIFE: u64 = 10_000;
+/// After this many calls the threads end, and others take over their ids.
+const CALLS: u64 = 400;
 
 /// Some call ends within this many steps, even if most threads sleep. (To help three operations of three words takes hundreds.)
 const CALL: u64 = 500;
 
-/// Whose turn it is.
-struct Turns {
-    state: Mutex<State>,
-    changed: [Condvar; THREADS],
-}
+/// Whether the thread that went on last has stopped before an exchange.
+static AT_EXCHANGE: Mutex<bool> = Mutex::new(false);
 
-struct State {
-    current: usize,
-    live: Vec<usize>,
-    /// Which of them take turns for now, and until when.
-    awake: Range<usize>,
-    until: u64,
-    rng: StdRng,
-    steps: u64,
-    /// When a call ended last.
-    ended: u64,
-    /// A thread has made a write that is no action: the others need not go on, and may not be able to.
-    failed: bool,
-}
-
-impl Turns {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Gives the turn to any thread, and waits until it comes back.
-    fn pass(&self, me: usize, before: Access) {
-        let mut state = self.state();
-        state.steps += 1;
-        let (failed, since) = (state.failed, state.steps - state.ended);
-        assert!(!failed, "another thread has failed");
-        assert!(since < CALL, "no call has ended in {since} steps");
-        let hot = before == Access::Exchange || state.rng.random_range(0..8) == 0;
-        if state.steps >= state.until && hot {
-            // The others sleep for a while, wherever they are; now and then all but one, and for longer than a call takes.
-            let first = state.rng.random_range(0..THREADS);
-            let (awake, steps) = match state.rng.random_range(0..100) {
-                0..3 => (1, 2 * CALL),
-                _ => (state.rng.random_range(1..=2), state.rng.random_range(1..40)),
-            };
-            (state.awake, state.until) = (first..first + awake, state.steps + steps);
-        }
-        let awake = state.awake.clone();
-        let next = state.rng.random_range(awake) % state.live.len();
-        state.current = state.live[next];
-        if state.current != me {
-            self.changed[state.current].notify_one();
-            self.wait(state, me);
-        }
-    }
-
-    fn wait(&self, state: MutexGuard<State>, me: usize) {
-        let turn = self.changed[me].wait_while(state, |state| state.current != me);
-        drop(turn.unwrap_or_else(PoisonError::into_inner));
-    }
-}
-
-/// A thread that takes turns; the others go on when it ends, even by a panic.
-struct Turn(Arc<Turns>, usize);
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        let mut state = self.0.state();
-        state.failed |= thread::panicking();
-        state.live.retain(|&thread| thread != self.1);
-        state.current = state.live.first().copied().unwrap_or_default();
-        self.0.changed[state.current].notify_one();
-    }
+/// Counts each step, and notes what it is.
+fn noted(access: Access) -> bool {
+    *AT_EXCHANGE.lock().unwrap() = access == Access::Exchange;
+    true
 }
 
 /// Runs threads that change up to three words at a time, until they have made this many steps.
@@ -100,47 +37,56 @@ fn run(seed: u64, steps: u64) -> Watched {
     let watched = Watched::default();
     watch(&watched);
     let words = Arc::new(WordArray::new(WORDS));
-    let turns = Arc::new(Turns {
-        state: Mutex::new(State {
-            current: 0,
-            live: Vec::new(),
-            awake: 0..THREADS,
-            until: 0,
-            rng: StdRng::seed_from_u64(seed),
-            steps: 0,
-            ended: 0,
-            failed: false,
-        }),
-        changed: array::from_fn(|_| Condvar::new()),
-    });
-    for end in (0..steps).step_by(LIFE as usize).map(|begin| begin + LIFE) {
-        turns.state().live = (0..THREADS).collect();
-        let threads: [_; THREADS] = array::from_fn(|me| {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut taken = 0;
+    while taken < steps {
+        let ended = Arc::new(Mutex::new(0));
+        let threads = (0..THREADS).map(|_| {
             let (watched, words) = (Arc::clone(&watched), Arc::clone(&words));
-            let turns = Arc::clone(&turns);
-            thread::spawn(move || {
+            let (ended, mut rng) = (Arc::clone(&ended), StdRng::seed_from_u64(rng.random()));
+            let calls = move || {
                 watch(&watched);
-                turns.wait(turns.state(), me);
-                let _turn = Turn(Arc::clone(&turns), me);
-                let mut rng = StdRng::seed_from_u64(seed ^ end ^ me as u64);
-                let passing = Arc::clone(&turns);
-                let hook = move |_, access| passing.pass(me, access);
-                with_access_hook(hook, || {
-                    while turns.state().steps < end {
-                        call(&words, &watched, &mut rng);
-                        let mut state = turns.state();
-                        state.ended = state.steps;
-                    }
-                });
-            })
+                while *ended.lock().unwrap() < CALLS {
+                    call(&words, &watched, &mut rng);
+                    *ended.lock().unwrap() += 1;
+                }
+            };
+            freeze_where(noted, 0, calls).expect("a call has steps")
         });
-        for thread in threads {
-            thread.join().expect("each write is an action of the proof");
-        }
+        taken += take_turns(threads.collect(), &ended, &mut rng);
         watched.lock().unwrap().forget();
     }
     unwatch();
     watched
+}
+
+/// Lets the threads go on, a step at a time, until all are done; `ended` counts calls. Returns the number of steps.
+fn take_turns(mut threads: Vec<Frozen<()>>, ended: &Mutex<u64>, rng: &mut StdRng) -> u64 {
+    let (mut steps, mut since, mut seen) = (0, 0, 0);
+    let (mut awake, mut until) = (0..THREADS, 0);
+    while !threads.is_empty() {
+        let hot = *AT_EXCHANGE.lock().unwrap() || rng.random_range(0..8) == 0;
+        if steps >= until && hot {
+            // The others sleep for a while, wherever they are; now and then all but one, and for longer than a call takes.
+            let first = rng.random_range(0..THREADS);
+            let (number, length) = match rng.random_range(0..100) {
+                0..3 => (1, 2 * CALL),
+                _ => (rng.random_range(1..=2), rng.random_range(1..40)),
+            };
+            (awake, until) = (first..first + number, steps + length);
+        }
+        let next = rng.random_range(awake.clone()) % threads.len();
+        if !threads[next].advance(1) {
+            threads.swap_remove(next).thaw();
+        }
+        (steps, since) = (steps + 1, since + 1);
+        let ended = *ended.lock().unwrap();
+        if mem::replace(&mut seen, ended) < ended {
+            since = 0;
+        }
+        assert!(since < CALL, "no call has ended in {since} steps");
+    }
+    steps
 }
 
 /// One call. Values are few, so that they return.

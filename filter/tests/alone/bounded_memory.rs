@@ -82,9 +82,7 @@ fn resident_memory_stays() {
     crate::turn();
     let window = Window::new();
     stays("churn", || window.slide_in_parallel(50_000));
-    stays("10,000 short-lived threads", || {
-        window.come_and_go();
-    });
+    stays("10,000 short-lived threads", || window.come_and_go());
     #[cfg(feature = "steps")]
     with_stopped_threads(window);
 }
@@ -114,9 +112,8 @@ fn with_stopped_threads(window: Window) {
     assert!(stopped.len() > 5, "only {} inserts are long", stopped.len());
     println!("{} threads are stopped inside an insert", stopped.len());
     stays("churn beside them", || window.slide_in_parallel(50_000));
-    stays("10,000 short-lived threads beside them", || {
-        window.come_and_go();
-    });
+    let come_and_go = || window.come_and_go();
+    stays("10,000 short-lived threads beside them", come_and_go);
     for (key, frozen) in stopped {
         assert_eq!(frozen.thaw(), Ok(()));
         assert!(filter.contains(&key));

@@ -3,7 +3,6 @@
 
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Makes [`ItsOwnHash`].
 pub(crate) type Identity = BuildHasherDefault<ItsOwnHash>;
 
 /// The last number that was hashed.

@@ -250,7 +250,8 @@ fn counted(filter: &impl Filter, key: u64) -> Event {
 
 /// Checks that some order explains the answers the callers got from a filter that held these keys since its
 /// beginning, and that the filter now holds what that order leaves.
-pub(crate) fn explained<F: Asked, const N: usize>(held: &[u64], callers: [Caller<F>; N]) {
+pub(crate) fn explained<F: Asked>(held: &[u64], callers: impl IntoIterator<Item = Caller<F>>) {
+    let callers: Vec<_> = callers.into_iter().collect();
     let filter = Arc::clone(&callers[0].filter);
     let period = (callers.iter().map(|caller| caller.first).min()).expect("there is one");
     let calls = callers.into_iter().flat_map(|caller| caller.calls);

@@ -18,8 +18,7 @@ fn explore_race(
     others: impl Calls<Expiring>,
     after: fn(&Expiring),
 ) {
-    let bounds = (Some(preemptions), at_least);
-    crate::explore_race(bounds, holding, held, mine, others, after);
+    crate::explore_race((preemptions, at_least), holding, held, mine, others, after);
 }
 
 fn nothing(_: &Expiring) {}

@@ -12,8 +12,7 @@ fn explore_race(
     mine: impl Calls<Small>,
     others: impl Calls<Small>,
 ) {
-    let bounds = (preemptions.into(), at_least);
-    crate::explore_race(bounds, holding, held, mine, others, |_| ());
+    crate::explore_race((preemptions, at_least), holding, held, mine, others, |_| ());
 }
 
 fn all_present(filter: &Small, keys: &[u64]) {

@@ -51,7 +51,7 @@ impl<F: Asked, C: FnOnce(&mut Caller<F>) + Clone + Send + Sync + 'static> Calls<
 /// Explores the test's [`race`], in a filter that `hold` fills with these keys; then `after`, when both threads have
 /// ended.
 fn explore_race<F: Asked>(
-    (preemptions, at_least): (Option<usize>, u64),
+    (preemptions, at_least): (impl Into<Option<usize>>, u64),
     hold: impl Fn(&[u64]) -> Arc<F> + Send + Sync + 'static,
     held: &[u64],
     mine: impl Calls<F>,

@@ -103,6 +103,8 @@ fn no_key_is_missed_within_its_window() {
     let filter = Expiring::with_capacity(60_000);
     let (done, begun) = (AtomicBool::new(false), AtomicUsize::new(0));
     let within = AtomicUsize::new(0);
+    // A key is forgotten three periods after it was inserted, and not before.
+    let due = |since: u64| filter.period() >= since + 3;
     let write = |thread: u64| {
         let mut since = vec![None; 10_000];
         let mut rng = StdRng::seed_from_u64(thread);
@@ -110,26 +112,19 @@ fn no_key_is_missed_within_its_window() {
             let key = rng.random_range(0..10_000);
             let before = filter.period();
             let remembered = since[key as usize];
-            let answer = match rng.random_range(0..4) {
+            let (new, renewed) = match rng.random_range(0..4) {
                 0 => {
                     let found = filter.contains(&(thread, key));
-                    // It is forgotten three periods after it was inserted, and not before.
-                    let due = |since: u64| filter.period() >= since + 3;
                     assert!(found || remembered.is_none_or(due), "a key is missing");
                     let is_within = remembered.is_some_and(|since| !due(since));
                     within.fetch_add(is_within.into(), Ordering::Relaxed);
                     continue;
                 }
-                1 => filter.insert_if_absent(&(thread, key)).unwrap(),
-                _ => {
-                    let new = filter.insert_unique(&(thread, key)).unwrap();
-                    since[key as usize] = Some(before);
-                    new
-                }
+                1 => (filter.insert_if_absent(&(thread, key)).unwrap(), false),
+                _ => (filter.insert_unique(&(thread, key)).unwrap(), true),
             };
-            if answer {
-                let due = |since: u64| filter.period() >= since + 3;
-                assert!(remembered.is_none_or(due), "a key was there");
+            assert!(!new || remembered.is_none_or(due), "a key was there");
+            if new || renewed {
                 since[key as usize] = Some(before);
             }
         }

@@ -10,7 +10,6 @@ use rand::{RngExt, SeedableRng};
 
 use crate::on_threads::Done;
 
-/// Duration of each test.
 const DURATION: Duration = Duration::from_secs(2);
 
 const WRITERS: u64 = 3;

@@ -19,7 +19,6 @@ pub(crate) fn counted<R>(
     }
 }
 
-/// Number of steps of a call.
 pub(crate) fn steps_of(call: impl FnOnce()) -> u64 {
     let ((), steps) = count(call);
     steps.loads + steps.stores + steps.exchanges + steps.others
@@ -67,6 +66,28 @@ pub(crate) fn gone<F: Send + Sync + 'static, R: Send + 'static>(
 pub(crate) fn hop(filter: &impl Filter, from: u64, to: u64) {
     filter.insert(&to).unwrap();
     assert!(filter.remove(&from), "{from:#x} has no copy");
+}
+
+/// Looks up a key whose copy is in its second bucket, the first one of the key `there`. Before the lookup reads that
+/// bucket, the copy hops to the first one; and before the lookup reads the first one again, the copy hops back, and
+/// then `more` happens.
+pub(crate) fn found_after<F: Filter + 'static>(
+    filter: &Arc<F>,
+    [here, there]: [u64; 2],
+    hop: fn(&F, u64, u64),
+    more: impl Fn(&Arc<F>) + 'static,
+) -> bool {
+    filter.insert(&there).unwrap();
+    let others = Arc::clone(filter);
+    let hook = move |step| match step {
+        1 => hop(&others, there, here),
+        2 => {
+            hop(&others, here, there);
+            more(&others);
+        }
+        _ => {}
+    };
+    with_hook(hook, || filter.contains(&here))
 }
 
 /// Adds a key and removes it again, that many times.

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use filter::ExpiringCuckooFilter;
-use kcas::steps::{Access, Frozen, count, freeze_where, with_access_hook, with_hook};
+use kcas::steps::{Access, Frozen, count, freeze_where, with_access_hook};
 
-use crate::at_step::{pairs, stopped};
+use crate::at_step::{found_after, pairs, stopped};
 use crate::small::{BUCKETS, Identity, key_of};
 use crate::small_expiring::{Expiring, holding};
 
@@ -55,9 +55,20 @@ fn add(filter: &Usual, additions: u64) {
     }
 }
 
-/// A sweep is stopped at a bucket, before it forgets a key. Another thread forgets it, begins the next
-/// period, and inserts the key again, with this many additions to the bucket in all. True if the key is lost.
-fn a_late_sweep_takes_a_new_key(additions: u64) -> bool {
+/// Something goes wrong after some numbers of additions to the bucket, of which `least` is the least possible: whole
+/// turns of the timestamp.
+fn after_whole_turns_only(least: u64, goes_wrong: impl Fn(u64) -> bool) {
+    let few = [least, least + 1, TURN / 2, TURN - 1];
+    for additions in few.into_iter().chain([TURN, TURN + 1, 2 * TURN]) {
+        let wrong = goes_wrong(additions);
+        assert_eq!(wrong, additions % TURN == 0, "{additions} additions");
+    }
+}
+
+/// Not only lookups: a sweep that is stopped until the next period loses a key of that period. It is stopped at a
+/// bucket, before it forgets the key. Another thread forgets it, begins the next period, and inserts the key again.
+#[test]
+fn a_late_sweep_takes_a_new_key_after_a_whole_turn_only() {
     let key = usual_key(0);
     let make = || {
         let filter = usual();
@@ -66,33 +77,27 @@ fn a_late_sweep_takes_a_new_key(additions: u64) -> bool {
         filter
     };
     let sweep = |filter: &Usual| filter.advance().unwrap();
-    at_some_exchange(make, sweep, |filter, late| {
-        if filter.period() != 3 {
-            return false;
-        }
-        assert_eq!(filter.advance(), Ok(4));
-        assert!(!filter.contains(&key), "it is three periods old");
-        // Both sweeps, and the insert below.
-        add(filter, additions - 3);
-        assert_eq!(filter.insert_unique(&key), Ok(true));
-        late.thaw();
-        assert_eq!(filter.period(), 4);
-        !filter.contains(&key)
-    })
+    after_whole_turns_only(3, |additions| {
+        at_some_exchange(make, sweep, |filter, late| {
+            if filter.period() != 3 {
+                return false;
+            }
+            assert_eq!(filter.advance(), Ok(4));
+            assert!(!filter.contains(&key), "it is three periods old");
+            // Both sweeps, and the insert below.
+            add(filter, additions - 3);
+            assert_eq!(filter.insert_unique(&key), Ok(true));
+            late.thaw();
+            assert_eq!(filter.period(), 4);
+            !filter.contains(&key)
+        })
+    });
 }
 
-/// Not only lookups: a sweep that is stopped until the next period loses a key of that period.
+/// Not only lookups: a renewal that is stopped before its exchange, in period 3, makes a key older that another thread
+/// renews in period 5. It is forgotten when period 6 begins, and not when period 8 does.
 #[test]
-fn a_late_sweep_takes_a_new_key_after_a_whole_turn_only() {
-    for additions in [3, 4, TURN / 2, TURN - 1, TURN, TURN + 1, 2 * TURN] {
-        let lost = a_late_sweep_takes_a_new_key(additions);
-        assert_eq!(lost, additions % TURN == 0, "{additions} additions");
-    }
-}
-
-/// A renewal in period 3 is stopped before its exchange. Another thread renews the key in period 5. True if
-/// the key is forgotten when period 6 begins, and not when period 8 does.
-fn a_late_renewal_undoes_another(additions: u64) -> bool {
+fn a_late_renewal_undoes_another_after_a_whole_turn_only() {
     let key = usual_key(0);
     let make = || {
         let filter = usual();
@@ -102,84 +107,64 @@ fn a_late_renewal_undoes_another(additions: u64) -> bool {
         filter
     };
     let renew = move |filter: &Usual| filter.insert_unique(&key);
-    at_some_exchange(make, renew, |filter, late| {
-        assert_eq!(filter.insert_unique(&key), Ok(false));
-        assert_eq!(filter.advance(), Ok(4));
-        add(filter, additions - 2);
-        assert_eq!(filter.advance(), Ok(5));
-        assert_eq!(filter.insert_unique(&key), Ok(false));
-        assert_eq!(late.thaw(), Ok(false));
-        assert_eq!(filter.advance(), Ok(6));
-        !filter.contains(&key)
-    })
+    after_whole_turns_only(2, |additions| {
+        at_some_exchange(make, renew, |filter, late| {
+            assert_eq!(filter.insert_unique(&key), Ok(false));
+            assert_eq!(filter.advance(), Ok(4));
+            add(filter, additions - 2);
+            assert_eq!(filter.advance(), Ok(5));
+            assert_eq!(filter.insert_unique(&key), Ok(false));
+            assert_eq!(late.thaw(), Ok(false));
+            assert_eq!(filter.advance(), Ok(6));
+            !filter.contains(&key)
+        })
+    });
 }
 
-/// Not only lookups: a renewal that is stopped for two periods makes a key older that others have renewed.
-#[test]
-fn a_late_renewal_undoes_another_after_a_whole_turn_only() {
-    for additions in [2, 3, TURN - 1, TURN, TURN + 1, 2 * TURN] {
-        let lost = a_late_renewal_undoes_another(additions);
-        assert_eq!(lost, additions % TURN == 0, "{additions} additions");
-    }
-}
-
-/// An insert in period 0 is stopped before its exchange, until period 3. True if its key is remembered for longer
-/// than if it had been inserted in period 3.
-fn a_late_insert_lasts_too_long(additions: u64) -> bool {
-    let key = usual_key(0);
-    let insert = move |filter: &Usual| filter.insert_unique(&key);
-    at_some_exchange(usual, insert, |filter, late| {
-        // In period 0, so that the ages of the empty slots stay as they are.
-        add(filter, additions - 3);
-        filter.advance_to(3).unwrap();
-        assert_eq!(late.thaw(), Ok(true));
-        filter.advance_to(6).unwrap();
-        filter.contains(&key)
-    })
-}
-
+/// An insert in period 0 is stopped before its exchange, until period 3: its key is remembered for longer than if it
+/// had been inserted in period 3.
 #[test]
 fn a_late_insert_lasts_too_long_after_a_whole_turn_only() {
-    for additions in [3, 4, TURN - 1, TURN, TURN + 1, 2 * TURN] {
-        let too_long = a_late_insert_lasts_too_long(additions);
-        assert_eq!(too_long, additions % TURN == 0, "{additions} additions");
-    }
+    let key = usual_key(0);
+    let insert = move |filter: &Usual| filter.insert_unique(&key);
+    after_whole_turns_only(3, |additions| {
+        at_some_exchange(usual, insert, |filter, late| {
+            // In period 0, so that the ages of the empty slots stay as they are.
+            add(filter, additions - 3);
+            filter.advance_to(3).unwrap();
+            assert_eq!(late.thaw(), Ok(true));
+            filter.advance_to(6).unwrap();
+            filter.contains(&key)
+        })
+    });
 }
 
 /// Looks a key up that is taken out of its second bucket and put into the first one, and back, each at one moment
 /// between two steps of the lookup; then `periods` begin. Each is swept by this many threads, which all stop after this
 /// many exchanges. False if the lookup has not noticed that the first bucket has changed.
 fn is_noticed_although_periods_begin(periods: u64, threads: u64, exchanges: u64) -> bool {
-    fn hop(filter: &Usual, to: u64) {
+    fn hop(filter: &Usual, _: u64, to: u64) {
         assert!(filter.remove(&to));
         assert_eq!(filter.insert_unique(&to), Ok(true));
     }
     let [here, there] = [key_of::<4, 12>(0, 1, 0), key_of::<4, 12>(1, 0, 0)];
     let filter = usual();
     assert_eq!(filter.class(&here), filter.class(&there));
-    filter.insert(&there).unwrap();
-    let others = Arc::clone(&filter);
-    let hook = move |step| match step {
-        1 => hop(&others, here),
-        2 => {
-            hop(&others, there);
-            for period in 1..=periods {
-                let sweep = |thread| {
-                    let filter = Arc::clone(&others);
-                    // Two claim an id; the first thread begins the period.
-                    let stop = 2 + u64::from(thread == 0) + exchanges;
-                    freeze_where(is_exchange, stop, move || filter.advance_to(period))
-                        .expect("it has more to sweep")
-                };
-                let sweeping: Vec<_> = (0..threads).map(sweep).collect();
-                (sweeping.into_iter()).for_each(|sweeping| sweeping.thaw().unwrap());
-                assert_eq!(others.period(), period);
-                assert_eq!(others.insert_unique(&there), Ok(false), "it is renewed");
-            }
+    found_after(&filter, [here, there], hop, move |others| {
+        for period in 1..=periods {
+            let sweep = |thread| {
+                let filter = Arc::clone(others);
+                // Two claim an id; the first thread begins the period.
+                let stop = 2 + u64::from(thread == 0) + exchanges;
+                freeze_where(is_exchange, stop, move || filter.advance_to(period))
+                    .expect("it has more to sweep")
+            };
+            let sweeping: Vec<_> = (0..threads).map(sweep).collect();
+            (sweeping.into_iter()).for_each(|sweeping| sweeping.thaw().unwrap());
+            assert_eq!(others.period(), period);
+            assert_eq!(others.insert_unique(&there), Ok(false), "it is renewed");
         }
-        _ => {}
-    };
-    with_hook(hook, || filter.contains(&here))
+    })
 }
 
 /// The docs: "one addition to every bucket", "one for each of them that is at the same run".

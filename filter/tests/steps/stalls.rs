@@ -10,9 +10,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use crate::at_step::pairs;
 use crate::small::{Asked, Caller, Operation, Small, explained, holding, key, residents};
 use Operation::{Contains, Count, Insert, InsertUnique, Remove};
-use kcas::steps::{Counts, count, freeze, with_hook, within};
+use kcas::steps::{Counts, Frozen, count, freeze, with_hook, within};
 
 /// A filter that is stopped.
 pub(crate) trait Stopped: Asked {
@@ -112,22 +113,11 @@ pub(crate) fn stopped_at_every_step<F: Stopped>(
     state: &State<F>,
     operations: &[(&str, Operation)],
 ) {
-    let each = operations.iter();
-    for (&(name, operation), was) in
-        each.flat_map(|each| [(each, Was::New), (each, Was::Registered)])
-    {
-        for step in 0.. {
-            let filter = state.filter();
-            assert!(step < F::MOST_STEPS, "{name} has no end");
-            let Ok(frozen) = freeze(step, run_on(&filter, 1, was, operation)) else {
-                assert!(step > 0, "{name} has no steps");
-                println!("{}, {name}: stopped at each of {step} steps", state.name);
-                break;
-            };
-            let mut others = Caller::new(&filter, 0);
-            F::work(state, &mut others, &[operation]);
-            explained(&state.held, [others, frozen.thaw()]);
-        }
+    for (&(name, operation), was) in pairs(operations, [Was::New, Was::Registered]) {
+        let is_stopped = |step: &u64| stopped(state, was, [(operation, *step)], &[], true);
+        let steps = (0..).take_while(is_stopped).count();
+        assert!(steps > 0, "{name} has no steps");
+        println!("{}, {name}: stopped at each of {steps} steps", state.name);
     }
 }
 
@@ -156,8 +146,8 @@ impl Pair<'_> {
         for was in [Was::New, Was::Registered] {
             for first_step in 0.. {
                 let is_stopped = |second_step: &u64| {
-                    let steps = [first_step, *second_step];
-                    let stopped = |in_order| self.stopped(state, was, steps, in_order);
+                    let calls = [(self.first, first_step), (self.second, *second_step)];
+                    let stopped = |in_order| stopped(state, was, calls, self.after, in_order);
                     [true, false].map(stopped) != [false; 2]
                 };
                 let stops = (0..).take_while(is_stopped).count();
@@ -170,43 +160,46 @@ impl Pair<'_> {
         let (name, first, second) = (state.name, self.first, self.second);
         println!("{name}: {first:x?} with {second:x?}: {count} pairs of steps, in both orders");
     }
+}
 
-    /// False if one of them has no such step.
-    fn stopped<F: Stopped>(
-        &self,
-        state: &State<F>,
-        was: Was,
-        [first_step, second_step]: [u64; 2],
-        in_order: bool,
-    ) -> bool {
-        let filter = state.filter();
-        assert!(first_step.max(second_step) < F::MOST_STEPS, "it has no end");
-        let Ok(one) = freeze(first_step, run_on(&filter, 1, was, self.first)) else {
-            return false;
-        };
-        let mut others = Caller::new(&filter, 0);
-        let Ok(other) = freeze(second_step, run_on(&filter, 2, was, self.second)) else {
-            one.thaw();
-            return false;
-        };
-        for &operation in self.after {
-            within(F::MOST_STEPS, || F::run(&mut others, operation));
+/// Makes each call in a thread of its own, up to this step of it. The others then make those `after`, or do their
+/// usual work; and the threads go on, the first one first or last. False if one of the calls has no such step.
+fn stopped<F: Stopped, const N: usize>(
+    state: &State<F>,
+    was: Was,
+    calls: [(Operation, u64); N],
+    after: &[Operation],
+    in_order: bool,
+) -> bool {
+    let filter = state.filter();
+    let mut stopped = Vec::new();
+    for (thread, (operation, step)) in (1..).zip(calls) {
+        assert!(step < F::MOST_STEPS, "{operation:?} has no end");
+        match freeze(step, run_on(&filter, thread, was, operation)) {
+            Ok(frozen) => stopped.push(frozen),
+            Err(_) => {
+                stopped.into_iter().for_each(|frozen| _ = frozen.thaw());
+                return false;
+            }
         }
-        let begun = [&[self.first, self.second], self.after].concat();
-        if self.after.is_empty() {
-            F::work(state, &mut others, &begun);
-        }
-        for key in state.settled(&filter, &begun) {
-            assert!(filter.contains(&key), "{key:#x} is lost");
-        }
-        let mut stopped = [one, other];
-        if !in_order {
-            stopped.reverse();
-        }
-        let [first, second] = stopped;
-        explained(&state.held, [others, first.thaw(), second.thaw()]);
-        true
     }
+    let mut others = Caller::new(&filter, 0);
+    for &operation in after {
+        within(F::MOST_STEPS, || F::run(&mut others, operation));
+    }
+    let begun = [&calls.map(|(operation, _)| operation), after].concat();
+    if after.is_empty() {
+        F::work(state, &mut others, &begun);
+    }
+    for key in state.settled(&filter, &begun) {
+        assert!(filter.contains(&key), "{key:#x} is lost");
+    }
+    if !in_order {
+        stopped.reverse();
+    }
+    let callers = stopped.into_iter().map(Frozen::thaw);
+    explained(&state.held, callers.chain([others]));
+    true
 }
 
 fn state(name: &'static str, held: [u64; 4]) -> State<Small> {

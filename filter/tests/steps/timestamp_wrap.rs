@@ -4,45 +4,28 @@
 
 use std::sync::Arc;
 
-use crate::at_step::{add, hop};
+use crate::at_step::{self, add, hop};
 use crate::small::{BUCKETS, Identity, key_of};
 use filter::CuckooFilter;
 use filter::layout::Layout;
-use kcas::steps::with_hook;
 
-fn built<const SLOTS: usize, const BITS: usize>() -> CuckooFilter<SLOTS, BITS, Identity> {
-    let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
-    let builder = builder.buckets(BUCKETS).unmixed_hasher(Identity::default());
-    builder.build().unwrap()
-}
-
-/// Looks up a key whose copy, always there, is first in its second bucket. Before the lookup reads
-/// that bucket, the copy moves to the first one, which is one addition to it; and before the lookup
-/// reads the first one again, the copy moves back, and then `more` happens.
+/// [`at_step::found_after`] of a key that is always there: its first hop is one addition to its first bucket.
 fn found_after<const SLOTS: usize, const BITS: usize>(
-    more: impl Fn(&CuckooFilter<SLOTS, BITS, Identity>) + 'static,
+    more: impl Fn(&Arc<CuckooFilter<SLOTS, BITS, Identity>>) + 'static,
 ) -> bool {
     let key = |first, second, nth| key_of::<SLOTS, BITS>(first, second, nth);
-    let (here, there) = (key(0, 1, 0), key(1, 0, 0));
-    let filter = Arc::new(built::<SLOTS, BITS>());
-    assert_eq!(filter.class(&here), filter.class(&there));
-    filter.insert(&there).unwrap();
-    let others = Arc::clone(&filter);
-    let hook = move |step| match step {
-        1 => hop(&*others, there, here),
-        2 => {
-            hop(&*others, here, there);
-            more(&others);
-        }
-        _ => {}
-    };
-    with_hook(hook, || filter.contains(&here))
+    let keys = [key(0, 1, 0), key(1, 0, 0)];
+    let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
+    let builder = builder.buckets(BUCKETS).unmixed_hasher(Identity::default());
+    let filter = Arc::new(builder.build().unwrap());
+    assert_eq!(filter.class(&keys[0]), filter.class(&keys[1]));
+    at_step::found_after(&filter, keys, hop, more)
 }
 
 /// [`found_after`] this many additions to the first bucket in all.
 fn found_after_additions<const SLOTS: usize, const BITS: usize>(additions: u64) -> bool {
     let other = key_of::<SLOTS, BITS>(0, 1, 1);
-    found_after::<SLOTS, BITS>(move |filter| add(filter, other, additions - 1))
+    found_after::<SLOTS, BITS>(move |filter| add(&**filter, other, additions - 1))
 }
 
 /// Copies of the filter advance timestamps, too.

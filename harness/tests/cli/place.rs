@@ -146,6 +146,13 @@ pub(crate) fn rows(csv: &str) -> usize {
     csv.lines().count() - 1
 }
 
+/// Returns what each row has in a column.
+pub(crate) fn column<'a>(csv: &'a str, name: &str) -> Vec<&'a str> {
+    let mut lines = csv.lines().map(|line| line.split(','));
+    let at = lines.next().unwrap().position(|of| of == name).unwrap();
+    lines.map(|mut row| row.nth(at).unwrap()).collect()
+}
+
 pub(crate) fn numbered_lines(count: usize) -> String {
     (0..count).map(|line| format!("key {line}\n")).collect()
 }

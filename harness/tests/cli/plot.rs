@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::place::{Place, committed, has};
+use crate::place::{Place, column, committed, has};
 
 #[test]
 fn a_figure_is_drawn_again_from_its_files() {
@@ -23,9 +23,7 @@ fn a_figure_is_drawn_again_from_its_files() {
 fn published() -> [String; 3] {
     let csv = fs::read_to_string(committed("full.csv")).unwrap();
     let [header, row] = [0, 1].map(|line| csv.lines().nth(line).unwrap());
-    let mut columns = header.split(',').zip(row.split(','));
-    let (_, mops) = columns.find(|(column, _)| *column == "mops").unwrap();
-    [header, row, mops].map(str::to_owned)
+    [header, row, column(&csv, "mops")[0]].map(str::to_owned)
 }
 
 #[test]

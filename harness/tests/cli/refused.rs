@@ -20,6 +20,10 @@ const REFUSED: &str = "
 1 | sweep tiny.toml --keys - | reads them again; write them to a file first
 1 | sweep tiny.toml --keys /dev/stdin | /dev/stdin is a pipe or a device | to a file first
 1 | sweep sizes.toml --keys few.txt | several sizes
+1 | sweep torn.toml | torn.toml | line 6
+1 | sweep field.toml | field.toml | unknown field `sed` | `seed`
+1 | sweep keys.toml | keys.toml | `keys` | at most
+1 | sweep frozen.toml | frozen.toml | `threads` | `frozen`
 1 | sweep mistyped.toml | did you mean \"lock-free\"? Known are lock-free, 
 1 | sweep target.toml | target.toml | [[target]] number 1 | `aim`
 1 | sweep quick --rounds 0 | quick.toml | `rounds`: 0 is not
@@ -86,14 +90,20 @@ const REFUSED: &str = "
 2 | plot RESULTS/full.csv --width 1 | a number of inches from 2 to 20
 2 | plot RESULTS/full.csv --width NaN | a number of inches from 2 to 20
 1 | plot RESULTS/theory.csv --out x.svg | have no figure
+1 | report directory | harness reproduce | no results
+1 | report nowhere | nowhere
+1 | report torn | torn.csv
 ";
 
-/// What a changed [`TINY`] has wrong; `experiment::problems` has all that can be.
-const EXPERIMENTS: [(&str, &str, &[&str]); 4] = [
-    ("rounds = 2", "rounds 2", &["line 6"]),
-    ("seed = 1", "sed = 1", &["unknown field `sed`", "`seed`"]),
-    ("keys = 1000", "keys = 1e12", &["`keys`", "at most"]),
-    ("2]", "0]\nfrozen = []", &["`threads`", "`frozen`"]),
+/// Files with a changed [`TINY`]; `experiment::problems` has all that can be wrong in one.
+const EXPERIMENTS: [(&str, &str, &str); 7] = [
+    ("torn", "rounds = 2", "rounds 2"),
+    ("field", "seed = 1", "sed = 1"),
+    ("keys", "keys = 1000", "keys = 1e12"),
+    ("frozen", "2]", "0]\nfrozen = []"),
+    ("mistyped", "lock-free", "lockfree"),
+    ("sizes", "1000", "[1000, 2000]"),
+    ("unknown", "segment-lock", "balloon"),
 ];
 
 /// A target that is less than what it aims for.
@@ -105,13 +115,11 @@ fn impossible_commands_say_what_is_possible_and_leave_no_files() {
     let place = Place::with_tiny("1000", "1000");
     place.write("few.txt", numbered_lines(999));
     place.write("directory/file", "");
-    place.write("mistyped.toml", TINY.replace("lock-free", "lockfree"));
-    place.write("sizes.toml", TINY.replace("1000", "[1000, 2000]"));
+    place.write("torn/torn.csv", "experiment,subject\n");
     place.write("target.toml", TINY.to_owned() + TARGET);
-    place.write("unknown.toml", TINY.replace("segment-lock", "balloon"));
-    for (number, (from, to, _)) in EXPERIMENTS.iter().enumerate() {
+    for (name, from, to) in EXPERIMENTS {
         assert!(TINY.contains(from));
-        place.write(&format!("{number}.toml"), TINY.replace(from, to));
+        place.write(&format!("{name}.toml"), TINY.replace(from, to));
     }
     let before = place.files(".");
     for line in REFUSED.lines().skip(1) {
@@ -122,15 +130,11 @@ fn impossible_commands_say_what_is_possible_and_leave_no_files() {
         let command = command.replace("RESULTS/", &committed(""));
         place.ends(code.parse().unwrap(), &command).notes(texts);
     }
-    for (number, (_, _, texts)) in EXPERIMENTS.iter().enumerate() {
-        let file = format!("{number}.toml");
-        let refused = place.ends(1, &format!("sweep {file}"));
-        refused.notes(texts).notes(&[&file]);
-    }
     let known = Registry::standard().names().join(", ");
     let refused = place.ends(1, "sweep unknown.toml");
     refused.notes(&["`subjects`", "\"balloon\"", &known]);
     assert_eq!(place.files("."), before);
+    assert_eq!(place.files("torn"), ["torn.csv"]);
 }
 
 #[cfg(not(feature = "steps"))]

@@ -18,7 +18,7 @@ fn a_build_that_observes_accesses_does_not_calibrate() {
 
 #[cfg(feature = "simulation")]
 mod simulated {
-    use crate::place::{Ended, Place, TINY, has};
+    use crate::place::{Ended, Place, TINY, column, has};
 
     const SIMULATE: &str = "simulate tiny.toml --cores 1,4 --operations 2000 --rounds 2 --out";
 
@@ -96,16 +96,13 @@ mod simulated {
         let spread = |machine: &str| {
             simulate(&place, &format!("{machine} --machine {machine}.toml"));
             let csv = place.text(&format!("{machine}/simulated-tiny.csv"));
-            let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
-            let header = lines.next().unwrap();
-            let at = |name: &str| header.iter().position(|of| *of == name).unwrap();
-            let [subject, workload, threads, mops] =
-                ["subject", "workload", "threads", "mops"].map(at);
-            let is_it = |row: &Vec<&str>| {
-                (row[subject], row[workload], row[threads]) == ("lock-free", "lookup-hit", "4")
+            let which = ["subject", "workload", "threads"].map(|name| column(&csv, name));
+            let is_it = |row: &usize| {
+                which.each_ref().map(|of| of[*row]) == ["lock-free", "lookup-hit", "4"]
             };
-            let two = lines.filter(is_it).map(|row| row[mops].parse().unwrap());
-            let two: Vec<f64> = two.collect();
+            let mops = column(&csv, "mops");
+            let two = (0..mops.len()).filter(is_it);
+            let two: Vec<f64> = two.map(|row| mops[row].parse().unwrap()).collect();
             assert_eq!(two.len(), 2, "{csv}");
             two[0].max(two[1]) / two[0].min(two[1])
         };

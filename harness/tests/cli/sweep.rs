@@ -1,6 +1,6 @@
 //! Tests of the `sweep` command: the files it writes.
 
-use crate::place::{Place, TINY, TINY_ROWS, has, rows};
+use crate::place::{Place, TINY, TINY_ROWS, column, has, rows};
 
 const SIDECAR: &str = "results/tiny.machine.toml";
 
@@ -139,11 +139,8 @@ fn latencies_are_in_the_rows_and_their_cost_in_the_sidecar() {
     let swept = place.run("sweep tiny.toml");
     swept.notes(&["timing costs", "Less than 95 %", late]);
     let csv = place.text("results/tiny.csv");
-    let mut rows = csv.lines().map(|row| row.split(','));
-    let median = rows.next().unwrap().position(|of| of == "p50_ns").unwrap();
-    for mut row in rows {
-        let value: u64 = row.nth(median).unwrap().parse().unwrap();
-        assert!(value > 0, "{csv}");
+    for median in column(&csv, "p50_ns") {
+        assert!(median.parse::<u64>().unwrap() > 0, "{csv}");
     }
     let run = &place.table(SIDECAR)["run"];
     has(run["latency"].as_str().unwrap(), &["arrivals at 1000 % of"]);
@@ -160,14 +157,8 @@ fn each_round_has_keys_of_its_own() {
     let refused = |out: &str| {
         place.run(&format!("sweep full.toml --out {out}"));
         let csv = place.text(&format!("{out}/full.csv"));
-        let column = |line: &str, at: usize| line.split(',').nth(at).unwrap().to_owned();
-        let header = csv.lines().next().unwrap();
-        let at = header
-            .split(',')
-            .position(|name| name == "refused")
-            .unwrap();
-        let rows = csv.lines().skip(1);
-        rows.map(|row| column(row, at)).collect::<Vec<_>>()
+        let refused = column(&csv, "refused").into_iter();
+        refused.map(str::to_owned).collect::<Vec<_>>()
     };
     let [once, again] = ["once", "again"].map(refused);
     assert_eq!((once.len(), &once), (3, &again));

@@ -6,8 +6,6 @@ use kcas::{Entry, Error, WordArray};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-const THREADS: usize = 4;
-
 /// How often each thread does its work. (Miri takes its time.)
 const ROUNDS: u64 = if cfg!(miri) { 50 } else { 100_000 };
 
@@ -16,10 +14,9 @@ const ROUNDS: u64 = if cfg!(miri) { 50 } else { 100_000 };
 fn successes_are_counted_once() {
     const WORDS: usize = WordArray::MAX_ENTRIES;
     let words = &WordArray::new(WORDS);
-    let reported: Vec<[u64; WORDS]> = thread::scope(|scope| {
-        let threads = (0..THREADS as u64).map(|thread| scope.spawn(move || count(words, thread)));
-        let threads: Vec<_> = threads.collect();
-        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    let reported = thread::scope(|scope| {
+        let threads = [0, 1, 2, 3].map(|seed| scope.spawn(move || count(words, seed)));
+        threads.map(|thread| thread.join().unwrap())
     });
     for index in 0..WORDS {
         let reported: u64 = reported.iter().map(|counts| counts[index]).sum();

@@ -5,7 +5,6 @@ pub mod testing;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::num::NonZeroUsize;
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Error, Result};
@@ -35,11 +34,6 @@ pub fn write(bytes: &[u8]) -> Result<()> {
     written.context("cannot write to the standard output")
 }
 
-/// Writes a line to the standard output.
-pub fn print(line: impl Display) -> Result<()> {
-    write(format!("{line}\n").as_bytes())
-}
-
 /// Writes a line to the standard error, if anybody reads it.
 pub fn note(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");
@@ -55,16 +49,4 @@ pub fn counted(number: u64, thing: &str) -> String {
 pub fn at_least_1(text: &str) -> Result<NonZeroUsize, String> {
     let number: usize = text.parse().map_err(|error| format!("{error}"))?;
     NonZeroUsize::new(number).ok_or_else(|| "it must be at least 1".to_owned())
-}
-
-/// Makes the name of a new file survive a power cut. (Directories cannot be opened on Windows.)
-pub fn sync_directory_of(path: &Path) -> Result<()> {
-    if cfg!(unix) {
-        let parent = path
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty());
-        let parent = std::fs::File::open(parent.unwrap_or(Path::new(".")))?;
-        parent.sync_all()?;
-    }
-    Ok(())
 }

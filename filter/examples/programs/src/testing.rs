@@ -27,12 +27,8 @@ pub fn complaint(command: &mut Command) -> String {
     failure(command, 1)
 }
 
-/// Returns its message about options that it does not accept.
-pub fn misuse(command: &mut Command) -> String {
-    failure(command, 2)
-}
-
-fn failure(command: &mut Command, code: i32) -> String {
+/// Returns its message; it must end with this code, which is 2 if it does not accept its options.
+pub fn failure(command: &mut Command, code: i32) -> String {
     let output = output(command, b"");
     let messages = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(code), "{messages}");

@@ -76,16 +76,14 @@ fn serve(options: Options) -> Result<()> {
     let filter = match options.window {
         None => {
             let build = |keys| CuckooFilter::builder().capacity(keys).build();
-            Kept::ForEver(load(&options.file, capacity, build, |file| {
-                CuckooFilter::load(file)
-            })?)
+            let load = |file: &Path| CuckooFilter::load(file);
+            Kept::ForEver(load_or_build(&options.file, capacity, load, build)?)
         }
         Some(seconds) => {
             let build = |keys| ExpiringCuckooFilter::builder().capacity(keys).build();
+            let load = |file: &Path| ExpiringCuckooFilter::load(file);
             Kept::ForAWindow {
-                filter: load(&options.file, capacity, build, |file| {
-                    ExpiringCuckooFilter::load(file)
-                })?,
+                filter: load_or_build(&options.file, capacity, load, build)?,
                 period_ms: seconds * 1_000 / 2,
             }
         }
@@ -136,11 +134,11 @@ fn lock(file: &Path) -> Result<File> {
 }
 
 /// Returns the filter that was saved last, which must have this capacity; or an empty one.
-fn load<F: Filter>(
+fn load_or_build<F: Filter>(
     file: &Path,
     capacity: Option<usize>,
-    build: impl Fn(usize) -> Result<F, BuildError>,
     load: fn(&Path) -> Result<F, LoadError>,
+    build: fn(usize) -> Result<F, BuildError>,
 ) -> Result<F> {
     let build = |keys| build(keys).with_context(|| format!("cannot make room for {keys} keys"));
     if !file.exists() {
@@ -259,21 +257,16 @@ fn with_key(method: MethodFilter, answer: WithKey) -> MethodRouter<Arc<Service>>
     let handler =
         async move |State(service): State<Arc<Service>>, RawQuery(query): RawQuery| -> Answer {
             let key = query.as_deref().and_then(|of| of.strip_prefix("key="));
-            match key {
-                Some(key) if !key.contains('&') => {
-                    // As in forms, `+` is a space.
-                    let key: Vec<u8> = percent_decode_str(&key.replace('+', " ")).collect();
-                    service.filter.go_on().map_err(failed)?;
-                    let filter = service.filter.any();
-                    answer(filter, filter.hash_dyn(&key.as_slice()))
-                        .map(|text| text + "\n")
-                        .map_err(not_inserted)
-                }
-                _ => Err((
-                    StatusCode::BAD_REQUEST,
-                    "name one key: ?key=KEY, percent-encoded\n".to_owned(),
-                )),
-            }
+            let key = key.filter(|key| !key.contains('&')).ok_or_else(|| {
+                let text = "name one key: ?key=KEY, percent-encoded\n";
+                (StatusCode::BAD_REQUEST, text.to_owned())
+            })?;
+            // As in forms, `+` is a space.
+            let key: Vec<u8> = percent_decode_str(&key.replace('+', " ")).collect();
+            service.filter.go_on().map_err(failed)?;
+            let filter = service.filter.any();
+            let answered = answer(filter, filter.hash_dyn(&key.as_slice()));
+            answered.map(|text| text + "\n").map_err(not_inserted)
         };
     on(method, handler)
 }

@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -141,12 +142,16 @@ fn create(path: &Path) -> Result<()> {
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
-    let file = NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+    let folder = folder.unwrap_or(Path::new("."));
+    let file = NamedTempFile::new_in(folder)?;
     let transaction = Database::create(file.path())?.begin_write()?;
     transaction.open_table(VALUES)?;
     transaction.commit()?;
     match file.persist_noclobber(path) {
-        Err(failed) if !path.exists() => Err(failed.error.into()),
-        _ => programs::sync_directory_of(path),
+        Err(failed) if !path.exists() => return Err(failed.error.into()),
+        // The name survives a power cut, too. (Directories cannot be opened on Windows.)
+        _ if cfg!(unix) => File::open(folder)?.sync_all()?,
+        _ => {}
     }
+    Ok(())
 }

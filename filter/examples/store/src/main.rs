@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
-use programs::{at_least_1, counted, ending, note, print};
+use programs::{at_least_1, counted, ending, note};
 use store::{Changes, Store};
 
 /// A key–value store in a file, and in memory a filter that knows which keys are absent.
@@ -92,7 +92,7 @@ fn import(store: &mut Store, file: &Path, sync_every: usize) -> Result<()> {
         store.commit(&changes)?;
         written += changes.len();
         // If nobody reads it any more, the import itself goes on.
-        let _ = print(format_args!("acknowledged {number}"));
+        let _ = programs::write(format!("acknowledged {number}\n").as_bytes());
     }
     note(format!("{written} of {} written", counted(number, "line")));
     Ok(())

@@ -14,7 +14,6 @@ use rand::{RngExt, SeedableRng};
 use store::Store;
 use tempfile::TempDir;
 
-/// Returns the program, with its arguments.
 fn program(store: &Path, arguments: &[&str]) -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_store"));
     program.arg(store).args(arguments);

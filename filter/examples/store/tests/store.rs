@@ -19,7 +19,6 @@ fn open(path: &Path) -> Store {
     Store::open(path, true).unwrap()
 }
 
-/// Changes that give these keys these values.
 fn set<const N: usize>(values: [(&str, &str); N]) -> Changes {
     Changes::from(values.map(|(key, value)| (key.into(), Some(value.into()))))
 }

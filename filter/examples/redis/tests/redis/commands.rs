@@ -27,7 +27,7 @@ fn short(reply: Value) -> String {
 #[test]
 fn replies() {
     let server = Server::start(&[]);
-    let [resp2, resp3] = &mut [server.connect(), server.connect_resp3()];
+    let [resp2, resp3] = &mut ["2", "3"].map(|protocol| server.try_connect(protocol).unwrap());
     for (command, wanted2, wanted3) in [
         (
             "CF.RESERVE f 1000 BUCKETSIZE 4 MAXITERATIONS 7 EXPANSION 2",

@@ -68,17 +68,13 @@ impl Server {
         std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
     }
 
-    fn try_connect(&self, protocol: &str) -> RedisResult<Connection> {
+    pub(crate) fn try_connect(&self, protocol: &str) -> RedisResult<Connection> {
         let address = format!("redis://127.0.0.1:{}/?protocol=resp{protocol}", self.port);
         redis::Client::open(address)?.get_connection()
     }
 
     pub(crate) fn connect(&self) -> Connection {
         self.try_connect("2").expect("the server takes connections")
-    }
-
-    pub(crate) fn connect_resp3(&self) -> Connection {
-        self.try_connect("3").expect("the server takes connections")
     }
 
     /// A number of `INFO`.
@@ -131,7 +127,6 @@ pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Sends a command and returns its reply.
 pub(crate) fn ask<T: FromRedisValue>(
     connection: &mut Connection,
     command: &str,
@@ -162,7 +157,6 @@ pub(crate) fn error(connection: &mut Connection, line: &str, says: &str) {
     }
 }
 
-/// Sends a command in one line, and returns its reply.
 pub(crate) fn line(connection: &mut Connection, line: &str) -> Value {
     try_line(connection, line).unwrap_or_else(|error| panic!("{line}: {error}"))
 }
@@ -196,7 +190,6 @@ pub(crate) fn in_batches(
     replies
 }
 
-/// True if all of these numbers are in the filter.
 pub(crate) fn has_all(
     c: &mut Connection,
     key: &str,
@@ -205,7 +198,6 @@ pub(crate) fn has_all(
     !in_batches(c, "CF.EXISTS", key, numbers).contains(&false)
 }
 
-/// A digest of the content of a key.
 pub(crate) fn digest(connection: &mut Connection, key: &str) -> Vec<String> {
     ask(connection, "DEBUG", &["DIGEST-VALUE", key])
 }

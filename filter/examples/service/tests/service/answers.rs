@@ -15,7 +15,7 @@ fn metric(metrics: &str, name: &str) -> f64 {
 #[test]
 fn each_request_has_its_answer() {
     let directory = TempDir::new().unwrap();
-    let service = Running::start(&directory.path().join("saved"));
+    let service = Running::start(&directory.path().join("saved"), &[]);
     let client = service.client();
     let metrics = || client.get("/metrics").unwrap().2;
     let saved = metric(&metrics(), "filter_last_save_timestamp_seconds");
@@ -60,7 +60,7 @@ fn each_request_has_its_answer() {
 #[test]
 fn a_wrong_request_gets_an_error_that_helps() {
     let directory = TempDir::new().unwrap();
-    let service = Running::start(&directory.path().join("saved"));
+    let service = Running::start(&directory.path().join("saved"), &[]);
     let client = service.client();
     for query in ["", "?", "?kay=a", "?key=a&key=b", "?key=a&x=1"] {
         let (status, _, text) = client.post(&format!("/insert{query}")).unwrap();
@@ -100,7 +100,7 @@ fn a_service_that_cannot_start_says_what_to_do() {
     let file = directory.path().join("saved");
     let missing = directory.path().join("missing").join("saved");
     assert!(complaint(&mut program(&missing)).contains("is its directory there?"));
-    let taken = Running::start(&file);
+    let taken = Running::start(&file, &[]);
     assert!(complaint(&mut program(&file)).contains("stop the service that uses it"));
     let address = taken.url.strip_prefix("http://").unwrap();
     let mut other = program(&directory.path().join("other"));

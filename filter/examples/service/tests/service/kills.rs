@@ -90,7 +90,7 @@ impl Shared {
         is_enough: impl Fn(&Ledger) -> bool,
         end: impl FnOnce(Running),
     ) {
-        let service = Running::start(file);
+        let service = Running::start(file, &[]);
         thread::scope(|scope| {
             let mut threads = Vec::new();
             for _ in 0..3 {
@@ -125,7 +125,7 @@ fn a_kill_keeps_what_was_acknowledged_before_a_save() {
             service.kill();
         });
         let ledger = shared.ledger.into_inner().unwrap();
-        let service = Running::start(&file);
+        let service = Running::start(&file, &[]);
         let client = service.client();
         for (key, state) in ledger.saved {
             if state == State::Held && ledger.now[&key] == State::Held {
@@ -162,7 +162,7 @@ fn a_signal_saves_what_was_acknowledged() {
         let signal = ["TERM", "INT"][round as usize % 2];
         let is_enough = |ledger: &Ledger| ledger.changes >= changes;
         shared.run(&file, &mut rng, is_enough, |service| service.stop(signal));
-        let service = Running::start(&file);
+        let service = Running::start(&file, &[]);
         for (key, state) in &shared.ledger.lock().unwrap().now {
             if *state == State::Held {
                 assert!(service.client().contains(*key), "{key} is denied");
@@ -177,7 +177,7 @@ fn a_signal_saves_what_was_acknowledged() {
 fn saves_that_meet_keep_their_order() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("saved");
-    let service = Running::start(&file);
+    let service = Running::start(&file, &[]);
     let (client, shared) = (service.client(), Shared::default());
     thread::scope(|scope| {
         for client in [service.client(), service.client()] {

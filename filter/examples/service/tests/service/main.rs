@@ -10,7 +10,6 @@ use std::process::{Child, Command, Stdio};
 
 use ureq::Agent;
 
-/// Returns the program, with the name of its file.
 fn program(file: &Path) -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_service"));
     program.env("RUST_BACKTRACE", "0").arg(file);
@@ -24,12 +23,8 @@ struct Running {
 }
 
 impl Running {
-    fn start(file: &Path) -> Running {
-        Self::start_with(file, &[])
-    }
-
     /// Starts it, and waits until it listens.
-    fn start_with(file: &Path, options: &[&str]) -> Running {
+    fn start(file: &Path, options: &[&str]) -> Running {
         let mut command = program(file);
         command.args(["--address", "127.0.0.1:0", "--capacity", "100000"]);
         command.args(options);

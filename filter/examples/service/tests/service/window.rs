@@ -62,7 +62,7 @@ fn a_window_outlives_kills() {
     let (mut kept, mut forgotten, mut wrongly_found) = (0, 0, 0);
     let shared = Shared::default();
     for _ in 0..kills {
-        let service = Running::start_with(&file, &["--window", "2"]);
+        let service = Running::start(&file, &["--window", "2"]);
         let clients = [service.client(), service.client()];
         let saver = service.client();
         thread::scope(|scope| {
@@ -74,7 +74,7 @@ fn a_window_outlives_kills() {
             thread::sleep(Duration::from_millis(rng.random_range(300..900)));
             service.kill();
         });
-        let service = Running::start_with(&file, &["--window", "2"]);
+        let service = Running::start(&file, &["--window", "2"]);
         let client = service.client();
         let mut ledger = shared.ledger.lock().unwrap();
         let saved = ledger.saved.unwrap();
@@ -112,7 +112,7 @@ fn a_file_is_of_one_kind_and_of_one_window() {
         let text = String::from_utf8(ended.stderr).unwrap();
         assert!(!ended.status.success() && text.contains(says), "{text}");
     };
-    Running::start_with(&file, &["--window", "60"]).stop("TERM");
+    Running::start(&file, &["--window", "60"]).stop("TERM");
     refused(&[], "with or without --window as before");
     refused(&["--window", "600"], "with a shorter --window");
     refused(&["--window", "0"], "--window");
