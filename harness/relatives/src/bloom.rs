@@ -56,7 +56,6 @@ pub struct Cells<const BITS: usize> {
     /// All accesses are relaxed: what is known of a cell depends on its own history alone, and no
     /// other data is read on the strength of it.
     words: Box<[AtomicU64]>,
-    capacity: usize,
 }
 
 /// The distinct cells of a key, in ascending order.
@@ -87,11 +86,7 @@ impl<const BITS: usize> Cells<BITS> {
         let shape = DoubleHashing::sized(capacity, false_positive_rate)?;
         let words = zeroed(shape.cells().div_ceil(Self::A_WORD))
             .with_context(|| format!("a Bloom filter of {} cells", shape.cells()))?;
-        Ok(Self {
-            shape,
-            words,
-            capacity,
-        })
+        Ok(Self { shape, words })
     }
 
     #[inline]
@@ -220,11 +215,6 @@ impl<const BITS: usize> Subject for Cells<BITS> {
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let cells = self.distinct(FixedState.hash_one(key));
         cells.iter().all(|&cell| self.cell(cell) > 0) && self.decrease_all(&cells)
-    }
-
-    /// Returns the number of keys it is sized for.
-    fn slots(&self) -> usize {
-        self.capacity
     }
 
     fn memory_bytes(&self) -> usize {

@@ -104,7 +104,7 @@ impl<W: Adds, const K: usize> Subject for AddsTo<W, K> {
         self.add(key, -1)
     }
 
-    fn slots(&self) -> usize {
+    fn slots(&self, _: usize) -> usize {
         self.len * BUCKETS_PER_WORD * SLOTS_PER_BUCKET
     }
 

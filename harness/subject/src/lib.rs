@@ -99,8 +99,11 @@ pub trait Subject: Send + Sync + Sized + 'static {
         None
     }
 
-    /// Returns the number of slots.
-    fn slots(&self) -> usize;
+    /// Returns the number of slots, of a subject that was created for this many buckets: by default as
+    /// many as were asked for.
+    fn slots(&self, buckets: usize) -> usize {
+        buckets * SLOTS_PER_BUCKET
+    }
 
     /// Returns the size in bytes, including the locks or counters needed to be shared.
     fn memory_bytes(&self) -> usize;

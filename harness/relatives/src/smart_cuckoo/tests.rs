@@ -159,3 +159,9 @@ fn plain_cuckoo_undoes_what_it_gives_up() {
     );
     assert!(refused > 1_000, "{refused}");
 }
+
+#[test]
+fn a_subject_has_twice_as_many_buckets_as_slots() {
+    let table = SingleThreaded::<SmartCuckoo>::with_buckets(500).unwrap();
+    assert_eq!(table.0.buckets.number(), 2 * 500 * SLOTS_PER_BUCKET);
+}

@@ -239,7 +239,7 @@ impl Subject for VectorQuotient {
     }
 
     /// Returns the number of slots, a multiple of a block's.
-    fn slots(&self) -> usize {
+    fn slots(&self, _: usize) -> usize {
         self.blocks.len() * SLOTS
     }
 

@@ -48,7 +48,7 @@ pub(super) const ALL: [Entrant<Run>; 3] = [
         meaning: "the lock-free filter that grows, started with the capacity of a thousandth of the keys, \
                   and at least with 8 KiB",
         run: |run, progress, rows| {
-            let new = |first, all| Ok(Growing::with_room_for(first, all)?);
+            let new = |first, _| Ok(Growing::with_room_for(first)?);
             run.grow(new, |_| 1, progress, rows)
         },
     },

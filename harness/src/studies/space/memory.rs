@@ -188,7 +188,7 @@ impl Memory {
         let wrong = self.count(absent, |index| found(keys + index));
         let declared_bytes = subject.memory_bytes() as u64;
         let has_refused = || full.load(Relaxed) != u64::MAX;
-        let slots = subject.slots() as u64;
+        let slots = subject.slots(buckets) as u64;
         self.count(slots.saturating_sub(keys), |index| {
             !has_refused() && is_refused(keys + index)
         });

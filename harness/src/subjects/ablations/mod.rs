@@ -187,10 +187,6 @@ where
         Some(locate(&self.geometry, key).into())
     }
 
-    fn slots(&self) -> usize {
-        self.geometry.buckets() * SLOTS_PER_BUCKET
-    }
-
     fn memory_bytes(&self) -> usize {
         let counters = self.length.memory_bytes();
         let counters = if COUNTED { counters } else { 0 };

@@ -54,7 +54,7 @@ impl Subject for CuckoofilterMutex {
         self.filter.with(|filter| filter.delete(key))
     }
 
-    fn slots(&self) -> usize {
+    fn slots(&self, _: usize) -> usize {
         self.slots
     }
 

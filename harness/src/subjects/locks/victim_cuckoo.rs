@@ -142,10 +142,6 @@ impl Sequential for VictimCuckoo {
         found
     }
 
-    fn slots(&self) -> usize {
-        self.table.slots()
-    }
-
     fn memory_bytes(&self) -> usize {
         self.table.memory_bytes()
     }
