@@ -26,7 +26,10 @@ pub type Fastbloom4 = Fastbloom<4>;
 impl Fastbloom {
     /// Returns its size, for the formulas. The crate maps keys to cells in its own way.
     pub(crate) fn size(&self) -> DoubleHashing {
-        DoubleHashing::of_size(self.0.num_bits(), self.0.num_hashes() as usize)
+        DoubleHashing {
+            cells: self.0.num_bits(),
+            hashes: self.0.num_hashes() as usize,
+        }
     }
 }
 
