@@ -104,7 +104,6 @@ impl<const BITS: usize> Cells<BITS> {
         (0..self.shape.cells).map(|cell| self.cell(cell))
     }
 
-    /// Counts the cells that hold this value.
     fn holding(&self, value: u64) -> f64 {
         self.cells().filter(|&cell| cell == value).count() as f64
     }

@@ -111,7 +111,6 @@ impl Trial {
         self.find(subject, indices)
     }
 
-    /// Fails if a key with one of these indices is not found.
     pub fn find<S: Subject>(self, subject: &S, mut indices: Range<u64>) -> Result<()> {
         let missed = indices.find(|&index| !subject.contains(&self.key(index)));
         ensure!(missed.is_none(), "misses the key with index {missed:?}");

@@ -127,7 +127,6 @@ pub fn lines(experiment: &Experiment, rows: &[record::Row]) -> Vec<Row> {
 }
 
 impl Row {
-    /// Returns the subject and what it is compared with.
     fn pair(&self) -> (&str, &str) {
         (&self.subject, &self.against)
     }

@@ -16,7 +16,6 @@ pub(super) fn exchanges(entry: &EngineInfo) -> Vec<u64> {
     (1..=MAX_ENTRIES).map(count).collect()
 }
 
-/// Formats the counted compare-and-swaps of an operation as a table.
 pub(super) fn table() -> String {
     let counted: Vec<_> = (ENGINES.iter().filter(|entry| entry.counted))
         .map(|entry| (entry.name, exchanges(entry)))

@@ -56,7 +56,6 @@ pub(super) fn cases(rows: &[Row]) -> Vec<(&str, usize)> {
     cases
 }
 
-/// Returns the ratios of all processes.
 fn ratios(rows: &[Row], case: (&str, usize), subject: &str) -> Vec<f64> {
     let of = |row: &&Row| (&*row.workload, row.threads) == case && row.subject == subject;
     rows.iter().filter(of).map(|row| row.ratio).collect()

@@ -128,7 +128,6 @@ impl Work {
         }
     }
 
-    /// Returns the workloads that it times.
     fn measures(self) -> &'static [&'static str] {
         match self {
             Self::Lookup => &[LOOKUP],

@@ -57,7 +57,6 @@ impl Round {
         each_row(build, arguments(NAME, self)?, stop, each)
     }
 
-    /// Measures it in this process, and prints each row.
     pub(in crate::studies) fn measure_here(
         &self,
         registry: &Registry,
