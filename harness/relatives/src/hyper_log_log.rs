@@ -45,11 +45,6 @@ impl Subject for HyperLogLog {
         true
     }
 
-    /// Never asked: the sketch does not know its keys.
-    fn contains<K: Hash + ?Sized>(&self, _: &K) -> bool {
-        false
-    }
-
     fn memory_bytes(&self) -> usize {
         self.0.len() + size_of::<Self>()
     }

@@ -122,11 +122,6 @@ impl Subject for UpdateRoofline {
         true
     }
 
-    /// Never called: `roofline` is the bound of lookups.
-    fn contains<K: Hash + ?Sized>(&self, _: &K) -> bool {
-        false
-    }
-
     #[inline]
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
         self.insert(key)

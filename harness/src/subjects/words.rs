@@ -94,11 +94,6 @@ impl<W: Adds, const K: usize> Subject for AddsTo<W, K> {
         self.add(key, 1)
     }
 
-    /// Never called.
-    fn contains<Key: Hash + ?Sized>(&self, _: &Key) -> bool {
-        false
-    }
-
     #[inline]
     fn remove<Key: Hash + ?Sized>(&self, key: &Key) -> bool {
         self.add(key, -1)
