@@ -53,9 +53,8 @@ impl Tested {
             }
         };
         let finds = |info: &&SubjectInfo| info.holds_keys && info.operations.lookup;
-        (registry.entries().iter().filter(finds))
-            .map(tested)
-            .collect()
+        let found = registry.entries().iter().filter(finds);
+        found.map(tested).collect()
     }
 
     fn empty(&self) -> Box<dyn Measured> {

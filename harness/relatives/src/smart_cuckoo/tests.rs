@@ -92,9 +92,8 @@ fn run<T: CuckooTable>(
         let buckets = random.random_range(2..=MOST_BUCKETS);
         // Every eighth sequence is long.
         let most = if seed.is_multiple_of(8) { 60 } else { 16 };
-        let keys: Vec<_> = (0..2 * buckets)
-            .map(|_| Key::new(random.random()).unwrap())
-            .collect();
+        let keys = (0..2 * buckets).map(|_| Key::new(random.random()).unwrap());
+        let keys: Vec<_> = keys.collect();
         let (mut truth, mut table) = (Truth(Vec::new()), make(buckets, seed));
         for _ in 0..random.random_range(1..=most) {
             let key = keys[random.random_range(0..keys.len())];

@@ -303,9 +303,8 @@ impl Study for Pair {
         let first = registry.get(&subjects[0])?;
         for work in &self.workload {
             if let Some(operation) = first.operations.missing(work.needs()) {
-                let possible = Work::value_variants()
-                    .iter()
-                    .filter(|work| first.operations.missing(work.needs()).is_none());
+                let can = |work: &&Work| first.operations.missing(work.needs()).is_none();
+                let possible = Work::value_variants().iter().filter(can);
                 let possible: Vec<_> = possible.map(|work| work.measures()[0]).collect();
                 bail!(
                     "{} cannot {operation}, as {} does; give --workload {}",

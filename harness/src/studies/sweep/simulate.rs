@@ -240,9 +240,8 @@ mod simulating {
             sidecar.run.simulated.push(line);
             described.insert(model.name.clone(), toml::Value::try_from(model)?);
         }
-        sidecar
-            .experiment
-            .insert("machine".into(), described.into());
+        let written = &mut sidecar.experiment;
+        written.insert("machine".into(), described.into());
         Ok(Prepared {
             experiment,
             plan,
@@ -311,10 +310,8 @@ mod simulating {
             };
             let drawn = (2..=options.rounds as u64)
                 .map(|round| model.drawn(options.seed.wrapping_add(round)));
-            let models: Vec<_> = [Ok(model.clone())]
-                .into_iter()
-                .chain(drawn)
-                .collect::<Result<_>>()?;
+            let models = [Ok(model.clone())].into_iter().chain(drawn);
+            let models: Vec<_> = models.collect::<Result<_>>()?;
             let (mut all, stop) = (Vec::new(), AtomicBool::new(false));
             let simulated = Simulated::new(&sweep, &part.workload, &of.alike, &stop);
             for (place, measurement) in measurements(part, model, options).enumerate() {
@@ -410,9 +407,8 @@ mod simulating {
                 });
             }
             drop(sender);
-            ended
-                .into_iter()
-                .try_for_each(|(index, rows)| each(index, rows?))
+            let mut ended = ended.into_iter();
+            ended.try_for_each(|(index, rows)| each(index, rows?))
         })
     }
 
