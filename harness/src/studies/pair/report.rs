@@ -33,7 +33,7 @@ impl Presented for Vec<Row> {
         for case in compared::cases(self) {
             lines.push(line(case, counted(case.1, "thread"), &together));
             for ((named, rows), all) in several.iter().zip(&apart) {
-                let here = compared::processes(rows, case);
+                let here = compared::ratios(rows, case, &rows[0].first).len();
                 let named = format!("{here} of these, at {named}");
                 lines.extend((here > 0).then(|| line(case, named, all)));
             }
