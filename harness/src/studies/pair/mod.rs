@@ -336,9 +336,8 @@ impl Study for Pair {
                     Some(build) => format!("{now}, by {}", build.display()),
                     None => now,
                 };
-                let measured: Vec<Row> =
-                    measure_all(build, Pair::NAME, &one).with_context(context)?;
-                rows.extend(measured);
+                let measured = measure_all::<Row>(build, Pair::NAME, &one);
+                rows.extend(measured.with_context(context)?);
             }
         }
         Ok(())
