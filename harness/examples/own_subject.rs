@@ -23,7 +23,6 @@ const SHARDS: usize = 64;
 pub(crate) struct ShardedMap {
     hasher: RandomState,
     shards: Vec<Mutex<HashMap<u64, u64>>>,
-    slots: usize,
 }
 
 impl ShardedMap {
@@ -43,12 +42,11 @@ impl Subject for ShardedMap {
     /// Sizes are asked for in buckets of [`SLOTS_PER_BUCKET`] keys, as our filters have them.
     fn with_buckets(buckets: usize) -> Result<Self> {
         ensure!(buckets > 0, "a map has room for some keys");
-        let slots = buckets * SLOTS_PER_BUCKET;
-        let shard = || Mutex::new(HashMap::with_capacity(slots / SHARDS));
+        let each = buckets * SLOTS_PER_BUCKET / SHARDS;
+        let shard = || Mutex::new(HashMap::with_capacity(each));
         Ok(Self {
             hasher: RandomState::new(),
             shards: (0..SHARDS).map(|_| shard()).collect(),
-            slots,
         })
     }
 
@@ -73,10 +71,6 @@ impl Subject for ShardedMap {
             Some(copies) => *copies -= 1,
         }
         true
-    }
-
-    fn slots(&self) -> usize {
-        self.slots
     }
 
     fn memory_bytes(&self) -> usize {

@@ -139,7 +139,7 @@ impl<const FLAW: Flaw, const NAMED: bool> Subject for Flawed<FLAW, NAMED> {
         self.0.class(key).filter(|_| NAMED)
     }
 
-    harness::subject::delegate! { self.0: count slots memory_bytes }
+    harness::subject::delegate! { self.0: count memory_bytes }
 }
 
 /// An exact set that accepts a key it holds, with a flaw; it reveals classes or does not.
@@ -187,7 +187,7 @@ impl<const FLAW: Flaw, const NAMED: bool> Subject for Set<FLAW, NAMED> {
         })
     }
 
-    harness::subject::delegate! { self.flawed: slots memory_bytes }
+    harness::subject::delegate! { self.flawed: memory_bytes }
 }
 
 const SETTINGS: Settings = Settings {

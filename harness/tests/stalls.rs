@@ -138,7 +138,7 @@ impl Subject for Panics {
         self.0.insert(key)
     }
 
-    harness::subject::delegate! { self.0: contains remove slots memory_bytes }
+    harness::subject::delegate! { self.0: contains remove memory_bytes }
 }
 
 #[track_caller]

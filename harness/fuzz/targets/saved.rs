@@ -79,15 +79,10 @@ fn check<F: Filter>(
 }
 
 fn with_right_checksums(bytes: &[u8]) -> Option<Vec<u8>> {
-    let header = if bytes.starts_with(b"cuckoog\n") {
-        40
-    } else {
-        32
-    };
-    let end = bytes
-        .len()
-        .checked_sub(8)
-        .filter(|&end| end >= header + 8)?;
+    let is_growing = bytes.starts_with(b"cuckoog\n");
+    let header = if is_growing { 40 } else { 32 };
+    let end = bytes.len().checked_sub(8);
+    let end = end.filter(|&end| end >= header + 8)?;
     let mut bytes = bytes.to_vec();
     let crc = Crc::<u64>::new(&CRC_64_XZ);
     let mut digest = crc.digest();

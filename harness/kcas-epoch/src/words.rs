@@ -77,13 +77,7 @@ impl WordArray {
         let entries = sort_entries(entries, self.len())?;
         let done = match entries.as_slice() {
             [] => true,
-            &[
-                Entry {
-                    index,
-                    expected,
-                    new,
-                },
-            ] => commit::compare_exchange(&self.words, index, expected, new).is_ok(),
+            [of] => commit::compare_exchange(&self.words, of.index, of.expected, of.new).is_ok(),
             _ => commit::kcas(&self.words, entries),
         };
         if done { Ok(()) } else { Err(Error::Mismatch) }

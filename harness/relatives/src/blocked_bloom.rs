@@ -44,7 +44,6 @@ pub struct BlockedBloom {
     /// Spreads keys over the blocks.
     geometry: Geometry,
     blocks: Box<[Block]>,
-    slots: usize,
 }
 
 /// Aligned so that it lies in one cache line.
@@ -84,7 +83,6 @@ impl Subject for BlockedBloom {
         Ok(Self {
             geometry: geometry(blocks)?,
             blocks: (0..blocks).map(|_| Block::default()).collect(),
-            slots: buckets * SLOTS_PER_BUCKET,
         })
     }
 
@@ -100,11 +98,6 @@ impl Subject for BlockedBloom {
         // there.
         self.of(key)
             .fold(true, |all, (word, mask)| all & has(word, mask))
-    }
-
-    /// Returns the number of slots in our table of the same memory.
-    fn slots(&self) -> usize {
-        self.slots
     }
 
     fn memory_bytes(&self) -> usize {
@@ -164,7 +157,7 @@ mod tests {
     #[test]
     fn at_the_load_of_our_table_it_is_as_small_and_as_precise() {
         let filter = BlockedBloom::with_buckets(1_001).unwrap();
-        assert_eq!((filter.memory_bytes(), filter.slots()), (8 * 1_002, 4_004));
+        assert_eq!(filter.memory_bytes(), 8 * 1_002);
         let (rate, _) = rate_of_blocks((WORDS * SLOTS_PER_BUCKET) as f64 * 0.95);
         let ratio = rate / (subject::layout::Layout::FALSE_POSITIVE_RATE * 0.95);
         assert!((0.95..1.05).contains(&ratio), "{ratio}");

@@ -56,7 +56,6 @@ pub struct Cells<const BITS: usize> {
     /// All accesses are relaxed: what is known of a cell depends on its own history alone, and no
     /// other data is read on the strength of it.
     words: Box<[AtomicU64]>,
-    capacity: usize,
 }
 
 /// The distinct cells of a key, in ascending order.
@@ -85,13 +84,9 @@ impl<const BITS: usize> Cells<BITS> {
     /// keys. Fails like [`DoubleHashing::sized`], or if there is not enough memory.
     pub fn new(capacity: usize, false_positive_rate: f64) -> Result<Self> {
         let shape = DoubleHashing::sized(capacity, false_positive_rate)?;
-        let words = zeroed(shape.cells().div_ceil(Self::A_WORD))
-            .with_context(|| format!("a Bloom filter of {} cells", shape.cells()))?;
-        Ok(Self {
-            shape,
-            words,
-            capacity,
-        })
+        let words = zeroed(shape.cells.div_ceil(Self::A_WORD))
+            .with_context(|| format!("a Bloom filter of {} cells", shape.cells))?;
+        Ok(Self { shape, words })
     }
 
     #[inline]
@@ -106,10 +101,9 @@ impl<const BITS: usize> Cells<BITS> {
     }
 
     fn cells(&self) -> impl Iterator<Item = u64> {
-        (0..self.shape.cells()).map(|cell| self.cell(cell))
+        (0..self.shape.cells).map(|cell| self.cell(cell))
     }
 
-    /// Counts the cells that hold this value.
     fn holding(&self, value: u64) -> f64 {
         self.cells().filter(|&cell| cell == value).count() as f64
     }
@@ -180,7 +174,7 @@ impl<const BITS: usize> Cells<BITS> {
 
     /// Claims what share of counters is saturated with n keys.
     fn saturation(&self, at: &str, n: u64) -> Claim {
-        let cells = self.shape.cells() as f64;
+        let cells = self.shape.cells as f64;
         let law = Poisson::new(self.shape.uses_a_cell(n as f64)).map_or(f64::NAN, |law| law.sf(14));
         let what = format!("share of saturated counters, {at}");
         let formula = "Σ_{j ≥ 15} e^(−kn/m) (kn/m)^j / j!, Fan et al. 2000";
@@ -222,11 +216,6 @@ impl<const BITS: usize> Subject for Cells<BITS> {
         cells.iter().all(|&cell| self.cell(cell) > 0) && self.decrease_all(&cells)
     }
 
-    /// Returns the number of keys it is sized for.
-    fn slots(&self) -> usize {
-        self.capacity
-    }
-
     fn memory_bytes(&self) -> usize {
         size_of_val(&*self.words) + size_of::<Self>()
     }
@@ -239,7 +228,7 @@ pub fn claims(trial: Trial) -> Result<Vec<Claim>> {
     for (bits, load) in sizes.into_iter().chain([(10.0, 0.5), (10.0, 2.0)]) {
         let bloom = Bloom::new(trial.keys as usize, (-bits * LN_2).exp2())?;
         let shape = &bloom.shape;
-        let [cells, hashes] = [shape.cells(), shape.hashes()].map(|number| number as f64);
+        let [cells, hashes] = [shape.cells, shape.hashes].map(|number| number as f64);
         let mut at = format!("{bits} bits a key");
         if load == 1.0 {
             // In exact arithmetic it would be `bits` × n; the tolerance is for rounding errors.
@@ -267,7 +256,7 @@ pub fn claims(trial: Trial) -> Result<Vec<Claim>> {
 pub fn claims_of_counters(trial: Trial) -> Result<Vec<Claim>> {
     let n = trial.keys;
     let filter = CountingBloom::new(n as usize, FALSE_POSITIVE_RATE)?;
-    let bits = 4.0 * filter.shape.cells() as f64 / n as f64;
+    let bits = 4.0 * filter.shape.cells as f64 / n as f64;
     let at = format!("{bits:.1} bits a key");
     trial.insert(&filter, 0..n)?;
     let rate = filter.shape.claim(trial, &filter, n, &at);
@@ -300,7 +289,7 @@ mod tests {
         let (mut saturated, mut coinciding) = (0, 0);
         for capacity in 1..50 {
             let bloom = Cells::<BITS>::new(capacity, 0.01).unwrap();
-            let mut list = vec![0; bloom.shape.cells()];
+            let mut list = vec![0; bloom.shape.cells];
             let mut inside: Vec<u64> = Vec::new();
             for step in 0..200 {
                 let inserts = inside.is_empty() || step < 100 && random.random_bool(0.85);
@@ -310,7 +299,7 @@ mod tests {
                     inside.swap_remove(random.random_range(0..inside.len()))
                 };
                 let cells = bloom.distinct(FixedState.hash_one(key));
-                coinciding += usize::from(cells.len() < bloom.shape.hashes());
+                coinciding += usize::from(cells.len() < bloom.shape.hashes);
                 if inserts || BITS == 1 {
                     assert!(bloom.insert(&key));
                     inside.push(key);

@@ -47,7 +47,6 @@ pub struct CountMin {
     rows: Box<[Row]>,
     /// The counters, row after row.
     counters: Box<[AtomicU64]>,
-    slots: usize,
 }
 
 /// The hash function of a row.
@@ -82,7 +81,6 @@ impl CountMin {
             width,
             rows: (0..depth).map(row).collect(),
             counters: zeroed(width.saturating_mul(depth))?,
-            slots: 0,
         })
     }
 
@@ -114,9 +112,8 @@ impl Subject for CountMin {
     const GUARANTEES: &'static str = "wait-free; what an insert that has returned counted is found; estimates are intermediate-value linearizable";
 
     fn with_buckets(buckets: usize) -> Result<Self> {
-        let slots = slots(buckets)?;
-        let sketch = Self::new((slots as f64 / LN_2).ceil() as usize, DEPTH, 0)?;
-        Ok(Self { slots, ..sketch })
+        let width = (slots(buckets)? as f64 / LN_2).ceil();
+        Self::new(width as usize, DEPTH, 0)
     }
 
     #[inline]
@@ -141,11 +138,6 @@ impl Subject for CountMin {
             }
         }
         present
-    }
-
-    /// Returns the number of keys it is sized for.
-    fn slots(&self) -> usize {
-        self.slots
     }
 
     fn memory_bytes(&self) -> usize {

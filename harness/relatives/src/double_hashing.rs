@@ -28,8 +28,9 @@ const MIN_RATE: f64 = 1.0 / (1_u128 << MAX_HASHES) as f64;
 /// The number of cells of a filter, and the mapping of keys to cells.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DoubleHashing {
-    cells: usize,
-    hashes: usize,
+    pub cells: usize,
+    /// The number of hashes, k: how many cells a key has, some of which may coincide.
+    pub hashes: usize,
 }
 
 impl DoubleHashing {
@@ -47,21 +48,8 @@ impl DoubleHashing {
         let hashes = -false_positive_rate.log2();
         let cells = (keys as f64 * hashes / LN_2).ceil() as usize;
         // ln 2 · m/n is log2(1/ε) again.
-        Ok(Self::of_size(cells, hashes.round() as usize))
-    }
-
-    /// Takes the cells and hashes of a filter that was sized elsewhere.
-    pub fn of_size(cells: usize, hashes: usize) -> Self {
-        Self { cells, hashes }
-    }
-
-    pub fn cells(&self) -> usize {
-        self.cells
-    }
-
-    /// Returns the number of hashes, k: how many cells a key has, some of which may coincide.
-    pub fn hashes(&self) -> usize {
-        self.hashes
+        let hashes = hashes.round() as usize;
+        Ok(Self { cells, hashes })
     }
 
     #[inline]

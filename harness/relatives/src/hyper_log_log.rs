@@ -16,7 +16,7 @@ use filter::hashing::mix;
 use hyperloglockless::AtomicHyperLogLog;
 use statrs::distribution::{ChiSquared, ContinuousCDF, Normal};
 use statrs::statistics::Statistics;
-use subject::layout::slots;
+use subject::layout::geometry;
 use subject::{Operations, Subject};
 
 use crate::theory::{Claim, SIGMAS, Trial};
@@ -25,10 +25,7 @@ use crate::theory::{Claim, SIGMAS, Trial};
 const PRECISION: u8 = 14;
 
 #[derive(Debug)]
-pub struct HyperLogLog {
-    sketch: AtomicHyperLogLog<FixedState>,
-    slots: usize,
-}
+pub struct HyperLogLog(AtomicHyperLogLog<FixedState>);
 
 impl Subject for HyperLogLog {
     const NAME: &'static str = "hyperloglog";
@@ -38,30 +35,18 @@ impl Subject for HyperLogLog {
     const OPERATIONS: Operations = Operations::INSERT_ONLY;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
-        Ok(Self {
-            slots: slots(buckets)?,
-            sketch: AtomicHyperLogLog::with_hasher(PRECISION, FixedState),
-        })
+        geometry(buckets)?;
+        Ok(Self(AtomicHyperLogLog::with_hasher(PRECISION, FixedState)))
     }
 
     #[inline]
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.sketch.insert(key);
+        self.0.insert(key);
         true
     }
 
-    /// Never asked: the sketch does not know its keys.
-    fn contains<K: Hash + ?Sized>(&self, _: &K) -> bool {
-        false
-    }
-
-    /// Returns the number of keys asked for; there is no limit on them.
-    fn slots(&self) -> usize {
-        self.slots
-    }
-
     fn memory_bytes(&self) -> usize {
-        self.sketch.len() + size_of::<Self>()
+        self.0.len() + size_of::<Self>()
     }
 }
 

@@ -62,8 +62,6 @@ pub struct ScalableBloom {
     stuck: AtomicBool,
     /// The number of keys in all stages; those that were already found when they were added do not count.
     keys: Length,
-    /// The number of keys asked for, as a subject.
-    slots: usize,
 }
 
 /// A stage, made or only planned.
@@ -98,18 +96,17 @@ impl ScalableBloom {
         let first = (first_capacity, false_positive_rate * (1.0 - tightening));
         // Explains what is wrong with the first stage when no stage is possible.
         DoubleHashing::sized(first.0, first.1)?;
-        Self::of(planned(first, growth, tightening), first_capacity)
+        Self::of(planned(first, growth, tightening))
     }
 
     /// Creates an empty filter that may grow to these stages, and makes the first of them.
-    fn of(stages: Box<[Stage]>, slots: usize) -> Result<Self> {
+    fn of(stages: Box<[Stage]>) -> Result<Self> {
         stages[0].make()?;
         Ok(Self {
             stages,
             newest: AtomicU64::new(0),
             stuck: AtomicBool::new(false),
             keys: Length::starting_at(0),
-            slots,
         })
     }
 
@@ -195,10 +192,8 @@ impl Subject for ScalableBloom {
     const OPERATIONS: Operations = Operations::INSERT;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
-        let slots = slots(buckets)?;
-        let first = slots.div_ceil(STARTS_WITH);
-        let filter = Self::new(first, FALSE_POSITIVE_RATE, Self::GROWTH, Self::TIGHTENING)?;
-        Ok(Self { slots, ..filter })
+        let first = slots(buckets)?.div_ceil(STARTS_WITH);
+        Self::new(first, FALSE_POSITIVE_RATE, Self::GROWTH, Self::TIGHTENING)
     }
 
     #[inline]
@@ -219,11 +214,6 @@ impl Subject for ScalableBloom {
     #[inline(always)]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
         self.contains_hash(FixedState.hash_one(key))
-    }
-
-    /// Returns the number of keys asked for.
-    fn slots(&self) -> usize {
-        self.slots
     }
 
     fn memory_bytes(&self) -> usize {
@@ -309,7 +299,7 @@ mod tests {
     #[test]
     fn as_a_subject_it_grows_from_a_hundredth_to_seven_stages() {
         let filter = ScalableBloom::with_buckets(25_000).unwrap();
-        assert_eq!((filter.slots(), filter.stages()), (100_000, 1));
+        assert_eq!(filter.stages(), 1);
         for _ in 0..2 {
             assert!((0..100_000_u64).all(|key| filter.insert(&key)));
             assert!(filter.grow(0));
@@ -326,7 +316,7 @@ mod tests {
     fn when_it_cannot_grow_it_refuses() {
         let mut stages = planned((4_096, 0.001), 2, 0.85).into_vec();
         stages.truncate(2);
-        let filter = ScalableBloom::of(stages.into(), 4_096).unwrap();
+        let filter = ScalableBloom::of(stages.into()).unwrap();
         let (taken, refused): (Vec<u64>, Vec<u64>) =
             (0..20_000).partition(|key| filter.insert(key));
         assert!(taken.iter().all(|key| filter.contains(key)));

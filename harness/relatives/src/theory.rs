@@ -111,7 +111,6 @@ impl Trial {
         self.find(subject, indices)
     }
 
-    /// Fails if a key with one of these indices is not found.
     pub fn find<S: Subject>(self, subject: &S, mut indices: Range<u64>) -> Result<()> {
         let missed = indices.find(|&index| !subject.contains(&self.key(index)));
         ensure!(missed.is_none(), "misses the key with index {missed:?}");
@@ -149,9 +148,10 @@ impl Trial {
         (of_bits, bits): Formula,
         (of_rate, rate): Formula,
     ) -> Result<Vec<Claim>> {
-        let subject = S::with_buckets(self.keys.div_ceil(SLOTS_PER_BUCKET as u64) as usize)?;
+        let buckets = self.keys.div_ceil(SLOTS_PER_BUCKET as u64) as usize;
+        let subject = S::with_buckets(buckets)?;
         let refused = (0..).find(|&index| !subject.insert(&self.key(index)));
-        let (inserted, slots) = (refused.unwrap_or_default(), subject.slots() as f64);
+        let (inserted, slots) = (refused.unwrap_or_default(), subject.slots(buckets) as f64);
         let load = (inserted - S::STASH as u64) as f64 / slots;
         let at = format!("at load {load:.3}");
         // The load of the first refusal varies between tables by the order of one over the root of

@@ -382,7 +382,7 @@ pub(super) mod tests {
             FORGETS && self.0.contains(key) || self.0.insert(key)
         }
 
-        subject::delegate! { self.0: with_buckets contains remove slots memory_bytes }
+        subject::delegate! { self.0: with_buckets contains remove memory_bytes }
     }
 
     #[test]

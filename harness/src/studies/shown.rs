@@ -226,9 +226,8 @@ impl<'a, R: Shown> View<'a, R> {
     fn compared(&self, of: &Quantity<R>, at: Place, rival: &str) -> Option<Comparison> {
         let ours = R::OURS.filter(|&ours| of.is_compared && ours != rival)?;
         let shortest = self.sidecar.map_or(0.0, Sidecar::shortest_ns);
-        let mut medians = [ours, rival]
-            .into_iter()
-            .filter_map(|of_| self.median(of, at, of_));
+        let medians = [ours, rival].map(|subject| self.median(of, at, subject));
+        let mut medians = medians.into_iter().flatten();
         let is_too_short = of.unit == Unit::Latency && medians.any(|of| of < shortest);
         let ends = [ours, rival].map(|subject| (at.1, subject));
         let compared = || self.results.comparison_of(at.0, ends, of.of);
@@ -274,9 +273,8 @@ impl<R: Shown> Presented for Vec<R> {
             }
         }
         let names = R::QUANTITIES.iter().map(|of| of.name);
-        let named = ["", "", "subject"]
-            .into_iter()
-            .skip(usize::from(cases.len() == 1));
+        let named = ["", "", "subject"].into_iter();
+        let named = named.skip(usize::from(cases.len() == 1));
         let mut notes = Vec::new();
         if !rivals.is_empty() {
             notes.push(format!(

@@ -37,7 +37,6 @@ pub(crate) fn seconds(text: &str) -> Result<Duration> {
     }
 }
 
-/// Checks the option `--loads`.
 pub(super) fn check_loads(loads: &[f64], most: f64) -> Result<()> {
     for &load in loads {
         let fits = load > 0.0 && load <= most;

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use csv::{ReaderBuilder, WriterBuilder};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -111,11 +112,8 @@ pub(super) fn each_row<R: DeserializeOwned>(
             errors.as_mut().map(|errors| errors.read_to_end(&mut said));
             said
         });
-        let mut csv = csv::ReaderBuilder::new();
-        let mut rows = csv
-            .has_headers(false)
-            .from_reader(output)
-            .into_deserialize();
+        let csv = ReaderBuilder::new().has_headers(false).from_reader(output);
+        let mut rows = csv.into_deserialize();
         let no_row = "a measuring process printed something that is not a row; subjects must not print to the standard output";
         let passed_on = rows.try_for_each(|row| each(row.context(no_row)?));
         drop(alive);
@@ -168,9 +166,7 @@ fn stop_with_parent() -> Arc<AtomicBool> {
 
 /// Prints the rows that were measured, for the process that started this one.
 pub(super) fn print(rows: &[impl Serialize]) -> Result<()> {
-    let mut csv = csv::WriterBuilder::new()
-        .has_headers(false)
-        .from_writer(Stdout);
+    let mut csv = WriterBuilder::new().has_headers(false).from_writer(Stdout);
     rows.iter().try_for_each(|row| csv.serialize(row))?;
     Ok(csv.flush()?)
 }

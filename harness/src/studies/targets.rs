@@ -128,7 +128,6 @@ pub fn lines(experiment: &Experiment, rows: &[record::Row]) -> Vec<Row> {
 }
 
 impl Row {
-    /// Returns the subject and what it is compared with.
     fn pair(&self) -> (&str, &str) {
         (&self.subject, &self.against)
     }
@@ -197,10 +196,8 @@ impl Presented for Vec<Row> {
             let furthest = short.min_by(|a, b| a.share().total_cmp(&b.share()));
             let furthest = furthest.map_or_else(String::new, |row| {
                 let (measured, least) = (row.measured().unwrap_or_default(), row.at_least);
-                let (keys, threads) = (
-                    large(row.keys as u64, "key"),
-                    counted(row.threads, "thread"),
-                );
+                let (keys, threads) = (row.keys as u64, row.threads);
+                let (keys, threads) = (large(keys, "key"), counted(threads, "thread"));
                 let case = format!("{}, {keys}, {threads}", row.work);
                 format!("; furthest from it: {measured} of {least} ({case})")
             });

@@ -10,7 +10,7 @@ use filter::FixedState;
 use filter::internals::Location;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use subject::layout::{Layout, Table, slots};
+use subject::layout::{Layout, Table, geometry};
 use subject::{Operations, Subject};
 
 const NOTHING: &str = "none: it holds no keys, and its answers mean nothing";
@@ -58,7 +58,7 @@ impl Subject for Roofline {
         self.fold(self.0.locate(key)) & 1 == 1
     }
 
-    subject::delegate! { self.0: slots memory_bytes }
+    subject::delegate! { self.0: memory_bytes }
 }
 
 /// Few enough keys that all that is known of them fits into registers.
@@ -91,7 +91,7 @@ impl Subject for BatchedRoofline {
         keys.for_each(|key| report(self.contains(key)));
     }
 
-    subject::delegate! { self.0: with_buckets insert contains slots memory_bytes }
+    subject::delegate! { self.0: with_buckets insert contains memory_bytes }
 }
 
 /// A table of words without keys. An insert or a remove is one load and one compare-and-swap of the
@@ -122,24 +122,17 @@ impl Subject for UpdateRoofline {
         true
     }
 
-    /// Never called: `roofline` is the bound of lookups.
-    fn contains<K: Hash + ?Sized>(&self, _: &K) -> bool {
-        false
-    }
-
     #[inline]
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
         self.insert(key)
     }
 
-    subject::delegate! { self.0: slots memory_bytes }
+    subject::delegate! { self.0: memory_bytes }
 }
 
 /// No table at all. Every operation hashes the key, with the hash function that all subjects share.
 /// It bounds even the other bounds.
-pub struct Null {
-    slots: usize,
-}
+pub struct Null;
 
 impl Subject for Null {
     const NAME: &'static str = "null";
@@ -149,8 +142,7 @@ impl Subject for Null {
     const HOLDS_KEYS: bool = false;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
-        let slots = slots(buckets)?;
-        Ok(Self { slots })
+        geometry(buckets).map(|_| Self)
     }
 
     /// Returns true, except for a key whose hash is 0.
@@ -168,10 +160,6 @@ impl Subject for Null {
     #[inline]
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
         self.insert(key)
-    }
-
-    fn slots(&self) -> usize {
-        self.slots
     }
 
     fn memory_bytes(&self) -> usize {

@@ -5,7 +5,7 @@ use std::hash::Hash;
 use anyhow::Result;
 use arrayvec::ArrayVec;
 use filter::{BuildError, CuckooFilter, DynCuckooFilter, Filter, GrowingCuckooFilter, InsertError};
-use subject::layout::{Layout, slots};
+use subject::layout::{Layout, geometry, slots};
 use subject::{Operations, Subject};
 
 /// With all that `check` can ask for.
@@ -85,7 +85,7 @@ impl Subject for LockFreeBatch {
         found.iter().for_each(|&found| report(found));
     }
 
-    subject::delegate! { self.0: with_buckets insert contains remove class slots memory_bytes }
+    subject::delegate! { self.0: with_buckets insert contains remove class memory_bytes }
 }
 
 /// [`LockFree`] with each lookup and each count answered by a snapshot of the filter that is made
@@ -115,7 +115,7 @@ impl Subject for LockFreeCopies {
         self.copy().count(key) as u64
     }
 
-    subject::delegate! { self.0: with_buckets insert insert_unique remove class slots memory_bytes }
+    subject::delegate! { self.0: with_buckets insert insert_unique remove class memory_bytes }
 }
 
 /// [`DynCuckooFilter`] for the false positive rate of the layout that all subjects share, and so in
@@ -137,20 +137,13 @@ impl Subject for LockFreeFitted {
 }
 
 /// [`GrowingCuckooFilter`] that begins with a hundredth of the buckets asked for, or half of that.
-pub struct Growing {
-    filter: GrowingCuckooFilter,
-    slots: usize,
-}
+pub struct Growing(pub(crate) GrowingCuckooFilter);
 
 impl Growing {
-    /// Creates a filter that at first has room for about `keys` keys, and reports `slots` slots.
-    pub fn with_room_for(keys: usize, slots: usize) -> Result<Self, BuildError> {
-        let filter = GrowingCuckooFilter::builder().capacity(keys).build()?;
-        Ok(Self { filter, slots })
-    }
-
-    pub(crate) fn filter(&self) -> &GrowingCuckooFilter {
-        &self.filter
+    /// Creates a filter that at first has room for about `keys` keys.
+    pub fn with_room_for(keys: usize) -> Result<Self, BuildError> {
+        let builder = GrowingCuckooFilter::builder().capacity(keys);
+        builder.build().map(Self)
     }
 }
 
@@ -163,20 +156,14 @@ impl Subject for Growing {
     const GROWS: bool = true;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
-        let slots = slots(buckets)?;
+        geometry(buckets)?;
         let builder = GrowingCuckooFilter::builder().buckets((buckets / 100).max(2));
-        let filter = builder.build()?;
-        Ok(Self { filter, slots })
+        Ok(Self(builder.build()?))
     }
 
     fn insert_unique<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, InsertError> {
-        (self.filter.insert_unique(key)).map_err(|_| InsertError::Full)
+        (self.0.insert_unique(key)).map_err(|_| InsertError::Full)
     }
 
-    /// Returns as many as were asked for: the filter has fewer at first, and more in the end.
-    fn slots(&self) -> usize {
-        self.slots
-    }
-
-    subject::delegate! { self.filter: try_insert contains count remove class memory_bytes }
+    subject::delegate! { self.0: try_insert contains count remove class memory_bytes }
 }

@@ -53,9 +53,8 @@ impl Tested {
             }
         };
         let finds = |info: &&SubjectInfo| info.holds_keys && info.operations.lookup;
-        (registry.entries().iter().filter(finds))
-            .map(tested)
-            .collect()
+        let found = registry.entries().iter().filter(finds);
+        found.map(tested).collect()
     }
 
     fn empty(&self) -> Box<dyn Measured> {
@@ -147,7 +146,7 @@ fn a_refused_insert_loses_no_key() {
     for tested in Tested::all() {
         let (name, table) = (tested.info.name, tested.empty());
         let (mut accepted, mut refused) = (Vec::new(), 0);
-        for key in 0..table.slots() as u64 * 2 {
+        for key in 0..table.slots(BUCKETS) as u64 * 2 {
             if answer(&*table, Insert, key) {
                 accepted.push(key);
             } else if refused < 10 {
@@ -239,7 +238,7 @@ fn the_bounds_are_those_that_hold_no_keys_but_for_words() {
 fn tables_have_the_slots_asked_for() {
     let registry = Registry::standard();
     let others = registry.entries().iter().filter(|entry| {
-        let slots = (entry.build)(BUCKETS).unwrap().slots();
+        let slots = (entry.build)(BUCKETS).unwrap().slots(BUCKETS);
         slots != BUCKETS * SLOTS_PER_BUCKET
     });
     // Their sizes go by powers of two or by blocks.

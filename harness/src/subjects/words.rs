@@ -94,17 +94,12 @@ impl<W: Adds, const K: usize> Subject for AddsTo<W, K> {
         self.add(key, 1)
     }
 
-    /// Never called.
-    fn contains<Key: Hash + ?Sized>(&self, _: &Key) -> bool {
-        false
-    }
-
     #[inline]
     fn remove<Key: Hash + ?Sized>(&self, key: &Key) -> bool {
         self.add(key, -1)
     }
 
-    fn slots(&self) -> usize {
+    fn slots(&self, _: usize) -> usize {
         self.len * BUCKETS_PER_WORD * SLOTS_PER_BUCKET
     }
 

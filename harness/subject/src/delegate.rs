@@ -1,7 +1,7 @@
 //! Subjects that delegate methods to a field.
 
 /// Delegates methods of [`Subject`](crate::Subject) to a field that has them, be it a subject or
-/// not: `delegate! { self.0: insert contains remove slots memory_bytes }`. `try_insert`
+/// not: `delegate! { self.0: insert contains remove memory_bytes }`. `try_insert`
 /// and `capacity` serve filters whose insert returns a `Result`. `with_buckets` makes the only field.
 #[macro_export]
 macro_rules! delegate {
@@ -55,13 +55,8 @@ macro_rules! delegate {
             self.$inner.count(key) as u64
         }
     };
-    (@slots $inner:tt) => {
-        fn slots(&self) -> usize {
-            self.$inner.slots()
-        }
-    };
     (@capacity $inner:tt) => {
-        fn slots(&self) -> usize {
+        fn slots(&self, _: usize) -> usize {
             self.$inner.capacity()
         }
     };

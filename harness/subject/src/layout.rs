@@ -71,10 +71,6 @@ impl Table {
         Some(self.locate(key).into())
     }
 
-    pub fn slots(&self) -> usize {
-        self.words.len() * SLOTS_PER_BUCKET
-    }
-
     pub fn memory_bytes(&self) -> usize {
         size_of_val(&*self.words)
     }

@@ -56,7 +56,11 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// Returns whether the key may be present: never `false` if it is. Never called where
     /// [`OPERATIONS`](Self::OPERATIONS) lack `lookup`. `#[inline(always)]` ensures that the lookup
     /// itself is measured, and not a call to it.
-    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool;
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        const { assert!(!Self::OPERATIONS.lookup, "`contains` is missing") };
+        let _ = key;
+        false
+    }
 
     /// Looks these keys up, and reports for each, in order, whether it may be present. Workloads of
     /// lookups alone call this, with many keys at a time. A subject that can look several keys up
@@ -100,8 +104,11 @@ pub trait Subject: Send + Sync + Sized + 'static {
         None
     }
 
-    /// Returns the number of slots.
-    fn slots(&self) -> usize;
+    /// Returns the number of slots, of a subject that was created for this many buckets: by default as
+    /// many as were asked for.
+    fn slots(&self, buckets: usize) -> usize {
+        buckets * SLOTS_PER_BUCKET
+    }
 
     /// Returns the size in bytes, including the locks or counters needed to be shared.
     fn memory_bytes(&self) -> usize;

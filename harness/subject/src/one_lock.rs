@@ -37,8 +37,6 @@ pub trait Sequential: Send + Sync + Sized + 'static {
     /// Removes a copy; returns `false` if there is none.
     fn remove(&mut self, location: Self::Location) -> bool;
 
-    fn slots(&self) -> usize;
-
     fn memory_bytes(&self) -> usize;
 }
 
@@ -125,10 +123,6 @@ impl<L: Lock> Subject for OneLock<L> {
 
     fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
         L::Inside::class(self.locate(key))
-    }
-
-    fn slots(&self) -> usize {
-        self.lock.look(Sequential::slots)
     }
 
     fn memory_bytes(&self) -> usize {

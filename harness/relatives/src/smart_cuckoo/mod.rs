@@ -248,11 +248,6 @@ impl<T: CuckooTable> Sequential for SingleThreaded<T> {
         self.0.remove(key).is_some()
     }
 
-    /// Half of the buckets: no more can be filled.
-    fn slots(&self) -> usize {
-        self.0.buckets().number() / 2
-    }
-
     fn memory_bytes(&self) -> usize {
         self.0.memory_bytes()
     }

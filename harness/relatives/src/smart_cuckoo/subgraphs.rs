@@ -28,7 +28,6 @@ pub(super) struct Vertex {
 }
 
 impl Vertex {
-    /// Creates a vertex without edges.
     fn alone(at: u32) -> Self {
         Self {
             parent: at,

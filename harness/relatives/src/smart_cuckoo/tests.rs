@@ -92,9 +92,8 @@ fn run<T: CuckooTable>(
         let buckets = random.random_range(2..=MOST_BUCKETS);
         // Every eighth sequence is long.
         let most = if seed.is_multiple_of(8) { 60 } else { 16 };
-        let keys: Vec<_> = (0..2 * buckets)
-            .map(|_| Key::new(random.random()).unwrap())
-            .collect();
+        let keys = (0..2 * buckets).map(|_| Key::new(random.random()).unwrap());
+        let keys: Vec<_> = keys.collect();
         let (mut truth, mut table) = (Truth(Vec::new()), make(buckets, seed));
         for _ in 0..random.random_range(1..=most) {
             let key = keys[random.random_range(0..keys.len())];
@@ -158,4 +157,10 @@ fn plain_cuckoo_undoes_what_it_gives_up() {
         |_, _| (),
     );
     assert!(refused > 1_000, "{refused}");
+}
+
+#[test]
+fn a_subject_has_twice_as_many_buckets_as_slots() {
+    let table = SingleThreaded::<SmartCuckoo>::with_buckets(500).unwrap();
+    assert_eq!(table.0.buckets.number(), 2 * 500 * SLOTS_PER_BUCKET);
 }

@@ -238,8 +238,7 @@ impl Subject for VectorQuotient {
         with_instructions!(self.processor, with => with.run(#[inline(always)] || self.remove_at(with, place)))
     }
 
-    /// Returns the number of slots, a multiple of a block's.
-    fn slots(&self) -> usize {
+    fn slots(&self, _: usize) -> usize {
         self.blocks.len() * SLOTS
     }
 

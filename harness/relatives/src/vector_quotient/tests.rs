@@ -13,7 +13,7 @@ fn filter_of(blocks: usize, processor: Processor) -> VectorQuotient {
 fn a_block_is_a_cache_line() {
     assert_eq!((size_of::<Block>(), align_of::<Block>()), (64, 64));
     let filter = VectorQuotient::with_buckets(13).unwrap();
-    assert_eq!((filter.slots(), filter.memory_bytes()), (92, 128));
+    assert_eq!((filter.slots(13), filter.memory_bytes()), (92, 128));
 }
 
 #[test]

@@ -249,7 +249,7 @@ impl<'a> Bench<'a> {
             pinned: true,
             load_factor: workload.load(),
             keys: self.keys.residents() as u64,
-            slots: table.subject.slots() as u64,
+            slots: table.subject.slots(self.buckets(workload)) as u64,
             memory_bytes: table.subject.memory_bytes() as u64,
             operations: tally.operations,
             refused: tally.refused_before + tally.refused,

@@ -13,7 +13,7 @@ use subject::layout::FALSE_POSITIVE_RATE;
 
 use super::{Growth, Row};
 use crate::machine::Cores;
-use crate::run::{Crew, Done};
+use crate::run::Crew;
 use crate::studies::{Entrant, Progress};
 use crate::subjects::{Growing, LockFree, ScalableBloom};
 use crate::wording::counted;
@@ -48,7 +48,7 @@ pub(super) const ALL: [Entrant<Run>; 3] = [
         meaning: "the lock-free filter that grows, started with the capacity of a thousandth of the keys, \
                   and at least with 8 KiB",
         run: |run, progress, rows| {
-            let new = |first, all| Ok(Growing::with_room_for(first, all)?);
+            let new = |first, _| Ok(Growing::with_room_for(first)?);
             run.grow(new, |_| 1, progress, rows)
         },
     },
@@ -101,72 +101,54 @@ impl GrowthRun<'_> {
         let workers: Vec<_> = (0..threads).map(new).collect();
         // Uncontended: each thread takes its own, and this one takes them once the threads have ended.
         let worker = |thread: usize| workers[thread].lock().expect("it has not panicked");
-        let (mut start, mut before) = (0, 0.0);
+        let (mut start, mut elapsed) = (0, 0.0);
         for end in ends(keys, self.growth.slices) {
-            let slice = start..end;
             progress(&format!("round {}, {}", self.round, S::NAME))?;
             // All threads together insert each key once.
-            let done = Crew::share(self.cores, threads, slice.clone(), |thread, own| {
+            let done = Crew::share(self.cores, threads, start..end, |thread, own| {
                 let mut worker = worker(thread);
                 move || worker.insert_all(own, start)
             })?;
-            let insert_ns = (0..threads).map(|thread| worker(thread).insert_ns).sum();
-            check(&done.tally, S::NAME, slice.end)?;
+            let insert_ns: u64 = (0..threads).map(|thread| worker(thread).insert_ns).sum();
+            check(&done.tally, S::NAME, end)?;
+            let (tally, seconds, inserts) = (&done.tally, done.seconds(), end - start);
+            let millions = |count: u64, seconds: f64| count as f64 / seconds / 1e6;
+            let insert_seconds = insert_ns as f64 / 1e9;
+            let within = |kind, share| {
+                let of = done.timings.as_ref()?.of(kind);
+                (of.count() > 0).then(|| of.within(share))
+            };
+            (start, elapsed) = (end, elapsed + seconds);
             rows.push(Row {
+                subject: S::NAME.into(),
+                round: self.round,
+                keys: end,
+                all_keys: keys,
+                threads,
+                oversubscribed: threads > self.cores.count(),
+                pinned: done.pinned,
+                lookups_per_insert: self.growth.lookups,
+                inserts,
+                lookups: tally.operations - inserts,
+                absent: tally.absent,
+                wrong: tally.false_positives,
+                seconds,
+                elapsed,
+                mops: millions(tally.operations, seconds),
+                insert_seconds,
+                insert_mops: millions(inserts, insert_seconds / threads as f64),
+                lookup_p50_ns: within(Kind::Lookup, 0.5),
+                lookup_p99_ns: within(Kind::Lookup, 0.99),
+                lookup_max_ns: within(Kind::Lookup, 1.0),
+                insert_p50_ns: within(Kind::Insert, 0.5),
+                insert_p99_ns: within(Kind::Insert, 0.99),
+                insert_p9999_ns: within(Kind::Insert, 0.9999),
+                insert_max_ns: within(Kind::Insert, 1.0),
                 memory_bytes: subject.memory_bytes() as u64,
                 parts: parts(subject),
-                ..self.row(S::NAME, (&slice, before), &done, insert_ns)
             });
-            (start, before) = (end, before + done.seconds());
         }
         Ok(())
-    }
-
-    /// Returns the row of a slice. Slices before it took `before` seconds, and its inserts `insert_ns`, added up
-    /// over the threads.
-    fn row(
-        &self,
-        name: &str,
-        (slice, before): (&Range<u64>, f64),
-        done: &Done,
-        insert_ns: u64,
-    ) -> Row {
-        let (threads, seconds) = (self.growth.threads(), done.seconds());
-        let tally = &done.tally;
-        let inserts = slice.end - slice.start;
-        let millions = |count: u64, seconds: f64| count as f64 / seconds / 1e6;
-        let insert_seconds = insert_ns as f64 / 1e9;
-        let within = |kind, share| {
-            let of = done.timings.as_ref()?.of(kind);
-            (of.count() > 0).then(|| of.within(share))
-        };
-        Row {
-            subject: name.into(),
-            round: self.round,
-            keys: slice.end,
-            all_keys: self.growth.keys,
-            threads,
-            oversubscribed: threads > self.cores.count(),
-            pinned: done.pinned,
-            lookups_per_insert: self.growth.lookups,
-            inserts,
-            lookups: tally.operations - inserts,
-            absent: tally.absent,
-            wrong: tally.false_positives,
-            seconds,
-            elapsed: before + seconds,
-            mops: millions(tally.operations, seconds),
-            insert_seconds,
-            insert_mops: millions(inserts, insert_seconds / threads as f64),
-            lookup_p50_ns: within(Kind::Lookup, 0.5),
-            lookup_p99_ns: within(Kind::Lookup, 0.99),
-            lookup_max_ns: within(Kind::Lookup, 1.0),
-            insert_p50_ns: within(Kind::Insert, 0.5),
-            insert_p99_ns: within(Kind::Insert, 0.99),
-            insert_p9999_ns: within(Kind::Insert, 0.9999),
-            insert_max_ns: within(Kind::Insert, 1.0),
-            ..Row::default()
-        }
     }
 }
 

@@ -149,7 +149,6 @@ impl Contest {
         Ok(row)
     }
 
-    /// Returns the operations of a thread, one after another.
     fn schedule(&self, thread: usize) -> Vec<Change> {
         let words = self.workload.words_of(thread);
         let mut random = SmallRng::seed_from_u64(self.seed ^ (thread as u64) << 32);

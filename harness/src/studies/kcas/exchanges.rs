@@ -16,11 +16,9 @@ pub(super) fn exchanges(entry: &EngineInfo) -> Vec<u64> {
     (1..=MAX_ENTRIES).map(count).collect()
 }
 
-/// Formats the counted compare-and-swaps of an operation as a table.
 pub(super) fn table() -> String {
-    let counted: Vec<_> = (ENGINES.iter().filter(|entry| entry.counted))
-        .map(|entry| (entry.name, exchanges(entry)))
-        .collect();
+    let counted = ENGINES.iter().filter(|entry| entry.counted);
+    let counted: Vec<_> = counted.map(|of| (of.name, exchanges(of))).collect();
     let names = counted.iter().map(|(name, _)| *name);
     let header: Vec<_> = ["k", "2k + 1", "3k + 1"].into_iter().chain(names).collect();
     let line = |entries: usize| {

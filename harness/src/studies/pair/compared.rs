@@ -41,11 +41,6 @@ pub(super) fn all(rows: &[Row]) -> Vec<Compared<'_>> {
     all
 }
 
-/// Returns how many processes have such rows.
-pub(super) fn processes(rows: &[Row], case: (&str, usize)) -> usize {
-    ratios(rows, case, &rows[0].first).len()
-}
-
 /// Returns each workload with each of its numbers of threads, sorted by workload.
 pub(super) fn cases(rows: &[Row]) -> Vec<(&str, usize)> {
     let mut cases = distinct(rows.iter().map(|row| (&*row.workload, row.threads)));
@@ -56,8 +51,7 @@ pub(super) fn cases(rows: &[Row]) -> Vec<(&str, usize)> {
     cases
 }
 
-/// Returns the ratios of all processes.
-fn ratios(rows: &[Row], case: (&str, usize), subject: &str) -> Vec<f64> {
+pub(super) fn ratios(rows: &[Row], case: (&str, usize), subject: &str) -> Vec<f64> {
     let of = |row: &&Row| (&*row.workload, row.threads) == case && row.subject == subject;
     rows.iter().filter(of).map(|row| row.ratio).collect()
 }

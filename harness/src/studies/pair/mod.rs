@@ -128,7 +128,6 @@ impl Work {
         }
     }
 
-    /// Returns the workloads that it times.
     fn measures(self) -> &'static [&'static str] {
         match self {
             Self::Lookup => &[LOOKUP],
@@ -304,9 +303,8 @@ impl Study for Pair {
         let first = registry.get(&subjects[0])?;
         for work in &self.workload {
             if let Some(operation) = first.operations.missing(work.needs()) {
-                let possible = Work::value_variants()
-                    .iter()
-                    .filter(|work| first.operations.missing(work.needs()).is_none());
+                let can = |work: &&Work| first.operations.missing(work.needs()).is_none();
+                let possible = Work::value_variants().iter().filter(can);
                 let possible: Vec<_> = possible.map(|work| work.measures()[0]).collect();
                 bail!(
                     "{} cannot {operation}, as {} does; give --workload {}",
@@ -338,9 +336,8 @@ impl Study for Pair {
                     Some(build) => format!("{now}, by {}", build.display()),
                     None => now,
                 };
-                let measured: Vec<Row> =
-                    measure_all(build, Pair::NAME, &one).with_context(context)?;
-                rows.extend(measured);
+                let measured = measure_all::<Row>(build, Pair::NAME, &one);
+                rows.extend(measured.with_context(context)?);
             }
         }
         Ok(())

@@ -33,7 +33,7 @@ impl Presented for Vec<Row> {
         for case in compared::cases(self) {
             lines.push(line(case, counted(case.1, "thread"), &together));
             for ((named, rows), all) in several.iter().zip(&apart) {
-                let here = compared::processes(rows, case);
+                let here = compared::ratios(rows, case, &rows[0].first).len();
                 let named = format!("{here} of these, at {named}");
                 lines.extend((here > 0).then(|| line(case, named, all)));
             }
@@ -62,14 +62,10 @@ impl Presented for Vec<Row> {
         let workloads = distinct(cases.iter().map(|&(workload, _)| workload));
         let panel = |workload: &&str| {
             let line = |&subject: &&str| {
-                let of = all
-                    .iter()
-                    .filter(|of| (of.workload, of.subject) == (*workload, subject));
-                let mut line = Line::new(
-                    subject,
-                    of.map(|of| (of.threads as f64, of.comparison.ratio))
-                        .collect(),
-                );
+                let is_it = |of: &&Compared| (of.workload, of.subject) == (*workload, subject);
+                let of = all.iter().filter(is_it);
+                let points = of.map(|of| (of.threads as f64, of.comparison.ratio));
+                let mut line = Line::new(subject, points.collect());
                 line.note = match [bits(self, subject), wrong(self, subject)] {
                     [bits, wrong] if bits != "–" && wrong != "–" => {
                         format!("{bits} bits, {wrong}")
@@ -86,10 +82,8 @@ impl Presented for Vec<Row> {
                 rounded,
             );
             // One scale for all panels.
-            y.includes = all
-                .iter()
-                .flat_map(|of| [of.comparison.ratio.low, of.comparison.ratio.high])
-                .collect();
+            let ratios = all.iter().map(|of| of.comparison.ratio);
+            y.includes = ratios.flat_map(|of| [of.low, of.high]).collect();
             let mut panel = Panel::new(*workload, titled(self, workload), [x, y], lines);
             panel.in_rows = true;
             panel.guides.push(Guide {
@@ -129,10 +123,8 @@ impl Presented for Vec<Row> {
             format!("{name} {over}: of {all}, {clauses}.")
         };
         let subjects = subjects(self);
-        let mut sentences = subjects
-            .iter()
-            .filter(|subject| **subject != itself(&self[0].first))
-            .map(sentence);
+        let is_rival = |subject: &&&str| **subject != itself(&self[0].first);
+        let mut sentences = subjects.iter().filter(is_rival).map(sentence);
         Findings {
             is_of_ours: self[0].first == FIRST,
             headlines: sentences.by_ref().take(1).collect(),

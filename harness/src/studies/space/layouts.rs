@@ -244,7 +244,6 @@ impl Shown for Row {
         )
     }
 
-    /// Draws false positive rates against bits per key.
     fn complete(rows: &[Self], panels: &mut Vec<Panel>) {
         let of = |subject: &str, is_shown: fn(&&Row) -> bool| {
             let shown = rows.iter().filter(is_shown);

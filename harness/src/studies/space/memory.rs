@@ -188,7 +188,7 @@ impl Memory {
         let wrong = self.count(absent, |index| found(keys + index));
         let declared_bytes = subject.memory_bytes() as u64;
         let has_refused = || full.load(Relaxed) != u64::MAX;
-        let slots = subject.slots() as u64;
+        let slots = subject.slots(buckets) as u64;
         self.count(slots.saturating_sub(keys), |index| {
             !has_refused() && is_refused(keys + index)
         });
@@ -214,9 +214,8 @@ impl Memory {
         let (pinned, keys) = (Cores::detect().pin(0), self.keys[0] as usize);
         let count = (2 * keys).clamp(FEWEST_LOOKUPS, MOST_LOOKUPS);
         let mut random = SmallRng::seed_from_u64(self.seed);
-        let drawn: Vec<_> = (0..count)
-            .map(|_| random.random_range(0..2 * keys))
-            .collect();
+        let drawn = (0..count).map(|_| random.random_range(0..2 * keys));
+        let drawn: Vec<_> = drawn.collect();
         let list = drawn.iter().map(|&index| trial.key(index as u64));
         let (list, stop) = (Keys::Numbers(list.collect()), AtomicBool::new(false));
         let mut lookups = Phase::Lookup(Lookups {
@@ -409,9 +408,8 @@ impl Shown for Row {
             let families = distinct(choices.iter().map(|choice| choice.family().0));
             let line = |family| {
                 let alike = choices.iter().filter(|choice| choice.family().0 == family);
-                let points = alike
-                    .clone()
-                    .filter_map(|of_| Some((of_.bits_a_key()[0], of(of_)?)));
+                let point = |choice: &Choice| Some((choice.bits_a_key()[0], of(choice)?));
+                let points = alike.clone().filter_map(point);
                 Line {
                     look: Look::Named(alike.map(|of| of.family().1.to_owned()).collect()),
                     ..Line::new(family, points.collect())
@@ -432,9 +430,8 @@ impl Shown for Row {
         panels.extend(rates.chain(speeds).filter(|panel| !panel.lines.is_empty()));
         // Panels below one another have the same axis.
         let lines = panels.iter().flat_map(|panel| &panel.lines);
-        let bits: Vec<_> = lines
-            .flat_map(|line| line.points.iter().map(|of| of.0))
-            .collect();
+        let points = lines.flat_map(|line| &line.points);
+        let bits: Vec<_> = points.map(|of| of.0).collect();
         for panel in panels {
             panel.x.includes.clone_from(&bits);
         }

@@ -64,8 +64,8 @@ fn global_lock(trial: Trial) -> Result<Vec<Claim>> {
 fn growing(trial: Trial) -> Result<Vec<Claim>> {
     let growing = Growing::with_buckets(trial.keys.div_ceil(SLOTS_PER_BUCKET as u64) as usize)?;
     trial.insert(&growing, 0..trial.keys)?;
-    let stated = growing.filter().false_positive_rate();
-    let load = trial.keys as f64 / growing.filter().capacity() as f64;
+    let stated = growing.0.false_positive_rate();
+    let load = trial.keys as f64 / growing.0.capacity() as f64;
     let now = trial.false_positive_rate(
         &growing,
         trial.keys,
@@ -86,10 +86,11 @@ fn growing(trial: Trial) -> Result<Vec<Claim>> {
 
 /// The crate is wrong as often as a Bloom filter of its bits and hashes.
 fn fastbloom(trial: Trial) -> Result<Vec<Claim>> {
-    let filter = Fastbloom::with_buckets((trial.keys / SLOTS_PER_BUCKET as u64) as usize)?;
-    let (n, size) = (filter.slots() as u64, filter.size());
+    let buckets = (trial.keys / SLOTS_PER_BUCKET as u64) as usize;
+    let filter = Fastbloom::with_buckets(buckets)?;
+    let (n, size) = (filter.slots(buckets) as u64, filter.size());
     trial.insert(&filter, 0..n)?;
-    let at = format!("{:.1} bits a key", size.cells() as f64 / n as f64);
+    let at = format!("{:.1} bits a key", size.cells as f64 / n as f64);
     Ok(vec![size.claim(trial, &filter, n, at)])
 }
 

@@ -10,14 +10,14 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 pub use super::options::Options;
 use super::options::{Prepared, duration, measurements};
 use super::round::Round;
-use super::{figure, findings};
+use super::{figure, findings, round};
 use crate::experiment::{self, Experiment};
 use crate::machine::{self, Cores, Source};
 use crate::results::{Columns, Row, Writer};
 use crate::run::{Earlier, Ending, Plan, resume, stop_on_ctrl_c};
 use crate::show::sidecar::Panel;
 use crate::show::{Outputs, Run, Sidecar, Written, files, minutes, note, progress, say};
-use crate::studies::subprocess::build_in_turn;
+use crate::studies::subprocess::{arguments, build_in_turn, each_row};
 use crate::studies::{Presented, targets};
 use crate::subjects::Registry;
 use crate::wording::counted;
@@ -194,7 +194,7 @@ fn run(
         }
         let one = Round::of(&prepared.experiment, &options.setting, round, so_far);
         let build = build_in_turn(&options.builds, round);
-        result = one.measure(build, stop, |row| {
+        let each = |row: Row| {
             writer.write(&row)?;
             bar.inc(1);
             bar.set_message(format!(
@@ -202,8 +202,11 @@ fn run(
                 row.subject, row.workload, row.threads
             ));
             rows.push(row);
-            Ok(())
-        });
+            anyhow::Ok(())
+        };
+        // Once `stop` is set, the current measurement is aborted and leaves no row.
+        let arguments = arguments(round::NAME, &one);
+        result = arguments.and_then(|arguments| each_row(build, arguments, stop, each));
         if result.is_ok() && !is_over() && !is_whole(rows) {
             result = Err(anyhow!("round {round} ended without some of its rows"));
         }

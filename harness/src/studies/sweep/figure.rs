@@ -118,12 +118,10 @@ impl Drawn<'_> {
         let panel = Panel::new(&*case.workload, title, [x, y], lines);
         let are_threads = matches!(axis, Axis::Threads | Axis::Frozen);
         let is_over = |place: &f64| are_threads && results.oversubscribed(case, *place);
+        let over = places.into_iter().find(is_over);
         Panel {
             guides,
-            shade: places
-                .into_iter()
-                .find(is_over)
-                .map(|from| (from, "oversubscribed")),
+            shade: over.map(|from| (from, "oversubscribed")),
             in_rows: shown == View::OverControl || panel.in_rows,
             ..panel
         }

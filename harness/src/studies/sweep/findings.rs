@@ -232,9 +232,8 @@ pub(super) fn headlines(results: &Results, judge: &Judge) -> Vec<String> {
     }
     let cases = results.cases();
     let beside = |rival, case| beside(results, judge, case, rival);
-    let mut lines: Vec<_> = (cases.iter())
-        .filter_map(|case| beside(BEST_LOCK, case))
-        .collect();
+    let best = cases.iter().filter_map(|case| beside(BEST_LOCK, case));
+    let mut lines: Vec<_> = best.collect();
     let lookups = (cases.iter()).filter(|case| case.workload.starts_with("lookup"));
     let before = lines.len();
     lines.extend(lookups.filter_map(|case| beside(FINE_GRAINED, case)));
@@ -254,9 +253,8 @@ fn beside(results: &Results, judge: &Judge, case: &Case, rival: &str) -> Option<
         let reservation = judge.verdict(&comparison).reservation();
         Some(format!("{shown} at {threads}{reservation}"))
     };
-    let ratios: Vec<_> = (results.one_and_all(case).into_iter())
-        .filter_map(at)
-        .collect();
+    let threads = results.one_and_all(case).into_iter();
+    let ratios: Vec<_> = threads.filter_map(at).collect();
     (!ratios.is_empty()).then(|| {
         let which = match rival {
             BEST_LOCK => "the best lock, ",

@@ -83,7 +83,7 @@ pub use simulating::simulate;
 
 #[cfg(feature = "simulation")]
 mod simulating {
-    use std::collections::{BTreeSet, HashMap, VecDeque};
+    use std::collections::BTreeSet;
     use std::env;
     use std::ffi::OsString;
     use std::path::PathBuf;
@@ -123,11 +123,13 @@ mod simulating {
         of: &'a Prepared,
         model: &'a Model,
         part: &'a Part,
+        /// Number of this workload on this machine.
+        group: usize,
         subject: &'a str,
     }
 
-    /// A row, the number of its simulated accesses, and its explanation.
-    type Made = (Row, u64, Option<String>);
+    /// A row, its place in its group, the number of its simulated accesses, and its explanation.
+    type Made = (Row, usize, u64, Option<String>);
 
     pub fn simulate(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<Ending> {
         let named = |name: &String| Model::named_or_read(name);
@@ -238,9 +240,8 @@ mod simulating {
             sidecar.run.simulated.push(line);
             described.insert(model.name.clone(), toml::Value::try_from(model)?);
         }
-        sidecar
-            .experiment
-            .insert("machine".into(), described.into());
+        let written = &mut sidecar.experiment;
+        written.insert("machine".into(), described.into());
         Ok(Prepared {
             experiment,
             plan,
@@ -280,17 +281,18 @@ mod simulating {
     impl Prepared {
         /// Returns the shares: all subjects of the first workload on the first machine, and so on.
         fn shares(&self) -> Vec<Share<'_>> {
-            let of_model = |model| {
-                self.plan.parts.iter().flat_map(move |part| {
-                    part.subjects.iter().map(move |subject| Share {
-                        of: self,
-                        model,
-                        part,
-                        subject,
-                    })
+            let parts = &self.plan.parts;
+            let all = (self.models.iter()).flat_map(|of| parts.iter().map(move |part| (of, part)));
+            let shares = all.enumerate().flat_map(|(group, (model, part))| {
+                part.subjects.iter().map(move |subject| Share {
+                    of: self,
+                    model,
+                    part,
+                    group,
+                    subject,
                 })
-            };
-            self.models.iter().flat_map(of_model).collect()
+            });
+            shares.collect()
         }
     }
 
@@ -308,13 +310,11 @@ mod simulating {
             };
             let drawn = (2..=options.rounds as u64)
                 .map(|round| model.drawn(options.seed.wrapping_add(round)));
-            let models: Vec<_> = [Ok(model.clone())]
-                .into_iter()
-                .chain(drawn)
-                .collect::<Result<_>>()?;
+            let models = [Ok(model.clone())].into_iter().chain(drawn);
+            let models: Vec<_> = models.collect::<Result<_>>()?;
             let (mut all, stop) = (Vec::new(), AtomicBool::new(false));
             let simulated = Simulated::new(&sweep, &part.workload, &of.alike, &stop);
-            for measurement in measurements(part, model, options) {
+            for (place, measurement) in measurements(part, model, options).enumerate() {
                 if measurement.subject == self.subject {
                     let setting = Setting {
                         model: &models[measurement.round - 1],
@@ -324,7 +324,7 @@ mod simulating {
                     let (row, report) = simulated.simulate(&measurement, &setting)?;
                     let explained = options.explain && measurement.round == 1;
                     let text = explained.then(|| explanation(&row, &report));
-                    all.push((row, report.accesses, text));
+                    all.push((row, place, report.accesses, text));
                 }
             }
             Ok(all)
@@ -342,7 +342,7 @@ mod simulating {
         let mut sidecar = prepared.sidecar.clone();
         sidecar.run.start();
         let begun = std::time::Instant::now();
-        let mut made: Vec<VecDeque<Made>> = shares.iter().map(|_| VecDeque::new()).collect();
+        let mut made: Vec<(usize, Made)> = Vec::new();
         let arguments = |index: usize| {
             let mut arguments: Vec<_> = env::args_os().skip(1).collect();
             let share = format!("--share={}", first + index);
@@ -355,25 +355,16 @@ mod simulating {
                 let Share { model, part, .. } = shares[index];
                 let what = format!("{}: {}", model.name, part.workload.describe());
                 let ended = rows.iter().try_for_each(|_| progress(&what));
-                made[index].extend(rows);
+                made.extend(rows.into_iter().map(|row| (shares[index].group, row)));
                 ended
             })
         });
         let (mut rows, mut accesses) = (Vec::new(), 0);
-        let mut made = made.into_iter();
-        for model in &prepared.models {
-            for part in &prepared.plan.parts {
-                let subjects = part.subjects.iter().map(String::as_str);
-                let mut made: HashMap<_, _> = subjects.zip(made.by_ref()).collect();
-                for measurement in measurements(part, model, options) {
-                    let made = made.get_mut(&*measurement.subject);
-                    if let Some((row, more, text)) = made.and_then(VecDeque::pop_front) {
-                        text.iter().for_each(|text| say!("{text}"));
-                        accesses += more;
-                        rows.push(row);
-                    }
-                }
-            }
+        made.sort_by_key(|(group, (_, place, ..))| (*group, *place));
+        for (_, (row, _, more, text)) in made {
+            text.iter().for_each(|text| say!("{text}"));
+            accesses += more;
+            rows.push(row);
         }
         let seconds = begun.elapsed().as_secs_f64();
         note!(
@@ -416,9 +407,8 @@ mod simulating {
                 });
             }
             drop(sender);
-            ended
-                .into_iter()
-                .try_for_each(|(index, rows)| each(index, rows?))
+            let mut ended = ended.into_iter();
+            ended.try_for_each(|(index, rows)| each(index, rows?))
         })
     }
 

@@ -113,11 +113,8 @@ impl Remembers for Rotating {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.filters
-            .load()
-            .iter()
-            .map(|filter| filter.memory_bytes())
-            .sum()
+        let filters = self.filters.load();
+        filters.iter().map(|filter| filter.memory_bytes()).sum()
     }
 }
 

@@ -216,11 +216,8 @@ impl Shown for Row {
             let of = rows.iter().filter(|row| row.subject == subject);
             let sums = |ages: Range<f64>| {
                 let is_aged = |row: &&Row| row.is_of_one_age() && ages.contains(&row.age);
-                let all = of
-                    .clone()
-                    .filter(is_aged)
-                    .map(|row| (row.operations, row.found));
-                all.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
+                let all = of.clone().filter(is_aged);
+                all.fold((0, 0), |sum, of| (sum.0 + of.operations, sum.1 + of.found))
             };
             let ((asked, found), (old, late)) = (sums(0.0..1.0), sums(1.51..f64::INFINITY));
             let longest = of.clone().map(|row| row.begin_ms).fold(0.0, f64::max);

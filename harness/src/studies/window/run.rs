@@ -59,7 +59,6 @@ pub(super) struct Plan<'a> {
 type Sum = (Tally, f64);
 
 impl Plan<'_> {
-    /// New keys of a tick.
     fn new_keys(&self) -> usize {
         (self.keys - self.keys / RENEWED) / TICKS
     }
@@ -69,13 +68,11 @@ impl Plan<'_> {
         self.keys / RENEWED / (TICKS / 2)
     }
 
-    /// The `nth` new key of a tick.
     fn key(&self, tick: usize, nth: usize) -> u64 {
         self.seed
             .wrapping_add((tick * self.new_keys() + nth) as u64)
     }
 
-    /// The `nth` key that is renewed in a tick.
     fn old_key(&self, tick: usize, nth: usize) -> u64 {
         let which = tick % (TICKS / 2) * self.renewed() + nth;
         self.seed.wrapping_sub(1 + which as u64)

@@ -49,7 +49,9 @@ pub(crate) use words::{OwnersByDcss, Words};
 pub trait Variant {
     const NAME: &'static str;
     const DESCRIPTION: &'static str;
-    const GUARANTEES: &'static str;
+    /// By default those of the control.
+    const GUARANTEES: &'static str =
+        "linearizable; lock-free inserts and removes; lookups never write";
     const OPERATIONS: Operations = Operations::ALL;
 }
 
@@ -185,10 +187,6 @@ where
 
     fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
         Some(locate(&self.geometry, key).into())
-    }
-
-    fn slots(&self) -> usize {
-        self.geometry.buckets() * SLOTS_PER_BUCKET
     }
 
     fn memory_bytes(&self) -> usize {

@@ -7,14 +7,11 @@ use super::{
     Timestamps, TwoRounds, Variant, WholeChain,
 };
 
-const AS_THE_CONTROL: &str = "linearizable; lock-free inserts and removes; lookups never write";
-
 pub type AblationControl = Ablation;
 
 impl Variant for AblationControl {
     const NAME: &'static str = "ablation-control";
     const DESCRIPTION: &'static str = "our filter without its attempt at each update before the loop, made of the parts that the ablations change";
-    const GUARANTEES: &'static str = AS_THE_CONTROL;
 }
 
 /// The published lookup, with paths carried out atomically. It misses keys as `two-phase` does.
@@ -57,7 +54,6 @@ pub type AblationRandomWalk = Ablation<Timestamps, WholeChain, RandomWalk>;
 impl Variant for AblationRandomWalk {
     const NAME: &'static str = "ablation-random-walk";
     const DESCRIPTION: &'static str = "the control with chains found by random walks, no longer than a K-CAS, instead of the shortest";
-    const GUARANTEES: &'static str = AS_THE_CONTROL;
 }
 
 pub type AblationEpoch = Ablation<Timestamps, WholeChain, BreadthFirst, kcas_epoch::WordArray>;
@@ -86,7 +82,6 @@ impl Variant for AblationDcss {
     const NAME: &'static str = "ablation-dcss";
     const DESCRIPTION: &'static str =
         "the control with K-CAS in 3k + 1 exchanges: its owner installs by DCSS, as helpers do";
-    const GUARANTEES: &'static str = AS_THE_CONTROL;
 }
 
 pub type AblationUncounted = Ablation<Timestamps, WholeChain, BreadthFirst, Reused, false>;
@@ -94,5 +89,4 @@ pub type AblationUncounted = Ablation<Timestamps, WholeChain, BreadthFirst, Reus
 impl Variant for AblationUncounted {
     const NAME: &'static str = "ablation-uncounted";
     const DESCRIPTION: &'static str = "the control without knowing how many keys there are, which each thread counts in the others";
-    const GUARANTEES: &'static str = AS_THE_CONTROL;
 }

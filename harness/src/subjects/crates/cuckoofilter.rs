@@ -16,14 +16,11 @@ use std::hash::Hash;
 use ::cuckoofilter::CuckooFilter;
 use anyhow::Result;
 use filter::hashing::FixedHasher;
-use subject::Subject;
 use subject::layout::slots;
 use subject::sync::Mutex;
+use subject::{SLOTS_PER_BUCKET, Subject};
 
-pub struct CuckoofilterMutex {
-    filter: Mutex<CuckooFilter<FixedHasher>>,
-    slots: usize,
-}
+pub struct CuckoofilterMutex(Mutex<CuckooFilter<FixedHasher>>);
 
 impl Subject for CuckoofilterMutex {
     const NAME: &'static str = "cuckoofilter-mutex";
@@ -33,34 +30,31 @@ impl Subject for CuckoofilterMutex {
 
     fn with_buckets(buckets: usize) -> Result<Self> {
         let slots = slots(buckets)?.next_power_of_two();
-        Ok(Self {
-            filter: Mutex::new(CuckooFilter::with_capacity(slots)),
-            slots,
-        })
+        Ok(Self(Mutex::new(CuckooFilter::with_capacity(slots))))
     }
 
     #[inline]
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.filter.with(|filter| filter.add(key).is_ok())
+        self.0.with(|filter| filter.add(key).is_ok())
     }
 
     #[inline(always)]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.filter.with(|filter| filter.contains(key))
+        self.0.with(|filter| filter.contains(key))
     }
 
     #[inline]
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.filter.with(|filter| filter.delete(key))
+        self.0.with(|filter| filter.delete(key))
     }
 
-    fn slots(&self) -> usize {
-        self.slots
+    fn slots(&self, buckets: usize) -> usize {
+        (buckets * SLOTS_PER_BUCKET).next_power_of_two()
     }
 
     fn memory_bytes(&self) -> usize {
         // `memory_usage` counts the filter's own fields.
-        self.filter.with(|filter| filter.memory_usage()) + size_of::<Self>()
+        self.0.with(|filter| filter.memory_usage()) + size_of::<Self>()
             - size_of::<CuckooFilter<FixedHasher>>()
     }
 }

@@ -22,6 +22,7 @@ type Copies = HashMap<u64, u64, BuildNoHashHasher<u64>>;
 /// [`HashMap`] from a key's hash to the number of its copies.
 pub struct ExactSet {
     copies: Copies,
+    /// The number of keys it has room for before it grows.
     slots: usize,
 }
 
@@ -80,11 +81,6 @@ impl Subject for ExactSet {
         let hash = FixedState.hash_one(key);
         let copies = self.copies.pin();
         !matches!(copies.compute(hash, one_less), Compute::Aborted(()))
-    }
-
-    /// Returns the number of keys it has room for before it grows.
-    fn slots(&self) -> usize {
-        self.slots
     }
 
     /// Returns the size of the table, as papaya makes it for this many keys, and of the entries it

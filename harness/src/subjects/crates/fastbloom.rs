@@ -19,17 +19,17 @@ use subject::{Operations, Subject};
 
 /// [`AtomicBloomFilter`] at the false positive rate of the default layout: with the least memory (`HASHES` = 0), or
 /// with our memory and `HASHES` hashes.
-pub struct Fastbloom<const HASHES: u32 = 0> {
-    bloom: AtomicBloomFilter<FixedState>,
-    slots: usize,
-}
+pub struct Fastbloom<const HASHES: u32 = 0>(AtomicBloomFilter<FixedState>);
 
 pub type Fastbloom4 = Fastbloom<4>;
 
 impl Fastbloom {
     /// Returns its size, for the formulas. The crate maps keys to cells in its own way.
     pub(crate) fn size(&self) -> DoubleHashing {
-        DoubleHashing::of_size(self.bloom.num_bits(), self.bloom.num_hashes() as usize)
+        DoubleHashing {
+            cells: self.0.num_bits(),
+            hashes: self.0.num_hashes() as usize,
+        }
     }
 }
 
@@ -44,34 +44,28 @@ impl<const HASHES: u32> Subject for Fastbloom<HASHES> {
 
     fn with_buckets(buckets: usize) -> Result<Self> {
         let slots = slots(buckets)?;
-        let bloom = match HASHES {
+        Ok(Self(match HASHES {
             0 => AtomicBloomFilter::with_false_pos(FALSE_POSITIVE_RATE)
                 .hasher(FixedState)
                 .expected_items(slots),
             _ => AtomicBloomFilter::with_num_bits(buckets * u64::BITS as usize)
                 .hasher(FixedState)
                 .hashes(HASHES),
-        };
-        Ok(Self { bloom, slots })
+        }))
     }
 
     #[inline]
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.bloom.insert(key);
+        self.0.insert(key);
         true
     }
 
     #[inline(always)]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.bloom.contains(key)
-    }
-
-    /// Returns the number of keys it is sized for.
-    fn slots(&self) -> usize {
-        self.slots
+        self.0.contains(key)
     }
 
     fn memory_bytes(&self) -> usize {
-        self.bloom.num_bits() / 8 + size_of::<Self>()
+        self.0.num_bits() / 8 + size_of::<Self>()
     }
 }

@@ -105,7 +105,7 @@ impl<L: Lookup> Subject for Striped<L> {
         self.table.memory_bytes() + size_of_val(&*self.stripes) + self.length.memory_bytes()
     }
 
-    subject::delegate! { self.table: class slots }
+    subject::delegate! { self.table: class }
 }
 
 impl<L: Lookup> Striped<L> {

@@ -103,7 +103,6 @@ impl Sequential for VictimCuckoo {
         Some(location.into())
     }
 
-    /// Adds a fingerprint; returns `false`, with nothing changed, if the filter is full.
     fn insert(&mut self, location: Location) -> bool {
         if self.victim.is_some() {
             return false;
@@ -123,7 +122,6 @@ impl Sequential for VictimCuckoo {
             || self.victim_is(location)
     }
 
-    /// Removes one copy of a fingerprint; returns `false` if there is none.
     fn remove(&mut self, location: Location) -> bool {
         for bucket in [location.first, location.second] {
             let word = self.read(bucket);
@@ -140,10 +138,6 @@ impl Sequential for VictimCuckoo {
             self.victim = None;
         }
         found
-    }
-
-    fn slots(&self) -> usize {
-        self.table.slots()
     }
 
     fn memory_bytes(&self) -> usize {

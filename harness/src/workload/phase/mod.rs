@@ -47,7 +47,7 @@ pub trait Measured: Calls {
         timer: Option<&mut Timer>,
     ) -> Tally;
 
-    fn slots(&self) -> usize;
+    fn slots(&self, buckets: usize) -> usize;
 
     fn memory_bytes(&self) -> usize;
 }
@@ -132,8 +132,8 @@ impl<S: Subject> Measured for S {
         }
     }
 
-    fn slots(&self) -> usize {
-        Subject::slots(self)
+    fn slots(&self, buckets: usize) -> usize {
+        Subject::slots(self, buckets)
     }
 
     fn memory_bytes(&self) -> usize {

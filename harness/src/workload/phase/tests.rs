@@ -88,10 +88,6 @@ impl Subject for Exact {
         self.call(2, |keys| keys.remove(&FixedState.hash_one(key)))
     }
 
-    fn slots(&self) -> usize {
-        self.room
-    }
-
     fn memory_bytes(&self) -> usize {
         size_of::<Self>()
     }

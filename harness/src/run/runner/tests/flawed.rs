@@ -85,7 +85,7 @@ impl<const FLAW: u8> Subject for Flawed<FLAW> {
         FLAW == KEEPS || self.filter.remove(key)
     }
 
-    subject::delegate! { self.filter: slots memory_bytes }
+    subject::delegate! { self.filter: memory_bytes }
 }
 
 fn rows_of<const FLAW: u8>(experiment: &Experiment) -> Result<Vec<Row>> {

@@ -306,7 +306,7 @@ impl Subject for WordLock {
         self.table.memory_bytes() + self.length.memory_bytes()
     }
 
-    subject::delegate! { self.table: class slots }
+    subject::delegate! { self.table: class }
 }
 
 #[cfg(test)]
