@@ -12,7 +12,7 @@ use crate::lookup;
 use crate::traits::Filter;
 
 /// Number of keys looked up at a time: few enough to keep what is known of them in registers, and
-/// one branch decides for all. The processor overlaps the groups by itself, since it need not guess
+/// if one has changed, all are looked up again. The processor overlaps the groups by itself, since it need not guess
 /// an answer. (In models, as many as a batch has there.)
 const LOOKUPS: usize = if cfg!(kcas_loom) { 2 } else { 4 };
 

@@ -279,13 +279,14 @@ impl InRounds for Row {
         subjects.iter().any(|of| BOUNDS.contains(of)) || !case.simulated.is_empty()
     }
 
-    /// More than 19 of 20 medians of a subject over itself reach (`experiments/same.toml`).
+    /// More than 19 of 20 medians of a subject over itself reach, in the widest of four measurements of
+    /// `experiments/same.toml`. They differ: for lookups that hit, from 1.008 to 1.062.
     fn smallest_effect(case: &Case) -> f64 {
         match &*case.workload {
-            "insert" => 1.04,
-            "remove" => 1.05,
-            "lookup" | "mix-0-50-50" => 1.02,
-            "lookup-miss" => 1.03,
+            "insert" | "remove" => 1.05,
+            "lookup" => 1.03,
+            "lookup-miss" => 1.04,
+            "mix-0-50-50" => 1.02,
             of if of.starts_with("lookup") || of.starts_with("mix-") => 1.07,
             _ => SMALLEST_EFFECT,
         }

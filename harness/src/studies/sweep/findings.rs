@@ -294,7 +294,7 @@ mod tests {
             let apart = nineteen_of_twenty(&pairs(&Results::of(&rows)));
             let smallest = Row::smallest_effect(&case);
             assert!(apart < smallest, "{case:?}: {apart}");
-            assert!(smallest < apart + 0.03, "{case:?}: {apart}");
+            assert!(smallest < apart + 0.06, "{case:?}: {apart}");
         }
     }
 
