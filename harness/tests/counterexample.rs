@@ -135,7 +135,7 @@ const STEPS: usize = 6;
 /// Returns the sequence of this number of [`all_moves`] before [`STEPS`] steps, starting from one arrangement.
 fn schedule(mut now: Copies, number: usize) -> Vec<Moves> {
     let moves = |step| {
-        let moves = all_moves(now)[number >> (2 * step) & 3];
+        let moves: Moves = all_moves(now)[number >> (2 * step) & 3];
         now = moves.last().copied().unwrap_or(now);
         moves
     };
