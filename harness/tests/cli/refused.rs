@@ -25,7 +25,10 @@ const REFUSED: &str = "
 1 | sweep keys.toml | keys.toml | `keys` | at most
 1 | sweep frozen.toml | frozen.toml | `threads` | `frozen`
 1 | sweep mistyped.toml | did you mean \"lock-free\"? Known are lock-free, 
-1 | sweep target.toml | target.toml | [[target]] number 1 | `aim`
+1 | targets target.toml | target.toml | [[pairs]] \"tiny\" | number 1 | `aim`
+1 | targets nowhere.toml | nowhere.toml
+2 | pair --workload balloon | none of lookup, lookup-hit
+2 | pair --workload fill@1 | at most 0.98
 1 | sweep quick --rounds 0 | quick.toml | `rounds`: 0 is not
 2 | reproduce --quick --full | --quick | --full
 1 | check --subjects roofline | cannot insert
@@ -107,7 +110,9 @@ const EXPERIMENTS: [(&str, &str, &str); 7] = [
 ];
 
 /// A target that is less than what it aims for.
-const TARGET: &str = "\n[[target]]\nworkloads = ['insert']\nthreads = [1]\nsubject = 'lock-free'\n\
+const TARGET: &str = "[[pairs]]\nname = 'tiny'\ntitle = 'Tiny'\nfirst = 'lock-free'\n\
+                      against = ['segment-lock']\nworkload = ['fill']\nthreads = [1]\nkeys = 1000\n\
+                      [[pairs.target]]\nworkloads = ['fill']\nthreads = [1]\nsubject = 'lock-free'\n\
                       over = 'segment-lock'\nat_least = 2\naim = 1\n";
 
 #[test]
@@ -116,7 +121,7 @@ fn impossible_commands_say_what_is_possible_and_leave_no_files() {
     place.write("few.txt", numbered_lines(999));
     place.write("directory/file", "");
     place.write("torn/torn.csv", "experiment,subject\n");
-    place.write("target.toml", TINY.to_owned() + TARGET);
+    place.write("target.toml", TARGET);
     for (name, from, to) in EXPERIMENTS {
         assert!(TINY.contains(from));
         place.write(&format!("{name}.toml"), TINY.replace(from, to));

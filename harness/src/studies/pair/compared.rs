@@ -1,6 +1,6 @@
 //! Compares the first subject with itself and each rival, over all processes.
 
-use super::{Row, itself};
+use super::{Row, itself, work};
 use crate::results::{Comparison, Stratum, Summary, by_distance, distinct};
 
 /// The smallest effect that is ever claimed: the first subject has the same code where it is its own rival,
@@ -44,10 +44,7 @@ pub(super) fn all(rows: &[Row]) -> Vec<Compared<'_>> {
 /// Returns each workload with each of its numbers of threads, sorted by workload.
 pub(super) fn cases(rows: &[Row]) -> Vec<(&str, usize)> {
     let mut cases = distinct(rows.iter().map(|row| (&*row.workload, row.threads)));
-    cases.sort_unstable_by_key(|&(workload, threads)| {
-        let place = super::WORKLOADS.iter().position(|of| *of == workload);
-        (place, threads)
-    });
+    cases.sort_unstable_by_key(|&(workload, threads)| (work::place(workload), workload, threads));
     cases
 }
 

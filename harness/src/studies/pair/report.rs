@@ -1,7 +1,7 @@
 //! Shows the rows of `pair`: the first subject beside each rival, by workload and number of threads.
 
 use super::compared::{self, Compared, LEAST};
-use super::{FILL, FIRST, LOOKUP, REMOVE, Row, itself};
+use super::{FIRST, Row, itself, work};
 use crate::results::{Comparison, EQUAL_AT_MOST, FEWEST, Judge, Verdict, distinct};
 use crate::show::chart::{Axis, Figure, Guide, Line, Panel, Scale};
 use crate::show::{Findings, Sheet, Sidecar, rounded};
@@ -42,9 +42,10 @@ impl Presented for Vec<Row> {
             ("bits a key", bits as fn(&[Row], &str) -> String),
             ("false positives", wrong),
         ] {
-            let cells = subjects.iter().map(|subject| of(self, subject));
+            let cells: Vec<_> = subjects.iter().map(|subject| of(self, subject)).collect();
             let named = [name.into(), String::new()].into_iter();
-            lines.push(named.chain(cells).collect());
+            let is_known = cells.iter().any(|cell| cell != "–");
+            lines.extend(is_known.then(|| named.chain(cells).collect()));
         }
         let header = ["", ""].map(str::to_owned).into_iter();
         let rivals = subjects.iter().map(|&subject| over(self, subject));
@@ -172,17 +173,13 @@ fn cell(of: &Comparison, judge: &Judge) -> String {
 fn titled(rows: &[Row], workload: &str) -> String {
     let of = rows.iter().find(|row| row.workload == workload);
     let load = of.map_or(0.0, |row| row.load_factor);
-    match workload {
-        LOOKUP => format!("Lookups, half of them hits, load factor {load}"),
-        FILL => format!("Inserts, up to load factor {load}"),
-        REMOVE => format!("Removes, from load factor {load}"),
-        _ => format!("Inserts and removes, load factor {load}"),
-    }
+    work::described(workload, load)
 }
 
 /// The memory for each key of the tables for lookups; a dash if it is not known.
 fn bits(rows: &[Row], subject: &str) -> String {
-    let of = |row: &&Row| row.workload == LOOKUP && row.subject == subject;
+    let of =
+        |row: &&Row| work::base(&row.workload).starts_with(work::LOOKUP) && row.subject == subject;
     let row = rows.iter().find(of).filter(|row| row.keys > row.refused);
     row.map_or("–".into(), |row| {
         format!("{:.1}", row.memory_bytes as f64 * 8.0 / row.keys as f64)
