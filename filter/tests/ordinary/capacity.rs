@@ -114,6 +114,43 @@ macro_rules! for_each_layout {
     };
 }
 
+/// Returns the rows of the table of layouts in the docs.
+fn documented() -> impl Iterator<Item = ((usize, usize), [f64; 4])> {
+    include_str!("../../src/layout.rs").lines().filter_map(row)
+}
+
+/// Returns the columns of a row, if `line` is one of that table.
+fn row(line: &str) -> Option<((usize, usize), [f64; 4])> {
+    let mut columns = line.strip_prefix("//! | ")?.split('|');
+    let name = columns.next()?.split([',', ' ']).next()?;
+    let (slots, bits) = name.split_once('×')?;
+    let numbers = columns.filter_map(|column| column.trim().replace(',', "").parse().ok());
+    let numbers: Vec<f64> = numbers.collect();
+    let layout = (slots.parse().ok()?, bits.parse().ok()?);
+    Some((layout, numbers.try_into().ok()?))
+}
+
+#[test]
+fn the_table_of_layouts_is_true() {
+    for_each_layout! {
+        is_documented: 8 7, 7 8, 6 8, 6 9, 5 10, 5 11, 4 8, 4 12, 4 13, 4 14, 3 16, 3 18, 2 24, 2 28
+    }
+    assert_eq!(documented().count(), 14, "other layouts");
+}
+
+fn is_documented<const SLOTS: usize, const BITS: usize>() {
+    let row = documented().find(|(layout, _)| *layout == (SLOTS, BITS));
+    let (_, [one_in, bits, load, timestamp]) = row.expect("it is in the table");
+    let expected = 1.0 / Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE;
+    let off = (one_in / expected - 1.0).abs();
+    let what = format!("{SLOTS}×{BITS}: one in {expected}, not {one_in}");
+    assert!(off < 0.005, "{what}");
+    let off = (bits - Layout::<SLOTS, BITS>::BITS_A_KEY).abs();
+    assert!(off < 0.050_001, "{SLOTS}×{BITS}: {bits} bits");
+    assert_eq!(load, Layout::<SLOTS, BITS>::WORKABLE_LOAD);
+    assert_eq!(timestamp, Layout::<SLOTS, BITS>::TIMESTAMP_BITS as f64);
+}
+
 /// The promise of `Builder::capacity` for small tables, where chance plays a large part: of this
 /// many tables, at most three refuse one of their keys. Too small a margin shows at some of these
 /// sizes.

@@ -4,7 +4,6 @@
 mod calls;
 mod capacity;
 mod damage;
-mod docs;
 mod dyn_filter;
 mod errors;
 mod expiring;
