@@ -1,7 +1,5 @@
 //! Tests that stop threads at chosen steps.
 
-mod exchange_raw;
-mod helpers_in_turns;
-mod helping_readers;
+mod helping;
 mod pieces;
 mod stalls;
