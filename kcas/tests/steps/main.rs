@@ -1,5 +1,4 @@
 //! Tests that stop threads at chosen steps.
 
 mod helping;
-mod pieces;
 mod stalls;
