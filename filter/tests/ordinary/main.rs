@@ -5,7 +5,6 @@ mod calls;
 mod capacity;
 mod damage;
 mod dyn_filter;
-mod errors;
 mod expiring;
 mod growing;
 mod growing_saved;
@@ -13,7 +12,6 @@ mod hashers;
 #[path = "../common/identity.rs"]
 mod identity;
 mod model;
-mod on_threads;
 mod saved;
 #[cfg(feature = "serde")]
 mod serialized;
