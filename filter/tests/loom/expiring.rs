@@ -25,9 +25,7 @@ fn nothing(_: &Expiring) {}
 
 /// Two periods later nothing is left, whatever age it has.
 fn forgotten_after_two_periods(filter: &Expiring) {
-    for _ in 0..2 {
-        filter.advance().unwrap();
-    }
+    (0..2).for_each(|_| _ = filter.advance().unwrap());
     assert_eq!(filter.len(), 0);
 }
 
