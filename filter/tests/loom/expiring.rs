@@ -118,7 +118,6 @@ fn a_chain_while_two_periods_begin() {
     explore_race(2, 4_700, &held, insert, others, after);
 }
 
-/// A remove and a lookup while a period begins.
 #[test]
 fn a_remove_while_a_period_begins() {
     let held = key(0, 1, 0);
