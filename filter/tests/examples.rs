@@ -6,14 +6,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::env;
 use std::fs;
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use escargot::CargoBuild;
-#[cfg(target_os = "linux")]
-use programs::testing::report_a_full_disk;
-use programs::testing::{complaint, failure, run, succeed_unread};
+use programs::testing::{complaint, failure, report_a_full_disk, run, succeed_unread};
 use tempfile::TempDir;
 
 /// Where the programs built so far are.
@@ -49,17 +47,11 @@ fn file(directory: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
 
 /// Returns the sources of this crate: some thousand lines, many of them equal.
 fn sources() -> Vec<u8> {
-    let mut text = Vec::new();
-    for folder in ["src", "tests", "examples"] {
-        let folder = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/").to_owned() + folder);
-        for entry in folder.unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_file() {
-                text.extend(fs::read(path).unwrap());
-            }
-        }
-    }
-    text
+    let folder = |name| Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    let entries = ["src", "tests", "examples"].map(|name| fs::read_dir(folder(name)).unwrap());
+    let paths = (entries.into_iter().flatten()).map(|entry| entry.unwrap().path());
+    let files = paths.filter(|path| path.is_file());
+    files.flat_map(|file| fs::read(file).unwrap()).collect()
 }
 
 fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -216,16 +208,12 @@ fn writers(directory: &TempDir) -> [Command; 2] {
 }
 
 #[test]
-fn closed_output_is_not_an_error() {
+fn closed_output_is_not_an_error_and_a_full_disk_is() {
     let directory = TempDir::new().unwrap();
     succeed_unread(writers(&directory));
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn a_full_disk_is_an_error() {
-    let directory = TempDir::new().unwrap();
-    report_a_full_disk(writers(&directory));
+    if cfg!(target_os = "linux") {
+        report_a_full_disk(writers(&directory));
+    }
 }
 
 #[test]
