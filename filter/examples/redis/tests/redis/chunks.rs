@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis::{Connection, Value};
 
-use crate::server::{Server, add_numbers, ask, digest, error, has_all, line};
+use crate::server::{Server, ask, digest, error, has_all, in_batches, line};
 
 /// A piece of a dump: the iterator, and the bytes.
 type Chunk = (u64, Vec<u8>);
@@ -38,7 +38,7 @@ fn load_all(c: &mut Connection, key: &str, chunks: &[Chunk]) {
 fn large(server: &Server) -> Vec<Chunk> {
     let c = &mut server.connect();
     line(c, "CF.RESERVE f 4000000");
-    add_numbers(c, "f", 0..20_000);
+    in_batches(c, "CF.ADD", "f", 0..20_000);
     let chunks = dump(c, "f");
     assert!(chunks.len() >= 3, "{} chunks", chunks.len());
     chunks
@@ -105,7 +105,7 @@ fn foreign_and_mixed_chunks_are_refused() {
     // The last chunk of another filter, and one that is too long, are not added; the right one still fits.
     let last = chunks.len() - 1;
     load_all(c, "g", &chunks[..last]);
-    add_numbers(c, "f", 20_000..20_100);
+    in_batches(c, "CF.ADD", "f", 20_000..20_100);
     let changed = dump(c, "f");
     for _ in 0..2 {
         let refused = load(c, "g", &changed[last]).expect_err("it is of another filter");

@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use redis::{Connection, Value};
 
 use crate::chunks::dump;
-use crate::server::{Server, add_numbers, ask, line};
+use crate::server::{Server, ask, in_batches, line};
 
 const ROUNDS: usize = 5_000;
 
@@ -51,7 +51,7 @@ fn the_server_survives_damage() {
     let c = &mut server.connect();
     let random = &mut SmallRng::seed_from_u64(3);
     line(c, "CF.ADD small a");
-    add_numbers(c, "f", 0..3_000);
+    in_batches(c, "CF.ADD", "f", 0..3_000);
     let images = ["small", "f"].map(|key| dump(c, key).remove(0).1);
     let mut part = redis::cmd("CF.LOADCHUNK");
     let part = part.arg("part").arg(100).arg(&images[1][..100]);

@@ -9,14 +9,11 @@ use std::time::{Duration, Instant};
 use redis::{Connection, FromRedisValue, RedisResult, ToRedisArgs, Value};
 use tempfile::TempDir;
 
-/// The module that is tested: `CUCKOO_MODULE`, or what was built with the tests.
+/// The module that was built with the tests.
 fn module() -> PathBuf {
-    let built = || {
-        let test = std::env::current_exe().expect("a test has a path");
-        let profile = test.ancestors().nth(2).expect("it is in target/…/deps");
-        profile.join("libcuckoo_redis.so")
-    };
-    std::env::var_os("CUCKOO_MODULE").map_or_else(built, PathBuf::from)
+    let test = std::env::current_exe().expect("a test has a path");
+    let profile = test.ancestors().nth(2).expect("it is in target/…/deps");
+    profile.join("libcuckoo_redis.so")
 }
 
 /// A free port, which nobody else takes at once: the system gives them in turn.
@@ -159,15 +156,6 @@ pub(crate) fn error(connection: &mut Connection, line: &str, says: &str) {
 
 pub(crate) fn line(connection: &mut Connection, line: &str) -> Value {
     try_line(connection, line).unwrap_or_else(|error| panic!("{line}: {error}"))
-}
-
-/// Adds these numbers to the filter, many at a time; true for each that was added.
-pub(crate) fn add_numbers(
-    connection: &mut Connection,
-    key: &str,
-    numbers: impl IntoIterator<Item = u64>,
-) -> Vec<bool> {
-    in_batches(connection, "CF.ADD", key, numbers)
 }
 
 /// Sends a command for each number, many at a time.
