@@ -6,11 +6,6 @@
 //! cargo bench -p lfcf-kcas -- kcas/2            # one of them
 //! cargo bench -p lfcf-kcas -- --test            # each once, without timing it
 //! ```
-//!
-//! # What was tried
-//!
-//! Nothing yet, since these benches were added. Add a row for whatever you try, even if it did not
-//! help: the change, what you expected, what came out.
 
 use std::hint::black_box;
 
