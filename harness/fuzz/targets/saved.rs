@@ -18,18 +18,14 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn any_kind(bytes: &[u8]) {
-    let growing = || GrowingCuckooFilter::builder().reserved_bytes(0);
+    let growing = GrowingCuckooFilter::builder().reserved_bytes(0);
     check(bytes, CuckooFilter::from_bytes, |b| {
         CuckooFilter::read_from(b)
     });
     check(bytes, DynCuckooFilter::from_bytes, |b| {
         DynCuckooFilter::read_from(b)
     });
-    check(
-        bytes,
-        |b| growing().from_bytes(b),
-        |b| growing().read_from(b),
-    );
+    check(bytes, |b| growing.from_bytes(b), |b| growing.read_from(b));
     check(bytes, ExpiringCuckooFilter::from_bytes, |b| {
         ExpiringCuckooFilter::read_from(b)
     });
