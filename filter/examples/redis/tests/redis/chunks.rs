@@ -22,7 +22,7 @@ pub(crate) fn dump(c: &mut Connection, key: &str) -> Vec<Chunk> {
     }
 }
 
-fn load(c: &mut Connection, key: &str, chunk: &Chunk) -> Result<(), String> {
+pub(crate) fn load(c: &mut Connection, key: &str, chunk: &Chunk) -> Result<(), String> {
     let mut command = redis::cmd("CF.LOADCHUNK");
     command.arg(key).arg(chunk.0).arg(&chunk.1);
     command.query(c).map_err(|error| error.to_string())
