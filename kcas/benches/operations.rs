@@ -50,9 +50,8 @@ fn kcas(criterion: &mut Criterion) {
                 (entries.iter_mut().enumerate())
                     .for_each(|(number, entry)| entry.index = LINE * number);
                 value += 1;
-                words
-                    .kcas(black_box(&entries[..count]))
-                    .expect("nobody else writes");
+                let done = words.kcas(black_box(&entries[..count]));
+                done.expect("nobody else writes");
             });
         });
     }

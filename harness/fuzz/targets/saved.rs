@@ -58,9 +58,8 @@ fn check<F: Filter>(
     assert!(from_bytes(&again).unwrap().to_bytes().unwrap() == again);
     // It is a filter like any other: it can be full, but it forgets nothing.
     let held = filter.len();
-    let inserted: Vec<u64> = (0..64)
-        .filter(|key| filter.insert_unique(key) == Ok(true))
-        .collect();
+    let is_new = |key: &u64| filter.insert_unique(key) == Ok(true);
+    let inserted: Vec<u64> = (0..64).filter(is_new).collect();
     // In a filter that forgets, a key may take the place of one whose time is over.
     let replaced = held + inserted.len() - filter.len();
     assert!(replaced == 0 || bytes.starts_with(b"cuckoox"));

@@ -143,10 +143,8 @@ fn a_dump_goes_on_while_the_filter_changes() {
         // A reply that was lost can be asked for again.
         let again: Chunk = ask(c, "CF.SCANDUMP", &["f", &chunks[0].0.to_string()]);
         assert!(again == loaded[1], "{change}");
-        assert_eq!(
-            ask::<(u64, Option<u8>)>(c, "CF.SCANDUMP", &["f", &from.to_string()]),
-            (0, None)
-        );
+        let end: (u64, Option<u8>) = ask(c, "CF.SCANDUMP", &["f", &from.to_string()]);
+        assert_eq!(end, (0, None));
         assert!(used(c) < without + 10_000, "the copy is still there");
         line(c, "DEL g");
         load_all(c, "g", &loaded);
