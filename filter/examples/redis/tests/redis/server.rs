@@ -1,7 +1,7 @@
 //! Servers with the module, each on a free port and in a directory of its own.
 
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,23 +24,28 @@ fn free_port() -> u16 {
 
 /// A server, which is killed when this is dropped.
 pub(crate) struct Server {
+    command: Command,
     child: Child,
     dir: TempDir,
     pub(crate) port: u16,
-    args: Vec<String>,
 }
 
 impl Server {
     /// Starts one with these settings besides the usual ones.
     pub(crate) fn start(args: &[&str]) -> Server {
         let (dir, port) = (TempDir::new().expect("a directory"), free_port());
-        let args: Vec<String> = args.iter().map(|&arg| arg.into()).collect();
-        let child = spawn(dir.path(), port, &args);
+        let mut command = Command::new("redis-server");
+        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1"]);
+        command.args(["--save", "", "--logfile", "log"]);
+        command.args(["--enable-debug-command", "yes"]);
+        command.arg("--dir").arg(dir.path());
+        command.arg("--loadmodule").arg(module()).args(args);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
         let server = Server {
-            child,
+            child: command.spawn().expect("redis-server is installed"),
+            command,
             dir,
             port,
-            args,
         };
         server.await_ready();
         server
@@ -50,7 +55,7 @@ impl Server {
     pub(crate) fn kill_and_restart(&mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");
-        self.child = spawn(self.dir.path(), self.port, &self.args);
+        self.child = self.command.spawn().expect("it starts again");
         self.await_ready();
     }
 
@@ -101,17 +106,6 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn spawn(dir: &Path, port: u16, args: &[String]) -> Child {
-    let mut command = Command::new("redis-server");
-    command.args(["--port", &port.to_string(), "--bind", "127.0.0.1"]);
-    command.args(["--save", "", "--logfile", "log"]);
-    command.args(["--enable-debug-command", "yes"]);
-    command.arg("--dir").arg(dir);
-    command.arg("--loadmodule").arg(module()).args(args);
-    let command = command.stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().expect("redis-server is installed")
 }
 
 /// Waits until this is so, and fails if it is not within a minute.
