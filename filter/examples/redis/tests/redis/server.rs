@@ -152,7 +152,7 @@ pub(crate) fn line(connection: &mut Connection, line: &str) -> Value {
     try_line(connection, line).unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
-/// Sends a command for each number, many at a time.
+/// Sends a command for each number, many at a time; true for each that was added, found or removed.
 pub(crate) fn in_batches(
     connection: &mut Connection,
     command: &str,
@@ -170,14 +170,6 @@ pub(crate) fn in_batches(
         replies.extend(some);
     }
     replies
-}
-
-pub(crate) fn has_all(
-    c: &mut Connection,
-    key: &str,
-    numbers: impl IntoIterator<Item = u64>,
-) -> bool {
-    !in_batches(c, "CF.EXISTS", key, numbers).contains(&false)
 }
 
 pub(crate) fn digest(connection: &mut Connection, key: &str) -> Vec<String> {
