@@ -48,41 +48,33 @@ pub trait InRounds {
 /// The rows of one experiment, with the queries that figures and tables need.
 #[derive(Debug)]
 pub struct Results<'a, R: InRounds = Row> {
-    rows: &'a [R],
-    axis: R::Axis,
+    pub all: &'a [R],
+    /// What differs between the points of a case.
+    pub axis: R::Axis,
 }
 
 impl<'a, R: InRounds> Results<'a, R> {
-    pub fn along(axis: R::Axis, rows: &'a [R]) -> Self {
-        Self { rows, axis }
-    }
-
-    /// Returns what differs between the points of a case.
-    pub fn axis(&self) -> R::Axis {
-        self.axis
-    }
-
-    pub fn all(&self) -> &'a [R] {
-        self.rows
+    pub fn along(axis: R::Axis, all: &'a [R]) -> Self {
+        Self { all, axis }
     }
 
     /// Returns all cases, in the order in which they first appear.
     pub fn cases(&self) -> Vec<R::Case> {
-        distinct(self.rows.iter().map(|row| row.case(self.axis)))
+        distinct(self.all.iter().map(|row| row.case(self.axis)))
     }
 
     /// Returns all subjects, in the order of round 1 as far as it goes.
     pub fn subjects(&self) -> Vec<&'a str> {
-        distinct(self.rows.iter().map(R::subject))
+        distinct(self.all.iter().map(R::subject))
     }
 
     pub fn last_round(&self) -> usize {
-        self.rows.iter().map(R::round).max().unwrap_or_default()
+        self.all.iter().map(R::round).max().unwrap_or_default()
     }
 
     /// Returns the places on the axis at which a case was measured, ascending.
     pub fn places(&self, case: &R::Case) -> Vec<f64> {
-        let rows = self.rows.iter().filter(|row| row.is_of(case, self.axis));
+        let rows = self.all.iter().filter(|row| row.is_of(case, self.axis));
         let mut places = distinct(rows.map(|row| row.place(self.axis)));
         places.sort_unstable_by(f64::total_cmp);
         places
@@ -90,13 +82,13 @@ impl<'a, R: InRounds> Results<'a, R> {
 
     pub fn oversubscribed(&self, case: &R::Case, place: f64) -> bool {
         let there = |row: &&R| row.is_of(case, self.axis) && row.place(self.axis) == place;
-        self.rows.iter().filter(there).any(R::oversubscribed)
+        self.all.iter().filter(there).any(R::oversubscribed)
     }
 
     pub fn rows(&self, case: &R::Case, subject: &str) -> impl Iterator<Item = &'a R> {
         let axis = self.axis;
         let of = move |row: &&R| row.is_of(case, axis) && row.subject() == subject;
-        self.rows.iter().filter(of)
+        self.all.iter().filter(of)
     }
 
     pub fn rounds(&self, case: &R::Case, place: f64, subject: &str) -> impl Iterator<Item = &'a R> {
@@ -314,7 +306,7 @@ impl<'a> Results<'a> {
 
     /// Returns whether operations were timed one by one.
     pub fn timed(&self) -> bool {
-        self.rows.iter().any(|row| row.max_ns > 0)
+        self.all.iter().any(|row| row.max_ns > 0)
     }
 
     /// Returns the least number of threads of a case, and the greatest without more threads than
@@ -333,7 +325,7 @@ impl<'a> Results<'a> {
 
     /// Says how many measurements are left out of ratios, if any.
     pub fn left_out(&self) -> Option<String> {
-        let count = self.rows.iter().filter(|row| row.stood_still()).count();
+        let count = self.all.iter().filter(|row| row.stood_still()).count();
         let measurements = counted(count, "measurement");
         (count > 0).then(|| {
             format!("Left out of ratios: {measurements} in which not one operation was done.")
@@ -343,7 +335,7 @@ impl<'a> Results<'a> {
     /// True if all rows are of subjects that add to words and hold no keys.
     pub fn are_of_words(&self) -> bool {
         let is_of_words = |row: &Row| words::NAMES.contains(&&*row.subject);
-        self.rows.iter().all(is_of_words)
+        self.all.iter().all(is_of_words)
     }
 }
 

@@ -101,7 +101,7 @@ fn of_throughput(
         return;
     };
     for case in results.cases() {
-        let in_matrix = findings.is_of_ours && results.axis() == Axis::Threads;
+        let in_matrix = findings.is_of_ours && results.axis == Axis::Threads;
         let mut shown = results.one_and_all(&case);
         shown.retain(|_| in_matrix && case.simulated.is_empty());
         for other in others.iter().filter(|other| !BOUNDS.contains(other)) {
@@ -133,7 +133,7 @@ fn of_throughput(
                 lost_at: lost.map(|of| of.place).collect(),
                 text: format!(
                     "{first} against {other}: {}.",
-                    clauses(&THROUGHPUT, |places| at_places(results.axis(), places), &at)
+                    clauses(&THROUGHPUT, |places| at_places(results.axis, places), &at)
                 ),
             });
         }
@@ -227,7 +227,7 @@ const PAPER: &str = "The paper reports lookups at 1.94 times fine-grained locks,
 /// baseline. Empty if the rows measure something else.
 pub(super) fn headlines(results: &Results, judge: &Judge) -> Vec<String> {
     let subjects = results.subjects();
-    if results.axis() != Axis::Threads || results.timed() || !subjects.contains(&OURS) {
+    if results.axis != Axis::Threads || results.timed() || !subjects.contains(&OURS) {
         return Vec::new();
     }
     let cases = results.cases();

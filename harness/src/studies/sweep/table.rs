@@ -13,7 +13,7 @@ use crate::workload::CHAIN;
 /// Returns the table that suits the rows; `None` if there is nothing to compare.
 pub(super) fn summary(rows: &[Row], sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
     let results = Results::of(rows);
-    let mut sheet = match results.axis() {
+    let mut sheet = match results.axis {
         _ if results.timed() => Some(latencies(&results, sidecar)),
         Axis::Frozen => Some(throughputs(&results)),
         _ => ratios(&results, judge),
@@ -83,7 +83,7 @@ fn latencies(results: &Results, sidecar: Option<&Sidecar>) -> Sheet {
         };
         OPERATIONS.into_iter().filter_map(line).collect()
     });
-    let rows = results.all();
+    let rows = results.all;
     if rows.iter().any(|row| row.chained_ns > 0.0) {
         sheet.notes.push(format!(
             "{CHAINED}: the time of a chain of {CHAIN} lookups, in which the answer of one chooses the key of the next, \
@@ -153,17 +153,17 @@ fn located<C: AsRef<str>>(
 fn shown(results: &Results) -> Vec<Axis> {
     use Axis::*;
     let differs = |axis: Axis| {
-        let mut places = results.all().iter().map(|row| axis.place(row));
+        let mut places = results.all.iter().map(|row| axis.place(row));
         let first = places.next();
         places.any(|place| Some(place) != first)
     };
-    let of_words = results.axis() == Entries;
+    let of_words = results.axis == Entries;
     let always = [Load, Threads].into_iter();
     // A hit ratio that only distinguishes kinds of lookups is in their names.
     let others = [Entries, Frozen, Keys, Offered, Hit, Skew].into_iter();
     let needed = others.filter(|&axis| match axis {
-        Hit => results.axis() == Hit,
-        Keys => results.axis() != Load && differs(axis),
+        Hit => results.axis == Hit,
+        Keys => results.axis != Load && differs(axis),
         _ => differs(axis),
     });
     let always = always.filter(|&axis| !of_words || axis != Load);
@@ -219,7 +219,7 @@ fn notes(results: &Results, judge: &Judge, marks: &Marks, others: &[&str]) -> Ve
     )];
     notes.extend(marks.explained());
     notes.extend(results.left_out());
-    if results.all().iter().any(|row| row.oversubscribed) {
+    if results.all.iter().any(|row| row.oversubscribed) {
         notes.push("* More threads than cores.".into());
     }
     for bound in BOUNDS.iter().filter(|bound| others.contains(bound)) {
@@ -255,7 +255,7 @@ fn refusals(results: &Results) -> Vec<String> {
 /// Says for which subjects words were wrong in the end, or measurements were given up.
 pub(super) fn flaws(results: &Results) -> Vec<String> {
     let said = |subject: &str| {
-        let rows = || results.all().iter().filter(|row| row.subject == subject);
+        let rows = || results.all.iter().filter(|row| row.subject == subject);
         let words: usize = rows().map(|row| row.wrong_words).sum();
         let stuck = rows().filter(|row| row.stuck > 0).count();
         (words + stuck > 0).then(|| {
