@@ -294,7 +294,6 @@ fn is_too_wide(ratio: &Summary) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{Case, Results, Row, sample};
 
     fn alone(ratios: &[f64]) -> Verdict {
         Judge::of_page(|judge| judge.verdict(&Comparison::of(ratios.to_vec()).unwrap()))
@@ -395,23 +394,11 @@ mod tests {
         assert_eq!(corrected(&[]), 0.0);
     }
 
-    /// Returns rounds of two subjects with these speeds; the first subject is alternately faster by
-    /// the two factors in `times`.
-    fn rounds_of(times: [f64; 2], speeds: &[f64]) -> Vec<Row> {
-        let row = |subject, round, mops| sample(subject, "lookup-hit", 2, round, mops);
-        let pair = |(round, speed): (usize, &f64)| {
-            [
-                row("a", round + 1, times[round % 2] * speed),
-                row("b", round + 1, *speed),
-            ]
-        };
-        speeds.iter().enumerate().flat_map(pair).collect()
-    }
-
+    /// Compares two subjects with these speeds; the first is faster by each factor in turn.
     fn verdict(times: [f64; 2], speeds: &[f64]) -> Option<Verdict> {
-        let rows = rounds_of(times, speeds);
-        let results = Results::of(&rows);
-        let found = results.comparison(&results.cases()[0], 2.0, "a", "b");
+        let b: Series = speeds.iter().copied().enumerate().collect();
+        let of_a = |&(round, speed): &(usize, f64)| (round, times[round % 2] * speed);
+        let found = Comparison::between(&b.iter().map(of_a).collect(), &b);
         found.map(|found| Judge::of_page(|judge| judge.verdict(&found)))
     }
 
@@ -428,11 +415,7 @@ mod tests {
         assert_eq!(verdict(twice, &jumping), Some(Verdict::Faster));
         assert_eq!(verdict([1.0; 2], &jumping), Some(Verdict::Equal));
         assert_eq!(verdict(near, &jumping[..3]), Some(Verdict::TooFewRounds));
-        let rows = rounds_of(twice, &[1.0]);
-        assert_eq!(Results::of(&rows).comparison(&case(), 2.0, "a", "c"), None);
-    }
-
-    fn case() -> Case {
-        Results::of(&rounds_of([1.0; 2], &[1.0])).cases()[0].clone()
+        let alone = vec![(1, 1.5)];
+        assert_eq!(Comparison::between(&alone, &Series::new()), None);
     }
 }
