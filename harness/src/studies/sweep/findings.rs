@@ -5,7 +5,7 @@ use subject::Subject;
 use super::figure::panel_title;
 use crate::results::{Axis, Case, Comparison, InRounds, Judge, Results, Row, Verdict, distinct};
 use crate::show::matrix::Cell;
-use crate::show::{Finding, Findings, Judged, Sidecar, THROUGHPUT, clauses, reservation};
+use crate::show::{Finding, Findings, Judged, Sidecar, THROUGHPUT, reservation};
 use crate::studies::joined;
 use crate::subjects::{AblationControl, BOUNDS, original};
 use crate::wording::{counted, noun};
@@ -112,9 +112,6 @@ fn of_throughput(
             };
             let places = results.places(&case).into_iter();
             let at: Vec<_> = places.filter_map(judged).collect();
-            if at.is_empty() {
-                continue;
-            }
             findings.cells.extend((at.iter()).filter_map(|of| {
                 shown.contains(&of.place).then_some(())?;
                 Some(Cell {
@@ -126,16 +123,10 @@ fn of_throughput(
                     verdict: of.verdict,
                 })
             }));
-            let lost = at.iter().filter(|of| of.verdict == Verdict::Slower);
-            findings.comparisons.push(Finding {
-                case: title(&case),
-                other: (*other).to_owned(),
-                lost_at: lost.map(|of| of.place).collect(),
-                text: format!(
-                    "{first} against {other}: {}.",
-                    clauses(&THROUGHPUT, |places| at_places(results.axis, places), &at)
-                ),
-            });
+            let (case, lead) = (title(&case), format!("{first} against {other}"));
+            let named = |places: &[f64]| at_places(results.axis, places);
+            let found = Finding::of([&case, other, &lead], &THROUGHPUT, named, &at);
+            findings.comparisons.extend(found);
         }
     }
 }
