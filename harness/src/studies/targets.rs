@@ -276,15 +276,10 @@ mod tests {
     #[test]
     fn each_target_has_a_verdict_per_workload_and_threads() {
         let rows = |rounds| {
-            let of_round = |round| {
+            let of_round = |round: usize| {
+                let ours = 75.0 + round as f64 % 2.0;
                 [
-                    row(
-                        "lock-free",
-                        "lookup-hit",
-                        1,
-                        round,
-                        75.0 + round as f64 % 2.0,
-                    ),
+                    row("lock-free", "lookup-hit", 1, round, ours),
                     row("roofline", "lookup-hit", 1, round, 100.0),
                     row("lock-free", "lookup-hit", 2, round, 127.5),
                     row("lock-free", "lookup-miss", 1, round, 49.0),
