@@ -211,17 +211,11 @@ impl Row {
 
 /// Returns a made-up row, for tests of code that reads rows.
 #[cfg(test)]
-pub(crate) fn sample(
-    subject: &str,
-    workload: &str,
-    threads: usize,
-    round: usize,
-    mops: f64,
-) -> Row {
+pub(crate) fn sample(subject: &str, work: &str, threads: usize, round: usize, mops: f64) -> Row {
     Row {
         experiment: "test".into(),
         subject: subject.into(),
-        workload: workload.into(),
+        workload: work.into(),
         threads,
         round,
         oversubscribed: threads > 2,

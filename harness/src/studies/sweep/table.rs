@@ -29,18 +29,16 @@ fn throughputs(results: &Results) -> Sheet {
     let lead = "Throughput of the threads that are not frozen, in million operations per second.";
     let subjects = results.subjects();
     let mut marks = Marks::default();
-    let sheet = located(results, lead, &subjects, "", |case, place| {
+    let mut sheet = located(results, lead, &subjects, "", |case, place| {
         let cell = |subject: &&str| {
             let throughput = results.throughput(case, place, subject)?;
             Some(marks.value(&throughput, throughput_of_any_size))
         };
         vec![subjects.iter().map(cell).collect()]
     });
-    let median = format!("Median over the rounds [{INTERVAL}].");
-    Sheet {
-        notes: [median].into_iter().chain(marks.explained()).collect(),
-        ..sheet
-    }
+    (sheet.notes).push(format!("Median over the rounds [{INTERVAL}]."));
+    sheet.notes.extend(marks.explained());
+    sheet
 }
 
 /// The lines of latencies that there may be at each place.
@@ -202,15 +200,13 @@ fn ratios(results: &Results, judge: &Judge) -> Option<Sheet> {
     let columns: Vec<_> = others.iter().map(|other| format!("over {other}")).collect();
     let lead = format!("Throughput of {first} over that of each other subject.");
     let mut marks = Marks::default();
-    let sheet = located(results, &lead, &columns, "*", |case, place| {
+    let mut sheet = located(results, &lead, &columns, "*", |case, place| {
         let ratio =
             |other: &&str| marks.ratio(judge, results.comparison(case, place, first, other));
         vec![others.iter().map(ratio).map(Some).collect()]
     });
-    Some(Sheet {
-        notes: notes(results, judge, &marks, others),
-        ..sheet
-    })
+    sheet.notes = notes(results, judge, &marks, others);
+    Some(sheet)
 }
 
 fn notes(results: &Results, judge: &Judge, marks: &Marks, others: &[&str]) -> Vec<String> {
