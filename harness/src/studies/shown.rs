@@ -386,9 +386,7 @@ mod tests {
         let rivals = ["lock-free", "scalable-bloom"];
         assert_eq!(names(&rivals), rivals);
         let all = ["lock-free", "growing", "scalable-bloom"];
-        assert_eq!(
-            names(&all),
-            ["growing", "over lock-free", "over scalable-bloom"]
-        );
+        let named = ["growing", "over lock-free", "over scalable-bloom"];
+        assert_eq!(names(&all), named);
     }
 }

@@ -299,10 +299,8 @@ mod tests {
         (apart.iter_mut().filter(|row| row.subject == "roofline")).for_each(|row| row.mops = 90.0);
         assert_eq!(verdicts(&apart)[..2], [reached, enough]);
         assert_eq!(verdicts(&rows(verdict::FEWEST - 1)), [too_few; 3]);
-        assert_eq!(
-            verdicts(&rows(9)[..2]),
-            [too_few, not_measured, not_measured]
-        );
+        let of_one = verdicts(&rows(9)[..2]);
+        assert_eq!(of_one, [too_few, not_measured, not_measured]);
         assert_eq!(verdicts(&[]), [not_measured; 3]);
     }
 
@@ -345,14 +343,11 @@ mod tests {
             "aim       = 0.75 -> aim = 0.4 -> `aim`: 0.4 must be 0.5",
             "aim       = 0.75 -> aim = 0.75\n goal = 1 -> unknown field `goal`",
         ] {
-            let [from, to, field] = case.split(" -> ").collect::<Vec<_>>()[..] else {
-                panic!("{case}")
-            };
-            let good = good();
-            assert!(good.contains(from), "{from}");
-            let error = Experiment::parse(&good.replacen(from, to, 1)).unwrap_err();
+            let (parts, good) = (case.split(" -> ").collect::<Vec<_>>(), good());
+            assert!(good.contains(parts[0]), "{case}");
+            let error = Experiment::parse(&good.replacen(parts[0], parts[1], 1)).unwrap_err();
             let error = format!("{error:#}");
-            assert!(error.contains(field), "{to}: {error}");
+            assert!(error.contains(parts[2]), "{case}: {error}");
         }
     }
 }

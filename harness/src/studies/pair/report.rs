@@ -75,11 +75,8 @@ impl Presented for Vec<Row> {
             };
             let lines = subjects(self).iter().map(line).collect();
             let x = Axis::measured("Threads", Scale::Logarithmic, rounded);
-            let mut y = Axis::new(
-                format!("Throughput of {first} over it"),
-                Scale::Logarithmic,
-                rounded,
-            );
+            let name = format!("Throughput of {first} over it");
+            let mut y = Axis::new(name, Scale::Logarithmic, rounded);
             // One scale for all panels.
             for &case in &cases {
                 let all = subjects(self).into_iter();

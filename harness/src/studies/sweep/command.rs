@@ -197,10 +197,8 @@ fn run(
         let each = |row: Row| {
             writer.write(&row)?;
             bar.inc(1);
-            bar.set_message(format!(
-                "{}: {}, threads {}",
-                row.subject, row.workload, row.threads
-            ));
+            let (subject, workload, threads) = (&row.subject, &row.workload, row.threads);
+            bar.set_message(format!("{subject}: {workload}, threads {threads}"));
             rows.push(row);
             anyhow::Ok(())
         };

@@ -362,9 +362,7 @@ mod tests {
         let ratios = (vec![(1.0, 2.0), (4.0, 2.0)], true);
         assert_eq!(points(&rows.concat(), 0), ratios);
         let alone = rows.map(|[_, other]| other);
-        assert_eq!(
-            points(&alone, 0),
-            (vec![(1.0, 20.0), (2.0, 0.0), (4.0, 20.0)], false)
-        );
+        let throughputs = (vec![(1.0, 20.0), (2.0, 0.0), (4.0, 20.0)], false);
+        assert_eq!(points(&alone, 0), throughputs);
     }
 }

@@ -186,10 +186,8 @@ pub(super) fn overload_warning(rows: &[Row]) -> Option<String> {
         |row: &&Row| row.offered_mops > 0.0 && row.mops < KEEPS_UP * row.offered_mops;
     let overloaded = rows.iter().filter(is_overloaded).map(|row| {
         let (threads, due) = (counted(row.threads, "thread"), percent(row.offered));
-        format!(
-            "{} under {}, {threads}, {due} % due",
-            row.subject, row.workload
-        )
+        let (subject, workload) = (&row.subject, &row.workload);
+        format!("{subject} under {workload}, {threads}, {due} % due")
     });
     let overloaded = distinct(overloaded);
     (!overloaded.is_empty()).then(|| {
