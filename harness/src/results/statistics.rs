@@ -68,10 +68,6 @@ impl<'a, R: InRounds> Results<'a, R> {
         distinct(self.all.iter().map(R::subject))
     }
 
-    pub fn last_round(&self) -> usize {
-        self.all.iter().map(R::round).max().unwrap_or_default()
-    }
-
     /// Returns the places on the axis at which a case was measured, ascending.
     pub fn places(&self, case: &R::Case) -> Vec<f64> {
         let rows = self.all.iter().filter(|row| row.is_of(case, self.axis));
@@ -316,11 +312,6 @@ impl<'a> Results<'a> {
         places.retain(|&place| !self.oversubscribed(case, place));
         let ends = places.first().into_iter().chain(places.last());
         distinct(ends.copied())
-    }
-
-    /// Summarises million operations per second over the rounds; `None` if nothing was measured.
-    pub fn throughput(&self, case: &Case, place: f64, subject: &str) -> Option<Summary> {
-        self.summary(case, place, subject, |row| Some(row.mops))
     }
 
     /// Says how many measurements are left out of ratios, if any.

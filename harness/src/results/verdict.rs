@@ -249,12 +249,6 @@ pub(crate) const MARKED: [Verdict; 4] = [
 pub struct Marks(Vec<Verdict>);
 
 impl Marks {
-    /// Formats a ratio with the mark of its verdict; a dash if nothing was measured.
-    pub fn ratio(&mut self, judge: &Judge, comparison: Option<Comparison>) -> String {
-        let shown = |of| self.number(judge, &of, |ratio| format!("{ratio:.2}"));
-        comparison.map_or("–".into(), shown)
-    }
-
     /// Formats a ratio with `number`, and the mark of its verdict.
     pub fn number(
         &mut self,

@@ -316,7 +316,8 @@ impl<R: Shown> Presented for Vec<R> {
         R::complete(self, &mut panels);
         let mut caption = vec![R::how(self)];
         if R::OURS.is_some() {
-            let rounds = counted(view.results.last_round(), "round");
+            let last = self.iter().map(R::round).max().unwrap_or_default();
+            let rounds = counted(last, "round");
             caption.push(format!("Lines: median of {rounds}. {BANDS}"));
         }
         if self.iter().any(|row| !row.at().pinned) {

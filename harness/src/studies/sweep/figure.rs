@@ -153,7 +153,7 @@ impl Drawn<'_> {
     fn point(&self, place: f64, subject: &str) -> Option<Summary> {
         let Self { results, case, .. } = self;
         match self.shown {
-            View::Throughput => results.throughput(case, place, subject),
+            View::Throughput => results.summary(case, place, subject, |row| Some(row.mops)),
             View::OverControl => Some(results.comparison(case, place, subject, CONTROL)?.ratio),
             View::Latency => {
                 let of: [fn(&Row) -> u64; 3] =

@@ -31,7 +31,7 @@ fn throughputs(results: &Results) -> Sheet {
     let mut marks = Marks::default();
     let mut sheet = located(results, lead, &subjects, "", |case, place| {
         let cell = |subject: &&str| {
-            let throughput = results.throughput(case, place, subject)?;
+            let throughput = results.summary(case, place, subject, |row| Some(row.mops))?;
             Some(marks.value(&throughput, throughput_of_any_size))
         };
         vec![subjects.iter().map(cell).collect()]
@@ -201,9 +201,11 @@ fn ratios(results: &Results, judge: &Judge) -> Option<Sheet> {
     let lead = format!("Throughput of {first} over that of each other subject.");
     let mut marks = Marks::default();
     let mut sheet = located(results, &lead, &columns, "*", |case, place| {
-        let ratio =
-            |other: &&str| marks.ratio(judge, results.comparison(case, place, first, other));
-        vec![others.iter().map(ratio).map(Some).collect()]
+        let ratio = |other: &&str| {
+            let of = results.comparison(case, place, first, other)?;
+            Some(marks.number(judge, &of, |ratio| format!("{ratio:.2}")))
+        };
+        vec![others.iter().map(ratio).collect()]
     });
     sheet.notes = notes(results, judge, &marks, others);
     Some(sheet)
