@@ -189,17 +189,12 @@ impl Judge {
     pub fn of_page<T>(page: impl Fn(&Self) -> T) -> T {
         let first = Self::default();
         page(&first);
-        page(&first.informed())
-    }
-
-    /// Returns a judge that knows what this one has judged.
-    fn informed(self) -> Self {
-        let judged = self.judged.into_inner().into_iter();
+        let judged = first.judged.into_inner().into_iter();
         let level = |(rival, all): (u64, Vec<f64>)| (rival, benjamini_hochberg(&all, UNCORRECTED));
-        Self {
+        page(&Self {
             levels: judged.map(level).collect(),
             ..Self::default()
-        }
+        })
     }
 
     pub fn verdict(&self, of: &Comparison) -> Verdict {
@@ -258,11 +253,6 @@ impl Marks {
     ) -> String {
         let verdict = judge.verdict(of);
         self.marked(of.ratio.shown(number), Some(verdict))
-    }
-
-    /// Formats a value that is no ratio, marked if there are too few rounds.
-    pub fn value(&mut self, value: &Summary, number: impl Fn(f64) -> String) -> String {
-        self.marked(value.shown(number), Verdict::of_rounds(value.count))
     }
 
     /// Adds the mark of a verdict to a formatted value.

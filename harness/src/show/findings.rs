@@ -53,10 +53,6 @@ impl Finding {
             text: format!("{lead}: {}.", clauses(words, named, at)),
         })
     }
-
-    pub(crate) fn is_loss(&self) -> bool {
-        !self.lost_at.is_empty()
-    }
 }
 
 /// The words for a ratio: whether more is better, the words for above 1 and below 1, and the quantity.

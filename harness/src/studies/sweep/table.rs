@@ -4,7 +4,7 @@
 
 use super::figure::{DUE, SIMULATED};
 use super::findings::{headlines, named};
-use crate::results::{Axis, Case, INTERVAL, Judge, Marks, Results, Row};
+use crate::results::{Axis, Case, INTERVAL, Judge, Marks, Results, Row, Verdict};
 use crate::show::{Sheet, Sidecar, duration, latency, too_short};
 use crate::subjects::BOUNDS;
 use crate::wording::counted;
@@ -32,7 +32,8 @@ fn throughputs(results: &Results) -> Sheet {
     let mut sheet = located(results, lead, &subjects, "", |case, place| {
         let cell = |subject: &&str| {
             let throughput = results.summary(case, place, subject, |row| Some(row.mops))?;
-            Some(marks.value(&throughput, throughput_of_any_size))
+            let too_few = Verdict::of_rounds(throughput.count);
+            Some(marks.marked(throughput.shown(throughput_of_any_size), too_few))
         };
         vec![subjects.iter().map(cell).collect()]
     });
