@@ -28,13 +28,6 @@ pub trait InRounds {
 
     fn place(&self, axis: Self::Axis) -> f64;
 
-    /// Returns the throughput, in million operations per second; `None` if it is left out of ratios.
-    fn throughput(&self) -> Option<f64>;
-
-    fn oversubscribed(&self) -> bool {
-        false
-    }
-
     /// Returns whether the comparison of these subjects has a certain outcome.
     fn is_foregone(_case: &Self::Case, _subjects: [&str; 2]) -> bool {
         false
@@ -74,11 +67,6 @@ impl<'a, R: InRounds> Results<'a, R> {
         let mut places = distinct(rows.map(|row| row.place(self.axis)));
         places.sort_unstable_by(f64::total_cmp);
         places
-    }
-
-    pub fn oversubscribed(&self, case: &R::Case, place: f64) -> bool {
-        let there = |row: &&R| row.is_of(case, self.axis) && row.place(self.axis) == place;
-        self.all.iter().filter(there).any(R::oversubscribed)
     }
 
     pub fn rows(&self, case: &R::Case, subject: &str) -> impl Iterator<Item = &'a R> {
@@ -127,11 +115,6 @@ impl<'a, R: InRounds> Results<'a, R> {
     ) -> Vec<(f64, Summary)> {
         let point = |place| Some((place, self.summary(case, place, subject, quantity)?));
         self.places(case).into_iter().filter_map(point).collect()
-    }
-
-    /// Compares the throughput of `a` with that of `b`, within each round that has both.
-    pub fn comparison(&self, case: &R::Case, place: f64, a: &str, b: &str) -> Option<Comparison> {
-        self.comparison_of(case, [(place, a), (place, b)], R::throughput)
     }
 
     /// Compares any quantity, of subjects at two places, or of one subject at two places.
@@ -253,15 +236,6 @@ impl InRounds for Row {
         axis.place(self)
     }
 
-    /// Rounds in which a subject [stood still](Row::stood_still) are left out.
-    fn throughput(&self) -> Option<f64> {
-        (!self.stood_still()).then_some(self.mops)
-    }
-
-    fn oversubscribed(&self) -> bool {
-        self.oversubscribed
-    }
-
     /// Bounds are faster by nature, and simulations do not vary.
     fn is_foregone(case: &Case, subjects: [&str; 2]) -> bool {
         subjects.iter().any(|of| BOUNDS.contains(of)) || !case.simulated.is_empty()
@@ -298,6 +272,16 @@ impl<'a> Results<'a> {
         };
         let axis = Axis::ALL.into_iter().find(differs);
         Self::along(axis.unwrap_or(Axis::Threads), rows)
+    }
+
+    /// Compares the throughput of `a` with that of `b`, within each round that has both.
+    pub fn comparison(&self, case: &Case, place: f64, a: &str, b: &str) -> Option<Comparison> {
+        self.comparison_of(case, [(place, a), (place, b)], Row::throughput)
+    }
+
+    pub fn oversubscribed(&self, case: &Case, place: f64) -> bool {
+        let there = |row: &&Row| row.is_of(case, self.axis) && row.place(self.axis) == place;
+        self.all.iter().filter(there).any(|row| row.oversubscribed)
     }
 
     /// Returns whether operations were timed one by one.

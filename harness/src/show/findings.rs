@@ -118,8 +118,3 @@ fn clauses(words: &Words, named: impl Fn(&[f64]) -> String, at: &[Judged]) -> St
     let clauses: Vec<_> = verdicts.filter_map(clause).collect();
     clauses.join("; ")
 }
-
-/// Returns what a sentence adds if its values are over this many rounds, or more.
-pub(crate) fn reservation(fewest_rounds: usize) -> &'static str {
-    Verdict::of_rounds(fewest_rounds).map_or("", Verdict::reservation)
-}

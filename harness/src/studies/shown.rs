@@ -180,10 +180,6 @@ impl<R: Shown> InRounds for R {
     fn place(&self, (): ()) -> f64 {
         self.at().place
     }
-
-    fn throughput(&self) -> Option<f64> {
-        None
-    }
 }
 
 /// The rows of one kind, and how they are judged.

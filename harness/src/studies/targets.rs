@@ -12,8 +12,8 @@ use anyhow::{Result, ensure};
 use crate::experiment::Experiment;
 use crate::machine;
 use crate::results::{
-    Axis, Case, Columns, INTERVAL, InRounds, Judge, Marks, Record, Results, Verdict, columns,
-    distinct, record, verdict,
+    Axis, Case, Columns, INTERVAL, Judge, Marks, Record, Results, Verdict, columns, distinct,
+    record, verdict,
 };
 use crate::show::{Column, Findings, Run, Sheet, Sidecar, outputs};
 use crate::studies::Presented;
@@ -95,7 +95,7 @@ pub fn lines(experiment: &Experiment, rows: &[record::Row]) -> Vec<Row> {
                 let measured = case.and_then(|case| {
                     let ends = [(threads, &target.subject), (over_threads, over)];
                     let ends = ends.map(|(threads, subject)| (threads as f64, subject.as_str()));
-                    results.comparison_of(&case, ends, InRounds::throughput)
+                    results.comparison_of(&case, ends, record::Row::throughput)
                 });
                 let measured = measured.map(|of| of.ratio);
                 let is_itself = *over == target.subject;

@@ -3,9 +3,9 @@
 use subject::Subject;
 
 use super::figure::panel_title;
-use crate::results::{Axis, Case, Comparison, InRounds, Judge, Results, Row, Verdict, distinct};
+use crate::results::{Axis, Case, Comparison, Judge, Results, Row, Verdict, distinct};
 use crate::show::matrix::Cell;
-use crate::show::{Finding, Findings, Judged, Sidecar, THROUGHPUT, reservation};
+use crate::show::{Finding, Findings, Judged, Sidecar, THROUGHPUT};
 use crate::studies::joined;
 use crate::subjects::{AblationControl, BOUNDS, original};
 use crate::wording::{counted, noun};
@@ -159,7 +159,7 @@ fn of_frozen(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> 
         let left: Vec<_> = (results.subjects().into_iter())
             .filter_map(|subject| {
                 let ends = [most, none].map(|place| (place, subject));
-                let left = results.comparison_of(&case, ends, InRounds::throughput)?;
+                let left = results.comparison_of(&case, ends, Row::throughput)?;
                 let left = left.ratio;
                 fewest = fewest.min(left.count);
                 let percent = |share: f64| (100.0 * share).round();
@@ -168,7 +168,8 @@ fn of_frozen(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> 
             })
             .collect();
         let (title, most) = (title(&case), at_places(Axis::Frozen, &[most]));
-        let left = left.join(", ") + reservation(fewest);
+        let reservation = Verdict::of_rounds(fewest).map_or("", Verdict::reservation);
+        let left = left.join(", ") + reservation;
         let of = format!("of the throughput with {none} there is left");
         Some(format!("{title}, with {most}, {of}: {left}."))
     };
