@@ -29,7 +29,6 @@ impl Outputs {
         }
     }
 
-    /// Reads the description; `None` if there is none.
     pub fn described(&self) -> Result<Option<Sidecar>> {
         let exists = self.sidecar.exists();
         exists.then(|| Sidecar::read(&self.sidecar)).transpose()

@@ -106,7 +106,6 @@ fn titled(section: &Section, sections: &[Section]) -> String {
     }
 }
 
-/// Returns the machines that the results are from, each once.
 fn machines(sections: &[Section]) -> Vec<String> {
     let sidecars = sections.iter().filter_map(|of| of.sidecar.as_ref());
     distinct(sidecars.map(Sidecar::machine_line))

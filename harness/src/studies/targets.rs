@@ -142,7 +142,6 @@ impl Row {
         Some(format!("{measured:.2} [{low:.2}–{high:.2}]"))
     }
 
-    /// Compares the interval of the ratio with the target.
     fn compared(&self) -> &'static str {
         let [reached, enough, short, undecided, too_few, not_measured] = VERDICTS;
         match self.low.zip(self.high) {

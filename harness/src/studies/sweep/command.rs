@@ -253,7 +253,6 @@ fn write(files: &Outputs, sidecar: &Sidecar, rows: &[Row]) -> Written {
     written
 }
 
-/// The description, the file and the rows of a run so far.
 type Begun = (Sidecar, Writer<Row>, Vec<Row>);
 
 /// Begins a run: moves files of an earlier one aside, and makes new ones, without rows.

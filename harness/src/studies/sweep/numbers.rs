@@ -52,7 +52,6 @@ pub fn renew(page: &Path, only_checks: bool) -> Result<()> {
     )
 }
 
-/// The page with its numbers written anew from the results in a directory.
 fn renewed(page: &str, judge: &Judge, directory: &Path) -> Result<String> {
     let mut new = String::new();
     let mut lines = page.lines();
