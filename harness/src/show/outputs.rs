@@ -192,9 +192,8 @@ mod tests {
                 profile,
                 ..Compiler::default()
             };
-            check_build(&compiler, optimised)
-                .map(|notes| notes.len())
-                .ok()
+            let notes = check_build(&compiler, optimised);
+            notes.map(|notes| notes.len()).ok()
         };
         assert_eq!(notes(true, true, "figures"), None);
         assert_eq!(notes(true, false, "figures"), Some(1));

@@ -263,9 +263,8 @@ mod tests {
         };
         let rows: Vec<_> = rows.chain([alone]).collect();
         let sheet = rows.sheet(None, &Judge::default());
-        let lines: Vec<_> = (sheet.unwrap().lines.into_iter())
-            .map(|line| line[1..].join(": "))
-            .collect();
+        let lines = sheet.unwrap().lines.into_iter();
+        let lines: Vec<_> = lines.map(|line| line[1..].join(": ")).collect();
         let expected = [
             "2 threads: 2.00 [2.00–3.00] unknown",
             "9 of these, at 25 ns: 2.000 [2.000–2.000] unknown",

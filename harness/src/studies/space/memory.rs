@@ -239,12 +239,11 @@ impl Memory {
     fn count(&self, end: u64, counted: impl Fn(u64) -> bool + Sync) -> u64 {
         let counted = &counted;
         thread::scope(|scope| {
-            let parts: Vec<_> = (0..self.threads as u64)
-                .map(|part| {
-                    let numbers = (part..end).step_by(self.threads);
-                    scope.spawn(move || numbers.filter(|&number| counted(number)).count() as u64)
-                })
-                .collect();
+            let parts = (0..self.threads as u64).map(|part| {
+                let numbers = (part..end).step_by(self.threads);
+                scope.spawn(move || numbers.filter(|&number| counted(number)).count() as u64)
+            });
+            let parts: Vec<_> = parts.collect();
             let count = |part: thread::ScopedJoinHandle<u64>| part.join().unwrap_or(end);
             parts.into_iter().map(count).sum()
         })
