@@ -64,7 +64,6 @@ pub trait Presented {
         Judge::of_page(|judge| self.sheet(sidecar, judge))
     }
 
-    /// Draws the figure; `None` for rows that have none.
     fn figure(&self, _sidecar: Option<&Sidecar>) -> Option<Figure> {
         None
     }

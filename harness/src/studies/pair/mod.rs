@@ -154,10 +154,8 @@ columns! {
 impl Record for Row {
     fn check(&self) -> Result<()> {
         ensure!(self.ratio > 0.0, "column `ratio` is 0");
-        ensure!(
-            self.false_positives <= self.absent,
-            "column `false_positives` is above `absent`"
-        );
+        let fits = self.false_positives <= self.absent;
+        ensure!(fits, "column `false_positives` is above `absent`");
         ensure!(
             self.subject != self.first || self.ratio == 1.0,
             "column `ratio` is {} where `subject` is `first`",

@@ -171,10 +171,8 @@ fn run(mut prepared: Prepared, options: &Options, stop: &AtomicBool) -> Result<(
         let each = |row: Row| {
             writer.write(&row)?;
             bar.inc(1);
-            bar.set_message(format!(
-                "{}: {}, threads {}",
-                row.subject, row.workload, row.threads
-            ));
+            let (subject, workload, threads) = (&row.subject, &row.workload, row.threads);
+            bar.set_message(format!("{subject}: {workload}, threads {threads}"));
             rows.push(row);
             anyhow::Ok(())
         };
@@ -229,7 +227,6 @@ fn write(files: &Outputs, sidecar: &Sidecar, rows: &[Row]) -> Written {
     written
 }
 
-/// The description, the file and the rows of a run so far.
 type Begun = (Sidecar, Writer<Row>, Vec<Row>);
 
 /// Begins a run: moves files of an earlier one aside, and makes new ones, without rows.

@@ -149,7 +149,6 @@ impl Options {
 }
 
 impl Setting {
-    /// Returns the cores that the threads of an experiment are bound to.
     pub(super) fn cores(&self, experiment: &Experiment) -> Result<Cores> {
         let Some(list) = &self.cores else {
             return Ok(Cores::ordered(self.pinning.unwrap_or(experiment.pinning)));
