@@ -41,13 +41,13 @@ pub(super) fn strata(rows: &[Row]) -> Vec<Stratum<'_, Row>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{LOOKUP, sample};
+    use super::super::sample;
     use super::*;
     use crate::results::{Judge, Verdict};
 
     /// Of the first over itself, and over its rival, if it has one.
     fn verdicts(rows: &[Row]) -> Vec<Verdict> {
-        let compared = ["a#2", "b"].map(|subject| of(rows, (LOOKUP, 1), subject));
+        let compared = ["a#2", "b"].map(|subject| of(rows, (work::LOOKUP, 1), subject));
         let compared = compared.iter().flatten();
         compared.map(|of| Judge::default().verdict(of)).collect()
     }
