@@ -31,6 +31,7 @@ const REFUSED: &str = "
 2 | pair --workload fill@1 | at most 0.98
 1 | sweep quick --rounds 0 | quick.toml | `rounds`: 0 is not
 2 | reproduce --quick --full | --quick | --full
+1 | reproduce --quick --cores 0 | --cores | --full
 1 | check --subjects roofline | cannot insert
 1 | check --subjects null --tally results | holds no keys
 1 | check --subjects balloon | segment-lock-65536, striped-timestamps, optimistic
@@ -98,6 +99,23 @@ const REFUSED: &str = "
 1 | report torn | torn.csv
 ";
 
+/// The same, and whether this build refuses it.
+const BY_FEATURES: [(bool, &str); 3] = [
+    (
+        !cfg!(feature = "steps"),
+        "1 | sweep stalls | stalls.toml | `frozen` | \
+         cargo run --release -p harness --features steps -- sweep experiments/stalls.toml",
+    ),
+    (
+        !cfg!(feature = "simulation"),
+        "1 | simulate tiny.toml | --features simulation -- simulate",
+    ),
+    (
+        cfg!(any(feature = "simulation", feature = "steps")),
+        "1 | calibrate | cargo run --release -p harness -- calibrate",
+    ),
+];
+
 /// Files with a changed [`TINY`]; `experiment::problems` has all that can be wrong in one.
 const EXPERIMENTS: [(&str, &str, &str); 7] = [
     ("torn", "rounds = 2", "rounds 2"),
@@ -127,7 +145,9 @@ fn impossible_commands_say_what_is_possible_and_leave_no_files() {
         place.write(&format!("{name}.toml"), TINY.replace(from, to));
     }
     let before = place.files(".");
-    for line in REFUSED.lines().skip(1) {
+    let by_features = BY_FEATURES.iter().filter(|(is_refused, _)| *is_refused);
+    let by_features = by_features.map(|(_, line)| *line);
+    for line in REFUSED.lines().skip(1).chain(by_features) {
         let parts: Vec<_> = line.split(" | ").collect();
         let [code, command, texts @ ..] = &parts[..] else {
             panic!("{line}");
@@ -140,20 +160,6 @@ fn impossible_commands_say_what_is_possible_and_leave_no_files() {
     refused.notes(&["`subjects`", "\"balloon\"", &known]);
     assert_eq!(place.files("."), before);
     assert_eq!(place.files("torn"), ["torn.csv"]);
-}
-
-#[cfg(not(feature = "steps"))]
-#[test]
-fn frozen_threads_need_another_build_and_the_command_is_named() {
-    let (values, _) = TINY.split_once("[[workload]]").unwrap();
-    let frozen =
-        format!("{values}\nfrozen = [0, 1]\n[[workload]]\nkind = 'lookup-hit'\nload = 0.9");
-    let command = "cargo run --release -p harness --features steps -- sweep experiments/tiny.toml";
-    let place = Place::new();
-    place.write("tiny.toml", frozen);
-    let refused = place.ends(1, "sweep tiny.toml");
-    refused.notes(&["tiny.toml", "`frozen`", command]);
-    assert_eq!(place.files("."), ["tiny.toml"]);
 }
 
 #[test]

@@ -10,8 +10,6 @@ fn reproduce_measures_pairs_and_leaves_a_page() {
     reproduced.prints(&["over itself", "over fastbloom"]);
     assert_eq!(rows(&place.text("results/pair.csv")), 4 * 3 + 2);
     has(&place.text("results/report.html"), &["of 4 cases"]);
-    let refused = place.ends(1, "reproduce --quick --cores 0");
-    refused.notes(&["--cores", "--full"]);
 }
 
 #[test]
