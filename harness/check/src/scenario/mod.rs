@@ -13,7 +13,6 @@ use anyhow::{Context, Result};
 use filter::Class;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use subject::SLOTS_PER_BUCKET;
 use subject::calls::{Calls, Operation};
 
 use crate::candidate::Candidate;
@@ -218,7 +217,7 @@ impl<'a> Scenarios<'a> {
             pool,
             threads: self.threads,
             buckets,
-            room: buckets * SLOTS_PER_BUCKET + self.candidate.stash,
+            room: self.candidate.room(buckets),
         };
         draft.scenario().with_context(|| {
             format!(
