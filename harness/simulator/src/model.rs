@@ -113,19 +113,17 @@ pub struct Waiting {
 
 impl Model {
     pub fn named_or_read(name: &str) -> Result<Self> {
-        let is_it = |text: &&&str| name_in(text) == Some(name);
-        if let Some(text) = PRESETS.iter().find(is_it) {
-            return Self::parse(text).with_context(|| format!("in the machine {name}"));
+        let presets = PRESETS.map(Self::parse).into_iter();
+        let presets: Vec<Self> = presets.collect::<Result<_>>()?;
+        if let Some(preset) = presets.iter().find(|of| of.name == name) {
+            return Ok(preset.clone());
         }
         let text = std::fs::read_to_string(Path::new(name)).with_context(|| {
-            let known = Self::names().join(", ");
+            let known: Vec<&str> = presets.iter().map(|of| &*of.name).collect();
+            let known = known.join(", ");
             format!("no machine and no file is called {name:?}; the machines are {known}")
         })?;
         Self::parse(&text).with_context(|| format!("in the machine file {name}"))
-    }
-
-    pub fn names() -> Vec<&'static str> {
-        PRESETS.iter().copied().filter_map(name_in).collect()
     }
 
     pub fn parse(text: &str) -> Result<Self> {
@@ -254,11 +252,6 @@ impl Model {
     }
 }
 
-fn name_in(text: &str) -> Option<&str> {
-    let quoted = text.lines().find_map(|line| line.strip_prefix("name = "))?;
-    Some(quoted.trim_matches('"'))
-}
-
 /// Returns a field by its name, whose parts are separated by dots.
 fn find<'a>(table: &'a mut Value, field: &str) -> Result<&'a mut Value> {
     let mut parts = field.split('.');
@@ -287,9 +280,9 @@ mod tests {
 
     #[test]
     fn each_machine_can_be_read_and_assumes_only_fields_that_there_are() {
-        for name in Model::names() {
-            let model = Model::named_or_read(name).unwrap();
-            assert_eq!(model.name, name);
+        for text in PRESETS {
+            let model = Model::parse(text).unwrap();
+            assert_eq!(Model::named_or_read(&model.name).unwrap(), model);
             model.drawn(1).unwrap();
         }
     }
