@@ -413,7 +413,7 @@ mod simulating {
     }
 
     fn explanation(row: &Row, report: &Report) -> String {
-        let counts = &report.counts;
+        let (counts, lines) = (&report.counts, &report.observed);
         let each = |number: f64| number / report.operations as f64;
         let of = |number: u64| each(number as f64);
         let mut text = format!(
@@ -432,11 +432,11 @@ mod simulating {
             of(counts.stores),
             of(counts.exchanges),
             of(counts.failed),
-            of(report.transfers),
+            of(lines.transfers),
             each(report.seconds * 1e9 * row.threads as f64),
-            each(report.waiting),
+            of(lines.waiting) / 1e3,
             of(counts.paused) / 1e3,
-            each(report.moving),
+            of(lines.moving) / 1e3,
         );
         if counts.calls > 0 {
             text += &format!(
@@ -445,11 +445,9 @@ mod simulating {
                 of(counts.parked) * 1e3,
             );
         }
-        for line in &report.contended {
-            text += &format!(
-                "\n  {:28} {:7} hand-overs, {:9.0} ns waited",
-                line.name, line.transfers, line.waiting
-            );
+        for (name, line) in &report.contended {
+            let (transfers, waited) = (line.transfers, line.waiting as f64 / 1e3);
+            text += &format!("\n  {name:28} {transfers:7} hand-overs, {waited:9.0} ns waited");
         }
         text
     }
