@@ -217,30 +217,22 @@ impl Model {
         let mut random = SmallRng::seed_from_u64(seed);
         let mut drawn = |low: f64, high: f64| random.random_range(low.ln()..=high.ln()).exp();
         let mut table = Value::try_from(self)?;
-        for field in self.assumed_numbers()? {
-            let value = find(&mut table, &field)?;
-            match MEASURED.iter().find(|(name, ..)| field.starts_with(name)) {
-                Some(&(_, low, high)) => *value = drawn(low, high).into(),
+        for field in &self.assumed {
+            let measured = (MEASURED.into_iter()).find(|(name, ..)| field.starts_with(name));
+            let mut draw = |value: &mut Value| match measured {
+                Some((_, low, high)) => *value = drawn(low, high).into(),
                 None => *value = scaled(value.clone(), drawn(0.5, 2.0)),
+            };
+            match find(&mut table, field)? {
+                Value::Table(group) if field != ALONE_FIELD => {
+                    group.iter_mut().for_each(|(_, value)| draw(value));
+                }
+                value => draw(value),
             }
         }
         let model: Self = table.try_into()?;
         model.check()?;
         Ok(model)
-    }
-
-    fn assumed_numbers(&self) -> Result<Vec<String>> {
-        let mut table = Value::try_from(self)?;
-        let mut numbers = Vec::new();
-        for field in &self.assumed {
-            match find(&mut table, field)? {
-                Value::Table(group) if field != ALONE_FIELD => {
-                    numbers.extend(group.keys().map(|key| format!("{field}.{key}")));
-                }
-                _ => numbers.push(field.clone()),
-            }
-        }
-        Ok(numbers)
     }
 
     /// Returns a model with all prices this many times as high.
