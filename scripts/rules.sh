@@ -81,6 +81,20 @@ measured() { git hash-object paper-figures/*.csv paper-figures/*.machine.toml | 
 [ "$(measured)" = "$(cat paper-figures/measured.hash)" ] ||
     fail "rows or a description in paper-figures differ from what was measured; for new results, write $(measured) into measured.hash there"
 
+# Each test that the README names as the answer to a request exists, and each that the changelog names as what keeps a
+# bug away.
+while IFS=: read -r page header; do
+    named=$(awk -F'|' -v header="$header" '$0 == header { table = 1 } !/^\|/ { table = 0 }
+        table { number = split($(NF - 1), parts, "`"); for (at = 2; at <= number; at += 2) print parts[at] }' "$page")
+    [ "$(wc -l <<<"$named")" -gt 10 ] || fail "$page names few tests under \"$header\""
+    for name in $named; do
+        grep -rqF "fn $name(" {kcas,filter}/{src,tests} --include='*.rs' || fail "$page names the test $name, which is not there"
+    done
+done <<'END'
+filter/README.md:| Request | Answer | Test |
+CHANGELOG.md:| Bug | Test |
+END
+
 # Links of pages lead to files that are there, and to headings of them; docs name headings of their crate.
 anchors() { sed -nE 's,^(//[/!] )?#+ (.*)$,\2,p' "$@" | tr '[:upper:]' '[:lower:]' | sed -E 's/[^a-z0-9 _-]//g; s/ /-/g'; }
 while IFS=: read -r page link; do

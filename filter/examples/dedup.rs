@@ -158,9 +158,7 @@ impl Input {
     fn next_chunk(&mut self, chunk: &mut Vec<u8>) -> Result<bool> {
         chunk.clear();
         while let Some((name, reader)) = self.files.last_mut() {
-            let read = reader
-                .fill_buf()
-                .map(|bytes| chunk.extend_from_slice(bytes));
+            let read = (reader.fill_buf()).map(|bytes| chunk.extend_from_slice(bytes));
             reader.consume(chunk.len());
             let rest = read.and_then(|()| match chunk.last() {
                 None | Some(b'\n') => Ok(0),

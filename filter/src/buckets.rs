@@ -204,14 +204,11 @@ mod tests {
     type FourSlots = Layout<4, 12>;
 
     /// Records what it should commit.
-    struct Recorded {
-        geometry: Geometry<4, 12>,
-        entries: RefCell<Vec<Entry>>,
-    }
+    struct Recorded(Geometry<4, 12>, RefCell<Vec<Entry>>);
 
     impl BucketTable<4, 12> for Recorded {
         fn geometry(&self) -> &Geometry<4, 12> {
-            &self.geometry
+            &self.0
         }
 
         fn read(&self, _: usize) -> u64 {
@@ -223,7 +220,7 @@ mod tests {
         }
 
         fn commit(&self, entries: &[Entry]) -> bool {
-            self.entries.borrow_mut().extend_from_slice(entries);
+            self.1.borrow_mut().extend_from_slice(entries);
             true
         }
     }
@@ -256,27 +253,16 @@ mod tests {
                 slot: slots[at],
                 word: words[at],
             });
-            let recorded = Recorded {
-                geometry: Geometry::new(8),
-                entries: RefCell::default(),
-            };
+            let recorded = Recorded(Geometry::new(8), RefCell::default());
             assert!(recorded.shift(&steps, 99, &[(buckets[0], words[0]), root]));
-            let mut expected: Vec<Entry> = (0..3)
-                .map(|at| Entry {
-                    index: buckets[at],
-                    expected: words[at],
-                    new: FourSlots::place(words[at], slots[at], arriving[at]),
-                })
-                .collect();
-            expected.push(Entry {
-                index: root.0,
-                expected: root.1,
-                new: root.1,
-            });
+            let arrived = |at: usize| FourSlots::place(words[at], slots[at], arriving[at]);
+            let entry = |at: usize| Entry::new(buckets[at], words[at], arrived(at));
+            let mut expected = [0, 1, 2].map(entry).to_vec();
+            expected.push(Entry::new(root.0, root.1, root.1));
             expected.sort_by_key(|entry| entry.index);
-            assert_eq!(recorded.entries.take(), expected, "chain of {buckets:?}");
+            assert_eq!(recorded.1.take(), expected, "chain of {buckets:?}");
             assert!(!recorded.shift(&steps, 99, &[root, (buckets[0], words[1])]));
-            assert_eq!(recorded.entries.take(), []);
+            assert_eq!(recorded.1.take(), []);
         }
     }
 }

@@ -5,15 +5,14 @@
 use std::collections::{BTreeMap, HashSet};
 use std::env;
 use std::fs;
-use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::io::Read;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use escargot::CargoBuild;
-#[cfg(target_os = "linux")]
-use programs::testing::report_a_full_disk;
-use programs::testing::{complaint, failure, run, succeed_unheard, succeed_unread};
+use programs::testing::{complaint, failure, report_a_full_disk, run, succeed_unread};
 use tempfile::TempDir;
 
 /// Where the programs built so far are.
@@ -49,17 +48,16 @@ fn file(directory: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
 
 /// Returns the sources of this crate: some thousand lines, many of them equal.
 fn sources() -> Vec<u8> {
-    let mut text = Vec::new();
-    for folder in ["src", "tests", "examples"] {
-        let folder = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/").to_owned() + folder);
-        for entry in folder.unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_file() {
-                text.extend(fs::read(path).unwrap());
-            }
-        }
-    }
-    text
+    let folder = |name| Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    let entries = ["src", "tests", "examples"].map(|name| fs::read_dir(folder(name)).unwrap());
+    let paths = (entries.into_iter().flatten()).map(|entry| entry.unwrap().path());
+    let files = paths.filter(|path| path.is_file());
+    files.flat_map(|file| fs::read(file).unwrap()).collect()
+}
+
+/// Returns a line for each of these numbers.
+fn numbers(range: Range<u32>) -> Vec<u8> {
+    range.flat_map(|n| format!("{n}\n").into_bytes()).collect()
 }
 
 fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -150,9 +148,7 @@ fn dedup_ends_a_line_at_the_end_of_its_file() {
 /// up for one that gets lost when a filter is full.
 #[test]
 fn dedup_grows() {
-    let numbers = (0..20_000).chain(0..1_000);
-    let text = numbers.flat_map(|n| format!("{n}\n").into_bytes());
-    let text: Vec<u8> = text.collect();
+    let text = [numbers(0..20_000), numbers(0..1_000)].concat();
     for threads in ["1", "8"] {
         let mut dedup = example("dedup");
         dedup.args(["--threads", threads, "--capacity", "1000"]);
@@ -164,13 +160,9 @@ fn dedup_grows() {
 
 #[test]
 fn dedup_ends_quietly_when_nobody_reads() {
-    let mut text = Vec::new();
-    for number in 0..500_000 {
-        writeln!(text, "line {number}").unwrap();
-    }
     let directory = TempDir::new().unwrap();
     let mut dedup = example("dedup");
-    dedup.arg(file(&directory, "text", &text));
+    dedup.arg(file(&directory, "text", &numbers(0..900_000)));
     dedup.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = dedup.spawn().unwrap();
     let mut some = [0; 10];
@@ -179,7 +171,7 @@ fn dedup_ends_quietly_when_nobody_reads() {
     let messages = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{messages}");
     let read = number(&messages, " lines (");
-    assert!(read < 500_000.0, "it reads on though nobody listens");
+    assert!(read < 900_000.0, "it reads on though nobody listens");
 }
 
 #[test]
@@ -216,24 +208,16 @@ fn writers(directory: &TempDir) -> [Command; 2] {
 }
 
 #[test]
-fn closed_output_is_not_an_error() {
+fn closed_output_is_not_an_error_and_a_full_disk_is() {
     let directory = TempDir::new().unwrap();
     succeed_unread(writers(&directory));
-    succeed_unheard(writers(&directory));
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn a_full_disk_is_an_error() {
-    let directory = TempDir::new().unwrap();
-    report_a_full_disk(writers(&directory));
+    if cfg!(target_os = "linux") {
+        report_a_full_disk(writers(&directory));
+    }
 }
 
 #[test]
 fn difference_reports_only_what_is_missing() {
-    let numbers = |range: std::ops::Range<u32>| -> Vec<u8> {
-        range.flat_map(|n| format!("{n}\n").into_bytes()).collect()
-    };
     let directory = TempDir::new().unwrap();
     // A has some of its keys many times.
     let a = [numbers(0..100).repeat(50), numbers(0..20_000)].concat();

@@ -16,6 +16,11 @@ use harness::registry::Registry;
 use harness::subject::{Operations, Subject};
 use harness::subjects::LockFree;
 
+// A structure as a user may bring one along. Its `main` is used by the example alone.
+#[allow(dead_code)]
+#[path = "../examples/own_subject.rs"]
+mod own_subject;
+
 /// The flaw of a subject.
 type Flaw = u8;
 
@@ -306,7 +311,8 @@ fn nothing_is_found_where_nothing_is_wrong() {
     let registry = Registry::standard();
     let ours = "lock-free growing lock-free-fitted lock-free-copies".split(' ');
     let ours = ours.map(|name| (registry.get(name).unwrap().candidate, Check::Answers));
-    let others = [of::<NONE, true>(), of::<NONE, false>()].map(|of| (of, Check::History));
+    let own = Candidate::of::<own_subject::ShardedMap>();
+    let others = [of::<NONE, true>(), of::<NONE, false>(), own].map(|of| (of, Check::History));
     let sets = [set::<NONE, true>(), set::<NONE, false>()];
     let sets = [Check::History, Check::Answers].map(|check| sets.map(|set| (set, check)));
     for (candidate, check) in ours.chain(others).chain(sets.concat()) {

@@ -6,11 +6,6 @@
 //! cargo bench -p lfcf-kcas -- kcas/2            # one of them
 //! cargo bench -p lfcf-kcas -- --test            # each once, without timing it
 //! ```
-//!
-//! # What was tried
-//!
-//! Nothing yet, since these benches were added. Add a row for whatever you try, even if it did not
-//! help: the change, what you expected, what came out.
 
 use std::hint::black_box;
 
@@ -55,9 +50,8 @@ fn kcas(criterion: &mut Criterion) {
                 (entries.iter_mut().enumerate())
                     .for_each(|(number, entry)| entry.index = LINE * number);
                 value += 1;
-                words
-                    .kcas(black_box(&entries[..count]))
-                    .expect("nobody else writes");
+                let done = words.kcas(black_box(&entries[..count]));
+                done.expect("nobody else writes");
             });
         });
     }

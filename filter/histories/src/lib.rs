@@ -50,7 +50,6 @@ pub enum Failure<State, Event> {
     TooManyOverlap,
 }
 
-/// The [`Failure`] of a specification.
 pub type FailureOf<S> = Failure<<S as Specification>::State, <S as Specification>::Event>;
 
 /// Calls that no order explains. No read-only call could be left out.
@@ -146,7 +145,6 @@ struct Walk<'a, S: Specification> {
     specification: &'a S,
     calls: &'a [Call<S::Event>],
     open: Vec<Option<Open<S::State>>>,
-    /// The latest anchor.
     anchor: Rc<Anchor<S::State>>,
     configurations: Configurations<S>,
 }

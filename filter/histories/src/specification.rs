@@ -35,14 +35,10 @@ pub enum Event {
     Contains(bool),
     Count(u64),
     Remove(bool),
-    /// In a filter that forgets, [`insert_unique`](filter::Filter::insert_unique), or `insert_if_absent`.
-    InsertAged {
-        /// The filter's period before the call.
-        since: u64,
-        /// Whether it renews a key that is there.
-        renew: bool,
-        result: Result<bool, InsertError>,
-    },
+    /// In a filter that forgets, [`insert_unique`](filter::Filter::insert_unique) or
+    /// `insert_if_absent`: the filter's period before the call, whether it renews a key that is there,
+    /// and the answer.
+    InsertAged(u64, bool, Result<bool, InsertError>),
     /// A call of `advance` that began this period. It is followed by [`Forget`](Self::Forget).
     Begin(u64),
     /// The same call forgot the class, if it is as old as that.
@@ -73,7 +69,7 @@ impl Event {
             Event::Count(count) => (count == copies).then_some(copies),
             Event::Remove(true) => copies.checked_sub(1),
             Event::Remove(false) => (copies == 0).then_some(copies),
-            Event::InsertAged { .. } | Event::Begin(_) | Event::Forget(_) => None,
+            Event::InsertAged(..) | Event::Begin(_) | Event::Forget(_) => None,
         }
     }
 }
@@ -99,7 +95,7 @@ impl fmt::Display for Event {
             Event::Contains(false) => "contains → no",
             Event::Remove(true) => "remove → done",
             Event::Remove(false) => "remove → none there",
-            Event::InsertAged { .. } | Event::Begin(_) | Event::Forget(_) => {
+            Event::InsertAged(..) | Event::Begin(_) | Event::Forget(_) => {
                 return fmt::Debug::fmt(self, f);
             }
         })
@@ -204,25 +200,19 @@ impl Specification for OneExpiringClass {
     type Event = Event;
 
     fn apply(&self, state: &Remembered, event: &Event) -> Option<Remembered> {
-        let with = |since: &[Option<u64>]| Remembered {
-            period: state.period,
-            since: since.iter().copied().collect(),
-        };
+        let period = state.period;
+        let with = |since| Remembered { period, since };
         match *event {
-            Event::InsertAged {
-                since,
-                renew,
-                result: Ok(new),
-            } => {
+            Event::InsertAged(since, renew, Ok(new)) => {
                 let before = state.only(!new)?;
-                let aged: Vec<_> = (since..=state.period).map(Some).collect();
-                Some(if new || renew { with(&aged) } else { before })
+                let aged = (since..=period).map(Some).collect();
+                Some(if new || renew { with(aged) } else { before })
             }
-            Event::InsertAged { result: Err(_), .. } => state.only(false),
+            Event::InsertAged(_, _, Err(_)) => state.only(false),
             Event::Contains(found) => state.only(found),
             Event::Remove(removed) => {
                 state.only(removed)?;
-                Some(with(&[None]))
+                Some(with(BTreeSet::from([None])))
             }
             Event::Begin(period) => (period == state.period + 1).then(|| Remembered {
                 period,
@@ -231,16 +221,13 @@ impl Specification for OneExpiringClass {
             Event::Forget(period) => {
                 let forget = |since: &u64| since + self.periods > period;
                 let since = state.since.iter().map(|since| since.filter(forget));
-                Some(with(&since.collect::<Vec<_>>()))
+                Some(with(since.collect()))
             }
             Event::Insert(_) | Event::InsertUnique(_) | Event::Count(_) => None,
         }
     }
 
     fn is_read_only(&self, event: &Event) -> bool {
-        matches!(
-            event,
-            Event::Contains(_) | Event::InsertAged { result: Err(_), .. }
-        )
+        matches!(event, Event::Contains(_) | Event::InsertAged(_, _, Err(_)))
     }
 }

@@ -152,10 +152,8 @@ impl CuckooFilter {
             register_thread()?;
             let mut results = vec![Ok(true); hashes.len()];
             filter.insert_unique_hash_batch(hashes, &mut results);
-            Ok(results
-                .iter()
-                .map(|result| result.map_or(2, u8::from))
-                .collect())
+            let answers = results.iter().map(|result| result.map_or(2, u8::from));
+            Ok(answers.collect())
         })
     }
 

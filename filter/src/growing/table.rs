@@ -1011,11 +1011,8 @@ mod tests {
         let table = Table::try_new(8, kind).unwrap();
         let hash = |key: u64| Key::new(crate::hashing::mix(key));
         let insert = |key| table.length.count(|| table.insert(hash(key)).map(|()| 1));
-        let remove = |key| {
-            table
-                .length
-                .count(|| Ok::<_, InsertError>(fewer(table.remove(hash(key)))))
-        };
+        let take = |key| Ok::<_, InsertError>(fewer(table.remove(hash(key))));
+        let remove = |key| table.length.count(|| take(key));
         const KEYS: u64 = 3_000;
         for key in 0..100 * KEYS {
             insert(key).unwrap();

@@ -35,9 +35,7 @@ struct Window {
 impl Window {
     fn new() -> Window {
         let filter = CuckooFilter::builder().buckets(BUCKETS).build().unwrap();
-        for key in 0..KEYS {
-            filter.insert(&key).unwrap();
-        }
+        (0..KEYS).for_each(|key| filter.insert(&key).unwrap());
         let oldest = std::array::from_fn(|lane| AtomicU64::new(lane as u64));
         Window { filter, oldest }
     }

@@ -26,14 +26,15 @@ pub(crate) fn allocations(action: impl FnOnce()) -> u64 {
 }
 
 impl Limited {
-    fn allows(&self, layout: Layout) -> bool {
+    /// Allocates, if that is allowed; returns a null pointer otherwise.
+    fn granted(&self, layout: Layout, allocate: impl FnOnce() -> *mut u8) -> *mut u8 {
         let allowed = layout.size() <= MOST.get() || {
             let granted = GRANTED.get();
             GRANTED.set(granted.saturating_sub(1));
             granted > 0
         };
         ALLOCATIONS.set(ALLOCATIONS.get() + u64::from(allowed));
-        allowed
+        allowed.then(allocate).unwrap_or(std::ptr::null_mut())
     }
 }
 
@@ -41,21 +42,13 @@ impl Limited {
 // is always allowed.
 unsafe impl GlobalAlloc for Limited {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if self.allows(layout) {
-            // SAFETY: the caller keeps the contract of `System`.
-            unsafe { System.alloc(layout) }
-        } else {
-            std::ptr::null_mut()
-        }
+        // SAFETY: the caller keeps the contract of `System`.
+        self.granted(layout, || unsafe { System.alloc(layout) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if self.allows(layout) {
-            // SAFETY: the caller keeps the contract of `System`.
-            unsafe { System.alloc_zeroed(layout) }
-        } else {
-            std::ptr::null_mut()
-        }
+        // SAFETY: the caller keeps the contract of `System`.
+        self.granted(layout, || unsafe { System.alloc_zeroed(layout) })
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {

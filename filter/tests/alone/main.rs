@@ -3,11 +3,10 @@
 #![cfg(not(kcas_loom))]
 
 mod bounded_memory;
-mod copy_out_of_memory;
 mod growing_and_back;
-mod growing_out_of_memory;
 mod limited;
 mod no_allocation;
+mod out_of_memory;
 mod threads;
 
 use std::cell::OnceCell;

@@ -25,9 +25,7 @@ fn nothing(_: &Expiring) {}
 
 /// Two periods later nothing is left, whatever age it has.
 fn forgotten_after_two_periods(filter: &Expiring) {
-    for _ in 0..2 {
-        filter.advance().unwrap();
-    }
+    (0..2).for_each(|_| _ = filter.advance().unwrap());
     assert_eq!(filter.len(), 0);
 }
 
@@ -120,7 +118,6 @@ fn a_chain_while_two_periods_begin() {
     explore_race(2, 4_700, &held, insert, others, after);
 }
 
-/// A remove and a lookup while a period begins.
 #[test]
 fn a_remove_while_a_period_begins() {
     let held = key(0, 1, 0);

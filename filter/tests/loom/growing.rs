@@ -33,7 +33,6 @@ fn residents() -> [u64; 3] {
     [staying(0, 0), staying(1, 1), staying(2, 2)]
 }
 
-/// A lookup while the bucket is split.
 #[test]
 fn lookup_while_a_bucket_is_split() {
     for looked_up in [residents()[0], residents()[1], staying(0, 3)] {
@@ -315,7 +314,6 @@ fn copy_of_a_key_that_comes_back_at_once() {
     }
 }
 
-/// The bucket is split while the filter is copied.
 #[test]
 fn copy_while_a_bucket_is_split() {
     let ([first, second, third], new) = (residents(), staying(0, 3));

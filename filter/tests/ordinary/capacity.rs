@@ -1,8 +1,9 @@
 //! `with_capacity(n)` holds n distinct keys, for every n, with the memory and the false positive
-//! rate that the docs promise.
+//! rate that the docs promise; bad sizes are clear errors, and errors say what to do.
 
 use crate::identity::Identity;
 use ahash::RandomState;
+use filter::BuildError::{NoSize, TooManyFalsePositives, ZeroSize};
 use filter::layout::Layout;
 use filter::{
     BuildError, Builder, CuckooFilter, ExpiringCuckooFilter, Filter, GrowingCuckooFilter,
@@ -114,6 +115,43 @@ macro_rules! for_each_layout {
     };
 }
 
+/// Returns the rows of the table of layouts in the docs.
+fn documented() -> impl Iterator<Item = ((usize, usize), [f64; 4])> {
+    include_str!("../../src/layout.rs").lines().filter_map(row)
+}
+
+/// Returns the columns of a row, if `line` is one of that table.
+fn row(line: &str) -> Option<((usize, usize), [f64; 4])> {
+    let mut columns = line.strip_prefix("//! | ")?.split('|');
+    let name = columns.next()?.split([',', ' ']).next()?;
+    let (slots, bits) = name.split_once('×')?;
+    let numbers = columns.filter_map(|column| column.trim().replace(',', "").parse().ok());
+    let numbers: Vec<f64> = numbers.collect();
+    let layout = (slots.parse().ok()?, bits.parse().ok()?);
+    Some((layout, numbers.try_into().ok()?))
+}
+
+#[test]
+fn the_table_of_layouts_is_true() {
+    for_each_layout! {
+        is_documented: 8 7, 7 8, 6 8, 6 9, 5 10, 5 11, 4 8, 4 12, 4 13, 4 14, 3 16, 3 18, 2 24, 2 28
+    }
+    assert_eq!(documented().count(), 14, "other layouts");
+}
+
+fn is_documented<const SLOTS: usize, const BITS: usize>() {
+    let row = documented().find(|(layout, _)| *layout == (SLOTS, BITS));
+    let (_, [one_in, bits, load, timestamp]) = row.expect("it is in the table");
+    let expected = 1.0 / Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE;
+    let off = (one_in / expected - 1.0).abs();
+    let what = format!("{SLOTS}×{BITS}: one in {expected}, not {one_in}");
+    assert!(off < 0.005, "{what}");
+    let off = (bits - Layout::<SLOTS, BITS>::BITS_A_KEY).abs();
+    assert!(off < 0.050_001, "{SLOTS}×{BITS}: {bits} bits");
+    assert_eq!(load, Layout::<SLOTS, BITS>::WORKABLE_LOAD);
+    assert_eq!(timestamp, Layout::<SLOTS, BITS>::TIMESTAMP_BITS as f64);
+}
+
 /// The promise of `Builder::capacity` for small tables, where chance plays a large part: of this
 /// many tables, at most three refuse one of their keys. Too small a margin shows at some of these
 /// sizes.
@@ -214,4 +252,62 @@ fn a_weak_hasher_makes_no_worse_filter() {
         let rate = wrong.count() as f64 / (10 * n) as f64;
         assert!((0.0016..0.0021).contains(&rate), "{kind}: {rate}");
     }
+}
+
+#[test]
+fn bad_sizes_are_errors() {
+    let (fixed, growing) = (CuckooFilter::builder(), GrowingCuckooFilter::builder());
+    let fitted = fixed.false_positive_rate(0.01);
+    assert_eq!(fixed.build().unwrap_err(), NoSize);
+    assert_eq!(fitted.build().unwrap_err(), NoSize.into());
+    assert_eq!(fixed.buckets(0).build().unwrap_err(), ZeroSize);
+    assert_eq!(fitted.buckets(0).build().unwrap_err(), ZeroSize.into());
+    assert_eq!(growing.buckets(0).build().unwrap_err(), ZeroSize);
+    // With 32 bits, no number of buckets is too large, but for memory.
+    #[cfg(target_pointer_width = "64")]
+    for buckets in [usize::MAX, 1 << 50, (1 << 32) + 1] {
+        let too_large = filter::BuildError::TooLarge { buckets };
+        assert_eq!(fixed.buckets(buckets).build().unwrap_err(), too_large);
+        assert_eq!(growing.buckets(buckets).build().unwrap_err(), too_large);
+    }
+    // The rate of an empty filter is 6 / 2^15.
+    for (rate, error) in [
+        (1.0 / 5_461.0, None),
+        (1.0 / 5_462.0, Some(TooManyFalsePositives)),
+        (f64::NAN, Some(TooManyFalsePositives)),
+    ] {
+        assert_eq!(growing.max_false_positive_rate(rate).build().err(), error);
+    }
+    #[cfg(target_pointer_width = "64")]
+    for absurd in [usize::MAX, 1 << 60] {
+        let is_so = |error| matches!(error, Some(filter::BuildError::TooLarge { .. }));
+        assert!(is_so(fixed.capacity(absurd).build().err()));
+        assert!(is_so(growing.capacity(absurd).build().err()));
+        assert!(std::panic::catch_unwind(|| CuckooFilter::with_capacity(absurd)).is_err());
+    }
+}
+
+#[test]
+fn the_last_size_wins() {
+    let builder = CuckooFilter::builder().capacity(1_000_000);
+    assert_eq!(builder.buckets(3).build().unwrap().capacity(), 12);
+    let filter = CuckooFilter::builder().buckets(3).capacity(1_000).build();
+    assert!(filter.unwrap().capacity() >= 1_000);
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let no_size = CuckooFilter::builder().build().unwrap_err().to_string();
+    let says = "the size is missing: call capacity(keys) or buckets(number)";
+    assert_eq!(no_size, says);
+    let one = CuckooFilter::builder().buckets(1).build().unwrap();
+    let full = (0..5).find_map(|key| one.insert(&key).err()).unwrap();
+    let says = "the filter is full: build it with a larger capacity, remove keys first, or insert each key once \
+                (insert_unique) if keys repeat";
+    assert_eq!(full.to_string(), says);
+    let nearly_empty = CuckooFilter::with_capacity(1_000);
+    let too_many = (0..9).find_map(|_| nearly_empty.insert("key").err());
+    let says = "the filter holds 8 copies of this key, and even a larger one has room for no more: insert the key \
+                once (insert_unique), or remove copies";
+    assert_eq!(too_many.unwrap().to_string(), says);
 }

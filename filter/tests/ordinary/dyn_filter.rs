@@ -19,9 +19,7 @@ fn the_requested_rate_is_kept() {
     for n in [100, 10_000, 200_000] {
         for rate in rates {
             let filter = fitted(n, rate);
-            for key in 0..n as u64 {
-                filter.insert(&key).unwrap();
-            }
+            (0..n as u64).for_each(|key| filter.insert(&key).unwrap());
             let absent = n as u64..n as u64 + ASKED;
             let wrong = absent.filter(|key| filter.contains(key)).count() as f64;
             // One in a million sets of keys is this many standard deviations above the rate.

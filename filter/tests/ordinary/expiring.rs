@@ -10,7 +10,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::damage::with_right_checksums;
-use crate::on_threads::{Done, on_threads};
+use crate::stress::{Done, on_threads};
 
 type Expiring = ExpiringCuckooFilter;
 

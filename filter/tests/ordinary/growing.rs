@@ -363,9 +363,7 @@ fn copies_are_kept_where_buckets_are_joined() {
         assert!(filter.capacity() >= 3 * 32);
         let before = filter.count(&twice);
         (0..2).for_each(|_| filter.insert(&twice).unwrap());
-        for other in &others {
-            assert!(filter.remove(other));
-        }
+        others.iter().for_each(|key| assert!(filter.remove(key)));
         filter.shrink_to_fit();
         assert_eq!((filter.capacity(), before), (3 * 16, 0));
         assert_eq!(filter.count(&twice), 2);

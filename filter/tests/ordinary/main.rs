@@ -4,9 +4,7 @@
 mod calls;
 mod capacity;
 mod damage;
-mod docs;
 mod dyn_filter;
-mod errors;
 mod expiring;
 mod growing;
 mod growing_saved;
@@ -14,7 +12,6 @@ mod hashers;
 #[path = "../common/identity.rs"]
 mod identity;
 mod model;
-mod on_threads;
 mod saved;
 #[cfg(feature = "serde")]
 mod serialized;

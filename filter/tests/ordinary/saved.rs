@@ -14,9 +14,7 @@ const HEADER: usize = 40;
 
 fn filter_of(keys: u64) -> CuckooFilter {
     let filter = CuckooFilter::with_capacity(keys.max(1) as usize);
-    for key in 0..keys {
-        filter.insert(&key).unwrap();
-    }
+    (0..keys).for_each(|key| filter.insert(&key).unwrap());
     filter
 }
 

@@ -8,7 +8,7 @@ use filter::{CuckooFilter, Filter, GrowingCuckooFilter};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::on_threads::Done;
+use crate::stress::Done;
 
 const DURATION: Duration = Duration::from_secs(2);
 

@@ -9,7 +9,24 @@ use filter::{Class, CuckooFilter, ExpiringCuckooFilter, Filter, GrowingCuckooFil
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::on_threads::{Done, on_threads};
+/// Runs threads, each with its number, and returns what they return.
+pub(crate) fn on_threads<R: Send>(threads: u64, run: impl Fn(u64) -> R + Sync) -> Vec<R> {
+    let run = &run;
+    thread::scope(|scope| {
+        let threads = (0..threads).map(|thread| scope.spawn(move || run(thread)));
+        let threads: Vec<_> = threads.collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    })
+}
+
+/// Sets the flag when dropped, even by a panic: others need not go on.
+pub(crate) struct Done<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 fn growing(buckets: usize) -> GrowingCuckooFilter {
     let builder = GrowingCuckooFilter::builder();

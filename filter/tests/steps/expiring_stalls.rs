@@ -4,7 +4,7 @@
 
 use crate::small::{Asked, Operation, explained, key, residents};
 use crate::small_expiring::{Caller, Expiring, holding};
-use crate::stalls::{Pair, State, Stopped, Was, run_on, stopped_at_every_step};
+use crate::stalls::{State, Stopped, Was, run_on};
 use Operation::{Advance, Contains, Insert, InsertIfAbsent, Remove, TryClone};
 use kcas::steps::{freeze, within};
 
@@ -40,32 +40,29 @@ fn full() -> State<Expiring> {
 #[test]
 fn one_thread_stopped_at_every_step() {
     let moved = residents()[0];
-    stopped_at_every_step(
-        &full(),
-        &[
-            ("insert, plain", Insert(key(1, 0, 0))),
-            ("insert, with a chain", Insert(key(0, 2, 0))),
-            ("insert, full", Insert(key(2, 2, 2))),
-            ("insert, there", Insert(moved)),
-            ("insert_if_absent, there", InsertIfAbsent(moved)),
-            ("contains", Contains(moved)),
-            ("remove", Remove(moved)),
-            ("advance", Advance),
-            ("copy", TryClone(moved)),
-        ],
-    );
+    full().stopped_at_every_step(&[
+        ("insert, plain", Insert(key(1, 0, 0))),
+        ("insert, with a chain", Insert(key(0, 2, 0))),
+        ("insert, full", Insert(key(2, 2, 2))),
+        ("insert, there", Insert(moved)),
+        ("insert_if_absent, there", InsertIfAbsent(moved)),
+        ("contains", Contains(moved)),
+        ("remove", Remove(moved)),
+        ("advance", Advance),
+        ("copy", TryClone(moved)),
+    ]);
 }
 
 /// A period begins while one thread is stopped, and another stops in what it does then.
 #[test]
 fn two_threads_stopped_at_every_pair_of_steps() {
-    for (first, second) in [
-        (Advance, Advance),
-        (Advance, Insert(residents()[0])),
-        (Insert(key(0, 2, 0)), Advance),
-        (Insert(residents()[0]), Advance),
+    for pair in [
+        [Advance, Advance],
+        [Advance, Insert(residents()[0])],
+        [Insert(key(0, 2, 0)), Advance],
+        [Insert(residents()[0]), Advance],
     ] {
-        Pair::of(first, second).stopped_at_every_pair_of_steps(&full());
+        full().stopped_at_every_pair_of_steps(pair, &[]);
     }
 }
 

@@ -25,8 +25,7 @@ fn copies_of_different_moments_are_not_too_many() {
     let there = from_the_other_bucket(here);
     // Before it grows it may hold six, and after that three.
     for (filter, most, [first, second]) in [(holding(16, &[]), 6, [3, 2]), (grown(), 3, [2, 0])] {
-        for (goes, comes) in (0..20).flat_map(|goes| (goes + 1..21).map(move |comes| (goes, comes)))
-        {
+        for (goes, comes) in pairs(0..20, 1..21).filter(|(goes, comes)| goes < comes) {
             // To the one bucket alone, while the other one is full.
             let other = staying(7);
             (0..3).for_each(|_| filter.insert(&other).unwrap());

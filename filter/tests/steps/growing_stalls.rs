@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::at_step::{counted, gone, steps_of};
 use crate::small::Operation;
 use crate::small_growing::{Growing, apart, from_the_other_bucket, holding, key};
-use crate::stalls::{Pair, Stopped, lookups_may_interrupt, stopped_at_every_step};
+use crate::stalls::{Stopped, lookups_may_interrupt};
 use Operation::{Contains, Count, Insert, InsertUnique, Remove, TryClone};
 
 impl Stopped for Growing {
@@ -69,39 +69,33 @@ fn states_are_what_they_are_called() {
 #[test]
 fn a_thread_stopped_while_it_splits_buckets() {
     let state = full();
-    stopped_at_every_step(
-        &state,
-        &[
-            ("insert", Insert(staying(0, 7))),
-            ("unique insert", InsertUnique(staying(16, 7))),
-            ("remove", Remove(state.held[1])),
-            ("remove, none there", Remove(staying(0, 7))),
-            ("lookup, present", Contains(state.held[0])),
-            ("lookup, absent", Contains(staying(0, 7))),
-            ("count", Count(state.held[0])),
-            ("copy", TryClone(state.held[0])),
-        ],
-    );
+    state.stopped_at_every_step(&[
+        ("insert", Insert(staying(0, 7))),
+        ("unique insert", InsertUnique(staying(16, 7))),
+        ("remove", Remove(state.held[1])),
+        ("remove, none there", Remove(staying(0, 7))),
+        ("lookup, present", Contains(state.held[0])),
+        ("lookup, absent", Contains(staying(0, 7))),
+        ("count", Count(state.held[0])),
+        ("copy", TryClone(state.held[0])),
+    ]);
 }
 
 #[test]
 fn a_thread_stopped_in_the_middle_of_a_round() {
     let state = half_a_round();
     let (moves, split) = (state.held[0], state.held[4]);
-    stopped_at_every_step(
-        &state,
-        &[
-            ("insert, with a chain", Insert(staying(2, 7))),
-            ("unique insert, with a chain", InsertUnique(staying(18, 7))),
-            ("unique insert, there", InsertUnique(moves)),
-            ("remove of what moves", Remove(moves)),
-            ("remove from a new bucket", Remove(split)),
-            ("lookup of what moves", Contains(moves)),
-            ("lookup in a new bucket", Contains(split)),
-            ("count", Count(moves)),
-            ("copy", TryClone(split)),
-        ],
-    );
+    state.stopped_at_every_step(&[
+        ("insert, with a chain", Insert(staying(2, 7))),
+        ("unique insert, with a chain", InsertUnique(staying(18, 7))),
+        ("unique insert, there", InsertUnique(moves)),
+        ("remove of what moves", Remove(moves)),
+        ("remove from a new bucket", Remove(split)),
+        ("lookup of what moves", Contains(moves)),
+        ("lookup in a new bucket", Contains(split)),
+        ("count", Count(moves)),
+        ("copy", TryClone(split)),
+    ]);
 }
 
 #[test]
@@ -110,16 +104,16 @@ fn two_threads_stopped_while_they_split_buckets() {
     state.new.clear();
     let new = staying(0, 7);
     let (stays, goes) = (state.held[0], state.held[1]);
-    for (first, second) in [
-        (Insert(new), Insert(staying(16, 8))),
-        (InsertUnique(new), InsertUnique(new)),
-        (Insert(new), Remove(goes)),
-        (Remove(stays), Insert(new)),
-        (Remove(goes), Insert(new)),
-        (Contains(stays), Insert(new)),
-        (Contains(goes), Insert(new)),
+    for pair in [
+        [Insert(new), Insert(staying(16, 8))],
+        [InsertUnique(new), InsertUnique(new)],
+        [Insert(new), Remove(goes)],
+        [Remove(stays), Insert(new)],
+        [Remove(goes), Insert(new)],
+        [Contains(stays), Insert(new)],
+        [Contains(goes), Insert(new)],
     ] {
-        Pair::of(first, second).stopped_at_every_pair_of_steps(&state);
+        state.stopped_at_every_pair_of_steps(pair, &[]);
     }
 }
 
@@ -128,11 +122,9 @@ fn two_threads_stopped_while_they_split_buckets() {
 #[test]
 fn no_copy_of_a_filter_holds_what_was_not_there_at_one_moment() {
     let here = key(apart(2, 5, 0), 2);
-    let pair = Pair {
-        after: &[Remove(here), Count(here)],
-        ..Pair::of(Insert(from_the_other_bucket(here)), TryClone(here))
-    };
-    pair.stopped_at_every_pair_of_steps(&state("one key", vec![here], Vec::new()));
+    let pair = [Insert(from_the_other_bucket(here)), TryClone(here)];
+    let state = state("one key", vec![here], Vec::new());
+    state.stopped_at_every_pair_of_steps(pair, &[Remove(here), Count(here)]);
 }
 
 /// The filter is copied while buckets are split, by a thread that began before.
@@ -141,7 +133,7 @@ fn no_copy_of_a_filter_misses_a_bucket_that_is_split() {
     let mut state = full();
     state.new.clear();
     for key in [state.held[0], state.held[1]] {
-        Pair::of(Insert(staying(0, 7)), TryClone(key)).stopped_at_every_pair_of_steps(&state);
+        state.stopped_at_every_pair_of_steps([Insert(staying(0, 7)), TryClone(key)], &[]);
     }
 }
 

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use kcas::steps::with_hook;
 
-use crate::at_step::{add, before_step, counted, hop, steps_of, stopped};
-use crate::small_growing::{Growing, apart, from_the_other_bucket, grown, holding, key, staying};
+use crate::at_step::{add, before_step, counted, hop, pairs, steps_of, stopped};
+use crate::small_growing::{
+    FILLING, Growing, apart, from_the_other_bucket, grown, holding, key, staying,
+};
 
 /// What is in the filter throughout is in the copy, although an insert and a remove that began before the
 /// copy end only after this many additions to the first bucket.
@@ -62,63 +64,45 @@ fn advanced(other: u64, times: u64) -> Arc<Growing> {
     filter
 }
 
-/// Additions to the first bucket, and moves of a key's only copy, before these steps of a lookup.
-struct Moves {
-    here: u64,
-    other: u64,
-    /// A step, and the number of additions before it.
-    first: (u64, u64),
-    /// Before this step the copy moves to the first bucket.
-    to: u64,
-    /// Before this step it moves back; then there are this many additions.
-    back: (u64, u64),
-}
-
-impl Moves {
-    /// What a lookup answers meanwhile about the key, which is there throughout: in its second bucket before and
-    /// after.
-    fn answer<R>(self, filter: &Arc<Growing>, look: fn(&Growing, &u64) -> R) -> R {
-        let there = from_the_other_bucket(self.here);
-        filter.insert(&there).unwrap();
-        let others = Arc::clone(filter);
-        let hook = move |step| {
-            if step == self.first.0 {
-                add(&*others, self.other, self.first.1);
-            }
-            if step == self.to {
-                hop(&*others, there, self.here);
-            }
-            if step == self.back.0 {
-                hop(&*others, self.here, there);
-                add(&*others, self.other, self.back.1);
-            }
-        };
-        with_hook(hook, || look(filter, &self.here))
-    }
-}
-
-/// Whether the key is found if the copy is in the first bucket while a lookup reads the second one, and this many
-/// additions follow.
-fn is_found_after(here: u64, other: u64, additions: u64) -> bool {
-    // A timestamp of 0 does not come again.
-    let filter = advanced(other, 1);
-    let moves = Moves {
-        here,
-        other,
-        first: (0, 0),
-        to: 3,
-        back: (4, additions),
+/// What a lookup answers about the key `here`, which is there throughout: its only copy is in the
+/// second bucket, moves to the first one before step `to`, and back before step `back`. Of the additions
+/// to the first bucket, some are made before another step, and the others when the copy has moved back.
+fn answer<R>(
+    filter: &Arc<Growing>,
+    [here, other]: [u64; 2],
+    (first, before): (u64, u64),
+    [to, back]: [u64; 2],
+    after: u64,
+    look: fn(&Growing, &u64) -> R,
+) -> R {
+    let there = from_the_other_bucket(here);
+    filter.insert(&there).unwrap();
+    let others = Arc::clone(filter);
+    let hook = move |step| {
+        if step == first {
+            add(&*others, other, before);
+        }
+        if step == to {
+            hop(&*others, there, here);
+        }
+        if step == back {
+            hop(&*others, here, there);
+            add(&*others, other, after);
+        }
     };
-    moves.answer(&filter, Growing::contains)
+    with_hook(hook, || look(filter, &here))
 }
 
-/// Each bucket has the counter that lookups of its keys look at.
+/// The copy is in the first bucket while a lookup reads the second one. Each bucket has the counter that
+/// lookups of its keys look at.
 #[test]
 fn a_key_is_found_while_a_timestamp_wraps() {
     for bucket in 0..16 {
-        let (here, other) = (key(apart(1, 4, 0), bucket), key(apart(0, 4, 0), bucket));
+        let keys = [1, 0].map(|bits| key(apart(bits, 4, 0), bucket));
         for additions in 0..130 {
-            let found = is_found_after(here, other, additions);
+            // A timestamp of 0 does not come again.
+            let filter = advanced(keys[1], 1);
+            let found = answer(&filter, keys, (0, 0), [3, 4], additions, Growing::contains);
             assert!(found, "bucket {bucket}: missing after {additions}");
         }
     }
@@ -128,24 +112,14 @@ fn a_key_is_found_while_a_timestamp_wraps() {
 /// read by then, of the bucket and of the counter.
 #[test]
 fn a_key_is_found_while_a_timestamp_wraps_at_any_steps() {
-    let (here, other) = (key(apart(1, 4, 0), 0), key(apart(0, 4, 0), 0));
-    let steps = 0..8;
-    let steps = steps.clone().flat_map(|first| {
-        let to = (first..8).flat_map(move |to| (to..8).map(move |back| (first, to, back)));
-        to.collect::<Vec<_>>()
-    });
-    for (first, to, back) in steps {
+    let keys = [1, 0].map(|bits| key(apart(bits, 4, 0), 0));
+    let steps = pairs(pairs(0..8, 0..8), 0..8);
+    for ((first, to), back) in steps.filter(|((first, to), back)| first <= to && to <= back) {
         for (before, additions) in [(1, 0), (2, 62), (30, 40), (62, 2), (62, 60)] {
-            let moves = || Moves {
-                here,
-                other,
-                first: (first, additions),
-                to,
-                back: (back, 62 - additions),
-            };
-            let filter = || advanced(other, before);
-            let found = moves().answer(&filter(), Growing::contains);
-            let copies = moves().answer(&filter(), Growing::count);
+            let filter = || advanced(keys[1], before);
+            let (at, moves, after) = ((first, additions), [to, back], 62 - additions);
+            let found = answer(&filter(), keys, at, moves, after, Growing::contains);
+            let copies = answer(&filter(), keys, at, moves, after, Growing::count);
             let what = format!("{first}, {to}, {back}: {additions} after {before}");
             let right = found && (1..=2).contains(&copies);
             assert!(right, "{what}: {found}, {copies}");
@@ -161,16 +135,12 @@ fn a_remove_takes_the_longest_although_it_moves() {
     // They differ in the first bit that a key does not know that came before its bucket was split.
     let [older, newer] = [0, 1 << 13].map(|bit| from_the_other_bucket(key(tag, bit)));
     // They have one bucket, and fill it, so that it is split.
-    let others = [0, 16, 32, 48].map(|address| key(apart(0, 5, 0), address));
+    let others = FILLING.map(staying);
     for at in 0..20 {
         let filter = holding(16, &[]);
         filter.insert(&older).unwrap();
-        others
-            .iter()
-            .for_each(|other| filter.insert(other).unwrap());
-        others
-            .iter()
-            .for_each(|other| assert!(filter.remove(other)));
+        others.iter().for_each(|key| filter.insert(key).unwrap());
+        others.iter().for_each(|key| assert!(filter.remove(key)));
         assert!(filter.capacity() > 48);
         // To where the older one is, since the other bucket is as full when it comes again.
         (0..2).for_each(|_| filter.insert(&newer).unwrap());

@@ -83,6 +83,39 @@ impl<F: Stopped> State<F> {
         }
         settled
     }
+
+    pub(crate) fn stopped_at_every_step(&self, operations: &[(&str, Operation)]) {
+        for (&(name, operation), was) in pairs(operations, [Was::New, Was::Registered]) {
+            let is_stopped = |step: &u64| stopped(self, was, [(operation, *step)], &[], true);
+            let steps = (0..).take_while(is_stopped).count();
+            assert!(steps > 0, "{name} has no steps");
+            println!("{}, {name}: stopped at each of {steps} steps", self.name);
+        }
+    }
+
+    /// The second operation meets the first, stopped at each of its steps, and is itself stopped at
+    /// each step of what it then does. Then the others make the calls `after`, or do their usual work
+    /// if there are none; and either one of the two goes on first.
+    pub(crate) fn stopped_at_every_pair_of_steps(
+        &self,
+        [first, second]: [Operation; 2],
+        after: &[Operation],
+    ) {
+        let mut count = 0;
+        for was in [Was::New, Was::Registered] {
+            let stops = (0..).map(|first_step| {
+                let is_stopped = |second_step: &u64| {
+                    let calls = [(first, first_step), (second, *second_step)];
+                    let stopped = |in_order| stopped(self, was, calls, after, in_order);
+                    [true, false].map(stopped) != [false; 2]
+                };
+                (0..).take_while(is_stopped).count()
+            });
+            count += stops.take_while(|stops| *stops > 0).sum::<usize>();
+        }
+        let name = self.name;
+        println!("{name}: {first:x?} with {second:x?}: {count} pairs of steps, in both orders");
+    }
 }
 
 /// Whether a thread has made a change before it is stopped: if so, it tries an update at once; if not, it
@@ -106,59 +139,6 @@ pub(crate) fn run_on<F: Stopped>(
         }
         F::run(&mut caller, operation);
         caller
-    }
-}
-
-pub(crate) fn stopped_at_every_step<F: Stopped>(
-    state: &State<F>,
-    operations: &[(&str, Operation)],
-) {
-    for (&(name, operation), was) in pairs(operations, [Was::New, Was::Registered]) {
-        let is_stopped = |step: &u64| stopped(state, was, [(operation, *step)], &[], true);
-        let steps = (0..).take_while(is_stopped).count();
-        assert!(steps > 0, "{name} has no steps");
-        println!("{}, {name}: stopped at each of {steps} steps", state.name);
-    }
-}
-
-/// Two threads that are stopped one after the other.
-#[derive(Clone, Copy)]
-pub(crate) struct Pair<'a> {
-    pub(crate) first: Operation,
-    pub(crate) second: Operation,
-    /// Calls after the second stop; if there are none, the others do their usual work.
-    pub(crate) after: &'a [Operation],
-}
-
-impl Pair<'_> {
-    pub(crate) fn of(first: Operation, second: Operation) -> Pair<'static> {
-        Pair {
-            first,
-            second,
-            after: &[],
-        }
-    }
-
-    /// The second operation meets the first, stopped at each of its steps, and is itself stopped at
-    /// each step of what it then does; then either one goes on first.
-    pub(crate) fn stopped_at_every_pair_of_steps<F: Stopped>(&self, state: &State<F>) {
-        let mut count = 0;
-        for was in [Was::New, Was::Registered] {
-            for first_step in 0.. {
-                let is_stopped = |second_step: &u64| {
-                    let calls = [(self.first, first_step), (self.second, *second_step)];
-                    let stopped = |in_order| stopped(state, was, calls, self.after, in_order);
-                    [true, false].map(stopped) != [false; 2]
-                };
-                let stops = (0..).take_while(is_stopped).count();
-                count += stops;
-                if stops == 0 {
-                    break;
-                }
-            }
-        }
-        let (name, first, second) = (state.name, self.first, self.second);
-        println!("{name}: {first:x?} with {second:x?}: {count} pairs of steps, in both orders");
     }
 }
 
@@ -215,24 +195,21 @@ fn state(name: &'static str, held: [u64; 4]) -> State<Small> {
 #[test]
 fn one_thread_stopped_at_every_step() {
     let moved = residents()[0];
-    stopped_at_every_step(
-        &state("residents", residents()),
-        &[
-            ("insert, plain", Insert(key(1, 0, 0))),
-            ("insert, with a chain", Insert(key(0, 2, 0))),
-            ("insert, full", Insert(key(2, 2, 2))),
-            ("insert_unique, plain", InsertUnique(key(1, 0, 0))),
-            ("insert_unique, with a chain", InsertUnique(key(0, 2, 0))),
-            ("insert_unique, full", InsertUnique(key(2, 2, 2))),
-            ("insert_unique, there", InsertUnique(moved)),
-            ("count", Count(moved)),
-            ("remove, in the first bucket", Remove(moved)),
-            ("remove, in the second bucket", Remove(key(1, 0, 3))),
-            ("remove, none there", Remove(key(1, 1, 0))),
-            ("contains, present", Contains(moved)),
-            ("contains, absent", Contains(key(1, 1, 0))),
-        ],
-    );
+    state("residents", residents()).stopped_at_every_step(&[
+        ("insert, plain", Insert(key(1, 0, 0))),
+        ("insert, with a chain", Insert(key(0, 2, 0))),
+        ("insert, full", Insert(key(2, 2, 2))),
+        ("insert_unique, plain", InsertUnique(key(1, 0, 0))),
+        ("insert_unique, with a chain", InsertUnique(key(0, 2, 0))),
+        ("insert_unique, full", InsertUnique(key(2, 2, 2))),
+        ("insert_unique, there", InsertUnique(moved)),
+        ("count", Count(moved)),
+        ("remove, in the first bucket", Remove(moved)),
+        ("remove, in the second bucket", Remove(key(1, 0, 3))),
+        ("remove, none there", Remove(key(1, 1, 0))),
+        ("contains, present", Contains(moved)),
+        ("contains, absent", Contains(key(1, 1, 0))),
+    ]);
 }
 
 /// Two inserts whose chains overlap, and removes of what they move.
@@ -242,14 +219,14 @@ fn two_threads_stopped_at_every_pair_of_steps() {
     let movable = [key(0, 1, 0), key(0, 1, 1), key(2, 1, 0), key(2, 1, 1)];
     let state = state("movable keys", movable);
     let insert = Insert(key(0, 2, 0));
-    for (first, second) in [
-        (insert, Insert(key(2, 0, 3))),
-        (insert, Remove(movable[0])),
-        (Remove(movable[0]), insert),
-        (insert, Insert(key(1, 0, 0))),
-        (InsertUnique(key(0, 2, 0)), InsertUnique(key(2, 0, 0))),
+    for pair in [
+        [insert, Insert(key(2, 0, 3))],
+        [insert, Remove(movable[0])],
+        [Remove(movable[0]), insert],
+        [insert, Insert(key(1, 0, 0))],
+        [InsertUnique(key(0, 2, 0)), InsertUnique(key(2, 0, 0))],
     ] {
-        Pair::of(first, second).stopped_at_every_pair_of_steps(&state);
+        state.stopped_at_every_pair_of_steps(pair, &[]);
     }
 }
 

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use histories::Event;
 use subject::calls::{Calls, Operation};
-use subject::{Operations, Subject, built};
+use subject::{Operations, SLOTS_PER_BUCKET, Subject, built};
 
 /// A subject, whatever its type.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +30,11 @@ impl Candidate {
             set: S::SET,
             build: |buckets| Ok(Box::new(built::<S>(buckets)?)),
         }
+    }
+
+    /// Returns how many copies this many buckets and the stash hold, unless it grows.
+    pub(crate) fn room(&self, buckets: usize) -> usize {
+        buckets * SLOTS_PER_BUCKET + self.stash
     }
 
     /// Returns whether it reveals the class of a key ([`Subject::class`]).

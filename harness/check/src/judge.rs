@@ -16,28 +16,24 @@ use std::fmt;
 
 use histories::{Call, Event, Failure, OfClass, OneClass, Specification, Violation, WholeTable};
 use rayon::prelude::*;
-use subject::SLOTS_PER_BUCKET;
 
+use crate::candidate::Candidate;
 use crate::scenario::{Group, Key, Scenario};
 
 /// A call's key, the operation and the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OfKey(pub Key, pub Event);
 
-/// Checks the calls of a scenario on a subject against the specification. `stash` is the subject's
-/// room for fingerprints beside the table, or `None` if it grows; `set` says whether it is a set.
-/// Returns the number of parts of the history in which too many calls overlapped to decide. Fails
-/// with a description if some answers cannot be explained.
+/// Checks the calls of a scenario on a subject against the specification. Returns the number of parts
+/// of the history in which too many calls overlapped to decide. Fails with a description if some
+/// answers cannot be explained.
 pub(crate) fn judge(
     scenario: &Scenario,
-    stash: Option<usize>,
-    set: bool,
+    candidate: &Candidate,
     calls: &[Call<OfKey>],
 ) -> Result<usize, String> {
-    if scenario.kind.is_of_two_buckets()
-        && let Some(stash) = stash
-    {
-        let slots = (scenario.buckets * SLOTS_PER_BUCKET + stash) as u64;
+    if scenario.kind.is_of_two_buckets() && !candidate.grows {
+        let slots = candidate.room(scenario.buckets) as u64;
         let calls: Vec<_> = (calls.iter())
             .map(|call| with_event(call, OfClass(call.event.0.group, call.event.1)))
             .collect();
@@ -56,9 +52,10 @@ pub(crate) fn judge(
         let describe = |violation| describe_violation(&violation, [(number, group)]);
         let most = group.class.map(|class| {
             let buckets = 1 + usize::from(class.buckets[0] != class.buckets[1]);
-            let slots = buckets * SLOTS_PER_BUCKET;
-            stash.map_or(u64::MAX, |stash| (slots + stash) as u64)
+            let room = candidate.room(buckets) as u64;
+            if candidate.grows { u64::MAX } else { room }
         });
+        let set = candidate.set;
         verdict(histories::check(&Held { set, most }, &[0], calls), describe)
     });
     verdicts.try_reduce(|| 0, |one, other| Ok(one + other))

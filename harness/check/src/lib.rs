@@ -97,11 +97,6 @@ impl Rounds {
             step: 0,
         }
     }
-
-    /// Returns the number of the round that is run after `before` others.
-    pub fn number(self, before: u64) -> u64 {
-        self.first + before * self.step
-    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -147,7 +142,7 @@ pub fn run(
     let is_over = || begun.elapsed() >= settings.time || stop.load(Ordering::Relaxed);
     while found.is_none() && !is_over() {
         let round = Round {
-            number: settings.rounds.number(totals.rounds),
+            number: settings.rounds.first + totals.rounds * settings.rounds.step,
             before: totals.rounds,
             candidate,
             settings,
@@ -186,15 +181,13 @@ impl Round<'_> {
 
     /// Runs a scenario, and checks the record of all calls.
     fn of_history(&self, scenarios: &mut Scenarios) -> Result<Report> {
-        let candidate = self.candidate;
         let scenario = scenarios.of_round(self.number)?;
         let run_begun = Instant::now();
         let calls = self.calls(&scenario)?;
         let running = run_begun.elapsed();
 
         let check_begun = Instant::now();
-        let stash = (!candidate.grows).then_some(candidate.stash);
-        let judged = judge(&scenario, stash, candidate.set, &calls);
+        let judged = judge(&scenario, self.candidate, &calls);
         let mut made = Totals {
             rounds: 1,
             undecided: *judged.as_ref().unwrap_or(&0) as u64,
@@ -317,7 +310,7 @@ fn run_scenario(
         worker.follow(script, &others, is_over);
         worker
     });
-    Ok(keeper.finish(candidate, scenario, workers))
+    Ok(keeper.finish(scenario, workers))
 }
 
 /// Returns the keeper, which has filled the table and will empty it, and a worker for each script.
@@ -330,7 +323,7 @@ fn staff(candidate: &Candidate, scenario: &Scenario) -> Result<(Worker, Vec<Work
         own: scenario.groups[0].class.is_none().then(HashMap::new),
     };
     let keys = scenario.keys().count();
-    let copies = copies(candidate, scenario);
+    let copies = candidate.room(scenario.buckets);
     let mut keeper = worker(threads, scenario.residents.len() + 2 * keys + copies);
     for &key in &scenario.residents {
         keeper.does(Operation::Insert, key);
@@ -340,11 +333,6 @@ fn staff(candidate: &Candidate, scenario: &Scenario) -> Result<(Worker, Vec<Work
     let scripts = scenario.scripts.iter().enumerate();
     let workers = scripts.map(|(thread, script)| worker(thread, calls(script)));
     Ok((keeper, workers.collect()))
-}
-
-/// Returns how many copies the table of a scenario holds at most.
-fn copies(candidate: &Candidate, scenario: &Scenario) -> usize {
-    scenario.buckets * SLOTS_PER_BUCKET + candidate.stash
 }
 
 /// Yields to other threads.
@@ -386,12 +374,7 @@ impl Worker {
     }
 
     /// Empties the table; returns the calls of these workers and its own.
-    fn finish(
-        mut self,
-        candidate: &Candidate,
-        scenario: &Scenario,
-        workers: Vec<Self>,
-    ) -> Vec<Call<OfKey>> {
+    fn finish(mut self, scenario: &Scenario, workers: Vec<Self>) -> Vec<Call<OfKey>> {
         let mut calls = Vec::new();
         for worker in workers {
             // The keeper takes over the keys that the others inserted and did not remove.
@@ -401,12 +384,7 @@ impl Worker {
             }
             calls.extend(worker.log.calls);
         }
-        let copies = if candidate.grows {
-            scenario.residents.len() + calls.len()
-        } else {
-            copies(candidate, scenario)
-        };
-        self.clear(scenario, copies);
+        self.clear(scenario, scenario.residents.len() + calls.len());
         calls.extend(self.log.calls);
         calls
     }

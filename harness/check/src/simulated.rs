@@ -47,5 +47,5 @@ pub(crate) fn run_scenario(
         };
         Ok((keeper, scripts.map(body).collect()))
     })?;
-    Ok(keeper.finish(candidate, scenario, ended.take()))
+    Ok(keeper.finish(scenario, ended.take()))
 }

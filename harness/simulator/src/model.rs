@@ -113,19 +113,17 @@ pub struct Waiting {
 
 impl Model {
     pub fn named_or_read(name: &str) -> Result<Self> {
-        let is_it = |text: &&&str| name_in(text) == Some(name);
-        if let Some(text) = PRESETS.iter().find(is_it) {
-            return Self::parse(text).with_context(|| format!("in the machine {name}"));
+        let presets = PRESETS.map(Self::parse).into_iter();
+        let presets: Vec<Self> = presets.collect::<Result<_>>()?;
+        if let Some(preset) = presets.iter().find(|of| of.name == name) {
+            return Ok(preset.clone());
         }
         let text = std::fs::read_to_string(Path::new(name)).with_context(|| {
-            let known = Self::names().join(", ");
+            let known: Vec<&str> = presets.iter().map(|of| &*of.name).collect();
+            let known = known.join(", ");
             format!("no machine and no file is called {name:?}; the machines are {known}")
         })?;
         Self::parse(&text).with_context(|| format!("in the machine file {name}"))
-    }
-
-    pub fn names() -> Vec<&'static str> {
-        PRESETS.iter().copied().filter_map(name_in).collect()
     }
 
     pub fn parse(text: &str) -> Result<Self> {
@@ -219,30 +217,22 @@ impl Model {
         let mut random = SmallRng::seed_from_u64(seed);
         let mut drawn = |low: f64, high: f64| random.random_range(low.ln()..=high.ln()).exp();
         let mut table = Value::try_from(self)?;
-        for field in self.assumed_numbers()? {
-            let value = find(&mut table, &field)?;
-            match MEASURED.iter().find(|(name, ..)| field.starts_with(name)) {
-                Some(&(_, low, high)) => *value = drawn(low, high).into(),
+        for field in &self.assumed {
+            let measured = (MEASURED.into_iter()).find(|(name, ..)| field.starts_with(name));
+            let mut draw = |value: &mut Value| match measured {
+                Some((_, low, high)) => *value = drawn(low, high).into(),
                 None => *value = scaled(value.clone(), drawn(0.5, 2.0)),
+            };
+            match find(&mut table, field)? {
+                Value::Table(group) if field != ALONE_FIELD => {
+                    group.iter_mut().for_each(|(_, value)| draw(value));
+                }
+                value => draw(value),
             }
         }
         let model: Self = table.try_into()?;
         model.check()?;
         Ok(model)
-    }
-
-    fn assumed_numbers(&self) -> Result<Vec<String>> {
-        let mut table = Value::try_from(self)?;
-        let mut numbers = Vec::new();
-        for field in &self.assumed {
-            match find(&mut table, field)? {
-                Value::Table(group) if field != ALONE_FIELD => {
-                    numbers.extend(group.keys().map(|key| format!("{field}.{key}")));
-                }
-                _ => numbers.push(field.clone()),
-            }
-        }
-        Ok(numbers)
     }
 
     /// Returns a model with all prices this many times as high.
@@ -252,11 +242,6 @@ impl Model {
         (model.kept, model.overlap) = (self.kept, self.overlap);
         Ok(model)
     }
-}
-
-fn name_in(text: &str) -> Option<&str> {
-    let quoted = text.lines().find_map(|line| line.strip_prefix("name = "))?;
-    Some(quoted.trim_matches('"'))
 }
 
 /// Returns a field by its name, whose parts are separated by dots.
@@ -287,9 +272,9 @@ mod tests {
 
     #[test]
     fn each_machine_can_be_read_and_assumes_only_fields_that_there_are() {
-        for name in Model::names() {
-            let model = Model::named_or_read(name).unwrap();
-            assert_eq!(model.name, name);
+        for text in PRESETS {
+            let model = Model::parse(text).unwrap();
+            assert_eq!(Model::named_or_read(&model.name).unwrap(), model);
             model.drawn(1).unwrap();
         }
     }

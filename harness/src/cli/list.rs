@@ -1,7 +1,5 @@
 //! The `list` command: shows what can be measured.
 
-use std::path::Path;
-
 use anyhow::Result;
 
 use super::experiments_directory;
@@ -22,7 +20,18 @@ pub(super) fn list(registry: &Registry) -> Result<Ending> {
         let workload: Workload = toml::from_str(&fields.replace("   ", "\n"))?;
         say!("  {}\n      {fields}", workload.describe());
     }
-    list_experiments(&experiments_directory()?)?;
+    let directory = experiments_directory()?;
+    say!("\nExperiments in {}:", directory.display());
+    for file in &files::listed(&directory, "toml")? {
+        let name = file.file_name().unwrap_or_default().display();
+        match experiment::read(file) {
+            Ok(experiments) => {
+                say!("  {name}");
+                (experiments.iter()).for_each(|experiment| say!("      {}", experiment.title));
+            }
+            Err(error) => say!("  {name}\n      not usable: {error:#}"),
+        }
+    }
     Ok(Ending::Complete)
 }
 
@@ -37,18 +46,3 @@ kind = \"lookup\"   load = 0.9   hit = 50   skew = 0.99
 kind = \"ycsb\"   mix = \"a\"   load = 0.9   skew = 0.99
 kind = \"window\"   lookup = 75   load = 0.9   skew = 0.0
 kind = \"grow\"   insert = 25   lookup = 75   hit = 50   from = 0.0   load = 0.9";
-
-fn list_experiments(directory: &Path) -> Result<()> {
-    say!("\nExperiments in {}:", directory.display());
-    for file in &files::listed(directory, "toml")? {
-        let name = file.file_name().unwrap_or_default().display();
-        match experiment::read(file) {
-            Ok(experiments) => {
-                say!("  {name}");
-                (experiments.iter()).for_each(|experiment| say!("      {}", experiment.title));
-            }
-            Err(error) => say!("  {name}\n      not usable: {error:#}"),
-        }
-    }
-    Ok(())
-}

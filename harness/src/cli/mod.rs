@@ -37,10 +37,9 @@ enum Command {
     ///
     /// Writes NAME.csv (a row for each measurement), NAME.machine.toml (machine, compiler, commit, and
     /// what the columns mean) and NAME.svg (the figure). Earlier results are renamed to NAME.1.csv
-    /// and so on. A file may hold several experiments, and may state target ratios, as speed.toml does:
-    /// a table and targets.csv compare them with the measured ratios. Each round runs in a process of its
-    /// own, with keys of its own, so intervals over rounds are over processes. Ctrl-C keeps the finished
-    /// measurements, and --resume continues from there; a second Ctrl-C exits at once.
+    /// and so on. A file may hold several experiments. Each round runs in a process of its own, with keys of
+    /// its own, so intervals over rounds are over processes. Ctrl-C keeps the finished measurements, and
+    /// --resume continues from there; a second Ctrl-C exits at once.
     Sweep {
         /// Experiments to run, one after another: files, or names of those in experiments/, of which
         /// quick.toml explains every field.

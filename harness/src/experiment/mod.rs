@@ -25,7 +25,6 @@
 
 mod file;
 mod problems;
-pub mod target;
 pub mod threads;
 
 use anyhow::{Context, Result, ensure};
@@ -39,7 +38,6 @@ use crate::workload::{Latency, Workload};
 
 pub use file::read;
 pub(crate) use problems::first_repeated;
-pub use target::Target;
 pub use threads::{Count, MAX_THREADS, Threads};
 
 /// What to run: every subject under every workload at every thread count, `rounds` times. A file
@@ -81,8 +79,6 @@ pub struct Experiment {
     #[serde(rename = "workload")]
     pub workloads: Vec<Workload>,
     pub pinning: Policy,
-    #[serde(rename = "target")]
-    pub targets: Vec<Target>,
     /// The experiment as the file has it.
     #[serde(skip)]
     pub as_written: toml::Table,
@@ -106,7 +102,6 @@ impl Default for Experiment {
             seed: 1,
             workloads: Vec::new(),
             pinning: Policy::default(),
-            targets: Vec::new(),
             as_written: toml::Table::new(),
         }
     }
@@ -180,13 +175,6 @@ impl Experiment {
         })
     }
 
-    /// Leaves out targets that this experiment does not measure.
-    pub(crate) fn leave_out_targets(&mut self) {
-        let mut targets = std::mem::take(&mut self.targets);
-        targets.retain(|target| target.validate(self).is_ok());
-        self.targets = targets;
-    }
-
     pub fn most_keys(&self) -> usize {
         self.keys.iter().copied().max().unwrap_or_default()
     }
@@ -245,10 +233,6 @@ pub(crate) mod testing {
         remove = 5
         load = 0.9
     "#;
-
-    /// A target of it.
-    pub(super) const TARGET: &str = "[[target]]\nworkloads = ['lookup-hit']\nthreads = [1]\n\
-        subject = 'lock-free'\nover = 'roofline'\nat_least = 0.5\naim = 0.5\n";
 
     /// Returns the error of that experiment with `to` in place of `from`; tables of `to` come last.
     pub(super) fn complaint(from: &str, to: &str) -> String {

@@ -46,7 +46,6 @@ impl Experiment {
         self.validate_values(&mut problems);
         self.validate_workloads(&mut problems);
         self.validate_latency(&mut problems);
-        self.validate_targets(&mut problems);
         ensure!(problems.0.is_empty(), problems.0.join("\n  "));
         Ok(())
     }
@@ -63,9 +62,6 @@ impl Experiment {
         problems.unless((1..=MAX_ROUNDS).contains(&rounds), "rounds", between);
         let above = format!("{seconds} must be above 0 and at most {MAX_SECONDS}");
         problems.unless(seconds > 0.0 && seconds <= MAX_SECONDS, "seconds", above);
-        let one_size = self.keys.len() < 2 || self.targets.is_empty();
-        let sizes = "targets need a single size; give one, or leave out `target`";
-        problems.unless(one_size, "keys", sizes);
         problems.list("subjects", &self.subjects, "", |_| true);
         let few = format!("too few; {MIN_KEYS} or more are needed");
         problems.list("keys", &self.keys, &few, |&keys| {
@@ -116,25 +112,10 @@ impl Experiment {
         }
         let frozen = "operations that wait for frozen threads never end; leave out `frozen`";
         problems.unless(!self.freezes(), "latency", frozen);
-        let target = "targets are ratios of throughputs, which timing distorts; leave out `target`";
-        problems.unless(self.targets.is_empty(), "latency", target);
         if let Some(whole) = self.workloads.iter().find(|of| !of.is_time_bounded()) {
             let label = whole.label();
             let why = "ends when every key is done, and is measured as a whole; use lookups, a mix, ycsb or window";
             problems.add("latency", format!("{label} {why}"));
-        }
-    }
-
-    fn validate_targets(&self, problems: &mut Problems) {
-        let meaningful = self.targets.is_empty() || !self.freezes();
-        let frozen =
-            "ratios over subjects that frozen threads may stop mean nothing; leave out `frozen`";
-        problems.unless(meaningful, "target", frozen);
-        for (index, target) in self.targets.iter().enumerate() {
-            if let Err(problem) = target.validate(self) {
-                let problem = format!("[[target]] number {}: {problem}", index + 1);
-                problems.0.push(problem);
-            }
         }
     }
 }
@@ -147,7 +128,7 @@ pub(crate) fn first_repeated<T: PartialEq>(list: &[T]) -> Option<&T> {
 
 #[cfg(test)]
 mod tests {
-    use crate::experiment::testing::{TARGET, complaint};
+    use crate::experiment::testing::complaint;
 
     #[test]
     fn impossible_values_name_their_field_and_what_is_allowed() {
@@ -158,13 +139,8 @@ mod tests {
         let insert = "[[workload]]\nkind = 'insert'\nload = 0.9";
         let ends = "`frozen`: insert ends when every key is done";
         finds(&format!("frozen = [2]\n{insert}"), ends);
-        finds(
-            &format!("frozen = [0, 2]\n{TARGET}"),
-            "`target`: ratios over",
-        );
         let latency = |with: &str, expected| finds(&format!("latency = {{}}\n{with}"), expected);
         latency(insert, "`latency`: insert ends when");
-        latency(TARGET, "leave out `target`");
         latency("frozen = [1]", "leave out `frozen`");
         finds(&format!("{insert}\nlod = 1"), "unknown field `lod`");
         let twice = "`workload`: lookup-hit at load factor 0.92 appears twice";

@@ -86,7 +86,7 @@ impl Machine {
             cores,
             threads_per_core: processors.div_ceil(cores),
             caches: caches(Path::new("/sys/devices/system/cpu/cpu0/cache")),
-            core_list: topology::cores(),
+            core_list: topology::cores(Path::new(topology::SYSTEM)),
             huge_pages: shown(line_of("/sys/kernel/mm/transparent_hugepage/enabled")),
             memory_gib: (system.total_memory() as f64 / f64::from(1 << 30) * 10.0).round() / 10.0,
             hypervisor: hypervisor(cpuinfo.as_deref()),

@@ -2,12 +2,14 @@
 
 use std::collections::HashSet;
 use std::num::NonZero;
+use std::path::Path;
 use std::thread;
 
 use anyhow::{Result, bail, ensure};
 use core_affinity::CoreId;
 
-use crate::machine::{HardwareThread, Policy, show_list, topology};
+use crate::machine::topology::{self, SYSTEM};
+use crate::machine::{HardwareThread, Policy, show_list};
 use crate::wording::counted;
 
 /// The hardware threads to measure on, in the order in which threads are bound to them.
@@ -28,7 +30,7 @@ impl Cores {
     /// operating system does not list them, they are only counted, and no thread is bound.
     pub fn ordered(policy: Policy) -> Self {
         Self {
-            order: policy.order(topology::describe(&usable())),
+            order: policy.order(topology::describe(Path::new(SYSTEM), &usable())),
             policy: Some(policy),
         }
     }
@@ -47,7 +49,7 @@ impl Cores {
             ensure!(!ids[..index].contains(id), "core {id} is named twice");
         }
         Ok(Self {
-            order: topology::describe(ids),
+            order: topology::describe(Path::new(SYSTEM), ids),
             policy: None,
         })
     }

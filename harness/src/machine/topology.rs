@@ -10,7 +10,7 @@ use clap::builder::PossibleValue;
 use serde::{Deserialize, Serialize};
 
 /// Where Linux describes processors and nodes.
-const SYSTEM: &str = "/sys/devices/system";
+pub(super) const SYSTEM: &str = "/sys/devices/system";
 
 /// A hardware thread, which the operating system calls a processor or CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,23 +73,13 @@ impl fmt::Display for Policy {
     }
 }
 
-/// Describes these hardware threads. One that the system does not describe is assumed to share nothing
-/// with others.
-pub fn describe(ids: &[usize]) -> Vec<HardwareThread> {
-    describe_in(Path::new(SYSTEM), ids)
-}
-
 /// Returns the online cores of this machine, each as a line such as `node 0, package 0: hardware
 /// threads 0,8`. Empty if the system does not list them.
-pub fn cores() -> Vec<String> {
-    cores_in(Path::new(SYSTEM))
-}
-
-fn cores_in(system: &Path) -> Vec<String> {
+pub(super) fn cores(system: &Path) -> Vec<String> {
     let online = fs::read_to_string(system.join("cpu/online")).ok();
     let online = online.and_then(|list| parse_list(&list));
     let online = online.unwrap_or_default();
-    let threads = Policy::Compact.order(describe_in(system, &online));
+    let threads = Policy::Compact.order(describe(system, &online));
     let cores = threads.chunk_by(|a, b| a.core == b.core).map(|core| {
         let HardwareThread { node, package, .. } = core[0];
         let ids = show_list(core.iter().map(|thread| thread.id));
@@ -98,7 +88,9 @@ fn cores_in(system: &Path) -> Vec<String> {
     cores.collect()
 }
 
-fn describe_in(system: &Path, ids: &[usize]) -> Vec<HardwareThread> {
+/// Describes these hardware threads. One that the system does not describe is assumed to share nothing
+/// with others.
+pub(super) fn describe(system: &Path, ids: &[usize]) -> Vec<HardwareThread> {
     let nodes = nodes(system);
     let describe = |&id: &usize| {
         let topology = system.join(format!("cpu/cpu{id}/topology"));
@@ -209,7 +201,7 @@ mod tests {
             let parts: Vec<_> = line.split('|').map(str::trim).collect();
             let [policy, ids, offline, expected] = parts[..].try_into().unwrap();
             let [ids, offline] = [ids, offline].map(|list| parse_list(list).unwrap());
-            let threads = describe_in(server(&offline).path(), &ids);
+            let threads = describe(server(&offline).path(), &ids);
             let order = Policy::from_str(policy, false).unwrap().order(threads);
             let order: Vec<_> = order.iter().map(|of| of.id.to_string()).collect();
             assert_eq!(order.join(" "), expected, "{policy}");
@@ -219,15 +211,15 @@ mod tests {
     #[test]
     fn without_topology_nothing_is_shared() {
         let nowhere = tempfile::tempdir().unwrap();
-        let threads = describe_in(nowhere.path(), &[1, 3]);
+        let threads = describe(nowhere.path(), &[1, 3]);
         let is_alone = |of: &HardwareThread| (of.node, of.package, of.core) == (0, 0, of.id);
         assert!(threads.iter().all(is_alone));
-        assert!(cores_in(nowhere.path()).is_empty());
+        assert!(cores(nowhere.path()).is_empty());
     }
 
     #[test]
     fn cores_are_listed_with_their_siblings() {
-        let lines = cores_in(server(&[8]).path());
+        let lines = cores(server(&[8]).path());
         assert_eq!(lines.len(), 8);
         assert_eq!(lines[0], "node 0, package 0: hardware threads 0");
         assert_eq!(lines[7], "node 1, package 1: hardware threads 7,15");

@@ -51,9 +51,8 @@ mod tests {
     #[test]
     fn rows_are_grouped_by_how_far_cores_are_apart() {
         let rows = [100.0, 26.0, 31.0, 0.0];
-        let groups: Vec<_> = (by_distance(rows.iter(), |&ns| ns).into_iter())
-            .map(|of| (of.named, of.rows.len()))
-            .collect();
+        let groups = by_distance(rows.iter(), |&ns| ns).into_iter();
+        let groups: Vec<_> = groups.map(|of| (of.named, of.rows.len())).collect();
         assert_eq!(groups, [("26 to 31 ns".into(), 2), ("100 ns".into(), 1)]);
         assert_eq!(
             distances(rows.iter(), |&ns| ns).unwrap(),

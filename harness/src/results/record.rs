@@ -199,6 +199,11 @@ impl Row {
         self.mops == 0.0 && self.frozen == 0
     }
 
+    /// Returns the throughput; `None` if the subject stood still, which is left out of ratios.
+    pub fn throughput(&self) -> Option<f64> {
+        (!self.stood_still()).then_some(self.mops)
+    }
+
     /// Returns the latencies in ns that 50, 99 and 99.9 % of the lookups, inserts and removes stayed
     /// within, after the name of the operation.
     pub fn by_kind(&self) -> [(&'static str, [u64; 3]); 3] {
@@ -211,17 +216,11 @@ impl Row {
 
 /// Returns a made-up row, for tests of code that reads rows.
 #[cfg(test)]
-pub(crate) fn sample(
-    subject: &str,
-    workload: &str,
-    threads: usize,
-    round: usize,
-    mops: f64,
-) -> Row {
+pub(crate) fn sample(subject: &str, work: &str, threads: usize, round: usize, mops: f64) -> Row {
     Row {
         experiment: "test".into(),
         subject: subject.into(),
-        workload: workload.into(),
+        workload: work.into(),
         threads,
         round,
         oversubscribed: threads > 2,

@@ -70,13 +70,9 @@ pub trait Record: Columns + Serialize + DeserializeOwned {
     }
 }
 
-pub(crate) fn bounded(
-    column: &str,
-    value: f64,
-    range: impl RangeBounds<f64> + Debug,
-) -> Result<()> {
+pub(crate) fn bounded(name: &str, value: f64, range: impl RangeBounds<f64> + Debug) -> Result<()> {
     let is_within = range.contains(&value).then_some(());
-    is_within.with_context(|| format!("column `{column}` is {value}, but must be in {range:?}"))
+    is_within.with_context(|| format!("column `{name}` is {value}, but must be in {range:?}"))
 }
 
 /// Returns the columns of a file, which may be of any kind.

@@ -28,13 +28,6 @@ pub trait InRounds {
 
     fn place(&self, axis: Self::Axis) -> f64;
 
-    /// Returns the throughput, in million operations per second; `None` if it is left out of ratios.
-    fn throughput(&self) -> Option<f64>;
-
-    fn oversubscribed(&self) -> bool {
-        false
-    }
-
     /// Returns whether the comparison of these subjects has a certain outcome.
     fn is_foregone(_case: &Self::Case, _subjects: [&str; 2]) -> bool {
         false
@@ -48,55 +41,38 @@ pub trait InRounds {
 /// The rows of one experiment, with the queries that figures and tables need.
 #[derive(Debug)]
 pub struct Results<'a, R: InRounds = Row> {
-    rows: &'a [R],
-    axis: R::Axis,
+    pub all: &'a [R],
+    /// What differs between the points of a case.
+    pub axis: R::Axis,
 }
 
 impl<'a, R: InRounds> Results<'a, R> {
-    pub fn along(axis: R::Axis, rows: &'a [R]) -> Self {
-        Self { rows, axis }
-    }
-
-    /// Returns what differs between the points of a case.
-    pub fn axis(&self) -> R::Axis {
-        self.axis
-    }
-
-    pub fn all(&self) -> &'a [R] {
-        self.rows
+    pub fn along(axis: R::Axis, all: &'a [R]) -> Self {
+        Self { all, axis }
     }
 
     /// Returns all cases, in the order in which they first appear.
     pub fn cases(&self) -> Vec<R::Case> {
-        distinct(self.rows.iter().map(|row| row.case(self.axis)))
+        distinct(self.all.iter().map(|row| row.case(self.axis)))
     }
 
     /// Returns all subjects, in the order of round 1 as far as it goes.
     pub fn subjects(&self) -> Vec<&'a str> {
-        distinct(self.rows.iter().map(R::subject))
-    }
-
-    pub fn last_round(&self) -> usize {
-        self.rows.iter().map(R::round).max().unwrap_or_default()
+        distinct(self.all.iter().map(R::subject))
     }
 
     /// Returns the places on the axis at which a case was measured, ascending.
     pub fn places(&self, case: &R::Case) -> Vec<f64> {
-        let rows = self.rows.iter().filter(|row| row.is_of(case, self.axis));
+        let rows = self.all.iter().filter(|row| row.is_of(case, self.axis));
         let mut places = distinct(rows.map(|row| row.place(self.axis)));
         places.sort_unstable_by(f64::total_cmp);
         places
     }
 
-    pub fn oversubscribed(&self, case: &R::Case, place: f64) -> bool {
-        let there = |row: &&R| row.is_of(case, self.axis) && row.place(self.axis) == place;
-        self.rows.iter().filter(there).any(R::oversubscribed)
-    }
-
     pub fn rows(&self, case: &R::Case, subject: &str) -> impl Iterator<Item = &'a R> {
         let axis = self.axis;
         let of = move |row: &&R| row.is_of(case, axis) && row.subject() == subject;
-        self.rows.iter().filter(of)
+        self.all.iter().filter(of)
     }
 
     pub fn rounds(&self, case: &R::Case, place: f64, subject: &str) -> impl Iterator<Item = &'a R> {
@@ -139,11 +115,6 @@ impl<'a, R: InRounds> Results<'a, R> {
     ) -> Vec<(f64, Summary)> {
         let point = |place| Some((place, self.summary(case, place, subject, quantity)?));
         self.places(case).into_iter().filter_map(point).collect()
-    }
-
-    /// Compares the throughput of `a` with that of `b`, within each round that has both.
-    pub fn comparison(&self, case: &R::Case, place: f64, a: &str, b: &str) -> Option<Comparison> {
-        self.comparison_of(case, [(place, a), (place, b)], R::throughput)
     }
 
     /// Compares any quantity, of subjects at two places, or of one subject at two places.
@@ -265,15 +236,6 @@ impl InRounds for Row {
         axis.place(self)
     }
 
-    /// Rounds in which a subject [stood still](Row::stood_still) are left out.
-    fn throughput(&self) -> Option<f64> {
-        (!self.stood_still()).then_some(self.mops)
-    }
-
-    fn oversubscribed(&self) -> bool {
-        self.oversubscribed
-    }
-
     /// Bounds are faster by nature, and simulations do not vary.
     fn is_foregone(case: &Case, subjects: [&str; 2]) -> bool {
         subjects.iter().any(|of| BOUNDS.contains(of)) || !case.simulated.is_empty()
@@ -312,9 +274,19 @@ impl<'a> Results<'a> {
         Self::along(axis.unwrap_or(Axis::Threads), rows)
     }
 
+    /// Compares the throughput of `a` with that of `b`, within each round that has both.
+    pub fn comparison(&self, case: &Case, place: f64, a: &str, b: &str) -> Option<Comparison> {
+        self.comparison_of(case, [(place, a), (place, b)], Row::throughput)
+    }
+
+    pub fn oversubscribed(&self, case: &Case, place: f64) -> bool {
+        let there = |row: &&Row| row.is_of(case, self.axis) && row.place(self.axis) == place;
+        self.all.iter().filter(there).any(|row| row.oversubscribed)
+    }
+
     /// Returns whether operations were timed one by one.
     pub fn timed(&self) -> bool {
-        self.rows.iter().any(|row| row.max_ns > 0)
+        self.all.iter().any(|row| row.max_ns > 0)
     }
 
     /// Returns the least number of threads of a case, and the greatest without more threads than
@@ -326,14 +298,9 @@ impl<'a> Results<'a> {
         distinct(ends.copied())
     }
 
-    /// Summarises million operations per second over the rounds; `None` if nothing was measured.
-    pub fn throughput(&self, case: &Case, place: f64, subject: &str) -> Option<Summary> {
-        self.summary(case, place, subject, |row| Some(row.mops))
-    }
-
     /// Says how many measurements are left out of ratios, if any.
     pub fn left_out(&self) -> Option<String> {
-        let count = self.rows.iter().filter(|row| row.stood_still()).count();
+        let count = self.all.iter().filter(|row| row.stood_still()).count();
         let measurements = counted(count, "measurement");
         (count > 0).then(|| {
             format!("Left out of ratios: {measurements} in which not one operation was done.")
@@ -343,7 +310,7 @@ impl<'a> Results<'a> {
     /// True if all rows are of subjects that add to words and hold no keys.
     pub fn are_of_words(&self) -> bool {
         let is_of_words = |row: &Row| words::NAMES.contains(&&*row.subject);
-        self.rows.iter().all(is_of_words)
+        self.all.iter().all(is_of_words)
     }
 }
 

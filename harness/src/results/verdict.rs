@@ -189,17 +189,12 @@ impl Judge {
     pub fn of_page<T>(page: impl Fn(&Self) -> T) -> T {
         let first = Self::default();
         page(&first);
-        page(&first.informed())
-    }
-
-    /// Returns a judge that knows what this one has judged.
-    fn informed(self) -> Self {
-        let judged = self.judged.into_inner().into_iter();
+        let judged = first.judged.into_inner().into_iter();
         let level = |(rival, all): (u64, Vec<f64>)| (rival, benjamini_hochberg(&all, UNCORRECTED));
-        Self {
+        page(&Self {
             levels: judged.map(level).collect(),
             ..Self::default()
-        }
+        })
     }
 
     pub fn verdict(&self, of: &Comparison) -> Verdict {
@@ -249,12 +244,6 @@ pub(crate) const MARKED: [Verdict; 4] = [
 pub struct Marks(Vec<Verdict>);
 
 impl Marks {
-    /// Formats a ratio with the mark of its verdict; a dash if nothing was measured.
-    pub fn ratio(&mut self, judge: &Judge, comparison: Option<Comparison>) -> String {
-        let shown = |of| self.number(judge, &of, |ratio| format!("{ratio:.2}"));
-        comparison.map_or("–".into(), shown)
-    }
-
     /// Formats a ratio with `number`, and the mark of its verdict.
     pub fn number(
         &mut self,
@@ -264,11 +253,6 @@ impl Marks {
     ) -> String {
         let verdict = judge.verdict(of);
         self.marked(of.ratio.shown(number), Some(verdict))
-    }
-
-    /// Formats a value that is no ratio, marked if there are too few rounds.
-    pub fn value(&mut self, value: &Summary, number: impl Fn(f64) -> String) -> String {
-        self.marked(value.shown(number), Verdict::of_rounds(value.count))
     }
 
     /// Adds the mark of a verdict to a formatted value.
@@ -294,7 +278,6 @@ fn is_too_wide(ratio: &Summary) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{Case, Results, Row, sample};
 
     fn alone(ratios: &[f64]) -> Verdict {
         Judge::of_page(|judge| judge.verdict(&Comparison::of(ratios.to_vec()).unwrap()))
@@ -395,23 +378,11 @@ mod tests {
         assert_eq!(corrected(&[]), 0.0);
     }
 
-    /// Returns rounds of two subjects with these speeds; the first subject is alternately faster by
-    /// the two factors in `times`.
-    fn rounds_of(times: [f64; 2], speeds: &[f64]) -> Vec<Row> {
-        let row = |subject, round, mops| sample(subject, "lookup-hit", 2, round, mops);
-        let pair = |(round, speed): (usize, &f64)| {
-            [
-                row("a", round + 1, times[round % 2] * speed),
-                row("b", round + 1, *speed),
-            ]
-        };
-        speeds.iter().enumerate().flat_map(pair).collect()
-    }
-
+    /// Compares two subjects with these speeds; the first is faster by each factor in turn.
     fn verdict(times: [f64; 2], speeds: &[f64]) -> Option<Verdict> {
-        let rows = rounds_of(times, speeds);
-        let results = Results::of(&rows);
-        let found = results.comparison(&results.cases()[0], 2.0, "a", "b");
+        let b: Series = speeds.iter().copied().enumerate().collect();
+        let of_a = |&(round, speed): &(usize, f64)| (round, times[round % 2] * speed);
+        let found = Comparison::between(&b.iter().map(of_a).collect(), &b);
         found.map(|found| Judge::of_page(|judge| judge.verdict(&found)))
     }
 
@@ -428,11 +399,7 @@ mod tests {
         assert_eq!(verdict(twice, &jumping), Some(Verdict::Faster));
         assert_eq!(verdict([1.0; 2], &jumping), Some(Verdict::Equal));
         assert_eq!(verdict(near, &jumping[..3]), Some(Verdict::TooFewRounds));
-        let rows = rounds_of(twice, &[1.0]);
-        assert_eq!(Results::of(&rows).comparison(&case(), 2.0, "a", "c"), None);
-    }
-
-    fn case() -> Case {
-        Results::of(&rounds_of([1.0; 2], &[1.0])).cases()[0].clone()
+        let alone = vec![(1, 1.5)];
+        assert_eq!(Comparison::between(&alone, &Series::new()), None);
     }
 }

@@ -37,8 +37,21 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    pub(crate) fn is_loss(&self) -> bool {
-        !self.lost_at.is_empty()
+    /// Says how the first subject compares with the other one at these places, after a lead; `None`
+    /// if nowhere.
+    pub(crate) fn of(
+        [case, other, lead]: [&str; 3],
+        words: &Words,
+        named: impl Fn(&[f64]) -> String,
+        at: &[Judged],
+    ) -> Option<Self> {
+        let lost = at.iter().filter(|of| of.verdict == words.losing_first()[0]);
+        (!at.is_empty()).then(|| Self {
+            case: case.to_owned(),
+            other: other.to_owned(),
+            lost_at: lost.map(|of| of.place).collect(),
+            text: format!("{lead}: {}.", clauses(words, named, at)),
+        })
     }
 }
 
@@ -48,7 +61,7 @@ pub(crate) struct Words(pub(crate) bool, pub(crate) [&'static str; 3]);
 
 impl Words {
     /// Returns the verdict that means a loss, then the one that means a gain.
-    pub(crate) fn losing_first(&self) -> [Verdict; 2] {
+    fn losing_first(&self) -> [Verdict; 2] {
         let mut verdicts = [Verdict::Faster, Verdict::Slower];
         verdicts.rotate_left(usize::from(self.0));
         verdicts
@@ -76,7 +89,7 @@ impl Judged {
 }
 
 /// Returns a clause for each verdict with its places, what is lost first.
-pub(crate) fn clauses(words: &Words, named: impl Fn(&[f64]) -> String, at: &[Judged]) -> String {
+fn clauses(words: &Words, named: impl Fn(&[f64]) -> String, at: &[Judged]) -> String {
     let Words(_, [above_one, below_one, quantity]) = *words;
     let clause = |verdict: Verdict| {
         let of = at.iter().filter(|of| of.verdict == verdict);
@@ -104,9 +117,4 @@ pub(crate) fn clauses(words: &Words, named: impl Fn(&[f64]) -> String, at: &[Jud
     let verdicts = words.losing_first().into_iter().chain(MARKED);
     let clauses: Vec<_> = verdicts.filter_map(clause).collect();
     clauses.join("; ")
-}
-
-/// Returns what a sentence adds if its values are over this many rounds, or more.
-pub(crate) fn reservation(fewest_rounds: usize) -> &'static str {
-    Verdict::of_rounds(fewest_rounds).map_or("", Verdict::reservation)
 }

@@ -29,7 +29,6 @@ impl Outputs {
         }
     }
 
-    /// Reads the description; `None` if there is none.
     pub fn described(&self) -> Result<Option<Sidecar>> {
         let exists = self.sidecar.exists();
         exists.then(|| Sidecar::read(&self.sidecar)).transpose()
@@ -193,9 +192,8 @@ mod tests {
                 profile,
                 ..Compiler::default()
             };
-            check_build(&compiler, optimised)
-                .map(|notes| notes.len())
-                .ok()
+            let notes = check_build(&compiler, optimised);
+            notes.map(|notes| notes.len()).ok()
         };
         assert_eq!(notes(true, true, "figures"), None);
         assert_eq!(notes(true, false, "figures"), Some(1));

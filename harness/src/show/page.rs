@@ -22,13 +22,6 @@ pub(crate) struct Section {
     pub(crate) sidecar: Option<Sidecar>,
 }
 
-impl Section {
-    fn is_simulated(&self) -> bool {
-        let run = self.sidecar.as_ref().map(|sidecar| &sidecar.run);
-        run.is_some_and(|run| !run.simulated.is_empty())
-    }
-}
-
 const STYLE: &str = "
 body { font: 16px/1.5 sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
 h1, h2 { line-height: 1.2; }
@@ -113,7 +106,6 @@ fn titled(section: &Section, sections: &[Section]) -> String {
     }
 }
 
-/// Returns the machines that the results are from, each once.
 fn machines(sections: &[Section]) -> Vec<String> {
     let sidecars = sections.iter().filter_map(|of| of.sidecar.as_ref());
     distinct(sidecars.map(Sidecar::machine_line))
@@ -139,10 +131,13 @@ fn losses(sections: &[Section], matrix: &[Entry]) -> Markup {
     };
     let lost = |section: &'_ Section| -> Vec<Finding> {
         let findings = section.findings.comparisons.iter();
-        let lost = findings.filter(|finding| finding.is_loss() && !is_shown(section, finding));
+        let lost = findings.filter(|of| !of.lost_at.is_empty() && !is_shown(section, of));
         lost.cloned().collect()
     };
-    let is_measured = |of: &&Section| of.findings.is_of_ours && !of.is_simulated();
+    let is_measured = |of: &&Section| {
+        let sidecar = of.sidecar.as_ref();
+        of.findings.is_of_ours && sidecar.is_none_or(|of| of.run.simulated.is_empty())
+    };
     let lost = sections.iter().filter(is_measured).map(|of| (of, lost(of)));
     let lost: Vec<_> = lost.filter(|(_, findings)| !findings.is_empty()).collect();
     html! {
@@ -175,7 +170,7 @@ fn describe(section: &Section, title: &str) -> Markup {
                     h3 { (case) }
                     ul {
                         @for finding in section.findings.comparisons.iter().filter(|finding| finding.case == case) {
-                            li.lost[finding.is_loss()] { (finding.text) }
+                            li.lost[!finding.lost_at.is_empty()] { (finding.text) }
                         }
                     }
                 }

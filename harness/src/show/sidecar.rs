@@ -189,12 +189,9 @@ impl Sidecar {
     /// Returns the load at the start if it was more than half of the cores. It may come from earlier
     /// measurements of the same command.
     pub(crate) fn load_line(&self) -> Option<String> {
-        match self.run.load_average.first() {
-            Some(&load) if load > self.machine.cores as f64 / 2.0 => Some(format!(
-                "Load at the start, of earlier measurements or of others: {load:.1}."
-            )),
-            _ => None,
-        }
+        let load = *self.run.load_average.first()?;
+        let shown = format!("Load at the start, of earlier measurements or of others: {load:.1}.");
+        (load > self.machine.cores as f64 / 2.0).then_some(shown)
     }
 
     /// Describes the source: the commit of the harness, and before it the program if it is another.

@@ -56,6 +56,7 @@ use studies;
 
 studies! {
     Pair(Options<Pair>),
+    Targets(targets::Options),
     Kcas(Options<Kcas>),
     /// Measure what a key takes, how often absent keys are found, and how full structures get.
     #[command(subcommand)]

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use crate::results::{Comparison, INTERVAL, InRounds, Judge, Marks, Record, Results};
 use crate::show::chart::{Axis, Figure, Line, Look, Panel, Scale};
 use crate::show::{
-    BANDS, Finding, Findings, Judged, Sheet, Sidecar, THROUGHPUT, Words, clauses, duration,
-    latency, rounded, too_short,
+    BANDS, Finding, Findings, Judged, Sheet, Sidecar, THROUGHPUT, Words, duration, latency,
+    rounded, too_short,
 };
 use crate::studies::Presented;
 use crate::wording::{counted, grouped};
@@ -180,10 +180,6 @@ impl<R: Shown> InRounds for R {
     fn place(&self, (): ()) -> f64 {
         self.at().place
     }
-
-    fn throughput(&self) -> Option<f64> {
-        None
-    }
 }
 
 /// The rows of one kind, and how they are judged.
@@ -316,7 +312,8 @@ impl<R: Shown> Presented for Vec<R> {
         R::complete(self, &mut panels);
         let mut caption = vec![R::how(self)];
         if R::OURS.is_some() {
-            let rounds = counted(view.results.last_round(), "round");
+            let last = self.iter().map(R::round).max().unwrap_or_default();
+            let rounds = counted(last, "round");
             caption.push(format!("Lines: median of {rounds}. {BANDS}"));
         }
         if self.iter().any(|row| !row.at().pinned) {
@@ -338,19 +335,10 @@ impl<R: Shown> Presented for Vec<R> {
                         Some(Judged::at(place, &compared, judge))
                     };
                     let at: Vec<_> = view.places(&case).into_iter().filter_map(judged).collect();
-                    if at.is_empty() {
-                        continue;
-                    }
-                    let words = of.unit.words();
-                    let clauses = clauses(&words, |places| R::placed(&case, places), &at);
-                    let ours = R::OURS.unwrap_or_default();
-                    let lost = at.iter().filter(|of| of.verdict == words.losing_first()[0]);
-                    comparisons.push(Finding {
-                        case: case.clone(),
-                        other: rival.to_owned(),
-                        lost_at: lost.map(|of| of.place).collect(),
-                        text: format!("{ours} against {rival}, {}: {clauses}.", of.name),
-                    });
+                    let (ours, words) = (R::OURS.unwrap_or_default(), of.unit.words());
+                    let lead = format!("{ours} against {rival}, {}", of.name);
+                    let placed = |places: &[f64]| R::placed(&case, places);
+                    comparisons.extend(Finding::of([&case, rival, &lead], &words, placed, &at));
                 }
             }
         }
@@ -395,9 +383,7 @@ mod tests {
         let rivals = ["lock-free", "scalable-bloom"];
         assert_eq!(names(&rivals), rivals);
         let all = ["lock-free", "growing", "scalable-bloom"];
-        assert_eq!(
-            names(&all),
-            ["growing", "over lock-free", "over scalable-bloom"]
-        );
+        let named = ["growing", "over lock-free", "over scalable-bloom"];
+        assert_eq!(names(&all), named);
     }
 }

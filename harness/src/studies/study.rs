@@ -64,7 +64,6 @@ pub trait Presented {
         Judge::of_page(|judge| self.sheet(sidecar, judge))
     }
 
-    /// Draws the figure; `None` for rows that have none.
     fn figure(&self, _sidecar: Option<&Sidecar>) -> Option<Figure> {
         None
     }
@@ -137,37 +136,51 @@ impl<S: Study> Options<S>
 where
     Vec<S::Row>: Presented,
 {
-    /// Measures, prints the table, and writes rows, description and figure. If one of these cannot
-    /// be written, the others still are. The first Ctrl-C ends the measurement early.
+    /// Measures, prints the table, and writes rows, description and figure.
     pub fn run(&self, registry: &Registry) -> Result<Ending> {
         let Self { study, out } = self;
         if !study.check(registry)? {
             return Ok(Ending::Complete);
         }
-        let (run, subjects) = study.about(registry)?;
-        let mut sidecar = Sidecar {
-            subjects: subjects.into_iter().collect(),
-            experiment: toml::Table::try_from(study)?,
-            ..Sidecar::describe(run, S::Row::COLUMNS)?
-        };
-        // Checked before time is spent on the measurement.
-        Outputs::named(out, S::NAME).check(&sidecar)?;
-        let stop = stop_on_ctrl_c()?;
-        let mut rows = Vec::new();
-        let measured = progress::with(study.steps(), stop, |progress| {
-            study.measure(progress, &mut rows)
-        });
-        let is_stopped = stop.load(Ordering::Relaxed);
-        sidecar.run.rows = Some(rows.len());
-        sidecar.run.ended = (!is_stopped && measured.is_ok()).then(machine::now);
-        leave(out, S::NAME, &rows, &sidecar, measured)?;
-        if is_stopped {
-            note!("Interrupted; what was done is kept.");
-            return Ok(Ending::Interrupted);
+        let (ending, rows) = measure(study, study.about(registry)?, out, S::NAME)?;
+        if ending == Ending::Complete {
+            S::judge(&rows)?;
         }
-        S::judge(&rows)?;
-        Ok(Ending::Complete)
+        Ok(ending)
     }
+}
+
+/// Measures, prints the table, and writes rows, description and figure under this name. If one of these
+/// cannot be written, the others still are. The first Ctrl-C ends the measurement early.
+pub(super) fn measure<S: Study>(
+    study: &S,
+    (run, subjects): (Run, Vec<(String, String)>),
+    out: &Path,
+    name: &str,
+) -> Result<(Ending, Vec<S::Row>)>
+where
+    Vec<S::Row>: Presented,
+{
+    let mut sidecar = Sidecar {
+        subjects: subjects.into_iter().collect(),
+        experiment: toml::Table::try_from(study)?,
+        ..Sidecar::describe(run, S::Row::COLUMNS)?
+    };
+    // Checked before time is spent on the measurement.
+    Outputs::named(out, name).check(&sidecar)?;
+    let stop = stop_on_ctrl_c()?;
+    let mut rows = Vec::new();
+    let measured = progress::with(study.steps(), stop, |progress| {
+        study.measure(progress, &mut rows)
+    });
+    let ending = Ending::of(stop);
+    sidecar.run.rows = Some(rows.len());
+    sidecar.run.ended = (ending == Ending::Complete && measured.is_ok()).then(machine::now);
+    leave(out, name, &rows, &sidecar, measured)?;
+    if ending == Ending::Interrupted {
+        note!("Interrupted; what was done is kept.");
+    }
+    Ok((ending, rows))
 }
 
 /// Prints the table of a study that is over, and writes rows, description and figure. `measured` is

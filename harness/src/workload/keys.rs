@@ -98,11 +98,14 @@ impl KeySource {
         let few =
             format!("that is too few for {keys} keys in a table: tables hold {residents} instead");
         let few = (residents < keys).then_some(few).into_iter();
+        // In random order: a sorted file gives three sets of the same kind.
+        let mut order: Vec<usize> = (0..lines.len()).collect();
+        order.shuffle(&mut SmallRng::seed_from_u64(seed));
         Ok(Self {
             residents,
             description: format!("{} distinct lines of {short_name}", lines.len()),
             remarks: few.chain(lines.warning(&name.to_string())).collect(),
-            keys: Arc::new(Keys::Lines(lines.shuffled(seed))),
+            keys: Arc::new(Keys::Lines(lines.copied(&order))),
         })
     }
 
@@ -210,13 +213,6 @@ impl Lines {
             }
         }
         Ok(lines)
-    }
-
-    /// Returns the lines in random order: a sorted file gives three sets of the same kind.
-    fn shuffled(&self, seed: u64) -> Self {
-        let mut order: Vec<usize> = (0..self.len()).collect();
-        order.shuffle(&mut SmallRng::seed_from_u64(seed));
-        self.copied(&order)
     }
 
     fn copied(&self, indices: &[usize]) -> Self {

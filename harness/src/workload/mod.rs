@@ -174,13 +174,7 @@ impl Workload {
 
     /// Returns whether threads do nothing but look keys up, so that measurements can share a table.
     pub fn only_looks_up(&self) -> bool {
-        matches!(
-            self,
-            Self::LookupHit { .. }
-                | Self::LookupMiss { .. }
-                | Self::Lookup { .. }
-                | Self::Ycsb { mix: Ycsb::C, .. }
-        )
+        self.needs() == Operations::LOOKUP || matches!(self, Self::Ycsb { mix: Ycsb::C, .. })
     }
 
     /// Returns what a subject must support to run this workload. A subject that cannot insert can

@@ -11,6 +11,7 @@ mod plot;
 mod refused;
 mod reproduce;
 mod resume;
+#[cfg(feature = "simulation")]
 mod simulate;
 mod studies;
 mod sweep;

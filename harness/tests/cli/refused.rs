@@ -25,9 +25,13 @@ const REFUSED: &str = "
 1 | sweep keys.toml | keys.toml | `keys` | at most
 1 | sweep frozen.toml | frozen.toml | `threads` | `frozen`
 1 | sweep mistyped.toml | did you mean \"lock-free\"? Known are lock-free, 
-1 | sweep target.toml | target.toml | [[target]] number 1 | `aim`
+1 | targets target.toml | target.toml | [[pairs]] \"tiny\" | number 1 | `aim`
+1 | targets nowhere.toml | nowhere.toml
+2 | pair --workload balloon | none of lookup, lookup-hit
+2 | pair --workload fill@1 | at most 0.98
 1 | sweep quick --rounds 0 | quick.toml | `rounds`: 0 is not
 2 | reproduce --quick --full | --quick | --full
+1 | reproduce --quick --cores 0 | --cores | --full
 1 | check --subjects roofline | cannot insert
 1 | check --subjects null --tally results | holds no keys
 1 | check --subjects balloon | segment-lock-65536, striped-timestamps, optimistic
@@ -95,6 +99,23 @@ const REFUSED: &str = "
 1 | report torn | torn.csv
 ";
 
+/// The same, and whether this build refuses it.
+const BY_FEATURES: [(bool, &str); 3] = [
+    (
+        !cfg!(feature = "steps"),
+        "1 | sweep stalls | stalls.toml | `frozen` | \
+         cargo run --release -p harness --features steps -- sweep experiments/stalls.toml",
+    ),
+    (
+        !cfg!(feature = "simulation"),
+        "1 | simulate tiny.toml | --features simulation -- simulate",
+    ),
+    (
+        cfg!(any(feature = "simulation", feature = "steps")),
+        "1 | calibrate | cargo run --release -p harness -- calibrate",
+    ),
+];
+
 /// Files with a changed [`TINY`]; `experiment::problems` has all that can be wrong in one.
 const EXPERIMENTS: [(&str, &str, &str); 7] = [
     ("torn", "rounds = 2", "rounds 2"),
@@ -107,7 +128,9 @@ const EXPERIMENTS: [(&str, &str, &str); 7] = [
 ];
 
 /// A target that is less than what it aims for.
-const TARGET: &str = "\n[[target]]\nworkloads = ['insert']\nthreads = [1]\nsubject = 'lock-free'\n\
+const TARGET: &str = "[[pairs]]\nname = 'tiny'\ntitle = 'Tiny'\nfirst = 'lock-free'\n\
+                      against = ['segment-lock']\nworkload = ['fill']\nthreads = [1]\nkeys = 1000\n\
+                      [[pairs.target]]\nworkloads = ['fill']\nthreads = [1]\nsubject = 'lock-free'\n\
                       over = 'segment-lock'\nat_least = 2\naim = 1\n";
 
 #[test]
@@ -116,13 +139,15 @@ fn impossible_commands_say_what_is_possible_and_leave_no_files() {
     place.write("few.txt", numbered_lines(999));
     place.write("directory/file", "");
     place.write("torn/torn.csv", "experiment,subject\n");
-    place.write("target.toml", TINY.to_owned() + TARGET);
+    place.write("target.toml", TARGET);
     for (name, from, to) in EXPERIMENTS {
         assert!(TINY.contains(from));
         place.write(&format!("{name}.toml"), TINY.replace(from, to));
     }
     let before = place.files(".");
-    for line in REFUSED.lines().skip(1) {
+    let by_features = BY_FEATURES.iter().filter(|(is_refused, _)| *is_refused);
+    let by_features = by_features.map(|(_, line)| *line);
+    for line in REFUSED.lines().skip(1).chain(by_features) {
         let parts: Vec<_> = line.split(" | ").collect();
         let [code, command, texts @ ..] = &parts[..] else {
             panic!("{line}");
@@ -135,20 +160,6 @@ fn impossible_commands_say_what_is_possible_and_leave_no_files() {
     refused.notes(&["`subjects`", "\"balloon\"", &known]);
     assert_eq!(place.files("."), before);
     assert_eq!(place.files("torn"), ["torn.csv"]);
-}
-
-#[cfg(not(feature = "steps"))]
-#[test]
-fn frozen_threads_need_another_build_and_the_command_is_named() {
-    let (values, _) = TINY.split_once("[[workload]]").unwrap();
-    let frozen =
-        format!("{values}\nfrozen = [0, 1]\n[[workload]]\nkind = 'lookup-hit'\nload = 0.9");
-    let command = "cargo run --release -p harness --features steps -- sweep experiments/tiny.toml";
-    let place = Place::new();
-    place.write("tiny.toml", frozen);
-    let refused = place.ends(1, "sweep tiny.toml");
-    refused.notes(&["tiny.toml", "`frozen`", command]);
-    assert_eq!(place.files("."), ["tiny.toml"]);
 }
 
 #[test]

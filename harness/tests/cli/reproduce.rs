@@ -1,6 +1,6 @@
 //! Tests of the `reproduce` command, and of targets.
 
-use crate::place::{Place, TINY, TINY_ROWS, has, rows};
+use crate::place::{Place, has, rows};
 
 #[test]
 fn reproduce_measures_pairs_and_leaves_a_page() {
@@ -10,32 +10,32 @@ fn reproduce_measures_pairs_and_leaves_a_page() {
     reproduced.prints(&["over itself", "over fastbloom"]);
     assert_eq!(rows(&place.text("results/pair.csv")), 4 * 3 + 2);
     has(&place.text("results/report.html"), &["of 4 cases"]);
-    let refused = place.ends(1, "reproduce --quick --cores 0");
-    refused.notes(&["--cores", "--full"]);
 }
 
 #[test]
 fn targets_are_compared_with_what_was_measured() {
     let place = Place::new();
-    // TINY twice, as two experiments of one file. The second has two targets: one that any filter
-    // reaches and one that none does.
+    // A target that any filter reaches, and one that none does.
     let target = |over, ratio| {
         format!(
-            "[[experiment.target]]\nworkloads = ['lookup-hit']\nthreads = [2]\nsubject = 'lock-free'\n\
+            "[[pairs.target]]\nworkloads = ['lookup-hit']\nthreads = [2]\nsubject = 'lock-free'\n\
              over = '{over}'\nat_least = {ratio}\naim = {ratio}\n"
         )
     };
-    let tables = TINY.replace("[[workload]]", "[[experiment.workload]]");
-    let tables = format!("[[experiment]]\n{tables}\n").replace("rounds = 2", "rounds = 9");
+    let pairs = "[[pairs]]\nname = 'first'\ntitle = 'Tiny tables'\nfirst = 'lock-free'\n\
+                 against = ['segment-lock', 'roofline']\nworkload = ['lookup-hit']\n\
+                 threads = [2]\nkeys = 1000\n";
     let targets = target("segment-lock", "0.001") + &target("roofline", "1000");
-    let second = tables.replace("tiny", "second") + &targets;
-    place.write("speed.toml", tables.replace("tiny", "first") + &second);
+    let second = pairs.replace("first'\ntitle", "second'\ntitle") + &targets;
+    place.write("own.toml", pairs.to_owned() + &second);
+    let measured = place.run("targets own.toml --processes 9 --seconds 0.001");
     let counts = "Of 2 targets: aim reached 1, FALLS SHORT 1.";
-    let swept = place.run("sweep speed.toml");
-    swept.prints(&[counts, "| segment-lock |"]);
+    measured.prints(&[counts, "| segment-lock |"]);
     for name in ["first", "second"] {
         let csv = place.text(&format!("results/{name}.csv"));
-        assert_eq!(rows(&csv), TINY_ROWS / 2 * 9);
+        assert_eq!(rows(&csv), 4 * 9);
+        let sidecar = place.text(&format!("results/{name}.machine.toml"));
+        has(&sidecar, &["title = \"Tiny tables\"", "processes = 9"]);
     }
     let csv = place.text("results/targets.csv");
     let ends = csv.lines().map(|row| row.rsplit(',').next().unwrap());

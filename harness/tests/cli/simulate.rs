@@ -1,139 +1,119 @@
-//! Tests of `simulate` and `calibrate`.
+//! Tests of `simulate`.
 
-#[cfg(not(feature = "simulation"))]
-#[test]
-fn simulate_names_the_build_that_it_needs() {
-    let refused = crate::place::Place::with_tiny("", "").ends(1, "simulate tiny.toml");
-    refused.notes(&["--features simulation -- simulate"]);
+use crate::place::{Ended, Place, TINY, column, has};
+
+const SIMULATE: &str = "simulate tiny.toml --cores 1,4 --operations 2000 --rounds 2 --out";
+
+fn simulate(place: &Place, more: &str) -> Ended {
+    place.run(&format!("{SIMULATE} {more}"))
 }
 
-#[cfg(any(feature = "simulation", feature = "steps"))]
+/// An optimised one refuses; a test can only see one that is not.
 #[test]
-fn a_build_that_observes_accesses_does_not_calibrate() {
-    let place = crate::place::Place::new();
-    let refused = place.ends(1, "calibrate");
-    refused.notes(&["cargo run --release -p harness -- calibrate"]);
-    assert!(!place.path("calibrated.toml").exists());
+fn a_build_that_simulates_says_that_it_does_not_measure() {
+    let place = Place::with_tiny("", "");
+    let swept = place.run("sweep tiny.toml");
+    swept.notes(&["measure with `cargo run --release -p harness --`"]);
+    let described = place.text("results/tiny.machine.toml");
+    let steps = format!("\nsteps = {}\n", cfg!(feature = "steps"));
+    has(&described, &["\nsimulation = true\n", &steps]);
+    let svg = place.text("results/tiny.svg");
+    let says_steps = svg.contains("threads can be stopped");
+    assert_eq!(says_steps, cfg!(feature = "steps"));
+    // Predictions are compared with that, without the column of hand-overs, by which a busy
+    // machine leaves rows out.
+    let csv = place.text("results/tiny.csv");
+    let columns = || csv.lines().next().unwrap().split(',');
+    let hand_overs = columns().position(|name| name == "hand_over_ns").unwrap();
+    let without = |line: &str| {
+        let mut fields: Vec<_> = line.split(',').collect();
+        fields.remove(hand_overs);
+        fields.join(",") + "\n"
+    };
+    let fewer: String = csv.lines().map(without).collect();
+    place.write("results/tiny.csv", fewer);
+    let against = simulate(&place, "results --against results");
+    against.prints(&["5 rows; the error is"]);
+    let refused = place.ends(1, &format!("{SIMULATE} results --against nowhere"));
+    refused.notes(&["nowhere/tiny.csv"]);
 }
 
-#[cfg(feature = "simulation")]
-mod simulated {
-    use crate::place::{Ended, Place, TINY, column, has};
+#[test]
+fn the_same_seed_gives_the_same_bytes_and_every_result_says_that_it_is_simulated() {
+    let place = Place::with_tiny("", "");
+    let mark = "simulated on ice-lake-8375c";
+    let explained = simulate(&place, "one --explain");
+    explained.prints(&[mark, "stripe ", "hand-overs of lines"]);
+    simulate(&place, "two");
+    simulate(&place, "other --seed 2");
+    let csv = |out: &str| place.text(&format!("{out}/simulated-tiny.csv"));
+    assert_eq!(csv("one"), csv("two"));
+    assert_ne!(csv("one"), csv("other"));
+    // lookup-hit has three subjects, insert two.
+    assert_eq!(csv("one").matches(",ice-lake-8375c,").count(), 2 * 2 * 5);
+    let svg = place.text("one/simulated-tiny.svg");
+    has(&svg, &[mark, "simulated cores"]);
 
-    const SIMULATE: &str = "simulate tiny.toml --cores 1,4 --operations 2000 --rounds 2 --out";
+    // Drawn again without its description, it still says so.
+    place.remove("one/simulated-tiny.machine.toml");
+    place.run("plot one/simulated-tiny.csv");
+    let svg = place.text("one/simulated-tiny.svg");
+    has(&svg, &[mark, "not measured"]);
+    place.run("report two");
+    let page = place.text("two/report.html");
+    has(&page, &[mark, "Simulated: ice-lake-8375c"]);
+}
 
-    fn simulate(place: &Place, more: &str) -> Ended {
-        place.run(&format!("{SIMULATE} {more}"))
+/// The order of events hardly changes lookups of four cores, and the times of one thread do.
+#[test]
+fn assumed_numbers_are_drawn_anew_in_each_round() {
+    let place = Place::with_tiny("", "");
+    let machine = include_str!("../../simulator/machines/ice-lake-8375c.toml");
+    let (start, rest) = machine.split_once("assumed = [").unwrap();
+    let (_, end) = rest.split_once(']').unwrap();
+    // Without times of one thread, those are assumed; with some, nothing is.
+    let alone = include_str!("../../simulator/machines/alone.toml").replace("\n[", "\n[alone.");
+    place.write("known.toml", format!("{start}assumed = []{end}\n{alone}"));
+    place.write("assumed.toml", format!("{start}assumed = []{end}"));
+    let spread = |machine: &str| {
+        simulate(&place, &format!("{machine} --machine {machine}.toml"));
+        let csv = place.text(&format!("{machine}/simulated-tiny.csv"));
+        let which = ["subject", "workload", "threads"].map(|name| column(&csv, name));
+        let is_it =
+            |row: &usize| which.each_ref().map(|of| of[*row]) == ["lock-free", "lookup-hit", "4"];
+        let mops = column(&csv, "mops");
+        let two = (0..mops.len()).filter(is_it);
+        let two: Vec<f64> = two.map(|row| mops[row].parse().unwrap()).collect();
+        assert_eq!(two.len(), 2, "{csv}");
+        two[0].max(two[1]) / two[0].min(two[1])
+    };
+    let (known, assumed) = (spread("known"), spread("assumed"));
+    assert!(known < 1.02 && assumed > 1.1, "{known}, {assumed}");
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused_or_left_out() {
+    let place = Place::with_tiny("", "");
+    place.write("bad.toml", "name = 'bad'");
+    // Only the process that simulates a subject finds out what that one lacks.
+    let machine = include_str!("../../simulator/machines/graviton-3.toml");
+    let lacks = format!("{machine}\n[alone.lock-free]\nlookup = 1.0\n");
+    place.write("lacks.toml", &lacks);
+    let subjects = "\"lock-free\", \"segment-lock\", \"roofline\"";
+    place.write("none.toml", TINY.replace(subjects, "\"null\""));
+    for (line, why) in [
+        ("tiny.toml --machine pdp-11", "machines are ice-lake-8375c"),
+        ("tiny.toml --machine bad.toml", "the machine file bad.toml"),
+        (
+            "tiny.toml --machine lacks.toml --operations 2000",
+            "\nerror: the machine graviton-3 lacks the time of ",
+        ),
+        ("tiny.toml --cores 99", "option --cores"),
+        ("none.toml", "none of them can be simulated"),
+    ] {
+        place.ends(1, &format!("simulate {line}")).notes(&[why]);
     }
-
-    /// An optimised one refuses; a test can only see one that is not.
-    #[test]
-    fn a_build_that_simulates_says_that_it_does_not_measure() {
-        let place = Place::with_tiny("", "");
-        let swept = place.run("sweep tiny.toml");
-        swept.notes(&["measure with `cargo run --release -p harness --`"]);
-        let described = place.text("results/tiny.machine.toml");
-        let steps = format!("\nsteps = {}\n", cfg!(feature = "steps"));
-        has(&described, &["\nsimulation = true\n", &steps]);
-        let svg = place.text("results/tiny.svg");
-        let says_steps = svg.contains("threads can be stopped");
-        assert_eq!(says_steps, cfg!(feature = "steps"));
-        // Predictions are compared with that, without the column of hand-overs, by which a busy
-        // machine leaves rows out.
-        let csv = place.text("results/tiny.csv");
-        let columns = || csv.lines().next().unwrap().split(',');
-        let hand_overs = columns().position(|name| name == "hand_over_ns").unwrap();
-        let without = |line: &str| {
-            let mut fields: Vec<_> = line.split(',').collect();
-            fields.remove(hand_overs);
-            fields.join(",") + "\n"
-        };
-        let fewer: String = csv.lines().map(without).collect();
-        place.write("results/tiny.csv", fewer);
-        let against = simulate(&place, "results --against results");
-        against.prints(&["5 rows; the error is"]);
-        let refused = place.ends(1, &format!("{SIMULATE} results --against nowhere"));
-        refused.notes(&["nowhere/tiny.csv"]);
-    }
-
-    #[test]
-    fn the_same_seed_gives_the_same_bytes_and_every_result_says_that_it_is_simulated() {
-        let place = Place::with_tiny("", "");
-        let mark = "simulated on ice-lake-8375c";
-        let explained = simulate(&place, "one --explain");
-        explained.prints(&[mark, "stripe ", "hand-overs of lines"]);
-        simulate(&place, "two");
-        simulate(&place, "other --seed 2");
-        let csv = |out: &str| place.text(&format!("{out}/simulated-tiny.csv"));
-        assert_eq!(csv("one"), csv("two"));
-        assert_ne!(csv("one"), csv("other"));
-        // lookup-hit has three subjects, insert two.
-        assert_eq!(csv("one").matches(",ice-lake-8375c,").count(), 2 * 2 * 5);
-        let svg = place.text("one/simulated-tiny.svg");
-        has(&svg, &[mark, "simulated cores"]);
-
-        // Drawn again without its description, it still says so.
-        place.remove("one/simulated-tiny.machine.toml");
-        place.run("plot one/simulated-tiny.csv");
-        let svg = place.text("one/simulated-tiny.svg");
-        has(&svg, &[mark, "not measured"]);
-        place.run("report two");
-        let page = place.text("two/report.html");
-        has(&page, &[mark, "Simulated: ice-lake-8375c"]);
-    }
-
-    /// The order of events hardly changes lookups of four cores, and the times of one thread do.
-    #[test]
-    fn assumed_numbers_are_drawn_anew_in_each_round() {
-        let place = Place::with_tiny("", "");
-        let machine = include_str!("../../simulator/machines/ice-lake-8375c.toml");
-        let (start, rest) = machine.split_once("assumed = [").unwrap();
-        let (_, end) = rest.split_once(']').unwrap();
-        // Without times of one thread, those are assumed; with some, nothing is.
-        let alone = include_str!("../../simulator/machines/alone.toml").replace("\n[", "\n[alone.");
-        place.write("known.toml", format!("{start}assumed = []{end}\n{alone}"));
-        place.write("assumed.toml", format!("{start}assumed = []{end}"));
-        let spread = |machine: &str| {
-            simulate(&place, &format!("{machine} --machine {machine}.toml"));
-            let csv = place.text(&format!("{machine}/simulated-tiny.csv"));
-            let which = ["subject", "workload", "threads"].map(|name| column(&csv, name));
-            let is_it = |row: &usize| {
-                which.each_ref().map(|of| of[*row]) == ["lock-free", "lookup-hit", "4"]
-            };
-            let mops = column(&csv, "mops");
-            let two = (0..mops.len()).filter(is_it);
-            let two: Vec<f64> = two.map(|row| mops[row].parse().unwrap()).collect();
-            assert_eq!(two.len(), 2, "{csv}");
-            two[0].max(two[1]) / two[0].min(two[1])
-        };
-        let (known, assumed) = (spread("known"), spread("assumed"));
-        assert!(known < 1.02 && assumed > 1.1, "{known}, {assumed}");
-    }
-
-    #[test]
-    fn what_cannot_be_simulated_is_refused_or_left_out() {
-        let place = Place::with_tiny("", "");
-        place.write("bad.toml", "name = 'bad'");
-        // Only the process that simulates a subject finds out what that one lacks.
-        let machine = include_str!("../../simulator/machines/graviton-3.toml");
-        let lacks = format!("{machine}\n[alone.lock-free]\nlookup = 1.0\n");
-        place.write("lacks.toml", &lacks);
-        let subjects = "\"lock-free\", \"segment-lock\", \"roofline\"";
-        place.write("none.toml", TINY.replace(subjects, "\"null\""));
-        for (line, why) in [
-            ("tiny.toml --machine pdp-11", "machines are ice-lake-8375c"),
-            ("tiny.toml --machine bad.toml", "the machine file bad.toml"),
-            (
-                "tiny.toml --machine lacks.toml --operations 2000",
-                "\nerror: the machine graviton-3 lacks the time of ",
-            ),
-            ("tiny.toml --cores 99", "option --cores"),
-            ("none.toml", "none of them can be simulated"),
-        ] {
-            place.ends(1, &format!("simulate {line}")).notes(&[why]);
-        }
-        assert!(!place.path("results").exists());
-        place.write("null.toml", TINY.replace("\"roofline\"", "\"null\""));
-        place.run("simulate null.toml --cores 1").notes(&["null"]);
-    }
+    assert!(!place.path("results").exists());
+    place.write("null.toml", TINY.replace("\"roofline\"", "\"null\""));
+    place.run("simulate null.toml --cores 1").notes(&["null"]);
 }

@@ -66,13 +66,3 @@ fn sizes_from_nothing_to_absurd() {
         assert!(catch_unwind(|| WordArray::new(absurd)).is_err());
     }
 }
-
-#[test]
-fn the_greatest_value_is_a_value() {
-    let words = WordArray::new(2);
-    let greatest = (1 << WordArray::VALUE_BITS) - 1;
-    let entries = [0, 1].map(|index| Entry::new(index, 0, greatest));
-    assert_eq!(words.kcas(&entries), Ok(()));
-    assert_eq!(words.compare_exchange(0, greatest, 1), Ok(greatest));
-    assert_eq!((words.load(0), words.load(1)), (1, greatest));
-}

@@ -20,17 +20,12 @@ fn call() -> impl Strategy<Value = Call> {
     let exchange = |(index, current, new)| Call::CompareExchange(index, current, new);
     let compare_exchange = (0..LEN, value(), value()).prop_map(exchange);
     let indices = proptest::sample::subsequence((0..LEN).collect::<Vec<_>>(), 0..=9);
-    let kcas = indices
-        .prop_shuffle()
-        .prop_flat_map(|indices| {
-            let values = proptest::collection::vec((value(), value()), indices.len());
-            (Just(indices), values)
-        })
-        .prop_map(|(indices, values)| {
-            let entries = indices.into_iter().zip(values);
-            let entries = entries.map(|(index, (expected, new))| Entry::new(index, expected, new));
-            Call::Kcas(entries.collect())
-        });
+    let values = proptest::collection::vec((value(), value()), 9);
+    let kcas = (indices.prop_shuffle(), values).prop_map(|(indices, values)| {
+        let entries = indices.into_iter().zip(values);
+        let entries = entries.map(|(index, (expected, new))| Entry::new(index, expected, new));
+        Call::Kcas(entries.collect())
+    });
     prop_oneof![compare_exchange, kcas]
 }
 
@@ -67,10 +62,8 @@ proptest! {
                 }
                 Call::Kcas(entries) => {
                     // Half of the operations are made to match, so that long ones succeed, too.
-                    let fitting: Vec<Entry> = entries
-                        .iter()
-                        .map(|entry| Entry { expected: plain[entry.index], ..*entry })
-                        .collect();
+                    let fit = |entry: &Entry| Entry { expected: plain[entry.index], ..*entry };
+                    let fitting: Vec<Entry> = entries.iter().map(fit).collect();
                     for entries in [entries, &fitting] {
                         prop_assert_eq!(words.kcas(entries), plain_kcas(&mut plain, entries));
                     }

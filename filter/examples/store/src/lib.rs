@@ -139,9 +139,7 @@ impl Store {
 
 /// Creates an empty store, unless another process does. A crash leaves no half of one under this name.
 fn create(path: &Path) -> Result<()> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = (path.parent()).filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let file = NamedTempFile::new_in(folder)?;
     let transaction = Database::create(file.path())?.begin_write()?;

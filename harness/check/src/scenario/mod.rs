@@ -13,7 +13,6 @@ use anyhow::{Context, Result};
 use filter::Class;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use subject::SLOTS_PER_BUCKET;
 use subject::calls::{Calls, Operation};
 
 use crate::candidate::Candidate;
@@ -218,7 +217,7 @@ impl<'a> Scenarios<'a> {
             pool,
             threads: self.threads,
             buckets,
-            room: buckets * SLOTS_PER_BUCKET + self.candidate.stash,
+            room: self.candidate.room(buckets),
         };
         draft.scenario().with_context(|| {
             format!(
@@ -237,23 +236,16 @@ pub(crate) fn mixed(seed: u64, number: u64) -> u64 {
 /// Returns keys drawn from the seed, grouped by their classes in this table.
 fn groups(table: &dyn Calls, seed: u64) -> Vec<Group> {
     let mut random = SmallRng::seed_from_u64(seed);
-    let keys: Vec<u64> = (0..CANDIDATES).map(|_| random.random()).collect();
-    let mut named: BTreeMap<Class, Vec<u64>> = BTreeMap::new();
-    let mut groups = Vec::new();
-    for key in keys {
-        match table.class(key) {
-            Some(class) => named.entry(class).or_default().push(key),
-            None => groups.push(Group {
-                class: None,
-                keys: vec![key],
-            }),
-        }
+    let mut groups: BTreeMap<(Option<Class>, u64), Vec<u64>> = BTreeMap::new();
+    for number in 0..CANDIDATES {
+        let key = random.random();
+        let class = table.class(key);
+        // Without a class, each key is a group of its own.
+        let own = if class.is_none() { number } else { 0 };
+        groups.entry((class, own)).or_default().push(key);
     }
-    groups.extend(named.into_iter().map(|(class, keys)| Group {
-        class: Some(class),
-        keys,
-    }));
-    groups
+    let group = |((class, _), keys)| Group { class, keys };
+    groups.into_iter().map(group).collect()
 }
 
 #[cfg(test)]

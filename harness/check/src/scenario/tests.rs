@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use harness::subjects::{Growing, LockFree, SegmentLock};
+use subject::SLOTS_PER_BUCKET;
 use subject::layout::{geometry, locate};
 
 use super::draft::{MOST_HOPPERS, MOST_WRITERS_OF_WHOLE};

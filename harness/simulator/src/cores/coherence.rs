@@ -30,14 +30,15 @@ pub(crate) enum Step {
     Queued,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Observed {
+/// What was observed of a line, or of several. Times are in ps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
     /// Hand-overs from one core to another.
-    pub(crate) transfers: u64,
-    /// Time that cores waited for others before a hand-over to them began.
-    pub(crate) waiting: Time,
-    /// Time that hand-overs took.
-    pub(crate) moving: Time,
+    pub transfers: u64,
+    /// Time for which cores waited while others got a line first, of all cores together.
+    pub waiting: u64,
+    /// Time that hand-overs took, whether a core waited for them or not.
+    pub moving: u64,
 }
 
 /// A core that waits for a line, whether to write it, and since when.

@@ -12,8 +12,8 @@ use std::rc::Rc;
 use anyhow::{Result, ensure};
 use kcas::simulation::{self, Named};
 
+pub use coherence::Observed;
 pub use door::{Body, Core};
-pub use names::Contended;
 
 use crate::model::Model;
 use coherence::Time;
@@ -69,14 +69,11 @@ pub struct Report {
     pub counts: Counts,
     /// Accesses of the whole run, those of its earlier parts included: what was simulated.
     pub accesses: u64,
-    /// Hand-overs of lines between cores.
-    pub transfers: u64,
-    /// Time for which cores waited while others got a line first, of all cores together, in ns.
-    pub waiting: f64,
-    /// Time that hand-overs took, whether a core waited for them or not, in ns.
-    pub moving: f64,
-    /// The ten lines for which cores waited longest, the longest first.
-    pub contended: Vec<Contended>,
+    /// What was observed of all lines together.
+    pub observed: Observed,
+    /// The ten lines for which cores waited longest, the longest first, by what they hold, such as
+    /// `buckets 16 to 23`.
+    pub contended: Vec<(String, Observed)>,
 }
 
 /// Runs bodies on the cores of a machine, one on each. `prepare` builds what they share on the machine, at no
@@ -135,20 +132,18 @@ impl Drop for Ids {
 
 fn report(scheduler: &Scheduler, ids: &[usize]) -> Report {
     let (part, duration) = scheduler.result();
-    let mut report = Report {
+    let mut observed = Observed::default();
+    for line in scheduler.memory.observed() {
+        observed.transfers += line.transfers;
+        observed.waiting += line.waiting;
+        observed.moving += line.moving;
+    }
+    Report {
         operations: part.operations,
         seconds: duration as f64 / 1e12,
         counts: part.counts,
         accesses: scheduler.accesses,
-        transfers: 0,
-        waiting: 0.0,
-        moving: 0.0,
+        observed,
         contended: names::contended(&scheduler.memory, ids),
-    };
-    for observed in scheduler.memory.observed() {
-        report.transfers += observed.transfers;
-        report.waiting += observed.waiting as f64 / 1e3;
-        report.moving += observed.moving as f64 / 1e3;
     }
-    report
 }

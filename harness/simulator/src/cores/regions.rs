@@ -4,6 +4,7 @@
 //! consecutive numbers, as if it began with a line. Without a name, each word has a line of its own.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 use kcas::simulation::Named;
 
@@ -30,8 +31,9 @@ impl Region {
         self.named.start + self.named.bytes * self.named.len
     }
 
-    fn lines(&self) -> u32 {
-        (self.end() - self.named.start).div_ceil(LINE_BYTES) as u32
+    fn lines(&self) -> Range<u32> {
+        let bytes = self.end() - self.named.start;
+        self.base..self.base + bytes.div_ceil(LINE_BYTES) as u32
     }
 }
 
@@ -48,7 +50,7 @@ impl Regions {
         let apart =
             |other: &Region| other.end() <= named.start || region.end() <= other.named.start;
         self.named.retain(|_, other| apart(other));
-        self.lines += region.lines();
+        self.lines = region.lines().end;
         self.named.insert(named.start, region);
     }
 
@@ -71,19 +73,14 @@ impl Regions {
     }
 
     pub(crate) fn called(&self, what: &str) -> Vec<u32> {
-        let called = self
-            .named
-            .values()
-            .filter(|region| region.named.what == what);
-        called
-            .flat_map(|region| region.base..region.base + region.lines())
-            .collect()
+        let called = self.named.values().filter(|of| of.named.what == what);
+        called.flat_map(Region::lines).collect()
     }
 
     /// Returns what a line holds, and the numbers of the first and the last element there.
     pub(crate) fn of_line(&self, line: u32) -> Option<(&'static str, usize, usize)> {
         let mut named = self.named.values();
-        let holds = |region: &&Region| (region.base..region.base + region.lines()).contains(&line);
+        let holds = |region: &&Region| region.lines().contains(&line);
         let Region { named, base } = named.find(holds)?;
         let start = (line - base) as usize * LINE_BYTES;
         let element = |byte: usize| named.first + (byte / named.bytes).min(named.len - 1);

@@ -114,11 +114,6 @@ impl Span {
         self.place(value.clamp(self.from, self.to))
     }
 
-    /// Returns the value in the middle of two on the page.
-    pub(super) fn between(&self, a: f64, b: f64) -> f64 {
-        f64::midpoint(self.place(a), self.place(b))
-    }
-
     pub(super) fn numbered(&self, about: f64) -> Vec<f64> {
         if !self.logarithmic {
             return self.even(about);

@@ -153,11 +153,8 @@ impl Figure {
             }
             y += 2.0;
         }
-        canvas.file(
-            (width, y + MARGIN),
-            &self.title,
-            &description(&self.question, &self.panels),
-        )
+        let description = description(&self.question, &self.panels);
+        canvas.file((width, y + MARGIN), &self.title, &description)
     }
 
     /// Returns the key of all panels, and that of each: panels that have no subject in common need

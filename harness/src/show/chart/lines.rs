@@ -3,7 +3,7 @@
 use super::axis;
 use super::axis::Span;
 use super::key::{DASHES, SHADE};
-use super::panel::{Line, Look, Panel};
+use super::panel::{Line, Look, Panel, places};
 use super::style::Style;
 use super::svg::{Anchor, Canvas, Frame, Place, Stroke, WHITE};
 use super::text::{TICK_SIZE, text_width};
@@ -54,10 +54,11 @@ impl Panel {
         style: impl Fn(&str) -> Style,
     ) {
         let [x, y] = self.spans(frame);
-        let places = self.places();
+        let places = places(&self.lines);
         if let Some((from, _)) = self.shade {
             let before = places.iter().rev().find(|&&place| place < from);
-            let left = before.map_or(frame.left, |&before| x.between(before, from));
+            let middle = |before: &f64| f64::midpoint(x.place(*before), x.place(from));
+            let left = before.map_or(frame.left, middle);
             canvas.rectangle(Frame { left, ..frame }, SHADE);
         }
         axis::below(canvas, (&self.x, &x, &places), frame, name_below);
@@ -88,7 +89,8 @@ impl Panel {
     fn apart(&self, x: &Span, y: &Span) -> Vec<Vec<Place>> {
         let place = |&(at, of): &(f64, Summary)| (x.place(at), y.within(of.median));
         // Not as far as the next place.
-        let across: Vec<_> = (self.places().into_iter()).map(|at| x.place(at)).collect();
+        let across = places(&self.lines).into_iter().map(|at| x.place(at));
+        let across: Vec<_> = across.collect();
         let most = |of: f64| {
             let others = across.iter().map(|at| (at - of).abs());
             let gaps = others.filter(|&gap| gap > 0.0);

@@ -88,11 +88,6 @@ impl Panel {
         }
     }
 
-    /// Returns the places on the horizontal axis at which there are points, ascending.
-    pub(super) fn places(&self) -> Vec<f64> {
-        places(self.lines.iter())
-    }
-
     pub(crate) fn values(&self) -> impl Iterator<Item = f64> + Clone {
         self.lines.iter().flat_map(|line| {
             let points = line.points.iter();
@@ -102,9 +97,9 @@ impl Panel {
     }
 }
 
-/// Returns the places at which some lines have points, ascending.
-fn places<'l>(lines: impl Iterator<Item = &'l Line>) -> Vec<f64> {
-    let points = lines.flat_map(|line| &line.points);
+/// Returns the places on the horizontal axis at which some lines have points, ascending.
+pub(super) fn places<'l>(lines: impl IntoIterator<Item = &'l Line>) -> Vec<f64> {
+    let points = lines.into_iter().flat_map(|line| &line.points);
     let mut places = distinct(points.map(|&(x, _)| x));
     places.sort_unstable_by(f64::total_cmp);
     places
@@ -123,7 +118,7 @@ pub(super) const MANY: usize = COLOURS.len();
 /// colours cannot be followed.
 fn is_for_rows(x: &Axis, lines: &[Line]) -> bool {
     const FEW: usize = 4;
-    let places = places(lines.iter()).len();
+    let places = places(lines).len();
     let is_of_bars = |line: &Line| line.look == Look::Bars && line.dots.is_empty();
     let are_bars = lines.iter().all(is_of_bars);
     x.as_measured && are_bars && (places <= 2 || lines.len() > MANY && places <= FEW)

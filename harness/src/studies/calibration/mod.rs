@@ -62,10 +62,8 @@ pub fn calibrate(registry: &Registry, options: &Options) -> Result<Ending> {
     }
     let mut model = measure(&cores)?;
     model.alone = alone(registry)?;
-    let text = format!(
-        "# Written by `harness calibrate`.\n\n{}",
-        toml::to_string(&model)?
-    );
+    let model = toml::to_string(&model)?;
+    let text = format!("# Written by `harness calibrate`.\n\n{model}");
     files::write(out, &text)?;
     say!("{}", out.display());
     Ok(Ending::Complete)
@@ -188,10 +186,8 @@ fn caches(directory: &Path) -> Result<[Level; 3]> {
 /// Measures the operations of each subject on one thread, with a table in its own caches.
 fn alone(registry: &Registry) -> Result<Alone> {
     let experiment = Experiment::parse(ALONE).context("in the experiment of one thread")?;
-    note!(
-        "Measuring {} subjects on one thread ...",
-        experiment.subjects.len()
-    );
+    let count = experiment.subjects.len();
+    note!("Measuring {count} subjects on one thread ...");
     let mut times: BTreeMap<String, BTreeMap<String, Vec<f64>>> = BTreeMap::new();
     let keys = KeySource::generated(experiment.most_keys(), experiment.seed);
     let mut rows = runner::rows(&experiment, registry, (&keys, &[]))?;

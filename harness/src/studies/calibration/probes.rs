@@ -84,9 +84,8 @@ fn chain(lines: usize) -> Vec<u64> {
 pub(super) fn independent_loads(bytes: usize) -> f64 {
     let table = vec![1_u64; bytes / 8];
     let mut random = SmallRng::seed_from_u64(1);
-    let places: Vec<u32> = (0..1 << 16)
-        .map(|_| random.random_range(0..table.len() as u32))
-        .collect();
+    let places = (0..1 << 16).map(|_| random.random_range(0..table.len() as u32));
+    let places: Vec<u32> = places.collect();
     let mut sum = 0;
     let measured = repeated(|_| {
         each(100_000, |step| {

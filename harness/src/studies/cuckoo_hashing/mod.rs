@@ -236,10 +236,8 @@ impl Keys {
 impl Record for Row {
     fn check(&self) -> Result<()> {
         bounded("load", self.load, 1e-9..=MOST_LOAD)?;
-        ensure!(
-            self.refused_early <= self.refused && self.refused <= self.inserts,
-            "more keys were refused than offered"
-        );
+        let fits = self.refused_early <= self.refused && self.refused <= self.inserts;
+        ensure!(fits, "more keys were refused than offered");
         ensure!(
             MIXES.iter().any(|(name, ..)| *name == self.mix),
             "column `mix`: {:?} is not a known mix",
@@ -292,11 +290,8 @@ impl Shown for Row {
     }
 
     fn axis(_: &str) -> Axis {
-        Axis::new(
-            "load: keys offered for each bucket",
-            Scale::FromZero,
-            rounded,
-        )
+        let name = "load: keys offered for each bucket";
+        Axis::new(name, Scale::FromZero, rounded)
     }
 
     fn placed(_: &str, places: &[f64]) -> String {

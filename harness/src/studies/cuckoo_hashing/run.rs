@@ -72,12 +72,8 @@ impl<'a, T: CuckooTable> CuckooHashingRun<'a, T> {
             self.operate(&mut part);
         }
         part.seconds = start.elapsed().as_secs_f64();
-        ensure!(
-            self.wrong == 0,
-            "{} gave {} wrong answers in mix {mix}",
-            T::NAME,
-            self.wrong
-        );
+        let (of, wrong) = (T::NAME, self.wrong);
+        ensure!(wrong == 0, "{of} gave {wrong} wrong answers in mix {mix}");
         part.mops = part.operations as f64 / part.seconds / 1e6;
         let load = |offered| offered as f64 / part.buckets as f64;
         part.first_refusal = self.first_refusal.map(load);

@@ -197,10 +197,8 @@ impl Record for Row {
     fn check(&self) -> Result<()> {
         bounded("all_keys", self.all_keys as f64, 1.0..=MOST_KEYS as f64)?;
         bounded("keys", self.keys as f64, 1.0..=self.all_keys as f64)?;
-        ensure!(
-            self.wrong <= self.absent && self.absent <= self.lookups,
-            "more keys were found or looked up than there are"
-        );
+        let fits = self.wrong <= self.absent && self.absent <= self.lookups;
+        ensure!(fits, "more keys were found or looked up than there are");
         Ok(())
     }
 }

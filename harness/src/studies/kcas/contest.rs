@@ -219,10 +219,8 @@ mod tests {
                         assert!(row.attempts >= row.operations, "{what}");
                         assert!(row.seconds >= 0.04, "{what}");
                         // Words of one's own are never changed by others.
-                        assert!(
-                            workload == Workload::Contended || row.attempts == row.operations,
-                            "{what}"
-                        );
+                        let is_at_once = row.attempts == row.operations;
+                        assert!(workload == Workload::Contended || is_at_once, "{what}");
                         row.operations > 0
                     };
                     // On a busy machine the threads may get no core before the time is over.
@@ -232,16 +230,14 @@ mod tests {
         }
     }
 
-    /// Does nothing and reports one operation, at once or when it is released.
-    struct Flawed {
-        waits: bool,
-    }
+    /// Does nothing and reports one operation: when it is released, if it waits for that.
+    struct Flawed(bool);
 
     static RELEASED: AtomicBool = AtomicBool::new(false);
 
     impl Engine for Flawed {
         fn work(&self, _: &[Change], _: usize, _: &AtomicBool) -> Tally {
-            while self.waits && !RELEASED.load(Ordering::Relaxed) {
+            while self.0 && !RELEASED.load(Ordering::Relaxed) {
                 thread::yield_now();
             }
             Tally {
@@ -267,14 +263,11 @@ mod tests {
             let contest = contest(Workload::Contended, Changes::Increments, SHARED_WORDS / 2);
             contest.run(&engine, on_stuck).unwrap()
         };
-        let row = run(
-            |_, _| Box::new(Flawed { waits: false }),
-            &mut |_| unreachable!(),
-        );
+        let row = run(|_, _| Box::new(Flawed(false)), &mut |_| unreachable!());
         assert_eq!(row.operations, 4);
         assert!((8..=SHARED_WORDS).contains(&row.wrong_words), "{row:?}");
         let mut stuck = 0;
-        run(|_, _| Box::new(Flawed { waits: true }), &mut |row| {
+        run(|_, _| Box::new(Flawed(true)), &mut |row| {
             stuck = row.stuck;
             RELEASED.store(true, Ordering::Relaxed);
         });

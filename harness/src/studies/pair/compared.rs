@@ -1,64 +1,36 @@
 //! Compares the first subject with itself and each rival, over all processes.
 
-use super::{Row, itself};
+use super::{Row, itself, work};
 use crate::results::{Comparison, Stratum, Summary, by_distance, distinct};
 
 /// The smallest effect that is ever claimed: the first subject has the same code where it is its own rival,
 /// and where code lies makes a difference of this size.
 pub(super) const LEAST: f64 = 1.01;
 
-/// The first subject beside another one, under one workload.
-#[derive(Clone, Debug)]
-pub(super) struct Compared<'a> {
-    pub(super) workload: &'a str,
-    pub(super) threads: usize,
-    pub(super) subject: &'a str,
-    pub(super) comparison: Comparison,
-}
-
-/// Compares the first subject with itself and each rival, in the order of the rows. The smallest effect that
-/// counts is how far the interval of the first subject over itself reaches from 1. (Over itself it is [`LEAST`],
-/// so that the subject may turn out to be unequal to itself.)
-pub(super) fn all(rows: &[Row]) -> Vec<Compared<'_>> {
-    let first = &*rows[0].first;
-    let mut all = Vec::new();
-    for subject in distinct(rows.iter().map(|row| &*row.subject)) {
-        for case in cases(rows).into_iter().filter(|_| subject != first) {
-            let least = if subject == itself(first) {
-                LEAST
-            } else {
-                least(rows, case)
-            };
-            let comparison = Comparison::of(ratios(rows, case, subject));
-            all.extend(comparison.map(|comparison| Compared {
-                workload: case.0,
-                threads: case.1,
-                subject,
-                comparison: comparison.with(subject, least),
-            }));
-        }
-    }
-    all
+/// Compares the first subject with another one; `None` if they did not meet. The smallest effect
+/// that counts is how far the interval of the first subject over itself reaches from 1. (Over
+/// itself it is [`LEAST`], so that the subject may turn out to be unequal to itself.)
+pub(super) fn of(rows: &[Row], case: (&str, usize), subject: &str) -> Option<Comparison> {
+    let itself = itself(&rows[0].first);
+    let least = if subject == itself {
+        LEAST
+    } else {
+        let itself = Summary::of(ratios(rows, case, &itself));
+        itself.map_or(f64::INFINITY, |itself| itself.apart().max(LEAST))
+    };
+    Some(Comparison::of(ratios(rows, case, subject))?.with(subject, least))
 }
 
 /// Returns each workload with each of its numbers of threads, sorted by workload.
 pub(super) fn cases(rows: &[Row]) -> Vec<(&str, usize)> {
     let mut cases = distinct(rows.iter().map(|row| (&*row.workload, row.threads)));
-    cases.sort_unstable_by_key(|&(workload, threads)| {
-        let place = super::WORKLOADS.iter().position(|of| *of == workload);
-        (place, threads)
-    });
+    cases.sort_unstable_by_key(|&(workload, threads)| (work::place(workload), workload, threads));
     cases
 }
 
 pub(super) fn ratios(rows: &[Row], case: (&str, usize), subject: &str) -> Vec<f64> {
     let of = |row: &&Row| (&*row.workload, row.threads) == case && row.subject == subject;
     rows.iter().filter(of).map(|row| row.ratio).collect()
-}
-
-fn least(rows: &[Row], case: (&str, usize)) -> f64 {
-    let itself = Summary::of(ratios(rows, case, &itself(&rows[0].first)));
-    itself.map_or(f64::INFINITY, |itself| itself.apart().max(LEAST))
 }
 
 /// Groups the processes of several threads by how far their cores were apart.
@@ -73,9 +45,11 @@ mod tests {
     use super::*;
     use crate::results::{Judge, Verdict};
 
+    /// Of the first over itself, and over its rival, if it has one.
     fn verdicts(rows: &[Row]) -> Vec<Verdict> {
-        let (all, judge) = (all(rows), Judge::default());
-        all.iter().map(|of| judge.verdict(&of.comparison)).collect()
+        let compared = ["a#2", "b"].map(|subject| of(rows, (work::LOOKUP, 1), subject));
+        let compared = compared.iter().flatten();
+        compared.map(|of| Judge::default().verdict(of)).collect()
     }
 
     /// Nine processes: the first over itself, and over a rival, with these per mille more or less.
@@ -156,10 +130,10 @@ mod tests {
             }
         }
         let claims = Judge::of_page(|judge| {
-            let all = all(&rows);
             ["easy", "hard"].map(|subject| {
-                let of = all.iter().filter(|of| of.subject == subject);
-                let verdicts = of.map(|of| judge.verdict(&of.comparison));
+                let cases = cases(&rows).into_iter();
+                let compared = cases.map(|case| of(&rows, case, subject).unwrap());
+                let verdicts = compared.map(|of| judge.verdict(&of));
                 verdicts.filter(|of| *of == Verdict::Faster).count()
             })
         });

@@ -5,14 +5,14 @@
 mod compared;
 mod report;
 mod turns;
+mod work;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::{Deserialize, Serialize};
-use subject::Operations;
 
 use crate::experiment::{MAX_THREADS, first_repeated};
 use crate::machine::Cores;
@@ -23,6 +23,9 @@ use crate::studies::subprocess::{build_in_turn, measure_all};
 use crate::studies::{Progress, Study, in_seconds, seconds, within};
 use crate::subjects::{Registry, original};
 use crate::wording::counted;
+
+pub use work::Work;
+pub(super) use work::described;
 
 /// Compare subjects in pairs: how many times as fast is the first as each other one?
 ///
@@ -52,12 +55,27 @@ pub struct Pair {
     /// Further rivals, separated by commas.
     #[arg(long, value_name = "C,…", value_delimiter = ',')]
     pub against: Vec<String>,
-    /// What the threads do, separated by commas; all by default.
+    /// What the threads do, separated by commas; a number after @ changes the load factor, as in fill@0.5.
+    ///
+    /// lookup: look keys up in random order at load factor 0.92, half of them present; lookup-hit, all of them;
+    /// lookup-miss, none. fill: fill an empty table up to load factor 0.95, then remove all again, where that is
+    /// possible. update: insert slices of up to 500 new keys at load factor 0.9, and remove each again.
     #[arg(long, value_name = "W,…", value_delimiter = ',', default_values = ["lookup", "fill", "update"])]
     pub workload: Vec<Work>,
     /// Numbers of threads, separated by commas; by default one, and one for each core.
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = within(1..=MAX_THREADS as u64))]
     pub threads: Vec<usize>,
+    /// Keys of a table: the number that fills it to its load factor.
+    #[arg(long, value_name = "N", default_value_t = 60_000, value_parser = within(1_000..=100_000_000))]
+    pub keys: usize,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub setting: Setting,
+}
+
+/// How pairs are measured, whatever they are.
+#[derive(Clone, Debug, Args, Serialize)]
+pub struct Setting {
     /// Number of processes; with fewer than 9, nothing is claimed.
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = within(1..=200))]
     pub processes: usize,
@@ -65,9 +83,6 @@ pub struct Pair {
     #[arg(long, value_name = "S", default_value = "5", value_parser = seconds, allow_negative_numbers = true)]
     #[serde(serialize_with = "in_seconds")]
     pub seconds: Duration,
-    /// Keys of a table: the number that fills it to its load factor.
-    #[arg(long, value_name = "N", default_value_t = 60_000, value_parser = within(1_000..=100_000_000))]
-    pub keys: usize,
     /// Programs whose processes take turns, separated by commas: builds of this one whose code lies at
     /// other places, as `scripts/placements.sh` makes them. By default this program alone.
     #[arg(long, value_name = "FILE,…", value_delimiter = ',')]
@@ -90,60 +105,14 @@ const RIVALS: [&str; 8] = [
     "blocked-bloom",
 ];
 
-/// What the threads of a process do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Work {
-    /// Look keys up, half of them present, in random order, at load factor 0.92.
-    Lookup,
-    /// Fill an empty table up to load factor 0.95, then remove all again, where that is possible.
-    Fill,
-    /// Insert slices of up to 500 new keys at load factor 0.9, and remove each again.
-    Update,
-}
-
-/// How rows name what is timed.
-const LOOKUP: &str = "lookup";
-const FILL: &str = "fill";
-const REMOVE: &str = "remove";
-const UPDATE: &str = "update";
-
-/// In the order of the table.
-const WORKLOADS: [&str; 4] = [LOOKUP, FILL, REMOVE, UPDATE];
-
-impl Work {
-    fn load(self) -> f64 {
-        match self {
-            Self::Lookup => 0.92,
-            Self::Fill => 0.95,
-            Self::Update => 0.9,
-        }
-    }
-
-    fn needs(self) -> Operations {
-        match self {
-            Self::Lookup => Operations::INSERT,
-            Self::Fill => Operations::INSERT_ONLY,
-            Self::Update => Operations::UPDATES,
-        }
-    }
-
-    fn measures(self) -> &'static [&'static str] {
-        match self {
-            Self::Lookup => &[LOOKUP],
-            Self::Fill => &[FILL, REMOVE],
-            Self::Update => &[UPDATE],
-        }
-    }
-}
-
 columns! {
     /// One subject in one process, compared with the first.
     Row:
     /// Number of the process, from 1.
     process: usize,
-    /// lookup: half of the keys are present. fill: from empty to the load factor. remove: from there to
-    /// empty. update: slices of new keys are inserted at the load factor, and removed again.
+    /// lookup: half of the keys are present; lookup-hit, all; lookup-miss, none. fill: from empty to the load
+    /// factor. remove: from there to empty. update: slices of new keys are inserted at the load factor, and removed
+    /// again. @ and a number: at another load factor.
     workload: String,
     /// Threads that ran at the same time, from 1.
     threads: usize,
@@ -185,10 +154,8 @@ columns! {
 impl Record for Row {
     fn check(&self) -> Result<()> {
         ensure!(self.ratio > 0.0, "column `ratio` is 0");
-        ensure!(
-            self.false_positives <= self.absent,
-            "column `false_positives` is above `absent`"
-        );
+        let fits = self.false_positives <= self.absent;
+        ensure!(fits, "column `false_positives` is above `absent`");
         ensure!(
             self.subject != self.first || self.ratio == 1.0,
             "column `ratio` is {} where `subject` is `first`",
@@ -257,9 +224,9 @@ impl Pair {
                 work,
                 threads,
                 process: 1,
-                seconds: self.seconds,
+                seconds: self.setting.seconds,
                 keys: self.keys,
-                seed: self.seed,
+                seed: self.setting.seed,
             };
             threads.iter().map(one).collect::<Vec<_>>()
         };
@@ -283,7 +250,7 @@ impl Study for Pair {
             "Throughput in pairs",
             "How many times as fast is the first subject as each of its rivals?",
         ];
-        let run = Run::seeded(about, self.seed, Cores::detect().describe());
+        let run = Run::seeded(about, self.setting.seed, Cores::detect().describe());
         Ok((run, subjects?))
     }
 
@@ -303,13 +270,11 @@ impl Study for Pair {
         let first = registry.get(&subjects[0])?;
         for work in &self.workload {
             if let Some(operation) = first.operations.missing(work.needs()) {
-                let can = |work: &&Work| first.operations.missing(work.needs()).is_none();
-                let possible = Work::value_variants().iter().filter(can);
-                let possible: Vec<_> = possible.map(|work| work.measures()[0]).collect();
+                let can = |work: &Work| first.operations.missing(work.needs()).is_none();
+                let possible: Vec<_> = Work::all().filter(can).map(|of| of.to_string()).collect();
                 bail!(
-                    "{} cannot {operation}, as {} does; give --workload {}",
+                    "{} cannot {operation}, as {work} does; give --workload {}",
                     subjects[0],
-                    work.measures()[0],
                     possible.join(",")
                 );
             }
@@ -318,20 +283,20 @@ impl Study for Pair {
     }
 
     fn steps(&self) -> u64 {
-        (self.processes * self.round().len()) as u64
+        (self.setting.processes * self.round().len()) as u64
     }
 
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
-        for process in 1..=self.processes {
+        for process in 1..=self.setting.processes {
             let mut round = self.round();
-            order::shuffle(&mut round, self.seed, process, 0);
+            order::shuffle(&mut round, self.setting.seed, process, 0);
             for one in round {
                 let threads = counted(one.threads, "thread");
-                let (all, work) = (self.processes, one.work.measures().join(" and "));
+                let (all, work) = (self.setting.processes, one.work.measures().join(" and "));
                 let now = format!("process {process} of {all}: {work}, {threads}");
                 progress(&now)?;
                 let one = One { process, ..one };
-                let build = build_in_turn(&self.builds, process);
+                let build = build_in_turn(&self.setting.builds, process);
                 let context = || match build {
                     Some(build) => format!("{now}, by {}", build.display()),
                     None => now,
@@ -349,7 +314,7 @@ impl Study for Pair {
 fn sample(process: usize, subject: &str, ratio: f64) -> Row {
     Row {
         process,
-        workload: LOOKUP.into(),
+        workload: work::LOOKUP.into(),
         threads: 1,
         first: "a".into(),
         subject: subject.into(),

@@ -1,7 +1,7 @@
 //! Shows the rows of `pair`: the first subject beside each rival, by workload and number of threads.
 
-use super::compared::{self, Compared, LEAST};
-use super::{FILL, FIRST, LOOKUP, REMOVE, Row, itself};
+use super::compared::{self, LEAST};
+use super::{FIRST, Row, itself, work};
 use crate::results::{Comparison, EQUAL_AT_MOST, FEWEST, Judge, Verdict, distinct};
 use crate::show::chart::{Axis, Figure, Guide, Line, Panel, Scale};
 use crate::show::{Findings, Sheet, Sidecar, rounded};
@@ -13,38 +13,36 @@ impl Presented for Vec<Row> {
     /// takes in memory, and how often it is wrong.
     fn sheet(&self, _: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
         let (subjects, strata) = (subjects(self), compared::strata(self));
-        let line = |case: (&str, usize), named: String, all: &[Compared]| {
+        let line = |rows: &[Row], case: (&str, usize), named: String| {
             let cell = |subject: &&str| {
-                let of = all.iter().find(|of| of.is(case, subject));
-                of.map_or("–".into(), |of| cell(&of.comparison, judge))
+                let of = compared::of(rows, case, subject);
+                of.map_or("–".into(), |of| cell(&of, judge))
             };
             let named = [titled(self, case.0), named].into_iter();
             named.chain(subjects.iter().map(cell)).collect()
         };
-        let together = compared::all(self);
         let several = strata.iter().filter(|_| strata.len() > 1).map(|of| {
             let rows = of.rows.iter().copied().cloned();
             (&of.named, rows.collect::<Vec<_>>())
         });
         let several: Vec<_> = several.collect();
-        let apart = several.iter().map(|(_, rows)| compared::all(rows));
-        let apart: Vec<_> = apart.collect();
         let mut lines: Vec<Vec<_>> = Vec::new();
         for case in compared::cases(self) {
-            lines.push(line(case, counted(case.1, "thread"), &together));
-            for ((named, rows), all) in several.iter().zip(&apart) {
+            lines.push(line(self, case, counted(case.1, "thread")));
+            for (named, rows) in &several {
                 let here = compared::ratios(rows, case, &rows[0].first).len();
                 let named = format!("{here} of these, at {named}");
-                lines.extend((here > 0).then(|| line(case, named, all)));
+                lines.extend((here > 0).then(|| line(rows, case, named)));
             }
         }
         for (name, of) in [
             ("bits a key", bits as fn(&[Row], &str) -> String),
             ("false positives", wrong),
         ] {
-            let cells = subjects.iter().map(|subject| of(self, subject));
+            let cells: Vec<_> = subjects.iter().map(|subject| of(self, subject)).collect();
             let named = [name.into(), String::new()].into_iter();
-            lines.push(named.chain(cells).collect());
+            let is_known = cells.iter().any(|cell| cell != "–");
+            lines.extend(is_known.then(|| named.chain(cells).collect()));
         }
         let header = ["", ""].map(str::to_owned).into_iter();
         let rivals = subjects.iter().map(|&subject| over(self, subject));
@@ -58,13 +56,15 @@ impl Presented for Vec<Row> {
 
     /// Draws the ratios with their intervals: a panel for each workload, a row for each rival.
     fn figure(&self, sidecar: Option<&Sidecar>) -> Option<Figure> {
-        let (all, cases, first) = (compared::all(self), compared::cases(self), &self[0].first);
+        let (cases, first) = (compared::cases(self), &self[0].first);
         let workloads = distinct(cases.iter().map(|&(workload, _)| workload));
         let panel = |workload: &&str| {
             let line = |&subject: &&str| {
-                let is_it = |of: &&Compared| (of.workload, of.subject) == (*workload, subject);
-                let of = all.iter().filter(is_it);
-                let points = of.map(|of| (of.threads as f64, of.comparison.ratio));
+                let of = cases.iter().filter(|(of, _)| of == workload);
+                let points = of.filter_map(|&case| {
+                    let of = compared::of(self, case, subject)?;
+                    Some((case.1 as f64, of.ratio))
+                });
                 let mut line = Line::new(subject, points.collect());
                 line.note = match [bits(self, subject), wrong(self, subject)] {
                     [bits, wrong] if bits != "–" && wrong != "–" => {
@@ -76,14 +76,14 @@ impl Presented for Vec<Row> {
             };
             let lines = subjects(self).iter().map(line).collect();
             let x = Axis::measured("Threads", Scale::Logarithmic, rounded);
-            let mut y = Axis::new(
-                format!("Throughput of {first} over it"),
-                Scale::Logarithmic,
-                rounded,
-            );
+            let name = format!("Throughput of {first} over it");
+            let mut y = Axis::new(name, Scale::Logarithmic, rounded);
             // One scale for all panels.
-            let ratios = all.iter().map(|of| of.comparison.ratio);
-            y.includes = ratios.flat_map(|of| [of.low, of.high]).collect();
+            for &case in &cases {
+                let all = subjects(self).into_iter();
+                let all = all.filter_map(|subject| compared::of(self, case, subject));
+                (y.includes).extend(all.flat_map(|of| [of.ratio.low, of.ratio.high]));
+            }
             let mut panel = Panel::new(*workload, titled(self, workload), [x, y], lines);
             panel.in_rows = true;
             panel.guides.push(Guide {
@@ -102,11 +102,13 @@ impl Presented for Vec<Row> {
     }
 
     fn findings(&self, _: Option<&Sidecar>, judge: &Judge) -> Findings {
-        let all = compared::all(self);
+        let cases = compared::cases(self);
         let sentence = |&subject: &&str| {
-            let of = all.iter().filter(|of| of.subject == subject);
-            let said = |of: &Compared| (judge.verdict(&of.comparison).word(), of.comparison.ratio);
-            let of: Vec<_> = of.map(said).collect();
+            let of = cases.iter().filter_map(|&case| {
+                let of = compared::of(self, case, subject)?;
+                Some((judge.verdict(&of).word(), of.ratio))
+            });
+            let of: Vec<_> = of.collect();
             let clause = |word: &&str| {
                 let of = of.iter().filter(|(of, _)| of == word);
                 let mut ratios: Vec<_> = of.map(|(_, ratio)| ratio.median).collect();
@@ -131,12 +133,6 @@ impl Presented for Vec<Row> {
             sentences: sentences.collect(),
             ..Findings::default()
         }
-    }
-}
-
-impl Compared<'_> {
-    fn is(&self, case: (&str, usize), subject: &str) -> bool {
-        (self.workload, self.threads) == case && self.subject == subject
     }
 }
 
@@ -172,17 +168,13 @@ fn cell(of: &Comparison, judge: &Judge) -> String {
 fn titled(rows: &[Row], workload: &str) -> String {
     let of = rows.iter().find(|row| row.workload == workload);
     let load = of.map_or(0.0, |row| row.load_factor);
-    match workload {
-        LOOKUP => format!("Lookups, half of them hits, load factor {load}"),
-        FILL => format!("Inserts, up to load factor {load}"),
-        REMOVE => format!("Removes, from load factor {load}"),
-        _ => format!("Inserts and removes, load factor {load}"),
-    }
+    work::described(workload, load)
 }
 
 /// The memory for each key of the tables for lookups; a dash if it is not known.
 fn bits(rows: &[Row], subject: &str) -> String {
-    let of = |row: &&Row| row.workload == LOOKUP && row.subject == subject;
+    let of =
+        |row: &&Row| work::base(&row.workload).starts_with(work::LOOKUP) && row.subject == subject;
     let row = rows.iter().find(of).filter(|row| row.keys > row.refused);
     row.map_or("–".into(), |row| {
         format!("{:.1}", row.memory_bytes as f64 * 8.0 / row.keys as f64)
@@ -268,9 +260,8 @@ mod tests {
         };
         let rows: Vec<_> = rows.chain([alone]).collect();
         let sheet = rows.sheet(None, &Judge::default());
-        let lines: Vec<_> = (sheet.unwrap().lines.into_iter())
-            .map(|line| line[1..].join(": "))
-            .collect();
+        let lines = sheet.unwrap().lines.into_iter();
+        let lines: Vec<_> = lines.map(|line| line[1..].join(": ")).collect();
         let expected = [
             "2 threads: 2.00 [2.00–3.00] unknown",
             "9 of these, at 25 ns: 2.000 [2.000–2.000] unknown",

@@ -15,7 +15,8 @@ use rand::{RngExt, SeedableRng};
 use subject::SLOTS_PER_BUCKET;
 use sysinfo::System;
 
-use super::{FILL, LOOKUP, One, REMOVE, Row, UPDATE, Work};
+use super::work::Kind;
+use super::{One, Row};
 use crate::machine::{Cores, hand_over, throughout};
 use crate::results::median;
 use crate::run::{Crew, Member};
@@ -24,8 +25,10 @@ use crate::workload::{
     Cycle, KeySource, Keys, Lookups, Measured, Phase, Present, Tally, Watch, draw,
 };
 
-/// Tables of each subject, where a turn does not need a new one.
+/// Tables of each subject, where a turn does not need a new one; of [large](One::is_large) ones, one.
 const TABLES: usize = 3;
+/// From so many keys on, to fill a table takes longer than all else.
+const LARGE: usize = 1_000_000;
 /// The most batches that a thread makes before a turn; in the turn it makes four times as many of lookups, and
 /// as many of updates.
 const BATCHES: usize = 20;
@@ -38,7 +41,8 @@ const SLICE: usize = 500;
 const SHARE: usize = 60;
 /// The keys that turns draw from, beyond those that a table holds.
 const MORE_KEYS: usize = 1 << 20;
-/// Rounds of turns that do not count, as the processor is still learning; and the fewest that follow.
+/// Rounds of turns that do not count, as the processor is still learning; and the fewest that follow. Where a
+/// turn fills a large table, it has learnt soon: none, and one.
 const WARM_UP: usize = 2;
 const FEWEST_ROUNDS: usize = 9;
 
@@ -53,7 +57,8 @@ struct Contestant<'a> {
 /// What a thread did of one workload in one turn.
 struct Turn {
     contestant: usize,
-    workload: &'static str,
+    /// Which of the [measures](super::Work::measures) of the work it is.
+    measure: usize,
     done: (Tally, f64),
 }
 
@@ -126,7 +131,7 @@ impl One {
             oversubscribed: self.threads > cores.count(),
             pinned: threads.iter().all(|(_, pinned)| *pinned),
             keys: self.keys as u64,
-            load_factor: self.work.load(),
+            load_factor: self.work.load,
             hand_over_ns: throughout(before, distance()),
             load_average: System::load_average().map_or(0.0, |load| load.one),
             ..Row::default()
@@ -166,9 +171,10 @@ impl One {
             }
         }
         let source = KeySource::generated(self.keys, self.seed());
-        if self.work != Work::Fill {
+        if self.work.kind != Kind::Fill {
             let count = contestants.len();
-            let mut places: Vec<_> = (0..count * TABLES).map(|place| place % count).collect();
+            let tables = count * self.tables();
+            let mut places: Vec<_> = (0..tables).map(|place| place % count).collect();
             places.shuffle(random);
             // Allocated between the tables, to shift them against one another.
             let mut gaps = Vec::new();
@@ -183,8 +189,8 @@ impl One {
                 contestant.tables.push(table.into());
             }
         }
-        let (keys, drawn) = if self.work == Work::Lookup {
-            let drawn = draw::lookups(&source, 50, 0.0, random);
+        let (keys, drawn) = if let Kind::Lookup { hits } = self.work.kind {
+            let drawn = draw::lookups(&source, hits, 0.0, random);
             (source.keys().copied(&drawn), drawn)
         } else {
             // Its first keys are those of the source.
@@ -204,8 +210,24 @@ impl One {
 
     /// Creates an empty table in which all keys make up the load factor.
     fn table(&self, info: &SubjectInfo) -> Result<Box<dyn Measured>> {
-        let slots = self.keys as f64 / self.work.load();
+        let slots = self.keys as f64 / self.work.load;
         (info.build)((slots / SLOTS_PER_BUCKET as f64).ceil() as usize)
+    }
+
+    fn is_large(&self) -> bool {
+        self.keys >= LARGE
+    }
+
+    fn tables(&self) -> usize {
+        if self.is_large() { 1 } else { TABLES }
+    }
+
+    /// Returns the rounds of turns that do not count, and the fewest that follow.
+    fn rounds(&self) -> (usize, usize) {
+        match self.is_large() && self.work.kind == Kind::Fill {
+            true => (0, 1),
+            false => (WARM_UP, FEWEST_ROUNDS),
+        }
     }
 }
 
@@ -224,6 +246,7 @@ impl Arena<'_> {
     /// Takes turns until the time is over, in an order for each round that all threads draw.
     fn take_turns(&self, thread: usize) -> Vec<Turn> {
         let One { threads, work, .. } = *self.one;
+        let (warm_up, fewest) = self.one.rounds();
         let random = &mut SmallRng::seed_from_u64(self.one.seed());
         let start = Instant::now();
         let mut meetings = 0;
@@ -231,35 +254,34 @@ impl Arena<'_> {
             meetings += 1;
             self.meeting.wait_for(meetings * threads)
         };
-        let mut lookups = match work {
-            Work::Lookup => {
+        let mut lookups = match work.kind {
+            Kind::Lookup { .. } => {
                 let first = self.drawn.len() / threads * thread;
                 vec![Phase::Lookup(Lookups {
                     cycle: Cycle::new(0..self.drawn.len(), first),
                     present: Present::Drawn(Arc::clone(&self.drawn), self.one.keys),
                 })]
             }
-            Work::Fill | Work::Update => Vec::new(),
+            Kind::Fill | Kind::Update => Vec::new(),
         };
         let mut order: Vec<_> = (0..self.contestants.len()).collect();
         let mut turns = Vec::new();
         for round in 0.. {
             order.shuffle(random);
-            if thread == 0 && round >= WARM_UP + FEWEST_ROUNDS && start.elapsed() > self.one.seconds
-            {
+            if thread == 0 && round >= warm_up + fewest && start.elapsed() > self.one.seconds {
                 self.is_over.store(true, Ordering::Relaxed);
             }
             for (place, &contestant) in order.iter().enumerate() {
                 let number = round * order.len() + place;
                 let of = &self.contestants[contestant];
-                if thread == 0 && work == Work::Fill {
+                if thread == 0 && work.kind == Kind::Fill {
                     let table = self.one.table(of.info).expect("it could be built before");
                     *self.new_table.lock().expect("nobody panics") = Some(table.into());
                 }
                 if !meet() || self.is_over.load(Ordering::Relaxed) {
                     return turns;
                 }
-                let table = match of.tables.get(round % TABLES) {
+                let table = match of.tables.get(round % self.one.tables()) {
                     Some(table) => Arc::clone(table),
                     None => {
                         let made = self.new_table.lock().expect("nobody panics");
@@ -268,34 +290,34 @@ impl Arena<'_> {
                 };
                 // The table may have left the caches since its last turn, as it would not in a program that uses it all
                 // the time.
-                match work {
-                    Work::Lookup => _ = self.perform(&*table, self.batches(), &mut lookups),
-                    Work::Update => {
+                match work.kind {
+                    Kind::Lookup { .. } => _ = self.perform(&*table, self.batches(), &mut lookups),
+                    Kind::Update => {
                         _ = self.perform(&*table, 1, &mut self.slices(2 * number + 1, thread));
                     }
-                    Work::Fill => {}
+                    Kind::Fill => {}
                 }
-                let mut timed = |workload, times, phases: &mut [Phase]| {
+                let mut timed = |measure, times, phases: &mut [Phase]| {
                     turns.push(Turn {
                         contestant,
-                        workload,
+                        measure,
                         done: self.perform(&*table, times, phases),
                     });
                 };
                 if !meet() {
                     return turns;
                 }
-                match work {
-                    Work::Lookup => timed(LOOKUP, 4 * self.batches(), &mut lookups),
-                    Work::Update => timed(UPDATE, 1, &mut self.slices(2 * number, thread)),
-                    Work::Fill => {
+                match work.kind {
+                    Kind::Lookup { .. } => timed(0, 4 * self.batches(), &mut lookups),
+                    Kind::Update => timed(0, 1, &mut self.slices(2 * number, thread)),
+                    Kind::Fill => {
                         let part = self.part(number, thread);
-                        timed(FILL, 1, &mut [Phase::Insert(part.clone())]);
+                        timed(0, 1, &mut [Phase::Insert(part.clone())]);
                         if !meet() {
                             return turns;
                         }
                         if of.info.operations.remove {
-                            timed(REMOVE, 1, &mut [Phase::Remove(part)]);
+                            timed(1, 1, &mut [Phase::Remove(part)]);
                         }
                     }
                 }
@@ -309,7 +331,7 @@ impl Arena<'_> {
 
     /// Performs the phases one after another, this many times; of lookups, a batch each time.
     fn perform(&self, table: &dyn Measured, times: usize, phases: &mut [Phase]) -> (Tally, f64) {
-        let stop = AtomicBool::new(self.one.work == Work::Lookup);
+        let stop = AtomicBool::new(matches!(self.one.work.kind, Kind::Lookup { .. }));
         let watch = Watch::new(&stop);
         let (mut tally, start) = (Tally::default(), Instant::now());
         for _ in 0..times {
@@ -348,12 +370,12 @@ impl Arena<'_> {
 
     fn rows(&self, common: &Row, threads: &[Vec<Turn>]) -> Vec<Row> {
         let mut rows = Vec::new();
-        for &workload in self.one.work.measures() {
+        for (measure, workload) in self.one.work.measures().into_iter().enumerate() {
             let mut first = Vec::new();
             for (number, contestant) in self.contestants.iter().enumerate() {
-                let of = |turn: &&Turn| (turn.contestant, turn.workload) == (number, workload);
+                let of = |turn: &&Turn| (turn.contestant, turn.measure) == (number, measure);
                 let of_thread = |turns: &'_ Vec<Turn>| -> Vec<(Tally, f64)> {
-                    let turns = turns.iter().filter(of).skip(WARM_UP);
+                    let turns = turns.iter().filter(of).skip(self.one.rounds().0);
                     turns.map(|turn| turn.done).collect()
                 };
                 let threads: Vec<_> = threads.iter().map(of_thread).collect();
@@ -386,7 +408,7 @@ impl Arena<'_> {
                 rows.push(Row {
                     first: self.contestants[0].name.into(),
                     subject: contestant.name.into(),
-                    workload: workload.into(),
+                    workload: workload.clone(),
                     turns: count,
                     ratio: median(&mut ratios).exp(),
                     mops: median(&mut rates),

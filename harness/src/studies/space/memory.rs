@@ -239,12 +239,11 @@ impl Memory {
     fn count(&self, end: u64, counted: impl Fn(u64) -> bool + Sync) -> u64 {
         let counted = &counted;
         thread::scope(|scope| {
-            let parts: Vec<_> = (0..self.threads as u64)
-                .map(|part| {
-                    let numbers = (part..end).step_by(self.threads);
-                    scope.spawn(move || numbers.filter(|&number| counted(number)).count() as u64)
-                })
-                .collect();
+            let parts = (0..self.threads as u64).map(|part| {
+                let numbers = (part..end).step_by(self.threads);
+                scope.spawn(move || numbers.filter(|&number| counted(number)).count() as u64)
+            });
+            let parts: Vec<_> = parts.collect();
             let count = |part: thread::ScopedJoinHandle<u64>| part.join().unwrap_or(end);
             parts.into_iter().map(count).sum()
         })
@@ -335,10 +334,8 @@ impl Study for Memory {
 impl Record for Row {
     fn check(&self) -> Result<()> {
         bounded("load_factor", self.load_factor, 1e-9..=1.0)?;
-        ensure!(
-            self.refused <= self.keys && self.wrong <= self.absent,
-            "more keys were refused or found than there are"
-        );
+        let fits = self.refused <= self.keys && self.wrong <= self.absent;
+        ensure!(fits, "more keys were refused or found than there are");
         let refusal = self.first_refusal.unwrap_or_default();
         bounded("first_refusal", refusal, 0.0..=1.0)
     }
@@ -561,10 +558,8 @@ mod tests {
             assert_eq!(row.first_refusal.is_some(), expected, "{row:?}");
             // Buckets of four slots get 98 % full in the limit.
             let range = 0.9..0.99;
-            assert!(
-                row.first_refusal.is_none_or(|load| range.contains(&load)),
-                "{row:?}"
-            );
+            let is_near = row.first_refusal.is_none_or(|load| range.contains(&load));
+            assert!(is_near, "{row:?}");
         }
     }
 

@@ -17,14 +17,13 @@ use crate::results::{Columns, Row, Writer};
 use crate::run::{Earlier, Ending, Plan, resume, stop_on_ctrl_c};
 use crate::show::sidecar::Panel;
 use crate::show::{Outputs, Run, Sidecar, Written, files, minutes, note, progress, say};
+use crate::studies::Presented;
 use crate::studies::subprocess::{arguments, build_in_turn, each_row};
-use crate::studies::{Presented, targets};
 use crate::subjects::Registry;
 use crate::wording::counted;
 use crate::workload::{Cost, KeySource, Workload};
 
-/// Checks all experiments before the first is run, then runs one after another. Unless it was
-/// interrupted, writes how the ratios compare with the targets, if there are any.
+/// Checks all experiments before the first is run, then runs one after another.
 pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<Ending> {
     if let Some(build) = options.builds.iter().find(|build| !build.is_file()) {
         bail!("--builds: {} is not a file", build.display());
@@ -50,27 +49,10 @@ pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Resul
         let (count, time) = (experiments.len(), minutes(times.sum()));
         note!("All {count} experiments: about {time}");
     }
-    let (mut lines, mut ended_by) = (Vec::new(), Ok(()));
     for prepared in experiments {
-        let experiment = prepared.experiment.clone();
-        let mut rows = Vec::new();
-        if ended_by.is_ok() && !stop.load(Ordering::Relaxed) {
-            ended_by = run(prepared, options, stop, &mut rows);
+        if !stop.load(Ordering::Relaxed) {
+            run(prepared, options, stop)?;
         }
-        lines.extend(targets::lines(&experiment, &rows));
-    }
-    if !lines.is_empty()
-        && let Some(sheet) = lines.printed(None)
-    {
-        say!("\n{sheet}");
-    }
-    ended_by?;
-    // With several files, as in `reproduce`, there is no one experiment whose targets these are.
-    if let [_] = files
-        && !lines.is_empty()
-        && !stop.load(Ordering::Relaxed)
-    {
-        targets::leave(&options.out, &lines)?;
     }
     Ok(Ending::of(stop))
 }
@@ -149,14 +131,8 @@ pub(super) fn describe(
     })
 }
 
-/// Runs one experiment, fills in its rows and writes its files. Some rows are missing if `stop` was
-/// set, or after an error.
-fn run(
-    mut prepared: Prepared,
-    options: &Options,
-    stop: &AtomicBool,
-    rows: &mut Vec<Row>,
-) -> Result<()> {
+/// Runs one experiment, and writes its files. Some rows are missing if `stop` was set, or after an error.
+fn run(mut prepared: Prepared, options: &Options, stop: &AtomicBool) -> Result<()> {
     let csv = prepared.files.csv.clone();
     let csv = csv.display();
     let is_complete = prepared.is_complete();
@@ -164,11 +140,10 @@ fn run(
     if let (true, Some(earlier)) = (is_complete, &earlier) {
         let (name, done) = (&prepared.experiment.name, earlier.rows.len());
         note!("{name}: complete, with {} in {csv}", counted(done, "row"));
-        rows.clone_from(&earlier.rows);
         return Ok(());
     }
     announce(&prepared);
-    let (mut sidecar, mut writer, made) = match earlier {
+    let (mut sidecar, mut writer, mut rows) = match earlier {
         Some(earlier) => resume(earlier, &prepared)?,
         None => begin(&prepared, options)?,
     };
@@ -176,7 +151,6 @@ fn run(
         note!("  latency: {latency}");
     }
 
-    rows.extend(made);
     let started = Instant::now();
     let all = measurements(&prepared.experiment, &prepared.plan);
     let bar = progress::bar(all as u64).with_position(rows.len() as u64);
@@ -185,10 +159,10 @@ fn run(
     for round in 1..=prepared.experiment.rounds {
         let made = |rows: &[Row]| rows.iter().filter(|row| row.round == round).count();
         let is_whole = |rows: &[Row]| made(rows) * prepared.experiment.rounds == all;
-        if is_over() || result.is_err() || is_whole(rows) {
+        if is_over() || result.is_err() || is_whole(&rows) {
             continue;
         }
-        let so_far = (made(rows) > 0).then(|| prepared.files.csv.clone());
+        let so_far = (made(&rows) > 0).then(|| prepared.files.csv.clone());
         if bar.is_hidden() {
             note!("  {}/{all} done, now round {round}", bar.position());
         }
@@ -197,17 +171,15 @@ fn run(
         let each = |row: Row| {
             writer.write(&row)?;
             bar.inc(1);
-            bar.set_message(format!(
-                "{}: {}, threads {}",
-                row.subject, row.workload, row.threads
-            ));
+            let (subject, workload, threads) = (&row.subject, &row.workload, row.threads);
+            bar.set_message(format!("{subject}: {workload}, threads {threads}"));
             rows.push(row);
             anyhow::Ok(())
         };
         // Once `stop` is set, the current measurement is aborted and leaves no row.
         let arguments = arguments(round::NAME, &one);
         result = arguments.and_then(|arguments| each_row(build, arguments, stop, each));
-        if result.is_ok() && !is_over() && !is_whole(rows) {
+        if result.is_ok() && !is_over() && !is_whole(&rows) {
             result = Err(anyhow!("round {round} ended without some of its rows"));
         }
     }
@@ -222,8 +194,8 @@ fn run(
         sidecar.run.rows = Some(rows.len());
         sidecar.run.ended = Some(machine::now());
     }
-    let written = write(&prepared.files, &sidecar, rows);
-    if let Some(warning) = findings::overload_warning(rows) {
+    let written = write(&prepared.files, &sidecar, &rows);
+    if let Some(warning) = findings::overload_warning(&rows) {
         note!("{warning}");
     }
     written.end(result.with_context(|| {
@@ -255,7 +227,6 @@ fn write(files: &Outputs, sidecar: &Sidecar, rows: &[Row]) -> Written {
     written
 }
 
-/// The description, the file and the rows of a run so far.
 type Begun = (Sidecar, Writer<Row>, Vec<Row>);
 
 /// Begins a run: moves files of an earlier one aside, and makes new ones, without rows.

@@ -29,7 +29,7 @@ pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>) -> Figure {
     };
     let panels = results.cases().into_iter().map(panel).collect();
     let caption = caption(&results, shown, sidecar);
-    let title = &results.all()[0].experiment;
+    let title = &results.all[0].experiment;
     Figure::new(title, caption, panels, sidecar)
 }
 
@@ -39,7 +39,7 @@ pub(super) fn panel_title(results: &Results, case: &Case, sidecar: Option<&Sidec
     if results.are_of_words() {
         return case.marked("Add to words".into());
     }
-    let described = sidecar.and_then(|sidecar| sidecar.panel(results.axis(), case));
+    let described = sidecar.and_then(|sidecar| sidecar.panel(results.axis, case));
     let mut title = described.map_or_else(|| case.workload.clone(), |panel| panel.title.clone());
     let value = |axis| case.value(axis).filter(|&value| value > 0.0);
     let mut fixed = Vec::new();
@@ -51,12 +51,12 @@ pub(super) fn panel_title(results: &Results, case: &Case, sidecar: Option<&Sidec
     fixed.extend(value(Axis::Skew).map(|skew| format!("Zipf {skew}")));
     if let Some(share) = value(Axis::Offered) {
         fixed.push(format!("{} % due", percent(share)));
-    } else if results.timed() && results.axis() != Axis::Offered {
+    } else if results.timed() && results.axis != Axis::Offered {
         fixed.push("closed loop".into());
     }
-    if !matches!(results.axis(), Axis::Threads | Axis::Frozen) {
+    if !matches!(results.axis, Axis::Threads | Axis::Frozen) {
         let more = |&place: &f64| results.oversubscribed(case, place);
-        let more = match results.axis() {
+        let more = match results.axis {
             Axis::Entries if results.places(case).iter().any(more) => ", more than cores",
             _ => "",
         };
@@ -83,7 +83,7 @@ struct Drawn<'a> {
 impl Drawn<'_> {
     fn panel(&self, title: String) -> Panel {
         let (results, case, shown) = (self.results, &self.case, self.shown);
-        let (axis, places) = (results.axis(), results.places(case));
+        let (axis, places) = (results.axis, results.places(case));
         let ratio = |name: &str| chart::Axis {
             includes: vec![1.0],
             ..chart::Axis::new(name, Scale::Logarithmic, rounded)
@@ -128,7 +128,7 @@ impl Drawn<'_> {
     }
 
     fn line(&self, subject: &str) -> Line {
-        let (axis, places) = (self.results.axis(), self.results.places(&self.case));
+        let (axis, places) = (self.results.axis, self.results.places(&self.case));
         // Of tables of several sizes, the axis shows the slots.
         let load = self.case.value(Axis::Load).filter(|_| axis == Axis::Keys);
         let x = |place: f64| place / load.unwrap_or(1.0);
@@ -153,7 +153,7 @@ impl Drawn<'_> {
     fn point(&self, place: f64, subject: &str) -> Option<Summary> {
         let Self { results, case, .. } = self;
         match self.shown {
-            View::Throughput => results.throughput(case, place, subject),
+            View::Throughput => results.summary(case, place, subject, |row| Some(row.mops)),
             View::OverControl => Some(results.comparison(case, place, subject, CONTROL)?.ratio),
             View::Latency => {
                 let of: [fn(&Row) -> u64; 3] =
@@ -223,7 +223,7 @@ fn caption(results: &Results, shown: View, sidecar: Option<&Sidecar>) -> Vec<Str
     let mut lines = vec![how(results, shown, sidecar)];
     lines.extend(remarks(results).map(str::to_owned));
     let measured = |row: &&Row| row.threads > 1 && row.simulated.is_empty();
-    let several = results.all().iter().filter(measured);
+    let several = results.all.iter().filter(measured);
     lines.extend(distances(several, |row| row.hand_over_ns));
     lines.extend(flaws(results));
     if shown == View::OverControl {
@@ -263,11 +263,11 @@ fn described(results: &Results, sidecar: &Sidecar) -> Vec<String> {
 
 /// Says what the lines are, how many rounds and keys they are made of, and what is marked.
 fn how(results: &Results, shown: View, sidecar: Option<&Sidecar>) -> String {
-    let rows = results.all();
+    let rows = results.all;
     let rounds = rounds(results);
     let most = rounds.iter().copied().max().unwrap_or_default();
     let words = |row: &Row| row.memory_bytes / size_of::<u64>() as u64;
-    let numbers = match results.axis() {
+    let numbers = match results.axis {
         Axis::Entries => String::new(),
         _ if results.are_of_words() => format!(" Words: {}", range(rows.iter().map(words))),
         _ => format!(" Keys: {}", range(rows.iter().map(|row| row.keys))),
@@ -284,7 +284,7 @@ fn how(results: &Results, shown: View, sidecar: Option<&Sidecar>) -> String {
         Some(sidecar) if !results.are_of_words() => how += &format!(" ({}).", sidecar.run.keys),
         _ => how += ".",
     }
-    let across_threads = matches!(results.axis(), Axis::Threads | Axis::Frozen);
+    let across_threads = matches!(results.axis, Axis::Threads | Axis::Frozen);
     if across_threads && rows.iter().any(|row| row.oversubscribed) {
         how += " Oversubscribed: more threads than cores.";
     }
@@ -306,7 +306,7 @@ fn rounds(results: &Results) -> Vec<u64> {
 }
 
 fn remarks(results: &Results) -> impl Iterator<Item = &'static str> {
-    let rows = results.all();
+    let rows = results.all;
     [
         (rows.iter().any(|row| !row.simulated.is_empty()), SIMULATED),
         (
@@ -317,7 +317,7 @@ fn remarks(results: &Results) -> impl Iterator<Item = &'static str> {
         ),
         (rows.iter().any(|row| row.offered > 0.0), DUE),
         (
-            results.axis() == Axis::Entries,
+            results.axis == Axis::Entries,
             "An operation reads k words and increases each by one, all at one moment, again and again until it succeeds. \
              Disjoint: each thread has 64 words of its own. Contended: all threads have the same 16.",
         ),
@@ -362,9 +362,7 @@ mod tests {
         let ratios = (vec![(1.0, 2.0), (4.0, 2.0)], true);
         assert_eq!(points(&rows.concat(), 0), ratios);
         let alone = rows.map(|[_, other]| other);
-        assert_eq!(
-            points(&alone, 0),
-            (vec![(1.0, 20.0), (2.0, 0.0), (4.0, 20.0)], false)
-        );
+        let throughputs = (vec![(1.0, 20.0), (2.0, 0.0), (4.0, 20.0)], false);
+        assert_eq!(points(&alone, 0), throughputs);
     }
 }

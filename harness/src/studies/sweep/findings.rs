@@ -3,9 +3,9 @@
 use subject::Subject;
 
 use super::figure::panel_title;
-use crate::results::{Axis, Case, Comparison, InRounds, Judge, Results, Row, Verdict, distinct};
+use crate::results::{Axis, Case, Comparison, Judge, Results, Row, Verdict, distinct};
 use crate::show::matrix::Cell;
-use crate::show::{Finding, Findings, Judged, Sidecar, THROUGHPUT, clauses, reservation};
+use crate::show::{Finding, Findings, Judged, Sidecar, THROUGHPUT};
 use crate::studies::joined;
 use crate::subjects::{AblationControl, BOUNDS, original};
 use crate::wording::{counted, noun};
@@ -101,7 +101,7 @@ fn of_throughput(
         return;
     };
     for case in results.cases() {
-        let in_matrix = findings.is_of_ours && results.axis() == Axis::Threads;
+        let in_matrix = findings.is_of_ours && results.axis == Axis::Threads;
         let mut shown = results.one_and_all(&case);
         shown.retain(|_| in_matrix && case.simulated.is_empty());
         for other in others.iter().filter(|other| !BOUNDS.contains(other)) {
@@ -112,9 +112,6 @@ fn of_throughput(
             };
             let places = results.places(&case).into_iter();
             let at: Vec<_> = places.filter_map(judged).collect();
-            if at.is_empty() {
-                continue;
-            }
             findings.cells.extend((at.iter()).filter_map(|of| {
                 shown.contains(&of.place).then_some(())?;
                 Some(Cell {
@@ -126,16 +123,10 @@ fn of_throughput(
                     verdict: of.verdict,
                 })
             }));
-            let lost = at.iter().filter(|of| of.verdict == Verdict::Slower);
-            findings.comparisons.push(Finding {
-                case: title(&case),
-                other: (*other).to_owned(),
-                lost_at: lost.map(|of| of.place).collect(),
-                text: format!(
-                    "{first} against {other}: {}.",
-                    clauses(&THROUGHPUT, |places| at_places(results.axis(), places), &at)
-                ),
-            });
+            let (case, lead) = (title(&case), format!("{first} against {other}"));
+            let named = |places: &[f64]| at_places(results.axis, places);
+            let found = Finding::of([&case, other, &lead], &THROUGHPUT, named, &at);
+            findings.comparisons.extend(found);
         }
     }
 }
@@ -168,7 +159,7 @@ fn of_frozen(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> 
         let left: Vec<_> = (results.subjects().into_iter())
             .filter_map(|subject| {
                 let ends = [most, none].map(|place| (place, subject));
-                let left = results.comparison_of(&case, ends, InRounds::throughput)?;
+                let left = results.comparison_of(&case, ends, Row::throughput)?;
                 let left = left.ratio;
                 fewest = fewest.min(left.count);
                 let percent = |share: f64| (100.0 * share).round();
@@ -177,7 +168,8 @@ fn of_frozen(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> 
             })
             .collect();
         let (title, most) = (title(&case), at_places(Axis::Frozen, &[most]));
-        let left = left.join(", ") + reservation(fewest);
+        let reservation = Verdict::of_rounds(fewest).map_or("", Verdict::reservation);
+        let left = left.join(", ") + reservation;
         let of = format!("of the throughput with {none} there is left");
         Some(format!("{title}, with {most}, {of}: {left}."))
     };
@@ -195,10 +187,8 @@ pub(super) fn overload_warning(rows: &[Row]) -> Option<String> {
         |row: &&Row| row.offered_mops > 0.0 && row.mops < KEEPS_UP * row.offered_mops;
     let overloaded = rows.iter().filter(is_overloaded).map(|row| {
         let (threads, due) = (counted(row.threads, "thread"), percent(row.offered));
-        format!(
-            "{} under {}, {threads}, {due} % due",
-            row.subject, row.workload
-        )
+        let (subject, workload) = (&row.subject, &row.workload);
+        format!("{subject} under {workload}, {threads}, {due} % due")
     });
     let overloaded = distinct(overloaded);
     (!overloaded.is_empty()).then(|| {
@@ -227,7 +217,7 @@ const PAPER: &str = "The paper reports lookups at 1.94 times fine-grained locks,
 /// baseline. Empty if the rows measure something else.
 pub(super) fn headlines(results: &Results, judge: &Judge) -> Vec<String> {
     let subjects = results.subjects();
-    if results.axis() != Axis::Threads || results.timed() || !subjects.contains(&OURS) {
+    if results.axis != Axis::Threads || results.timed() || !subjects.contains(&OURS) {
         return Vec::new();
     }
     let cases = results.cases();

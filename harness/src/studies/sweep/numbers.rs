@@ -52,7 +52,6 @@ pub fn renew(page: &Path, only_checks: bool) -> Result<()> {
     )
 }
 
-/// The page with its numbers written anew from the results in a directory.
 fn renewed(page: &str, judge: &Judge, directory: &Path) -> Result<String> {
     let mut new = String::new();
     let mut lines = page.lines();
@@ -66,10 +65,8 @@ fn renewed(page: &str, judge: &Judge, directory: &Path) -> Result<String> {
         let numbers = numbers(mark, judge, directory);
         let numbers = numbers.with_context(|| format!("the mark \"{mark}\""))?;
         new += &format!("\n{numbers}\n\n{END}\n");
-        ensure!(
-            lines.any(|line| line == END),
-            "\"{END}\" is missing after the mark \"{mark}\""
-        );
+        let is_ended = lines.any(|line| line == END);
+        ensure!(is_ended, "\"{END}\" is missing after the mark \"{mark}\"");
     }
     Ok(new)
 }
@@ -137,10 +134,8 @@ mod tests {
             ("quick.csv predicted by quick.csv", "no such results"),
         ] {
             let message = renewed(&format!("{BEGIN}{mark} -->\n{END}\n"));
-            assert!(
-                message.contains(error) && message.contains(mark),
-                "{message}"
-            );
+            let is_named = message.contains(error) && message.contains(mark);
+            assert!(is_named, "{message}");
         }
         let open = renewed(&format!("{BEGIN}quick.csv table -->\n"));
         assert!(open.contains("is missing"), "{open}");

@@ -71,8 +71,7 @@ pub(in crate::studies) struct Setting {
 }
 
 impl Options {
-    /// Changes an experiment as the options say, and its description with it. Leaves out targets that
-    /// it then does not measure.
+    /// Changes an experiment as the options say, and its description with it.
     pub(super) fn change(&self, experiment: &mut Experiment) -> Result<()> {
         let mut changed = toml::Table::new();
         let mut change = |field: &str, value: toml::Value| changed.insert(field.into(), value);
@@ -94,7 +93,6 @@ impl Options {
         }
         if !changed.is_empty() {
             experiment.as_written.extend(changed);
-            experiment.leave_out_targets();
             experiment.validate()?;
         }
         Ok(())
@@ -151,7 +149,6 @@ impl Options {
 }
 
 impl Setting {
-    /// Returns the cores that the threads of an experiment are bound to.
     pub(super) fn cores(&self, experiment: &Experiment) -> Result<Cores> {
         let Some(list) = &self.cores else {
             return Ok(Cores::ordered(self.pinning.unwrap_or(experiment.pinning)));

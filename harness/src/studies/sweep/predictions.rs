@@ -1,7 +1,7 @@
 //! Compares what was predicted with what was measured.
 
 use crate::machine::{ALIKE, are_alike};
-use crate::results::{Axis, Case, InRounds, Results, Row, Summary, distinct, median};
+use crate::results::{Axis, Case, Results, Row, Summary, distinct, median};
 use crate::show::Sheet;
 use crate::wording::counted;
 

@@ -36,8 +36,6 @@ impl Round {
     ) -> Self {
         let mut written = experiment.as_written.clone();
         written.insert("name".into(), experiment.name.clone().into());
-        // They may be of subjects that options leave out.
-        written.remove("target");
         Self {
             round,
             made,

@@ -85,7 +85,6 @@ pub use simulating::simulate;
 mod simulating {
     use std::collections::BTreeSet;
     use std::env;
-    use std::ffi::OsString;
     use std::path::PathBuf;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::mpsc;
@@ -180,9 +179,8 @@ mod simulating {
              simulated; leave these fields out"
         );
         let can = |subject: &String| SIMULATED.contains(&subject.as_str());
-        let (can, cannot) = experiment.subjects.into_iter().partition(can);
+        let (can, cannot): (_, Vec<_>) = experiment.subjects.into_iter().partition(can);
         experiment.subjects = can;
-        let cannot: Vec<String> = cannot;
         ensure!(
             !experiment.subjects.is_empty(),
             "field `subjects`: none of them can be simulated; {} can",
@@ -343,15 +341,8 @@ mod simulating {
         sidecar.run.start();
         let begun = std::time::Instant::now();
         let mut made: Vec<(usize, Made)> = Vec::new();
-        let arguments = |index: usize| {
-            let mut arguments: Vec<_> = env::args_os().skip(1).collect();
-            let share = format!("--share={}", first + index);
-            // After the name of the command.
-            arguments.insert(1, share.into());
-            arguments
-        };
         let simulated = progress::with(steps as u64, stop, |progress| {
-            measure_all(shares.len(), arguments, |index, rows| {
+            simulate_all(first, shares.len(), |index, rows| {
                 let Share { model, part, .. } = shares[index];
                 let what = format!("{}: {}", model.name, part.workload.describe());
                 let ended = rows.iter().try_for_each(|_| progress(&what));
@@ -384,22 +375,27 @@ mod simulating {
         leave(&options.out, name, &rows, &sidecar, simulated)
     }
 
-    /// Runs this program with the `arguments` of each index below `count`, in as many processes at once
-    /// as there are cores, and passes the rows of each to `each` as it ends, until that fails.
-    fn measure_all(
+    /// Simulates `count` shares from the `first` on, in as many processes of this program at once as
+    /// there are cores, and passes the rows of each to `each` as it ends, until that fails.
+    fn simulate_all(
+        first: usize,
         count: usize,
-        arguments: impl Fn(usize) -> Vec<OsString> + Sync,
         mut each: impl FnMut(usize, Vec<Made>) -> Result<()>,
     ) -> Result<()> {
+        let made = |index: usize| {
+            let mut arguments: Vec<_> = env::args_os().skip(1).collect();
+            // After the name of the command.
+            arguments.insert(1, format!("--share={}", first + index).into());
+            (index, subprocess::rows(None, arguments))
+        };
         let next = AtomicUsize::new(0);
         let (sender, ended) = mpsc::channel();
         thread::scope(|scope| {
             for _ in 0..Cores::detect().count().min(count) {
-                let (sender, next, arguments) = (sender.clone(), &next, &arguments);
+                let (sender, next) = (sender.clone(), &next);
                 scope.spawn(move || {
                     let index =
                         || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < count);
-                    let made = |index| (index, subprocess::rows(None, arguments(index)));
                     // Sending fails once one has failed, or the caller has broken off.
                     while let Some(index) = index()
                         && sender.send(made(index)).is_ok()
@@ -413,7 +409,7 @@ mod simulating {
     }
 
     fn explanation(row: &Row, report: &Report) -> String {
-        let counts = &report.counts;
+        let (counts, lines) = (&report.counts, &report.observed);
         let each = |number: f64| number / report.operations as f64;
         let of = |number: u64| each(number as f64);
         let mut text = format!(
@@ -432,11 +428,11 @@ mod simulating {
             of(counts.stores),
             of(counts.exchanges),
             of(counts.failed),
-            of(report.transfers),
+            of(lines.transfers),
             each(report.seconds * 1e9 * row.threads as f64),
-            each(report.waiting),
+            of(lines.waiting) / 1e3,
             of(counts.paused) / 1e3,
-            each(report.moving),
+            of(lines.moving) / 1e3,
         );
         if counts.calls > 0 {
             text += &format!(
@@ -445,11 +441,9 @@ mod simulating {
                 of(counts.parked) * 1e3,
             );
         }
-        for line in &report.contended {
-            text += &format!(
-                "\n  {:28} {:7} hand-overs, {:9.0} ns waited",
-                line.name, line.transfers, line.waiting
-            );
+        for (name, line) in &report.contended {
+            let (transfers, waited) = (line.transfers, line.waiting as f64 / 1e3);
+            text += &format!("\n  {name:28} {transfers:7} hand-overs, {waited:9.0} ns waited");
         }
         text
     }

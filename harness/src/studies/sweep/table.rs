@@ -4,7 +4,7 @@
 
 use super::figure::{DUE, SIMULATED};
 use super::findings::{headlines, named};
-use crate::results::{Axis, Case, INTERVAL, Judge, Marks, Results, Row};
+use crate::results::{Axis, Case, INTERVAL, Judge, Marks, Results, Row, Verdict};
 use crate::show::{Sheet, Sidecar, duration, latency, too_short};
 use crate::subjects::BOUNDS;
 use crate::wording::counted;
@@ -13,7 +13,7 @@ use crate::workload::CHAIN;
 /// Returns the table that suits the rows; `None` if there is nothing to compare.
 pub(super) fn summary(rows: &[Row], sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
     let results = Results::of(rows);
-    let mut sheet = match results.axis() {
+    let mut sheet = match results.axis {
         _ if results.timed() => Some(latencies(&results, sidecar)),
         Axis::Frozen => Some(throughputs(&results)),
         _ => ratios(&results, judge),
@@ -29,18 +29,17 @@ fn throughputs(results: &Results) -> Sheet {
     let lead = "Throughput of the threads that are not frozen, in million operations per second.";
     let subjects = results.subjects();
     let mut marks = Marks::default();
-    let sheet = located(results, lead, &subjects, "", |case, place| {
+    let mut sheet = located(results, lead, &subjects, "", |case, place| {
         let cell = |subject: &&str| {
-            let throughput = results.throughput(case, place, subject)?;
-            Some(marks.value(&throughput, throughput_of_any_size))
+            let throughput = results.summary(case, place, subject, |row| Some(row.mops))?;
+            let too_few = Verdict::of_rounds(throughput.count);
+            Some(marks.marked(throughput.shown(throughput_of_any_size), too_few))
         };
         vec![subjects.iter().map(cell).collect()]
     });
-    let median = format!("Median over the rounds [{INTERVAL}].");
-    Sheet {
-        notes: [median].into_iter().chain(marks.explained()).collect(),
-        ..sheet
-    }
+    (sheet.notes).push(format!("Median over the rounds [{INTERVAL}]."));
+    sheet.notes.extend(marks.explained());
+    sheet
 }
 
 /// The lines of latencies that there may be at each place.
@@ -83,7 +82,7 @@ fn latencies(results: &Results, sidecar: Option<&Sidecar>) -> Sheet {
         };
         OPERATIONS.into_iter().filter_map(line).collect()
     });
-    let rows = results.all();
+    let rows = results.all;
     if rows.iter().any(|row| row.chained_ns > 0.0) {
         sheet.notes.push(format!(
             "{CHAINED}: the time of a chain of {CHAIN} lookups, in which the answer of one chooses the key of the next, \
@@ -153,17 +152,17 @@ fn located<C: AsRef<str>>(
 fn shown(results: &Results) -> Vec<Axis> {
     use Axis::*;
     let differs = |axis: Axis| {
-        let mut places = results.all().iter().map(|row| axis.place(row));
+        let mut places = results.all.iter().map(|row| axis.place(row));
         let first = places.next();
         places.any(|place| Some(place) != first)
     };
-    let of_words = results.axis() == Entries;
+    let of_words = results.axis == Entries;
     let always = [Load, Threads].into_iter();
     // A hit ratio that only distinguishes kinds of lookups is in their names.
     let others = [Entries, Frozen, Keys, Offered, Hit, Skew].into_iter();
     let needed = others.filter(|&axis| match axis {
-        Hit => results.axis() == Hit,
-        Keys => results.axis() != Load && differs(axis),
+        Hit => results.axis == Hit,
+        Keys => results.axis != Load && differs(axis),
         _ => differs(axis),
     });
     let always = always.filter(|&axis| !of_words || axis != Load);
@@ -202,15 +201,15 @@ fn ratios(results: &Results, judge: &Judge) -> Option<Sheet> {
     let columns: Vec<_> = others.iter().map(|other| format!("over {other}")).collect();
     let lead = format!("Throughput of {first} over that of each other subject.");
     let mut marks = Marks::default();
-    let sheet = located(results, &lead, &columns, "*", |case, place| {
-        let ratio =
-            |other: &&str| marks.ratio(judge, results.comparison(case, place, first, other));
-        vec![others.iter().map(ratio).map(Some).collect()]
+    let mut sheet = located(results, &lead, &columns, "*", |case, place| {
+        let ratio = |other: &&str| {
+            let of = results.comparison(case, place, first, other)?;
+            Some(marks.number(judge, &of, |ratio| format!("{ratio:.2}")))
+        };
+        vec![others.iter().map(ratio).collect()]
     });
-    Some(Sheet {
-        notes: notes(results, judge, &marks, others),
-        ..sheet
-    })
+    sheet.notes = notes(results, judge, &marks, others);
+    Some(sheet)
 }
 
 fn notes(results: &Results, judge: &Judge, marks: &Marks, others: &[&str]) -> Vec<String> {
@@ -219,7 +218,7 @@ fn notes(results: &Results, judge: &Judge, marks: &Marks, others: &[&str]) -> Ve
     )];
     notes.extend(marks.explained());
     notes.extend(results.left_out());
-    if results.all().iter().any(|row| row.oversubscribed) {
+    if results.all.iter().any(|row| row.oversubscribed) {
         notes.push("* More threads than cores.".into());
     }
     for bound in BOUNDS.iter().filter(|bound| others.contains(bound)) {
@@ -255,7 +254,7 @@ fn refusals(results: &Results) -> Vec<String> {
 /// Says for which subjects words were wrong in the end, or measurements were given up.
 pub(super) fn flaws(results: &Results) -> Vec<String> {
     let said = |subject: &str| {
-        let rows = || results.all().iter().filter(|row| row.subject == subject);
+        let rows = || results.all.iter().filter(|row| row.subject == subject);
         let words: usize = rows().map(|row| row.wrong_words).sum();
         let stuck = rows().filter(|row| row.stuck > 0).count();
         (words + stuck > 0).then(|| {

@@ -125,10 +125,8 @@ impl Study for Window {
 
 impl Record for Row {
     fn check(&self) -> Result<()> {
-        ensure!(
-            self.found <= self.operations,
-            "column `found` is above `operations`"
-        );
+        let fits = self.found <= self.operations;
+        ensure!(fits, "column `found` is above `operations`");
         Ok(())
     }
 }

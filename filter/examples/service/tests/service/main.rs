@@ -4,10 +4,17 @@ mod answers;
 mod kills;
 mod window;
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use ureq::Agent;
 
 fn program(file: &Path) -> Command {
@@ -88,16 +95,6 @@ impl Client {
         read(self.agent.get(format!("{}{request}", self.url)).call()?)
     }
 
-    /// Saves again and again, until nobody answers; `saved` gets what was so before each save that ended.
-    fn save_on<T>(&self, before: impl Fn() -> T, saved: impl Fn(T)) {
-        let mut begun = before();
-        while let Ok((status, ..)) = self.post("/save") {
-            assert_eq!(status, 200);
-            saved(begun);
-            begun = before();
-        }
-    }
-
     fn contains(&self, key: u64) -> bool {
         self.get(&format!("/contains?key={key}")).unwrap().2 == "true"
     }
@@ -108,4 +105,81 @@ fn read(mut answer: ureq::http::Response<ureq::Body>) -> Answer {
     let allowed = answer.headers().get("allow");
     let allowed = allowed.map_or("", |value| value.to_str().unwrap());
     Ok((answer.status().as_u16(), allowed.to_owned(), text))
+}
+
+#[derive(PartialEq)]
+enum State {
+    Held,
+    /// A client asked for the key to be removed, and has no answer: it may be there or not.
+    Removing,
+    Removed,
+}
+
+/// What clients know that change and save the filter.
+#[derive(Default)]
+struct Ledger {
+    /// What was learnt last of each key, when its request began, and when that was answered.
+    keys: BTreeMap<u64, (State, [Instant; 2])>,
+    changes: u32,
+    /// When the last completed save began.
+    saved: Option<Instant>,
+    saves: u32,
+}
+
+#[derive(Default)]
+struct Shared {
+    ledger: Mutex<Ledger>,
+    next_key: AtomicU64,
+}
+
+impl Shared {
+    fn new_key(&self) -> u64 {
+        self.next_key.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn note(&self, key: u64, state: State, begun: Instant) {
+        let known = (state, [begun, Instant::now()]);
+        let mut ledger = self.ledger.lock().unwrap();
+        ledger.keys.insert(key, known);
+        ledger.changes += 1;
+    }
+
+    /// Saves again and again, until nobody answers.
+    fn save(&self, client: &Client) {
+        loop {
+            let begun = Instant::now();
+            let Ok((status, ..)) = client.post("/save") else {
+                return;
+            };
+            assert_eq!(status, 200);
+            let mut ledger = self.ledger.lock().unwrap();
+            (ledger.saved, ledger.saves) = (Some(begun), ledger.saves + 1);
+        }
+    }
+
+    /// Ends the service while three clients `change` the filter and one saves it, once `is_enough`.
+    fn run(
+        &self,
+        service: Running,
+        rng: &mut StdRng,
+        change: fn(&Shared, &Client, StdRng),
+        is_enough: impl Fn(&Ledger) -> bool,
+        end: impl FnOnce(Running),
+    ) {
+        thread::scope(|scope| {
+            let mut threads = Vec::new();
+            for _ in 0..3 {
+                let (client, rng) = (service.client(), StdRng::seed_from_u64(rng.random()));
+                threads.push(scope.spawn(move || change(self, &client, rng)));
+            }
+            let client = service.client();
+            threads.push(scope.spawn(move || self.save(&client)));
+            // A thread that ends by itself has failed.
+            let alive = || !threads.iter().any(|thread| thread.is_finished());
+            while !is_enough(&self.ledger.lock().unwrap()) && alive() {
+                thread::sleep(Duration::from_millis(1));
+            }
+            end(service);
+        });
+    }
 }

@@ -1,8 +1,5 @@
 //! The service that forgets: for how long it remembers a key, under load and after kills.
 
-use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,40 +9,21 @@ use tempfile::TempDir;
 
 #[cfg(unix)]
 use crate::program;
-use crate::{Client, Running};
+use crate::{Client, Running, Shared, State};
 
 const WINDOW: Duration = Duration::from_secs(2);
 
-/// What the clients know.
-#[derive(Default)]
-struct Ledger {
-    /// Of each key that was acknowledged, when the request began and when it was answered.
-    came: BTreeMap<u64, [Instant; 2]>,
-    /// When the last completed save began.
-    saved: Option<Instant>,
-}
-
-#[derive(Default)]
-struct Shared {
-    ledger: Mutex<Ledger>,
-    next_key: AtomicU64,
-}
-
-impl Shared {
-    /// Asks for new keys, until nobody answers.
-    fn ask(&self, client: &Client) {
-        loop {
-            let key = self.next_key.fetch_add(1, Ordering::Relaxed);
-            let begun = Instant::now();
-            let Ok((status, _, seen)) = client.post(&format!("/seen?key={key}")) else {
-                return;
-            };
-            assert_eq!(status, 200, "{seen}");
-            // One in some hundred thousand is taken for another one.
-            if seen == "false" {
-                let came = [begun, Instant::now()];
-                self.ledger.lock().unwrap().came.insert(key, came);
-            }
+/// Asks for new keys, until nobody answers.
+fn ask(shared: &Shared, client: &Client, _: StdRng) {
+    loop {
+        let (key, begun) = (shared.new_key(), Instant::now());
+        let Ok((status, _, seen)) = client.post(&format!("/seen?key={key}")) else {
+            return;
+        };
+        assert_eq!(status, 200, "{seen}");
+        // One in some hundred thousand is taken for another one.
+        if seen == "false" {
+            shared.note(key, State::Held, begun);
         }
     }
 }
@@ -63,22 +41,17 @@ fn a_window_outlives_kills() {
     let shared = Shared::default();
     for _ in 0..kills {
         let service = Running::start(&file, &["--window", "2"]);
-        let clients = [service.client(), service.client()];
-        let saver = service.client();
-        thread::scope(|scope| {
-            for client in &clients {
-                scope.spawn(|| shared.ask(client));
-            }
-            let saved = |begun| shared.ledger.lock().unwrap().saved = Some(begun);
-            scope.spawn(move || saver.save_on(Instant::now, saved));
-            thread::sleep(Duration::from_millis(rng.random_range(300..900)));
+        let wait = rng.random_range(300..900);
+        let end = |service: Running| {
+            thread::sleep(Duration::from_millis(wait));
             service.kill();
-        });
+        };
+        shared.run(service, &mut rng, ask, |_| true, end);
         let service = Running::start(&file, &["--window", "2"]);
         let client = service.client();
         let mut ledger = shared.ledger.lock().unwrap();
         let saved = ledger.saved.unwrap();
-        for (key, [begun, answered]) in &ledger.came {
+        for (key, (_, [begun, answered])) in &ledger.keys {
             let asked = Instant::now();
             let found = client.contains(*key);
             if *answered < saved && begun.elapsed() < WINDOW {
@@ -90,8 +63,9 @@ fn a_window_outlives_kills() {
             }
         }
         // What a kill has forgotten may be forgotten; what is too old is of no interest any more.
-        (ledger.came)
-            .retain(|_, [begun, answered]| *answered < saved && begun.elapsed() < WINDOW * 5 / 2);
+        ledger.keys.retain(|_, (_, [begun, answered])| {
+            *answered < saved && begun.elapsed() < WINDOW * 5 / 2
+        });
         service.kill();
     }
     assert!(kept > 100 && forgotten > 100, "{kept} {forgotten}");
