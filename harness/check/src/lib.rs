@@ -97,6 +97,11 @@ impl Rounds {
             step: 0,
         }
     }
+
+    /// Returns the number of the round that is run after `before` others.
+    pub fn number(self, before: u64) -> u64 {
+        self.first + before * self.step
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -142,7 +147,7 @@ pub fn run(
     let is_over = || begun.elapsed() >= settings.time || stop.load(Ordering::Relaxed);
     while found.is_none() && !is_over() {
         let round = Round {
-            number: settings.rounds.first + totals.rounds * settings.rounds.step,
+            number: settings.rounds.number(totals.rounds),
             before: totals.rounds,
             candidate,
             settings,

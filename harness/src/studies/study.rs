@@ -3,7 +3,6 @@
 
 use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};

@@ -224,9 +224,10 @@ impl One {
 
     /// Returns the rounds of turns that do not count, and the fewest that follow.
     fn rounds(&self) -> (usize, usize) {
-        match self.is_large() && self.work.kind == Kind::Fill {
-            true => (0, 1),
-            false => (WARM_UP, FEWEST_ROUNDS),
+        if self.is_large() && self.work.kind == Kind::Fill {
+            (0, 1)
+        } else {
+            (WARM_UP, FEWEST_ROUNDS)
         }
     }
 }

@@ -75,9 +75,10 @@ impl fmt::Display for Work {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known = WORKS.iter().find(|(_, kind, _)| *kind == self.kind);
         let &(name, _, load) = known.expect("all kinds are listed");
-        match load == self.load {
-            true => f.write_str(name),
-            false => write!(f, "{name}@{}", self.load),
+        if load == self.load {
+            f.write_str(name)
+        } else {
+            write!(f, "{name}@{}", self.load)
         }
     }
 }

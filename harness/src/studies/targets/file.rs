@@ -101,7 +101,8 @@ impl Target {
         one_of("workloads", &self.workloads, &measured)?;
         one_of("threads", &self.threads, &of.threads)?;
         one_of("over_threads", self.over_threads.as_slice(), &of.threads)?;
-        let subjects = [&[of.first.clone()], &of.against[..]].concat();
+        let mut subjects = of.against.clone();
+        subjects.push(of.first.clone());
         one_of("subject", std::slice::from_ref(&self.subject), &subjects)?;
         one_of("over", self.over.as_slice(), &subjects)?;
         for (field, none) in [
