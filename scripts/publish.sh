@@ -14,7 +14,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- pair
 [ "$*" != all ] || set -- pair 'sweep full' 'sweep load-factor' 'sweep hits' 'sweep skew' 'sweep rivals' \
-    targets growth window 'space memory' 'space layouts' 'space theory' 'sweep relatives' cuckoo-hashing \
+    'targets --seconds 3' growth window 'space memory' 'space layouts' 'space theory' 'sweep relatives' cuckoo-hashing \
     'sweep full-large' 'sweep mixes' 'sweep ablations' kcas 'sweep latency' 'sweep oversubscribed' \
     'sweep rivals-large' 'sweep stalls' 'sweep quick' 'sweep same' 'sweep sizes' 'sweep native' \
     'sweep hits --keys target/words.txt' 'sweep hits --keys target/packages.txt'
@@ -60,7 +60,7 @@ measure() {
     simulate*) features=simulation ;;
     'sweep native'*) harness=$(build '' '-C target-cpu=native') ;;
     pair) command+=" --processes 18 $(placed)" ;;
-    sweep* | targets) command+=" $(placed)" ;;
+    sweep* | targets*) command+=" $(placed)" ;;
     esac
     [ -z "$features" ] || harness=$(build "$features")
     rm -rf "$work/results"

@@ -46,7 +46,7 @@ const REFUSED: &str = "
 2 | pair lock-free | <B>
 1 | pair lock-free word-look | did you mean \"word-lock\"?
 1 | pair lock-free lock-free | named twice
-1 | pair fastbloom word-lock | cannot remove | give --workload lookup,fill
+1 | pair fastbloom word-lock | cannot remove | give --workload lookup,lookup-hit,lookup-miss,fill
 1 | pair --workload lookup,lookup | --workload
 1 | one-measurement pair x balloon | this build is of commit | of balloon
 1 | sweep tiny.toml --builds nowhere | --builds: nowhere is not a file

@@ -139,9 +139,10 @@ fn growth_with_more_threads_than_cores_is_labelled() {
 #[test]
 fn one_round_is_no_claim_in_any_table() {
     let place = Place::with_tiny("rounds = 2", "rounds = 1");
-    let target = "\n[[target]]\nworkloads = ['lookup-hit']\nthreads = [1]\nsubject = 'lock-free'\nover = 'segment-lock'\n\
-                  at_least = 0.001\naim = 0.001\n";
-    let targets = place.text("tiny.toml").replace("tiny", "targets") + target;
+    let targets = "[[pairs]]\nname = 'pairs'\ntitle = 'Pairs'\nfirst = 'lock-free'\nagainst = ['segment-lock']\n\
+                   workload = ['lookup', 'lookup-hit']\nthreads = [1]\nkeys = 1000\n[[pairs.target]]\n\
+                   workloads = ['lookup', 'lookup-hit']\nthreads = [1]\nsubject = 'lock-free'\n\
+                   over = 'segment-lock'\nat_least = 0.001\naim = 0.001\n";
     place.write("targets.toml", targets);
     let kicks = "cuckoo-hashing --rounds 1 --buckets 1000 --loads 0.2,0.4 --operations 20";
     for (line, least_marked) in [
@@ -150,7 +151,7 @@ fn one_round_is_no_claim_in_any_table() {
         (kicks, 10),
         ("growth --rounds 1 --keys 10000 --threads 1 --slices 3", 8),
         ("sweep tiny.toml", 2),
-        ("sweep targets.toml", 2),
+        ("targets targets.toml --processes 1 --seconds 0.001", 2),
     ] {
         let printed = place.run(line).stdout;
         let marked = printed.matches("] #").count();

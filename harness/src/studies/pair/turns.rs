@@ -184,8 +184,11 @@ impl One {
                 let table = self.table(contestant.info)?;
                 let mut order: Vec<_> = source.resident().collect();
                 order.shuffle(random);
-                table.fill(source.keys(), &mut order, &AtomicBool::new(false));
-                contestant.refused += self.keys - order.len();
+                // (Bounds hold no keys.)
+                if contestant.info.operations.insert {
+                    table.fill(source.keys(), &mut order, &AtomicBool::new(false));
+                    contestant.refused += self.keys - order.len();
+                }
                 contestant.tables.push(table.into());
             }
         }

@@ -55,7 +55,7 @@ impl Work {
 
     pub(super) fn needs(self) -> Operations {
         match self.kind {
-            Kind::Lookup { .. } => Operations::INSERT,
+            Kind::Lookup { .. } => Operations::LOOKUP,
             Kind::Fill => Operations::INSERT_ONLY,
             Kind::Update => Operations::UPDATES,
         }
