@@ -116,6 +116,7 @@ impl Stored {
         }
     }
 
+    /// Memory taken, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         let within = match self {
             Stored::Whole(Whole { filter, dump, .. }) => {
@@ -197,6 +198,7 @@ const ENCODING: c_int = 2;
 const WHOLE: u64 = 0;
 const ARRIVING: u64 = 1;
 
+/// The type of the keys.
 pub(crate) static FILTER_TYPE: RedisType = RedisType::new(
     "cuckoo-cf",
     ENCODING,
