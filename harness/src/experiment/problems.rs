@@ -52,10 +52,9 @@ impl Experiment {
 
     fn validate_values(&self, problems: &mut Problems) {
         let (name, rounds, seconds) = (&self.name, self.rounds, self.seconds);
-        let fits = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-        let is_name = !name.is_empty() && name.bytes().all(fits);
-        let what = "must be lower-case letters, digits and hyphens, as it names the output files";
-        problems.unless(is_name, "name", format!("{name:?} {what}"));
+        if let Some(problem) = name_problem(name) {
+            problems.add("name", problem);
+        }
         let title = "must not be empty, as it is the figure's title";
         problems.unless(!self.title.trim().is_empty(), "title", title);
         let between = format!("{rounds} is not between 1 and {MAX_ROUNDS}");
@@ -118,6 +117,14 @@ impl Experiment {
             problems.add("latency", format!("{label} {why}"));
         }
     }
+}
+
+/// Says why results cannot be called so; `None` if they can.
+pub(crate) fn name_problem(name: &str) -> Option<String> {
+    let fits = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+    let what = "must be lower-case letters, digits and hyphens, as it names the output files";
+    let is_name = !name.is_empty() && name.bytes().all(fits);
+    (!is_name).then(|| format!("{name:?} {what}"))
 }
 
 pub(crate) fn first_repeated<T: PartialEq>(list: &[T]) -> Option<&T> {

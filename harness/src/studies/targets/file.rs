@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
-use crate::experiment::first_repeated;
+use crate::experiment::{first_repeated, name_problem};
 use crate::studies::pair::Work;
 
 /// The file that is read by default. It explains the fields.
@@ -81,11 +81,9 @@ pub(super) fn parse(text: &str) -> Result<Vec<Pairs>> {
 
 impl Pairs {
     fn check(&self) -> Result<()> {
-        let fits = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-        ensure!(
-            !self.name.is_empty() && self.name.bytes().all(fits),
-            "field `name`: use lower-case letters, digits and hyphens, as it names the output files"
-        );
+        if let Some(problem) = name_problem(&self.name) {
+            bail!("field `name`: {problem}");
+        }
         for (number, target) in (1..).zip(&self.targets) {
             let named = || format!("[[pairs.target]] number {number}");
             target.check(self).with_context(named)?;

@@ -3,7 +3,7 @@
 
 mod file;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -13,9 +13,9 @@ use crate::results::{
     Columns, INTERVAL, Judge, Marks, Record, Summary, Verdict, columns, distinct, verdict,
 };
 use crate::run::Ending;
-use crate::show::{Column, Findings, Run, Sheet, Sidecar, note, outputs, say};
+use crate::show::{Column, Findings, Run, Sheet, Sidecar, note, say};
 use crate::studies::pair::{self, Pair, Setting};
-use crate::studies::{Presented, Study, measure};
+use crate::studies::{Presented, Study, leave, measure};
 use crate::subjects::Registry;
 use crate::wording::{counted, large};
 
@@ -111,57 +111,55 @@ impl Options {
             keys: of.keys,
             setting: self.setting.clone(),
         };
-        for of in &all {
-            pair(of).check(registry)?;
-        }
+        let pairs: Vec<_> = all.iter().map(pair).collect();
+        pairs
+            .iter()
+            .try_for_each(|of| of.check(registry).map(drop))?;
         let mut lines = Vec::new();
-        for of in &all {
+        for (of, pair) in all.iter().zip(&pairs) {
             note!("{}", of.name);
-            let (mut run, subjects) = pair(of).about(registry)?;
+            let (mut run, subjects) = pair.about(registry)?;
             run.title.clone_from(&of.title);
-            let (ending, rows) = measure(&pair(of), (run, subjects), &self.out, &of.name)?;
+            let (ending, rows) = measure(pair, (run, subjects), &self.out, &of.name)?;
             if ending == Ending::Interrupted {
                 return Ok(ending);
             }
             lines.extend(self::lines(of, &rows));
         }
-        if let Some(sheet) = lines.printed(None) {
-            say!("\n{sheet}");
+        if !lines.is_empty() {
+            say!("");
+            leave(&self.out, NAME, &lines, &described(lines.len())?, Ok(()))?;
         }
-        leave(&self.out, &lines)?;
         Ok(Ending::Complete)
     }
 }
 
+/// Describes this many lines.
+fn described(lines: usize) -> Result<Sidecar> {
+    let about = [
+        "Targets",
+        "How fast is the filter beside what it should reach?",
+    ];
+    let keys = "those of the pairs that the rows name".into();
+    let run = Run::begin(about, 0, keys, "as in these pairs".into());
+    let mut sidecar = Sidecar::describe(run, Row::COLUMNS)?;
+    sidecar.run.rows = Some(lines);
+    sidecar.run.ended = Some(machine::now());
+    Ok(sidecar)
+}
+
 /// Returns the lines of all targets of these pairs, with what their rows show.
 fn lines(pairs: &Pairs, rows: &[pair::Row]) -> Vec<Row> {
-    let processes = distinct(rows.iter().map(|row| row.process));
     let mut lines = Vec::new();
     for target in &pairs.targets {
         let over = target.over.as_ref().unwrap_or(&target.subject);
         for workload in &target.workloads {
+            let of = (pairs.workload.iter()).find(|of| of.measures().contains(workload));
+            let work = pair::described(workload, of.map_or(0.0, |of| of.load));
             for &threads in &target.threads {
                 let over_threads = target.over_threads.unwrap_or(threads);
-                // Within a process, of the ratios to the first subject, which are those within turns; otherwise of
-                // the throughputs in processes that followed one another.
-                let ratio = |&process: &usize| {
-                    let of = |subject: &String, threads| {
-                        let is_it = |row: &&pair::Row| {
-                            (row.process, row.threads) == (process, threads)
-                                && (&row.workload, &row.subject) == (workload, subject)
-                        };
-                        rows.iter().find(is_it)
-                    };
-                    let (ours, theirs) = (of(&target.subject, threads)?, of(over, over_threads)?);
-                    Some(if threads == over_threads {
-                        theirs.ratio / ours.ratio
-                    } else {
-                        ours.mops / theirs.mops
-                    })
-                };
-                let measured = Summary::of(processes.iter().filter_map(ratio).collect());
-                let of = (pairs.workload.iter()).find(|of| of.measures().contains(workload));
-                let load = of.map_or(0.0, |of| of.load);
+                let ends = [(&*target.subject, threads), (over, over_threads)];
+                let measured = Summary::of(ratios(rows, workload, ends));
                 let name = if *over == target.subject {
                     "itself"
                 } else {
@@ -169,7 +167,7 @@ fn lines(pairs: &Pairs, rows: &[pair::Row]) -> Vec<Row> {
                 };
                 let mut line = Row {
                     pairs: pairs.name.clone(),
-                    work: pair::described(workload, load),
+                    work: work.clone(),
                     keys: pairs.keys,
                     threads,
                     subject: target.subject.clone(),
@@ -192,6 +190,29 @@ fn lines(pairs: &Pairs, rows: &[pair::Row]) -> Vec<Row> {
         }
     }
     lines
+}
+
+/// Returns how many times as fast one subject was as another, each at its number of threads, for each
+/// process that has both: within turns, by their ratios to the first subject; with other numbers of threads, by
+/// the throughputs in processes that followed one another.
+fn ratios(rows: &[pair::Row], workload: &str, ends: [(&str, usize); 2]) -> Vec<f64> {
+    let ratio = |process: usize| {
+        let end = |(subject, threads): (&str, usize)| {
+            let is_it = |row: &&pair::Row| {
+                (row.process, row.threads) == (process, threads)
+                    && (&*row.workload, &*row.subject) == (workload, subject)
+            };
+            rows.iter().find(is_it)
+        };
+        let [ours, theirs] = [end(ends[0])?, end(ends[1])?];
+        Some(if ours.threads == theirs.threads {
+            theirs.ratio / ours.ratio
+        } else {
+            ours.mops / theirs.mops
+        })
+    };
+    let processes = distinct(rows.iter().map(|row| row.process));
+    processes.into_iter().filter_map(ratio).collect()
 }
 
 impl Row {
@@ -285,22 +306,6 @@ fn tally<'a>(rows: impl IntoIterator<Item = &'a Row> + Clone) -> String {
     };
     let all = VERDICTS.into_iter().filter_map(of_verdict);
     all.collect::<Vec<_>>().join(", ")
-}
-
-/// Writes the lines, with a description.
-fn leave(directory: &Path, rows: &[Row]) -> Result<()> {
-    let about = [
-        "Targets",
-        "How fast is the filter beside what it should reach?",
-    ];
-    let keys = "those of the pairs that the rows name".into();
-    let run = Run::begin(about, 0, keys, "as in these pairs".into());
-    let mut sidecar = Sidecar::describe(run, Row::COLUMNS)?;
-    sidecar.run.rows = Some(rows.len());
-    sidecar.run.ended = Some(machine::now());
-    let written = outputs::publish(directory, NAME, rows, &sidecar, None);
-    written.name();
-    written.end(Ok(()))
 }
 
 #[cfg(test)]
