@@ -1,7 +1,6 @@
 //! A filter of any kind, for languages that have one type for all of them.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use filter::{
     CuckooFilter, DynBuildError, DynCuckooFilter, ExpiringCuckooFilter, Filter,
@@ -9,46 +8,34 @@ use filter::{
 };
 
 /// A filter of any kind, with the default hasher.
-pub struct AnyFilter {
-    filter: Arc<dyn Filter + Send + Sync>,
-    /// The same one, if it is one that forgets.
-    expiring: Option<Arc<ExpiringCuckooFilter>>,
-}
-
-impl<F: Filter + Send + Sync + 'static> From<F> for AnyFilter {
-    fn from(filter: F) -> Self {
-        Self {
-            filter: Arc::new(filter),
-            expiring: None,
-        }
-    }
+pub enum AnyFilter {
+    /// It keeps keys until they are removed.
+    Lasting(Box<dyn Filter + Send + Sync>),
+    /// It forgets them.
+    Expiring(Box<ExpiringCuckooFilter>),
 }
 
 impl AnyFilter {
+    fn lasting(filter: impl Filter + Send + Sync + 'static) -> Self {
+        Self::Lasting(Box::new(filter))
+    }
+
     /// Makes one of fixed size with a false positive rate of at most `rate`.
     pub fn fixed(capacity: usize, rate: f64) -> Result<Self, DynBuildError> {
         let builder = CuckooFilter::builder().capacity(capacity);
-        Ok(builder.false_positive_rate(rate).build()?.into())
+        Ok(Self::lasting(builder.false_positive_rate(rate).build()?))
     }
 
     /// Makes one that grows: from 0.37 to 1.2 times `capacity` on, or some 1,900 keys.
     pub fn growing(capacity: usize) -> Result<Self, DynBuildError> {
         let builder = GrowingCuckooFilter::builder().capacity(capacity);
-        Ok(builder.build()?.into())
+        Ok(Self::lasting(builder.build()?))
     }
 
     /// Makes one that forgets, with room for `capacity` keys in a window of three periods.
     pub fn expiring(capacity: usize) -> Result<Self, DynBuildError> {
         let builder = ExpiringCuckooFilter::builder().capacity(capacity);
-        Ok(Self::that_forgets(builder.build()?))
-    }
-
-    fn that_forgets(filter: ExpiringCuckooFilter) -> Self {
-        let filter = Arc::new(filter);
-        Self {
-            filter: filter.clone(),
-            expiring: Some(filter),
-        }
+        Ok(Self::Expiring(Box::new(builder.build()?)))
     }
 
     /// Loads a file of whichever kind it is.
@@ -56,23 +43,29 @@ impl AnyFilter {
         // A file says of which kind it is, and each type refuses the others for that.
         match DynCuckooFilter::load(path) {
             Err(LoadError::OtherType { .. }) => {}
-            fixed => return fixed.map(Self::from),
+            fixed => return fixed.map(Self::lasting),
         }
         match GrowingCuckooFilter::load(path) {
             Err(LoadError::OtherType { .. }) => {}
-            growing => return growing.map(Self::from),
+            growing => return growing.map(Self::lasting),
         }
-        ExpiringCuckooFilter::load(path).map(Self::that_forgets)
+        ExpiringCuckooFilter::load(path).map(|filter| Self::Expiring(Box::new(filter)))
     }
 
     /// What all kinds can do.
     pub fn filter(&self) -> &(dyn Filter + Send + Sync) {
-        &*self.filter
+        match self {
+            Self::Lasting(filter) => &**filter,
+            Self::Expiring(filter) => &**filter,
+        }
     }
 
     /// What only one that forgets can do.
     pub fn that_expires(&self) -> Option<&ExpiringCuckooFilter> {
-        self.expiring.as_deref()
+        match self {
+            Self::Lasting(_) => None,
+            Self::Expiring(filter) => Some(filter),
+        }
     }
 }
 
