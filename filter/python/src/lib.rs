@@ -37,6 +37,13 @@ impl Key {
     }
 }
 
+/// What a call for many keys is given: the keys, or an array of their hashes.
+type Keys = Option<Vec<Key>>;
+type Hashes<'py> = Option<Bound<'py, PyAny>>;
+
+/// A byte for each of them.
+type Answers = PyResult<Py<PyBytes>>;
+
 /// A call for many hashes, with a byte for each as the answer.
 type Many = fn(&(dyn Filter + Send + Sync), &[u64]) -> Result<Vec<u8>, TooManyThreads>;
 
@@ -52,13 +59,7 @@ impl CuckooFilter {
     }
 
     /// Makes a call for many keys, or for hashes, while other threads of Python go on.
-    fn batch(
-        &self,
-        py: Python<'_>,
-        keys: Option<Vec<Key>>,
-        hashes: Option<Bound<'_, PyAny>>,
-        call: Many,
-    ) -> PyResult<Py<PyBytes>> {
+    fn batch(&self, py: Python<'_>, keys: Keys, hashes: Hashes<'_>, call: Many) -> Answers {
         // Copied, since other threads may write to the array meanwhile.
         let hashes = hashes.map(|hashes| copied(&hashes)).transpose()?;
         let answers = py.detach(|| {
@@ -136,12 +137,7 @@ impl CuckooFilter {
     }
 
     #[pyo3(signature = (keys=None, *, hashes=None))]
-    fn insert_batch(
-        &self,
-        py: Python<'_>,
-        keys: Option<Vec<Key>>,
-        hashes: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<Py<PyBytes>> {
+    fn insert_batch(&self, py: Python<'_>, keys: Keys, hashes: Hashes<'_>) -> Answers {
         self.batch(py, keys, hashes, |filter, hashes| {
             register_thread()?;
             let mut results = vec![Ok(()); hashes.len()];
@@ -151,30 +147,18 @@ impl CuckooFilter {
     }
 
     #[pyo3(signature = (keys=None, *, hashes=None))]
-    fn insert_unique_batch(
-        &self,
-        py: Python<'_>,
-        keys: Option<Vec<Key>>,
-        hashes: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<Py<PyBytes>> {
+    fn insert_unique_batch(&self, py: Python<'_>, keys: Keys, hashes: Hashes<'_>) -> Answers {
         self.batch(py, keys, hashes, |filter, hashes| {
             register_thread()?;
             let mut results = vec![Ok(true); hashes.len()];
             filter.insert_unique_hash_batch(hashes, &mut results);
-            Ok(results
-                .iter()
-                .map(|result| result.map_or(2, u8::from))
-                .collect())
+            let answers = results.iter().map(|result| result.map_or(2, u8::from));
+            Ok(answers.collect())
         })
     }
 
     #[pyo3(signature = (keys=None, *, hashes=None))]
-    fn contains_batch(
-        &self,
-        py: Python<'_>,
-        keys: Option<Vec<Key>>,
-        hashes: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<Py<PyBytes>> {
+    fn contains_batch(&self, py: Python<'_>, keys: Keys, hashes: Hashes<'_>) -> Answers {
         self.batch(py, keys, hashes, |filter, hashes| {
             let mut found = vec![false; hashes.len()];
             filter.contains_hash_batch(hashes, &mut found);
@@ -183,12 +167,7 @@ impl CuckooFilter {
     }
 
     #[pyo3(signature = (keys=None, *, hashes=None))]
-    fn remove_batch(
-        &self,
-        py: Python<'_>,
-        keys: Option<Vec<Key>>,
-        hashes: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<Py<PyBytes>> {
+    fn remove_batch(&self, py: Python<'_>, keys: Keys, hashes: Hashes<'_>) -> Answers {
         self.batch(py, keys, hashes, |filter, hashes| {
             register_thread()?;
             let mut removed = vec![false; hashes.len()];

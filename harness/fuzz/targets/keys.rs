@@ -28,12 +28,9 @@ enum Call {
 fuzz_target!(|calls: Vec<Call>| {
     let fixed = CuckooFilter::builder().buckets(37).build().unwrap();
     agrees(fixed, CuckooFilter::from_bytes, &calls);
-    let growing = || GrowingCuckooFilter::builder().reserved_bytes(0).buckets(16);
-    agrees(
-        growing().build().unwrap(),
-        |bytes| growing().from_bytes(bytes),
-        &calls,
-    );
+    let builder = GrowingCuckooFilter::builder().reserved_bytes(0).buckets(16);
+    let growing = builder.build().unwrap();
+    agrees(growing, |bytes| builder.from_bytes(bytes), &calls);
     is_remembered(&calls);
 });
 

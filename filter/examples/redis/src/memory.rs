@@ -16,7 +16,6 @@ const ALIGNED: usize = 8;
 /// Pieces from this size on are asked for zeroed: the system has pages of zeros, that nobody writes.
 const LARGE: usize = 1 << 16;
 
-/// The allocator; see the module.
 pub(crate) struct ServerMemory;
 
 /// True if the server's allocator aligns such a piece by itself. It may align small ones less.

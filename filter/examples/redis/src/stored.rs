@@ -116,7 +116,6 @@ impl Stored {
         }
     }
 
-    /// Memory taken, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         let within = match self {
             Stored::Whole(Whole { filter, dump, .. }) => {
@@ -198,7 +197,6 @@ const ENCODING: c_int = 2;
 const WHOLE: u64 = 0;
 const ARRIVING: u64 = 1;
 
-/// The type of the keys.
 pub(crate) static FILTER_TYPE: RedisType = RedisType::new(
     "cuckoo-cf",
     ENCODING,

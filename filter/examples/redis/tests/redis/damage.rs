@@ -5,8 +5,8 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use redis::{Connection, Value};
 
-use crate::chunks::dump;
-use crate::server::{Server, add_numbers, ask, line};
+use crate::chunks::{dump, load};
+use crate::server::{Server, ask, in_batches, line};
 
 const ROUNDS: usize = 5_000;
 
@@ -51,11 +51,9 @@ fn the_server_survives_damage() {
     let c = &mut server.connect();
     let random = &mut SmallRng::seed_from_u64(3);
     line(c, "CF.ADD small a");
-    add_numbers(c, "f", 0..3_000);
+    in_batches(c, "CF.ADD", "f", 0..3_000);
     let images = ["small", "f"].map(|key| dump(c, key).remove(0).1);
-    let mut part = redis::cmd("CF.LOADCHUNK");
-    let part = part.arg("part").arg(100).arg(&images[1][..100]);
-    part.query::<Value>(c).expect("it begins well");
+    load(c, "part", &(100, images[1][..100].to_vec())).expect("it begins well");
     let payloads = ["small", "f", "part"].map(|key| ask::<Vec<u8>>(c, "DUMP", &[key]));
     let checksum = Crc::<u64>::new(&CRC_64_REDIS);
     let mut accepted = 0;
@@ -88,8 +86,7 @@ fn the_server_survives_damage() {
         line(c, "DEL r");
         let half = random.random_range(1..=image.len());
         for (end, part) in [(half, &image[..half]), (image.len(), &image[half..])] {
-            let mut load = redis::cmd("CF.LOADCHUNK");
-            let loaded = load.arg("r").arg(end).arg(part).query::<Value>(c);
+            let loaded = load(c, "r", &(end as u64, part.to_vec()));
             accepted += usize::from(end == image.len() && loaded.is_ok());
         }
         exercise(c, "r");

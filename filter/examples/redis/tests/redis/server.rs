@@ -1,7 +1,7 @@
 //! Servers with the module, each on a free port and in a directory of its own.
 
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,14 +9,11 @@ use std::time::{Duration, Instant};
 use redis::{Connection, FromRedisValue, RedisResult, ToRedisArgs, Value};
 use tempfile::TempDir;
 
-/// The module that is tested: `CUCKOO_MODULE`, or what was built with the tests.
+/// The module that was built with the tests.
 fn module() -> PathBuf {
-    let built = || {
-        let test = std::env::current_exe().expect("a test has a path");
-        let profile = test.ancestors().nth(2).expect("it is in target/…/deps");
-        profile.join("libcuckoo_redis.so")
-    };
-    std::env::var_os("CUCKOO_MODULE").map_or_else(built, PathBuf::from)
+    let test = std::env::current_exe().expect("a test has a path");
+    let profile = test.ancestors().nth(2).expect("it is in target/…/deps");
+    profile.join("libcuckoo_redis.so")
 }
 
 /// A free port, which nobody else takes at once: the system gives them in turn.
@@ -27,23 +24,28 @@ fn free_port() -> u16 {
 
 /// A server, which is killed when this is dropped.
 pub(crate) struct Server {
+    command: Command,
     child: Child,
     dir: TempDir,
     pub(crate) port: u16,
-    args: Vec<String>,
 }
 
 impl Server {
     /// Starts one with these settings besides the usual ones.
     pub(crate) fn start(args: &[&str]) -> Server {
         let (dir, port) = (TempDir::new().expect("a directory"), free_port());
-        let args: Vec<String> = args.iter().map(|&arg| arg.into()).collect();
-        let child = spawn(dir.path(), port, &args);
+        let mut command = Command::new("redis-server");
+        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1"]);
+        command.args(["--save", "", "--logfile", "log"]);
+        command.args(["--enable-debug-command", "yes"]);
+        command.arg("--dir").arg(dir.path());
+        command.arg("--loadmodule").arg(module()).args(args);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
         let server = Server {
-            child,
+            child: command.spawn().expect("redis-server is installed"),
+            command,
             dir,
             port,
-            args,
         };
         server.await_ready();
         server
@@ -53,7 +55,7 @@ impl Server {
     pub(crate) fn kill_and_restart(&mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");
-        self.child = spawn(self.dir.path(), self.port, &self.args);
+        self.child = self.command.spawn().expect("it starts again");
         self.await_ready();
     }
 
@@ -68,17 +70,13 @@ impl Server {
         std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
     }
 
-    fn try_connect(&self, protocol: &str) -> RedisResult<Connection> {
+    pub(crate) fn try_connect(&self, protocol: &str) -> RedisResult<Connection> {
         let address = format!("redis://127.0.0.1:{}/?protocol=resp{protocol}", self.port);
         redis::Client::open(address)?.get_connection()
     }
 
     pub(crate) fn connect(&self) -> Connection {
         self.try_connect("2").expect("the server takes connections")
-    }
-
-    pub(crate) fn connect_resp3(&self) -> Connection {
-        self.try_connect("3").expect("the server takes connections")
     }
 
     /// A number of `INFO`.
@@ -110,17 +108,6 @@ impl Drop for Server {
     }
 }
 
-fn spawn(dir: &Path, port: u16, args: &[String]) -> Child {
-    let mut command = Command::new("redis-server");
-    command.args(["--port", &port.to_string(), "--bind", "127.0.0.1"]);
-    command.args(["--save", "", "--logfile", "log"]);
-    command.args(["--enable-debug-command", "yes"]);
-    command.arg("--dir").arg(dir);
-    command.arg("--loadmodule").arg(module()).args(args);
-    let command = command.stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().expect("redis-server is installed")
-}
-
 /// Waits until this is so, and fails if it is not within a minute.
 pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
     let start = Instant::now();
@@ -131,7 +118,6 @@ pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Sends a command and returns its reply.
 pub(crate) fn ask<T: FromRedisValue>(
     connection: &mut Connection,
     command: &str,
@@ -162,21 +148,11 @@ pub(crate) fn error(connection: &mut Connection, line: &str, says: &str) {
     }
 }
 
-/// Sends a command in one line, and returns its reply.
 pub(crate) fn line(connection: &mut Connection, line: &str) -> Value {
     try_line(connection, line).unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
-/// Adds these numbers to the filter, many at a time; true for each that was added.
-pub(crate) fn add_numbers(
-    connection: &mut Connection,
-    key: &str,
-    numbers: impl IntoIterator<Item = u64>,
-) -> Vec<bool> {
-    in_batches(connection, "CF.ADD", key, numbers)
-}
-
-/// Sends a command for each number, many at a time.
+/// Sends a command for each number, many at a time; true for each that was added, found or removed.
 pub(crate) fn in_batches(
     connection: &mut Connection,
     command: &str,
@@ -196,16 +172,6 @@ pub(crate) fn in_batches(
     replies
 }
 
-/// True if all of these numbers are in the filter.
-pub(crate) fn has_all(
-    c: &mut Connection,
-    key: &str,
-    numbers: impl IntoIterator<Item = u64>,
-) -> bool {
-    !in_batches(c, "CF.EXISTS", key, numbers).contains(&false)
-}
-
-/// A digest of the content of a key.
 pub(crate) fn digest(connection: &mut Connection, key: &str) -> Vec<String> {
     ask(connection, "DEBUG", &["DIGEST-VALUE", key])
 }
