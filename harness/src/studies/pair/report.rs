@@ -92,12 +92,16 @@ impl Presented for Vec<Row> {
             });
             panel
         };
-        let caption = vec![format!(
+        let panels: Vec<_> = workloads.iter().map(panel).collect();
+        let mut caption = vec![format!(
             "Right of the line, {first} is faster. Marks and bars: median and interval of 95 % over the processes. {} is {first} \
-             again: what differs there is noise. Beside names: bits a key, and the share of absent keys that are found.",
+             again: what differs there is noise.",
             itself(first)
         )];
-        let panels = workloads.iter().map(panel).collect();
+        let mut lines = panels.iter().flat_map(|panel| &panel.lines);
+        if lines.any(|line| !line.note.is_empty()) {
+            caption[0] += " Beside names: bits a key, and the share of absent keys that are found.";
+        }
         Some(Figure::new("Pairs", caption, panels, sidecar))
     }
 
