@@ -2,14 +2,14 @@
 //!
 //! The crate's docs describe the protocol as a whole; the comments here say why each step is safe.
 
+#[cfg(any(kcas_loom, all(test, feature = "steps")))]
+use crate::conformance::{Event, report};
 use crate::descriptor::{self, Own, State};
 use crate::entry::Entry;
 use crate::storage::Words;
 use crate::sync::{AtomicU64, Ordering};
 use crate::tagged::{self, InstallTag, KcasTag, Word};
 use crate::thread_id::{self, ThreadId, TooManyThreads};
-#[cfg(any(kcas_loom, all(test, feature = "steps")))]
-use crate::watch::{Event, report};
 
 /// Returns the word at `index` as it stands: a value or a tag.
 #[inline]
@@ -104,11 +104,7 @@ pub(crate) fn exchange<W: Words + ?Sized>(
     new: u64,
 ) -> Result<u64, u64> {
     #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-    report(Event::ExchangesOne {
-        address: words[index].address(),
-        current,
-        new,
-    });
+    report(Event::ExchangesOne(words[index].address(), current, new));
     // SeqCst, both: see the crate's docs, "Orderings". As a Release it pairs with the loads of
     // the word; as an Acquire, with the exchanges before it.
     words[index].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use loom::thread::JoinHandle;
 
 use crate::commit::{Installed, Placed, finish_own, install, place};
+use crate::conformance::{Event, report};
 use crate::descriptor::{self, Own, State};
 use crate::entry::{Entries, Entry};
 use crate::model::{explore_test, spawn_with};
 use crate::sync::Ordering;
 use crate::tagged::Word;
 use crate::thread_id::{self, ThreadId};
-use crate::watch::{Event, report};
 use crate::{Error, WordArray};
 
 /// Two helpers of one operation at the same word: one reads "undecided" for its installation and

@@ -7,11 +7,12 @@
 //! success once it has *seen* every word confirmed), they check what the invariant says of the words then. What a thread has
 //! read shows in the exchanges that it tries.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::ops::Range;
 use std::panic::Location;
-use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[cfg(not(kcas_loom))]
 use std::thread::{self, ThreadId};
@@ -23,7 +24,40 @@ use crate::descriptor::State;
 use crate::entry::Entry;
 use crate::tagged::{self, InstallTag, KcasTag, Word, next_sequence};
 use crate::thread_id;
-use crate::watch::{self, Event, Place};
+
+/// What an atomic is to the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Place {
+    /// A word: its array, by number, and its index.
+    Word(usize, usize),
+    /// The status of a thread's operation.
+    Status(usize),
+    /// The number of a thread's installation.
+    InstallSequence(usize),
+}
+
+/// What has happened.
+pub(crate) enum Event {
+    /// The field of a record at this address is about to be used. It holds this value, if others may have changed it.
+    Field(usize, Place, Option<u64>),
+    /// A thread begins an operation with these entries.
+    Begins(usize, Vec<Entry>),
+    /// A thread begins an installation, for this operation, over what is there.
+    Installs(usize, KcasTag, u64),
+    /// A new array has words at these addresses, which hold these values.
+    Array(Vec<(usize, u64)>),
+    /// An array had these addresses, and is no more.
+    Dropped(Range<usize>),
+    /// A store at this address, of this value.
+    Store(usize, u64),
+    /// `compare_exchange` is about to try this: the address, the current value, and the new one.
+    ExchangesOne(usize, u64, u64),
+    /// A compare-and-swap: the address, the current value, the new one, and the result.
+    Exchange(usize, u64, u64, Result<u64, u64>),
+    /// From here on a model lets helpers begin with any word.
+    #[cfg(all(test, kcas_loom))]
+    AnyOrder,
+}
 
 /// An operation from the moment at which its tag stood in a word until its record is reused.
 #[derive(Debug)]
@@ -75,16 +109,18 @@ pub(crate) struct Watch {
 /// Several threads share one.
 pub(crate) type Watched = Arc<Mutex<Watch>>;
 
+std::thread_local! {
+    /// Under loom all threads of an execution are one system thread.
+    static WATCHED: RefCell<Option<Watched>> = const { RefCell::new(None) };
+}
+
 fn lock(watched: &Watched) -> MutexGuard<'_, Watch> {
     watched.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What this thread writes from now on is checked.
 pub(crate) fn watch(watched: &Watched) {
-    let watched = Arc::clone(watched);
-    watch::watch(Some(Rc::new(move |event, by| {
-        lock(&watched).learn(event, by);
-    })));
+    WATCHED.set(Some(Arc::clone(watched)));
 }
 
 /// [`watch`], from the beginning; what was seen is kept.
@@ -101,7 +137,16 @@ pub(crate) fn watch_anew(watched: &Watched) {
 /// What this thread writes from now on is not checked.
 #[cfg(test)]
 pub(crate) fn unwatch() {
-    watch::watch(None);
+    WATCHED.set(None);
+}
+
+/// Reports an event, if this thread is watched.
+#[track_caller]
+pub(crate) fn report(event: Event) {
+    let watched = WATCHED.try_with(|watched| watched.borrow().clone());
+    if let Ok(Some(watched)) = watched {
+        lock(&watched).learn(event, Location::caller());
+    }
 }
 
 /// The actions of the proof, in its order.
@@ -138,11 +183,7 @@ const OVER: &str = "the operation is over";
 impl Watch {
     fn learn(&mut self, event: Event, by: &Location) {
         match event {
-            Event::Field {
-                address,
-                place,
-                held,
-            } => {
+            Event::Field(address, place, held) => {
                 let known = self.places.insert(address, place) == Some(place);
                 let is = held.or((!known).then_some(0));
                 self.values.extend(is.map(|value| (place, value)));
@@ -167,11 +208,7 @@ impl Watch {
                 self.places
                     .retain(|address, _| !addresses.contains(address));
             }
-            Event::ExchangesOne {
-                address,
-                current,
-                new,
-            } => {
+            Event::ExchangesOne(address, current, new) => {
                 let exchange = (address, current, new);
                 self.exchanges.insert(thread::current().id(), exchange);
             }
@@ -182,12 +219,7 @@ impl Watch {
                     self.check(place, was, value, by, Self::store);
                 }
             }
-            Event::Exchange {
-                address,
-                current,
-                new,
-                result,
-            } => {
+            Event::Exchange(address, current, new, result) => {
                 let announced = self.exchanges.remove(&thread::current().id());
                 self.direct = announced == Some((address, current, new));
                 if let Some(&place) = self.places.get(&address) {

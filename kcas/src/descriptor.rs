@@ -14,12 +14,12 @@
 
 use crossbeam_utils::CachePadded;
 
+#[cfg(any(kcas_loom, all(test, feature = "steps")))]
+use crate::conformance::{Event, Place, report};
 use crate::entry::{Entries, Entry, MAX_ENTRIES};
 use crate::sync::{AtomicU64, OnFirstUse, Ordering, shared_static};
 use crate::tagged::{InstallTag, KcasTag, next_sequence};
 use crate::thread_id::{MAX_THREADS, ThreadId};
-#[cfg(any(kcas_loom, all(test, feature = "steps")))]
-use crate::watch::{Event, Place, report};
 
 /// State of an operation. It leaves `Undecided` once and never returns to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -46,6 +46,8 @@ mod observed {
 
     use atomic::Ordering;
 
+    #[cfg(any(kcas_loom, all(test, feature = "steps")))]
+    use crate::conformance::{Event, Place, report};
     use crate::steps::Access;
 
     /// A 64-bit atomic with those operations of the standard one that are used here.
@@ -92,7 +94,7 @@ mod observed {
         pub fn store(&self, value: u64, order: Ordering) {
             self.before(Access::Store).store(value, order);
             #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-            crate::watch::report(crate::watch::Event::Store(self.address(), value));
+            report(Event::Store(self.address(), value));
         }
 
         #[cfg(any(kcas_loom, all(test, feature = "steps")))]
@@ -100,19 +102,14 @@ mod observed {
             std::ptr::from_ref(self).addr()
         }
 
-        /// Names it to a [watcher](crate::watch), with its value, since threads of other tests may have changed it.
+        /// Names it to [who watches](crate::conformance), with its value, since threads of other tests may have changed it.
         #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-        pub(crate) fn name(&self, place: crate::watch::Place) {
+        pub(crate) fn name(&self, place: Place) {
             #[cfg(not(kcas_loom))]
             let held = Some(self.value.load(Ordering::Relaxed));
             #[cfg(kcas_loom)]
             let held = None;
-            let address = self.address();
-            crate::watch::report(crate::watch::Event::Field {
-                address,
-                place,
-                held,
-            });
+            report(Event::Field(self.address(), place, held));
         }
 
         /// Replaces the value by its bitwise and with `value`; returns the old value.
@@ -155,12 +152,7 @@ mod observed {
             #[cfg(all(feature = "simulation", not(kcas_loom)))]
             crate::machine::exchanged(result.is_ok());
             #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-            crate::watch::report(crate::watch::Event::Exchange {
-                address: self.address(),
-                current,
-                new,
-                result,
-            });
+            report(Event::Exchange(self.address(), current, new, result));
             result
         }
     }

@@ -1,13 +1,13 @@
 //! The public type [`WordArray`], and the errors of its operations.
 
 use crate::commit::{self, CompareExchangeError};
+#[cfg(any(kcas_loom, all(test, feature = "steps")))]
+use crate::conformance::{Event, report};
 use crate::entry::{Entries, Entry, MAX_ENTRIES};
 use crate::storage::{FirstPiece, Pieces, SideWord, Storage};
 use crate::sync::{AtomicU64, Ordering, zeros};
 use crate::tagged;
 use crate::thread_id::{self, ThreadId, TooManyThreads};
-#[cfg(any(kcas_loom, all(test, feature = "steps")))]
-use crate::watch::{Event, report};
 
 /// Why a [`kcas`](WordArray::kcas) did not take effect. No word has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -446,7 +446,7 @@ pub(crate) fn prepare(words: &[AtomicU64], first: usize) {
     crate::machine::name("bucket", words, first);
 }
 
-/// Announces a new array, all zero, to a [watcher](crate::watch).
+/// Announces a new array, all zero, to [who watches](crate::conformance).
 #[cfg(any(kcas_loom, all(test, feature = "steps")))]
 fn report_zeros(words: &impl Storage) {
     let mut held = Vec::new();
