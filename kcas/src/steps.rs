@@ -11,9 +11,7 @@
 //! A hook can ask for the kind of [`Access`] of a step; `count` counts the steps of each kind.
 
 #[cfg(all(feature = "steps", not(kcas_loom)))]
-pub use hooks::{
-    Counts, Frozen, count, freeze, freeze_where, step, with_access_hook, with_hook, within,
-};
+pub use hooks::{Counts, Frozen, count, freeze, freeze_where, with_access_hook, with_hook, within};
 
 #[cfg(all(feature = "steps", not(kcas_loom)))]
 pub(crate) use hooks::access;
@@ -34,12 +32,13 @@ pub enum Access {
 
 /// One step of the current thread: runs its hook, if it has one. Does nothing without the feature
 /// `steps`.
-#[cfg(not(all(feature = "steps", not(kcas_loom))))]
 #[inline(always)]
-pub fn step() {}
+pub fn step() {
+    access(Access::Other);
+}
 
 /// [`step`] of a known kind.
-#[cfg(not(any(feature = "steps", kcas_loom)))]
+#[cfg(not(all(feature = "steps", not(kcas_loom))))]
 #[inline(always)]
 pub(crate) fn access(_: Access) {}
 
@@ -61,14 +60,7 @@ mod hooks {
         static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
     }
 
-    /// One step of the current thread: runs its hook, if it has one. Nothing without the feature
-    /// `steps`.
-    #[inline]
-    pub fn step() {
-        access(Access::Other);
-    }
-
-    /// [`step`] of a known kind.
+    /// [`step`](super::step) of a known kind.
     #[inline]
     pub(crate) fn access(access: Access) {
         // A thread that is being torn down no longer has a hook.

@@ -14,15 +14,13 @@ pub use std::sync::atomic::AtomicU64;
 #[cfg(not(kcas_loom))]
 pub use std::sync::atomic::Ordering;
 
-#[cfg(not(kcas_loom))]
 use crate::steps::Access;
 
 /// Announces an access that is about to be made, to a simulator and then to a hook of
-/// [`steps`](crate::steps).
-#[cfg(not(kcas_loom))]
+/// [`steps`](crate::steps). Under loom there is neither.
 #[inline(always)]
 fn announce<T>(place: &T, access: Access) {
-    crate::machine::access_to(place, access);
+    crate::machine::access(std::ptr::from_ref(place).addr(), access);
     crate::steps::access(access);
 }
 
@@ -76,11 +74,10 @@ mod observed {
             }
         }
 
-        fn before(&self, _access: Access) -> &atomic::AtomicU64 {
+        fn before(&self, access: Access) -> &atomic::AtomicU64 {
             #[cfg(kcas_loom)]
             self.companion.swap(false, Ordering::Relaxed);
-            #[cfg(not(kcas_loom))]
-            super::announce(&self.value, _access);
+            super::announce(&self.value, access);
             &self.value
         }
 
@@ -257,14 +254,12 @@ impl<T> SetOnce<T> {
     /// Returns the value, if it has been set. Wait-free: one load.
     #[inline]
     pub(crate) fn get(&self) -> Option<&T> {
-        #[cfg(not(kcas_loom))]
         announce(self, Access::Load);
         self.value.get()
     }
 
     /// Sets the value, unless that has been done.
     pub(crate) fn set(&self, value: T) {
-        #[cfg(not(kcas_loom))]
         announce(self, Access::Exchange);
         let _ = self.value.set(Box::new(value));
     }
