@@ -14,6 +14,8 @@ pub use std::sync::atomic::AtomicU64;
 #[cfg(not(kcas_loom))]
 pub use std::sync::atomic::Ordering;
 
+use once_cell::race::OnceBox;
+
 use crate::steps::Access;
 
 /// Announces an access that is about to be made, to a simulator and then to a hook of
@@ -179,24 +181,27 @@ pub fn zeros(len: usize) -> Option<Box<[AtomicU64]>> {
 /// Under loom the value is made at once, so that no publication is hidden from the model.
 #[derive(Debug)]
 pub struct OnFirstUse<T, A = ()> {
-    #[cfg(not(kcas_loom))]
-    made: once_cell::race::OnceBox<T>,
-    #[cfg(not(kcas_loom))]
+    made: OnceBox<T>,
     make: fn(A) -> T,
-    #[cfg(not(kcas_loom))]
     of: A,
-    #[cfg(kcas_loom)]
-    made: T,
-    #[cfg(kcas_loom)]
-    of: std::marker::PhantomData<A>,
 }
 
-#[cfg(not(kcas_loom))]
 impl<T, A: Copy> OnFirstUse<T, A> {
     /// Makes a place for the value that `make` builds from this argument.
+    #[cfg(not(kcas_loom))]
     pub const fn new(make: fn(A) -> T, of: A) -> Self {
         OnFirstUse {
-            made: once_cell::race::OnceBox::new(),
+            made: OnceBox::new(),
+            make,
+            of,
+        }
+    }
+
+    /// Makes the value that `make` builds from this argument.
+    #[cfg(kcas_loom)]
+    pub fn new(make: fn(A) -> T, of: A) -> Self {
+        OnFirstUse {
+            made: OnceBox::with_value(Box::new(make(of))),
             make,
             of,
         }
@@ -216,38 +221,17 @@ impl<T, A: Copy> OnFirstUse<T, A> {
     }
 }
 
-#[cfg(kcas_loom)]
-impl<T, A> OnFirstUse<T, A> {
-    /// Makes the value that `make` builds from this argument.
-    pub fn new(make: fn(A) -> T, of: A) -> Self {
-        OnFirstUse {
-            made: make(of),
-            of: std::marker::PhantomData,
-        }
-    }
-
-    /// Returns the value.
-    pub fn get(&self) -> Option<&T> {
-        Some(&self.made)
-    }
-
-    /// Returns the value.
-    pub fn get_or_make(&self) -> &T {
-        &self.made
-    }
-}
-
 /// A value that is set once, by the first of several threads that try, without a lock.
 #[derive(Debug)]
 pub(crate) struct SetOnce<T> {
     // In models it is set before threads share it: see `Pieces`.
-    value: once_cell::race::OnceBox<T>,
+    value: OnceBox<T>,
 }
 
 impl<T> SetOnce<T> {
     pub(crate) fn new() -> Self {
         SetOnce {
-            value: once_cell::race::OnceBox::new(),
+            value: OnceBox::new(),
         }
     }
 
