@@ -625,5 +625,5 @@ impl Watch {
 
 /// Whether this thread holds an id. (A model may act with an id that no thread holds.)
 fn is_of_this_thread(id: usize) -> bool {
-    thread_id::held() == Some(id)
+    thread_id::with_held(|me| me.index() == id) == Some(true)
 }

@@ -109,10 +109,10 @@ fn new_chunk((): ()) -> Chunk {
     std::array::from_fn(|_| CachePadded::new(Record::new()))
 }
 
-/// Returns the addresses of a thread's record.
+/// Returns the addresses of the record for an id's descriptors; makes it if there is none.
 #[cfg(all(feature = "simulation", not(kcas_loom)))]
-pub(crate) fn addresses(thread: usize) -> std::ops::Range<usize> {
-    let start = std::ptr::from_ref(Record::of(thread)).addr();
+pub fn addresses(id: usize) -> std::ops::Range<usize> {
+    let start = std::ptr::from_ref(Record::of(id)).addr();
     start..start + size_of::<Record>()
 }
 

@@ -148,24 +148,6 @@ pub(crate) fn end_of_thread() {
     drop(GiveBack);
 }
 
-/// Returns the id that the current thread holds.
-#[cfg(any(kcas_loom, all(test, feature = "steps")))]
-pub(crate) fn held() -> Option<usize> {
-    HELD_HERE.with(Cell::get)
-}
-
-/// Claims an id that no thread keeps, for a simulated core.
-#[cfg(all(feature = "simulation", not(kcas_loom)))]
-pub(crate) fn claim_for_a_core() -> Result<usize, TooManyThreads> {
-    ThreadId::acquire().map(|id| id.index)
-}
-
-/// Gives back the id of a simulated core.
-#[cfg(all(feature = "simulation", not(kcas_loom)))]
-pub(crate) fn give_back_of_a_core(index: usize) {
-    ThreadId::of(index).give_back();
-}
-
 /// Replaces the id that the current thread holds.
 #[cfg(all(feature = "simulation", not(kcas_loom)))]
 pub(crate) fn swap(index: Option<usize>) -> Option<usize> {
@@ -173,7 +155,7 @@ pub(crate) fn swap(index: Option<usize>) -> Option<usize> {
 }
 
 impl ThreadId {
-    fn of(index: usize) -> ThreadId {
+    pub(crate) fn of(index: usize) -> ThreadId {
         ThreadId {
             index,
             stays_on_its_thread: PhantomData,
