@@ -4,7 +4,7 @@ use crate::commit::{self, CompareExchangeError};
 #[cfg(any(kcas_loom, all(test, feature = "steps")))]
 use crate::conformance::{Event, report};
 use crate::entry::{Entries, Entry, MAX_ENTRIES};
-use crate::storage::{FirstPiece, Pieces, SideWord, Storage};
+use crate::storage::{Pieces, Storage};
 use crate::sync::{AtomicU64, Ordering, zeros};
 use crate::tagged;
 use crate::thread_id::{self, ThreadId, TooManyThreads};
@@ -84,7 +84,7 @@ pub struct OutOfMemory {
 /// With [`Pieces`] for `W`, the array [grows](WordArray::grow_to).
 #[derive(Debug)]
 pub struct WordArray<W: Storage = Box<[AtomicU64]>> {
-    words: W,
+    pub(crate) words: W,
 }
 
 impl WordArray {
@@ -176,56 +176,6 @@ impl WordArray<Pieces> {
         #[cfg(any(kcas_loom, all(test, feature = "steps")))]
         report_zeros(&words);
         Ok(WordArray { words })
-    }
-
-    /// Returns the index of a *side word*, an extra word that is in a cache line of its own and can be
-    /// used like any other, also in a [`kcas`](Self::kcas) with others. There are eight; `number` is taken
-    /// modulo eight.
-    #[inline]
-    pub fn side(&self, number: usize) -> usize {
-        self.words.side(number)
-    }
-
-    /// Returns the [side word](Self::side) itself.
-    #[inline(always)]
-    pub fn side_word(&self, number: usize) -> SideWord<'_> {
-        self.words.side_word(number)
-    }
-
-    /// Returns the words that the array began with.
-    #[inline(always)]
-    pub fn first_piece(&self) -> FirstPiece<'_> {
-        self.words.first()
-    }
-
-    /// Returns the memory, in bytes, that the array takes in addition to its words: its side words, and a list of
-    /// its pieces.
-    pub fn extra_bytes(&self) -> usize {
-        self.words.extra_bytes()
-    }
-
-    /// Makes all words below `len` that do not exist yet, all zero, and perhaps some more: the array
-    /// grows by a quarter of a doubling at a time. Words that exist stay where they are.
-    ///
-    /// Progress: lock-free, apart from the allocator. Threads that make the same words at the same time
-    /// each ask for their memory, and all but one give it back. A thread may use a word once it has
-    /// synchronised with the end of a call that made it.
-    ///
-    /// ```
-    /// use kcas::{Entry, Pieces, WordArray};
-    ///
-    /// let words = WordArray::<Pieces>::try_growing(4)?;
-    /// words.grow_to(100)?;
-    /// words.kcas(&[Entry::new(3, 0, 1), Entry::new(99, 0, 2)])?;
-    /// assert_eq!((words.load(3), words.load(99)), (1, 2));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// When the allocator refuses the memory, or for more than about 2^34 words. Words already made stay, and a
-    /// later call goes on.
-    pub fn grow_to(&self, len: usize) -> Result<(), OutOfMemory> {
-        self.words.grow_to(len)
     }
 }
 
