@@ -99,10 +99,7 @@ impl WordArray {
     /// # Panics
     /// When the allocator refuses `8 × len` bytes. See [`try_new`](Self::try_new).
     pub fn new(len: usize) -> WordArray {
-        match WordArray::try_new(len) {
-            Ok(array) => array,
-            Err(error) => panic!("{error}"),
-        }
+        WordArray::try_new(len).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Makes an array of `len` words, all zero, if there is memory for it.
@@ -126,10 +123,7 @@ impl WordArray {
     /// # Panics
     /// When a value is wider than 63 bits. See [`try_from_values`](Self::try_from_values).
     pub fn from_values(values: Vec<u64>) -> WordArray {
-        match WordArray::try_from_values(values) {
-            Ok(array) => array,
-            Err(error) => panic!("{error}"),
-        }
+        WordArray::try_from_values(values).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Makes an array of these values, reusing their memory, if all fit.
