@@ -215,8 +215,7 @@ impl Watch {
             Event::Store(address, value) => {
                 self.direct = by.file().ends_with("words.rs");
                 if let Some(&place) = self.places.get(&address) {
-                    let was = self.values.insert(place, value).unwrap_or(0);
-                    self.check(place, was, value, by, Self::store);
+                    self.check(place, value, by, Self::store);
                 }
             }
             Event::Exchange(address, current, new, result) => {
@@ -226,10 +225,7 @@ impl Watch {
                     let (Ok(was) | Err(was)) = result;
                     assert_eq!(was, self.value(place), "{by}: {place:?} has changed unseen");
                     match result {
-                        Ok(was) => {
-                            self.values.insert(place, new);
-                            self.check(place, was, new, by, Self::exchange);
-                        }
+                        Ok(_) => self.check(place, new, by, Self::exchange),
                         Err(found) => self.attempt(place, current, new, found),
                     }
                 }
@@ -243,11 +239,11 @@ impl Watch {
     fn check(
         &mut self,
         place: Place,
-        was: u64,
         now: u64,
         by: &Location,
         action: fn(&mut Self, Place, u64, u64) -> Checked<Option<&'static str>>,
     ) {
+        let was = self.values.insert(place, now).unwrap_or(0);
         let checked = action(self, place, was, now).and_then(|action| {
             action.into_iter().for_each(|action| self.saw(action));
             self.check_memory(place, action)
