@@ -59,12 +59,12 @@ fn an_operation_that_is_over_has_left_its_words() {
         let tag = own.tag;
         let reader = spawn_with(&array, move |array| {
             let over = descriptor::state(tag).is_none();
-            let there = array.words()[0].load(Ordering::Relaxed) == tag.owner_raw();
+            let there = array.words[0].load(Ordering::Relaxed) == tag.owner_raw();
             assert!(!(over && there), "an operation that is over owns a word");
         });
         as_me(|me| {
-            place(array.words(), me, own, &entries[0]);
-            assert!(finish_own(array.words(), me, own, &entries));
+            place(&*array.words, me, own, &entries[0]);
+            assert!(finish_own(&*array.words, me, own, &entries));
         });
         begun(&entries);
         reader.join().unwrap();
@@ -79,11 +79,11 @@ fn an_installation_that_is_over_has_left_its_word() {
         let target = begun(&[Entry::new(0, 0, 1)]);
         let tag = as_me(|me| descriptor::begin_install(me, target, 0));
         let exchange = |current, new| {
-            array.words()[0].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
+            array.words[0].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
         };
         let reader = spawn_with(&array, move |array| {
             let over = descriptor::read_install(tag).is_none();
-            let there = array.words()[0].load(Ordering::Relaxed) == tag.raw();
+            let there = array.words[0].load(Ordering::Relaxed) == tag.raw();
             assert!(!(over && there), "an installation that is over is there");
         });
         exchange(0, tag.raw()).unwrap();

@@ -365,12 +365,6 @@ impl<W: Storage> WordArray<W> {
             }
         });
     }
-
-    /// The words themselves, for models that start in the middle of an operation.
-    #[cfg(all(test, kcas_loom))]
-    pub(crate) fn words(&self) -> &W::Words {
-        self.words.words()
-    }
 }
 
 #[cfg(any(kcas_loom, all(test, feature = "steps")))]
