@@ -1,10 +1,9 @@
 //! A thread's reusable record of one operation, read safely by helpers.
 //!
 //! Each thread id owns one [`Record`] for ever: for the K-CAS it is running, and for the one
-//! installation (DCSS) it has under way. Records are *reused, not recycled* (Arbel-Raviv & Brown
-//! 2017): nothing is allocated per operation and nothing has to be reclaimed. A helper or a reader loads
-//! fields that the owner may be overwriting for its next operation, and then checks that the sequence
-//! number is still that of its tag. If not, the operation is over, and it discards what it read.
+//! installation (DCSS) it has under way. A helper or a reader loads fields that the owner may be
+//! overwriting for its next operation, and then checks that the sequence number is still that of its
+//! tag. If not, the operation is over, and it discards what it read.
 //!
 //! **Why the check is sound.** No field is older than the tag: whoever has the tag has synchronised with
 //! the exchange that put it into a word. The owner first advances the sequence number and then writes the
