@@ -467,8 +467,7 @@ impl Watch {
                 let decides = was >> 2 == now >> 2 && State::of(was) == State::Undecided;
                 require(decides, "a decision is for ever")?;
                 let shown = self.shown.get(&tag.raw());
-                let operation = shown.ok_or("its tag was never shown")?;
-                let differed = operation.differed;
+                let differed = shown.ok_or("its tag was never shown")?.differed;
                 let (holds, why, action) = match State::of(now) {
                     State::Undecided => return Err("nothing is decided"),
                     State::SucceededByOwner => (
@@ -595,10 +594,7 @@ impl Watch {
                 self.saw("see a word differ");
             }
             (_, Word::Install(tag), Word::Kcas(found))
-                if self
-                    .installs
-                    .get(&tag.thread())
-                    .is_some_and(|(target, _)| *target == found) =>
+                if self.installs.get(&tag.thread()).map(|of| of.0) == Some(found) =>
             {
                 self.saw("find the confirmed tag");
             }
