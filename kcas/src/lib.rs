@@ -153,8 +153,6 @@ mod storage;
 pub mod sync;
 mod tagged;
 pub mod thread_id;
-#[cfg(all(test, kcas_loom))]
-mod thread_id_models;
 mod words;
 
 pub use entry::{Entries, Entry};
