@@ -281,25 +281,19 @@ mod tests {
         };
         // A thread's first operation also claims an id.
         words.kcas(&entries_of(2, 0, 0)).unwrap();
-        for entries in 1..=WordArray::MAX_ENTRIES {
-            let exchanges = |kcas: &dyn Fn() -> Result<(), Error>| {
-                let (result, counts) = count(kcas);
-                (result, counts.exchanges as usize)
+        for k in 1..=WordArray::MAX_ENTRIES {
+            let owned = count(|| words.kcas(&entries_of(k, 0, 1)));
+            let dcss = count(|| words.kcas_by_dcss(&entries_of(k, 1, 0)));
+            let first_differs = count(|| words.kcas(&entries_of(k, 5, 6)));
+            let results = [owned.0, dcss.0, first_differs.0];
+            assert_eq!(results, [Ok(()), Ok(()), Err(Error::Mismatch)]);
+            let counts = [owned.1, dcss.1, first_differs.1];
+            let expected = match k {
+                1 => [1; 3],
+                _ => [2 * k + 1, 3 * k + 1, 1],
             };
-            let of = |per_entry: usize| {
-                if entries == 1 {
-                    1
-                } else {
-                    per_entry * entries + 1
-                }
-            };
-            let owned = exchanges(&|| words.kcas(&entries_of(entries, 0, 1)));
-            assert_eq!(owned, (Ok(()), of(2)), "{entries} entries");
-            let dcss = exchanges(&|| words.kcas_by_dcss(&entries_of(entries, 1, 0)));
-            assert_eq!(dcss, (Ok(()), of(3)), "{entries} entries by DCSS");
-            // The first word differs.
-            let mismatch = exchanges(&|| words.kcas(&entries_of(entries, 5, 6)));
-            assert_eq!(mismatch, (Err(Error::Mismatch), 1), "{entries} entries");
+            let exchanges = counts.map(|counts| counts.exchanges as usize);
+            assert_eq!(exchanges, expected, "{k} entries");
         }
     }
 
