@@ -108,14 +108,10 @@ impl WordArray {
     /// When the allocator refuses `8 × len` bytes. (A system that overcommits memory may grant them,
     /// and kill the process later, when the words are written.)
     pub fn try_new(len: usize) -> Result<WordArray, OutOfMemory> {
-        match zeros(len) {
-            Some(words) => {
-                #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-                report_zeros(&words);
-                Ok(WordArray::of(words))
-            }
-            None => Err(OutOfMemory { len }),
-        }
+        let words = zeros(len).ok_or(OutOfMemory { len })?;
+        #[cfg(any(kcas_loom, all(test, feature = "steps")))]
+        report_zeros(&words);
+        Ok(WordArray::of(words))
     }
 
     /// Makes an array of these values, reusing their memory.
@@ -139,19 +135,17 @@ impl WordArray {
     /// # Errors
     /// [`Error::ValueTooWide`] with the first value that is wider than 63 bits.
     pub fn try_from_values(values: Vec<u64>) -> Result<WordArray, Error> {
-        match values.iter().find(|&&value| !tagged::is_value(value)) {
-            Some(&value) => Err(Error::ValueTooWide { value }),
-            None => {
-                #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-                let held = values.clone();
-                let words: Box<[_]> = values.into_iter().map(AtomicU64::new).collect();
-                #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-                report(Event::Array(
-                    words.iter().map(AtomicU64::address).zip(held).collect(),
-                ));
-                Ok(WordArray::of(words))
-            }
+        if let Some(&value) = values.iter().find(|&&value| !tagged::is_value(value)) {
+            return Err(Error::ValueTooWide { value });
         }
+        #[cfg(any(kcas_loom, all(test, feature = "steps")))]
+        let held = values.clone();
+        let words: Box<[_]> = values.into_iter().map(AtomicU64::new).collect();
+        #[cfg(any(kcas_loom, all(test, feature = "steps")))]
+        report(Event::Array(
+            words.iter().map(AtomicU64::address).zip(held).collect(),
+        ));
+        Ok(WordArray::of(words))
     }
 
     fn of(words: Box<[AtomicU64]>) -> WordArray {
