@@ -127,10 +127,7 @@ pub(crate) fn watch(watched: &Watched) {
 #[cfg(kcas_loom)]
 pub(crate) fn watch_anew(watched: &Watched) {
     let mut before = lock(watched);
-    *before = Watch {
-        seen: std::mem::take(&mut before.seen),
-        ..Watch::default()
-    };
+    before.seen = std::mem::take(&mut *before).seen;
     watch(watched);
 }
 
@@ -177,6 +174,9 @@ type Checked<T = ()> = Result<T, &'static str>;
 fn require(holds: bool, why: &'static str) -> Checked {
     if holds { Ok(()) } else { Err(why) }
 }
+
+/// Finds the action that a write is, if it is one: the place, what was there, and what is there now.
+type Action = fn(&mut Watch, Place, u64, u64) -> Checked<Option<&'static str>>;
 
 const OVER: &str = "the operation is over";
 
@@ -236,13 +236,7 @@ impl Watch {
     }
 
     /// Checks a write, and that it changes what the words mean only where that is allowed.
-    fn check(
-        &mut self,
-        place: Place,
-        now: u64,
-        by: &Location,
-        action: fn(&mut Self, Place, u64, u64) -> Checked<Option<&'static str>>,
-    ) {
+    fn check(&mut self, place: Place, now: u64, by: &Location, action: Action) {
         let was = self.values.insert(place, now).unwrap_or(0);
         let checked = action(self, place, was, now).and_then(|action| {
             action.into_iter().for_each(|action| self.saw(action));
@@ -489,12 +483,8 @@ impl Watch {
         }
     }
 
-    fn exchange_word(
-        &mut self,
-        (array, index): (usize, usize),
-        was: u64,
-        now: u64,
-    ) -> Checked<&'static str> {
+    fn exchange_word(&mut self, at: (usize, usize), was: u64, now: u64) -> Checked<&'static str> {
+        let (array, index) = at;
         match (Word::from(was), Word::from(now)) {
             (Word::Value(_), Word::Value(_)) if self.direct => Ok("exchange one word"),
             // For itself.
