@@ -1,15 +1,16 @@
 //! Install → decide → release: the K-CAS protocol, and helping.
 //!
-//! The crate's docs describe the protocol as a whole; the comments here say why each step is safe.
+//! The crate's docs describe the protocol as a whole, those of [`WordArray`](crate::WordArray) say when
+//! an operation takes effect, and the comments here why each step is safe.
 
+#[cfg(any(kcas_loom, all(test, feature = "steps")))]
+use crate::conformance::{Event, report};
 use crate::descriptor::{self, Own, State};
 use crate::entry::Entry;
 use crate::storage::Words;
 use crate::sync::{AtomicU64, Ordering};
 use crate::tagged::{self, InstallTag, KcasTag, Word};
 use crate::thread_id::{self, ThreadId, TooManyThreads};
-#[cfg(any(kcas_loom, all(test, feature = "steps")))]
-use crate::watch::{Event, report};
 
 /// Returns the word at `index` as it stands: a value or a tag.
 #[inline]
@@ -26,10 +27,6 @@ pub(crate) fn look(word: &AtomicU64) -> u64 {
 }
 
 /// Returns the logical value of the word at `index`. Writes nothing.
-///
-/// Linearization point: if an operation found there has succeeded and the word stands for the value
-/// it wrote, the operation's decision or the load of the word, whichever is later; otherwise the
-/// load of the word.
 #[inline]
 pub(crate) fn load<W: Words + ?Sized>(words: &W, index: usize) -> u64 {
     let raw = load_raw(words, index);
@@ -66,8 +63,6 @@ fn meaning(index: usize, raw: u64) -> Option<u64> {
 }
 
 /// Returns the logical value of the word at `index`, after helping any operation under way on it.
-///
-/// Linearization point: the last load of the word.
 #[inline]
 pub(crate) fn load_helping<W: Words + ?Sized>(
     words: &W,
@@ -104,20 +99,13 @@ pub(crate) fn exchange<W: Words + ?Sized>(
     new: u64,
 ) -> Result<u64, u64> {
     #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-    report(Event::ExchangesOne {
-        address: words[index].address(),
-        current,
-        new,
-    });
+    report(Event::ExchangesOne(words[index].address(), current, new));
     // SeqCst, both: see the crate's docs, "Orderings". As a Release it pairs with the loads of
     // the word; as an Acquire, with the exchanges before it.
     words[index].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
 }
 
 /// Exchanges one word as if no operation were under way on it. (Orderings: see [`exchange`].)
-///
-/// Linearization point: the successful exchange of the word, or the linearization point of the
-/// [`load`] that found another value.
 pub(crate) fn compare_exchange<W: Words + ?Sized>(
     words: &W,
     index: usize,
@@ -156,9 +144,6 @@ impl From<TooManyThreads> for CompareExchangeError {
 
 /// Runs the K-CAS `entries` (one or more, ascending indices, all in range) to completion; true if it
 /// succeeded.
-///
-/// Linearization point: the decision ([`descriptor::decide`]) on success, otherwise the access that
-/// found a word to differ.
 #[inline]
 pub(crate) fn kcas<W: Words + ?Sized>(words: &W, me: &ThreadId, entries: &[Entry]) -> bool {
     let own = descriptor::begin_kcas(me, entries);

@@ -7,11 +7,12 @@
 //! success once it has *seen* every word confirmed), they check what the invariant says of the words then. What a thread has
 //! read shows in the exchanges that it tries.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::ops::Range;
 use std::panic::Location;
-use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[cfg(not(kcas_loom))]
 use std::thread::{self, ThreadId};
@@ -23,7 +24,40 @@ use crate::descriptor::State;
 use crate::entry::Entry;
 use crate::tagged::{self, InstallTag, KcasTag, Word, next_sequence};
 use crate::thread_id;
-use crate::watch::{self, Event, Place};
+
+/// What an atomic is to the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Place {
+    /// A word: its array, by number, and its index.
+    Word(usize, usize),
+    /// The status of a thread's operation.
+    Status(usize),
+    /// The number of a thread's installation.
+    InstallSequence(usize),
+}
+
+/// What has happened.
+pub(crate) enum Event {
+    /// The field of a record at this address is about to be used. It holds this value, if others may have changed it.
+    Field(usize, Place, Option<u64>),
+    /// A thread begins an operation with these entries.
+    Begins(usize, Vec<Entry>),
+    /// A thread begins an installation, for this operation, over what is there.
+    Installs(usize, KcasTag, u64),
+    /// A new array has words at these addresses, which hold these values.
+    Array(Vec<(usize, u64)>),
+    /// An array had these addresses, and is no more.
+    Dropped(Range<usize>),
+    /// A store at this address, of this value.
+    Store(usize, u64),
+    /// `compare_exchange` is about to try this: the address, the current value, and the new one.
+    ExchangesOne(usize, u64, u64),
+    /// A compare-and-swap: the address, the current value, the new one, and the result.
+    Exchange(usize, u64, u64, Result<u64, u64>),
+    /// From here on a model lets helpers begin with any word.
+    #[cfg(all(test, kcas_loom))]
+    AnyOrder,
+}
 
 /// An operation from the moment at which its tag stood in a word until its record is reused.
 #[derive(Debug)]
@@ -75,33 +109,41 @@ pub(crate) struct Watch {
 /// Several threads share one.
 pub(crate) type Watched = Arc<Mutex<Watch>>;
 
+std::thread_local! {
+    /// Under loom all threads of an execution are one system thread.
+    static WATCHED: RefCell<Option<Watched>> = const { RefCell::new(None) };
+}
+
 fn lock(watched: &Watched) -> MutexGuard<'_, Watch> {
     watched.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What this thread writes from now on is checked.
 pub(crate) fn watch(watched: &Watched) {
-    let watched = Arc::clone(watched);
-    watch::watch(Some(Rc::new(move |event, by| {
-        lock(&watched).learn(event, by);
-    })));
+    WATCHED.set(Some(Arc::clone(watched)));
 }
 
 /// [`watch`], from the beginning; what was seen is kept.
 #[cfg(kcas_loom)]
 pub(crate) fn watch_anew(watched: &Watched) {
     let mut before = lock(watched);
-    *before = Watch {
-        seen: std::mem::take(&mut before.seen),
-        ..Watch::default()
-    };
+    before.seen = std::mem::take(&mut *before).seen;
     watch(watched);
 }
 
 /// What this thread writes from now on is not checked.
 #[cfg(test)]
 pub(crate) fn unwatch() {
-    watch::watch(None);
+    WATCHED.set(None);
+}
+
+/// Reports an event, if this thread is watched.
+#[track_caller]
+pub(crate) fn report(event: Event) {
+    let watched = WATCHED.try_with(|watched| watched.borrow().clone());
+    if let Ok(Some(watched)) = watched {
+        lock(&watched).learn(event, Location::caller());
+    }
 }
 
 /// The actions of the proof, in its order.
@@ -133,16 +175,15 @@ fn require(holds: bool, why: &'static str) -> Checked {
     if holds { Ok(()) } else { Err(why) }
 }
 
+/// Finds the action that a write is, if it is one: the place, what was there, and what is there now.
+type Action = fn(&mut Watch, Place, u64, u64) -> Checked<Option<&'static str>>;
+
 const OVER: &str = "the operation is over";
 
 impl Watch {
     fn learn(&mut self, event: Event, by: &Location) {
         match event {
-            Event::Field {
-                address,
-                place,
-                held,
-            } => {
+            Event::Field(address, place, held) => {
                 let known = self.places.insert(address, place) == Some(place);
                 let is = held.or((!known).then_some(0));
                 self.values.extend(is.map(|value| (place, value)));
@@ -167,37 +208,24 @@ impl Watch {
                 self.places
                     .retain(|address, _| !addresses.contains(address));
             }
-            Event::ExchangesOne {
-                address,
-                current,
-                new,
-            } => {
+            Event::ExchangesOne(address, current, new) => {
                 let exchange = (address, current, new);
                 self.exchanges.insert(thread::current().id(), exchange);
             }
             Event::Store(address, value) => {
                 self.direct = by.file().ends_with("words.rs");
                 if let Some(&place) = self.places.get(&address) {
-                    let was = self.values.insert(place, value).unwrap_or(0);
-                    self.check(place, was, value, by, Self::store);
+                    self.check(place, value, by, Self::store);
                 }
             }
-            Event::Exchange {
-                address,
-                current,
-                new,
-                result,
-            } => {
+            Event::Exchange(address, current, new, result) => {
                 let announced = self.exchanges.remove(&thread::current().id());
                 self.direct = announced == Some((address, current, new));
                 if let Some(&place) = self.places.get(&address) {
                     let (Ok(was) | Err(was)) = result;
                     assert_eq!(was, self.value(place), "{by}: {place:?} has changed unseen");
                     match result {
-                        Ok(was) => {
-                            self.values.insert(place, new);
-                            self.check(place, was, new, by, Self::exchange);
-                        }
+                        Ok(_) => self.check(place, new, by, Self::exchange),
                         Err(found) => self.attempt(place, current, new, found),
                     }
                 }
@@ -208,14 +236,8 @@ impl Watch {
     }
 
     /// Checks a write, and that it changes what the words mean only where that is allowed.
-    fn check(
-        &mut self,
-        place: Place,
-        was: u64,
-        now: u64,
-        by: &Location,
-        action: fn(&mut Self, Place, u64, u64) -> Checked<Option<&'static str>>,
-    ) {
+    fn check(&mut self, place: Place, now: u64, by: &Location, action: Action) {
+        let was = self.values.insert(place, now).unwrap_or(0);
         let checked = action(self, place, was, now).and_then(|action| {
             action.into_iter().for_each(|action| self.saw(action));
             self.check_memory(place, action)
@@ -439,8 +461,7 @@ impl Watch {
                 let decides = was >> 2 == now >> 2 && State::of(was) == State::Undecided;
                 require(decides, "a decision is for ever")?;
                 let shown = self.shown.get(&tag.raw());
-                let operation = shown.ok_or("its tag was never shown")?;
-                let differed = operation.differed;
+                let differed = shown.ok_or("its tag was never shown")?.differed;
                 let (holds, why, action) = match State::of(now) {
                     State::Undecided => return Err("nothing is decided"),
                     State::SucceededByOwner => (
@@ -462,12 +483,8 @@ impl Watch {
         }
     }
 
-    fn exchange_word(
-        &mut self,
-        (array, index): (usize, usize),
-        was: u64,
-        now: u64,
-    ) -> Checked<&'static str> {
+    fn exchange_word(&mut self, at: (usize, usize), was: u64, now: u64) -> Checked<&'static str> {
+        let (array, index) = at;
         match (Word::from(was), Word::from(now)) {
             (Word::Value(_), Word::Value(_)) if self.direct => Ok("exchange one word"),
             // For itself.
@@ -567,10 +584,7 @@ impl Watch {
                 self.saw("see a word differ");
             }
             (_, Word::Install(tag), Word::Kcas(found))
-                if self
-                    .installs
-                    .get(&tag.thread())
-                    .is_some_and(|(target, _)| *target == found) =>
+                if self.installs.get(&tag.thread()).map(|of| of.0) == Some(found) =>
             {
                 self.saw("find the confirmed tag");
             }
@@ -593,5 +607,5 @@ impl Watch {
 
 /// Whether this thread holds an id. (A model may act with an id that no thread holds.)
 fn is_of_this_thread(id: usize) -> bool {
-    thread_id::held() == Some(id)
+    thread_id::with_held(|me| me.index() == id) == Some(true)
 }

@@ -1,10 +1,9 @@
 //! A thread's reusable record of one operation, read safely by helpers.
 //!
 //! Each thread id owns one [`Record`] for ever: for the K-CAS it is running, and for the one
-//! installation (DCSS) it has under way. Records are *reused, not recycled* (Arbel-Raviv & Brown
-//! 2017): nothing is allocated per operation and nothing has to be reclaimed. A helper or a reader loads
-//! fields that the owner may be overwriting for its next operation, and then checks that the sequence
-//! number is still that of its tag. If not, the operation is over, and it discards what it read.
+//! installation (DCSS) it has under way. A helper or a reader loads fields that the owner may be
+//! overwriting for its next operation, and then checks that the sequence number is still that of its
+//! tag. If not, the operation is over, and it discards what it read.
 //!
 //! **Why the check is sound.** No field is older than the tag: whoever has the tag has synchronised with
 //! the exchange that put it into a word. The owner first advances the sequence number and then writes the
@@ -14,12 +13,12 @@
 
 use crossbeam_utils::CachePadded;
 
+#[cfg(any(kcas_loom, all(test, feature = "steps")))]
+use crate::conformance::{Event, Place, report};
 use crate::entry::{Entries, Entry, MAX_ENTRIES};
 use crate::sync::{AtomicU64, OnFirstUse, Ordering, shared_static};
 use crate::tagged::{InstallTag, KcasTag, next_sequence};
 use crate::thread_id::{MAX_THREADS, ThreadId};
-#[cfg(any(kcas_loom, all(test, feature = "steps")))]
-use crate::watch::{Event, Place, report};
 
 /// State of an operation. It leaves `Undecided` once and never returns to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,10 +108,10 @@ fn new_chunk((): ()) -> Chunk {
     std::array::from_fn(|_| CachePadded::new(Record::new()))
 }
 
-/// Returns the addresses of a thread's record.
+/// Returns the addresses of the record for an id's descriptors; makes it if there is none.
 #[cfg(all(feature = "simulation", not(kcas_loom)))]
-pub(crate) fn addresses(thread: usize) -> std::ops::Range<usize> {
-    let start = std::ptr::from_ref(Record::of(thread)).addr();
+pub fn addresses(id: usize) -> std::ops::Range<usize> {
+    let start = std::ptr::from_ref(Record::of(id)).addr();
     start..start + size_of::<Record>()
 }
 

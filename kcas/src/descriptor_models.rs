@@ -1,4 +1,5 @@
-//! Models of [`descriptor`](crate::descriptor): a record is read while its owner reuses it.
+//! Models of [`descriptor`](crate::descriptor): a record is read while its owner reuses it, and passes
+//! from thread to thread with an [id](crate::thread_id).
 
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use crate::entry::Entry;
 use crate::model::{explore_test, spawn, spawn_with};
 use crate::sync::Ordering;
 use crate::tagged::KcasTag;
+use crate::thread_id::{MAX_THREADS, ThreadId};
 use crate::{WordArray, conformance};
 
 /// A reader gets what the owner wrote for an operation, whole, or nothing. Each field of the next
@@ -59,12 +61,12 @@ fn an_operation_that_is_over_has_left_its_words() {
         let tag = own.tag;
         let reader = spawn_with(&array, move |array| {
             let over = descriptor::state(tag).is_none();
-            let there = array.words()[0].load(Ordering::Relaxed) == tag.owner_raw();
+            let there = array.words[0].load(Ordering::Relaxed) == tag.owner_raw();
             assert!(!(over && there), "an operation that is over owns a word");
         });
         as_me(|me| {
-            place(array.words(), me, own, &entries[0]);
-            assert!(finish_own(array.words(), me, own, &entries));
+            place(&*array.words, me, own, &entries[0]);
+            assert!(finish_own(&*array.words, me, own, &entries));
         });
         begun(&entries);
         reader.join().unwrap();
@@ -79,17 +81,54 @@ fn an_installation_that_is_over_has_left_its_word() {
         let target = begun(&[Entry::new(0, 0, 1)]);
         let tag = as_me(|me| descriptor::begin_install(me, target, 0));
         let exchange = |current, new| {
-            array.words()[0].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
+            array.words[0].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
         };
         let reader = spawn_with(&array, move |array| {
             let over = descriptor::read_install(tag).is_none();
-            let there = array.words()[0].load(Ordering::Relaxed) == tag.raw();
+            let there = array.words[0].load(Ordering::Relaxed) == tag.raw();
             assert!(!(over && there), "an installation that is over is there");
         });
         exchange(0, tag.raw()).unwrap();
         exchange(tag.raw(), target.raw()).unwrap();
         as_me(|me| descriptor::begin_install(me, target, 0));
         reader.join().unwrap();
+    });
+}
+
+/// A thread gives its id back, and another one, which nothing else synchronises with it, claims it:
+/// it continues the sequence numbers where the first one left off. If they started afresh, two
+/// operations or two installations would get the same tag.
+#[test]
+fn an_id_changes_hands_with_what_is_kept_under_it() {
+    explore_test(4, 10_000, || {
+        let begin = || {
+            let entry = Entry::new(0, 0, 1);
+            let id = ThreadId::acquire().unwrap();
+            let tag = descriptor::begin_kcas(&id, &[entry]).tag;
+            let install = descriptor::begin_install(&id, tag, 0);
+            id.give_back();
+            (tag, install)
+        };
+        let other = spawn(begin);
+        let mine = begin();
+        let others = other.join().unwrap();
+        assert_ne!(mine.0, others.0, "two operations have one tag");
+        assert_ne!(mine.1, others.1, "two installations have one tag");
+    });
+}
+
+/// All ids are held when one is given back: a thread that is promised an id finds it at once,
+/// rather than searching for a bit that it cannot see yet.
+#[test]
+fn a_promised_id_is_found() {
+    explore_test(None, 10, || {
+        let held = (1..MAX_THREADS).map(|_| ThreadId::acquire().unwrap());
+        let held: Vec<_> = held.collect();
+        let claimer = spawn(|| ThreadId::acquire().map(|id| id.give_back()));
+        held[0].give_back();
+        // In time or not, it gets a clear answer.
+        let _ = claimer.join().unwrap();
+        held[1..].iter().for_each(ThreadId::give_back);
     });
 }
 

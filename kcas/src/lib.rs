@@ -153,10 +153,6 @@ mod storage;
 pub mod sync;
 mod tagged;
 pub mod thread_id;
-#[cfg(all(test, kcas_loom))]
-mod thread_id_models;
-#[cfg(any(kcas_loom, all(test, feature = "steps")))]
-mod watch;
 mod words;
 
 pub use entry::{Entries, Entry};

@@ -1,14 +1,10 @@
 //! What a simulator learns: every access to shared memory before it is made, and how cores wait.
 //! Part of [`simulation`](crate::simulation), in its own module since every atomic depends on it.
 
-#[cfg(not(kcas_loom))]
 use crate::steps::Access;
 
 #[cfg(all(feature = "simulation", not(kcas_loom)))]
 pub use observed::{Machine, access, exchanged, is_under_way, name, park, pause, wake, within};
-
-#[cfg(all(feature = "simulation", not(kcas_loom)))]
-pub(crate) use observed::access_to;
 
 /// What the lines of some memory hold: elements of the same size, one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,9 +38,9 @@ pub enum Pause {
 #[inline(always)]
 pub fn name<T>(_: &'static str, _: &[T], _: usize) {}
 
-#[cfg(not(any(feature = "simulation", kcas_loom)))]
+#[cfg(not(all(feature = "simulation", not(kcas_loom))))]
 #[inline(always)]
-pub(crate) fn access_to<T>(_: &T, _: Access) {}
+pub(crate) fn access(_: usize, _: Access) {}
 
 #[cfg(all(feature = "simulation", not(kcas_loom)))]
 mod observed {
@@ -90,74 +86,57 @@ mod observed {
         action()
     }
 
-    // The machine is not borrowed while it acts: it may switch to another core, which asks again.
+    /// Tells the machine, if this thread simulates. It is not borrowed while it acts: it may switch
+    /// to another core, which tells it more.
     #[inline]
-    fn machine() -> Option<Rc<dyn Machine>> {
+    fn tell<R>(what: impl FnOnce(&dyn Machine) -> R) -> Option<R> {
         let machine = MACHINE.try_with(|machine| machine.borrow().clone());
-        machine.ok().flatten()
+        Some(what(machine.ok()??.as_ref()))
     }
 
     /// True if this thread simulates.
     pub fn is_under_way() -> bool {
-        machine().is_some()
+        tell(|_| ()).is_some()
     }
 
     /// Reports an access that is about to be made.
     #[inline]
     pub fn access(address: usize, access: Access) {
-        if let Some(machine) = machine() {
-            machine.access(address, access);
-        }
-    }
-
-    /// [`access`] to a place.
-    #[inline]
-    pub(crate) fn access_to<T>(place: &T, kind: Access) {
-        access(std::ptr::from_ref(place).addr(), kind);
+        tell(|machine| machine.access(address, access));
     }
 
     /// Reports whether the last exchange succeeded.
     #[inline]
     pub fn exchanged(succeeded: bool) {
-        if let Some(machine) = machine() {
-            machine.exchanged(succeeded);
-        }
+        tell(|machine| machine.exchanged(succeeded));
     }
 
     /// The core waits. Returns false, at once, outside a simulation.
     #[inline]
     pub fn pause(pause: Pause) -> bool {
-        machine().is_some_and(|machine| {
-            machine.pause(pause);
-            true
-        })
+        tell(|machine| machine.pause(pause)).is_some()
     }
 
     /// The core sleeps until another one [`wake`]s it. Only within a simulation.
     pub fn park(address: usize) {
-        if let Some(machine) = machine() {
-            machine.park(address);
-        }
+        tell(|machine| machine.park(address));
     }
 
     /// Wakes one core that sleeps at this address. Only within a simulation.
     pub fn wake(address: usize) {
-        if let Some(machine) = machine() {
-            machine.wake(address);
-        }
+        tell(|machine| machine.wake(address));
     }
 
     /// Names memory, so that a simulator can say which lines threads contend for; `first` is the
     /// number of the first element. Does nothing outside a simulation.
     pub fn name<T>(what: &'static str, elements: &[T], first: usize) {
-        if let Some(machine) = machine() {
-            machine.name(Named {
-                what,
-                start: elements.as_ptr().addr(),
-                bytes: size_of::<T>(),
-                len: elements.len(),
-                first,
-            });
-        }
+        let named = Named {
+            what,
+            start: elements.as_ptr().addr(),
+            bytes: size_of::<T>(),
+            len: elements.len(),
+            first,
+        };
+        tell(|machine| machine.name(named));
     }
 }

@@ -58,7 +58,8 @@ pub fn explore_test(
         THREADS.set(1);
         // Each write of the execution must be an action of the proof.
         conformance::watch_anew(&watching);
-        hold_lowest_id();
+        let entries = [0, 1].map(|index| Entry::new(index, 0, 1));
+        WordArray::new(2).kcas(&entries).expect("nobody interferes");
         model();
         thread_id::end_of_thread();
     });
@@ -94,11 +95,4 @@ pub fn spawn<R: 'static>(body: impl FnOnce() -> R + 'static) -> loom::thread::Jo
         thread_id::end_of_thread();
         result
     })
-}
-
-fn hold_lowest_id() {
-    let words = WordArray::new(2);
-    let entry = |index| Entry::new(index, 0, 1);
-    let held = words.kcas(&[entry(0), entry(1)]);
-    held.expect("nobody interferes");
 }

@@ -11,38 +11,32 @@ pub use crate::machine::{Named, Pause, name};
 pub use crate::steps::Access;
 
 #[cfg(all(feature = "simulation", not(kcas_loom)))]
+pub use crate::descriptor::addresses as record;
+#[cfg(all(feature = "simulation", not(kcas_loom)))]
 pub use crate::machine::{Machine, access, exchanged, is_under_way, park, pause, wake, within};
 #[cfg(all(feature = "simulation", not(kcas_loom)))]
-pub use ids::{claim_id, give_back_id, record, swap_id};
+pub use ids::{claim_id, give_back_id, swap_id};
 
 #[cfg(all(feature = "simulation", not(kcas_loom)))]
 mod ids {
-    use std::ops::Range;
-
-    use crate::descriptor;
-    use crate::thread_id::{self, TooManyThreads};
+    use crate::thread_id::{self, ThreadId, TooManyThreads};
 
     /// Claims a thread id for a core, which becomes the thread's by [`swap_id`].
     ///
     /// # Errors
     /// [`TooManyThreads`] when every id is held.
     pub fn claim_id() -> Result<usize, TooManyThreads> {
-        thread_id::claim_for_a_core()
+        ThreadId::acquire().map(|id| id.index())
     }
 
     /// Gives back an id that [`claim_id`] returned, and that no thread holds at the moment.
     pub fn give_back_id(id: usize) {
-        thread_id::give_back_of_a_core(id);
+        ThreadId::of(id).give_back();
     }
 
     /// Replaces the id that this thread holds; returns the one that it held.
     pub fn swap_id(id: Option<usize>) -> Option<usize> {
         thread_id::swap(id)
-    }
-
-    /// Returns the addresses of the record for an id's descriptors; makes it if there is none.
-    pub fn record(id: usize) -> Range<usize> {
-        descriptor::addresses(id)
     }
 }
 

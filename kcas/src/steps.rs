@@ -11,9 +11,7 @@
 //! A hook can ask for the kind of [`Access`] of a step; `count` counts the steps of each kind.
 
 #[cfg(all(feature = "steps", not(kcas_loom)))]
-pub use hooks::{
-    Counts, Frozen, count, freeze, freeze_where, step, with_access_hook, with_hook, within,
-};
+pub use hooks::{Counts, Frozen, count, freeze, freeze_where, with_access_hook, with_hook, within};
 
 #[cfg(all(feature = "steps", not(kcas_loom)))]
 pub(crate) use hooks::access;
@@ -34,12 +32,13 @@ pub enum Access {
 
 /// One step of the current thread: runs its hook, if it has one. Does nothing without the feature
 /// `steps`.
-#[cfg(not(all(feature = "steps", not(kcas_loom))))]
 #[inline(always)]
-pub fn step() {}
+pub fn step() {
+    access(Access::Other);
+}
 
 /// [`step`] of a known kind.
-#[cfg(not(any(feature = "steps", kcas_loom)))]
+#[cfg(not(all(feature = "steps", not(kcas_loom))))]
 #[inline(always)]
 pub(crate) fn access(_: Access) {}
 
@@ -61,14 +60,7 @@ mod hooks {
         static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
     }
 
-    /// One step of the current thread: runs its hook, if it has one. Nothing without the feature
-    /// `steps`.
-    #[inline]
-    pub fn step() {
-        access(Access::Other);
-    }
-
-    /// [`step`] of a known kind.
+    /// [`step`](super::step) of a known kind.
     #[inline]
     pub(crate) fn access(access: Access) {
         // A thread that is being torn down no longer has a hook.
@@ -232,7 +224,6 @@ mod hooks {
 // They step through the whole crate; what is tested depends on none of it.
 #[cfg(all(test, feature = "steps", not(kcas_loom)))]
 mod tests {
-    use std::cell::RefCell;
     use std::rc::Rc;
 
     use super::{Counts, count, step, with_hook};
@@ -240,10 +231,8 @@ mod tests {
     use crate::{Entry, Error, WordArray};
 
     fn steps_of(action: impl FnOnce()) -> u64 {
-        let last = Rc::new(RefCell::new(0));
-        let seen = Rc::clone(&last);
-        with_hook(move |step| *seen.borrow_mut() = step + 1, action);
-        last.take()
+        let ((), counts) = count(action);
+        counts.loads + counts.stores + counts.exchanges + counts.others
     }
 
     #[test]
@@ -292,25 +281,19 @@ mod tests {
         };
         // A thread's first operation also claims an id.
         words.kcas(&entries_of(2, 0, 0)).unwrap();
-        for entries in 1..=WordArray::MAX_ENTRIES {
-            let exchanges = |kcas: &dyn Fn() -> Result<(), Error>| {
-                let (result, counts) = count(kcas);
-                (result, counts.exchanges as usize)
+        for k in 1..=WordArray::MAX_ENTRIES {
+            let owned = count(|| words.kcas(&entries_of(k, 0, 1)));
+            let dcss = count(|| words.kcas_by_dcss(&entries_of(k, 1, 0)));
+            let first_differs = count(|| words.kcas(&entries_of(k, 5, 6)));
+            let results = [owned.0, dcss.0, first_differs.0];
+            assert_eq!(results, [Ok(()), Ok(()), Err(Error::Mismatch)]);
+            let counts = [owned.1, dcss.1, first_differs.1];
+            let expected = match k {
+                1 => [1; 3],
+                _ => [2 * k + 1, 3 * k + 1, 1],
             };
-            let of = |per_entry: usize| {
-                if entries == 1 {
-                    1
-                } else {
-                    per_entry * entries + 1
-                }
-            };
-            let owned = exchanges(&|| words.kcas(&entries_of(entries, 0, 1)));
-            assert_eq!(owned, (Ok(()), of(2)), "{entries} entries");
-            let dcss = exchanges(&|| words.kcas_by_dcss(&entries_of(entries, 1, 0)));
-            assert_eq!(dcss, (Ok(()), of(3)), "{entries} entries by DCSS");
-            // The first word differs.
-            let mismatch = exchanges(&|| words.kcas(&entries_of(entries, 5, 6)));
-            assert_eq!(mismatch, (Err(Error::Mismatch), 1), "{entries} entries");
+            let exchanges = counts.map(|counts| counts.exchanges as usize);
+            assert_eq!(exchanges, expected, "{k} entries");
         }
     }
 

@@ -8,14 +8,14 @@ use crossbeam_utils::CachePadded;
 use crate::commit::look;
 use crate::entry::Entry;
 use crate::sync::{AtomicU64, SetOnce, zeros};
-use crate::words::{OutOfMemory, prepare};
+use crate::words::{OutOfMemory, WordArray, prepare};
 
 /// Words by index, as the protocol reaches them.
 pub trait Words: Index<usize, Output = AtomicU64> {}
 
 impl<W: Index<usize, Output = AtomicU64> + ?Sized> Words for W {}
 
-/// What a [`WordArray`](crate::WordArray) keeps its words in.
+/// What a [`WordArray`] keeps its words in.
 pub trait Storage: Debug {
     /// The words by index.
     type Words: Words + ?Sized;
@@ -122,30 +122,6 @@ impl Pieces {
         }
     }
 
-    /// The index of the side word of this number, modulo [`SIDE_WORDS`].
-    #[inline]
-    #[cfg_attr(kcas_loom, allow(clippy::modulo_one))]
-    pub(crate) fn side(&self, number: usize) -> usize {
-        self.first_side() + number % SIDE_WORDS
-    }
-
-    #[inline(always)]
-    #[cfg_attr(kcas_loom, allow(clippy::modulo_one))]
-    pub(crate) fn side_word(&self, number: usize) -> SideWord<'_> {
-        SideWord(&self.side[number % SIDE_WORDS])
-    }
-
-    /// Returns the memory that it takes apart from the words, in bytes.
-    pub(crate) fn extra_bytes(&self) -> usize {
-        let made = self.later.iter().map_while(SetOnce::get);
-        size_of_val(&*self.side) + size_of_val(&*self.later) + made.map(size_of_val).sum::<usize>()
-    }
-
-    #[inline(always)]
-    pub(crate) fn first(&self) -> FirstPiece<'_> {
-        FirstPiece(&self.first)
-    }
-
     /// Returns the piece after the first that holds the word of this index, and its place there.
     #[inline]
     fn place_of(&self, index: usize) -> (usize, usize) {
@@ -176,18 +152,6 @@ impl Pieces {
         Ok(())
     }
 
-    /// Makes all words below `len` that do not exist yet.
-    pub(crate) fn grow_to(&self, len: usize) -> Result<(), OutOfMemory> {
-        if len <= self.first.len() {
-            return Ok(());
-        }
-        let (last, _) = self.place_of(len - 1);
-        if last >= self.later.len() {
-            return Err(OutOfMemory { len });
-        }
-        (0..=last).try_for_each(|piece| self.make(piece))
-    }
-
     /// [`has_all`](Storage::has_all) when the last entry names a side word.
     #[cold]
     fn has_all_but_side(&self, entries: &[Entry]) -> bool {
@@ -207,25 +171,88 @@ impl Pieces {
     }
 }
 
+impl WordArray<Pieces> {
+    /// Returns the index of a *side word*, an extra word that is in a cache line of its own and can be
+    /// used like any other, also in a [`kcas`](Self::kcas) with others. There are eight; `number` is taken
+    /// modulo eight.
+    #[inline]
+    #[cfg_attr(kcas_loom, allow(clippy::modulo_one))]
+    pub fn side(&self, number: usize) -> usize {
+        self.words.first_side() + number % SIDE_WORDS
+    }
+
+    /// Returns the [side word](Self::side) itself.
+    #[inline(always)]
+    #[cfg_attr(kcas_loom, allow(clippy::modulo_one))]
+    pub fn side_word(&self, number: usize) -> SideWord<'_> {
+        SideWord(&self.words.side[number % SIDE_WORDS])
+    }
+
+    /// Returns the words that the array began with.
+    #[inline(always)]
+    pub fn first_piece(&self) -> FirstPiece<'_> {
+        FirstPiece(&self.words.first)
+    }
+
+    /// Returns the memory, in bytes, that the array takes in addition to its words: its side words, and a list of
+    /// its pieces.
+    pub fn extra_bytes(&self) -> usize {
+        let Pieces { side, later, .. } = &self.words;
+        let made = later.iter().map_while(SetOnce::get);
+        size_of_val(&**side) + size_of_val(&**later) + made.map(size_of_val).sum::<usize>()
+    }
+
+    /// Makes all words below `len` that do not exist yet, all zero, and perhaps some more: the array
+    /// grows by a quarter of a doubling at a time. Words that exist stay where they are.
+    ///
+    /// Progress: lock-free, apart from the allocator. Threads that make the same words at the same time
+    /// each ask for their memory, and all but one give it back. A thread may use a word once it has
+    /// synchronised with the end of a call that made it.
+    ///
+    /// ```
+    /// use kcas::{Entry, Pieces, WordArray};
+    ///
+    /// let words = WordArray::<Pieces>::try_growing(4)?;
+    /// words.grow_to(100)?;
+    /// words.kcas(&[Entry::new(3, 0, 1), Entry::new(99, 0, 2)])?;
+    /// assert_eq!((words.load(3), words.load(99)), (1, 2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the allocator refuses the memory, or for more than about 2^34 words. Words already made stay, and a
+    /// later call goes on.
+    pub fn grow_to(&self, len: usize) -> Result<(), OutOfMemory> {
+        let pieces = &self.words;
+        if len <= pieces.first.len() {
+            return Ok(());
+        }
+        let (last, _) = pieces.place_of(len - 1);
+        if last >= pieces.later.len() {
+            return Err(OutOfMemory { len });
+        }
+        (0..=last).try_for_each(|piece| pieces.make(piece))
+    }
+}
+
 /// The words that a growing array began with, for a fast path that keeps their address in registers.
 #[derive(Clone, Copy, Debug)]
 pub struct FirstPiece<'a>(&'a [AtomicU64]);
 
 impl FirstPiece<'_> {
-    /// [`WordArray::load_raw`](crate::WordArray::load_raw), but `None` for a word that the array did not
-    /// begin with.
+    /// [`WordArray::load_raw`], but `None` for a word that the array did not begin with.
     #[inline(always)]
     pub fn load_raw(self, index: usize) -> Option<u64> {
         self.0.get(index).map(look)
     }
 }
 
-/// A [side word](crate::WordArray::side), for a fast path that loads it more than once.
+/// A [side word](WordArray::side), for a fast path that loads it more than once.
 #[derive(Clone, Copy, Debug)]
 pub struct SideWord<'a>(&'a AtomicU64);
 
 impl SideWord<'_> {
-    /// Loads it, as [`WordArray::load_raw`](crate::WordArray::load_raw) does.
+    /// Loads it, as [`WordArray::load_raw`] does.
     #[inline(always)]
     pub fn load_raw(self) -> u64 {
         look(self.0)
@@ -299,10 +326,11 @@ mod tests {
     #[test]
     fn every_index_has_its_word() {
         for first in [1, 3, 4, 7, 8, 100, 128] {
-            let pieces = Pieces::try_new(first).unwrap();
+            let words = WordArray::<Pieces>::try_growing(first).unwrap();
+            let pieces = &words.words;
             assert_eq!(pieces.number(), first);
             assert!(!pieces.has(first));
-            pieces.grow_to(20 * first).unwrap();
+            words.grow_to(20 * first).unwrap();
             let len = pieces.number();
             let expected = 20 * first..25 * first + 8;
             assert!(expected.contains(&len), "{first}: {len}");
@@ -320,15 +348,16 @@ mod tests {
                 }
             });
             assert_eq!(next as usize, len + SIDE_WORDS);
-            assert!((0..SIDE_WORDS).all(|number| pieces.has(pieces.side(number))));
+            assert!((0..SIDE_WORDS).all(|number| pieces.has(words.side(number))));
         }
     }
 
     #[test]
     fn sizes_that_no_memory_has_are_refused() {
-        let pieces = Pieces::try_new(8).unwrap();
-        assert!(pieces.grow_to(usize::MAX / 2).is_err());
-        assert!(pieces.grow_to(8).is_ok() && !pieces.has(8));
+        let words = WordArray::<Pieces>::try_growing(8).unwrap();
+        let pieces = &words.words;
+        assert!(words.grow_to(usize::MAX / 2).is_err());
+        assert!(words.grow_to(8).is_ok() && !pieces.has(8));
         if let Some(most) = 1_usize.checked_shl(MOST) {
             let number = pieces.later.len();
             assert!(pieces.place_of(most - 1).0 == number - 1 && pieces.place_of(most).0 == number);

@@ -14,15 +14,15 @@ pub use std::sync::atomic::AtomicU64;
 #[cfg(not(kcas_loom))]
 pub use std::sync::atomic::Ordering;
 
-#[cfg(not(kcas_loom))]
+use once_cell::race::OnceBox;
+
 use crate::steps::Access;
 
 /// Announces an access that is about to be made, to a simulator and then to a hook of
-/// [`steps`](crate::steps).
-#[cfg(not(kcas_loom))]
+/// [`steps`](crate::steps). Under loom there is neither.
 #[inline(always)]
 fn announce<T>(place: &T, access: Access) {
-    crate::machine::access_to(place, access);
+    crate::machine::access(std::ptr::from_ref(place).addr(), access);
     crate::steps::access(access);
 }
 
@@ -46,6 +46,8 @@ mod observed {
 
     use atomic::Ordering;
 
+    #[cfg(any(kcas_loom, all(test, feature = "steps")))]
+    use crate::conformance::{Event, Place, report};
     use crate::steps::Access;
 
     /// A 64-bit atomic with those operations of the standard one that are used here.
@@ -74,11 +76,10 @@ mod observed {
             }
         }
 
-        fn before(&self, _access: Access) -> &atomic::AtomicU64 {
+        fn before(&self, access: Access) -> &atomic::AtomicU64 {
             #[cfg(kcas_loom)]
             self.companion.swap(false, Ordering::Relaxed);
-            #[cfg(not(kcas_loom))]
-            super::announce(&self.value, _access);
+            super::announce(&self.value, access);
             &self.value
         }
 
@@ -92,7 +93,7 @@ mod observed {
         pub fn store(&self, value: u64, order: Ordering) {
             self.before(Access::Store).store(value, order);
             #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-            crate::watch::report(crate::watch::Event::Store(self.address(), value));
+            report(Event::Store(self.address(), value));
         }
 
         #[cfg(any(kcas_loom, all(test, feature = "steps")))]
@@ -100,19 +101,14 @@ mod observed {
             std::ptr::from_ref(self).addr()
         }
 
-        /// Names it to a [watcher](crate::watch), with its value, since threads of other tests may have changed it.
+        /// Names it to [who watches](crate::conformance), with its value, since threads of other tests may have changed it.
         #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-        pub(crate) fn name(&self, place: crate::watch::Place) {
+        pub(crate) fn name(&self, place: Place) {
             #[cfg(not(kcas_loom))]
             let held = Some(self.value.load(Ordering::Relaxed));
             #[cfg(kcas_loom)]
             let held = None;
-            let address = self.address();
-            crate::watch::report(crate::watch::Event::Field {
-                address,
-                place,
-                held,
-            });
+            report(Event::Field(self.address(), place, held));
         }
 
         /// Replaces the value by its bitwise and with `value`; returns the old value.
@@ -155,12 +151,7 @@ mod observed {
             #[cfg(all(feature = "simulation", not(kcas_loom)))]
             crate::machine::exchanged(result.is_ok());
             #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-            crate::watch::report(crate::watch::Event::Exchange {
-                address: self.address(),
-                current,
-                new,
-                result,
-            });
+            report(Event::Exchange(self.address(), current, new, result));
             result
         }
     }
@@ -190,24 +181,27 @@ pub fn zeros(len: usize) -> Option<Box<[AtomicU64]>> {
 /// Under loom the value is made at once, so that no publication is hidden from the model.
 #[derive(Debug)]
 pub struct OnFirstUse<T, A = ()> {
-    #[cfg(not(kcas_loom))]
-    made: once_cell::race::OnceBox<T>,
-    #[cfg(not(kcas_loom))]
+    made: OnceBox<T>,
     make: fn(A) -> T,
-    #[cfg(not(kcas_loom))]
     of: A,
-    #[cfg(kcas_loom)]
-    made: T,
-    #[cfg(kcas_loom)]
-    of: std::marker::PhantomData<A>,
 }
 
-#[cfg(not(kcas_loom))]
 impl<T, A: Copy> OnFirstUse<T, A> {
     /// Makes a place for the value that `make` builds from this argument.
+    #[cfg(not(kcas_loom))]
     pub const fn new(make: fn(A) -> T, of: A) -> Self {
         OnFirstUse {
-            made: once_cell::race::OnceBox::new(),
+            made: OnceBox::new(),
+            make,
+            of,
+        }
+    }
+
+    /// Makes the value that `make` builds from this argument.
+    #[cfg(kcas_loom)]
+    pub fn new(make: fn(A) -> T, of: A) -> Self {
+        OnFirstUse {
+            made: OnceBox::with_value(Box::new(make(of))),
             make,
             of,
         }
@@ -227,52 +221,29 @@ impl<T, A: Copy> OnFirstUse<T, A> {
     }
 }
 
-#[cfg(kcas_loom)]
-impl<T, A> OnFirstUse<T, A> {
-    /// Makes the value that `make` builds from this argument.
-    pub fn new(make: fn(A) -> T, of: A) -> Self {
-        OnFirstUse {
-            made: make(of),
-            of: std::marker::PhantomData,
-        }
-    }
-
-    /// Returns the value.
-    pub fn get(&self) -> Option<&T> {
-        Some(&self.made)
-    }
-
-    /// Returns the value.
-    pub fn get_or_make(&self) -> &T {
-        &self.made
-    }
-}
-
 /// A value that is set once, by the first of several threads that try, without a lock.
 #[derive(Debug)]
 pub(crate) struct SetOnce<T> {
     // In models it is set before threads share it: see `Pieces`.
-    value: once_cell::race::OnceBox<T>,
+    value: OnceBox<T>,
 }
 
 impl<T> SetOnce<T> {
     pub(crate) fn new() -> Self {
         SetOnce {
-            value: once_cell::race::OnceBox::new(),
+            value: OnceBox::new(),
         }
     }
 
     /// Returns the value, if it has been set. Wait-free: one load.
     #[inline]
     pub(crate) fn get(&self) -> Option<&T> {
-        #[cfg(not(kcas_loom))]
         announce(self, Access::Load);
         self.value.get()
     }
 
     /// Sets the value, unless that has been done.
     pub(crate) fn set(&self, value: T) {
-        #[cfg(not(kcas_loom))]
         announce(self, Access::Exchange);
         let _ = self.value.set(Box::new(value));
     }

@@ -49,77 +49,59 @@ impl From<u64> for Word {
         if is_value(raw) {
             Word::Value(raw)
         } else if raw & INSTALL != 0 {
-            Word::Install(InstallTag(raw))
+            Word::Install(Tag(raw))
         } else if raw & OWNER != 0 {
-            Word::Owner(KcasTag(raw & !OWNER))
+            Word::Owner(Tag(raw & !OWNER))
         } else {
-            Word::Kcas(KcasTag(raw))
+            Word::Kcas(Tag(raw))
         }
     }
 }
 
-/// Names one K-CAS: its owner's id and the owner's sequence number.
+/// A tag in which `KIND` is set: a thread's id and that thread's sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct KcasTag(u64);
+pub(crate) struct Tag<const KIND: u64>(u64);
+
+/// Names one K-CAS of its owner.
+pub(crate) type KcasTag = Tag<TAG>;
 
 /// Names one installation of a K-CAS tag in one word, by one thread: no two share a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct InstallTag(u64);
+pub(crate) type InstallTag = Tag<{ TAG | INSTALL }>;
 
-impl KcasTag {
-    pub(crate) fn new(thread: usize, sequence: u64) -> KcasTag {
-        KcasTag(TAG | (thread as u64) << SEQUENCE_BITS | sequence)
+impl<const KIND: u64> Tag<KIND> {
+    pub(crate) fn new(thread: usize, sequence: u64) -> Self {
+        Tag(KIND | (thread as u64) << SEQUENCE_BITS | sequence)
     }
 
-    /// Returns the tag with these bits, taken from a record that keeps it as a plain number.
-    pub(crate) fn from_raw(raw: u64) -> KcasTag {
-        KcasTag(raw)
-    }
-
-    /// Returns the confirmed tag, as a word.
+    /// Returns it as a word: of a K-CAS, the confirmed tag.
     pub(crate) fn raw(self) -> u64 {
         self.0
+    }
+
+    pub(crate) fn thread(self) -> usize {
+        ((self.0 & !(TAG | INSTALL | OWNER)) >> SEQUENCE_BITS) as usize
+    }
+
+    pub(crate) fn sequence(self) -> u64 {
+        self.0 & SEQUENCE_MASK
+    }
+}
+
+impl KcasTag {
+    /// Returns the tag with these bits, taken from a record that keeps it as a plain number.
+    pub(crate) fn from_raw(raw: u64) -> KcasTag {
+        Tag(raw)
     }
 
     /// Returns the owner tag, as a word.
     pub(crate) fn owner_raw(self) -> u64 {
         self.0 | OWNER
     }
-
-    pub(crate) fn thread(self) -> usize {
-        thread(self.0)
-    }
-
-    pub(crate) fn sequence(self) -> u64 {
-        self.0 & SEQUENCE_MASK
-    }
-}
-
-impl InstallTag {
-    pub(crate) fn new(thread: usize, sequence: u64) -> InstallTag {
-        InstallTag(TAG | INSTALL | (thread as u64) << SEQUENCE_BITS | sequence)
-    }
-
-    pub(crate) fn raw(self) -> u64 {
-        self.0
-    }
-
-    pub(crate) fn thread(self) -> usize {
-        thread(self.0)
-    }
-
-    pub(crate) fn sequence(self) -> u64 {
-        self.0 & SEQUENCE_MASK
-    }
 }
 
 /// Returns the sequence number after this one.
 pub(crate) fn next_sequence(sequence: u64) -> u64 {
     (sequence + 1) & SEQUENCE_MASK
-}
-
-fn thread(raw: u64) -> usize {
-    ((raw & !(TAG | INSTALL | OWNER)) >> SEQUENCE_BITS) as usize
 }
 
 #[cfg(all(test, not(kcas_loom)))]

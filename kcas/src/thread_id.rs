@@ -113,22 +113,13 @@ pub fn with_held<R>(action: impl FnOnce(&ThreadId) -> R) -> Option<R> {
 fn claim() -> Result<(ThreadId, Option<GiveBack>), TooManyThreads> {
     let id = ThreadId::acquire()?;
     HELD_HERE.with(|held| held.set(Some(id.index)));
-    let kept = keep_until_the_end();
-    Ok((id, (!kept).then(|| GiveBack)))
-}
-
-/// Makes sure that the current thread's id is given back when the thread ends; false if it is
-/// already ending.
-#[cfg(not(kcas_loom))]
-fn keep_until_the_end() -> bool {
-    AT_THE_END.try_with(|_| ()).is_ok()
-}
-
-/// Loom drops a thread's locals only after the thread can be joined, and perhaps after the statics
-/// are gone, so the threads of a model end with a call to [`end_of_thread`].
-#[cfg(kcas_loom)]
-fn keep_until_the_end() -> bool {
-    true
+    #[cfg(not(kcas_loom))]
+    let is_ending = AT_THE_END.try_with(|_| ()).is_err();
+    // Loom drops a thread's locals only after the thread can be joined, and perhaps after the
+    // statics are gone, so the threads of a model end with a call to `end_of_thread`.
+    #[cfg(kcas_loom)]
+    let is_ending = false;
+    Ok((id, is_ending.then(|| GiveBack)))
 }
 
 /// Gives back the current thread's id when dropped.
@@ -148,24 +139,6 @@ pub(crate) fn end_of_thread() {
     drop(GiveBack);
 }
 
-/// Returns the id that the current thread holds.
-#[cfg(any(kcas_loom, all(test, feature = "steps")))]
-pub(crate) fn held() -> Option<usize> {
-    HELD_HERE.with(Cell::get)
-}
-
-/// Claims an id that no thread keeps, for a simulated core.
-#[cfg(all(feature = "simulation", not(kcas_loom)))]
-pub(crate) fn claim_for_a_core() -> Result<usize, TooManyThreads> {
-    ThreadId::acquire().map(|id| id.index)
-}
-
-/// Gives back the id of a simulated core.
-#[cfg(all(feature = "simulation", not(kcas_loom)))]
-pub(crate) fn give_back_of_a_core(index: usize) {
-    ThreadId::of(index).give_back();
-}
-
 /// Replaces the id that the current thread holds.
 #[cfg(all(feature = "simulation", not(kcas_loom)))]
 pub(crate) fn swap(index: Option<usize>) -> Option<usize> {
@@ -173,7 +146,7 @@ pub(crate) fn swap(index: Option<usize>) -> Option<usize> {
 }
 
 impl ThreadId {
-    fn of(index: usize) -> ThreadId {
+    pub(crate) fn of(index: usize) -> ThreadId {
         ThreadId {
             index,
             stays_on_its_thread: PhantomData,

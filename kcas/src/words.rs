@@ -1,13 +1,13 @@
 //! The public type [`WordArray`], and the errors of its operations.
 
 use crate::commit::{self, CompareExchangeError};
+#[cfg(any(kcas_loom, all(test, feature = "steps")))]
+use crate::conformance::{Event, report};
 use crate::entry::{Entries, Entry, MAX_ENTRIES};
-use crate::storage::{FirstPiece, Pieces, SideWord, Storage};
+use crate::storage::{Pieces, Storage};
 use crate::sync::{AtomicU64, Ordering, zeros};
 use crate::tagged;
 use crate::thread_id::{self, ThreadId, TooManyThreads};
-#[cfg(any(kcas_loom, all(test, feature = "steps")))]
-use crate::watch::{Event, report};
 
 /// Why a [`kcas`](WordArray::kcas) did not take effect. No word has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -84,7 +84,7 @@ pub struct OutOfMemory {
 /// With [`Pieces`] for `W`, the array [grows](WordArray::grow_to).
 #[derive(Debug)]
 pub struct WordArray<W: Storage = Box<[AtomicU64]>> {
-    words: W,
+    pub(crate) words: W,
 }
 
 impl WordArray {
@@ -99,10 +99,7 @@ impl WordArray {
     /// # Panics
     /// When the allocator refuses `8 × len` bytes. See [`try_new`](Self::try_new).
     pub fn new(len: usize) -> WordArray {
-        match WordArray::try_new(len) {
-            Ok(array) => array,
-            Err(error) => panic!("{error}"),
-        }
+        WordArray::try_new(len).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Makes an array of `len` words, all zero, if there is memory for it.
@@ -111,14 +108,10 @@ impl WordArray {
     /// When the allocator refuses `8 × len` bytes. (A system that overcommits memory may grant them,
     /// and kill the process later, when the words are written.)
     pub fn try_new(len: usize) -> Result<WordArray, OutOfMemory> {
-        match zeros(len) {
-            Some(words) => {
-                #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-                report_zeros(&words);
-                Ok(WordArray::of(words))
-            }
-            None => Err(OutOfMemory { len }),
-        }
+        let words = zeros(len).ok_or(OutOfMemory { len })?;
+        #[cfg(any(kcas_loom, all(test, feature = "steps")))]
+        report_zeros(&words);
+        Ok(WordArray::of(words))
     }
 
     /// Makes an array of these values, reusing their memory.
@@ -126,10 +119,7 @@ impl WordArray {
     /// # Panics
     /// When a value is wider than 63 bits. See [`try_from_values`](Self::try_from_values).
     pub fn from_values(values: Vec<u64>) -> WordArray {
-        match WordArray::try_from_values(values) {
-            Ok(array) => array,
-            Err(error) => panic!("{error}"),
-        }
+        WordArray::try_from_values(values).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Makes an array of these values, reusing their memory, if all fit.
@@ -145,19 +135,17 @@ impl WordArray {
     /// # Errors
     /// [`Error::ValueTooWide`] with the first value that is wider than 63 bits.
     pub fn try_from_values(values: Vec<u64>) -> Result<WordArray, Error> {
-        match values.iter().find(|&&value| !tagged::is_value(value)) {
-            Some(&value) => Err(Error::ValueTooWide { value }),
-            None => {
-                #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-                let held = values.clone();
-                let words: Box<[_]> = values.into_iter().map(AtomicU64::new).collect();
-                #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-                report(Event::Array(
-                    words.iter().map(AtomicU64::address).zip(held).collect(),
-                ));
-                Ok(WordArray::of(words))
-            }
+        if let Some(&value) = values.iter().find(|&&value| !tagged::is_value(value)) {
+            return Err(Error::ValueTooWide { value });
         }
+        #[cfg(any(kcas_loom, all(test, feature = "steps")))]
+        let held = values.clone();
+        let words: Box<[_]> = values.into_iter().map(AtomicU64::new).collect();
+        #[cfg(any(kcas_loom, all(test, feature = "steps")))]
+        report(Event::Array(
+            words.iter().map(AtomicU64::address).zip(held).collect(),
+        ));
+        Ok(WordArray::of(words))
     }
 
     fn of(words: Box<[AtomicU64]>) -> WordArray {
@@ -176,56 +164,6 @@ impl WordArray<Pieces> {
         #[cfg(any(kcas_loom, all(test, feature = "steps")))]
         report_zeros(&words);
         Ok(WordArray { words })
-    }
-
-    /// Returns the index of a *side word*, an extra word that is in a cache line of its own and can be
-    /// used like any other, also in a [`kcas`](Self::kcas) with others. There are eight; `number` is taken
-    /// modulo eight.
-    #[inline]
-    pub fn side(&self, number: usize) -> usize {
-        self.words.side(number)
-    }
-
-    /// Returns the [side word](Self::side) itself.
-    #[inline(always)]
-    pub fn side_word(&self, number: usize) -> SideWord<'_> {
-        self.words.side_word(number)
-    }
-
-    /// Returns the words that the array began with.
-    #[inline(always)]
-    pub fn first_piece(&self) -> FirstPiece<'_> {
-        self.words.first()
-    }
-
-    /// Returns the memory, in bytes, that the array takes in addition to its words: its side words, and a list of
-    /// its pieces.
-    pub fn extra_bytes(&self) -> usize {
-        self.words.extra_bytes()
-    }
-
-    /// Makes all words below `len` that do not exist yet, all zero, and perhaps some more: the array
-    /// grows by a quarter of a doubling at a time. Words that exist stay where they are.
-    ///
-    /// Progress: lock-free, apart from the allocator. Threads that make the same words at the same time
-    /// each ask for their memory, and all but one give it back. A thread may use a word once it has
-    /// synchronised with the end of a call that made it.
-    ///
-    /// ```
-    /// use kcas::{Entry, Pieces, WordArray};
-    ///
-    /// let words = WordArray::<Pieces>::try_growing(4)?;
-    /// words.grow_to(100)?;
-    /// words.kcas(&[Entry::new(3, 0, 1), Entry::new(99, 0, 2)])?;
-    /// assert_eq!((words.load(3), words.load(99)), (1, 2));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// When the allocator refuses the memory, or for more than about 2^34 words. Words already made stay, and a
-    /// later call goes on.
-    pub fn grow_to(&self, len: usize) -> Result<(), OutOfMemory> {
-        self.words.grow_to(len)
     }
 }
 
@@ -421,12 +359,6 @@ impl<W: Storage> WordArray<W> {
             }
         });
     }
-
-    /// The words themselves, for models that start in the middle of an operation.
-    #[cfg(all(test, kcas_loom))]
-    pub(crate) fn words(&self) -> &W::Words {
-        self.words.words()
-    }
 }
 
 #[cfg(any(kcas_loom, all(test, feature = "steps")))]
@@ -446,7 +378,7 @@ pub(crate) fn prepare(words: &[AtomicU64], first: usize) {
     crate::machine::name("bucket", words, first);
 }
 
-/// Announces a new array, all zero, to a [watcher](crate::watch).
+/// Announces a new array, all zero, to [who watches](crate::conformance).
 #[cfg(any(kcas_loom, all(test, feature = "steps")))]
 fn report_zeros(words: &impl Storage) {
     let mut held = Vec::new();

@@ -47,21 +47,9 @@ impl Kcas {
     }
 }
 
-/// Returns the logical value of the word at `index`. Writes nothing except, if an operation is
-/// under way there, the thread's own note of the epoch.
-#[inline]
-pub(crate) fn load(words: &[Word], index: usize) -> u64 {
-    let raw = words[index].load_raw();
-    if is_value(raw) {
-        raw
-    } else {
-        load_through(words, index, &pin())
-    }
-}
-
-/// Continues [`load`] on a word with an operation under way.
+/// Returns the logical value of the word at `index`, on which an operation was under way.
 #[cold]
-fn load_through(words: &[Word], index: usize, guard: &Guard) -> u64 {
+pub(crate) fn load_through(words: &[Word], index: usize, guard: &Guard) -> u64 {
     match words[index].load(guard) {
         Content::Value(value) => value,
         Content::Kcas(kcas) => kcas.value_at(index),

@@ -1,5 +1,6 @@
 //! The public interface: [`WordArray`].
 
+use crossbeam_epoch::pin;
 use kcas::{Entry, Error, OutOfMemory, sort_entries};
 
 use crate::commit;
@@ -15,9 +16,6 @@ pub struct WordArray {
 impl WordArray {
     /// Maximum number of entries of one [`kcas`](Self::kcas).
     pub const MAX_ENTRIES: usize = kcas::WordArray::MAX_ENTRIES;
-
-    /// Width of a value in bits: 63.
-    pub const VALUE_BITS: u32 = kcas::WordArray::VALUE_BITS;
 
     /// Creates an array of `len` words, all zero. Panics when there is no memory for `len` words.
     /// See [`try_new`](Self::try_new).
@@ -51,7 +49,12 @@ impl WordArray {
     /// Panics when `index` is out of range.
     #[inline]
     pub fn load(&self, index: usize) -> u64 {
-        commit::load(&self.words, index)
+        let raw = self.load_raw(index);
+        if is_value(raw) {
+            raw
+        } else {
+            commit::load_through(&self.words, index, &pin())
+        }
     }
 
     /// As [`kcas::WordArray::load_raw`]: makes one load. Panics when `index` is out of range.
