@@ -11,8 +11,8 @@ use crate::builder::Builder;
 use crate::hashing::MAX_BUCKETS;
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::words::{
-    CHECKSUM_BYTES, CHUNK_WORDS, GROWING, Sum, check, check_table, digest_of, field, read_start,
-    read_words, write_words,
+    CHECKSUM_BYTES, GROWING, Sum, field, header_of, read_header, read_table, write_saved,
+    write_words,
 };
 use crate::save::{LoadError, SaveError};
 use crate::snapshot::{Snapshot, SnapshotError, Table as _, with_room};
@@ -61,14 +61,10 @@ fn write_snapshot(
     doubled: u64,
     words: Made<'_>,
     hasher: &impl BuildHasher,
-    mut writer: impl Write,
+    writer: impl Write,
 ) -> io::Result<()> {
     let (table, buckets) = (words.snapshot.table(), words.snapshot.buckets());
-    let (bytes, mut digest) = header(table, buckets, doubled, hasher);
-    writer.write_all(&bytes)?;
-    write_words(&mut writer, &mut digest, words)?;
-    writer.write_all(&digest.finalize().to_le_bytes())?;
-    writer.flush()
+    write_saved(header(table, buckets, doubled, hasher), words, writer)
 }
 
 /// Returns what comes before the words, and the checksum to continue with.
@@ -78,16 +74,8 @@ fn header(
     doubled: u64,
     hasher: &impl BuildHasher,
 ) -> ([u8; HEADER_BYTES], Sum) {
-    let mut bytes = [0; HEADER_BYTES];
-    bytes[..8].copy_from_slice(&GROWING.magic);
-    bytes[8..12].copy_from_slice(&GROWING.version.to_le_bytes());
-    bytes[12..16].copy_from_slice(&table.base().to_le_bytes());
-    bytes[16..24].copy_from_slice(&(buckets as u64).to_le_bytes());
-    bytes[24..32].copy_from_slice(&doubled.to_le_bytes());
-    bytes[32..40].copy_from_slice(&digest_of_known_keys(hasher).to_le_bytes());
-    let digest = digest_of(&bytes[..40]);
-    bytes[40..].copy_from_slice(&digest.clone().finalize().to_le_bytes());
-    (bytes, digest)
+    let numbers = [buckets as u64, doubled, digest_of_known_keys(hasher)];
+    header_of(&GROWING, table.base().to_le_bytes(), &numbers)
 }
 
 /// The bytes of a saved filter that nobody else uses meanwhile, read in place
@@ -263,9 +251,7 @@ impl<S: BuildHasher> Builder<Growing, S> {
     /// When the hasher panics.
     pub fn read_from(self, mut reader: impl Read) -> Result<GrowingCuckooFilter<S>, LoadError> {
         let shortest = (HEADER_BYTES + 8 + CHECKSUM_BYTES) as u64;
-        let header: [u8; HEADER_BYTES] = read_start(&mut reader, &GROWING, shortest)?;
-        let mut digest = digest_of(&header[..40]);
-        check(&digest, &header[40..], "header")?;
+        let (header, digest) = read_header::<HEADER_BYTES>(&mut reader, &GROWING, shortest)?;
         let base = u32::from_le_bytes(field(&header, 12));
         let [buckets, doubled, hasher] =
             [16, 24, 32].map(|offset| u64::from_le_bytes(field(&header, offset)));
@@ -285,8 +271,7 @@ impl<S: BuildHasher> Builder<Growing, S> {
         }
         let whole = (HEADER_BYTES + CHECKSUM_BYTES) as u64 + 8 * buckets;
         let buckets = buckets as usize;
-        let mut words = read_words(&mut reader, &mut digest, buckets, CHUNK_WORDS, whole)?;
-        check_table(&mut reader, digest, whole)?;
+        let mut words = read_table(&mut reader, digest, buckets, whole, None)?;
         let more = complete(base, &mut words)?;
         let doubled = usize::try_from(doubled).unwrap_or(usize::MAX);
         let table = Table::from_words(base, &words, doubled.saturating_add(more), self.kind)

@@ -6,8 +6,7 @@ use std::io::{self, Read, Write};
 use super::LoadError;
 use super::known_keys::digest_of_known_keys;
 use super::words::{
-    CHECKSUM_BYTES, CHUNK_WORDS, FIXED, Kind, Sum, check, check_table, digest_of, field,
-    read_start, read_words, write_words,
+    CHECKSUM_BYTES, FIXED, Kind, Sum, field, header_of, read_header, read_table, write_saved,
 };
 use crate::buckets::Buckets;
 use crate::filter::CuckooFilter;
@@ -61,7 +60,7 @@ pub(crate) fn to_bytes<L: Saved>(
     words: impl Iterator<Item = u64>,
     hasher: &impl BuildHasher,
 ) -> Result<Vec<u8>, SnapshotError> {
-    let mut bytes = with_room(Header::new::<L>(buckets, 0).bytes() as usize, buckets)?;
+    let mut bytes = with_room(bytes_of::<L>(buckets as u64) as usize, buckets)?;
     write::<L>(buckets, words, hasher, &mut bytes).expect("a vector takes every byte");
     Ok(bytes)
 }
@@ -71,14 +70,18 @@ pub(crate) fn write<L: Saved>(
     buckets: usize,
     words: impl Iterator<Item = u64>,
     hasher: &impl BuildHasher,
-    mut writer: impl Write,
+    writer: impl Write,
 ) -> io::Result<()> {
-    let header = Header::new::<L>(buckets, digest_of_known_keys(hasher));
-    let (bytes, mut digest) = header.to_bytes();
-    writer.write_all(&bytes)?;
-    write_words(&mut writer, &mut digest, words)?;
-    writer.write_all(&digest.finalize().to_le_bytes())?;
-    writer.flush()
+    let (slots, bits, ages) = L::LAYOUT;
+    let [low, high] = (slots as u16).to_le_bytes();
+    let numbers = [buckets as u64, digest_of_known_keys(hasher)];
+    let header = header_of::<HEADER_BYTES>(L::KIND, [low, high, bits as u8, ages as u8], &numbers);
+    write_saved(header, words, writer)
+}
+
+/// Returns the length of a saved filter.
+fn bytes_of<L: Saved>(buckets: u64) -> u64 {
+    (HEADER_BYTES + CHECKSUM_BYTES + 8 * L::MORE) as u64 + 8 * buckets
 }
 
 /// Loads a filter of this kind, whose length, if it is known, must be right.
@@ -93,63 +96,32 @@ pub(crate) fn load<L: Saved, S: BuildHasher>(
 
 /// What comes before the table.
 pub(crate) struct Header {
-    kind: &'static Kind,
     pub(crate) slots: u16,
     pub(crate) bits: u8,
     ages: u8,
     buckets: u64,
     hasher: u64,
-    /// Number of words that follow those of the buckets.
-    more: usize,
+    /// The checksum to continue with.
+    digest: Sum,
 }
 
 impl Header {
-    fn new<L: Saved>(buckets: usize, hasher: u64) -> Header {
-        let (slots, bits, ages) = L::LAYOUT;
-        Header {
-            kind: L::KIND,
-            slots: slots as u16,
-            bits: bits as u8,
-            ages: ages as u8,
-            buckets: buckets as u64,
-            hasher,
-            more: L::MORE,
-        }
-    }
-
-    /// Returns the header's bytes, and the checksum to continue with.
-    fn to_bytes(&self) -> ([u8; HEADER_BYTES], Sum) {
-        let mut bytes = [0; HEADER_BYTES];
-        bytes[..8].copy_from_slice(&self.kind.magic);
-        bytes[8..12].copy_from_slice(&self.kind.version.to_le_bytes());
-        bytes[12..14].copy_from_slice(&self.slots.to_le_bytes());
-        bytes[14..16].copy_from_slice(&[self.bits, self.ages]);
-        bytes[16..24].copy_from_slice(&self.buckets.to_le_bytes());
-        bytes[24..32].copy_from_slice(&self.hasher.to_le_bytes());
-        let digest = digest_of(&bytes[..32]);
-        bytes[32..].copy_from_slice(&digest.clone().finalize().to_le_bytes());
-        (bytes, digest)
-    }
-
     /// Reads the header of a filter of this kind.
-    pub(crate) fn of<L: Saved>(mut reader: impl Read) -> Result<Header, LoadError> {
-        let shortest = (HEADER_BYTES + 8 * (1 + L::MORE) + CHECKSUM_BYTES) as u64;
-        let bytes: [u8; HEADER_BYTES] = read_start(&mut reader, L::KIND, shortest)?;
-        check(&digest_of(&bytes[..32]), &bytes[32..], "header")?;
+    pub(crate) fn of<L: Saved>(reader: &mut impl Read) -> Result<Header, LoadError> {
+        let (bytes, digest) = read_header::<HEADER_BYTES>(reader, L::KIND, bytes_of::<L>(1))?;
         Ok(Header {
-            kind: L::KIND,
             slots: u16::from_le_bytes(field(&bytes, 12)),
             bits: bytes[14],
             ages: bytes[15],
             buckets: u64::from_le_bytes(field(&bytes, 16)),
             hasher: u64::from_le_bytes(field(&bytes, 24)),
-            more: L::MORE,
+            digest,
         })
     }
 
     /// Loads the rest of the filter with this header. If the whole length is known, it must be right.
     pub(crate) fn load<L: Saved, S: BuildHasher>(
-        &self,
+        self,
         mut reader: impl Read,
         length: Option<u64>,
         hasher: S,
@@ -164,24 +136,10 @@ impl Header {
         if !(1..=MAX_BUCKETS as u64).contains(&buckets) {
             return Err(LoadError::Size { buckets });
         }
-        let (whole, all) = (self.bytes(), words::<usize>(buckets, self.more)?);
-        // The number of words for which memory may be requested before any have arrived.
-        let room = match length.map(|length| length.checked_sub(whole)) {
-            None => CHUNK_WORDS,
-            Some(Some(0)) => all,
-            Some(Some(excess)) => return Err(LoadError::TooLong { excess }),
-            Some(None) => return Err(LoadError::Truncated { bytes: whole }),
-        };
-        let (_, mut digest) = self.to_bytes();
-        let words = read_words(&mut reader, &mut digest, all, room, whole)?;
-        check_table(&mut reader, digest, whole)?;
+        let (whole, all) = (bytes_of::<L>(buckets), words::<usize>(buckets, L::MORE)?);
+        let words = read_table(&mut reader, self.digest, all, whole, length)?;
         let copies = count::<L>(&words[..buckets as usize])?;
         L::filter(words, copies, hasher)
-    }
-
-    /// Returns the length of the saved filter.
-    fn bytes(&self) -> u64 {
-        (HEADER_BYTES + CHECKSUM_BYTES + 8 * self.more) as u64 + 8 * self.buckets
     }
 }
 
