@@ -6,12 +6,27 @@ use std::iter;
 
 use super::table::{Aged, MAX_ASKED};
 use super::{Ages, ExpiringCuckooFilter};
-use crate::builder::Builder;
+use crate::builder::Loadable;
 use crate::layout::Layout;
 use crate::save::LoadError;
-use crate::save::fixed::{self, Saved};
+use crate::save::fixed::{Header, Saved};
 use crate::save::words::{EXPIRING, Kind};
 use crate::snapshot::{Snapshot, SnapshotError};
+
+impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Loadable
+    for Ages<SLOTS, BITS, AGE_BITS>
+{
+    type Filter<S> = ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>;
+
+    fn load<S: BuildHasher>(
+        self,
+        mut reader: impl Read,
+        length: Option<u64>,
+        hasher: S,
+    ) -> Result<Self::Filter<S>, LoadError> {
+        Header::of::<Self>(&mut reader)?.load::<Self, S>(reader, length, hasher)
+    }
+}
 
 /// A bucket is saved as its slots and how many periods ago each was filled; after the buckets comes the
 /// number of the period.
@@ -21,7 +36,6 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Saved
     const KIND: &'static Kind = &EXPIRING;
     const LAYOUT: (usize, usize, usize) = (SLOTS, BITS, AGE_BITS);
     const MORE: usize = 1;
-    type Filter<S> = ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>;
 
     fn is_possible(word: u64) -> bool {
         Self::is_possible(word)
@@ -65,40 +79,5 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
         // As in `copied`.
         let period = iter::once_with(|| self.table.clock().period);
         Ok((snapshot.buckets(), snapshot.chain(period)))
-    }
-}
-
-/// Loading with the layout and the hasher of this builder, which must be those that the filter was built
-/// with. The filter has the size and the period with which it was saved, whatever this builder says.
-impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHasher>
-    Builder<Ages<SLOTS, BITS, AGE_BITS>, S>
-{
-    /// As [`Builder::from_bytes`](crate::Builder::from_bytes).
-    ///
-    /// # Errors
-    /// [`LoadError`].
-    ///
-    /// # Panics
-    /// When the hasher panics.
-    pub fn from_bytes(
-        self,
-        bytes: &[u8],
-    ) -> Result<ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>, LoadError> {
-        let length = Some(bytes.len() as u64);
-        fixed::load::<Ages<SLOTS, BITS, AGE_BITS>, S>(bytes, length, self.hasher)
-    }
-
-    /// As [`Builder::read_from`](crate::Builder::read_from).
-    ///
-    /// # Errors
-    /// [`LoadError`].
-    ///
-    /// # Panics
-    /// When the hasher panics.
-    pub fn read_from(
-        self,
-        reader: impl Read,
-    ) -> Result<ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>, LoadError> {
-        fixed::load::<Ages<SLOTS, BITS, AGE_BITS>, S>(reader, None, self.hasher)
     }
 }

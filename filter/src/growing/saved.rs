@@ -7,7 +7,7 @@ use super::address::parent;
 use super::table::{LEAST_BUCKETS, Table, has_level};
 use super::word;
 use super::{Growing, GrowingCuckooFilter};
-use crate::builder::Builder;
+use crate::builder::Loadable;
 use crate::hashing::MAX_BUCKETS;
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::words::{
@@ -218,44 +218,21 @@ impl Iterator for Made<'_> {
     }
 }
 
-/// Loading with the hasher of this builder, which must be the one that the filter was built with.
-/// The filter has the size it was saved with, whatever this builder says.
-impl<S: BuildHasher> Builder<Growing, S> {
-    /// Loads a filter from what [`to_bytes`](GrowingCuckooFilter::to_bytes) returned.
-    ///
-    /// Returns exactly the filter that was saved, or an error, as a fixed-size filter
-    /// ([`Builder::from_bytes`](crate::Builder::from_bytes)). It takes more memory than that one, for a moment:
-    /// twice as much as there are bytes, plus 16 KiB and what every filter has. Words are read first, and
-    /// then copied into the table.
-    ///
-    /// # Errors
-    /// [`LoadError`].
-    ///
-    /// # Panics
-    /// When the hasher panics.
-    pub fn from_bytes(self, mut bytes: &[u8]) -> Result<GrowingCuckooFilter<S>, LoadError> {
-        let filter = self.read_from(&mut bytes)?;
-        match bytes.len() as u64 {
-            0 => Ok(filter),
-            excess => Err(LoadError::TooLong { excess }),
-        }
-    }
+impl Loadable for Growing {
+    type Filter<S> = GrowingCuckooFilter<S>;
 
-    /// Loads a filter as [`from_bytes`](Self::from_bytes) does, but from a reader, as
-    /// [`Builder::read_from`](crate::Builder::read_from) does: with as much memory as stated there.
-    ///
-    /// # Errors
-    /// [`LoadError`].
-    ///
-    /// # Panics
-    /// When the hasher panics.
-    pub fn read_from(self, mut reader: impl Read) -> Result<GrowingCuckooFilter<S>, LoadError> {
+    fn load<S: BuildHasher>(
+        self,
+        mut reader: impl Read,
+        length: Option<u64>,
+        hasher: S,
+    ) -> Result<GrowingCuckooFilter<S>, LoadError> {
         let shortest = (HEADER_BYTES + 8 + CHECKSUM_BYTES) as u64;
         let (header, digest) = read_header::<HEADER_BYTES>(&mut reader, &GROWING, shortest)?;
         let base = u32::from_le_bytes(field(&header, 12));
-        let [buckets, doubled, hasher] =
+        let [buckets, doubled, known_keys] =
             [16, 24, 32].map(|offset| u64::from_le_bytes(field(&header, offset)));
-        if hasher != digest_of_known_keys(&self.hasher) {
+        if known_keys != digest_of_known_keys(&hasher) {
             return Err(LoadError::Hasher);
         }
         if !(1..=MAX_BUCKETS as u64).contains(&buckets) {
@@ -271,15 +248,15 @@ impl<S: BuildHasher> Builder<Growing, S> {
         }
         let whole = (HEADER_BYTES + CHECKSUM_BYTES) as u64 + 8 * buckets;
         let buckets = buckets as usize;
-        let mut words = read_table(&mut reader, digest, buckets, whole, None)?;
+        let mut words = read_table(&mut reader, digest, buckets, whole, length)?;
         let more = complete(base, &mut words)?;
         let doubled = usize::try_from(doubled).unwrap_or(usize::MAX);
-        let table = Table::from_words(base, &words, doubled.saturating_add(more), self.kind)
+        let table = Table::from_words(base, &words, doubled.saturating_add(more), self)
             .map_err(|_| LoadError::OutOfMemory { buckets })?;
         Ok(GrowingCuckooFilter {
             table,
-            kind: self.kind,
-            hasher: self.hasher,
+            kind: self,
+            hasher,
         })
     }
 }

@@ -9,6 +9,7 @@ use super::words::{
     CHECKSUM_BYTES, FIXED, Kind, Sum, field, header_of, read_header, read_table, write_saved,
 };
 use crate::buckets::Buckets;
+use crate::builder::Loadable;
 use crate::filter::CuckooFilter;
 use crate::hashing::MAX_BUCKETS;
 use crate::layout::Layout;
@@ -17,14 +18,12 @@ use crate::snapshot::{SnapshotError, with_room};
 const HEADER_BYTES: usize = 40;
 
 /// How the buckets of a filter are saved.
-pub(crate) trait Saved {
+pub(crate) trait Saved: Loadable {
     const KIND: &'static Kind;
     /// Slots of a bucket, bits of a fingerprint, bits of an age.
     const LAYOUT: (usize, usize, usize);
     /// Number of words that follow those of the buckets.
     const MORE: usize = 0;
-    /// What is loaded.
-    type Filter<S>;
 
     /// True if a bucket can be saved as this word.
     fn is_possible(word: u64) -> bool;
@@ -36,10 +35,22 @@ pub(crate) trait Saved {
     fn filter<S>(words: Vec<u64>, copies: usize, hasher: S) -> Result<Self::Filter<S>, LoadError>;
 }
 
+impl<const SLOTS: usize, const BITS: usize> Loadable for Layout<SLOTS, BITS> {
+    type Filter<S> = CuckooFilter<SLOTS, BITS, S>;
+
+    fn load<S: BuildHasher>(
+        self,
+        mut reader: impl Read,
+        length: Option<u64>,
+        hasher: S,
+    ) -> Result<Self::Filter<S>, LoadError> {
+        Header::of::<Self>(&mut reader)?.load::<Self, S>(reader, length, hasher)
+    }
+}
+
 impl<const SLOTS: usize, const BITS: usize> Saved for Layout<SLOTS, BITS> {
     const KIND: &'static Kind = &FIXED;
     const LAYOUT: (usize, usize, usize) = (SLOTS, BITS, 0);
-    type Filter<S> = CuckooFilter<SLOTS, BITS, S>;
 
     fn is_possible(word: u64) -> bool {
         Self::slots(word) == word
@@ -82,16 +93,6 @@ pub(crate) fn write<L: Saved>(
 /// Returns the length of a saved filter.
 fn bytes_of<L: Saved>(buckets: u64) -> u64 {
     (HEADER_BYTES + CHECKSUM_BYTES + 8 * L::MORE) as u64 + 8 * buckets
-}
-
-/// Loads a filter of this kind, whose length, if it is known, must be right.
-pub(crate) fn load<L: Saved, S: BuildHasher>(
-    mut reader: impl Read,
-    length: Option<u64>,
-    hasher: S,
-) -> Result<L::Filter<S>, LoadError> {
-    let header = Header::of::<L>(&mut reader)?;
-    header.load::<L, S>(reader, length, hasher)
 }
 
 /// What comes before the table.
