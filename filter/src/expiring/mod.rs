@@ -237,8 +237,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// Finishes the sweep of the present period.
     fn sweep(&self, id: &ThreadId) -> table::Clock {
         sweep(&self.watched(), |emptied| {
-            let counter = self.length.counter(id);
-            counter.change((emptied as u64).wrapping_neg());
+            self.length.change(id, (emptied as u64).wrapping_neg());
         })
     }
 
