@@ -198,9 +198,6 @@ pub trait Filter {
     /// `NAME.partial0`, stays beside it.) When the call succeeds, the file has been synced to
     /// disk; on Unix, its folder too.
     ///
-    /// # Errors
-    /// [`SaveError`].
-    ///
     /// # Panics
     /// As [`write_to`](Self::write_to).
     fn save(&self, path: &Path) -> Result<(), SaveError> {
@@ -243,9 +240,6 @@ pub trait Filter {
     }
 
     /// [`insert_hash`](Self::insert_hash) of a key.
-    ///
-    /// # Errors
-    /// [`InsertError`]; nothing was added.
     #[doc(alias = "add")]
     #[doc(alias = "put")]
     #[inline]
@@ -260,9 +254,6 @@ pub trait Filter {
     /// callers with the same key, exactly one gets `true`, provided that its class had no copy,
     /// there is room and nobody removes it. (For a new key the answer is wrongly `false` as often as
     /// [`contains`](Self::contains) is wrong about it.)
-    ///
-    /// # Errors
-    /// As [`insert_unique_hash`](Self::insert_unique_hash).
     #[doc(alias = "test_and_add")]
     #[inline]
     fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError>
@@ -297,9 +288,6 @@ pub trait Filter {
     }
 
     /// [`remove_hash`](Self::remove_hash) of a key.
-    ///
-    /// # Panics
-    /// As [`remove_hash`](Self::remove_hash).
     #[doc(alias = "delete")]
     #[inline]
     fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool
@@ -310,9 +298,6 @@ pub trait Filter {
     }
 
     /// [`try_remove_hash`](Self::try_remove_hash) of a key.
-    ///
-    /// # Errors
-    /// [`TooManyThreads`]; nothing has changed.
     fn try_remove<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, TooManyThreads>
     where
         Self: Sized,
@@ -321,9 +306,6 @@ pub trait Filter {
     }
 
     /// [`contains_hash_batch`](Self::contains_hash_batch) of keys.
-    ///
-    /// # Panics
-    /// When `found` and `keys` differ in length.
     fn contains_batch<T: Hash>(&self, keys: &[T], found: &mut [bool])
     where
         Self: Sized,
@@ -332,9 +314,6 @@ pub trait Filter {
     }
 
     /// [`insert_hash_batch`](Self::insert_hash_batch) of keys.
-    ///
-    /// # Panics
-    /// When `results` and `keys` differ in length; nothing has changed then.
     fn insert_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<(), InsertError>])
     where
         Self: Sized,
@@ -343,9 +322,6 @@ pub trait Filter {
     }
 
     /// [`insert_unique_hash_batch`](Self::insert_unique_hash_batch) of keys.
-    ///
-    /// # Panics
-    /// When `results` and `keys` differ in length; nothing has changed then.
     fn insert_unique_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<bool, InsertError>])
     where
         Self: Sized,
@@ -354,10 +330,6 @@ pub trait Filter {
     }
 
     /// [`remove_hash_batch`](Self::remove_hash_batch) of keys.
-    ///
-    /// # Panics
-    /// As [`remove_hash`](Self::remove_hash), and when `removed` and `keys` differ in length; then
-    /// nothing has changed.
     fn remove_batch<T: Hash>(&self, keys: &[T], removed: &mut [bool])
     where
         Self: Sized,
