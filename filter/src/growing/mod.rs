@@ -66,9 +66,6 @@ use word::SLOTS;
 /// when it is removed. From then on, some absent keys may be mistaken for present ones, though no more often than
 /// the [rate](Self::false_positive_rate) says, and each such remainder takes a slot until the filter
 /// is emptied and [shrunk](Self::shrink_to_fit).
-///
-/// **Signal handlers** and children of `fork` may look up keys, as in a fixed-size filter: a lookup only
-/// loads.
 pub struct GrowingCuckooFilter<S = FixedState> {
     table: Table,
     /// How the builder made the table, for tables that replace it.
