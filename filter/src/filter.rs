@@ -149,11 +149,8 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     {
         let snapshot = self.snapshot()?;
         let (words, copies) = snapshot.words(Layout::<SLOTS, BITS>::occupied)?;
-        Ok(CuckooFilter::of(
-            Buckets::from_words(words),
-            copies,
-            self.hasher.clone(),
-        ))
+        let buckets = Buckets::from_words(words);
+        Ok(CuckooFilter::of(buckets, copies, self.hasher.clone()))
     }
 
     #[cold]
@@ -259,17 +256,12 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
 
     fn write_to(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
         let snapshot = self.snapshot()?;
-        let buckets = snapshot.buckets();
-        Ok(fixed::write::<Layout<SLOTS, BITS>>(
-            buckets,
-            snapshot,
-            &self.hasher,
-            writer,
-        )?)
+        fixed::write::<Layout<SLOTS, BITS>>(snapshot.buckets, snapshot, &self.hasher, writer)?;
+        Ok(())
     }
 
     fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
         let snapshot = self.snapshot()?;
-        fixed::to_bytes::<Layout<SLOTS, BITS>>(snapshot.buckets(), snapshot, &self.hasher)
+        fixed::to_bytes::<Layout<SLOTS, BITS>>(snapshot.buckets, snapshot, &self.hasher)
     }
 }

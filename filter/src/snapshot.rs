@@ -319,13 +319,13 @@ where
 /// A snapshot under way: an iterator over the contents of each bucket, without timestamps.
 #[derive(Debug)]
 pub(crate) struct Snapshot<'a, T> {
-    table: &'a T,
+    pub(crate) table: &'a T,
     snapshots: &'a Snapshots,
     kept: Arc<Kept>,
     /// Number of buckets that were made before it began.
-    made: usize,
+    pub(crate) made: usize,
     /// Number of buckets that it returns.
-    buckets: usize,
+    pub(crate) buckets: usize,
     next: usize,
 }
 
@@ -360,20 +360,6 @@ impl<'a, T: Table> Snapshot<'a, T> {
                 return Ok(snapshot);
             }
         }
-    }
-
-    pub(crate) fn table(&self) -> &'a T {
-        self.table
-    }
-
-    /// Returns the number of buckets that were made before it began.
-    pub(crate) fn made(&self) -> usize {
-        self.made
-    }
-
-    /// Returns the number of buckets that it returns.
-    pub(crate) fn buckets(&self) -> usize {
-        self.buckets
     }
 
     /// Returns the words of all these buckets, and the number of copies in them.

@@ -78,6 +78,6 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
         let snapshot = Snapshot::begin(&self.table, &self.snapshots)?;
         // As in `copied`.
         let period = iter::once_with(|| self.table.clock().period);
-        Ok((snapshot.buckets(), snapshot.chain(period)))
+        Ok((snapshot.buckets, snapshot.chain(period)))
     }
 }

@@ -30,7 +30,7 @@ fn snapshot(table: &Table) -> Result<(u64, Made<'_>), SnapshotError> {
 /// Copies the table.
 pub(super) fn try_clone(table: &Table, kind: Growing) -> Result<Table, SnapshotError> {
     let (doubled, made) = snapshot(table)?;
-    let (buckets, doubled) = (made.snapshot.buckets(), doubled as usize);
+    let (buckets, doubled) = (made.snapshot.buckets, doubled as usize);
     let mut words = with_room(buckets, buckets)?;
     words.extend(made);
     let more = complete(table.base(), &mut words).expect("a table can be completed");
@@ -41,7 +41,7 @@ pub(super) fn try_clone(table: &Table, kind: Growing) -> Result<Table, SnapshotE
 /// [`write`]s to memory.
 pub(super) fn to_bytes(table: &Table, hasher: &impl BuildHasher) -> Result<Vec<u8>, SnapshotError> {
     let (doubled, words) = snapshot(table)?;
-    let buckets = words.snapshot.buckets();
+    let buckets = words.snapshot.buckets;
     let mut bytes = with_room(HEADER_BYTES + 8 * buckets + CHECKSUM_BYTES, buckets)?;
     write_snapshot(doubled, words, hasher, &mut bytes).expect("a vector takes every byte");
     Ok(bytes)
@@ -63,7 +63,7 @@ fn write_snapshot(
     hasher: &impl BuildHasher,
     writer: impl Write,
 ) -> io::Result<()> {
-    let (table, buckets) = (words.snapshot.table(), words.snapshot.buckets());
+    let (table, buckets) = (words.snapshot.table, words.snapshot.buckets);
     write_saved(header(table, buckets, doubled, hasher), words, writer)
 }
 
@@ -185,8 +185,8 @@ struct Made<'a> {
 
 impl<'a> Made<'a> {
     fn new(snapshot: Snapshot<'a, Table>) -> Result<Self, SnapshotError> {
-        let not_made = snapshot.buckets() - snapshot.made();
-        let mut since = with_room(not_made, snapshot.buckets())?;
+        let not_made = snapshot.buckets - snapshot.made;
+        let mut since = with_room(not_made, snapshot.buckets)?;
         since.resize(not_made, false);
         Ok(Made {
             snapshot,
@@ -200,14 +200,14 @@ impl Iterator for Made<'_> {
     type Item = u64;
 
     fn next(&mut self) -> Option<u64> {
-        let (bucket, made) = (self.next, self.snapshot.made());
+        let (bucket, made) = (self.next, self.snapshot.made);
         let contents = self.snapshot.next()?;
         self.next += 1;
         if bucket >= made && !self.since[bucket - made] {
             return Some(0);
         }
         // Those that it had been split into.
-        let base = self.snapshot.table().base();
+        let base = self.snapshot.table.base();
         for level in base..base + word::level(contents) {
             let upper = bucket + (1 << level);
             if bucket < 1 << level && upper >= made {
