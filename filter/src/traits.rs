@@ -142,8 +142,7 @@ pub trait Filter {
     /// Returns the number of copies held: successful inserts minus successful removes. Exact when
     /// no insert, remove or `advance` is under way; otherwise some of those under way count and others do not.
     /// It reads a counter for each thread that has changed the filter.
-    #[doc(alias = "len_approx")]
-    #[doc(alias = "size")]
+    #[doc(alias("len_approx", "size"))]
     fn len(&self) -> usize;
 
     /// Returns the number of slots that there are now. Inserts into a fixed-size filter begin to
@@ -152,16 +151,14 @@ pub trait Filter {
 
     /// Returns the fraction of absent keys about which the filter is wrong when every slot of the
     /// current table is taken ([`FALSE_POSITIVE_RATE`](crate::layout::Layout::FALSE_POSITIVE_RATE)).
-    #[doc(alias = "error_rate")]
-    #[doc(alias = "fpr")]
+    #[doc(alias("error_rate", "fpr"))]
     fn false_positive_rate(&self) -> f64;
 
     /// Returns the memory of the filter now, in bytes: its table (pages that were never written, too), its
     /// counters, and the value itself. It does not include the K-CAS descriptors, which all filters of the process
     /// share (8 KiB for every 32 threads alive at the same time), nor what is kept for copies that are
     /// under way or not freed yet.
-    #[doc(alias = "memory_usage")]
-    #[doc(alias = "size_in_bytes")]
+    #[doc(alias("memory_usage", "size_in_bytes"))]
     fn memory_bytes(&self) -> usize;
 
     /// Removes everything. A fixed-size filter keeps its memory; a growing one goes back to its first
@@ -238,8 +235,7 @@ pub trait Filter {
     }
 
     /// [`insert_hash`](Self::insert_hash) of a key.
-    #[doc(alias = "add")]
-    #[doc(alias = "put")]
+    #[doc(alias("add", "put"))]
     #[inline]
     fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), InsertError>
     where
@@ -264,10 +260,7 @@ pub trait Filter {
     /// [`contains_hash`](Self::contains_hash) of a key.
     // `always`: with a mere hint, a program that calls it in many places gets it out of line, which
     // costs a tenth of a lookup.
-    #[doc(alias = "might_contain")]
-    #[doc(alias = "may_contain")]
-    #[doc(alias = "lookup")]
-    #[doc(alias = "test")]
+    #[doc(alias("might_contain", "may_contain", "lookup", "test"))]
     #[inline(always)]
     fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool
     where
@@ -375,12 +368,8 @@ impl From<Location> for Class {
 }
 
 /// Unwraps the result of a call that cannot report otherwise that its thread got no id.
-#[track_caller]
 pub(crate) fn expect_id<R>(result: Result<R, TooManyThreads>) -> R {
-    match result {
-        Ok(result) => result,
-        Err(error) => panic!("{error}"),
-    }
+    result.unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A key behind a reference, of any type that is [`Hash`], for [`Filter::hash_dyn`].

@@ -24,7 +24,7 @@ use crate::layout::Layout;
 use crate::length::{Length, fewer};
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::{SaveError, fixed};
-use crate::snapshot::{SnapshotError, Snapshots};
+use crate::snapshot::{Snapshot, SnapshotError, Snapshots};
 use crate::traits::{Class, DynKey, Filter, expect_id};
 use crate::{batch, lookup, update};
 
@@ -165,8 +165,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     ///
     /// # Panics
     /// After 2^43 periods. (From 2^42 on, a saved filter cannot be loaded.)
-    #[doc(alias = "tick")]
-    #[doc(alias = "expire")]
+    #[doc(alias("tick", "expire"))]
     pub fn advance(&self) -> Result<u64, TooManyThreads> {
         thread_id::with(|id| {
             loop {
@@ -253,7 +252,10 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     where
         S: Clone,
     {
-        let (table, copies) = self.copied()?;
+        let snapshot = Snapshot::begin(&self.table, &self.snapshots)?;
+        let (words, copies) = snapshot.words(Layout::<SLOTS, BITS>::occupied)?;
+        // As when it is saved, the period is read last.
+        let table = Aged::of_contents(words, self.period());
         Ok(Self::of(table, copies, self.hasher.clone()))
     }
 }

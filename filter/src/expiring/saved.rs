@@ -37,12 +37,8 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Saved
     const LAYOUT: (usize, usize, usize) = (SLOTS, BITS, AGE_BITS);
     const MORE: usize = 1;
 
-    fn is_possible(word: u64) -> bool {
-        Self::is_possible(word)
-    }
-
-    fn copies(word: u64) -> usize {
-        Layout::<SLOTS, BITS>::occupied(word)
+    fn copies(word: u64) -> Option<usize> {
+        Self::is_possible(word).then(|| Layout::<SLOTS, BITS>::occupied(word))
     }
 
     fn filter<S>(
@@ -64,19 +60,10 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Saved
 impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
 {
-    /// Copies the table; returns the number of copies in it, too.
-    pub(super) fn copied(&self) -> Result<(Aged<SLOTS, BITS, AGE_BITS>, usize), SnapshotError> {
-        let snapshot = Snapshot::begin(&self.table, &self.snapshots)?;
-        let (words, copies) = snapshot.words(Layout::<SLOTS, BITS>::occupied)?;
-        // Read last, so that keys are remembered for too long rather than not long enough.
-        let period = self.table.clock().period;
-        Ok((Aged::of_contents(words, period), copies))
-    }
-
     /// Returns the number of buckets, and all words that are saved.
     pub(super) fn saved(&self) -> Result<(usize, impl Iterator<Item = u64>), SnapshotError> {
         let snapshot = Snapshot::begin(&self.table, &self.snapshots)?;
-        // As in `copied`.
+        // Read last, so that keys are remembered for too long rather than not long enough.
         let period = iter::once_with(|| self.table.clock().period);
         Ok((snapshot.buckets, snapshot.chain(period)))
     }

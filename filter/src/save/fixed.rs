@@ -25,11 +25,8 @@ pub(crate) trait Saved: Loadable {
     /// Number of words that follow those of the buckets.
     const MORE: usize = 0;
 
-    /// True if a bucket can be saved as this word.
-    fn is_possible(word: u64) -> bool;
-
-    /// Returns the number of copies in a bucket.
-    fn copies(word: u64) -> usize;
+    /// Returns the number of copies in a bucket that is saved as this word, if one can be.
+    fn copies(word: u64) -> Option<usize>;
 
     /// Makes a filter of these words, which hold this many copies.
     fn filter<S>(words: Vec<u64>, copies: usize, hasher: S) -> Result<Self::Filter<S>, LoadError>;
@@ -52,12 +49,8 @@ impl<const SLOTS: usize, const BITS: usize> Saved for Layout<SLOTS, BITS> {
     const KIND: &'static Kind = &FIXED;
     const LAYOUT: (usize, usize, usize) = (SLOTS, BITS, 0);
 
-    fn is_possible(word: u64) -> bool {
-        Self::slots(word) == word
-    }
-
-    fn copies(word: u64) -> usize {
-        Self::occupied(word)
+    fn copies(word: u64) -> Option<usize> {
+        (Self::slots(word) == word).then(|| Self::occupied(word))
     }
 
     fn filter<S>(words: Vec<u64>, copies: usize, hasher: S) -> Result<Self::Filter<S>, LoadError> {
@@ -139,7 +132,11 @@ impl Header {
         }
         let (whole, all) = (bytes_of::<L>(buckets), words::<usize>(buckets, L::MORE)?);
         let words = read_table(&mut reader, self.digest, all, whole, length)?;
-        let copies = count::<L>(&words[..buckets as usize])?;
+        let copies = |(bucket, &word): (usize, &u64)| {
+            L::copies(word).ok_or(LoadError::Bucket { bucket, word })
+        };
+        let buckets = words[..buckets as usize].iter().enumerate();
+        let copies = buckets.map(copies).sum::<Result<usize, _>>()?;
         L::filter(words, copies, hasher)
     }
 }
@@ -147,18 +144,6 @@ impl Header {
 /// Returns the number of words: one for each bucket, and `more`. (A 32-bit machine has no number for some of these.)
 fn words<N: TryFrom<u64>>(buckets: u64, more: usize) -> Result<N, LoadError> {
     N::try_from(buckets + more as u64).map_err(|_| LoadError::Size { buckets })
-}
-
-/// Returns the number of copies in these words, if a bucket can be saved as each of them.
-fn count<L: Saved>(words: &[u64]) -> Result<usize, LoadError> {
-    let mut found = 0;
-    for (bucket, &word) in words.iter().enumerate() {
-        if !L::is_possible(word) {
-            return Err(LoadError::Bucket { bucket, word });
-        }
-        found += L::copies(word);
-    }
-    Ok(found)
 }
 
 #[cfg(test)]
