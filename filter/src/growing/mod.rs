@@ -23,6 +23,7 @@ use address::Key;
 #[doc(hidden)]
 pub use address::apart;
 pub use builder::{Growing, GrowingBuilder};
+use saved::Made;
 pub use saved::SavedBytes;
 use table::{Table, false_positive_rate};
 use word::SLOTS;
@@ -130,7 +131,7 @@ impl<S> GrowingCuckooFilter<S> {
         S: Clone,
     {
         Ok(GrowingCuckooFilter {
-            table: saved::try_clone(&self.table, self.kind)?,
+            table: Made::begin(&self.table)?.copy(self.kind)?,
             kind: self.kind,
             hasher: self.hasher.clone(),
         })
@@ -262,10 +263,10 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
     }
 
     fn write_to(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
-        saved::write(&self.table, &self.hasher, writer)
+        Ok(Made::begin(&self.table)?.write(&self.hasher, writer)?)
     }
 
     fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
-        saved::to_bytes(&self.table, &self.hasher)
+        Made::begin(&self.table)?.to_bytes(&self.hasher)
     }
 }

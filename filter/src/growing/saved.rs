@@ -9,62 +9,90 @@ use super::word;
 use super::{Growing, GrowingCuckooFilter};
 use crate::builder::Loadable;
 use crate::hashing::MAX_BUCKETS;
+use crate::save::LoadError;
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::words::{
     CHECKSUM_BYTES, GROWING, Sum, field, header_of, read_header, read_table, write_saved,
     write_words,
 };
-use crate::save::{LoadError, SaveError};
 use crate::snapshot::{Snapshot, SnapshotError, Table as _, with_room};
 
 const HEADER_BYTES: usize = 48;
 
-/// Begins a snapshot of the table, and returns how many slots were counted as doubled before. All of these are in
-/// the snapshot, so its length is never too small.
-fn snapshot(table: &Table) -> Result<(u64, Made<'_>), SnapshotError> {
-    let doubled = table.doubled();
-    let snapshot = Snapshot::begin(table, table.snapshots())?;
-    Ok((doubled, Made::new(snapshot)?))
-}
-
-/// Copies the table.
-pub(super) fn try_clone(table: &Table, kind: Growing) -> Result<Table, SnapshotError> {
-    let (doubled, made) = snapshot(table)?;
-    let (buckets, doubled) = (made.snapshot.buckets, doubled as usize);
-    let mut words = with_room(buckets, buckets)?;
-    words.extend(made);
-    let more = complete(table.base(), &mut words).expect("a table can be completed");
-    Table::from_words(table.base(), &words, doubled + more, kind)
-        .map_err(|_| SnapshotError::OutOfMemory { buckets })
-}
-
-/// [`write`]s to memory.
-pub(super) fn to_bytes(table: &Table, hasher: &impl BuildHasher) -> Result<Vec<u8>, SnapshotError> {
-    let (doubled, words) = snapshot(table)?;
-    let buckets = words.snapshot.buckets;
-    let mut bytes = with_room(HEADER_BYTES + 8 * buckets + CHECKSUM_BYTES, buckets)?;
-    write_snapshot(doubled, words, hasher, &mut bytes).expect("a vector takes every byte");
-    Ok(bytes)
-}
-
-/// Writes the filter of this table and hasher.
-pub(super) fn write(
-    table: &Table,
-    hasher: &impl BuildHasher,
-    writer: impl Write,
-) -> Result<(), SaveError> {
-    let (doubled, words) = snapshot(table)?;
-    Ok(write_snapshot(doubled, words, hasher, writer)?)
-}
-
-fn write_snapshot(
+/// A snapshot of a table: the contents of each bucket, and 0 for a bucket that was made after its parent was
+/// kept, since the parent was kept whole.
+pub(super) struct Made<'a> {
+    snapshot: Snapshot<'a, Table>,
+    /// How many slots were counted as doubled before it began. All of these are in the snapshot, so its length is
+    /// never too small.
     doubled: u64,
-    words: Made<'_>,
-    hasher: &impl BuildHasher,
-    writer: impl Write,
-) -> io::Result<()> {
-    let (table, buckets) = (words.snapshot.table, words.snapshot.buckets);
-    write_saved(header(table, buckets, doubled, hasher), words, writer)
+    next: usize,
+    /// For each bucket that was not made when the snapshot began: whether its parent was kept after making it.
+    since: Vec<bool>,
+}
+
+impl<'a> Made<'a> {
+    pub(super) fn begin(table: &'a Table) -> Result<Self, SnapshotError> {
+        let doubled = table.doubled();
+        let snapshot = Snapshot::begin(table, table.snapshots())?;
+        let not_made = snapshot.buckets - snapshot.made;
+        let mut since = with_room(not_made, snapshot.buckets)?;
+        since.resize(not_made, false);
+        Ok(Made {
+            snapshot,
+            doubled,
+            next: 0,
+            since,
+        })
+    }
+
+    /// Makes a table of it.
+    pub(super) fn copy(self, kind: Growing) -> Result<Table, SnapshotError> {
+        let (base, buckets) = (self.snapshot.table.base(), self.snapshot.buckets);
+        let doubled = self.doubled as usize;
+        let mut words = with_room(buckets, buckets)?;
+        words.extend(self);
+        let more = complete(base, &mut words).expect("a table can be completed");
+        Table::from_words(base, &words, doubled + more, kind)
+            .map_err(|_| SnapshotError::OutOfMemory { buckets })
+    }
+
+    /// [`write`](Self::write)s to memory.
+    pub(super) fn to_bytes(self, hasher: &impl BuildHasher) -> Result<Vec<u8>, SnapshotError> {
+        let buckets = self.snapshot.buckets;
+        let mut bytes = with_room(HEADER_BYTES + 8 * buckets + CHECKSUM_BYTES, buckets)?;
+        let written = self.write(hasher, &mut bytes);
+        written.expect("a vector takes every byte");
+        Ok(bytes)
+    }
+
+    /// Writes the filter of this table and hasher.
+    pub(super) fn write(self, hasher: &impl BuildHasher, writer: impl Write) -> io::Result<()> {
+        let (table, buckets) = (self.snapshot.table, self.snapshot.buckets);
+        write_saved(header(table, buckets, self.doubled, hasher), self, writer)
+    }
+}
+
+impl Iterator for Made<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        let (bucket, made) = (self.next, self.snapshot.made);
+        let contents = self.snapshot.next()?;
+        self.next += 1;
+        if bucket >= made && !self.since[bucket - made] {
+            return Some(0);
+        }
+        // Those that it had been split into.
+        let base = self.snapshot.table.base();
+        for level in base..base + word::level(contents) {
+            let upper = bucket + (1 << level);
+            if bucket < 1 << level && upper >= made {
+                self.since[upper - made] = true;
+            }
+        }
+        Some(contents)
+    }
 }
 
 /// Returns what comes before the words, and the checksum to continue with.
@@ -171,50 +199,6 @@ impl Seek for SavedBytes<'_> {
         };
         self.position = position.ok_or(ErrorKind::InvalidInput)?;
         Ok(self.position)
-    }
-}
-
-/// The contents of each bucket of a snapshot, and 0 for a bucket that was made after its parent was kept,
-/// since the parent was kept whole.
-struct Made<'a> {
-    snapshot: Snapshot<'a, Table>,
-    next: usize,
-    /// For each bucket that was not made when the snapshot began: whether its parent was kept after making it.
-    since: Vec<bool>,
-}
-
-impl<'a> Made<'a> {
-    fn new(snapshot: Snapshot<'a, Table>) -> Result<Self, SnapshotError> {
-        let not_made = snapshot.buckets - snapshot.made;
-        let mut since = with_room(not_made, snapshot.buckets)?;
-        since.resize(not_made, false);
-        Ok(Made {
-            snapshot,
-            next: 0,
-            since,
-        })
-    }
-}
-
-impl Iterator for Made<'_> {
-    type Item = u64;
-
-    fn next(&mut self) -> Option<u64> {
-        let (bucket, made) = (self.next, self.snapshot.made);
-        let contents = self.snapshot.next()?;
-        self.next += 1;
-        if bucket >= made && !self.since[bucket - made] {
-            return Some(0);
-        }
-        // Those that it had been split into.
-        let base = self.snapshot.table.base();
-        for level in base..base + word::level(contents) {
-            let upper = bucket + (1 << level);
-            if bucket < 1 << level && upper >= made {
-                self.since[upper - made] = true;
-            }
-        }
-        Some(contents)
     }
 }
 
