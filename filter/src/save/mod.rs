@@ -295,11 +295,8 @@ pub(crate) fn load_whole<F>(
     let filter = read(&mut file)?;
     let mut excess = || -> io::Result<u64> {
         let more = file.read(&mut [0])? as u64;
-        Ok(more
-            + file
-                .metadata()?
-                .len()
-                .saturating_sub(file.stream_position()?))
+        let (length, read) = (file.metadata()?.len(), file.stream_position()?);
+        Ok(more + length.saturating_sub(read))
     };
     match excess().map_err(LoadError::Io)? {
         0 => Ok(filter),
