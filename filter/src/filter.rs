@@ -212,11 +212,10 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
         batch::contains(&self.buckets, hashes, found);
     }
 
-    fn fetch(&self, hashes: &[u64], then: &mut dyn FnMut()) {
+    fn fetch(&self, hashes: &[u64]) {
         for &hash in hashes {
             black_box(lookup::load_both(self.buckets.words(), self.locate(hash)));
         }
-        then();
     }
 
     #[inline]

@@ -128,10 +128,9 @@ pub trait Filter {
         batch::update(self, hashes, removed, Self::remove_hash);
     }
 
-    /// Reads the buckets of a group of keys, so that they are in the cache, and then calls `then`: for
-    /// batches of updates.
+    /// Reads the buckets of a group of keys, so that they are in the cache: for batches of updates.
     #[doc(hidden)]
-    fn fetch(&self, hashes: &[u64], then: &mut dyn FnMut());
+    fn fetch(&self, hashes: &[u64]);
 
     /// [`hash`](Self::hash) of a key whose type is not known here.
     fn hash_dyn(&self, key: &dyn DynKey) -> u64;
@@ -402,7 +401,7 @@ macro_rules! passed_on {
             fn count_hash(hash: u64) -> usize;
             fn remove_hash(hash: u64) -> bool;
             fn contains_hash_batch(hashes: &[u64], found: &mut [bool]) -> ();
-            fn fetch(hashes: &[u64], then: &mut dyn FnMut()) -> ();
+            fn fetch(hashes: &[u64]) -> ();
             fn hash_dyn(key: &dyn DynKey) -> u64;
             fn len() -> usize;
             fn capacity() -> usize;
