@@ -14,6 +14,7 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::hint::black_box;
 use std::io::Write;
+use std::iter;
 
 use kcas::thread_id::{self, ThreadId, TooManyThreads};
 
@@ -237,6 +238,14 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
         Ok(is_new)
     }
 
+    /// Returns the number of buckets, and all words that are saved.
+    fn saved(&self) -> Result<(usize, impl Iterator<Item = u64>), SnapshotError> {
+        let snapshot = Snapshot::begin(&self.table, &self.snapshots)?;
+        // Read last, so that keys are remembered for too long rather than not long enough.
+        let period = iter::once_with(|| self.period());
+        Ok((snapshot.buckets, snapshot.chain(period)))
+    }
+
     /// Returns a separate filter with the same contents and ages, as
     /// [`CuckooFilter::try_clone`](crate::CuckooFilter::try_clone) does for a filter without ages: others
     /// may insert, remove and advance meanwhile. A key's age in the copy is the number of periods since it was
@@ -251,7 +260,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     {
         let snapshot = Snapshot::begin(&self.table, &self.snapshots)?;
         let (words, copies) = snapshot.words(Layout::<SLOTS, BITS>::occupied)?;
-        // As when it is saved, the period is read last.
+        // As in `saved`.
         let table = Aged::of_contents(words, self.period());
         Ok(Self::of(table, copies, self.hasher.clone()))
     }

@@ -1,8 +1,7 @@
-//! Copying, saving and loading a filter that forgets.
+//! How a filter that forgets is saved, and loaded.
 
 use std::hash::BuildHasher;
 use std::io::Read;
-use std::iter;
 
 use super::table::{Aged, MAX_ASKED};
 use super::{Ages, ExpiringCuckooFilter};
@@ -11,7 +10,6 @@ use crate::layout::Layout;
 use crate::save::LoadError;
 use crate::save::fixed::{Header, Saved};
 use crate::save::words::{EXPIRING, Kind};
-use crate::snapshot::{Snapshot, SnapshotError};
 
 impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Loadable
     for Ages<SLOTS, BITS, AGE_BITS>
@@ -54,17 +52,5 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Saved
         }
         let table = Aged::of_contents(words, period);
         Ok(ExpiringCuckooFilter::of(table, copies, hasher))
-    }
-}
-
-impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
-    ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
-{
-    /// Returns the number of buckets, and all words that are saved.
-    pub(super) fn saved(&self) -> Result<(usize, impl Iterator<Item = u64>), SnapshotError> {
-        let snapshot = Snapshot::begin(&self.table, &self.snapshots)?;
-        // Read last, so that keys are remembered for too long rather than not long enough.
-        let period = iter::once_with(|| self.table.clock().period);
-        Ok((snapshot.buckets, snapshot.chain(period)))
     }
 }
