@@ -53,11 +53,10 @@ pub(crate) fn update<F: Filter + ?Sized, R>(
 ) {
     assert_same_length(hashes, results);
     for (hashes, results) in hashes.chunks(UPDATES).zip(results.chunks_mut(UPDATES)) {
-        filter.fetch(hashes, &mut || {
-            for (&hash, result) in hashes.iter().zip(&mut *results) {
-                *result = one(filter, hash);
-            }
-        });
+        filter.fetch(hashes);
+        for (&hash, result) in hashes.iter().zip(results) {
+            *result = one(filter, hash);
+        }
     }
 }
 

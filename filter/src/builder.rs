@@ -2,6 +2,7 @@
 
 use std::hash::BuildHasher;
 use std::io::Read;
+use std::path::Path;
 
 use kcas::OutOfMemory;
 
@@ -9,24 +10,12 @@ use crate::buckets::Buckets;
 use crate::filter::CuckooFilter;
 use crate::hashing::{FixedState, Geometry, MAX_BUCKETS, Mixed};
 use crate::layout::Layout;
-use crate::save::{LoadError, fixed};
+use crate::save::{LoadError, load_whole};
 
 /// Builds a filter step by step: a [`CuckooFilter`] ([`CuckooFilter::builder`]), one for an error rate
 /// ([`false_positive_rate`](Builder::false_positive_rate)), or a [growing](crate::growing) one
 /// ([`GrowingCuckooFilter::builder`](crate::GrowingCuckooFilter::builder)). `K` is the kind: the
 /// layout of a `CuckooFilter`, or [`Rate`](crate::Rate), or [`Growing`](crate::growing::Growing).
-///
-/// ```
-/// use filter::CuckooFilter;
-/// use std::hash::RandomState;
-///
-/// # fn main() -> Result<(), filter::BuildError> {
-/// let filter = CuckooFilter::builder()
-///     .capacity(10_000)
-///     .hasher(RandomState::new())
-///     .build()?;
-/// # Ok(()) }
-/// ```
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a builder builds nothing until `build` is called"]
 pub struct Builder<K = Layout<4, 12>, S = FixedState> {
@@ -127,10 +116,8 @@ impl<K, S> Builder<K, S> {
     }
 
     /// Sets another hasher. Any hasher that tells keys apart will do: its hashes are
-    /// [mixed](crate::hashing::mix), so they need not be good in all their bits.
-    ///
-    /// Loading a saved filter requires the same hasher with the same seeds, and std's `RandomState`
-    /// does not reveal its own ([`save`](crate::save#hashers)).
+    /// [mixed](crate::hashing::mix), so they need not be good in all their bits. Loading a saved filter
+    /// [requires](crate::save#hashers) the same hasher with the same seeds.
     pub fn hasher<H>(self, hasher: H) -> Builder<K, Mixed<H>> {
         self.unmixed_hasher(Mixed(hasher))
     }
@@ -180,15 +167,30 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<Layout<SLOTS, BITS>, S> {
     }
 }
 
-/// Loading with the layout and the hasher of this builder, which must be those the filter was built
-/// with. The filter has the size it was saved with, whatever this builder says.
-impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Builder<Layout<SLOTS, BITS>, S> {
+/// A kind of filter that a [`Builder`] can load.
+pub trait Loadable {
+    /// The filter, with this hasher.
+    type Filter<S>;
+
+    /// Loads a filter with this hasher. If its length as it was saved is known, that must be right.
+    fn load<S: BuildHasher>(
+        self,
+        reader: impl Read,
+        length: Option<u64>,
+        hasher: S,
+    ) -> Result<Self::Filter<S>, LoadError>;
+}
+
+/// Loading with the layout and the hasher of this builder, which must be those the filter was built with. For a
+/// [rate](Builder::false_positive_rate), any layout will do that meets it and is chosen for some rate. The
+/// filter has the size (and the period) it was saved with, whatever this builder says.
+impl<K: Loadable, S: BuildHasher> Builder<K, S> {
     /// Loads the filter that was saved as these bytes.
     ///
     /// Returns exactly the filter that was saved, or an error: damage and another layout are detected, and so is
     /// another hasher, [as far as that can be](crate::save#hashers). Allocates nothing before the length of
-    /// `bytes` is known to be right, and then no more than that length, apart from a few KiB that
-    /// every filter has.
+    /// `bytes` is known to be right, and then no more than that length (for a moment twice as much, if the
+    /// filter grows), apart from a few KiB that every filter has.
     ///
     /// ```
     /// use filter::CuckooFilter;
@@ -201,37 +203,32 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Builder<Layout<SLOTS
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// # Errors
-    /// [`LoadError`].
-    ///
     /// # Panics
     /// When the hasher panics.
-    pub fn from_bytes(self, bytes: &[u8]) -> Result<CuckooFilter<SLOTS, BITS, S>, LoadError> {
-        fixed::load::<Layout<SLOTS, BITS>, S>(bytes, Some(bytes.len() as u64), self.hasher)
+    pub fn from_bytes(self, bytes: &[u8]) -> Result<K::Filter<S>, LoadError> {
+        let length = bytes.len() as u64;
+        self.kind.load(bytes, Some(length), self.hasher)
     }
 
-    /// Loads a filter as [`from_bytes`](Self::from_bytes) does, but from a reader such as a file. `reader`
+    /// Loads a filter as [`from_bytes`](Self::from_bytes) does, but from a reader such as a socket. `reader`
     /// needs no buffer of its own; nothing is read past the filter's end.
     ///
     /// Memory grows with what arrives, whatever the header claims: for a moment to at most three times
     /// as much, plus 16 KiB.
-    ///
-    /// # Errors
-    /// [`LoadError`].
-    ///
-    /// # Panics
-    /// As [`from_bytes`](Self::from_bytes).
-    pub fn read_from(self, reader: impl Read) -> Result<CuckooFilter<SLOTS, BITS, S>, LoadError> {
-        fixed::load::<Layout<SLOTS, BITS>, S>(reader, None, self.hasher)
+    pub fn read_from(self, reader: impl Read) -> Result<K::Filter<S>, LoadError> {
+        self.kind.load(reader, None, self.hasher)
+    }
+
+    /// [`read_from`](Self::read_from) a file that [`Filter::save`](crate::Filter::save) has written. It must
+    /// contain nothing else.
+    pub fn load(self, path: impl AsRef<Path>) -> Result<K::Filter<S>, LoadError> {
+        load_whole(path.as_ref(), |file| self.read_from(file))
     }
 }
 
 impl CuckooFilter {
-    /// Builds a filter with room for `n` distinct keys, in the default layout and with the default
-    /// hasher.
-    ///
-    /// The table is sized so that `n` inserts of distinct keys succeed. As in any cuckoo table,
-    /// that is a matter of probability: see [`Builder::capacity`]. If `n` is 0, the table is small.
+    /// Builds a filter with room for `n` distinct keys ([`Builder::capacity`]), in the default layout
+    /// and with the default hasher.
     ///
     /// # Panics
     /// When [`Builder::build`] would return an error: `n` is absurdly large, or there is not enough
@@ -249,9 +246,6 @@ impl CuckooFilter {
 
 impl<S> CuckooFilter<4, 12, Mixed<S>> {
     /// [`with_capacity`](CuckooFilter::with_capacity), with this [`hasher`](Builder::hasher).
-    ///
-    /// # Panics
-    /// As `with_capacity`.
     pub fn with_capacity_and_hasher(n: usize, hasher: S) -> Self {
         built(CuckooFilter::builder().capacity(n).hasher(hasher).build())
     }

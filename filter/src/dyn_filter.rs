@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::io::{Read, Write};
 
-use crate::builder::{BuildError, Builder, Size, buckets_for};
+use crate::builder::{BuildError, Builder, Loadable, Size, buckets_for};
 use crate::filter::CuckooFilter;
 use crate::hashing::{self, FixedState, MAX_BUCKETS};
 use crate::insert_error::InsertError;
@@ -81,36 +81,20 @@ macro_rules! dyn_filter {
             };
         }
 
-        /// Loading: the filter keeps the size and the layout that it was saved with, provided that
-        /// the layout meets the rate of this builder and is one of those that are chosen for a rate;
-        /// otherwise it is refused with [`LoadError::Layout`].
-        impl<S: BuildHasher> Builder<Rate, S> {
-            /// [`Builder::from_bytes`].
-            ///
-            /// # Errors
-            /// [`LoadError`].
-            pub fn from_bytes(self, bytes: &[u8]) -> Result<DynCuckooFilter<S>, LoadError> {
-                self.load_any(bytes, Some(bytes.len() as u64))
-            }
+        impl Loadable for Rate {
+            type Filter<S> = DynCuckooFilter<S>;
 
-            /// [`Builder::read_from`].
-            ///
-            /// # Errors
-            /// [`LoadError`].
-            pub fn read_from(self, reader: impl Read) -> Result<DynCuckooFilter<S>, LoadError> {
-                self.load_any(reader, None)
-            }
-
-            fn load_any(
+            fn load<S: BuildHasher>(
                 self,
                 mut reader: impl Read,
                 length: Option<u64>,
+                hasher: S,
             ) -> Result<DynCuckooFilter<S>, LoadError> {
                 let header = Header::of::<Layout<4, 12>>(&mut reader)?;
                 let Header { slots, bits, .. } = header;
                 $(
                     if (slots, bits) == ($slots, $bits) && self.allows::<$slots, $bits>() {
-                        let filter = header.load::<Layout<$slots, $bits>, S>(reader, length, self.hasher)?;
+                        let filter = header.load::<Layout<$slots, $bits>, S>(reader, length, hasher)?;
                         return Ok(filter.into());
                     }
                 )+
@@ -122,7 +106,7 @@ macro_rules! dyn_filter {
             /// Builds in the first layout that meets the rate.
             fn build_smallest(self) -> Result<DynCuckooFilter<S>, DynBuildError> {
                 $(
-                    if self.allows::<$slots, $bits>() {
+                    if self.kind.allows::<$slots, $bits>() {
                         return self.build_in::<$slots, $bits>().map(DynCuckooFilter::from);
                     }
                 )+
@@ -151,6 +135,13 @@ dyn_filter! {
 /// What the builder of a [`DynCuckooFilter`] builds: a filter that is wrong no more often than this.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate(f64);
+
+impl Rate {
+    /// True if this layout is wrong no more often.
+    fn allows<const SLOTS: usize, const BITS: usize>(self) -> bool {
+        Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE <= self.0
+    }
+}
 
 /// Builds a [`DynCuckooFilter`]; made by [`Builder::false_positive_rate`].
 pub type DynBuilder<S = FixedState> = Builder<Rate, S>;
@@ -212,11 +203,6 @@ impl<S> Builder<Rate, S> {
         } else {
             Err(self.no_such_rate())
         }
-    }
-
-    /// True if this layout is wrong no more often than asked for.
-    fn allows<const SLOTS: usize, const BITS: usize>(&self) -> bool {
-        Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE <= self.kind.0
     }
 
     fn no_such_rate(&self) -> DynBuildError {

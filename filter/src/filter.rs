@@ -10,7 +10,6 @@ use crate::hashing::{FixedState, Location};
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
 use crate::length::{Length, fewer};
-use crate::save::known_keys::digest_of_known_keys;
 use crate::save::{SaveError, fixed};
 use crate::snapshot::{Snapshot, SnapshotError, Snapshots, Watched};
 use crate::traits::{Class, DynKey, Filter, expect_id};
@@ -149,11 +148,8 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     {
         let snapshot = self.snapshot()?;
         let (words, copies) = snapshot.words(Layout::<SLOTS, BITS>::occupied)?;
-        Ok(CuckooFilter::of(
-            Buckets::from_words(words),
-            copies,
-            self.hasher.clone(),
-        ))
+        let buckets = Buckets::from_words(words);
+        Ok(CuckooFilter::of(buckets, copies, self.hasher.clone()))
     }
 
     #[cold]
@@ -216,11 +212,10 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
         batch::contains(&self.buckets, hashes, found);
     }
 
-    fn fetch(&self, hashes: &[u64], then: &mut dyn FnMut()) {
+    fn fetch(&self, hashes: &[u64]) {
         for &hash in hashes {
             black_box(lookup::load_both(self.buckets.words(), self.locate(hash)));
         }
-        then();
     }
 
     #[inline]
@@ -230,10 +225,6 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
 
     fn hash_dyn(&self, key: &dyn DynKey) -> u64 {
         self.hasher.hash_one(key)
-    }
-
-    fn hasher_digest(&self) -> u64 {
-        digest_of_known_keys(&self.hasher)
     }
 
     fn len(&self) -> usize {
@@ -259,17 +250,12 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
 
     fn write_to(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
         let snapshot = self.snapshot()?;
-        let buckets = snapshot.buckets();
-        Ok(fixed::write::<Layout<SLOTS, BITS>>(
-            buckets,
-            snapshot,
-            &self.hasher,
-            writer,
-        )?)
+        fixed::write::<Layout<SLOTS, BITS>>(snapshot.buckets, snapshot, &self.hasher, writer)?;
+        Ok(())
     }
 
     fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
         let snapshot = self.snapshot()?;
-        fixed::to_bytes::<Layout<SLOTS, BITS>>(snapshot.buckets(), snapshot, &self.hasher)
+        fixed::to_bytes::<Layout<SLOTS, BITS>>(snapshot.buckets, snapshot, &self.hasher)
     }
 }

@@ -36,9 +36,7 @@ use crate::layout::Layout;
 /// those of `usize` and `isize` on the word size as well.
 ///
 /// If strangers choose the keys, seed a hasher at random instead
-/// ([`Builder::hasher`](crate::Builder::hasher)): the seed of this one is known, so keys can be
-/// chosen that collide. If the filter is to be saved, keep the seeds
-/// ([`save`](crate::save#hashers)).
+/// ([limits](crate#limits)).
 ///
 /// Of the other hashers tried, xxh3 made lookups of `u64` slower; foldhash and the faster variants of
 /// rapidhash do not promise their output.

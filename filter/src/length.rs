@@ -1,8 +1,6 @@
 //! Counting the stored fingerprints: one counter per thread, written only by its owner and summed
 //! on demand. So inserts of different threads share no cache line.
 
-use std::marker::PhantomData;
-
 use crossbeam_utils::CachePadded;
 use kcas::sync::{AtomicU64, OnFirstUse, Ordering};
 use kcas::thread_id::{self, MAX_THREADS, ThreadId, TooManyThreads};
@@ -44,13 +42,6 @@ pub struct Length {
     chunks: [OnFirstUse<Chunk, usize>; CHUNKS],
 }
 
-/// The counter of one thread, which it cannot leave.
-#[derive(Debug)]
-pub struct Counter<'a> {
-    counter: &'a AtomicU64,
-    of: PhantomData<&'a ThreadId>,
-}
-
 impl Length {
     /// Makes a length that is `start` before any thread counts.
     pub fn starting_at(start: usize) -> Length {
@@ -60,13 +51,17 @@ impl Length {
         }
     }
 
-    /// Returns the counter of the thread that holds `id`. Look it up before the change that it is to
-    /// count, so that it is at hand afterwards. Wait-free, except for the allocator on the first use of a
-    /// chunk.
+    /// Adds `by` (wrapping) to the counter of the thread that holds `id`. Wait-free, except for the
+    /// allocator on the first use of a chunk.
     #[inline]
-    pub fn counter<'a>(&'a self, id: &'a ThreadId) -> Counter<'a> {
+    pub fn change(&self, id: &ThreadId, by: u64) {
+        add(self.counter(id), by);
+    }
+
+    #[inline]
+    fn counter(&self, id: &ThreadId) -> &AtomicU64 {
         let (chunk, place) = place_of(id.index());
-        Counter::of(&self.chunks[chunk].get_or_make()[place])
+        &self.chunks[chunk].get_or_make()[place]
     }
 
     /// Makes a change of the filter, and counts it. `change` returns by how much the number of fingerprints has grown
@@ -80,9 +75,10 @@ impl Length {
         change: impl FnOnce() -> Result<u64, E>,
     ) -> Result<u64, E> {
         thread_id::with(|id| {
+            // Before the change, so that it is at hand afterwards.
             let counter = self.counter(id);
             let by = change()?;
-            counter.change(by);
+            add(counter, by);
             Ok(by)
         })?
     }
@@ -98,7 +94,7 @@ impl Length {
             let (chunk, place) = place_of(id.index());
             let counter = self.chunks.get(chunk)?.get()?.get(place)?;
             let by = change()?;
-            Counter::of(counter).change(by);
+            add(counter, by);
             Some(by)
         })?
     }
@@ -134,22 +130,11 @@ impl Length {
     }
 }
 
-impl<'a> Counter<'a> {
-    #[inline]
-    fn of(counter: &'a CachePadded<AtomicU64>) -> Self {
-        Counter {
-            counter,
-            of: PhantomData,
-        }
-    }
-
-    /// Adds `by` (wrapping) and returns the new count. Wait-free.
-    #[inline]
-    pub fn change(self, by: u64) -> u64 {
-        // Relaxed, both: only this thread writes the counter, and claiming an id synchronises with
-        // its former owner.
-        let count = self.counter.load(Ordering::Relaxed).wrapping_add(by);
-        self.counter.store(count, Ordering::Relaxed);
-        count
-    }
+/// Adds `by` (wrapping) to the counter of this thread. Wait-free.
+#[inline]
+fn add(counter: &AtomicU64, by: u64) {
+    // Relaxed, both: only this thread writes the counter, and claiming an id synchronises with
+    // its former owner.
+    let count = counter.load(Ordering::Relaxed).wrapping_add(by);
+    counter.store(count, Ordering::Relaxed);
 }

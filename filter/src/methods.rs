@@ -4,21 +4,19 @@ use std::hash::{BuildHasher, Hash};
 use std::io::{Read, Write};
 use std::path::Path;
 
-use crate::builder::Builder;
-use crate::dyn_filter::{DynCuckooFilter, Rate};
-use crate::expiring::{Ages, ExpiringCuckooFilter};
+use crate::dyn_filter::DynCuckooFilter;
+use crate::expiring::ExpiringCuckooFilter;
 use crate::filter::CuckooFilter;
-use crate::growing::{Growing, GrowingCuckooFilter};
+use crate::growing::GrowingCuckooFilter;
 use crate::insert_error::InsertError;
-use crate::layout::Layout;
-use crate::save::{LoadError, SaveError, load_whole};
+use crate::save::{LoadError, SaveError};
 use crate::snapshot::SnapshotError;
 use crate::traits::Filter;
 
 /// Gives these types the most frequent calls of [`Filter`] and loading with the default hasher as
 /// functions of their own, so that a program need import neither the trait nor a builder.
 macro_rules! methods {
-    ($(($($parameters:tt)*) $filter:ty, built by $builder:ty, by default $start:expr => $default:ty;)+) => {$(
+    ($(($($parameters:tt)*) $filter:ty, by default $start:expr => $default:ty;)+) => {$(
         /// The most frequent calls of [`Filter`], which describes each of them.
         impl<$($parameters)* S: BuildHasher> $filter {
             /// [`Filter::insert`].
@@ -120,26 +118,10 @@ macro_rules! methods {
             }
         }
 
-        impl<$($parameters)* S: BuildHasher> $builder {
-            /// [`read_from`](Self::read_from) a file that [`Filter::save`] has written. It must contain nothing else.
-            ///
-            /// # Errors
-            /// [`LoadError`].
-            ///
-            /// # Panics
-            /// When the hasher panics.
-            pub fn load(self, path: impl AsRef<Path>) -> Result<$filter, LoadError> {
-                load_whole(path.as_ref(), |file| self.read_from(file))
-            }
-        }
-
         /// Loading a filter with the default hasher (and, for a `CuckooFilter`, in the default
         /// layout); its builder loads others.
         impl $default {
             /// Loads the filter that was saved as these bytes.
-            ///
-            /// # Errors
-            /// [`LoadError`].
             #[doc(alias = "deserialize")]
             pub fn from_bytes(bytes: &[u8]) -> Result<$default, LoadError> {
                 $start.from_bytes(bytes)
@@ -147,17 +129,11 @@ macro_rules! methods {
 
             /// Loads a filter from a reader, which needs no buffer of its own. Nothing is read past
             /// the filter's end.
-            ///
-            /// # Errors
-            /// [`LoadError`].
             pub fn read_from(reader: impl Read) -> Result<$default, LoadError> {
                 $start.read_from(reader)
             }
 
             /// Loads the filter that was [saved](Filter::save) as this file.
-            ///
-            /// # Errors
-            /// [`LoadError`].
             pub fn load(path: impl AsRef<Path>) -> Result<$default, LoadError> {
                 $start.load(path)
             }
@@ -166,13 +142,11 @@ macro_rules! methods {
 }
 
 methods! {
-    (const SLOTS: usize, const BITS: usize,) CuckooFilter<SLOTS, BITS, S>, built by Builder<Layout<SLOTS, BITS>, S>,
+    (const SLOTS: usize, const BITS: usize,) CuckooFilter<SLOTS, BITS, S>,
         by default CuckooFilter::builder() => CuckooFilter;
     (const SLOTS: usize, const BITS: usize, const AGE_BITS: usize,) ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>,
-        built by Builder<Ages<SLOTS, BITS, AGE_BITS>, S>,
         by default ExpiringCuckooFilter::builder() => ExpiringCuckooFilter;
-    () DynCuckooFilter<S>, built by Builder<Rate, S>,
+    () DynCuckooFilter<S>,
         by default CuckooFilter::builder().false_positive_rate(1.0) => DynCuckooFilter;
-    () GrowingCuckooFilter<S>, built by Builder<Growing, S>,
-        by default GrowingCuckooFilter::builder() => GrowingCuckooFilter;
+    () GrowingCuckooFilter<S>, by default GrowingCuckooFilter::builder() => GrowingCuckooFilter;
 }

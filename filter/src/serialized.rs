@@ -16,7 +16,6 @@ use crate::expiring::{Ages, ExpiringCuckooFilter};
 use crate::filter::CuckooFilter;
 use crate::growing::GrowingCuckooFilter;
 use crate::layout::Layout;
-use crate::save::LoadError;
 
 fn serialize<R: Serializer>(bytes: &[u8], serializer: R) -> Result<R::Ok, R::Error> {
     if serializer.is_human_readable() {
@@ -37,7 +36,7 @@ fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D:
 
 /// Declares how a filter is serialized and deserialized.
 macro_rules! serialized {
-    ($filter:ty, [$($parameters:tt)*], $load:expr) => {
+    ($filter:ty, [$($parameters:tt)*], $builder:expr) => {
         /// Requires the feature `serde`. Like `to_bytes`, also in time, memory and errors: others
         /// may insert and remove meanwhile.
         impl<$($parameters)* S: BuildHasher> Serialize for $filter {
@@ -51,8 +50,8 @@ macro_rules! serialized {
         impl<'de, $($parameters)* S: BuildHasher + Default> Deserialize<'de> for $filter {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let bytes = deserialize(deserializer)?;
-                let load: fn(S, &[u8]) -> Result<Self, LoadError> = $load;
-                load(S::default(), &bytes).map_err(de::Error::custom)
+                let loaded = $builder.unmixed_hasher(S::default()).from_bytes(&bytes);
+                loaded.map_err(de::Error::custom)
             }
         }
     };
@@ -61,18 +60,16 @@ macro_rules! serialized {
 serialized!(
     CuckooFilter<SLOTS, BITS, S>,
     [const SLOTS: usize, const BITS: usize,],
-    |hasher, bytes| Builder::new(Layout).unmixed_hasher(hasher).from_bytes(bytes)
+    Builder::new(Layout::<SLOTS, BITS>)
 );
 serialized!(
     ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>,
     [const SLOTS: usize, const BITS: usize, const AGE_BITS: usize,],
-    |hasher, bytes| Builder::new(Ages).unmixed_hasher(hasher).from_bytes(bytes)
+    Builder::new(Ages::<SLOTS, BITS, AGE_BITS>)
 );
-serialized!(DynCuckooFilter<S>, [], |hasher, bytes| {
-    let builder = CuckooFilter::builder().unmixed_hasher(hasher);
-    builder.false_positive_rate(1.0).from_bytes(bytes)
-});
-serialized!(GrowingCuckooFilter<S>, [], |hasher, bytes| {
-    let builder = GrowingCuckooFilter::builder().unmixed_hasher(hasher);
-    builder.from_bytes(bytes)
-});
+serialized!(
+    DynCuckooFilter<S>,
+    [],
+    CuckooFilter::builder().false_positive_rate(1.0)
+);
+serialized!(GrowingCuckooFilter<S>, [], GrowingCuckooFilter::builder());

@@ -10,6 +10,7 @@ use kcas::thread_id::{self, TooManyThreads};
 use crate::batch::{self, assert_same_length};
 use crate::hashing::Location;
 use crate::insert_error::InsertError;
+use crate::save::known_keys::digest_of_hashes;
 use crate::save::{SaveError, save_as};
 use crate::snapshot::SnapshotError;
 
@@ -47,11 +48,9 @@ use crate::snapshot::SnapshotError;
 ///
 /// # Hashes
 ///
-/// Each filter hashes keys itself, with its own hasher. To ask one filter about a key several times,
-/// hash the key once ([`hash`](Self::hash)) and use the functions that take a hash. A hash is
-/// good for the filter that made it, and for filters that [hash alike](Self::hashes_like): to any
-/// other it means another key, which that filter does not have. So code that does not know how its
-/// filters were built should pass keys, or ask `hashes_like` first.
+/// To ask a filter about a key several times, hash the key once ([`hash`](Self::hash)) and use the
+/// functions that take a hash. A hash is good for the filter that made it, and for filters that
+/// [hash alike](Self::hashes_like): to any other it means another key.
 pub trait Filter {
     /// Adds one copy of the class of the key with this [`hash`](Self::hash).
     ///
@@ -129,23 +128,23 @@ pub trait Filter {
         batch::update(self, hashes, removed, Self::remove_hash);
     }
 
-    /// Reads the buckets of a group of keys, so that they are in the cache, and then calls `then`: for
-    /// batches of updates.
+    /// Reads the buckets of a group of keys, so that they are in the cache: for batches of updates.
     #[doc(hidden)]
-    fn fetch(&self, hashes: &[u64], then: &mut dyn FnMut());
+    fn fetch(&self, hashes: &[u64]);
 
     /// [`hash`](Self::hash) of a key whose type is not known here.
     fn hash_dyn(&self, key: &dyn DynKey) -> u64;
 
     /// Returns a digest of how this filter hashes: the same number for filters with the same hasher, seeds
     /// included.
-    fn hasher_digest(&self) -> u64;
+    fn hasher_digest(&self) -> u64 {
+        digest_of_hashes(|key| self.hash_dyn(key))
+    }
 
     /// Returns the number of copies held: successful inserts minus successful removes. Exact when
     /// no insert, remove or `advance` is under way; otherwise some of those under way count and others do not.
     /// It reads a counter for each thread that has changed the filter.
-    #[doc(alias = "len_approx")]
-    #[doc(alias = "size")]
+    #[doc(alias("len_approx", "size"))]
     fn len(&self) -> usize;
 
     /// Returns the number of slots that there are now. Inserts into a fixed-size filter begin to
@@ -154,16 +153,14 @@ pub trait Filter {
 
     /// Returns the fraction of absent keys about which the filter is wrong when every slot of the
     /// current table is taken ([`FALSE_POSITIVE_RATE`](crate::layout::Layout::FALSE_POSITIVE_RATE)).
-    #[doc(alias = "error_rate")]
-    #[doc(alias = "fpr")]
+    #[doc(alias("error_rate", "fpr"))]
     fn false_positive_rate(&self) -> f64;
 
     /// Returns the memory of the filter now, in bytes: its table (pages that were never written, too), its
     /// counters, and the value itself. It does not include the K-CAS descriptors, which all filters of the process
     /// share (8 KiB for every 32 threads alive at the same time), nor what is kept for copies that are
     /// under way or not freed yet.
-    #[doc(alias = "memory_usage")]
-    #[doc(alias = "size_in_bytes")]
+    #[doc(alias("memory_usage", "size_in_bytes"))]
     fn memory_bytes(&self) -> usize;
 
     /// Removes everything. A fixed-size filter keeps its memory; a growing one goes back to its first
@@ -197,9 +194,6 @@ pub trait Filter {
     /// disk is full, an older file stays as it was. (If the program is killed, the unfinished file,
     /// `NAME.partial0`, stays beside it.) When the call succeeds, the file has been synced to
     /// disk; on Unix, its folder too.
-    ///
-    /// # Errors
-    /// [`SaveError`].
     ///
     /// # Panics
     /// As [`write_to`](Self::write_to).
@@ -243,11 +237,7 @@ pub trait Filter {
     }
 
     /// [`insert_hash`](Self::insert_hash) of a key.
-    ///
-    /// # Errors
-    /// [`InsertError`]; nothing was added.
-    #[doc(alias = "add")]
-    #[doc(alias = "put")]
+    #[doc(alias("add", "put"))]
     #[inline]
     fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), InsertError>
     where
@@ -260,9 +250,6 @@ pub trait Filter {
     /// callers with the same key, exactly one gets `true`, provided that its class had no copy,
     /// there is room and nobody removes it. (For a new key the answer is wrongly `false` as often as
     /// [`contains`](Self::contains) is wrong about it.)
-    ///
-    /// # Errors
-    /// As [`insert_unique_hash`](Self::insert_unique_hash).
     #[doc(alias = "test_and_add")]
     #[inline]
     fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError>
@@ -275,10 +262,7 @@ pub trait Filter {
     /// [`contains_hash`](Self::contains_hash) of a key.
     // `always`: with a mere hint, a program that calls it in many places gets it out of line, which
     // costs a tenth of a lookup.
-    #[doc(alias = "might_contain")]
-    #[doc(alias = "may_contain")]
-    #[doc(alias = "lookup")]
-    #[doc(alias = "test")]
+    #[doc(alias("might_contain", "may_contain", "lookup", "test"))]
     #[inline(always)]
     fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool
     where
@@ -297,9 +281,6 @@ pub trait Filter {
     }
 
     /// [`remove_hash`](Self::remove_hash) of a key.
-    ///
-    /// # Panics
-    /// As [`remove_hash`](Self::remove_hash).
     #[doc(alias = "delete")]
     #[inline]
     fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool
@@ -310,9 +291,6 @@ pub trait Filter {
     }
 
     /// [`try_remove_hash`](Self::try_remove_hash) of a key.
-    ///
-    /// # Errors
-    /// [`TooManyThreads`]; nothing has changed.
     fn try_remove<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, TooManyThreads>
     where
         Self: Sized,
@@ -321,9 +299,6 @@ pub trait Filter {
     }
 
     /// [`contains_hash_batch`](Self::contains_hash_batch) of keys.
-    ///
-    /// # Panics
-    /// When `found` and `keys` differ in length.
     fn contains_batch<T: Hash>(&self, keys: &[T], found: &mut [bool])
     where
         Self: Sized,
@@ -332,9 +307,6 @@ pub trait Filter {
     }
 
     /// [`insert_hash_batch`](Self::insert_hash_batch) of keys.
-    ///
-    /// # Panics
-    /// When `results` and `keys` differ in length; nothing has changed then.
     fn insert_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<(), InsertError>])
     where
         Self: Sized,
@@ -343,9 +315,6 @@ pub trait Filter {
     }
 
     /// [`insert_unique_hash_batch`](Self::insert_unique_hash_batch) of keys.
-    ///
-    /// # Panics
-    /// When `results` and `keys` differ in length; nothing has changed then.
     fn insert_unique_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<bool, InsertError>])
     where
         Self: Sized,
@@ -354,10 +323,6 @@ pub trait Filter {
     }
 
     /// [`remove_hash_batch`](Self::remove_hash_batch) of keys.
-    ///
-    /// # Panics
-    /// As [`remove_hash`](Self::remove_hash), and when `removed` and `keys` differ in length; then
-    /// nothing has changed.
     fn remove_batch<T: Hash>(&self, keys: &[T], removed: &mut [bool])
     where
         Self: Sized,
@@ -405,12 +370,8 @@ impl From<Location> for Class {
 }
 
 /// Unwraps the result of a call that cannot report otherwise that its thread got no id.
-#[track_caller]
 pub(crate) fn expect_id<R>(result: Result<R, TooManyThreads>) -> R {
-    match result {
-        Ok(result) => result,
-        Err(error) => panic!("{error}"),
-    }
+    result.unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A key behind a reference, of any type that is [`Hash`], for [`Filter::hash_dyn`].
@@ -440,9 +401,8 @@ macro_rules! passed_on {
             fn count_hash(hash: u64) -> usize;
             fn remove_hash(hash: u64) -> bool;
             fn contains_hash_batch(hashes: &[u64], found: &mut [bool]) -> ();
-            fn fetch(hashes: &[u64], then: &mut dyn FnMut()) -> ();
+            fn fetch(hashes: &[u64]) -> ();
             fn hash_dyn(key: &dyn DynKey) -> u64;
-            fn hasher_digest() -> u64;
             fn len() -> usize;
             fn capacity() -> usize;
             fn false_positive_rate() -> f64;

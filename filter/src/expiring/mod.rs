@@ -14,6 +14,7 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::hint::black_box;
 use std::io::Write;
+use std::iter;
 
 use kcas::thread_id::{self, ThreadId, TooManyThreads};
 
@@ -22,9 +23,8 @@ use crate::hashing::{FixedState, Location};
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
 use crate::length::{Length, fewer};
-use crate::save::known_keys::digest_of_known_keys;
 use crate::save::{SaveError, fixed};
-use crate::snapshot::{SnapshotError, Snapshots};
+use crate::snapshot::{Snapshot, SnapshotError, Snapshots};
 use crate::traits::{Class, DynKey, Filter, expect_id};
 use crate::{batch, lookup, update};
 
@@ -60,7 +60,8 @@ use table::{Aged, Inserted, MAX_ASKED, WatchedAged, insert, sweep};
 /// **It is a set**: a class of keys ([`Class`]) has at most one copy. [`insert`](Self::insert) and
 /// [`insert_unique`](Self::insert_unique) renew the key if it is there;
 /// [`insert_if_absent`](Self::insert_if_absent) leaves its age as it is. Of several threads that insert
-/// the same new key, at most one gets `true`, and exactly one if there is room.
+/// the same new key, at most one gets `true`, and exactly one if there is room. [`remove`](Self::remove) takes
+/// the one copy: other keys that were inserted as the same class are then missing.
 ///
 /// **How long a key is remembered.** At least until [`PERIODS`](Ages::PERIODS) periods have begun after the start
 /// of the call that last inserted or renewed it. With three, that is two to three times the length of a period,
@@ -76,15 +77,10 @@ use table::{Aged, Inserted, MAX_ASKED, WatchedAged, insert, sweep};
 /// Each key is forgotten at one moment of the call that forgets it, but not all keys at the same moment.
 /// A thread that stops in `advance` stops nobody: the next call finishes what it has begun.
 ///
-/// **Removing** takes the one copy of the class: other keys that were inserted as the same class are then
-/// missing.
-///
 /// **Timestamps** have 7 bits in the default layout, as in the layout 4×14
 /// ([what that means](crate::layout#when-a-timestamp-wraps)). Here that affects inserts, renewals and `advance` as
 /// well, if a thread loses its core for a period or more. Each `advance` counts as one addition to every bucket, or, if
-/// several threads sweep at once, as one for each of them that is at the same run of buckets. So a lookup is fooled if
-/// it is suspended while 127 periods begin, or while one begins that 127 threads sweep in the same run, and its key also
-/// hops to its other bucket and back meanwhile.
+/// several threads sweep at once, as one for each of them that is at the same run of buckets.
 pub struct ExpiringCuckooFilter<
     const SLOTS: usize = 4,
     const BITS: usize = 12,
@@ -167,8 +163,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     ///
     /// # Panics
     /// After 2^43 periods. (From 2^42 on, a saved filter cannot be loaded.)
-    #[doc(alias = "tick")]
-    #[doc(alias = "expire")]
+    #[doc(alias("tick", "expire"))]
     pub fn advance(&self) -> Result<u64, TooManyThreads> {
         thread_id::with(|id| {
             loop {
@@ -187,17 +182,6 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     ///
     /// After a long pause it begins at most twice as many periods as there are ages: first enough for
     /// everything to expire, then one that skips ahead, then the last few.
-    ///
-    /// ```
-    /// let seen = filter::ExpiringCuckooFilter::with_capacity(1_000);
-    /// seen.advance_to(1_000_000)?; // such as minutes since 1970
-    /// seen.insert("key")?;
-    /// seen.advance_to(1_000_002)?;
-    /// assert!(seen.contains("key"));
-    /// seen.advance_to(1_000_003)?;
-    /// assert!(!seen.contains("key"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     ///
     /// Time, progress and linearization points are those of as many calls of [`advance`](Self::advance).
     ///
@@ -237,8 +221,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// Finishes the sweep of the present period.
     fn sweep(&self, id: &ThreadId) -> table::Clock {
         sweep(&self.watched(), |emptied| {
-            let counter = self.length.counter(id);
-            counter.change((emptied as u64).wrapping_neg());
+            self.length.change(id, (emptied as u64).wrapping_neg());
         })
     }
 
@@ -255,6 +238,14 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
         Ok(is_new)
     }
 
+    /// Returns the number of buckets, and all words that are saved.
+    fn saved(&self) -> Result<(usize, impl Iterator<Item = u64>), SnapshotError> {
+        let snapshot = Snapshot::begin(&self.table, &self.snapshots)?;
+        // Read last, so that keys are remembered for too long rather than not long enough.
+        let period = iter::once_with(|| self.period());
+        Ok((snapshot.buckets, snapshot.chain(period)))
+    }
+
     /// Returns a separate filter with the same contents and ages, as
     /// [`CuckooFilter::try_clone`](crate::CuckooFilter::try_clone) does for a filter without ages: others
     /// may insert, remove and advance meanwhile. A key's age in the copy is the number of periods since it was
@@ -262,15 +253,15 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// if a period begins meanwhile, the copy may remember a key for that much longer.
     ///
     /// Progress, time and memory: as described there.
-    ///
-    /// # Errors
-    /// [`SnapshotError`].
     #[doc(alias = "clone")]
     pub fn try_clone(&self) -> Result<Self, SnapshotError>
     where
         S: Clone,
     {
-        let (table, copies) = self.copied()?;
+        let snapshot = Snapshot::begin(&self.table, &self.snapshots)?;
+        let (words, copies) = snapshot.words(Layout::<SLOTS, BITS>::occupied)?;
+        // As in `saved`.
+        let table = Aged::of_contents(words, self.period());
         Ok(Self::of(table, copies, self.hasher.clone()))
     }
 }
@@ -330,12 +321,11 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
         batch::contains(&self.table.buckets, hashes, found);
     }
 
-    fn fetch(&self, hashes: &[u64], then: &mut dyn FnMut()) {
+    fn fetch(&self, hashes: &[u64]) {
         for &hash in hashes {
             let words = self.table.buckets.words();
             black_box(lookup::load_both(words, self.locate(hash)));
         }
-        then();
     }
 
     #[inline]
@@ -345,10 +335,6 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
 
     fn hash_dyn(&self, key: &dyn DynKey) -> u64 {
         self.hasher.hash_one(key)
-    }
-
-    fn hasher_digest(&self) -> u64 {
-        digest_of_known_keys(&self.hasher)
     }
 
     fn len(&self) -> usize {

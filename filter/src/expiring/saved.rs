@@ -1,17 +1,30 @@
-//! Copying, saving and loading a filter that forgets.
+//! How a filter that forgets is saved, and loaded.
 
 use std::hash::BuildHasher;
 use std::io::Read;
-use std::iter;
 
 use super::table::{Aged, MAX_ASKED};
 use super::{Ages, ExpiringCuckooFilter};
-use crate::builder::Builder;
+use crate::builder::Loadable;
 use crate::layout::Layout;
 use crate::save::LoadError;
-use crate::save::fixed::{self, Saved};
+use crate::save::fixed::{Header, Saved};
 use crate::save::words::{EXPIRING, Kind};
-use crate::snapshot::{Snapshot, SnapshotError};
+
+impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Loadable
+    for Ages<SLOTS, BITS, AGE_BITS>
+{
+    type Filter<S> = ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>;
+
+    fn load<S: BuildHasher>(
+        self,
+        mut reader: impl Read,
+        length: Option<u64>,
+        hasher: S,
+    ) -> Result<Self::Filter<S>, LoadError> {
+        Header::of::<Self>(&mut reader)?.load::<Self, S>(reader, length, hasher)
+    }
+}
 
 /// A bucket is saved as its slots and how many periods ago each was filled; after the buckets comes the
 /// number of the period.
@@ -21,14 +34,9 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Saved
     const KIND: &'static Kind = &EXPIRING;
     const LAYOUT: (usize, usize, usize) = (SLOTS, BITS, AGE_BITS);
     const MORE: usize = 1;
-    type Filter<S> = ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>;
 
-    fn is_possible(word: u64) -> bool {
-        Self::is_possible(word)
-    }
-
-    fn copies(word: u64) -> usize {
-        Layout::<SLOTS, BITS>::occupied(word)
+    fn copies(word: u64) -> Option<usize> {
+        Self::is_possible(word).then(|| Layout::<SLOTS, BITS>::occupied(word))
     }
 
     fn filter<S>(
@@ -44,61 +52,5 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Saved
         }
         let table = Aged::of_contents(words, period);
         Ok(ExpiringCuckooFilter::of(table, copies, hasher))
-    }
-}
-
-impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
-    ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
-{
-    /// Copies the table; returns the number of copies in it, too.
-    pub(super) fn copied(&self) -> Result<(Aged<SLOTS, BITS, AGE_BITS>, usize), SnapshotError> {
-        let snapshot = Snapshot::begin(&self.table, &self.snapshots)?;
-        let (words, copies) = snapshot.words(Layout::<SLOTS, BITS>::occupied)?;
-        // Read last, so that keys are remembered for too long rather than not long enough.
-        let period = self.table.clock().period;
-        Ok((Aged::of_contents(words, period), copies))
-    }
-
-    /// Returns the number of buckets, and all words that are saved.
-    pub(super) fn saved(&self) -> Result<(usize, impl Iterator<Item = u64>), SnapshotError> {
-        let snapshot = Snapshot::begin(&self.table, &self.snapshots)?;
-        // As in `copied`.
-        let period = iter::once_with(|| self.table.clock().period);
-        Ok((snapshot.buckets(), snapshot.chain(period)))
-    }
-}
-
-/// Loading with the layout and the hasher of this builder, which must be those that the filter was built
-/// with. The filter has the size and the period with which it was saved, whatever this builder says.
-impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHasher>
-    Builder<Ages<SLOTS, BITS, AGE_BITS>, S>
-{
-    /// As [`Builder::from_bytes`](crate::Builder::from_bytes).
-    ///
-    /// # Errors
-    /// [`LoadError`].
-    ///
-    /// # Panics
-    /// When the hasher panics.
-    pub fn from_bytes(
-        self,
-        bytes: &[u8],
-    ) -> Result<ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>, LoadError> {
-        let length = Some(bytes.len() as u64);
-        fixed::load::<Ages<SLOTS, BITS, AGE_BITS>, S>(bytes, length, self.hasher)
-    }
-
-    /// As [`Builder::read_from`](crate::Builder::read_from).
-    ///
-    /// # Errors
-    /// [`LoadError`].
-    ///
-    /// # Panics
-    /// When the hasher panics.
-    pub fn read_from(
-        self,
-        reader: impl Read,
-    ) -> Result<ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>, LoadError> {
-        fixed::load::<Ages<SLOTS, BITS, AGE_BITS>, S>(reader, None, self.hasher)
     }
 }

@@ -48,14 +48,6 @@ impl<S> Builder<Growing, S> {
     /// page as the table grows, so reserving costs nothing where the system overcommits. Set 0 where it does
     /// not, or where an allocator counts reserved memory as used: then the table is made in pieces from the
     /// start, four for each doubling.
-    ///
-    /// ```
-    /// use filter::GrowingCuckooFilter;
-    ///
-    /// let seen = GrowingCuckooFilter::builder().reserved_bytes(0).build()?;
-    /// assert!(seen.insert_unique("key")?);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn reserved_bytes(mut self, bytes: usize) -> Self {
         self.kind.reserved = bytes / size_of::<u64>();
         self
@@ -66,16 +58,6 @@ impl<S> Builder<Growing, S> {
     /// ([`InsertError::TooManyFalsePositives`](crate::InsertError::TooManyFalsePositives)).
     ///
     /// The rate limits how far a filter can grow: at 1/508, to 2^13 times its first size. To grow larger, begin larger.
-    ///
-    /// ```
-    /// use filter::{GrowingCuckooFilter, InsertError};
-    ///
-    /// let seen = GrowingCuckooFilter::builder().max_false_positive_rate(0.001).build()?;
-    /// let refused = (0..).find_map(|key| seen.insert(&key).err());
-    /// assert!(matches!(refused, Some(InsertError::TooManyFalsePositives { .. })));
-    /// assert!(seen.false_positive_rate() <= 0.001);
-    /// # Ok::<(), filter::BuildError>(())
-    /// ```
     pub fn max_false_positive_rate(mut self, rate: f64) -> Self {
         self.kind.max_rate = rate;
         self
@@ -144,9 +126,6 @@ impl GrowingCuckooFilter {
 impl<S> GrowingCuckooFilter<Mixed<S>> {
     /// [`with_capacity`](GrowingCuckooFilter::with_capacity), with this
     /// [`hasher`](Builder::hasher).
-    ///
-    /// # Panics
-    /// As `with_capacity`.
     pub fn with_capacity_and_hasher(n: usize, hasher: S) -> Self {
         let builder = GrowingCuckooFilter::builder().capacity(n);
         built(builder.hasher(hasher).build())

@@ -16,13 +16,13 @@ use crate::hashing::FixedState;
 use crate::insert_error::InsertError;
 use crate::length::fewer;
 use crate::save::SaveError;
-use crate::save::known_keys::digest_of_known_keys;
 use crate::snapshot::SnapshotError;
 use crate::traits::{Class, DynKey, Filter, expect_id};
 use address::Key;
 #[doc(hidden)]
 pub use address::apart;
 pub use builder::{Growing, GrowingBuilder};
+use saved::Made;
 pub use saved::SavedBytes;
 use table::{Table, false_positive_rate};
 use word::SLOTS;
@@ -62,13 +62,9 @@ use word::SLOTS;
 /// its slots are taken, since a larger table has no more room for copies of one key. If keys may come
 /// more than once, use [`insert_unique`](Self::insert_unique).
 ///
-/// **Old keys.** A key that has been in the filter for more than nine doublings may leave something behind
-/// when it is removed. From then on, some absent keys may be mistaken for present ones, though no more often than
-/// the [rate](Self::false_positive_rate) says, and each such remainder takes a slot until the filter
-/// is emptied and [shrunk](Self::shrink_to_fit).
-///
-/// **Signal handlers** and children of `fork` may look up keys, as in a fixed-size filter: a lookup only
-/// loads.
+/// **Old keys.** A key that has been in the filter for more than nine doublings may [leave something
+/// behind](self#the-table) when it is removed, which takes a slot until the filter is emptied and
+/// [shrunk](Self::shrink_to_fit).
 pub struct GrowingCuckooFilter<S = FixedState> {
     table: Table,
     /// How the builder made the table, for tables that replace it.
@@ -134,7 +130,7 @@ impl<S> GrowingCuckooFilter<S> {
         S: Clone,
     {
         Ok(GrowingCuckooFilter {
-            table: saved::try_clone(&self.table, self.kind)?,
+            table: Made::begin(&self.table)?.copy(self.kind)?,
             kind: self.kind,
             hasher: self.hasher.clone(),
         })
@@ -147,20 +143,6 @@ impl<S> GrowingCuckooFilter<S> {
     /// If a thread was stopped for good inside a call, as the parent's threads are in such a child, then that
     /// call has taken effect or has not; no other key is missing. (The `len` of the saved filter may be too great by as
     /// much as in a [copy](Self::try_clone).)
-    ///
-    /// ```
-    /// use std::io::{Read, Seek, SeekFrom};
-    /// use filter::GrowingCuckooFilter;
-    ///
-    /// let mut seen = GrowingCuckooFilter::new();
-    /// seen.insert("key")?;
-    /// let bytes = seen.to_bytes()?;
-    /// let (mut saved, mut piece) = (seen.saved_bytes(), [0; 1_000]);
-    /// saved.seek(SeekFrom::Start(5_000))?;
-    /// saved.read_exact(&mut piece)?;
-    /// assert_eq!(piece, bytes[5_000..6_000]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn saved_bytes(&mut self) -> SavedBytes<'_>
     where
         S: BuildHasher,
@@ -175,18 +157,6 @@ impl<S> GrowingCuckooFilter<S> {
     ///
     /// It takes time in proportion to the size, and needs exclusive access, since others could be using the
     /// memory that is given back.
-    ///
-    /// ```
-    /// use filter::GrowingCuckooFilter;
-    ///
-    /// let mut seen = GrowingCuckooFilter::new();
-    /// (0..100_000).try_for_each(|key| seen.insert(&key))?;
-    /// let grown = seen.memory_bytes();
-    /// (10..100_000).for_each(|key| assert!(seen.remove(&key)));
-    /// seen.shrink_to_fit();
-    /// assert!(seen.memory_bytes() < grown / 10 && (0..10).all(|key| seen.contains(&key)));
-    /// # Ok::<(), filter::InsertError>(())
-    /// ```
     pub fn shrink_to_fit(&mut self) {
         let base = self.table.base();
         self.table.count_all();
@@ -246,11 +216,10 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
         }
     }
 
-    fn fetch(&self, hashes: &[u64], then: &mut dyn FnMut()) {
+    fn fetch(&self, hashes: &[u64]) {
         for &hash in hashes {
             black_box(self.table.fetch(Key::new(hash)));
         }
-        then();
     }
 
     #[inline]
@@ -260,10 +229,6 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
 
     fn hash_dyn(&self, key: &dyn DynKey) -> u64 {
         self.hasher.hash_one(key)
-    }
-
-    fn hasher_digest(&self) -> u64 {
-        digest_of_known_keys(&self.hasher)
     }
 
     /// As [`Filter::len`] says; in a copy and in a loaded filter, perhaps [more](GrowingCuckooFilter::try_clone).
@@ -292,10 +257,10 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
     }
 
     fn write_to(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
-        saved::write(&self.table, &self.hasher, writer)
+        Ok(Made::begin(&self.table)?.write(&self.hasher, writer)?)
     }
 
     fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
-        saved::to_bytes(&self.table, &self.hasher)
+        Made::begin(&self.table)?.to_bytes(&self.hasher)
     }
 }

@@ -7,68 +7,92 @@ use super::address::parent;
 use super::table::{LEAST_BUCKETS, Table, has_level};
 use super::word;
 use super::{Growing, GrowingCuckooFilter};
-use crate::builder::Builder;
+use crate::builder::Loadable;
 use crate::hashing::MAX_BUCKETS;
+use crate::save::LoadError;
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::words::{
-    CHECKSUM_BYTES, CHUNK_WORDS, GROWING, Sum, check, check_table, digest_of, field, read_start,
-    read_words, write_words,
+    CHECKSUM_BYTES, GROWING, Sum, field, header_of, read_header, read_table, write_saved,
+    write_words,
 };
-use crate::save::{LoadError, SaveError};
 use crate::snapshot::{Snapshot, SnapshotError, Table as _, with_room};
 
 const HEADER_BYTES: usize = 48;
 
-/// Begins a snapshot of the table, and returns how many slots were counted as doubled before. All of these are in
-/// the snapshot, so its length is never too small.
-fn snapshot(table: &Table) -> Result<(u64, Made<'_>), SnapshotError> {
-    let doubled = table.doubled();
-    let snapshot = Snapshot::begin(table, table.snapshots())?;
-    Ok((doubled, Made::new(snapshot)?))
-}
-
-/// Copies the table.
-pub(super) fn try_clone(table: &Table, kind: Growing) -> Result<Table, SnapshotError> {
-    let (doubled, made) = snapshot(table)?;
-    let (buckets, doubled) = (made.snapshot.buckets(), doubled as usize);
-    let mut words = with_room(buckets, buckets)?;
-    words.extend(made);
-    let more = complete(table.base(), &mut words).expect("a table can be completed");
-    Table::from_words(table.base(), &words, doubled + more, kind)
-        .map_err(|_| SnapshotError::OutOfMemory { buckets })
-}
-
-/// [`write`]s to memory.
-pub(super) fn to_bytes(table: &Table, hasher: &impl BuildHasher) -> Result<Vec<u8>, SnapshotError> {
-    let (doubled, words) = snapshot(table)?;
-    let buckets = words.snapshot.buckets();
-    let mut bytes = with_room(HEADER_BYTES + 8 * buckets + CHECKSUM_BYTES, buckets)?;
-    write_snapshot(doubled, words, hasher, &mut bytes).expect("a vector takes every byte");
-    Ok(bytes)
-}
-
-/// Writes the filter of this table and hasher.
-pub(super) fn write(
-    table: &Table,
-    hasher: &impl BuildHasher,
-    writer: impl Write,
-) -> Result<(), SaveError> {
-    let (doubled, words) = snapshot(table)?;
-    Ok(write_snapshot(doubled, words, hasher, writer)?)
-}
-
-fn write_snapshot(
+/// A snapshot of a table: the contents of each bucket, and 0 for a bucket that was made after its parent was
+/// kept, since the parent was kept whole.
+pub(super) struct Made<'a> {
+    snapshot: Snapshot<'a, Table>,
+    /// How many slots were counted as doubled before it began. All of these are in the snapshot, so its length is
+    /// never too small.
     doubled: u64,
-    words: Made<'_>,
-    hasher: &impl BuildHasher,
-    mut writer: impl Write,
-) -> io::Result<()> {
-    let (table, buckets) = (words.snapshot.table(), words.snapshot.buckets());
-    let (bytes, mut digest) = header(table, buckets, doubled, hasher);
-    writer.write_all(&bytes)?;
-    write_words(&mut writer, &mut digest, words)?;
-    writer.write_all(&digest.finalize().to_le_bytes())?;
-    writer.flush()
+    next: usize,
+    /// For each bucket that was not made when the snapshot began: whether its parent was kept after making it.
+    since: Vec<bool>,
+}
+
+impl<'a> Made<'a> {
+    pub(super) fn begin(table: &'a Table) -> Result<Self, SnapshotError> {
+        let doubled = table.doubled();
+        let snapshot = Snapshot::begin(table, table.snapshots())?;
+        let not_made = snapshot.buckets - snapshot.made;
+        let mut since = with_room(not_made, snapshot.buckets)?;
+        since.resize(not_made, false);
+        Ok(Made {
+            snapshot,
+            doubled,
+            next: 0,
+            since,
+        })
+    }
+
+    /// Makes a table of it.
+    pub(super) fn copy(self, kind: Growing) -> Result<Table, SnapshotError> {
+        let (base, buckets) = (self.snapshot.table.base(), self.snapshot.buckets);
+        let doubled = self.doubled as usize;
+        let mut words = with_room(buckets, buckets)?;
+        words.extend(self);
+        let more = complete(base, &mut words).expect("a table can be completed");
+        Table::from_words(base, &words, doubled + more, kind)
+            .map_err(|_| SnapshotError::OutOfMemory { buckets })
+    }
+
+    /// [`write`](Self::write)s to memory.
+    pub(super) fn to_bytes(self, hasher: &impl BuildHasher) -> Result<Vec<u8>, SnapshotError> {
+        let buckets = self.snapshot.buckets;
+        let mut bytes = with_room(HEADER_BYTES + 8 * buckets + CHECKSUM_BYTES, buckets)?;
+        let written = self.write(hasher, &mut bytes);
+        written.expect("a vector takes every byte");
+        Ok(bytes)
+    }
+
+    /// Writes the filter of this table and hasher.
+    pub(super) fn write(self, hasher: &impl BuildHasher, writer: impl Write) -> io::Result<()> {
+        let (table, buckets) = (self.snapshot.table, self.snapshot.buckets);
+        write_saved(header(table, buckets, self.doubled, hasher), self, writer)
+    }
+}
+
+impl Iterator for Made<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        let (bucket, made) = (self.next, self.snapshot.made);
+        let contents = self.snapshot.next()?;
+        self.next += 1;
+        if bucket >= made && !self.since[bucket - made] {
+            return Some(0);
+        }
+        // Those that it had been split into.
+        let base = self.snapshot.table.base();
+        for level in base..base + word::level(contents) {
+            let upper = bucket + (1 << level);
+            if bucket < 1 << level && upper >= made {
+                self.since[upper - made] = true;
+            }
+        }
+        Some(contents)
+    }
 }
 
 /// Returns what comes before the words, and the checksum to continue with.
@@ -78,16 +102,8 @@ fn header(
     doubled: u64,
     hasher: &impl BuildHasher,
 ) -> ([u8; HEADER_BYTES], Sum) {
-    let mut bytes = [0; HEADER_BYTES];
-    bytes[..8].copy_from_slice(&GROWING.magic);
-    bytes[8..12].copy_from_slice(&GROWING.version.to_le_bytes());
-    bytes[12..16].copy_from_slice(&table.base().to_le_bytes());
-    bytes[16..24].copy_from_slice(&(buckets as u64).to_le_bytes());
-    bytes[24..32].copy_from_slice(&doubled.to_le_bytes());
-    bytes[32..40].copy_from_slice(&digest_of_known_keys(hasher).to_le_bytes());
-    let digest = digest_of(&bytes[..40]);
-    bytes[40..].copy_from_slice(&digest.clone().finalize().to_le_bytes());
-    (bytes, digest)
+    let numbers = [buckets as u64, doubled, digest_of_known_keys(hasher)];
+    header_of(&GROWING, table.base().to_le_bytes(), &numbers)
 }
 
 /// The bytes of a saved filter that nobody else uses meanwhile, read in place
@@ -186,90 +202,21 @@ impl Seek for SavedBytes<'_> {
     }
 }
 
-/// The contents of each bucket of a snapshot, and 0 for a bucket that was made after its parent was kept,
-/// since the parent was kept whole.
-struct Made<'a> {
-    snapshot: Snapshot<'a, Table>,
-    next: usize,
-    /// For each bucket that was not made when the snapshot began: whether its parent was kept after making it.
-    since: Vec<bool>,
-}
+impl Loadable for Growing {
+    type Filter<S> = GrowingCuckooFilter<S>;
 
-impl<'a> Made<'a> {
-    fn new(snapshot: Snapshot<'a, Table>) -> Result<Self, SnapshotError> {
-        let not_made = snapshot.buckets() - snapshot.made();
-        let mut since = with_room(not_made, snapshot.buckets())?;
-        since.resize(not_made, false);
-        Ok(Made {
-            snapshot,
-            next: 0,
-            since,
-        })
-    }
-}
-
-impl Iterator for Made<'_> {
-    type Item = u64;
-
-    fn next(&mut self) -> Option<u64> {
-        let (bucket, made) = (self.next, self.snapshot.made());
-        let contents = self.snapshot.next()?;
-        self.next += 1;
-        if bucket >= made && !self.since[bucket - made] {
-            return Some(0);
-        }
-        // Those that it had been split into.
-        let base = self.snapshot.table().base();
-        for level in base..base + word::level(contents) {
-            let upper = bucket + (1 << level);
-            if bucket < 1 << level && upper >= made {
-                self.since[upper - made] = true;
-            }
-        }
-        Some(contents)
-    }
-}
-
-/// Loading with the hasher of this builder, which must be the one that the filter was built with.
-/// The filter has the size it was saved with, whatever this builder says.
-impl<S: BuildHasher> Builder<Growing, S> {
-    /// Loads a filter from what [`to_bytes`](GrowingCuckooFilter::to_bytes) returned.
-    ///
-    /// Returns exactly the filter that was saved, or an error, as a fixed-size filter
-    /// ([`Builder::from_bytes`](crate::Builder::from_bytes)). It takes more memory than that one, for a moment:
-    /// twice as much as there are bytes, plus 16 KiB and what every filter has. Words are read first, and
-    /// then copied into the table.
-    ///
-    /// # Errors
-    /// [`LoadError`].
-    ///
-    /// # Panics
-    /// When the hasher panics.
-    pub fn from_bytes(self, mut bytes: &[u8]) -> Result<GrowingCuckooFilter<S>, LoadError> {
-        let filter = self.read_from(&mut bytes)?;
-        match bytes.len() as u64 {
-            0 => Ok(filter),
-            excess => Err(LoadError::TooLong { excess }),
-        }
-    }
-
-    /// Loads a filter as [`from_bytes`](Self::from_bytes) does, but from a reader, as
-    /// [`Builder::read_from`](crate::Builder::read_from) does: with as much memory as stated there.
-    ///
-    /// # Errors
-    /// [`LoadError`].
-    ///
-    /// # Panics
-    /// When the hasher panics.
-    pub fn read_from(self, mut reader: impl Read) -> Result<GrowingCuckooFilter<S>, LoadError> {
+    fn load<S: BuildHasher>(
+        self,
+        mut reader: impl Read,
+        length: Option<u64>,
+        hasher: S,
+    ) -> Result<GrowingCuckooFilter<S>, LoadError> {
         let shortest = (HEADER_BYTES + 8 + CHECKSUM_BYTES) as u64;
-        let header: [u8; HEADER_BYTES] = read_start(&mut reader, &GROWING, shortest)?;
-        let mut digest = digest_of(&header[..40]);
-        check(&digest, &header[40..], "header")?;
+        let (header, digest) = read_header::<HEADER_BYTES>(&mut reader, &GROWING, shortest)?;
         let base = u32::from_le_bytes(field(&header, 12));
-        let [buckets, doubled, hasher] =
+        let [buckets, doubled, known_keys] =
             [16, 24, 32].map(|offset| u64::from_le_bytes(field(&header, offset)));
-        if hasher != digest_of_known_keys(&self.hasher) {
+        if known_keys != digest_of_known_keys(&hasher) {
             return Err(LoadError::Hasher);
         }
         if !(1..=MAX_BUCKETS as u64).contains(&buckets) {
@@ -285,16 +232,15 @@ impl<S: BuildHasher> Builder<Growing, S> {
         }
         let whole = (HEADER_BYTES + CHECKSUM_BYTES) as u64 + 8 * buckets;
         let buckets = buckets as usize;
-        let mut words = read_words(&mut reader, &mut digest, buckets, CHUNK_WORDS, whole)?;
-        check_table(&mut reader, digest, whole)?;
+        let mut words = read_table(&mut reader, digest, buckets, whole, length)?;
         let more = complete(base, &mut words)?;
         let doubled = usize::try_from(doubled).unwrap_or(usize::MAX);
-        let table = Table::from_words(base, &words, doubled.saturating_add(more), self.kind)
+        let table = Table::from_words(base, &words, doubled.saturating_add(more), self)
             .map_err(|_| LoadError::OutOfMemory { buckets })?;
         Ok(GrowingCuckooFilter {
             table,
-            kind: self.kind,
-            hasher: self.hasher,
+            kind: self,
+            hasher,
         })
     }
 }

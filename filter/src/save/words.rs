@@ -11,7 +11,7 @@ pub(crate) const CHECKSUM_BYTES: usize = 8;
 /// Number of bytes read or written at once. A reader that claims more than it has is found out
 /// after this many bytes.
 const CHUNK_BYTES: usize = 1 << 14;
-pub(crate) const CHUNK_WORDS: usize = CHUNK_BYTES / 8;
+const CHUNK_WORDS: usize = CHUNK_BYTES / 8;
 
 static CRC: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_XZ);
 
@@ -21,9 +21,9 @@ pub(crate) type Sum = Digest<'static, u64, Table<16>>;
 #[derive(Debug)]
 pub(crate) struct Kind {
     /// What it begins with.
-    pub(crate) magic: [u8; 8],
+    magic: [u8; 8],
     /// The version of its format.
-    pub(crate) version: u32,
+    version: u32,
     /// What it is called, and how it is loaded.
     described: [&'static str; 2],
 }
@@ -55,14 +55,33 @@ pub(crate) const GROWING: Kind = Kind {
     ],
 };
 
-/// Reads the first `N` bytes of a saved filter, and checks its kind and the version of its format. A filter
-/// of this kind has at least `shortest` bytes.
-pub(crate) fn read_start<const N: usize>(
+/// Returns the header of a saved filter of this kind, in which four bytes and some numbers follow the version, and
+/// the checksum to continue with.
+pub(crate) fn header_of<const BYTES: usize>(
+    kind: &Kind,
+    four: [u8; 4],
+    numbers: &[u64],
+) -> ([u8; BYTES], Sum) {
+    let (mut bytes, end) = ([0; BYTES], BYTES - CHECKSUM_BYTES);
+    bytes[..8].copy_from_slice(&kind.magic);
+    bytes[8..12].copy_from_slice(&kind.version.to_le_bytes());
+    bytes[12..16].copy_from_slice(&four);
+    for (place, number) in bytes[16..end].chunks_exact_mut(8).zip(numbers) {
+        place.copy_from_slice(&number.to_le_bytes());
+    }
+    let digest = digest_of(&bytes[..end]);
+    bytes[end..].copy_from_slice(&digest.clone().finalize().to_le_bytes());
+    (bytes, digest)
+}
+
+/// Reads and checks the header of a saved filter of this kind, which has at least `shortest` bytes; returns it, and
+/// the checksum to continue with.
+pub(crate) fn read_header<const BYTES: usize>(
     reader: &mut impl Read,
     kind: &Kind,
     shortest: u64,
-) -> Result<[u8; N], LoadError> {
-    let mut bytes = [0; N];
+) -> Result<([u8; BYTES], Sum), LoadError> {
+    let mut bytes = [0; BYTES];
     // Byte by byte: whatever begins differently is not a filter, even if it ends at once.
     for end in 1..=8 {
         read_exact(reader, &mut bytes[end - 1..end], shortest)?;
@@ -82,7 +101,22 @@ pub(crate) fn read_start<const N: usize>(
         return Err(LoadError::Version { found, known });
     }
     read_exact(reader, &mut bytes[12..], shortest)?;
-    Ok(bytes)
+    let (before, checksum) = bytes.split_at(BYTES - CHECKSUM_BYTES);
+    let digest = digest_of(before);
+    check(&digest, checksum, "header")?;
+    Ok((bytes, digest))
+}
+
+/// Writes a saved filter: its header, these words, and the checksum.
+pub(crate) fn write_saved<const BYTES: usize>(
+    (header, mut digest): ([u8; BYTES], Sum),
+    words: impl Iterator<Item = u64>,
+    mut writer: impl Write,
+) -> io::Result<()> {
+    writer.write_all(&header)?;
+    write_words(&mut writer, &mut digest, words)?;
+    writer.write_all(&digest.finalize().to_le_bytes())?;
+    writer.flush()
 }
 
 /// Writes words, and adds them to the checksum.
@@ -106,16 +140,22 @@ pub(crate) fn write_words(
     }
 }
 
-/// Reads this many words of a saved filter that is `whole` bytes long, and adds them to the
-/// checksum. `room` is the number of words for which memory may be requested before any have
-/// arrived.
-pub(crate) fn read_words(
+/// Reads this many words of a saved filter that is `whole` bytes long, and the checksum after them. If the
+/// `length` of the filter is known, it must be right; otherwise memory is requested as words arrive.
+pub(crate) fn read_table(
     reader: &mut impl Read,
-    digest: &mut Sum,
+    mut digest: Sum,
     number: usize,
-    room: usize,
     whole: u64,
+    length: Option<u64>,
 ) -> Result<Vec<u64>, LoadError> {
+    // The number of words for which memory may be requested before any have arrived.
+    let room = match length.map(|length| length.checked_sub(whole)) {
+        None => CHUNK_WORDS,
+        Some(Some(0)) => number,
+        Some(Some(excess)) => return Err(LoadError::TooLong { excess }),
+        Some(None) => return Err(LoadError::Truncated { bytes: whole }),
+    };
     let mut words: Vec<u64> = Vec::new();
     let mut chunk = [0; CHUNK_BYTES];
     while words.len() < number {
@@ -134,22 +174,14 @@ pub(crate) fn read_words(
         let arrived = chunk.chunks_exact(8);
         words.extend(arrived.map(|bytes| u64::from_le_bytes(field(bytes, 0))));
     }
+    let mut checksum = [0; CHECKSUM_BYTES];
+    read_exact(reader, &mut checksum, whole)?;
+    check(&digest, &checksum, "table")?;
     Ok(words)
 }
 
-/// Reads the checksum at the end of a saved filter that is `whole` bytes long.
-pub(crate) fn check_table(
-    reader: &mut impl Read,
-    digest: Sum,
-    whole: u64,
-) -> Result<(), LoadError> {
-    let mut checksum = [0; CHECKSUM_BYTES];
-    read_exact(reader, &mut checksum, whole)?;
-    check(&digest, &checksum, "table")
-}
-
 /// Compares a checksum with what was read before it.
-pub(crate) fn check(digest: &Sum, checksum: &[u8], part: &'static str) -> Result<(), LoadError> {
+fn check(digest: &Sum, checksum: &[u8], part: &'static str) -> Result<(), LoadError> {
     if digest.clone().finalize() != u64::from_le_bytes(field(checksum, 0)) {
         return Err(LoadError::Corrupt { part });
     }
@@ -169,11 +201,7 @@ pub(crate) fn field<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
 }
 
 /// Fills `bytes` from a saved filter that is `whole` bytes long.
-pub(crate) fn read_exact(
-    reader: &mut impl Read,
-    bytes: &mut [u8],
-    whole: u64,
-) -> Result<(), LoadError> {
+fn read_exact(reader: &mut impl Read, bytes: &mut [u8], whole: u64) -> Result<(), LoadError> {
     reader
         .read_exact(bytes)
         .map_err(|error| match error.kind() {

@@ -204,7 +204,7 @@ impl Subject for ScalableBloom {
         }
         // A thread that has no counter, as there are too many threads, is refused before anything
         // changes.
-        if !self.has_room(hash) || thread_id::with(|id| self.keys.counter(id).change(1)).is_err() {
+        if !self.has_room(hash) || thread_id::with(|id| self.keys.change(id, 1)).is_err() {
             return false;
         }
         let newest = self.newest_first().next();

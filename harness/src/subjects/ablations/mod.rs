@@ -95,7 +95,7 @@ impl<L: Lookup, C: Commit, S: Search, W: Words, const COUNTED: bool> Ablation<L,
         with_id(|id| {
             let done = action();
             if done {
-                self.length.counter(id).change(change);
+                self.length.change(id, change);
             }
             done
         })
