@@ -3,8 +3,10 @@
 //! Here a filter begins with one or two buckets of three slots, and grows by one bucket at a time.
 //! Timestamps are turned over before every second addition.
 
+use crate::small::Operation;
 use crate::small_growing::{Growing, apart, from_the_other_bucket, holding, key};
-use crate::{Calls, hop, insert, insert_unique, look_up, race, race_of_three, remove};
+use crate::{Calls, calls, hop, insert, insert_unique, look_up, race, race_of_three, remove};
+use Operation::{Contains, Count, Insert, InsertUnique, Remove};
 use kcas::model::explore_test;
 
 type Caller = crate::small::Caller<Growing>;
@@ -46,7 +48,7 @@ fn lookup_while_a_bucket_is_split() {
 fn count_while_a_bucket_is_split() {
     let twice = staying(1, 0);
     let held = [twice, staying(0, 1), twice];
-    let count = move |caller: &mut Caller| _ = caller.count(twice);
+    let count = calls([Count(twice)]);
     explore_race(1, (4, 6_000), &held, count, insert(staying(0, 3)));
 }
 
@@ -54,10 +56,8 @@ fn count_while_a_bucket_is_split() {
 #[test]
 fn remove_while_a_bucket_is_split() {
     for removed in [residents()[0], residents()[1]] {
-        explore_race(1, (4, 50_000), &residents(), remove(removed), |other| {
-            insert(staying(0, 3))(other);
-            insert(staying(1, 4))(other);
-        });
+        let inserts = calls([Insert(staying(0, 3)), Insert(staying(1, 4))]);
+        explore_race(1, (4, 50_000), &residents(), remove(removed), inserts);
     }
 }
 
@@ -156,11 +156,8 @@ fn unique_insert_with_a_chain_into_a_bucket_that_got_a_copy() {
         full.iter().for_each(|key| filter.insert(key).unwrap());
         assert_eq!(filter.capacity(), 6);
         let held = [&[moves], &beside[..], &full].concat();
-        race(&filter, &held, insert_unique(here), move |other| {
-            remove(full[0])(other);
-            insert_unique(there)(other);
-            remove(full[1])(other);
-        });
+        let others = calls([Remove(full[0]), InsertUnique(there), Remove(full[1])]);
+        race(&filter, &held, insert_unique(here), others);
     });
 }
 
@@ -180,8 +177,7 @@ fn hops_while_a_bucket_is_split() {
         let look = look_up([here, there][looked_up]);
         explore_race(2, (3, 25_000), &held, look, move |writer| {
             insert(staying(0, 2))(writer);
-            hop(here, there)(writer);
-            hop(there, here)(writer);
+            hop([here, there, here])(writer);
         });
     }
 }
@@ -226,10 +222,8 @@ fn chain_into_a_bucket_that_is_split() {
         assert!(filter.remove(&filler));
         assert_eq!(filter.capacity(), 9);
         let held = [&[first[0], first[1], moves], &then[..]].concat();
-        race(&filter, &held, insert(staying_once(8)), move |other| {
-            insert(filler)(other);
-            insert(staying(3, 3))(other);
-        });
+        let others = calls([Insert(filler), Insert(staying(3, 3))]);
+        race(&filter, &held, insert(staying_once(8)), others);
     });
 }
 
@@ -242,23 +236,15 @@ fn staying_once(address: u64) -> u64 {
 /// lookup or a count that reads the same word before and after must notice this by the number of turns.
 #[test]
 fn lookup_while_a_timestamp_wraps() {
-    for counts in [false, true] {
+    let [here, there] = hopping();
+    for look in [Contains(here), Count(here)] {
         explore_test(3, 3_700, move || {
-            let [here, there] = hopping();
             let (filter, other) = (holding(2, &[there]), staying(0, 0));
             // The next addition but one to the first bucket makes its timestamp what it is now.
             filter.insert(&other).unwrap();
             assert!(filter.remove(&other));
-            let look = move |caller: &mut Caller| {
-                if counts {
-                    caller.count(here);
-                } else {
-                    caller.contains(here);
-                }
-            };
-            race(&filter, &[there], look, move |writer| {
-                hop(there, here)(writer);
-                hop(here, there)(writer);
+            race(&filter, &[there], calls([look]), move |writer| {
+                hop([there, here, there])(writer);
                 insert(other)(writer);
                 remove(other)(writer);
             });
@@ -296,7 +282,7 @@ fn copy<const N: usize>(keys: [u64; N]) -> impl Fn(&mut Caller) + Copy {
 fn copy_while_a_key_hops() {
     for first in [0, 1] {
         let (here, there) = (hopping()[first], hopping()[1 - first]);
-        explore_race(2, (2, 110_000), &[here], copy([here]), hop(here, there));
+        explore_race(2, (2, 110_000), &[here], copy([here]), hop([here, there]));
     }
 }
 
@@ -306,10 +292,7 @@ fn copy_while_a_key_hops() {
 fn copy_of_a_key_that_comes_back_at_once() {
     for first in [0, 1] {
         let (here, there) = (hopping()[first], hopping()[1 - first]);
-        let comes_back = move |mine: &mut Caller| {
-            remove(here)(mine);
-            insert(there)(mine);
-        };
+        let comes_back = calls([Remove(here), Insert(there)]);
         explore_race(2, (2, 14_000), &[here], comes_back, copy([here]));
     }
 }
@@ -336,11 +319,8 @@ fn copy_while_two_buckets_are_made() {
 fn copy_while_a_new_bucket_changes() {
     let ([first, moved, third], new) = (residents(), staying(0, 3));
     let copy = copy([first, moved, third, new]);
-    explore_race(1, (2, 138_000), &residents(), copy, move |writer| {
-        insert(new)(writer);
-        remove(moved)(writer);
-        insert(moved)(writer);
-    });
+    let writes = calls([Insert(new), Remove(moved), Insert(moved)]);
+    explore_race(1, (2, 138_000), &residents(), copy, writes);
 }
 
 /// Two threads copy the filter at once, while a third changes it.
@@ -348,6 +328,7 @@ fn copy_while_a_new_bucket_changes() {
 fn two_copies_of_a_growing_filter() {
     explore_test(1, 60_000, || {
         let ([here, there], copy) = (hopping(), copy([hopping()[0]]));
-        race_of_three(&holding(2, &[here]), &[here], copy, hop(here, there), copy);
+        let hop = hop([here, there]);
+        race_of_three(&holding(2, &[here]), &[here], copy, hop, copy);
     });
 }
