@@ -72,13 +72,13 @@ impl<F: Stopped> State<F> {
 
     /// Returns the keys that stay, whatever these operations remove: none is sure to, once a period has begun.
     fn settled(&self, filter: &F, operations: &[Operation]) -> Vec<u64> {
-        if filter.period() > 0 {
+        if (F::PERIOD)(filter) > 0 {
             return Vec::new();
         }
         let mut settled = self.held.clone();
         for operation in operations {
             if let Remove(key) = operation {
-                settled.retain(|held| Asked::class(filter, *held) != Asked::class(filter, *key));
+                settled.retain(|held| (F::CLASS)(filter, held) != (F::CLASS)(filter, key));
             }
         }
         settled
