@@ -11,7 +11,11 @@ use filter::layout::Layout;
 use filter::{Class, CuckooFilter, Filter, InsertError, SnapshotError};
 use histories::{Call, Event, Failure, OneClass};
 
-pub(crate) use crate::identity::Identity;
+pub(crate) use identity::Identity;
+
+pub(crate) mod expiring;
+pub(crate) mod growing;
+mod identity;
 
 pub(crate) const BUCKETS: usize = 3;
 const SLOTS: usize = 2;

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use crate::small::expiring::{Caller, Expiring, holding};
 use crate::small::{Operation, key};
-use crate::small_expiring::{Caller, Expiring, holding};
 use crate::{Calls, calls};
 use Operation::{Advance, Contains, Insert, InsertIfAbsent};
 use kcas::model::{explore_test, spawn_with};

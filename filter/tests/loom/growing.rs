@@ -4,7 +4,7 @@
 //! Timestamps are turned over before every second addition.
 
 use crate::small::Operation;
-use crate::small_growing::{Growing, apart, from_the_other_bucket, holding, key};
+use crate::small::growing::{Growing, apart, from_the_other_bucket, holding, key};
 use crate::{Calls, calls, hop, insert, insert_unique, look_up, race, race_of_three, remove};
 use Operation::{Contains, Count, Insert, InsertUnique, Remove};
 use kcas::model::explore_test;

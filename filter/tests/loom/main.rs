@@ -17,14 +17,8 @@ use histories::Event;
 use kcas::model::{explore_test, spawn};
 use loom::thread::JoinHandle;
 
-#[path = "../common/identity.rs"]
-mod identity;
 #[path = "../common/small.rs"]
 mod small;
-#[path = "../common/small_expiring.rs"]
-mod small_expiring;
-#[path = "../common/small_growing.rs"]
-mod small_growing;
 
 mod expiring;
 mod fixed;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use filter::Filter;
 use kcas::steps::{Frozen, count, freeze, with_hook};
 
-use crate::small_growing::Growing;
+use crate::small::growing::Growing;
 
 /// Makes a call in a thread that has changed the filter before; the filter does not have the key `absent`. Otherwise
 /// the number of steps would depend on the thread's id, and so on other tests.

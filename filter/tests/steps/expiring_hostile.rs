@@ -7,8 +7,8 @@ use filter::ExpiringCuckooFilter;
 use kcas::steps::{Access, Frozen, count, freeze_where, with_access_hook};
 
 use crate::at_step::{add, found_after, pairs, stopped};
+use crate::small::expiring::{Expiring, holding};
 use crate::small::{BUCKETS, Identity, key_of};
-use crate::small_expiring::{Expiring, holding};
 
 /// The default division: three periods, and timestamps of 7 bits.
 type Usual = ExpiringCuckooFilter<4, 12, 2, Identity>;

@@ -10,8 +10,8 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
 use crate::at_step::{pairs, stopped};
+use crate::small::expiring::{Caller, Expiring, holding};
 use crate::small::{BUCKETS, Recorded, all_explained, key, residents};
-use crate::small_expiring::{Caller, Expiring, holding};
 
 const THREADS: usize = 4;
 

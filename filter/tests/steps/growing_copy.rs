@@ -9,7 +9,7 @@ use filter::{Filter, GrowingCuckooFilter};
 
 use crate::at_step::{before_step, gone, hop, pairs, steps_of, stopped};
 use crate::small::Identity;
-use crate::small_growing::{
+use crate::small::growing::{
     FILLING, Growing, apart, from_the_other_bucket, grown, holding, key, staying,
 };
 

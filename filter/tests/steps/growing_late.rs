@@ -7,7 +7,7 @@ use filter::InsertError;
 use kcas::steps::{with_hook, within};
 
 use crate::at_step::{before_step, pairs, stopped};
-use crate::small_growing::{
+use crate::small::growing::{
     FILLING, Growing, apart, from_the_other_bucket, grown, holding, key, staying,
 };
 

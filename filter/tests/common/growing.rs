@@ -1,6 +1,4 @@
 //! A growing filter of few buckets, and keys whose buckets a test can choose.
-// Not every test that has this module uses all of it.
-#![allow(dead_code)]
 
 use std::sync::Arc;
 

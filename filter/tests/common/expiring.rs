@@ -1,6 +1,4 @@
 //! A filter that forgets, of three buckets of two slots, and callers whose answers are checked.
-// Not every test that has this module uses all of it.
-#![allow(dead_code)]
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
