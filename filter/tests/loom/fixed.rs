@@ -1,7 +1,8 @@
 //! Models of the fixed-size filter, with three buckets of two slots.
 
 use crate::small::{Caller, Operation, Small, holding, key, residents};
-use crate::{Calls, calls, hop, insert, insert_unique, look_up, race, race_of_three, remove};
+use crate::{Calls, all_present, calls, copy, hop, insert, insert_unique, look_up, race};
+use crate::{race_of_three, remove};
 use Operation::{Count, Insert, InsertUnique, Remove};
 use filter::InsertError;
 use kcas::model::explore_test;
@@ -14,12 +15,6 @@ fn explore_race(
     others: impl Calls<Small>,
 ) {
     crate::explore_race((preemptions, at_least), holding, held, mine, others, |_| ());
-}
-
-fn all_present(filter: &Small, keys: &[u64]) {
-    for key in keys {
-        assert!(filter.contains(key), "{key:#x} is lost");
-    }
 }
 
 /// A lookup of a resident key while a chain moves it from one of its buckets to the other.
@@ -132,7 +127,7 @@ fn full_leaves_everything() {
         let filter = holding(&stuck);
         let new = key(0, 1, 0);
         assert_eq!(filter.insert(&new), Err(InsertError::Full));
-        all_present(&filter, &stuck);
+        all_present(&*filter, &stuck);
         assert!(!filter.contains(&new));
         let insert = |caller: &mut Caller| _ = caller.insert(new);
         race(&filter, &stuck, insert, remove(stuck[2]));
@@ -221,11 +216,6 @@ fn unique_insert_with_a_chain_into_its_other_bucket() {
     explore_race(3, 4_100, &held, insert, others);
 }
 
-/// Copies the filter, which has these keys, of which the first are there throughout.
-fn copy<const N: usize>(keys: [u64; N], throughout: usize) -> impl Fn(&mut Caller) + Copy {
-    move |caller| all_present(&caller.try_clone(&keys), &keys[..throughout])
-}
-
 /// A copy of a filter in which the only copy of a class hops to its other bucket and back: it is
 /// there throughout, so the copied filter has it, and as often as a lookup at some moment of the
 /// call would have found it.
@@ -262,8 +252,7 @@ fn copy_of_a_key_that_hops_on() {
 fn copy_of_a_key_that_others_insert_and_remove() {
     let (here, there) = (key(1, 0, 0), key(0, 1, 0));
     explore_test(2, 25_000, move || {
-        let copy = move |copier: &mut Caller| _ = copier.try_clone(&[here]);
-        let one = calls([Insert(there), Count(here)]);
+        let (copy, one) = (copy([here], 0), calls([Insert(there), Count(here)]));
         race_of_three(&holding(&[here]), &[here], remove(here), copy, one);
     });
 }
@@ -277,7 +266,7 @@ fn copy_of_a_key_that_is_removed_and_comes_back() {
     explore_test(2, 30_000, move || {
         // The count shows whether the other one has been added.
         let remove = calls([Remove(here), Count(here)]);
-        let copy = move |copier: &mut Caller| _ = copier.try_clone(&[here]);
+        let copy = copy([here], 0);
         race_of_three(&holding(&[here]), &[here], remove, insert(there), copy);
     });
 }

@@ -124,6 +124,20 @@ fn look_up<F: Asked>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
     calls([Contains(key)])
 }
 
+fn all_present<F: Asked>(filter: &F, keys: &[u64]) {
+    for key in keys {
+        assert!(filter.contains(key), "{key:#x} is lost");
+    }
+}
+
+/// Copies the filter, which has these keys, of which the first are there throughout.
+fn copy<F: Asked, const N: usize>(
+    keys: [u64; N],
+    throughout: usize,
+) -> impl Fn(&mut Caller<F>) + Copy {
+    move |caller| all_present(&caller.try_clone(&keys), &keys[..throughout])
+}
+
 /// The only copy of a class goes from each of these keys' buckets to the next one's, by an insert and a remove.
 fn hop<F: Asked, const N: usize>(path: [u64; N]) -> impl Fn(&mut Caller<F>) + Copy {
     move |caller| {
