@@ -50,6 +50,20 @@ pub(crate) fn stopped<F: Send + Sync + 'static, R: Send + 'static>(
     freeze(at, move || call(&filter)).ok()
 }
 
+/// Stops a call before each of its steps, of which there are more than `least`, in a filter that is made anew each time.
+pub(crate) fn stops<F: Send + Sync + 'static, R: Send + 'static>(
+    least: u64,
+    make: impl Fn() -> Arc<F>,
+    call: impl FnOnce(&F) -> R + Copy + Send + 'static,
+) -> impl Iterator<Item = (u64, Arc<F>, Frozen<R>)> {
+    (0..).map_while(move |step| {
+        let filter = make();
+        let stopped = stopped(&filter, step, call);
+        assert!(stopped.is_some() || step > least, "{step} steps");
+        Some((step, filter, stopped?))
+    })
+}
+
 /// Makes a call in a thread that panics before this step; returns false if the call has fewer steps.
 pub(crate) fn gone<F: Send + Sync + 'static, R: Send + 'static>(
     filter: &Arc<F>,

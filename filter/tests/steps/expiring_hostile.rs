@@ -6,7 +6,7 @@ use std::sync::Arc;
 use filter::ExpiringCuckooFilter;
 use kcas::steps::{Access, Frozen, count, freeze_where, with_access_hook};
 
-use crate::at_step::{add, found_after, pairs, stopped};
+use crate::at_step::{add, found_after, pairs, stopped, stops};
 use crate::small::expiring::{Expiring, holding};
 use crate::small::{BUCKETS, Identity, key_of};
 
@@ -169,12 +169,8 @@ fn a_sweep_advances_each_timestamp_once_for_each_thread_at_the_run() {
 fn a_leap_begins_twice_as_many_periods_as_there_are_ages() {
     for target in [3, 4, 9, 10, 1_000_001] {
         let mut begun = BTreeSet::new();
-        for step in 0.. {
-            let filter: Arc<Expiring> = holding(&[]);
-            let leap = move |filter: &Expiring| filter.advance_to(target).unwrap();
-            let Some(stopped) = stopped(&filter, step, leap) else {
-                break;
-            };
+        let leap = move |filter: &Expiring| filter.advance_to(target).unwrap();
+        for (_, filter, stopped) in stops(0, || holding::<1>(&[]), leap) {
             begun.insert(filter.period());
             stopped.thaw();
         }
