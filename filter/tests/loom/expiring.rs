@@ -22,8 +22,6 @@ fn explore_race(
     crate::explore_race((preemptions, at_least), holding, held, mine, others, after);
 }
 
-fn nothing(_: &Expiring) {}
-
 /// Two periods later nothing is left, whatever age it has.
 fn forgotten_after_two_periods(filter: &Expiring) {
     (0..2).for_each(|_| _ = filter.advance().unwrap());
@@ -74,7 +72,7 @@ fn an_insert_while_two_periods_begin() {
 fn two_inserts_while_a_period_begins() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     let (mine, others) = (calls([Advance, Insert(there)]), calls([Insert(here)]));
-    explore_race(2, 6_500, &[here], mine, others, nothing);
+    explore_race(2, 6_500, &[here], mine, others, |_| ());
 }
 
 /// An insert into a bucket that is full of keys due to be forgotten.
@@ -109,7 +107,7 @@ fn a_remove_while_a_period_begins() {
         caller.contains(held);
         caller.remove(held);
     };
-    explore_race(4, 1_100, &[held], mine, Caller::advance, nothing);
+    explore_race(4, 1_100, &[held], mine, Caller::advance, |_| ());
 }
 
 /// Two threads begin periods: each begins one, and what one of them puts in afterwards stays, even if the
@@ -127,7 +125,7 @@ fn two_threads_that_begin_periods() {
 fn what_another_thread_has_swept() {
     let held = key(0, 1, 0);
     let mine = calls([Advance, Contains(held)]);
-    explore_race(2, 90_000, &[held], mine, Caller::advance, nothing);
+    explore_race(2, 90_000, &[held], mine, Caller::advance, |_| ());
 }
 
 /// A call that finds its period begun and swept: what others have forgotten is gone for its thread, too, and is no
@@ -164,5 +162,5 @@ fn a_copy_while_a_period_begins() {
         assert_eq!(copy.contains(&new), found, "the copy forgets too early");
     };
     let others = calls([Advance, Insert(new)]);
-    explore_race(1, 9_400, &[], mine, others, nothing);
+    explore_race(1, 9_400, &[], mine, others, |_| ());
 }

@@ -13,14 +13,12 @@ use kcas::model::explore_test;
 /// The filter begins with this many buckets.
 fn explore_race(
     buckets: usize,
-    (preemptions, at_least): (usize, u64),
+    bounds: (usize, u64),
     held: &[u64],
     mine: impl Calls<Growing>,
     others: impl Calls<Growing>,
 ) {
-    let (bounds, hold) = ((Some(preemptions), at_least), move |held: &[u64]| {
-        holding(buckets, held)
-    });
+    let hold = move |held: &[u64]| holding(buckets, held);
     crate::explore_race(bounds, hold, held, mine, others, |_| ());
 }
 
@@ -210,19 +208,14 @@ fn chain_into_a_bucket_that_is_split() {
         let moves = key(apart(3, 2, 0), 0);
         let filler = staying(1, 2);
         let first = [staying(1, 0), staying(3, 1), filler, moves];
-        let then = [0, 2, 6, 4].map(staying_once);
+        let [then @ .., new] = [0, 2, 6, 4, 8].map(|address| staying(address, 4));
         let filter = holding(2, &[&first[..], &then].concat());
         assert!(filter.remove(&filler));
         assert_eq!(filter.capacity(), 9);
         let held = [&[first[0], first[1], moves], &then[..]].concat();
         let others = calls([Insert(filler), Insert(staying(3, 3))]);
-        race(&filter, &held, insert(staying_once(8)), others);
+        race(&filter, &held, insert(new), others);
     });
-}
-
-/// A key of this address and one bucket.
-fn staying_once(address: u64) -> u64 {
-    staying(address, 4)
 }
 
 /// The copy of a key moves to the key's other bucket and back, and that bucket's timestamp comes round: a
