@@ -138,10 +138,13 @@ fn copy<F: Asked, const N: usize>(
     move |caller| all_present(&caller.try_clone(&keys), &keys[..throughout])
 }
 
-/// The only copy of a class goes from each of these keys' buckets to the next one's, by an insert and a remove.
+/// The only copy of a class goes from each of these keys' buckets to the next one's, by an insert and a remove. All are of
+/// that class.
 fn hop<F: Asked, const N: usize>(path: [u64; N]) -> impl Fn(&mut Caller<F>) + Copy {
     move |caller| {
         for pair in path.windows(2) {
+            let class = |key| (F::CLASS)(&caller.filter, key);
+            assert_eq!(class(&pair[0]), class(&pair[1]));
             calls([Insert(pair[1]), Remove(pair[0])])(caller);
         }
     }
