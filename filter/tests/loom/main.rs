@@ -138,8 +138,8 @@ fn copy<F: Asked, const N: usize>(
     move |caller| all_present(&caller.try_clone(&keys), &keys[..throughout])
 }
 
-/// The only copy of a class goes from each of these keys' buckets to the next one's, by an insert and a remove. All are of
-/// that class.
+/// The only copy of a class goes from the bucket of each of these keys, which are of that class, to that of the next
+/// one, by an insert and a remove.
 fn hop<F: Asked, const N: usize>(path: [u64; N]) -> impl Fn(&mut Caller<F>) + Copy {
     move |caller| {
         for pair in path.windows(2) {

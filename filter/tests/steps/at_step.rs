@@ -50,7 +50,7 @@ pub(crate) fn stopped<F: Send + Sync + 'static, R: Send + 'static>(
     freeze(at, move || call(&filter)).ok()
 }
 
-/// Stops a call before each of its steps, of which there are more than `least`, in a filter that is made anew each time.
+/// Stops a call before each of its steps, of which it has more than `least`, each time in a filter that is made anew.
 pub(crate) fn stops<F: Send + Sync + 'static, R: Send + 'static>(
     least: u64,
     make: impl Fn() -> Arc<F>,
