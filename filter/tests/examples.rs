@@ -86,15 +86,6 @@ fn number(text: &str, phrase: &str) -> f64 {
         .unwrap_or_else(|_| panic!("no number before {phrase:?}: {text}"))
 }
 
-#[test]
-fn dedup_with_one_thread_writes_the_first_occurrences_in_order() {
-    // More than is read at a time.
-    let text = sources().repeat(5);
-    let mut dedup = example("dedup");
-    let (written, _) = run(dedup.args(["--threads", "1", "--seed", "1"]), &text);
-    assert!(written == distinct(&text));
-}
-
 /// Each thread takes one of the files, which are identical, so they meet the same new lines at the
 /// same time.
 #[test]
@@ -111,9 +102,13 @@ fn dedup_with_many_threads_writes_each_line_once() {
 }
 
 #[test]
-fn dedup_takes_any_bytes_for_lines() {
+fn dedup_with_one_thread_writes_the_first_occurrences_in_order() {
+    // More than is read at a time.
+    let text = sources().repeat(5);
     let huge = &vec![b'x'; 3 << 20][..];
-    let cases: [(&[u8], &[u8]); 7] = [
+    let cases: [(&[u8], &[u8]); 8] = [
+        (&text, &distinct(&text)),
+        // Any bytes are lines.
         (b"", b""),
         (b"\n", b"\n"),
         (b"a\n\nb\n\na", b"a\n\nb\n"),

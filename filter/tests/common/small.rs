@@ -11,7 +11,11 @@ use filter::layout::Layout;
 use filter::{Class, CuckooFilter, Filter, InsertError, SnapshotError};
 use histories::{Call, Event, Failure, OneClass};
 
-pub(crate) use crate::identity::Identity;
+pub(crate) use identity::Identity;
+
+pub(crate) mod expiring;
+pub(crate) mod growing;
+mod identity;
 
 pub(crate) const BUCKETS: usize = 3;
 const SLOTS: usize = 2;
@@ -84,14 +88,10 @@ pub(crate) trait Asked: Filter + Sized + Send + Sync + 'static {
     /// Whether it may refuse a key for lack of room.
     const MAY_BE_FULL: bool = true;
 
-    /// Its period; 0 if it has none.
-    fn period(&self) -> u64 {
-        0
-    }
-
-    fn class(&self, key: u64) -> Class;
-
-    fn try_clone(&self) -> Result<Self, SnapshotError>;
+    /// Returns its period; 0 if it has none.
+    const PERIOD: fn(&Self) -> u64 = |_| 0;
+    const CLASS: fn(&Self, &u64) -> Class;
+    const TRY_CLONE: fn(&Self) -> Result<Self, SnapshotError>;
 
     /// Returns how many copies of a class may be left after these calls, if it had `copies` from the beginning
     /// up to this period; or why no order explains the calls.
@@ -124,14 +124,8 @@ pub(crate) type Recorded = (Option<u64>, Call<Event>);
 
 impl Asked for Small {
     const MOST: u64 = 2 * SLOTS as u64;
-
-    fn class(&self, key: u64) -> Class {
-        self.class(&key)
-    }
-
-    fn try_clone(&self) -> Result<Self, SnapshotError> {
-        self.try_clone()
-    }
+    const CLASS: fn(&Self, &u64) -> Class = Self::class;
+    const TRY_CLONE: fn(&Self) -> Result<Self, SnapshotError> = Self::try_clone;
 }
 
 /// A call, with its key.
@@ -164,7 +158,7 @@ impl<F: Asked> Caller<F> {
         Caller {
             filter: Arc::clone(filter),
             thread,
-            first: filter.period(),
+            first: (F::PERIOD)(filter),
             calls: Vec::new(),
         }
     }
@@ -197,7 +191,7 @@ impl<F: Asked> Caller<F> {
 
     /// Copies the filter, and records what the copy answers about these keys.
     fn copy(&mut self, keys: &[u64], ask: fn(&F, u64) -> Event) -> F {
-        let copy = self.filter.try_clone().expect("there is room and memory");
+        let copy = (F::TRY_CLONE)(&self.filter).expect("there is room and memory");
         for key in keys {
             self.write_down(Some(*key), ask(&copy, *key));
         }
@@ -270,10 +264,10 @@ pub(crate) fn all_explained<F: Asked>(
     calls: &[Recorded],
     what: &str,
 ) {
-    let class_of = |key: &u64| (filter.class(*key), *key);
+    let class_of = |key: &u64| ((F::CLASS)(filter, key), *key);
     let mut total = 0;
     for (class, key) in keys.iter().map(class_of).collect::<BTreeMap<_, _>>() {
-        let is_of_it = |key: &u64| filter.class(*key) == class;
+        let is_of_it = |key: &u64| (F::CLASS)(filter, key) == class;
         let held = held.iter().filter(|key| is_of_it(key)).count();
         let calls: Vec<_> = (calls.iter())
             .filter(|(key, _)| key.is_none_or(|key| is_of_it(&key)))

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use crate::Calls;
-use crate::small::key;
-use crate::small_expiring::{Caller, Expiring, holding};
+use crate::small::expiring::{Caller, Expiring, holding};
+use crate::small::{Operation, key};
+use crate::{Calls, calls};
+use Operation::{Advance, Contains, Insert, InsertIfAbsent};
 use kcas::model::{explore_test, spawn_with};
 use loom::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,8 +22,6 @@ fn explore_race(
     crate::explore_race((preemptions, at_least), holding, held, mine, others, after);
 }
 
-fn nothing(_: &Expiring) {}
-
 /// Two periods later nothing is left, whatever age it has.
 fn forgotten_after_two_periods(filter: &Expiring) {
     (0..2).for_each(|_| _ = filter.advance().unwrap());
@@ -31,24 +30,15 @@ fn forgotten_after_two_periods(filter: &Expiring) {
 
 /// Begins two periods; looks for the key after each.
 fn two_periods(key: u64) -> impl Calls<Expiring> {
-    move |caller: &mut Caller| {
-        for _ in 0..2 {
-            caller.advance();
-            caller.contains(key);
-        }
-    }
+    calls([Advance, Contains(key), Advance, Contains(key)])
 }
 
 /// A key that is renewed, or due to be forgotten, while a period begins.
 #[test]
 fn a_renewal_while_a_period_begins() {
-    for renew in [true, false] {
-        let held = key(0, 1, 0);
-        let mine = move |caller: &mut Caller| {
-            caller.put(held, renew).unwrap();
-            caller.contains(held);
-        };
-        let after = forgotten_after_two_periods;
+    let (held, after) = (key(0, 1, 0), forgotten_after_two_periods);
+    for insert in [Insert(held), InsertIfAbsent(held)] {
+        let mine = calls([insert, Contains(held)]);
         explore_race(3, 1_900, &[held], mine, Caller::advance, after);
     }
 }
@@ -62,12 +52,8 @@ fn a_renewal_while_two_periods_begin() {
         // Three periods make a window: in the next one, the key is forgotten.
         let filter = holding::<2>(&[held]);
         filter.advance_to(2).unwrap();
-        let mine = |caller: &mut Caller<2>| {
-            caller.put(held, true).unwrap();
-            caller.contains(held);
-        };
-        let others = |caller: &mut Caller<2>| (0..2).for_each(|_| caller.advance());
-        crate::race(&filter, &[held], mine, others);
+        let mine = calls([Insert(held), Contains(held)]);
+        crate::race(&filter, &[held], mine, calls([Advance; 2]));
     });
 }
 
@@ -76,7 +62,7 @@ fn a_renewal_while_two_periods_begin() {
 #[test]
 fn an_insert_while_two_periods_begin() {
     let (new, after) = (key(0, 1, 0), forgotten_after_two_periods);
-    let insert = move |caller: &mut Caller| _ = caller.put(new, true).unwrap();
+    let insert = calls([Insert(new)]);
     explore_race(2, 8_500, &[], insert, two_periods(new), after);
 }
 
@@ -85,12 +71,8 @@ fn an_insert_while_two_periods_begin() {
 #[test]
 fn two_inserts_while_a_period_begins() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
-    let mine = move |caller: &mut Caller| {
-        caller.advance();
-        caller.put(there, true).unwrap();
-    };
-    let others = move |caller: &mut Caller| _ = caller.put(here, true).unwrap();
-    explore_race(2, 6_500, &[here], mine, others, nothing);
+    let (mine, others) = (calls([Advance, Insert(there)]), calls([Insert(here)]));
+    explore_race(2, 6_500, &[here], mine, others, |_| ());
 }
 
 /// An insert into a bucket that is full of keys due to be forgotten.
@@ -125,7 +107,7 @@ fn a_remove_while_a_period_begins() {
         caller.contains(held);
         caller.remove(held);
     };
-    explore_race(4, 1_100, &[held], mine, Caller::advance, nothing);
+    explore_race(4, 1_100, &[held], mine, Caller::advance, |_| ());
 }
 
 /// Two threads begin periods: each begins one, and what one of them puts in afterwards stays, even if the
@@ -133,11 +115,7 @@ fn a_remove_while_a_period_begins() {
 #[test]
 fn two_threads_that_begin_periods() {
     let held = [key(0, 1, 0), key(2, 1, 0)];
-    let mine = move |caller: &mut Caller| {
-        caller.advance();
-        caller.put(held[0], true).unwrap();
-        caller.contains(held[0]);
-    };
+    let mine = calls([Advance, Insert(held[0]), Contains(held[0])]);
     let after = |filter: &Expiring| assert_eq!(filter.period(), 2);
     explore_race(2, 42_000, &held, mine, Caller::advance, after);
 }
@@ -146,11 +124,8 @@ fn two_threads_that_begin_periods() {
 #[test]
 fn what_another_thread_has_swept() {
     let held = key(0, 1, 0);
-    let mine = move |caller: &mut Caller| {
-        caller.advance();
-        caller.contains(held);
-    };
-    explore_race(2, 90_000, &[held], mine, Caller::advance, nothing);
+    let mine = calls([Advance, Contains(held)]);
+    explore_race(2, 90_000, &[held], mine, Caller::advance, |_| ());
 }
 
 /// A call that finds its period begun and swept: what others have forgotten is gone for its thread, too, and is no
@@ -186,9 +161,6 @@ fn a_copy_while_a_period_begins() {
         copy.advance_to(copy.period()).unwrap();
         assert_eq!(copy.contains(&new), found, "the copy forgets too early");
     };
-    let others = move |caller: &mut Caller| {
-        caller.advance();
-        caller.put(new, true).unwrap();
-    };
-    explore_race(1, 9_400, &[], mine, others, nothing);
+    let others = calls([Advance, Insert(new)]);
+    explore_race(1, 9_400, &[], mine, others, |_| ());
 }

@@ -1,7 +1,9 @@
 //! Models of the fixed-size filter, with three buckets of two slots.
 
-use crate::small::{Caller, Small, holding, key, residents};
-use crate::{Calls, hop, insert, insert_unique, look_up, race, race_of_three, remove};
+use crate::small::{Caller, Operation, Small, holding, key, residents};
+use crate::{Calls, all_present, calls, copy, hop, insert, insert_unique, look_up, race};
+use crate::{race_of_three, remove};
+use Operation::{Count, Insert, InsertUnique, Remove};
 use filter::InsertError;
 use kcas::model::explore_test;
 
@@ -13,12 +15,6 @@ fn explore_race(
     others: impl Calls<Small>,
 ) {
     crate::explore_race((preemptions, at_least), holding, held, mine, others, |_| ());
-}
-
-fn all_present(filter: &Small, keys: &[u64]) {
-    for key in keys {
-        assert!(filter.contains(key), "{key:#x} is lost");
-    }
 }
 
 /// A lookup of a resident key while a chain moves it from one of its buckets to the other.
@@ -45,22 +41,11 @@ fn batch_with_a_key_that_a_chain_moves() {
 /// and after must notice that something was added meanwhile.
 #[test]
 fn a_shift_that_is_taken_back() {
-    let (here, there) = (key(0, 1, 3), key(1, 0, 3));
-    let look = look_up_one_of(there, here);
-    explore_race(4, 5_300, &residents(), look, move |writer| {
-        let new = key(0, 2, 0);
-        insert(new)(writer);
-        remove(new)(writer);
-        hop(there, here)(writer);
+    let (here, there, new) = (key(0, 1, 3), key(1, 0, 3), key(0, 2, 0));
+    explore_race(4, 5_300, &residents(), look_up(there), move |writer| {
+        calls([Insert(new), Remove(new)])(writer);
+        hop([there, here])(writer);
     });
-}
-
-/// Looks a key up; the other one is of its class.
-fn look_up_one_of(key: u64, other: u64) -> impl Fn(&mut Caller) + Copy {
-    move |caller| {
-        assert_eq!(caller.filter.class(&key), caller.filter.class(&other));
-        caller.contains(key);
-    }
 }
 
 /// A key's copy changes buckets without a chain: keys of its class are inserted into one bucket and
@@ -69,11 +54,8 @@ fn look_up_one_of(key: u64, other: u64) -> impl Fn(&mut Caller) + Copy {
 #[test]
 fn hops_by_insert_and_remove() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
-    for look in [look_up_one_of(there, here), look_up_one_of(here, there)] {
-        explore_race(6, 6_000, &[here], look, move |writer| {
-            hop(here, there)(writer);
-            hop(there, here)(writer);
-        });
+    for look in [there, here].map(look_up) {
+        explore_race(6, 6_000, &[here], look, hop([here, there, here]));
     }
 }
 
@@ -138,7 +120,7 @@ fn full_leaves_everything() {
         let filter = holding(&stuck);
         let new = key(0, 1, 0);
         assert_eq!(filter.insert(&new), Err(InsertError::Full));
-        all_present(&filter, &stuck);
+        all_present(&*filter, &stuck);
         assert!(!filter.contains(&new));
         let insert = |caller: &mut Caller| _ = caller.insert(new);
         race(&filter, &stuck, insert, remove(stuck[2]));
@@ -170,10 +152,8 @@ fn plain_inserts_and_a_remove_in_one_bucket() {
     let (resident, mine, others) = (key(0, 1, 0), key(0, 1, 1), key(0, 1, 2));
     // Neither bucket is emptier, so both inserts choose the same one.
     let held = [resident, key(1, 1, 0)];
-    explore_race(None, 3_100, &held, insert(mine), move |other| {
-        insert(others)(other);
-        assert!(other.remove(resident));
-    });
+    let others = calls([Insert(others), Remove(resident)]);
+    explore_race(None, 3_100, &held, insert(mine), others);
 }
 
 /// Two unique inserts of one class that prefer different buckets, both with room: exactly one gets
@@ -201,7 +181,7 @@ fn unique_insert_of_a_key_that_hops() {
         assert_eq!(mine.insert_unique(there), Ok(false));
         assert!((1..=2).contains(&mine.count(there)));
     };
-    explore_race(5, 1_290, &[here], insert, hop(here, there));
+    explore_race(5, 1_290, &[here], insert, hop([here, there]));
 }
 
 /// A unique insert that shifts other keys, while another one of its class finds room made by a
@@ -212,11 +192,8 @@ fn unique_insert_with_a_chain() {
     let (here, there) = (key(0, 2, 0), key(2, 0, 0));
     let cases = [(key(2, 2, 0), there, 7_100), (key(0, 0, 0), here, 1_200)];
     for (removed, others, at_least) in cases {
-        let insert = insert_unique(here);
-        explore_race(2, at_least, &residents(), insert, move |other| {
-            remove(removed)(other);
-            insert_unique(others)(other);
-        });
+        let others = calls([Remove(removed), InsertUnique(others)]);
+        explore_race(2, at_least, &residents(), insert_unique(here), others);
     }
 }
 
@@ -228,16 +205,8 @@ fn unique_insert_with_a_chain_into_its_other_bucket() {
     let (here, there) = (key(0, 2, 0), key(2, 0, 0));
     let held = [key(0, 2, 1), key(0, 0, 0), key(2, 2, 0), key(2, 2, 1)];
     let insert = move |mine: &mut Caller| _ = mine.insert_unique(here);
-    explore_race(3, 4_100, &held, insert, move |other| {
-        assert!(other.remove(held[2]));
-        assert!(other.insert_unique(there).is_ok());
-        assert!(other.remove(held[3]));
-    });
-}
-
-/// Copies the filter, which has these keys, of which the first are there throughout.
-fn copy<const N: usize>(keys: [u64; N], throughout: usize) -> impl Fn(&mut Caller) + Copy {
-    move |caller| all_present(&caller.try_clone(&keys), &keys[..throughout])
+    let others = calls([Remove(held[2]), InsertUnique(there), Remove(held[3])]);
+    explore_race(3, 4_100, &held, insert, others);
 }
 
 /// A copy of a filter in which the only copy of a class hops to its other bucket and back: it is
@@ -247,10 +216,8 @@ fn copy<const N: usize>(keys: [u64; N], throughout: usize) -> impl Fn(&mut Calle
 fn copy_of_a_key_that_hops() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     for (here, there) in [(here, there), (there, here)] {
-        explore_race(2, 23_000, &[here], copy([here], 1), move |writer| {
-            hop(here, there)(writer);
-            hop(there, here)(writer);
-        });
+        let writes = hop([here, there, here]);
+        explore_race(2, 23_000, &[here], copy([here], 1), writes);
     }
 }
 
@@ -259,7 +226,7 @@ fn copy_of_a_key_that_hops() {
 fn copy_of_a_key_that_hops_at_once() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     for (here, there) in [(here, there), (there, here)] {
-        explore_race(3, 42_000, &[here], hop(here, there), copy([here], 1));
+        explore_race(3, 42_000, &[here], hop([here, there]), copy([here], 1));
     }
 }
 
@@ -267,11 +234,8 @@ fn copy_of_a_key_that_hops_at_once() {
 #[test]
 fn copy_of_a_key_that_hops_on() {
     let (here, there) = (key(2, 1, 0), key(1, 2, 0));
-    explore_race(2, 66_000, &[here], copy([here], 1), move |writer| {
-        hop(here, there)(writer);
-        hop(there, here)(writer);
-        hop(here, there)(writer);
-    });
+    let writes = hop([here, there, here, there]);
+    explore_race(2, 66_000, &[here], copy([here], 1), writes);
 }
 
 /// One thread adds a copy of a class to a bucket and finds two then; another one, which may have
@@ -281,11 +245,8 @@ fn copy_of_a_key_that_hops_on() {
 fn copy_of_a_key_that_others_insert_and_remove() {
     let (here, there) = (key(1, 0, 0), key(0, 1, 0));
     explore_test(2, 25_000, move || {
-        let copy = move |copier: &mut Caller| _ = copier.try_clone(&[here]);
-        race_of_three(&holding(&[here]), &[here], remove(here), copy, move |one| {
-            insert(there)(one);
-            one.count(here);
-        });
+        let (copy, one) = (copy([here], 0), calls([Insert(there), Count(here)]));
+        race_of_three(&holding(&[here]), &[here], remove(here), copy, one);
     });
 }
 
@@ -296,12 +257,9 @@ fn copy_of_a_key_that_others_insert_and_remove() {
 fn copy_of_a_key_that_is_removed_and_comes_back() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     explore_test(2, 30_000, move || {
-        let remove = |mine: &mut Caller| {
-            assert!(mine.remove(here));
-            // Shows whether the other one has been added.
-            mine.count(here);
-        };
-        let copy = move |copier: &mut Caller| _ = copier.try_clone(&[here]);
+        // The count shows whether the other one has been added.
+        let remove = calls([Remove(here), Count(here)]);
+        let copy = copy([here], 0);
         race_of_three(&holding(&[here]), &[here], remove, insert(there), copy);
     });
 }
@@ -312,7 +270,7 @@ fn copy_of_a_bucket_that_two_change() {
     let (here, there, another) = (key(1, 0, 0), key(0, 1, 0), key(0, 0, 0));
     explore_test(2, 200_000, move || {
         let held = [here, another];
-        let (copy, hop) = (copy(held, 1), hop(here, there));
+        let (copy, hop) = (copy(held, 1), hop([here, there]));
         race_of_three(&holding(&held), &held, copy, hop, remove(another));
     });
 }
@@ -323,7 +281,7 @@ fn two_copies_of_a_key_that_hops() {
     let (here, there) = (key(1, 0, 0), key(0, 1, 0));
     explore_race(2, 10_700, &[here], copy([here], 1), move |writer| {
         copy([here], 1)(writer);
-        hop(here, there)(writer);
+        hop([here, there])(writer);
     });
 }
 
@@ -334,10 +292,8 @@ fn copies_in_succession() {
     let (here, there, another) = (key(1, 0, 0), key(0, 1, 0), key(0, 0, 0));
     let held = [here, another];
     let twice = move |mine: &mut Caller| (0..2).for_each(|_| copy(held, 1)(mine));
-    explore_race(2, 27_000, &held, twice, move |writer| {
-        assert!(writer.remove(another));
-        hop(here, there)(writer);
-    });
+    let writes = calls([Remove(another), Insert(there), Remove(here)]);
+    explore_race(2, 27_000, &held, twice, writes);
 }
 
 /// A copy of a filter in which a chain moves a key out of a bucket from which another thread takes

@@ -3,23 +3,22 @@
 //! Here a filter begins with one or two buckets of three slots, and grows by one bucket at a time.
 //! Timestamps are turned over before every second addition.
 
-use crate::small_growing::{Growing, apart, from_the_other_bucket, holding, key};
-use crate::{Calls, hop, insert, insert_unique, look_up, race, race_of_three, remove};
+use crate::small::Operation;
+use crate::small::growing::{Growing, apart, from_the_other_bucket, holding, key};
+use crate::{Calls, calls, copy, hop, insert, insert_unique, look_up, race};
+use crate::{race_of_three, remove};
+use Operation::{Contains, Count, Insert, InsertUnique, Remove};
 use kcas::model::explore_test;
-
-type Caller = crate::small::Caller<Growing>;
 
 /// The filter begins with this many buckets.
 fn explore_race(
     buckets: usize,
-    (preemptions, at_least): (usize, u64),
+    bounds: (usize, u64),
     held: &[u64],
     mine: impl Calls<Growing>,
     others: impl Calls<Growing>,
 ) {
-    let (bounds, hold) = ((Some(preemptions), at_least), move |held: &[u64]| {
-        holding(buckets, held)
-    });
+    let hold = move |held: &[u64]| holding(buckets, held);
     crate::explore_race(bounds, hold, held, mine, others, |_| ());
 }
 
@@ -46,7 +45,7 @@ fn lookup_while_a_bucket_is_split() {
 fn count_while_a_bucket_is_split() {
     let twice = staying(1, 0);
     let held = [twice, staying(0, 1), twice];
-    let count = move |caller: &mut Caller| _ = caller.count(twice);
+    let count = calls([Count(twice)]);
     explore_race(1, (4, 6_000), &held, count, insert(staying(0, 3)));
 }
 
@@ -54,10 +53,8 @@ fn count_while_a_bucket_is_split() {
 #[test]
 fn remove_while_a_bucket_is_split() {
     for removed in [residents()[0], residents()[1]] {
-        explore_race(1, (4, 50_000), &residents(), remove(removed), |other| {
-            insert(staying(0, 3))(other);
-            insert(staying(1, 4))(other);
-        });
+        let inserts = calls([Insert(staying(0, 3)), Insert(staying(1, 4))]);
+        explore_race(1, (4, 50_000), &residents(), remove(removed), inserts);
     }
 }
 
@@ -86,17 +83,16 @@ fn unique_insert_beside_one_at_once_in_a_growing_filter() {
     explore_race(2, (4, 31_000), &held, insert(there), insert_unique(here));
 }
 
-/// Two full buckets, and what finds no room in either. Two threads may split them at the same time, and the
-/// second before the first.
-fn two_full_buckets() -> (Vec<u64>, [u64; 2]) {
-    let held = [0, 1, 2, 3, 4, 5].map(|address| staying(address, address as usize / 2));
-    (held.into(), [staying(0, 3), staying(1, 3)])
+/// Keys that fill two buckets, and then one for each of these that finds no room. Two threads may split the buckets at
+/// the same time, and the second before the first.
+fn two_full_buckets() -> [u64; 8] {
+    std::array::from_fn(|nth| staying(nth as u64 % 6, nth / 2))
 }
 
 /// Two inserts that find different buckets full.
 #[test]
 fn two_inserts_that_split_two_buckets() {
-    let (held, [first, second]) = two_full_buckets();
+    let [held @ .., first, second] = two_full_buckets();
     explore_race(2, (3, 380_000), &held, insert(first), insert(second));
 }
 
@@ -105,7 +101,7 @@ fn two_inserts_that_split_two_buckets() {
 fn lookup_while_two_buckets_are_split() {
     for looked_up in [1, 3] {
         explore_test(1, 1_000, move || {
-            let (held, [first, second]) = two_full_buckets();
+            let [held @ .., first, second] = two_full_buckets();
             let (filter, look) = (holding(2, &held), look_up(held[looked_up]));
             race_of_three(&filter, &held, look, insert(first), insert(second));
         });
@@ -116,13 +112,8 @@ fn lookup_while_two_buckets_are_split() {
 #[test]
 fn copy_while_two_buckets_are_split() {
     explore_test(1, 78_000, || {
-        let (held, [first, second]) = two_full_buckets();
-        let all = [&held[..], &[first, second]].concat();
-        let (filter, copied) = (holding(2, &held), held.clone());
-        let copy = move |mine: &mut Caller| {
-            let copy = mine.try_clone(&all);
-            assert!(copied.iter().all(|key| copy.contains(key)));
-        };
+        let all @ [held @ .., first, second] = two_full_buckets();
+        let (filter, copy) = (holding(2, &held), copy(all, held.len()));
         race_of_three(&filter, &held, copy, insert(first), insert(second));
     });
 }
@@ -156,11 +147,8 @@ fn unique_insert_with_a_chain_into_a_bucket_that_got_a_copy() {
         full.iter().for_each(|key| filter.insert(key).unwrap());
         assert_eq!(filter.capacity(), 6);
         let held = [&[moves], &beside[..], &full].concat();
-        race(&filter, &held, insert_unique(here), move |other| {
-            remove(full[0])(other);
-            insert_unique(there)(other);
-            remove(full[1])(other);
-        });
+        let others = calls([Remove(full[0]), InsertUnique(there), Remove(full[1])]);
+        race(&filter, &held, insert_unique(here), others);
     });
 }
 
@@ -180,8 +168,7 @@ fn hops_while_a_bucket_is_split() {
         let look = look_up([here, there][looked_up]);
         explore_race(2, (3, 25_000), &held, look, move |writer| {
             insert(staying(0, 2))(writer);
-            hop(here, there)(writer);
-            hop(there, here)(writer);
+            hop([here, there, here])(writer);
         });
     }
 }
@@ -221,44 +208,29 @@ fn chain_into_a_bucket_that_is_split() {
         let moves = key(apart(3, 2, 0), 0);
         let filler = staying(1, 2);
         let first = [staying(1, 0), staying(3, 1), filler, moves];
-        let then = [0, 2, 6, 4].map(staying_once);
+        let [then @ .., new] = [0, 2, 6, 4, 8].map(|address| staying(address, 4));
         let filter = holding(2, &[&first[..], &then].concat());
         assert!(filter.remove(&filler));
         assert_eq!(filter.capacity(), 9);
         let held = [&[first[0], first[1], moves], &then[..]].concat();
-        race(&filter, &held, insert(staying_once(8)), move |other| {
-            insert(filler)(other);
-            insert(staying(3, 3))(other);
-        });
+        let others = calls([Insert(filler), Insert(staying(3, 3))]);
+        race(&filter, &held, insert(new), others);
     });
-}
-
-/// A key of this address and one bucket.
-fn staying_once(address: u64) -> u64 {
-    staying(address, 4)
 }
 
 /// The copy of a key moves to the key's other bucket and back, and that bucket's timestamp comes round: a
 /// lookup or a count that reads the same word before and after must notice this by the number of turns.
 #[test]
 fn lookup_while_a_timestamp_wraps() {
-    for counts in [false, true] {
+    let [here, there] = hopping();
+    for look in [Contains(here), Count(here)] {
         explore_test(3, 3_700, move || {
-            let [here, there] = hopping();
             let (filter, other) = (holding(2, &[there]), staying(0, 0));
             // The next addition but one to the first bucket makes its timestamp what it is now.
             filter.insert(&other).unwrap();
             assert!(filter.remove(&other));
-            let look = move |caller: &mut Caller| {
-                if counts {
-                    caller.count(here);
-                } else {
-                    caller.contains(here);
-                }
-            };
-            race(&filter, &[there], look, move |writer| {
-                hop(there, here)(writer);
-                hop(here, there)(writer);
+            race(&filter, &[there], calls([look]), move |writer| {
+                hop([there, here, there])(writer);
                 insert(other)(writer);
                 remove(other)(writer);
             });
@@ -285,18 +257,14 @@ fn remove_while_a_timestamp_wraps() {
     });
 }
 
-/// Copies the filter, which has no other keys.
-fn copy<const N: usize>(keys: [u64; N]) -> impl Fn(&mut Caller) + Copy {
-    move |caller| _ = caller.try_clone(&keys)
-}
-
 /// A copy of a key is added to one of its buckets and one is removed from the other, while the
 /// filter is copied: each class was held as often at some moment.
 #[test]
 fn copy_while_a_key_hops() {
     for first in [0, 1] {
         let (here, there) = (hopping()[first], hopping()[1 - first]);
-        explore_race(2, (2, 110_000), &[here], copy([here]), hop(here, there));
+        let hop = hop([here, there]);
+        explore_race(2, (2, 110_000), &[here], copy([here], 0), hop);
     }
 }
 
@@ -306,21 +274,15 @@ fn copy_while_a_key_hops() {
 fn copy_of_a_key_that_comes_back_at_once() {
     for first in [0, 1] {
         let (here, there) = (hopping()[first], hopping()[1 - first]);
-        let comes_back = move |mine: &mut Caller| {
-            remove(here)(mine);
-            insert(there)(mine);
-        };
-        explore_race(2, (2, 14_000), &[here], comes_back, copy([here]));
+        let comes_back = calls([Remove(here), Insert(there)]);
+        explore_race(2, (2, 14_000), &[here], comes_back, copy([here], 0));
     }
 }
 
 #[test]
 fn copy_while_a_bucket_is_split() {
     let ([first, second, third], new) = (residents(), staying(0, 3));
-    let copy = move |mine: &mut Caller| {
-        let copied = mine.try_clone(&[first, second, third, new]);
-        assert!(residents().iter().all(|key| copied.contains(key)));
-    };
+    let copy = copy([first, second, third, new], 3);
     explore_race(1, (2, 22_000), &residents(), copy, insert(new));
 }
 
@@ -328,26 +290,24 @@ fn copy_while_a_bucket_is_split() {
 #[test]
 fn copy_while_two_buckets_are_made() {
     let all @ [held @ .., new] = [0, 2, 4, 6].map(|address| staying(address, address as usize / 2));
-    explore_race(1, (2, 76_000), &held, copy(all), insert(new));
+    explore_race(1, (2, 76_000), &held, copy(all, 0), insert(new));
 }
 
 /// A key in the new half is removed, by a thread that may have split the bucket before the copy began.
 #[test]
 fn copy_while_a_new_bucket_changes() {
     let ([first, moved, third], new) = (residents(), staying(0, 3));
-    let copy = copy([first, moved, third, new]);
-    explore_race(1, (2, 138_000), &residents(), copy, move |writer| {
-        insert(new)(writer);
-        remove(moved)(writer);
-        insert(moved)(writer);
-    });
+    let copy = copy([first, moved, third, new], 0);
+    let writes = calls([Insert(new), Remove(moved), Insert(moved)]);
+    explore_race(1, (2, 138_000), &residents(), copy, writes);
 }
 
 /// Two threads copy the filter at once, while a third changes it.
 #[test]
 fn two_copies_of_a_growing_filter() {
     explore_test(1, 60_000, || {
-        let ([here, there], copy) = (hopping(), copy([hopping()[0]]));
-        race_of_three(&holding(2, &[here]), &[here], copy, hop(here, there), copy);
+        let ([here, there], copy) = (hopping(), copy([hopping()[0]], 0));
+        let hop = hop([here, there]);
+        race_of_three(&holding(2, &[here]), &[here], copy, hop, copy);
     });
 }

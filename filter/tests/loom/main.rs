@@ -12,23 +12,19 @@
 
 use std::sync::Arc;
 
+use Operation::{Contains, Insert, InsertUnique, Remove};
+use histories::Event;
 use kcas::model::{explore_test, spawn};
 use loom::thread::JoinHandle;
 
-#[path = "../common/identity.rs"]
-mod identity;
 #[path = "../common/small.rs"]
 mod small;
-#[path = "../common/small_expiring.rs"]
-mod small_expiring;
-#[path = "../common/small_growing.rs"]
-mod small_growing;
 
 mod expiring;
 mod fixed;
 mod growing;
 
-use small::{Asked, Caller, explained};
+use small::{Asked, Caller, Operation, explained};
 
 /// Spawns a thread that makes calls and records them.
 fn caller<F: Asked>(
@@ -95,28 +91,61 @@ fn race_of_three<F: Asked>(
     explained(held, [me, other.join().unwrap(), third.join().unwrap()]);
 }
 
-/// Inserts a key, for which there is room.
+/// Makes these calls: inserts have room, and removes find a copy.
+fn calls<F: Asked, const N: usize>(operations: [Operation; N]) -> impl Fn(&mut Caller<F>) + Copy {
+    move |caller| {
+        for operation in operations {
+            F::run(caller, operation);
+            let (_, last) = caller.calls.last().expect("it is written down");
+            let is_done = match last.event {
+                Event::Insert(result) => result.is_ok(),
+                Event::InsertUnique(result) | Event::InsertAged(_, _, result) => result.is_ok(),
+                Event::Remove(removed) => removed,
+                _ => true,
+            };
+            assert!(is_done, "{last:?}");
+        }
+    }
+}
+
 fn insert<F: Asked>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
-    move |caller| assert_eq!(caller.insert(key), Ok(()))
+    calls([Insert(key)])
 }
 
 fn insert_unique<F: Asked>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
-    move |caller| assert!(caller.insert_unique(key).is_ok())
+    calls([InsertUnique(key)])
 }
 
-/// Removes a key that is there.
 fn remove<F: Asked>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
-    move |caller| assert!(caller.remove(key))
+    calls([Remove(key)])
 }
 
 fn look_up<F: Asked>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
-    move |caller| _ = caller.contains(key)
+    calls([Contains(key)])
 }
 
-/// The only copy of a class changes buckets, by an insert of one of its keys and a remove of another.
-fn hop<F: Asked>(from: u64, to: u64) -> impl Fn(&mut Caller<F>) + Copy {
+fn all_present<F: Asked>(filter: &F, keys: &[u64]) {
+    for key in keys {
+        assert!(filter.contains(key), "{key:#x} is lost");
+    }
+}
+
+/// Copies the filter, which has these keys, of which the first are there throughout.
+fn copy<F: Asked, const N: usize>(
+    keys: [u64; N],
+    throughout: usize,
+) -> impl Fn(&mut Caller<F>) + Copy {
+    move |caller| all_present(&caller.try_clone(&keys), &keys[..throughout])
+}
+
+/// The only copy of a class goes from the bucket of each of these keys, which are of that class, to that of the next
+/// one, by an insert and a remove.
+fn hop<F: Asked, const N: usize>(path: [u64; N]) -> impl Fn(&mut Caller<F>) + Copy {
     move |caller| {
-        insert(to)(caller);
-        remove(from)(caller);
+        for pair in path.windows(2) {
+            let class = |key| (F::CLASS)(&caller.filter, key);
+            assert_eq!(class(&pair[0]), class(&pair[1]));
+            calls([Insert(pair[1]), Remove(pair[0])])(caller);
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! right checksums that nobody saved.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use filter::{Class, ExpiringCuckooFilter, InsertError};
@@ -10,7 +10,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::damage::with_right_checksums;
-use crate::stress::{Done, on_threads};
+use crate::stress::{meanwhile, on_threads};
 
 type Expiring = ExpiringCuckooFilter;
 
@@ -95,20 +95,19 @@ fn what_is_forgotten_leaves_room() {
 }
 
 /// Threads insert and renew keys while others begin periods and save: a key is never missed within its
-/// window, and nobody gets `true` for a key that is there. `OPERATIONS` sets how many calls they make.
+/// window, and nobody gets `true` for a key that is there.
 #[test]
 fn no_key_is_missed_within_its_window() {
     const WRITERS: u64 = 3;
-    let operations = std::env::var("OPERATIONS").map_or(200_000, |number| number.parse().unwrap());
+    const OPERATIONS: u64 = 200_000;
     let filter = Expiring::with_capacity(60_000);
-    let (done, begun) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let within = AtomicUsize::new(0);
+    let (begun, within) = (AtomicUsize::new(0), AtomicUsize::new(0));
     // A key is forgotten three periods after it was inserted, and not before.
     let due = |since: u64| filter.period() >= since + 3;
     let write = |thread: u64| {
         let mut since = vec![None; 10_000];
         let mut rng = StdRng::seed_from_u64(thread);
-        for _ in 0..operations / WRITERS {
+        for _ in 0..OPERATIONS / WRITERS {
             let key = rng.random_range(0..10_000);
             let before = filter.period();
             let remembered = since[key as usize];
@@ -130,25 +129,17 @@ fn no_key_is_missed_within_its_window() {
         }
     };
     let begin = |pause: u64| {
-        while !done.load(Ordering::Relaxed) {
-            filter.advance().unwrap();
-            begun.fetch_add(1, Ordering::Relaxed);
-            thread::sleep(std::time::Duration::from_micros(pause));
-        }
+        filter.advance().unwrap();
+        begun.fetch_add(1, Ordering::Relaxed);
+        thread::sleep(std::time::Duration::from_micros(pause));
     };
-    thread::scope(|scope| {
-        scope.spawn(|| begin(300));
-        scope.spawn(|| begin(700));
-        scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) {
-                let copy = Expiring::from_bytes(&filter.to_bytes().unwrap()).unwrap();
-                (0..3).for_each(|_| _ = copy.advance().unwrap());
-                assert_eq!(copy.len(), 0);
-            }
-        });
-        let _done = Done(&done);
-        on_threads(WRITERS, write);
-    });
+    let copy = || {
+        let copy = Expiring::from_bytes(&filter.to_bytes().unwrap()).unwrap();
+        (0..3).for_each(|_| _ = copy.advance().unwrap());
+        assert_eq!(copy.len(), 0);
+    };
+    let others: [&(dyn Fn() + Sync); 3] = [&|| begin(300), &|| begin(700), &copy];
+    meanwhile(others, || on_threads(WRITERS, write));
     assert!(within.into_inner() > 0, "no key was looked up in time");
     assert_eq!(filter.period(), begun.into_inner() as u64);
     (0..3).for_each(|_| _ = filter.advance().unwrap());

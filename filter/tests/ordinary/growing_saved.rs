@@ -88,13 +88,6 @@ fn a_growing_filter_saved_in_version_3_is_loaded() {
     assert!((0..300_u64).all(|key| loaded.contains(&key)));
 }
 
-/// Returns the words of a saved filter.
-fn words_of(bytes: &[u8]) -> Vec<u64> {
-    let words = bytes[48..bytes.len() - 8].chunks_exact(8);
-    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
-    words.map(word).collect()
-}
-
 /// Returns the bytes of a filter that began with 2^`base` buckets and has these words, of whose slots this many
 /// were doubled.
 fn forged(base: u32, words: &[u64], doubled: u64) -> Vec<u8> {
@@ -168,7 +161,10 @@ fn words_that_no_filter_has_are_refused() {
 #[test]
 #[cfg_attr(feature = "steps", ignore = "runs of splits are shorter")]
 fn buckets_that_had_not_been_made_are_made() {
-    let mut words = words_of(&saved(&filter_of(16, 12)));
+    let bytes = saved(&filter_of(16, 12));
+    let words = bytes[48..bytes.len() - 8].chunks_exact(8);
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+    let mut words: Vec<u64> = words.map(word).collect();
     assert_eq!((words.len(), words[13]), (32, 0));
     [words[13], words[29]] = [of_level(1); 2];
     let mut loaded = load(&forged(4, &words, 0)).unwrap();

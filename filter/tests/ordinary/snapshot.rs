@@ -1,14 +1,12 @@
 //! Copies taken while real threads write: what was there throughout is in every copy.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use filter::{CuckooFilter, Filter, GrowingCuckooFilter};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::stress::Done;
+use crate::stress::meanwhile;
 
 const DURATION: Duration = Duration::from_secs(2);
 
@@ -40,19 +38,12 @@ fn staying_keys_are_in_every_copy<F: Filter + Sync>(
         assert!((0..staying).all(|key| copy.remove(&(0_u64, key))));
         copy.len()
     };
-    let done = AtomicBool::new(false);
+    let writers = (1..=WRITERS).map(|thread| {
+        let (churn, mut rng) = (&churn, StdRng::seed_from_u64(thread));
+        move || churn(&mut rng, thread)
+    });
     let (mut copies, mut more) = (0, 0);
-    thread::scope(|scope| {
-        for thread in 1..=WRITERS {
-            let (done, churn) = (&done, &churn);
-            scope.spawn(move || {
-                let mut rng = StdRng::seed_from_u64(thread);
-                while !done.load(Ordering::Relaxed) {
-                    churn(&mut rng, thread);
-                }
-            });
-        }
-        let _done = Done(&done);
+    meanwhile(writers, || {
         let start = Instant::now();
         while copies <= 10 || start.elapsed() < DURATION {
             more = holds(&load(&filter.to_bytes().unwrap())).max(more);

@@ -1,8 +1,7 @@
 //! Real threads on a crowded table, fixed or growing: no key is lost, and no phantom is left.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 use filter::{Class, CuckooFilter, ExpiringCuckooFilter, Filter, GrowingCuckooFilter, InsertError};
@@ -19,13 +18,27 @@ pub(crate) fn on_threads<R: Send>(threads: u64, run: impl Fn(u64) -> R + Sync) -
     })
 }
 
-/// Sets the flag when dropped, even by a panic: others need not go on.
-pub(crate) struct Done<'a>(pub(crate) &'a AtomicBool);
-
-impl Drop for Done<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
+/// Repeats each of these in a thread of its own while `work` runs, and at least once, even if such a thread gets a core
+/// last.
+pub(crate) fn meanwhile<R>(
+    repeated: impl IntoIterator<Item = impl FnMut() + Send>,
+    work: impl FnOnce() -> R,
+) -> R {
+    // Dropped also by a panic.
+    let working = Arc::new(());
+    thread::scope(|scope| {
+        for mut act in repeated {
+            let working = Arc::downgrade(&working);
+            scope.spawn(move || {
+                act();
+                while working.strong_count() > 0 {
+                    act();
+                }
+            });
+        }
+        let _working = working;
+        work()
+    })
 }
 
 fn growing(buckets: usize) -> GrowingCuckooFilter {
@@ -51,7 +64,6 @@ fn churn_loses_nothing_and_leaves_nothing() {
         let is_fixed = window < 100;
         let capacity = filter.capacity();
         (0..STAYING).for_each(|key| filter.insert(&(0_u64, key)).unwrap());
-        let done = AtomicBool::new(false);
         let churn = |thread: u64| {
             let mut rng = StdRng::seed_from_u64(thread);
             let mut held = VecDeque::new();
@@ -70,20 +82,12 @@ fn churn_loses_nothing_and_leaves_nothing() {
             assert!(held.iter().all(|key| filter.contains(&(thread, *key))));
             assert!(held.iter().all(|key| filter.remove(&(thread, *key))));
         };
-        thread::scope(|scope| {
-            // At least once, even if this thread gets a core last.
-            let look = || loop {
-                for key in 0..STAYING {
-                    assert!(filter.contains(&(0_u64, key)), "key {key} is missing");
-                }
-                if done.load(Ordering::Relaxed) {
-                    break;
-                }
-            };
-            scope.spawn(look);
-            let _done = Done(&done);
-            on_threads(CHURNERS, |thread| churn(thread + 1));
-        });
+        let look = || {
+            for key in 0..STAYING {
+                assert!(filter.contains(&(0_u64, key)), "key {key} is missing");
+            }
+        };
+        meanwhile([look], || on_threads(CHURNERS, |thread| churn(thread + 1)));
         assert_eq!(filter.len() as u64, STAYING);
         assert!((0..STAYING).all(|key| filter.remove(&(0_u64, key))));
         assert!(filter.is_empty());

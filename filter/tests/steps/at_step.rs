@@ -5,7 +5,7 @@ use std::sync::Arc;
 use filter::Filter;
 use kcas::steps::{Frozen, count, freeze, with_hook};
 
-use crate::small_growing::Growing;
+use crate::small::growing::Growing;
 
 /// Makes a call in a thread that has changed the filter before; the filter does not have the key `absent`. Otherwise
 /// the number of steps would depend on the thread's id, and so on other tests.
@@ -48,6 +48,20 @@ pub(crate) fn stopped<F: Send + Sync + 'static, R: Send + 'static>(
 ) -> Option<Frozen<R>> {
     let filter = Arc::clone(filter);
     freeze(at, move || call(&filter)).ok()
+}
+
+/// Stops a call before each of its steps, of which it has more than `least`, each time in a filter that is made anew.
+pub(crate) fn stops<F: Send + Sync + 'static, R: Send + 'static>(
+    least: u64,
+    make: impl Fn() -> Arc<F>,
+    call: impl FnOnce(&F) -> R + Copy + Send + 'static,
+) -> impl Iterator<Item = (u64, Arc<F>, Frozen<R>)> {
+    (0..).map_while(move |step| {
+        let filter = make();
+        let stopped = stopped(&filter, step, call);
+        assert!(stopped.is_some() || step > least, "{step} steps");
+        Some((step, filter, stopped?))
+    })
 }
 
 /// Makes a call in a thread that panics before this step; returns false if the call has fewer steps.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use filter::ExpiringCuckooFilter;
 use kcas::steps::{Access, Frozen, count, freeze_where, with_access_hook};
 
-use crate::at_step::{found_after, pairs, stopped};
+use crate::at_step::{add, found_after, pairs, stopped, stops};
+use crate::small::expiring::{Expiring, holding};
 use crate::small::{BUCKETS, Identity, key_of};
-use crate::small_expiring::{Expiring, holding};
 
 /// The default division: three periods, and timestamps of 7 bits.
 type Usual = ExpiringCuckooFilter<4, 12, 2, Identity>;
@@ -30,37 +30,24 @@ fn is_exchange(access: Access) -> bool {
     access == Access::Exchange
 }
 
-/// True if this holds after a call was stopped before some exchange; each time, the filter is made anew.
-fn at_some_exchange<R: Send + 'static>(
+/// A call is stopped before an exchange, and goes on after some numbers of additions to bucket 0, of which `least` is
+/// the least possible: something goes wrong after whole turns of the timestamp only. Each filter is made anew.
+fn after_whole_turns_only<R: Send + 'static>(
+    least: u64,
     make: impl Fn() -> Arc<Usual>,
     call: impl Fn(&Usual) -> R + Copy + Send + 'static,
-    holds: impl Fn(&Usual, Frozen<R>) -> bool,
-) -> bool {
-    let stop = |exchange| {
-        let filter = make();
-        let called = Arc::clone(&filter);
-        let stopped = freeze_where(is_exchange, exchange, move || call(&called));
-        Some(holds(&filter, stopped.ok()?))
-    };
-    // All of them.
-    (0..).map_while(stop).filter(|holds| *holds).count() > 0
-}
-
-/// Makes this many additions to bucket 0, and leaves nothing there.
-fn add(filter: &Usual, additions: u64) {
-    let other = usual_key(1);
-    for _ in 0..additions {
-        assert_eq!(filter.insert_unique(&other), Ok(true));
-        assert!(filter.remove(&other));
-    }
-}
-
-/// Something goes wrong after some numbers of additions to the bucket, of which `least` is the least possible: whole
-/// turns of the timestamp.
-fn after_whole_turns_only(least: u64, goes_wrong: impl Fn(u64) -> bool) {
+    goes_wrong: impl Fn(&Usual, Frozen<R>, u64) -> bool,
+) {
     let few = [least, least + 1, TURN / 2, TURN - 1];
     for additions in few.into_iter().chain([TURN, TURN + 1, 2 * TURN]) {
-        let wrong = goes_wrong(additions);
+        let stop = |exchange| {
+            let filter = make();
+            let called = Arc::clone(&filter);
+            let late = freeze_where(is_exchange, exchange, move || call(&called)).ok()?;
+            Some(goes_wrong(&filter, late, additions))
+        };
+        // At all of them.
+        let wrong = (0..).map_while(stop).filter(|wrong| *wrong).count() > 0;
         assert_eq!(wrong, additions % TURN == 0, "{additions} additions");
     }
 }
@@ -77,20 +64,18 @@ fn a_late_sweep_takes_a_new_key_after_a_whole_turn_only() {
         filter
     };
     let sweep = |filter: &Usual| filter.advance().unwrap();
-    after_whole_turns_only(3, |additions| {
-        at_some_exchange(make, sweep, |filter, late| {
-            if filter.period() != 3 {
-                return false;
-            }
-            assert_eq!(filter.advance(), Ok(4));
-            assert!(!filter.contains(&key), "it is three periods old");
-            // Both sweeps, and the insert below.
-            add(filter, additions - 3);
-            assert_eq!(filter.insert_unique(&key), Ok(true));
-            late.thaw();
-            assert_eq!(filter.period(), 4);
-            !filter.contains(&key)
-        })
+    after_whole_turns_only(3, make, sweep, |filter, late, additions| {
+        if filter.period() != 3 {
+            return false;
+        }
+        assert_eq!(filter.advance(), Ok(4));
+        assert!(!filter.contains(&key), "it is three periods old");
+        // Both sweeps, and the insert below.
+        add(filter, usual_key(1), additions - 3);
+        assert_eq!(filter.insert_unique(&key), Ok(true));
+        late.thaw();
+        assert_eq!(filter.period(), 4);
+        !filter.contains(&key)
     });
 }
 
@@ -107,17 +92,15 @@ fn a_late_renewal_undoes_another_after_a_whole_turn_only() {
         filter
     };
     let renew = move |filter: &Usual| filter.insert_unique(&key);
-    after_whole_turns_only(2, |additions| {
-        at_some_exchange(make, renew, |filter, late| {
-            assert_eq!(filter.insert_unique(&key), Ok(false));
-            assert_eq!(filter.advance(), Ok(4));
-            add(filter, additions - 2);
-            assert_eq!(filter.advance(), Ok(5));
-            assert_eq!(filter.insert_unique(&key), Ok(false));
-            assert_eq!(late.thaw(), Ok(false));
-            assert_eq!(filter.advance(), Ok(6));
-            !filter.contains(&key)
-        })
+    after_whole_turns_only(2, make, renew, |filter, late, additions| {
+        assert_eq!(filter.insert_unique(&key), Ok(false));
+        assert_eq!(filter.advance(), Ok(4));
+        add(filter, usual_key(1), additions - 2);
+        assert_eq!(filter.advance(), Ok(5));
+        assert_eq!(filter.insert_unique(&key), Ok(false));
+        assert_eq!(late.thaw(), Ok(false));
+        assert_eq!(filter.advance(), Ok(6));
+        !filter.contains(&key)
     });
 }
 
@@ -127,15 +110,13 @@ fn a_late_renewal_undoes_another_after_a_whole_turn_only() {
 fn a_late_insert_lasts_too_long_after_a_whole_turn_only() {
     let key = usual_key(0);
     let insert = move |filter: &Usual| filter.insert_unique(&key);
-    after_whole_turns_only(3, |additions| {
-        at_some_exchange(usual, insert, |filter, late| {
-            // In period 0, so that the ages of the empty slots stay as they are.
-            add(filter, additions - 3);
-            filter.advance_to(3).unwrap();
-            assert_eq!(late.thaw(), Ok(true));
-            filter.advance_to(6).unwrap();
-            filter.contains(&key)
-        })
+    after_whole_turns_only(3, usual, insert, |filter, late, additions| {
+        // In period 0, so that the ages of the empty slots stay as they are.
+        add(filter, usual_key(1), additions - 3);
+        filter.advance_to(3).unwrap();
+        assert_eq!(late.thaw(), Ok(true));
+        filter.advance_to(6).unwrap();
+        filter.contains(&key)
     });
 }
 
@@ -188,12 +169,8 @@ fn a_sweep_advances_each_timestamp_once_for_each_thread_at_the_run() {
 fn a_leap_begins_twice_as_many_periods_as_there_are_ages() {
     for target in [3, 4, 9, 10, 1_000_001] {
         let mut begun = BTreeSet::new();
-        for step in 0.. {
-            let filter: Arc<Expiring> = holding(&[]);
-            let leap = move |filter: &Expiring| filter.advance_to(target).unwrap();
-            let Some(stopped) = stopped(&filter, step, leap) else {
-                break;
-            };
+        let leap = move |filter: &Expiring| filter.advance_to(target).unwrap();
+        for (_, filter, stopped) in stops(0, || holding::<1>(&[]), leap) {
             begun.insert(filter.period());
             stopped.thaw();
         }

@@ -2,8 +2,8 @@
 //! operation, and at pairs of steps; the others do their work meanwhile, begin periods included, in a
 //! bounded number of steps.
 
+use crate::small::expiring::{Caller, Expiring, holding};
 use crate::small::{Asked, Operation, explained, key, residents};
-use crate::small_expiring::{Caller, Expiring, holding};
 use crate::stalls::{State, Stopped, Was, run_on};
 use Operation::{Advance, Contains, Insert, InsertIfAbsent, Remove, TryClone};
 use kcas::steps::{freeze, within};

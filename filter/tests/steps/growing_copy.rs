@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use filter::{Filter, GrowingCuckooFilter};
 
-use crate::at_step::{before_step, gone, hop, pairs, steps_of, stopped};
+use crate::at_step::{before_step, gone, hop, pairs, steps_of, stopped, stops};
 use crate::small::Identity;
-use crate::small_growing::{
+use crate::small::growing::{
     FILLING, Growing, apart, from_the_other_bucket, grown, holding, key, staying,
 };
 
@@ -52,6 +52,14 @@ fn about_to_double() -> (Vec<u8>, u64) {
     };
     let found = (1 << 40..1 << 41).find_map(saved);
     found.expect("one key in 2^13 begins in the first bucket")
+}
+
+/// A loaded filter with the keys before `last`, whose insert splits buckets.
+fn filled(saved: &[u8], last: u64) -> Arc<GrowingCuckooFilter> {
+    let filter = loaded(saved);
+    (0..last).for_each(|key| filter.insert(&key).unwrap());
+    assert_eq!(filter.capacity(), SLOTS);
+    filter
 }
 
 /// The slot is doubled while the copy begins, or the saving: it may be in the copy divided or not, and count as doubled
@@ -105,14 +113,8 @@ fn a_copy_is_complete_although_the_table_outgrows_it() {
 fn a_copy_that_ends_the_doubling_of_a_slot_counts_its_keys() {
     let (saved, only) = about_to_double();
     let last = grow_to(&loaded(&saved), SLOTS + 1) - 1;
-    for at in 0.. {
-        let filter = loaded(&saved);
-        (0..last).for_each(|key| filter.insert(&key).unwrap());
-        assert_eq!(filter.capacity(), SLOTS);
-        let Some(stopped) = stopped(&filter, at, move |filter| filter.insert(&last)) else {
-            assert!(at > 50 && filter.capacity() > SLOTS, "{at} steps");
-            break;
-        };
+    let insert = move |filter: &GrowingCuckooFilter| filter.insert(&last);
+    for (at, filter, stopped) in stops(50, || filled(&saved, last), insert) {
         let copy = filter.try_clone().unwrap();
         stopped.thaw().unwrap();
         assert_eq!(filter.len() as u64, last + 2);
@@ -164,19 +166,15 @@ fn a_copy_holds_a_key_that_moves_while_its_bucket_is_split() {
     let hopped = from_the_other_bucket(hopping);
     // Bucket 1 is full, so that it is split, and bucket 0 before it.
     let held = [hopping, staying(1), staying(17), staying(33)];
-    for step in 0.. {
-        for at in (0..20).chain([30, 45, 60]) {
-            let filter = holding(16, &held);
-            let Some(splitting) = stopped(&filter, step, |filter| filter.insert(&staying(49)))
-            else {
-                assert!(step > 50 && filter.capacity() > 48);
-                return;
-            };
+    let split = |filter: &Growing| filter.insert(&staying(49));
+    for at in (0..20).chain([30, 45, 60]) {
+        for (step, filter, splitting) in stops(50, || holding(16, &held), split) {
             let hop = move |others: &Growing| hop(others, hopping, hopped);
             let copy = before_step(&filter, at, hop, Growing::try_clone).unwrap();
             let (copies, what) = (copy.count(&hopping), (step, at));
             assert!((1..=2).contains(&copies), "{what:?}: {copies}");
             splitting.thaw().unwrap();
+            assert!(filter.capacity() > 48);
         }
     }
 }
@@ -223,13 +221,8 @@ fn a_copy_holds_a_key_whose_bucket_is_split_by_an_unaware_thread() {
 fn a_slot_that_two_threads_double_counts_once() {
     let (saved, only) = about_to_double();
     let last = grow_to(&loaded(&saved), SLOTS + 1) - 1;
-    for at in 0.. {
-        let filter = loaded(&saved);
-        (0..last).for_each(|key| filter.insert(&key).unwrap());
-        let Some(stopped) = stopped(&filter, at, move |filter| filter.insert(&last)) else {
-            assert!(at > 50 && filter.capacity() > SLOTS, "{at} steps");
-            return;
-        };
+    let insert = move |filter: &GrowingCuckooFilter| filter.insert(&last);
+    for (at, filter, stopped) in stops(50, || filled(&saved, last), insert) {
         let mut keys = last + 1;
         while filter.capacity() == SLOTS {
             filter.insert(&keys).unwrap();

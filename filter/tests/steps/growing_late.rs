@@ -6,8 +6,8 @@ use std::sync::Arc;
 use filter::InsertError;
 use kcas::steps::{with_hook, within};
 
-use crate::at_step::{before_step, pairs, stopped};
-use crate::small_growing::{
+use crate::at_step::{before_step, pairs, stopped, stops};
+use crate::small::growing::{
     FILLING, Growing, apart, from_the_other_bucket, grown, holding, key, staying,
 };
 
@@ -57,22 +57,18 @@ fn copies_of_different_moments_are_not_too_many() {
 #[test]
 fn a_chain_does_not_wait_for_a_run_of_splits() {
     let moves = key(apart(2, 5, 0), 2);
-    'full: for full in [0, 1] {
+    for full in [0, 1] {
         let filling = FILLING.map(|address| staying(address + full));
         let held = [&[moves, staying(2), staying(18)], &filling[..3]].concat();
-        for step in 0..2_000 {
-            let filter = holding(16, &held);
-            let split = move |filter: &Growing| filter.insert(&filling[3]);
-            let Some(splitting) = stopped(&filter, step, split) else {
-                assert!(step > 50 && filter.capacity() > 48);
-                continue 'full;
-            };
+        let split = move |filter: &Growing| filter.insert(&filling[3]);
+        for (step, filter, splitting) in stops(50, || holding(16, &held), split) {
             // Its second bucket may be the one that is being split.
             let second = key(apart(5 ^ full, 5, 0), 5);
             within(3_000, || filter.insert_unique(&second)).unwrap();
             assert!(within(3_000, || filter.remove(&second)));
             within(3_000, || filter.insert(&staying(34))).unwrap();
             splitting.thaw().unwrap();
+            assert!(filter.capacity() > 48);
             let left = (lost(&filter, &held), filter.len());
             assert_eq!(left, (None, held.len() + 2), "stopped at {step}");
         }
@@ -84,13 +80,8 @@ fn a_chain_does_not_wait_for_a_run_of_splits() {
 fn growth_does_not_wait_for_a_stopped_thread() {
     let filling = FILLING.map(staying);
     let keys: Vec<u64> = (1..=150).map(filter::hashing::mix).collect();
-    for step in 0.. {
-        let filter = holding(16, &filling[..3]);
-        let split = move |filter: &Growing| filter.insert(&filling[3]);
-        let Some(splitting) = stopped(&filter, step, split) else {
-            assert!(step > 50 && filter.capacity() > 48);
-            return;
-        };
+    let split = move |filter: &Growing| filter.insert(&filling[3]);
+    for (step, filter, splitting) in stops(50, || holding(16, &filling[..3]), split) {
         for key in &keys {
             within(10_000, || filter.insert(key)).unwrap();
         }

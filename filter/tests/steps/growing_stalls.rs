@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::at_step::{counted, gone, steps_of};
 use crate::small::Operation;
-use crate::small_growing::{Growing, apart, from_the_other_bucket, holding, key};
+use crate::small::growing::{Growing, apart, from_the_other_bucket, holding, key};
 use crate::stalls::{Stopped, lookups_may_interrupt};
 use Operation::{Contains, Count, Insert, InsertUnique, Remove, TryClone};
 

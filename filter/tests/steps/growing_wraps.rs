@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kcas::steps::with_hook;
 
 use crate::at_step::{add, before_step, counted, hop, pairs, steps_of, stopped};
-use crate::small_growing::{
+use crate::small::growing::{
     FILLING, Growing, apart, from_the_other_bucket, grown, holding, key, staying,
 };
 

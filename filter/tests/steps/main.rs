@@ -1,13 +1,7 @@
 //! Tests that stop threads at chosen steps.
 
-#[path = "../common/identity.rs"]
-mod identity;
 #[path = "../common/small.rs"]
 mod small;
-#[path = "../common/small_expiring.rs"]
-mod small_expiring;
-#[path = "../common/small_growing.rs"]
-mod small_growing;
 
 mod at_step;
 mod copy_at_steps;

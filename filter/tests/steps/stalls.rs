@@ -72,13 +72,13 @@ impl<F: Stopped> State<F> {
 
     /// Returns the keys that stay, whatever these operations remove: none is sure to, once a period has begun.
     fn settled(&self, filter: &F, operations: &[Operation]) -> Vec<u64> {
-        if filter.period() > 0 {
+        if (F::PERIOD)(filter) > 0 {
             return Vec::new();
         }
         let mut settled = self.held.clone();
         for operation in operations {
             if let Remove(key) = operation {
-                settled.retain(|held| Asked::class(filter, *held) != Asked::class(filter, *key));
+                settled.retain(|held| (F::CLASS)(filter, held) != (F::CLASS)(filter, key));
             }
         }
         settled
@@ -182,7 +182,7 @@ fn stopped<F: Stopped, const N: usize>(
     true
 }
 
-fn state(name: &'static str, held: [u64; 4]) -> State<Small> {
+fn state(name: &'static str, held: impl Into<Vec<u64>>) -> State<Small> {
     State {
         name,
         holding,
@@ -359,12 +359,6 @@ fn lookups_may_interrupt_an_operation_of_their_thread() {
         ([new, key(2, 0, 1)].to_vec(), Remove(new)),
     ];
     for (held, operation) in operations {
-        let state = State {
-            name: "interrupted",
-            holding,
-            held,
-            new: Vec::new(),
-        };
-        lookups_may_interrupt(&state, operation);
+        lookups_may_interrupt(&state("interrupted", held), operation);
     }
 }

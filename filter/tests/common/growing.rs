@@ -1,6 +1,4 @@
 //! A growing filter of few buckets, and keys whose buckets a test can choose.
-// Not every test that has this module uses all of it.
-#![allow(dead_code)]
 
 use std::sync::Arc;
 
@@ -14,14 +12,8 @@ impl Asked for Growing {
     /// More than any test inserts: it grows.
     const MOST: u64 = 1_000;
     const MAY_BE_FULL: bool = false;
-
-    fn class(&self, key: u64) -> Class {
-        self.class(&key)
-    }
-
-    fn try_clone(&self) -> Result<Self, SnapshotError> {
-        self.try_clone()
-    }
+    const CLASS: fn(&Self, &u64) -> Class = Self::class;
+    const TRY_CLONE: fn(&Self) -> Result<Self, SnapshotError> = Self::try_clone;
 }
 
 /// A key of this tag and this address of its first bucket: the lowest bits choose the bucket.

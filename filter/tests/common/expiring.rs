@@ -1,6 +1,4 @@
 //! A filter that forgets, of three buckets of two slots, and callers whose answers are checked.
-// Not every test that has this module uses all of it.
-#![allow(dead_code)]
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,18 +26,9 @@ pub(crate) fn holding<const AGE_BITS: usize>(keys: &[u64]) -> Arc<Expiring<AGE_B
 
 impl<const AGE_BITS: usize> Asked for Expiring<AGE_BITS> {
     const MOST: u64 = 1;
-
-    fn period(&self) -> u64 {
-        self.period()
-    }
-
-    fn class(&self, key: u64) -> Class {
-        self.class(&key)
-    }
-
-    fn try_clone(&self) -> Result<Self, SnapshotError> {
-        self.try_clone()
-    }
+    const PERIOD: fn(&Self) -> u64 = Self::period;
+    const CLASS: fn(&Self, &u64) -> Class = Self::class;
+    const TRY_CLONE: fn(&Self) -> Result<Self, SnapshotError> = Self::try_clone;
 
     fn left(copies: u64, period: u64, calls: &[Call<Event>]) -> Result<Vec<u64>, String> {
         let periods = (1 << AGE_BITS) - 1;
