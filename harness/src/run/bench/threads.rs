@@ -11,7 +11,7 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use super::{Bench, Table, WARM_UP, complaint};
-use crate::run::stall::{Observed, Site};
+use crate::run::stall::Observed;
 use crate::run::{Arrival, Crew, Done, Measurement, Member, stall};
 use crate::workload::{Arrivals, CHAINS, Pace, Pools, Tally, Timer, Waiting, Watch, pools};
 
@@ -62,7 +62,7 @@ impl Bench<'_> {
     /// Freezes threads once all others are ready, lets the others run, and counts what they did in
     /// their time, from start to end.
     fn observe<'scope>(
-        &'scope self,
+        &self,
         scope: &'scope Scope<'scope, '_>,
         table: &'scope Table,
         measurement: &Measurement,
@@ -70,16 +70,11 @@ impl Bench<'_> {
         observed: &Observed,
     ) -> Result<(u64, Instant, Instant)> {
         arrival.wait_for_others();
-        let site = Site {
-            subject: &*table.subject,
-            keys: self.keys.keys(),
-            pool: self.keys.churn(),
-        };
         // Different steps in every round, but the same for all subjects of a round.
         let (seed, seconds) = (self.sweep.experiment.seed, self.sweep.experiment.seconds);
         let seed = (seed, measurement.frozen, measurement.round);
         let mut random = SmallRng::seed_from_u64(FixedState.hash_one(seed));
-        let frozen = stall::freeze(scope, &site, measurement.frozen, &mut random)?;
+        let frozen = stall::freeze(scope, &*table.subject, measurement.frozen, &mut random)?;
 
         let start = arrival.wait();
         let deadline = start + Duration::from_secs_f64(seconds);
