@@ -114,10 +114,12 @@ impl<L: Lookup, C: Commit, S: Search, W: Words, const COUNTED: bool> Ablation<L,
                 let roots = [(location.first, first), (location.second, second)];
                 roots[usize::from(Layout::room(second) > Layout::room(first))]
             };
-            match self.place(bucket, word, fingerprint) {
-                Some(true) => return true,
-                Some(false) => continue,
-                None => {}
+            if let Some(slot) = Layout::find_empty(word) {
+                let filled = L::inserted(word, slot, fingerprint);
+                if self.words.replace(bucket, word, filled) {
+                    return true;
+                }
+                continue;
             }
             let read = |bucket| self.words.load(bucket);
             match S::search(&self.geometry, location, read) {
@@ -139,15 +141,6 @@ impl<L: Lookup, C: Commit, S: Search, W: Words, const COUNTED: bool> Ablation<L,
             }
         }
         false
-    }
-
-    /// Puts a fingerprint into an empty slot of a bucket that was read as `word`. Returns `None` if
-    /// it has no empty slot, otherwise whether the bucket was unchanged.
-    #[inline]
-    fn place(&self, bucket: usize, word: u64, fingerprint: u64) -> Option<bool> {
-        let slot = Layout::find_empty(word)?;
-        let filled = L::inserted(word, slot, fingerprint);
-        Some(self.words.replace(bucket, word, filled))
     }
 }
 
