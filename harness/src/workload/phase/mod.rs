@@ -4,7 +4,6 @@
 
 mod lookups;
 mod pool;
-pub(crate) mod schedule;
 mod scheduled;
 mod timed;
 
@@ -275,6 +274,7 @@ impl Cycle {
         start..end
     }
 
+    #[inline]
     pub fn next_key(&mut self) -> usize {
         let key = self.next;
         self.go_to(key + 1);

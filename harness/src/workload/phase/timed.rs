@@ -174,7 +174,7 @@ mod tests {
     use rand::rngs::SmallRng;
 
     use super::*;
-    use crate::workload::{Kind, Op, Scheduled};
+    use crate::workload::{Cycle, Kind, Op, Scheduled};
 
     const MS: u64 = 1_000_000;
     /// An operation takes 1 µs, but the 1,000th takes 50 ms.
@@ -184,12 +184,15 @@ mod tests {
     /// A phase whose every fourth operation is an insert, and work that only tells how many there were.
     fn counted(mut takes: impl FnMut(u64)) -> (Phase, impl FnMut(&mut Phase) -> u64) {
         let lookup = Op::LookupAbsent;
-        let mut scheduled = Scheduled::new(&[], lookup, &mut SmallRng::seed_from_u64(1));
-        scheduled.schedule.kinds = vec![lookup, lookup, lookup, Op::Insert];
+        let scheduled = Scheduled {
+            kinds: vec![lookup, lookup, lookup, Op::Insert],
+            places: Cycle::new(0..4, 0),
+            ..Scheduled::default()
+        };
         let mut operations = 0;
         let work = move |phase: &mut Phase| {
             if let Phase::Scheduled(scheduled) = phase {
-                scheduled.schedule.next_kind();
+                scheduled.next_op();
             }
             operations += 1;
             takes(operations);
