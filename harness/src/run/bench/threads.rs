@@ -1,6 +1,7 @@
 //! Runs a workload on all threads at once, and adds up what they did.
 
 use std::hash::BuildHasher;
+use std::hint;
 use std::sync::atomic::Ordering;
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use rand::rngs::SmallRng;
 use super::{Bench, Table, WARM_UP, complaint};
 use crate::run::stall::Observed;
 use crate::run::{Arrival, Crew, Done, Measurement, Member, stall};
-use crate::workload::{Arrivals, CHAINS, Pace, Pools, Tally, Timer, Waiting, Watch, pools};
+use crate::workload::{Arrivals, CHAINS, Pace, Pools, Tally, Timer, Watch, pools};
 
 /// How often to look for a request to stop while others are measured.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(20);
@@ -154,7 +155,8 @@ impl Bench<'_> {
         let per_second = self.due_mops(measurement) * 1e6 / measurement.threads as f64;
         let arrivals = Arrivals::new(per_second, &mut self.random(thread));
         let are_more = measurement.threads > self.sweep.cores.count();
-        let waiting = [Waiting::Spin, Waiting::Yield][usize::from(are_more)];
-        Some(Timer::new(Pace::Open(arrivals, waiting)))
+        let waits: [fn(); 2] = [hint::spin_loop, thread::yield_now];
+        let wait = waits[usize::from(are_more)];
+        Some(Timer::new(Pace::Open(arrivals, wait)))
     }
 }

@@ -22,8 +22,8 @@ use crate::workload::{KeyList, Keys, Kind};
 pub use lookups::{Lookups, Present};
 pub use pool::{Pool, Pools, pools};
 pub use scheduled::{Op, Scheduled};
+pub(crate) use timed::Pace;
 pub use timed::Timer;
-pub(crate) use timed::{Pace, Waiting};
 
 /// Operations between two checks of the clock and the request to stop.
 const BATCH: usize = 1_000;

@@ -1,8 +1,6 @@
 //! Timing of single operations, in a closed or an open loop, and of chains of lookups.
 
-use std::hint;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Instant;
 
 use subject::Subject;
@@ -21,19 +19,12 @@ pub struct Timer {
 pub(crate) enum Pace {
     /// When the last one is done.
     Closed,
-    /// When they are due, from which moment they are timed.
-    Open(Arrivals, Waiting),
+    /// When they are due, from which moment they are timed. Until then a thread calls this again and
+    /// again: it spins, so as to start on time, or yields its core, as there are more threads than
+    /// cores. If it slept, it would wake up late.
+    Open(Arrivals, fn()),
     /// When the last answer is known: chains of [`CHAIN`] are timed, of lookups alone.
     Chained,
-}
-
-/// What a thread does until its next operation is due.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Waiting {
-    /// Keeps its core, and starts on time.
-    Spin,
-    /// Yields its core, as there are more threads than cores. If it slept, it would wake up late.
-    Yield,
 }
 
 impl Timer {
@@ -64,12 +55,12 @@ impl Timer {
         };
         match &mut self.pace {
             Pace::Closed => closed_loop(clock, watch, timings, phase, work),
-            Pace::Open(arrivals, waiting) => {
+            Pace::Open(arrivals, wait) => {
                 let end = watch.deadline.map_or(u64::MAX, |deadline| {
                     deadline.saturating_duration_since(opened).as_nanos() as u64
                 });
                 let now = now_since(clock, opened);
-                let pace = (arrivals, *waiting);
+                let pace = (arrivals, *wait);
                 open_loop((now, end), pace, watch.stop, timings, phase, work);
             }
             Pace::Chained => loop {
@@ -127,7 +118,7 @@ fn closed_loop(
 /// waited at least until then, and counts with that wait.
 fn open_loop(
     (now, end): (impl Fn() -> u64, u64),
-    (arrivals, waiting): (&mut Arrivals, Waiting),
+    (arrivals, wait): (&mut Arrivals, fn()),
     stop: &AtomicBool,
     timings: &mut Timings,
     phase: &mut Phase,
@@ -142,10 +133,7 @@ fn open_loop(
             if stop.load(Ordering::Relaxed) {
                 return;
             }
-            match waiting {
-                Waiting::Spin => hint::spin_loop(),
-                Waiting::Yield => thread::yield_now(),
-            }
+            wait();
             time = now();
         }
         if time >= end {
@@ -169,6 +157,7 @@ fn open_loop(
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::hint;
 
     use rand::SeedableRng;
     use rand::rngs::SmallRng;
@@ -214,7 +203,7 @@ mod tests {
             pass(takes(operations));
         });
         let mut timings = Timings::default();
-        let pace = (&mut arrivals(per_second), Waiting::Spin);
+        let pace = (&mut arrivals(per_second), hint::spin_loop as fn());
         let stop = AtomicBool::new(false);
         let now = (|| pass(20), 1_000 * MS);
         open_loop(now, pace, &stop, &mut timings, &mut phase, work);
