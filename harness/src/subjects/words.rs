@@ -21,11 +21,6 @@ pub const NAMES: [&str; 6] = [
 /// Buckets for each word, so that a small table is a few lines, which all threads change.
 const BUCKETS_PER_WORD: usize = 16;
 
-/// Returns how many words stand for this many buckets: enough for any operation.
-fn count(buckets: usize) -> Result<usize> {
-    Ok((geometry(buckets)?.buckets() / BUCKETS_PER_WORD).max(WordArray::MAX_ENTRIES))
-}
-
 /// Returns `K` different words that a key chooses, ascending.
 #[inline]
 fn chosen<const K: usize>(key: &(impl Hash + ?Sized), len: usize) -> [usize; K] {
@@ -84,7 +79,8 @@ impl<W: Adds, const K: usize> Subject for AddsTo<W, K> {
     const HOLDS_KEYS: bool = false;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
-        let len = count(buckets)?;
+        // Enough for any operation.
+        let len = (geometry(buckets)?.buckets() / BUCKETS_PER_WORD).max(WordArray::MAX_ENTRIES);
         let words = W::new(len)?;
         Ok(Self { words, len })
     }
