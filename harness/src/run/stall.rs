@@ -12,7 +12,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, Scope, ScopedJoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use crossbeam_utils::CachePadded;
@@ -23,6 +23,7 @@ use rand::RngExt;
 use rand::rngs::SmallRng;
 use subject::calls::Operation;
 
+use crate::run::crew::settled;
 use crate::workload::{Measured, Watch};
 
 /// A thread stops at one of this many steps, which are more than a hundred operations.
@@ -115,24 +116,16 @@ pub(crate) fn freeze<'scope>(
         threads: (0..threads).map(start).collect(),
         hold: Arc::clone(&hold),
     };
-    let (mut before, mut since) = (0, Instant::now());
-    loop {
-        let ended = frozen.threads.iter().filter(|of| of.is_finished()).count();
-        ensure!(
-            !hold.without_steps.load(Ordering::Relaxed),
-            "threads cannot be frozen inside its operations, which have no steps: call \
-             `kcas::steps::step()` before every access to shared memory"
-        );
-        let now = hold.frozen.load(Ordering::Relaxed);
-        if now > before {
-            (before, since) = (now, Instant::now());
-        }
-        // The others are blocked, or have panicked, which is reported when they are released.
-        if now + ended >= threads || (now > 0 && since.elapsed() > PATIENCE) {
-            return Ok(frozen);
-        }
-        thread::sleep(Duration::from_micros(200));
-    }
+    let ended = || frozen.threads.iter().filter(|of| of.is_finished()).count();
+    let held = || hold.frozen.load(Ordering::Relaxed);
+    // The others are blocked, or have panicked, which is reported when they are released.
+    while settled(threads, PATIENCE, || held() + ended()) < threads && held() == 0 {}
+    ensure!(
+        !hold.without_steps.load(Ordering::Relaxed),
+        "threads cannot be frozen inside its operations, which have no steps: call \
+         `kcas::steps::step()` before every access to shared memory"
+    );
+    Ok(frozen)
 }
 
 /// Inserts and removes keys until it is frozen before this step: numbers from one that was drawn on, so that
