@@ -23,8 +23,8 @@ fn locate(key: u64) -> Location {
     Geometry::<4, 12>::new(BUCKETS).locate(FixedState.hash_one(key))
 }
 
-/// Returns two keys of one class, each of which has its first bucket where the other has its second. The
-/// first bucket of the first is the lower one, where removes under stripes look first.
+/// Returns two keys of one class, each of which has its first bucket where the other has its second.
+/// That of the first key is the lower one, where removes under stripes look first.
 fn twins() -> [u64; 2] {
     let is_ascending = |key: &u64| locate(*key).first < locate(*key).second;
     let a = (0..).find(is_ascending).unwrap();

@@ -87,8 +87,8 @@ fn now_since(clock: &Clock, opened: Instant) -> impl Fn() -> u64 {
     move || before + clock.ns_between(origin, clock.read())
 }
 
-/// Performs operations until the watch ends the phase. `work` performs the next one, if it can, and returns
-/// how many it has performed in all.
+/// Performs operations until the watch ends the phase. `work` performs the next one, if it can, and
+/// returns how many it has performed in all.
 fn closed_loop(
     clock: &Clock,
     watch: &Watch,
@@ -170,7 +170,7 @@ mod tests {
     const USUAL: u64 = 1_000;
     const LONG: u64 = 50 * MS;
 
-    /// A phase whose every fourth operation is an insert, and work that only tells how many there were.
+    /// A phase whose every fourth operation is an insert, and work that only tells how many there are.
     fn counted(mut takes: impl FnMut(u64)) -> (Phase, impl FnMut(&mut Phase) -> u64) {
         let lookup = Op::LookupAbsent;
         let scheduled = Scheduled {
