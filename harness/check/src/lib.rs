@@ -307,7 +307,7 @@ fn run_scenario(
         let part = Part {
             misleads: script.repeats,
             misled: scenario.kind.misleads(),
-            ..Part::of(thread)
+            thread,
         };
         (part, (script, worker))
     });
