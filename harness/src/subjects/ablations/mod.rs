@@ -31,13 +31,14 @@ use std::marker::PhantomData;
 use anyhow::Result;
 use filter::internals::Location;
 use filter::internals::length::Length;
+use filter::internals::path::Step;
 use filter::{Class, FixedState};
 use subject::layout::{Geometry, Layout, geometry, locate};
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
 use super::locks::chain::{INSERTED, REMOVED, with_id};
 use commit::{Commit, HopByHop, WholeChain};
-use lookup::{Found, Lookup, OneRound, Timestamps, TwoRounds};
+use lookup::{Lookup, OneRound, Timestamps, TwoRounds};
 use search::{BreadthFirst, RandomWalk, Search};
 use words::HelpingReaders;
 
@@ -135,7 +136,7 @@ impl<L: Lookup, C: Commit, S: Search, W: Words, const COUNTED: bool> Ablation<L,
 
     #[inline]
     fn remove_at(&self, location: Location) -> bool {
-        while let Some(Found { bucket, word, slot }) = L::find(&self.words, location) {
+        while let Some(Step { bucket, word, slot }) = L::find(&self.words, location) {
             if self.words.replace(bucket, word, Layout::clear(word, slot)) {
                 return true;
             }
