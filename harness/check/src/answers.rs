@@ -297,7 +297,7 @@ impl Threads<'_> {
         caller: &mut Caller,
         act: impl Fn(usize, &mut Caller) -> Result<T, Wrong> + Sync,
     ) -> Result<Vec<T>, Wrong> {
-        let threads = (0..self.count).map(|thread| (Part::of(thread), thread));
+        let threads = (0..self.count).map(|thread| (Part::default(), thread));
         let perturb = self.round.settings.perturb;
         let disturbance = perturb.then(|| self.round.disturbance());
         let ended = at_once(threads.collect(), disturbance, |thread| {

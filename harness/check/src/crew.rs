@@ -6,8 +6,9 @@ use std::thread::{self, ScopedJoinHandle};
 
 use crate::perturbation::{self, Part};
 
-/// Runs `act` on each item in a thread of its own. Returns the results in the order of the items. With
-/// a `disturbance`, a seed, threads are disturbed inside their calls.
+/// Runs `act` on each item in a thread of its own, whose number is the place of the item. Returns the
+/// results in the order of the items. With a `disturbance`, a seed, threads are disturbed inside their
+/// calls.
 pub(crate) fn at_once<T: Send, R: Send>(
     each: Vec<(Part, T)>,
     disturbance: Option<u64>,
@@ -15,7 +16,8 @@ pub(crate) fn at_once<T: Send, R: Send>(
 ) -> Vec<R> {
     let (barrier, act) = (&Barrier::new(each.len()), &act);
     thread::scope(|scope| {
-        let run = |(part, of)| {
+        let run = |(thread, (part, of))| {
+            let part = Part { thread, ..part };
             scope.spawn(move || {
                 barrier.wait();
                 match disturbance {
@@ -24,7 +26,7 @@ pub(crate) fn at_once<T: Send, R: Send>(
                 }
             })
         };
-        let running: Vec<_> = each.into_iter().map(run).collect();
+        let running: Vec<_> = each.into_iter().enumerate().map(run).collect();
         let ended = running.into_iter().map(ScopedJoinHandle::join);
         ended
             .map(|ended| ended.unwrap_or_else(|panic| panic::resume_unwind(panic)))

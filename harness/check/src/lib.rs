@@ -302,12 +302,12 @@ fn run_scenario(
 ) -> Result<Vec<Call<OfKey>>> {
     let (keeper, workers) = staff(candidate, scenario)?;
     let others = AtomicUsize::new(scenario.once_only());
-    let scripts = scenario.scripts.iter().zip(workers).enumerate();
-    let each = scripts.map(|(thread, (script, worker))| {
+    let scripts = scenario.scripts.iter().zip(workers);
+    let each = scripts.map(|(script, worker)| {
         let part = Part {
             misleads: script.repeats,
             misled: scenario.kind.misleads(),
-            ..Part::of(thread)
+            ..Part::default()
         };
         (part, (script, worker))
     });

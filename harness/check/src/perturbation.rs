@@ -7,7 +7,7 @@
 use subject::calls::Operation;
 
 /// The role of a thread in a round.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Part {
     pub thread: usize,
     /// Whether its role is to mislead the others. If only some calls are disturbed, none of its
@@ -15,16 +15,6 @@ pub struct Part {
     pub misleads: bool,
     /// The calls that the round is designed to mislead: half of such rounds disturb these alone.
     pub misled: Option<Operation>,
-}
-
-impl Part {
-    pub fn of(thread: usize) -> Self {
-        Self {
-            thread,
-            misleads: false,
-            misled: None,
-        }
-    }
 }
 
 /// Whether this build can stop threads inside a call.
@@ -239,7 +229,7 @@ mod hook {
             };
             assert_eq!(steps(), 0);
             let begun = Instant::now();
-            assert_eq!(during(1, Part::of(0), steps), 20_000);
+            assert_eq!(during(1, Part::default(), steps), 20_000);
             // Some stops, even at the rarest rate.
             assert!(begun.elapsed() > Duration::from_micros(40));
             assert_eq!(steps(), 0);

@@ -126,7 +126,7 @@ mod tests {
     fn what_a_call_stored_is_seen_after_its_end() {
         let counter = AtomicU32::new(0);
         let epoch = Instant::now();
-        let each = vec![(Part::of(0), true), (Part::of(1), false)];
+        let each = vec![(Part::default(), true), (Part::default(), false)];
         let calls = at_once(each, None, |stores| {
             let mut log = Log::new(0, epoch, CALLS);
             for value in 1..=CALLS as u32 {

@@ -137,17 +137,13 @@ impl<const BITS: usize> Cells<BITS> {
 
     /// Decrements these counters except saturated ones; `false`, with none changed, if one is 0.
     fn decrease_all(&self, cells: &[usize]) -> bool {
-        let mut decreased = Distinct::new();
-        for &cell in cells {
-            match self.change(cell, -1) {
-                Ok(()) => decreased.push(cell),
-                Err(0) => {
-                    for cell in decreased.into_iter().rev() {
-                        let _ = self.change(cell, 1);
-                    }
-                    return false;
+        for (at, &cell) in cells.iter().enumerate() {
+            if self.change(cell, -1) == Err(0) {
+                // Those that are saturated stay as they are.
+                for &cell in cells[..at].iter().rev() {
+                    let _ = self.change(cell, 1);
                 }
-                Err(_) => {}
+                return false;
             }
         }
         true

@@ -49,23 +49,17 @@ pub struct CountMin {
     counters: Box<[AtomicU64]>,
 }
 
-/// The hash function of a row.
-#[derive(Debug)]
-struct Row {
-    multiplier: u128,
-    addend: u128,
-}
+/// The hash function of a row: what a hash is multiplied by, and what is added.
+type Row = [u128; 2];
 
-impl Row {
-    /// Returns a key's counter among `width`. Multiply-shift in 128 bits (Dietzfelbinger 1996) maps
-    /// 64 bits to 64, any two keys pairwise independently; the result, as a fraction of 2^64,
-    /// selects the counter.
-    #[inline]
-    fn index(&self, hash: u64, width: usize) -> usize {
-        let product = self.multiplier.wrapping_mul(hash.into());
-        let spread = product.wrapping_add(self.addend) >> 64;
-        ((spread * width as u128) >> 64) as usize
-    }
+/// Returns a key's counter among `width`. Multiply-shift in 128 bits (Dietzfelbinger 1996) maps
+/// 64 bits to 64, any two keys pairwise independently; the result, as a fraction of 2^64,
+/// selects the counter.
+#[inline]
+fn index([multiplier, addend]: Row, hash: u64, width: usize) -> usize {
+    let product = multiplier.wrapping_mul(hash.into());
+    let spread = product.wrapping_add(addend) >> 64;
+    ((spread * width as u128) >> 64) as usize
 }
 
 impl CountMin {
@@ -73,13 +67,9 @@ impl CountMin {
     /// functions. Fails if there is not enough memory.
     pub fn new(width: usize, depth: usize, seed: u64) -> Result<Self> {
         let mut random = SmallRng::seed_from_u64(seed);
-        let row = |_| Row {
-            multiplier: random.random(),
-            addend: random.random(),
-        };
         Ok(Self {
             width,
-            rows: (0..depth).map(row).collect(),
+            rows: (0..depth).map(|_| random.random()).collect(),
             counters: zeroed(width.saturating_mul(depth))?,
         })
     }
@@ -87,7 +77,7 @@ impl CountMin {
     #[inline]
     fn of(&self, hash: u64) -> impl Iterator<Item = &AtomicU64> {
         let rows = self.counters.chunks_exact(self.width).zip(&self.rows);
-        rows.map(move |(counters, row)| &counters[row.index(hash, self.width)])
+        rows.map(move |(counters, row)| &counters[index(*row, hash, self.width)])
     }
 
     #[inline]

@@ -83,6 +83,9 @@ pub fn deviation_of_share(share: f64, trials: f64) -> f64 {
     (share * (1.0 - share) / trials).sqrt()
 }
 
+/// A formula: its name, and its value at a load factor.
+pub type Formula = (&'static str, fn(f64) -> f64);
+
 /// The size of a measurement, and its distinct keys: consecutive numbers from one of the seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
@@ -134,12 +137,7 @@ impl Trial {
         let quantity = format!("false positive rate, {}", at.into());
         Claim::exact(quantity, formula, predicted, rate).by_chance(of_lookups.hypot(deviation))
     }
-}
 
-/// A formula: its name, and its value at a load factor.
-pub type Formula = (&'static str, fn(f64) -> f64);
-
-impl Trial {
     /// Fills a table until it refuses a key. Claims the load factor at which it does, the bits that
     /// a key takes then, and the false positive rate. Fails if the table cannot be built.
     pub fn full_table<S: Subject>(

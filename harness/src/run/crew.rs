@@ -178,18 +178,24 @@ impl<'a> Crew<'a> {
 
     /// Waits until all threads have ended, or none ends for `patience`; returns how many have not.
     pub(crate) fn stuck(&self, patience: Duration) -> usize {
-        const MOMENT: Duration = Duration::from_micros(200);
-        let (mut before, mut since) = (0, Instant::now());
-        loop {
-            let ended = self.ended.load(Ordering::Relaxed);
-            if ended > before {
-                (before, since) = (ended, Instant::now());
-            }
-            if ended == self.threads || since.elapsed() > patience {
-                return self.threads - ended;
-            }
-            thread::sleep(MOMENT);
+        let ended = || self.ended.load(Ordering::Relaxed);
+        self.threads - settled(self.threads, patience, ended)
+    }
+}
+
+/// Waits until all are counted, or no more are for `patience`; returns how many are.
+pub(crate) fn settled(all: usize, patience: Duration, count: impl Fn() -> usize) -> usize {
+    const MOMENT: Duration = Duration::from_micros(200);
+    let (mut before, mut since) = (0, Instant::now());
+    loop {
+        let now = count();
+        if now > before {
+            (before, since) = (now, Instant::now());
         }
+        if now >= all || since.elapsed() > patience {
+            return now;
+        }
+        thread::sleep(MOMENT);
     }
 }
 

@@ -116,8 +116,7 @@ impl Part {
     /// Returns the measurements of a round, from 1, with the subjects in a new order at each point.
     pub fn round(&self, round: usize) -> Vec<Measurement> {
         let of = |(turn, &(threads, frozen, offered)): (usize, &_)| {
-            let mut subjects = self.subjects.clone();
-            order::shuffle(&mut subjects, self.seed, round, turn);
+            let subjects = order::shuffled(&self.subjects, self.seed, round, turn);
             subjects.into_iter().map(move |subject| Measurement {
                 subject,
                 workload: self.workload.clone(),

@@ -9,20 +9,22 @@
 //! before it is released, long after their time is up. So their work is not reported by themselves,
 //! but counted from outside ([`Observed`]).
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, Scope, ScopedJoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use crossbeam_utils::CachePadded;
+use histories::Event;
 #[cfg(feature = "steps")]
 use kcas::steps::with_hook;
 use rand::RngExt;
 use rand::rngs::SmallRng;
+use subject::calls::Operation;
 
-use crate::workload::{Cycle, Keys, Measured, Phase, Watch};
+use crate::run::crew::settled;
+use crate::workload::{Measured, Watch};
 
 /// A thread stops at one of this many steps, which are more than a hundred operations.
 const STEPS: u64 = 2_000;
@@ -97,85 +99,60 @@ impl Frozen<'_> {
     }
 }
 
-/// The table in which threads are to be frozen, and keys for them, none of which is looked up as absent.
-#[derive(Clone)]
-pub(crate) struct Site<'a> {
-    pub(crate) subject: &'a dyn Measured,
-    pub(crate) keys: &'a Keys,
-    pub(crate) pool: Range<usize>,
-}
-
 /// Starts threads, and returns when all are frozen, or blocked by others that are.
 pub(crate) fn freeze<'scope>(
     scope: &'scope Scope<'scope, '_>,
-    site: &Site<'scope>,
+    subject: &'scope dyn Measured,
     threads: usize,
     random: &mut SmallRng,
 ) -> Result<Frozen<'scope>> {
     let hold = Arc::<Hold>::default();
     let start = |_| {
-        let offset = random.random_range(0..site.pool.len());
-        let pool = Cycle::new(site.pool.clone(), offset);
-        let at = random.random_range(0..STEPS);
-        let (site, hold) = (site.clone(), Arc::clone(&hold));
-        scope.spawn(move || site.work_until_frozen(pool, at, &hold))
+        let (first_key, at) = (random.random(), random.random_range(0..STEPS));
+        let hold = Arc::clone(&hold);
+        scope.spawn(move || work_until_frozen(subject, first_key, at, &hold))
     };
     let frozen = Frozen {
         threads: (0..threads).map(start).collect(),
         hold: Arc::clone(&hold),
     };
-    let (mut before, mut since) = (0, Instant::now());
-    loop {
-        let ended = frozen.threads.iter().filter(|of| of.is_finished()).count();
-        ensure!(
-            !hold.without_steps.load(Ordering::Relaxed),
-            "threads cannot be frozen inside its operations, which have no steps: call \
-             `kcas::steps::step()` before every access to shared memory"
-        );
-        let now = hold.frozen.load(Ordering::Relaxed);
-        if now > before {
-            (before, since) = (now, Instant::now());
-        }
-        // The others are blocked, or have panicked, which is reported when they are released.
-        if now + ended >= threads || (now > 0 && since.elapsed() > PATIENCE) {
-            return Ok(frozen);
-        }
-        thread::sleep(Duration::from_micros(200));
-    }
+    let ended = || frozen.threads.iter().filter(|of| of.is_finished()).count();
+    let held = || hold.frozen.load(Ordering::Relaxed);
+    // The others are blocked, or have panicked, which is reported when they are released.
+    while settled(threads, PATIENCE, || held() + ended()) < threads && held() == 0 {}
+    ensure!(
+        !hold.without_steps.load(Ordering::Relaxed),
+        "threads cannot be frozen inside its operations, which have no steps: call \
+         `kcas::steps::step()` before every access to shared memory"
+    );
+    Ok(frozen)
 }
 
-impl Site<'_> {
-    fn work_until_frozen(&self, mut pool: Cycle, at: u64, hold: &Arc<Hold>) {
-        let (held, is_released) = (Arc::clone(hold), || hold.released.get().is_some());
-        let freeze = move |step| {
-            if step == at {
-                held.frozen.fetch_add(1, Ordering::Relaxed);
-                held.released.wait();
-            }
-        };
-        with_hook(freeze, || {
-            // Every operation has a step, so these are enough.
-            for _ in 0..STEPS {
-                if is_released() {
-                    break;
-                }
-                self.insert_and_remove(pool.next_key());
-            }
-        });
-        let is_held = !is_released();
-        hold.without_steps.fetch_or(is_held, Ordering::Relaxed);
-    }
-
-    /// Leaves the table as it was, apart from the places of keys.
-    fn insert_and_remove(&self, key: usize) {
-        let key = key..key + 1;
-        let never = AtomicBool::new(false);
-        let watch = Watch::new(&never);
-        let perform = |mut phase| self.subject.perform(self.keys, &mut phase, &watch, None);
-        if perform(Phase::Insert(key.clone())).refused == 0 {
-            perform(Phase::Remove(key));
+/// Inserts and removes keys until it is frozen before this step. They are numbers from one that was
+/// drawn on, so that none of them is looked up as absent.
+fn work_until_frozen(subject: &dyn Measured, first_key: u64, at: u64, hold: &Arc<Hold>) {
+    let (held, is_released) = (Arc::clone(hold), || hold.released.get().is_some());
+    let freeze = move |step| {
+        if step == at {
+            held.frozen.fetch_add(1, Ordering::Relaxed);
+            held.released.wait();
         }
-    }
+    };
+    with_hook(freeze, || {
+        // Every operation has a step, so these are enough.
+        for number in 0..STEPS {
+            if is_released() {
+                break;
+            }
+            // Leaves the table as it was, apart from the places of keys.
+            let key = first_key.wrapping_add(number);
+            if subject.call(Operation::Insert, key) == Event::Insert(Ok(())) {
+                subject.call(Operation::Remove, key);
+            }
+        }
+    });
+    let is_held = !is_released();
+    hold.without_steps.fetch_or(is_held, Ordering::Relaxed);
 }
 
 /// There are no hooks: threads are never frozen.

@@ -11,7 +11,7 @@ use subject::layout::geometry;
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
 use crate::subjects::Reused;
-use crate::subjects::engines::{Change, Locked, Ours, Words};
+use crate::subjects::engines::{Change, Locked, Words};
 
 /// Names of the subjects that add to words, and hold no keys.
 pub const NAMES: [&str; 6] = [
@@ -20,11 +20,6 @@ pub const NAMES: [&str; 6] = [
 
 /// Buckets for each word, so that a small table is a few lines, which all threads change.
 const BUCKETS_PER_WORD: usize = 16;
-
-/// Returns how many words stand for this many buckets: enough for any operation.
-fn count(buckets: usize) -> Result<usize> {
-    Ok((geometry(buckets)?.buckets() / BUCKETS_PER_WORD).max(WordArray::MAX_ENTRIES))
-}
 
 /// Returns `K` different words that a key chooses, ascending.
 #[inline]
@@ -44,7 +39,7 @@ pub trait Adds: Words {
     const GUARANTEES: &'static str;
 }
 
-impl Adds for Ours<Reused> {
+impl Adds for Reused {
     const NAMES: [&'static str; 3] = [NAMES[0], NAMES[1], NAMES[2]];
     const DESCRIPTION: &'static str =
         "words changed two, four or eight at a time by K-CAS: what it costs by itself";
@@ -63,7 +58,7 @@ pub struct AddsTo<W, const K: usize> {
     len: usize,
 }
 
-pub type KcasWords<const K: usize> = AddsTo<Ours<Reused>, K>;
+pub type KcasWords<const K: usize> = AddsTo<Reused, K>;
 
 pub type MutexWords<const K: usize> = AddsTo<Locked, K>;
 
@@ -84,7 +79,8 @@ impl<W: Adds, const K: usize> Subject for AddsTo<W, K> {
     const HOLDS_KEYS: bool = false;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
-        let len = count(buckets)?;
+        // Enough for any operation.
+        let len = (geometry(buckets)?.buckets() / BUCKETS_PER_WORD).max(WordArray::MAX_ENTRIES);
         let words = W::new(len)?;
         Ok(Self { words, len })
     }
@@ -113,7 +109,6 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::subjects::Reused;
     use crate::subjects::engines::START;
 
     /// Threads insert and remove keys; what each key adds to its words is known.
@@ -146,8 +141,8 @@ mod tests {
 
     #[test]
     fn words_hold_what_was_added_to_them() {
-        adds_up::<Ours<Reused>, 2>();
-        adds_up::<Ours<Reused>, 8>();
+        adds_up::<Reused, 2>();
+        adds_up::<Reused, 8>();
         adds_up::<Locked, 4>();
     }
 }

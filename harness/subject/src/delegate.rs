@@ -13,12 +13,6 @@ macro_rules! delegate {
             $crate::Subject::with_buckets(buckets).map(|made| Self { $inner: made })
         }
     };
-    (@insert $inner:tt) => {
-        #[inline]
-        fn insert<K: ::std::hash::Hash + ?Sized>(&self, key: &K) -> bool {
-            self.$inner.insert(key)
-        }
-    };
     (@try_insert $inner:tt) => {
         #[inline]
         fn insert<K: ::std::hash::Hash + ?Sized>(&self, key: &K) -> bool {
@@ -29,12 +23,6 @@ macro_rules! delegate {
         #[inline(always)]
         fn contains<K: ::std::hash::Hash + ?Sized>(&self, key: &K) -> bool {
             self.$inner.contains(key)
-        }
-    };
-    (@remove $inner:tt) => {
-        #[inline]
-        fn remove<K: ::std::hash::Hash + ?Sized>(&self, key: &K) -> bool {
-            self.$inner.remove(key)
         }
     };
     (@class $inner:tt) => {
@@ -63,6 +51,13 @@ macro_rules! delegate {
     (@memory_bytes $inner:tt) => {
         fn memory_bytes(&self) -> usize {
             self.$inner.memory_bytes()
+        }
+    };
+    // `insert` and `remove`.
+    (@$method:ident $inner:tt) => {
+        #[inline]
+        fn $method<K: ::std::hash::Hash + ?Sized>(&self, key: &K) -> bool {
+            self.$inner.$method(key)
         }
     };
 }

@@ -107,33 +107,16 @@ impl Block {
         let slot = with.find_tag(&self.0, run, wanted.tag)?;
         Some(Found { runs, run, slot })
     }
-}
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found {
-    runs: u128,
-    run: Run,
-    slot: usize,
-}
-
-/// A held block, with the operations reserved to its holder.
-pub(super) struct HeldBlock<'a>(Held<'a, Block>);
-
-impl<'a> HeldBlock<'a> {
-    #[inline]
-    pub(super) fn take(block: &'a Block) -> Self {
-        Self(Held::take(block))
-    }
-
-    #[inline]
-    pub(super) fn block(&self) -> &Block {
-        self.0.0
-    }
-
-    /// Changes the tags, and then the runs.
+    /// Changes the tags of a held block, and then the runs.
     #[inline(always)]
-    fn change(&self, runs: u128, change: impl FnOnce([u64; TAG_WORDS]) -> [u64; TAG_WORDS]) {
-        let (tags, halves) = self.block().0.0.split_at(TAG_WORDS);
+    fn change(
+        held: &Held<'_, Self>,
+        runs: u128,
+        change: impl FnOnce([u64; TAG_WORDS]) -> [u64; TAG_WORDS],
+    ) {
+        let Self(Line(line)) = held.0;
+        let (tags, halves) = line.split_at(TAG_WORDS);
         let mut words = std::array::from_fn(|word| tags[word].load(Relaxed));
         let version = words[TAG_WORDS - 1] & !(LOCK - 1);
         words[TAG_WORDS - 1] &= LOCK - 1;
@@ -146,23 +129,32 @@ impl<'a> HeldBlock<'a> {
         halves[1].store((runs >> 64) as u64, Relaxed);
     }
 
-    /// Adds a tag; returns `false` if there is no room.
+    /// Adds a tag to a held block; returns `false` if there is no room.
     #[inline(always)]
-    pub(super) fn insert(&self, with: impl Instructions, wanted: Wanted) -> bool {
-        let runs = self.block().runs();
+    pub(super) fn insert(held: &Held<'_, Self>, with: impl Instructions, wanted: Wanted) -> bool {
+        let runs = held.0.runs();
         if taken(runs) == SLOTS {
             return false;
         }
         let run = with.run_of(wanted.bucket, runs);
         let slot = run.slot + run.len();
-        self.change(run.grown(runs), |words| insert_tag(words, slot, wanted.tag));
+        Self::change(held, run.grown(runs), |words| {
+            insert_tag(words, slot, wanted.tag)
+        });
         true
     }
 
-    /// Removes a tag found since the block was taken.
+    /// Removes a tag that was found since the block was taken.
     #[inline(always)]
-    pub(super) fn remove(&self, found: &Found) {
+    pub(super) fn remove(held: &Held<'_, Self>, found: &Found) {
         let runs = found.run.shrunk(found.runs);
-        self.change(runs, |words| remove_tag(words, found.slot));
+        Self::change(held, runs, |words| remove_tag(words, found.slot));
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    runs: u128,
+    run: Run,
+    slot: usize,
 }

@@ -202,8 +202,9 @@ mod x86 {
 mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
+    use subject::spin::Held;
 
-    use super::super::block::{Block, HeldBlock, Wanted};
+    use super::super::block::{Block, Wanted};
     use super::super::mini_filter::{BUCKETS, SLOTS};
     use super::*;
 
@@ -218,7 +219,7 @@ mod tests {
             let block = Block::default();
             for (bucket, tag) in tags {
                 let wanted = Wanted { bucket: bucket % few, tag };
-                prop_assert!(HeldBlock::take(&block).insert(Portable, wanted));
+                prop_assert!(Block::insert(&Held::take(&block), Portable, wanted));
             }
             for processor in Processor::available() {
                 for (bucket, tag) in (0..BUCKETS).flat_map(|bucket| (0..5).map(move |tag| (bucket, tag))) {

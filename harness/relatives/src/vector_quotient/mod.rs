@@ -46,10 +46,11 @@ use anyhow::Result;
 use crossbeam_utils::Backoff;
 use filter::FixedState;
 use subject::layout::{Geometry, geometry};
+use subject::spin::Held;
 use subject::{SLOTS_PER_BUCKET, Subject};
 
 use crate::theory::{Claim, Trial};
-use block::{Block, HeldBlock, Wanted};
+use block::{Block, Wanted};
 use instructions::{Instructions, Processor, with_instructions};
 use mini_filter::{BUCKETS, SLOTS};
 
@@ -90,8 +91,8 @@ impl VectorQuotient {
     }
 
     #[inline]
-    fn hold(&self, block: usize) -> HeldBlock<'_> {
-        HeldBlock::take(&self.blocks[block])
+    fn hold(&self, block: usize) -> Held<'_, Block> {
+        Held::take(&self.blocks[block])
     }
 
     /// Returns which of a key's blocks have a copy, both at one moment.
@@ -157,7 +158,7 @@ impl VectorQuotient {
         } else {
             first
         };
-        let inserted = self.hold(emptier).insert(with, place.wanted);
+        let inserted = Block::insert(&self.hold(emptier), with, place.wanted);
         inserted || self.insert_into_either(with, place)
     }
 
@@ -168,8 +169,8 @@ impl VectorQuotient {
         // Waits for blocks only in ascending order, so that threads cannot wait in a circle.
         let lower = self.hold(one.min(other));
         let higher = (one != other).then(|| self.hold(one.max(other)));
-        lower.insert(with, place.wanted)
-            || higher.is_some_and(|higher| higher.insert(with, place.wanted))
+        Block::insert(&lower, with, place.wanted)
+            || higher.is_some_and(|higher| Block::insert(&higher, with, place.wanted))
     }
 
     #[inline(always)]
@@ -182,8 +183,8 @@ impl VectorQuotient {
             };
             let held = self.hold(block);
             // Another thread may have removed it meanwhile.
-            if let Some(found) = held.block().find(with, place.wanted) {
-                held.remove(&found);
+            if let Some(found) = held.0.find(with, place.wanted) {
+                Block::remove(&held, &found);
                 return true;
             }
         }

@@ -58,16 +58,16 @@ mod steps {
     }
 
     fn insert(filter: &VectorQuotient, wanted: Wanted) {
-        assert!(filter.hold(0).insert(Portable, wanted));
+        assert!(Block::insert(&filter.hold(0), Portable, wanted));
     }
 
     fn remove(filter: &VectorQuotient, wanted: Wanted) {
         let held = filter.hold(0);
-        held.remove(&held.block().find(Portable, wanted).unwrap());
+        Block::remove(&held, &held.0.find(Portable, wanted).unwrap());
     }
 
     fn hop(filter: &VectorQuotient) {
-        assert!(filter.hold(1).insert(Portable, WANTED));
+        assert!(Block::insert(&filter.hold(1), Portable, WANTED));
         remove(filter, WANTED);
     }
 
@@ -145,7 +145,7 @@ mod steps {
         let hook = move |step| {
             // It has read the runs of the first block, and not yet taken it.
             if step == 2 {
-                while other.hold(0).insert(Portable, WANTED) {}
+                while Block::insert(&other.hold(0), Portable, WANTED) {}
             }
         };
         let insert =

@@ -243,20 +243,6 @@ fn a_sleeper_wakes_after_the_call_of_its_waker() {
 }
 
 #[test]
-fn the_seed_determines_everything() {
-    let (model, options) = (model(), options(20_000));
-    let run = |seed| {
-        let mut options = options.clone();
-        (options.seed, options.compute) = (seed, 3.0);
-        repeat(&model, 8, 4, &options, |words, core, done| {
-            words[(done as usize + core) % 4].fetch_sub(1, Relaxed);
-        })
-    };
-    assert_eq!(run(1), run(1));
-    assert_ne!(run(1).seconds, run(2).seconds);
-}
-
-#[test]
 fn a_machine_has_no_more_cores_than_it_has() {
     let ran = simulator::run(&model(), 33, &options(1), || Ok(((), Vec::new())));
     let error = ran.unwrap_err().to_string();

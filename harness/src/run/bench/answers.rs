@@ -1,14 +1,12 @@
 //! Checks the answers of a measurement against what is known of the keys.
 
-use std::time::Instant;
-
 use anyhow::{Result, ensure};
 use subject::Operations;
 
 use super::{Bench, Table};
 use crate::run::Measurement;
 use crate::subjects::SubjectInfo;
-use crate::workload::{Phase, Tally, Watch, Workload, Ycsb, pools};
+use crate::workload::{Phase, Tally, Watch, Workload, Ycsb};
 
 /// The largest share of absent keys that may be found: far above that of a sensible filter, far
 /// below that of a broken one.
@@ -48,7 +46,7 @@ impl Bench<'_> {
             | Workload::Ycsb { mix: Ycsb::C, .. }
                 if refused > 0 =>
             {
-                self.check_laps(tally, table, measurement)?;
+                self.check_laps(tally, table, measurement.threads)?;
                 (residents - found(), refused)
             }
             Workload::Insert { .. } => (residents - found(), tally.refused),
@@ -99,51 +97,36 @@ impl Bench<'_> {
 
     /// Checks that threads that only looked keys up missed no more than refused keys. The table has not
     /// changed, so each of their laps over the keys misses as many as a lap that is made now.
-    fn check_laps(&self, tally: &Tally, table: &Table, measurement: &Measurement) -> Result<()> {
-        let lap = self.lap(table, measurement);
-        let excused = most_missed(&lap, tally, measurement.threads);
+    fn check_laps(&self, tally: &Tally, table: &Table, threads: usize) -> Result<()> {
+        let (keys, residents) = (self.keys.keys(), self.keys.resident());
+        let is_missed = |&&key: &&usize| {
+            residents.contains(&key) && table.subject.count_found(keys, key..key + 1) == 0
+        };
+        let all: Vec<usize> = residents.clone().collect();
+        let lap = match &*self.drawn {
+            [] => &all[..],
+            drawn => drawn,
+        };
+        let missed = lap.iter().filter(is_missed).count() as u64;
+        let excused = most_missed((missed, lap.len() as u64), tally, threads);
         ensure!(
             tally.missing <= excused,
-            "it lost a key for a while: {} lookups missed a key; as one lap over the keys misses {} refused \
+            "it lost a key for a while: {} lookups missed a key; as one lap over the keys misses {missed} refused \
              keys, at most {excused} can have done so",
-            tally.missing,
-            lap.missing
+            tally.missing
         );
         Ok(())
     }
-
-    /// Looks up each key that a thread looks up, once.
-    fn lap(&self, table: &Table, measurement: &Measurement) -> Tally {
-        let alone = Measurement {
-            threads: 1,
-            ..measurement.clone()
-        };
-        let (mut phase, _) = self.prepare(0, &*table.subject, &alone, &pools(1));
-        let keys = self.looked_up.as_ref().unwrap_or(self.keys.keys());
-        let length = match self.drawn.len() {
-            0 => self.keys.residents(),
-            drawn => drawn,
-        };
-        let batch = Watch {
-            deadline: Some(Instant::now()),
-            ..Watch::new(self.stop)
-        };
-        let mut lap = Tally::default();
-        while lap.operations < length as u64 {
-            lap.add(&table.subject.perform(keys, &mut phase, &batch, None));
-        }
-        lap
-    }
 }
 
-/// Returns the most lookups of these threads that can have missed a key if each lap over the keys misses
-/// as many as this one.
-fn most_missed(lap: &Tally, made: &Tally, threads: usize) -> u64 {
+/// Returns the most lookups of these threads that can have missed a key if each lap over so many
+/// keys misses so many of them.
+fn most_missed((missed, length): (u64, u64), made: &Tally, threads: usize) -> u64 {
     // In a chain, a wrong answer passes over a key.
     let passed = made.missing + made.false_positives;
     let visited = made.operations + made.untimed + passed;
     // Each thread may be in the middle of a lap.
-    lap.missing * (visited / lap.operations + threads as u64)
+    missed * (visited / length + threads as u64)
 }
 
 #[cfg(test)]
@@ -152,11 +135,6 @@ mod tests {
 
     #[test]
     fn laps_of_all_lookups_bound_what_they_miss() {
-        let lap = Tally {
-            operations: 1_000,
-            missing: 500,
-            ..Tally::default()
-        };
         let most = |operations, untimed, missing| {
             let made = Tally {
                 operations,
@@ -164,7 +142,7 @@ mod tests {
                 missing,
                 ..Tally::default()
             };
-            most_missed(&lap, &made, 2)
+            most_missed((500, 1_000), &made, 2)
         };
         assert_eq!(most(0, 0, 0), 2 * 500);
         // A chain in which each second key is there may ask for all the others.

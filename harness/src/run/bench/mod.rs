@@ -118,10 +118,8 @@ impl<'a> Bench<'a> {
         let full = size.min(sweep.keys.residents());
         let mut bench = Self::new(sweep, (&part.workload, full), stop);
         if !sweep.experiment.freezes() && part.workload.only_looks_up() {
-            let mut subjects = part.subjects.clone();
             // The seed differs from round to round, so that no subject always allocates its memory first.
-            order::shuffle(&mut subjects, sweep.experiment.seed, 2, 0);
-            for subject in subjects {
+            for subject in order::shuffled(&part.subjects, sweep.experiment.seed, 2, 0) {
                 let entry = sweep.registry.get(&subject)?;
                 let buckets = bench.buckets(&part.workload);
                 // (A subject beside itself has a table of its own, too.)

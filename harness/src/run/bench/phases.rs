@@ -8,7 +8,6 @@ use rand::rngs::SmallRng;
 
 use super::Bench;
 use crate::run::Measurement;
-use crate::workload::phase::schedule::Schedule;
 use crate::workload::{
     Cycle, KeySource, Lookups, Measured, Op, Phase, Pool, Pools, Present, Scheduled, Workload,
     Ycsb, draw, pools,
@@ -194,7 +193,7 @@ impl Part<'_> {
 }
 
 fn percent(percent: u8) -> usize {
-    usize::from(percent) * Schedule::<Op>::LENGTH / 100
+    usize::from(percent) * Scheduled::LENGTH / 100
 }
 
 /// Returns the lookups of a schedule, of which `hit` per cent ask for a present key.

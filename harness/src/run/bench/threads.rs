@@ -1,6 +1,7 @@
 //! Runs a workload on all threads at once, and adds up what they did.
 
 use std::hash::BuildHasher;
+use std::hint;
 use std::sync::atomic::Ordering;
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
@@ -11,9 +12,9 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use super::{Bench, Table, WARM_UP, complaint};
-use crate::run::stall::{Observed, Site};
+use crate::run::stall::Observed;
 use crate::run::{Arrival, Crew, Done, Measurement, Member, stall};
-use crate::workload::{Arrivals, CHAINS, Pace, Pools, Tally, Timer, Waiting, Watch, pools};
+use crate::workload::{Arrivals, CHAINS, Pace, Pools, Tally, Timer, Watch, pools};
 
 /// How often to look for a request to stop while others are measured.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(20);
@@ -62,7 +63,7 @@ impl Bench<'_> {
     /// Freezes threads once all others are ready, lets the others run, and counts what they did in
     /// their time, from start to end.
     fn observe<'scope>(
-        &'scope self,
+        &self,
         scope: &'scope Scope<'scope, '_>,
         table: &'scope Table,
         measurement: &Measurement,
@@ -70,16 +71,11 @@ impl Bench<'_> {
         observed: &Observed,
     ) -> Result<(u64, Instant, Instant)> {
         arrival.wait_for_others();
-        let site = Site {
-            subject: &*table.subject,
-            keys: self.keys.keys(),
-            pool: self.keys.churn(),
-        };
         // Different steps in every round, but the same for all subjects of a round.
         let (seed, seconds) = (self.sweep.experiment.seed, self.sweep.experiment.seconds);
         let seed = (seed, measurement.frozen, measurement.round);
         let mut random = SmallRng::seed_from_u64(FixedState.hash_one(seed));
-        let frozen = stall::freeze(scope, &site, measurement.frozen, &mut random)?;
+        let frozen = stall::freeze(scope, &*table.subject, measurement.frozen, &mut random)?;
 
         let start = arrival.wait();
         let deadline = start + Duration::from_secs_f64(seconds);
@@ -159,7 +155,8 @@ impl Bench<'_> {
         let per_second = self.due_mops(measurement) * 1e6 / measurement.threads as f64;
         let arrivals = Arrivals::new(per_second, &mut self.random(thread));
         let are_more = measurement.threads > self.sweep.cores.count();
-        let waiting = [Waiting::Spin, Waiting::Yield][usize::from(are_more)];
-        Some(Timer::new(Pace::Open(arrivals, waiting)))
+        let waits: [fn(); 2] = [hint::spin_loop, thread::yield_now];
+        let wait = waits[usize::from(are_more)];
+        Some(Timer::new(Pace::Open(arrivals, wait)))
     }
 }

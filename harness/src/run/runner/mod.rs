@@ -27,11 +27,10 @@ pub fn run(
     stop: &AtomicBool,
     each: &mut dyn FnMut(Row) -> Result<()>,
 ) -> Result<()> {
-    let mut turns: Vec<_> = sweep.plan.parts.iter().collect();
     // The seeds of orders of subjects are above that of the experiment.
-    order::shuffle(&mut turns, !sweep.experiment.seed, round, 0);
+    let turns = order::shuffled(&sweep.plan.parts, !sweep.experiment.seed, round, 0);
     let mut tables = Tables::default();
-    for part in turns {
+    for part in &turns {
         let mut bench = None;
         for measurement in part.round(round) {
             if sweep.made.iter().any(|row| measurement.made(row)) {

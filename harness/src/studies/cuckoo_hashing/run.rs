@@ -7,15 +7,14 @@ use rand::rngs::SmallRng;
 use relatives::smart_cuckoo::{CuckooTable, Key};
 
 use super::{Keys, Mix, Row};
-use crate::workload::phase::schedule::Schedule;
-use crate::workload::{Op, after};
+use crate::workload::{Op, Scheduled, after};
 
 /// A table under a mix, and how far it has come.
 pub(super) struct CuckooHashingRun<'a, T> {
     table: T,
     mix: Mix,
     keys: &'a Keys,
-    schedule: Schedule<Op>,
+    schedule: Scheduled,
     offered: usize,
     inside: Vec<Key>,
     next_inside: usize,
@@ -37,7 +36,7 @@ impl<'a, T: CuckooTable> CuckooHashingRun<'a, T> {
             table,
             mix,
             keys,
-            schedule: Schedule::shuffled(&counts, Op::Update, random),
+            schedule: Scheduled::new(&counts, Op::Update, random),
             offered: 0,
             inside: Vec::with_capacity(keys.coming.len()),
             next_inside: 0,
@@ -82,7 +81,7 @@ impl<'a, T: CuckooTable> CuckooHashingRun<'a, T> {
     }
 
     fn operate(&mut self, part: &mut Row) {
-        match self.schedule.next_kind() {
+        match self.schedule.next_op() {
             Op::Grow => self.offer(part),
             Op::LookupStable if !self.inside.is_empty() => {
                 let key = self.next_inside();

@@ -288,9 +288,7 @@ impl Study for Pair {
 
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
         for process in 1..=self.setting.processes {
-            let mut round = self.round();
-            order::shuffle(&mut round, self.setting.seed, process, 0);
-            for one in round {
+            for one in order::shuffled(&self.round(), self.setting.seed, process, 0) {
                 let threads = counted(one.threads, "thread");
                 let (all, work) = (self.setting.processes, one.work.measures().join(" and "));
                 let now = format!("process {process} of {all}: {work}, {threads}");

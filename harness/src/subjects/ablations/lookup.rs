@@ -4,6 +4,7 @@
 //! under every protocol; whether an insert does depends on the protocol.
 
 use filter::internals::Location;
+use filter::internals::path::Step;
 use kcas::WordArray;
 use subject::layout::{FINGERPRINT_BITS, Layout};
 
@@ -12,21 +13,14 @@ use super::words::Words;
 /// The greatest value of a word without an operation in progress.
 const MAX_VALUE: u64 = (1 << WordArray::VALUE_BITS) - 1;
 
-/// A copy of a fingerprint and where it was found.
-pub struct Found {
-    pub(super) bucket: usize,
-    pub(super) word: u64,
-    pub(super) slot: usize,
-}
-
 pub trait Lookup: 'static {
     fn contains<W: Words>(words: &W, location: Location) -> bool;
 
-    /// Finds a copy, to be removed. By default as ours.
+    /// Finds a copy, to be removed: its bucket, that one's word, and the slot. By default as ours.
     // Always inlined: a call would return its answer through memory, which the filter's remove does
     // not.
     #[inline(always)]
-    fn find<W: Words>(words: &W, location: Location) -> Option<Found> {
+    fn find<W: Words>(words: &W, location: Location) -> Option<Step> {
         loop {
             let first = words.load(location.first);
             let second = words.load(location.second);
@@ -99,7 +93,7 @@ impl Lookup for TwoRounds {
 
     // As above.
     #[inline(always)]
-    fn find<W: Words>(words: &W, location: Location) -> Option<Found> {
+    fn find<W: Words>(words: &W, location: Location) -> Option<Step> {
         loop {
             let before = load(words, location);
             let found = found_in(location, before);
@@ -158,10 +152,10 @@ fn in_either([first, second]: [u64; 2], fingerprint: u64) -> bool {
 }
 
 #[inline(always)]
-fn found_in(location: Location, [first, second]: [u64; 2]) -> Option<Found> {
+fn found_in(location: Location, [first, second]: [u64; 2]) -> Option<Step> {
     let found_in = |bucket, word| {
         let slot = Layout::find(word, location.fingerprint)?;
-        Some(Found { bucket, word, slot })
+        Some(Step { bucket, word, slot })
     };
     found_in(location.first, first).or_else(|| found_in(location.second, second))
 }

@@ -31,13 +31,14 @@ use std::marker::PhantomData;
 use anyhow::Result;
 use filter::internals::Location;
 use filter::internals::length::Length;
+use filter::internals::path::Step;
 use filter::{Class, FixedState};
 use subject::layout::{Geometry, Layout, geometry, locate};
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};
 
 use super::locks::chain::{INSERTED, REMOVED, with_id};
 use commit::{Commit, HopByHop, WholeChain};
-use lookup::{Found, Lookup, OneRound, Timestamps, TwoRounds};
+use lookup::{Lookup, OneRound, Timestamps, TwoRounds};
 use search::{BreadthFirst, RandomWalk, Search};
 use words::HelpingReaders;
 
@@ -114,10 +115,12 @@ impl<L: Lookup, C: Commit, S: Search, W: Words, const COUNTED: bool> Ablation<L,
                 let roots = [(location.first, first), (location.second, second)];
                 roots[usize::from(Layout::room(second) > Layout::room(first))]
             };
-            match self.place(bucket, word, fingerprint) {
-                Some(true) => return true,
-                Some(false) => continue,
-                None => {}
+            if let Some(slot) = Layout::find_empty(word) {
+                let filled = L::inserted(word, slot, fingerprint);
+                if self.words.replace(bucket, word, filled) {
+                    return true;
+                }
+                continue;
             }
             let read = |bucket| self.words.load(bucket);
             match S::search(&self.geometry, location, read) {
@@ -133,21 +136,12 @@ impl<L: Lookup, C: Commit, S: Search, W: Words, const COUNTED: bool> Ablation<L,
 
     #[inline]
     fn remove_at(&self, location: Location) -> bool {
-        while let Some(Found { bucket, word, slot }) = L::find(&self.words, location) {
+        while let Some(Step { bucket, word, slot }) = L::find(&self.words, location) {
             if self.words.replace(bucket, word, Layout::clear(word, slot)) {
                 return true;
             }
         }
         false
-    }
-
-    /// Puts a fingerprint into an empty slot of a bucket that was read as `word`. Returns `None` if
-    /// it has no empty slot, otherwise whether the bucket was unchanged.
-    #[inline]
-    fn place(&self, bucket: usize, word: u64, fingerprint: u64) -> Option<bool> {
-        let slot = Layout::find_empty(word)?;
-        let filled = L::inserted(word, slot, fingerprint);
-        Some(self.words.replace(bucket, word, filled))
     }
 }
 

@@ -16,7 +16,6 @@ mod mutex;
 mod ours;
 
 pub use mutex::Locked;
-pub use ours::Ours;
 
 /// Maximum number of threads that may use the words of one engine.
 pub const MAX_THREADS: usize = 256;

@@ -14,7 +14,7 @@ pub(super) const REUSED: EngineInfo = EngineInfo {
     description: "the crate `kcas` of this workspace: 2k + 1 compare-and-swaps, descriptors reused",
     guarantees: "linearizable; lock-free; readers never write",
     counted: true,
-    build: |len, _| boxed::<Ours<Reused>>(len),
+    build: |len, _| boxed::<Reused>(len),
 };
 
 /// As Harris, Fraser and Pratt describe it.
@@ -23,7 +23,7 @@ pub(super) const BY_DCSS: EngineInfo = EngineInfo {
     description: "the same with 3k + 1 compare-and-swaps: owners install by DCSS, as published",
     guarantees: "linearizable; lock-free; readers never write",
     counted: true,
-    build: |len, _| boxed::<Ours<OwnersByDcss>>(len),
+    build: |len, _| boxed::<OwnersByDcss>(len),
 };
 
 /// For comparison with reused descriptors.
@@ -32,22 +32,20 @@ pub(super) const EPOCH: EngineInfo = EngineInfo {
     description: "the crate `kcas-epoch` of this workspace: the same protocol, descriptors on the heap under epochs",
     guarantees: "linearizable; lock-free but for the allocator; readers write their epoch at most",
     counted: true,
-    build: |len, _| boxed::<Ours<kcas_epoch::WordArray>>(len),
+    build: |len, _| boxed::<kcas_epoch::WordArray>(len),
 };
 
-pub struct Ours<W>(W);
-
-impl<W: subjects::Words> Words for Ours<W> {
+impl<W: subjects::Words> Words for W {
     fn new(len: usize) -> Result<Self> {
         let words = W::try_new(len)?;
         (0..len).for_each(|index| assert!(words.replace(index, 0, START)));
-        Ok(Ours(words))
+        Ok(words)
     }
 
     #[inline]
     fn try_change(&self, changes: &[Change]) -> bool {
         let entry = |change: &Change| {
-            let expected = self.0.load(change.index);
+            let expected = self.load(change.index);
             Entry {
                 index: change.index,
                 expected,
@@ -55,10 +53,10 @@ impl<W: subjects::Words> Words for Ours<W> {
             }
         };
         let entries: ArrayVec<_, MAX_ENTRIES> = changes.iter().map(entry).collect();
-        self.0.replace_all(&entries)
+        self.replace_all(&entries)
     }
 
     fn value(&self, index: usize) -> Option<u64> {
-        Some(self.0.load(index))
+        Some(self.load(index))
     }
 }

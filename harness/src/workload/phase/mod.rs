@@ -4,7 +4,6 @@
 
 mod lookups;
 mod pool;
-pub(crate) mod schedule;
 mod scheduled;
 mod timed;
 
@@ -23,8 +22,8 @@ use crate::workload::{KeyList, Keys, Kind};
 pub use lookups::{Lookups, Present};
 pub use pool::{Pool, Pools, pools};
 pub use scheduled::{Op, Scheduled};
+pub(crate) use timed::Pace;
 pub use timed::Timer;
-pub(crate) use timed::{Pace, Waiting};
 
 /// Operations between two checks of the clock and the request to stop.
 const BATCH: usize = 1_000;
@@ -275,6 +274,7 @@ impl Cycle {
         start..end
     }
 
+    #[inline]
     pub fn next_key(&mut self) -> usize {
         let key = self.next;
         self.go_to(key + 1);

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
 use subject::Subject;
 
-use super::schedule::Schedule;
 use super::{Cycle, Pools, Tally, after};
 use crate::workload::{KeyList, Kind};
 
@@ -35,8 +35,11 @@ pub enum Op {
 }
 
 /// Operations of one thread. All but the schedule is empty unless its operations need it.
+#[derive(Default)]
 pub struct Scheduled {
-    pub(crate) schedule: Schedule<Op>,
+    /// Kinds of operation in a shuffled order, and the walk through them.
+    pub(crate) kinds: Vec<Op>,
+    pub(crate) places: Cycle,
     /// Keys that stay in the filter.
     pub(crate) stable: Vec<usize>,
     pub(crate) next_stable: usize,
@@ -58,30 +61,38 @@ pub struct Scheduled {
 }
 
 impl Scheduled {
+    /// Operations in a schedule: enough that a percentage of a percentage is exact.
+    pub(crate) const LENGTH: usize = 100 * 100;
+
     /// Creates a phase with each operation as often as its count, and the last in all other places.
     pub(crate) fn new(counts: &[(Op, usize)], last: Op, random: &mut SmallRng) -> Self {
-        let mut schedule = Schedule::shuffled(counts, last, random);
+        let mut kinds = Vec::with_capacity(Self::LENGTH);
+        for &(kind, count) in counts {
+            kinds.resize(kinds.len() + count, kind);
+        }
+        kinds.resize(Self::LENGTH, last);
+        kinds.shuffle(random);
         if last == Op::Remove {
             // Removes and inserts alternate, so that the load factor stays constant.
-            let removes = schedule.kinds.iter_mut().filter(|op| **op == Op::Remove);
+            let removes = kinds.iter_mut().filter(|op| **op == Op::Remove);
             removes.skip(1).step_by(2).for_each(|op| *op = Op::Insert);
         }
         Self {
-            schedule,
-            stable: Vec::new(),
-            next_stable: 0,
-            walk: Cycle::default(),
-            coming: None,
-            pools: (Pools::default(), 0),
-            size: 0,
-            ages: Vec::new(),
-            next_age: 0,
-            owed: Vec::new(),
+            places: Cycle::new(0..kinds.len(), 0),
+            kinds,
+            ..Self::default()
         }
     }
 
+    #[inline]
+    pub(crate) fn next_op(&mut self) -> Op {
+        self.kinds[self.places.next_key()]
+    }
+
+    /// Returns what the operation does that is this many places after the next.
     pub(super) fn coming(&self, ahead: usize) -> Kind {
-        match self.schedule.coming(ahead) {
+        let at = (self.places.next + ahead) % self.kinds.len();
+        match self.kinds[at] {
             Op::LookupStable | Op::LookupAbsent | Op::LookupShared | Op::LookupAged => Kind::Lookup,
             Op::Insert | Op::Grow => Kind::Insert,
             Op::Remove => Kind::Remove,
@@ -102,8 +113,8 @@ impl Scheduled {
         let removes = |key: usize| subject.remove(keys.get(key));
         let (pools, own) = &self.pools;
         let own = pools.get(*own).and_then(|pool| pool.get());
-        for at in self.schedule.next_batch(length) {
-            match self.schedule.kinds[at] {
+        for at in self.places.next_batch(length) {
+            match self.kinds[at] {
                 Op::LookupStable if !self.stable.is_empty() => {
                     let key = self.stable[self.next_stable];
                     self.next_stable = after(self.next_stable, self.stable.len());

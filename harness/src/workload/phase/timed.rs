@@ -1,14 +1,12 @@
 //! Timing of single operations, in a closed or an open loop, and of chains of lookups.
 
-use std::hint;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Instant;
 
 use subject::Subject;
 
 use super::{Phase, Tally, Watch};
-use crate::workload::{Arrivals, CHAIN, Clock, KeyList, Kind, Timings};
+use crate::workload::{Arrivals, CHAIN, Clock, KeyList, Timings};
 
 pub struct Timer {
     clock: Clock,
@@ -21,19 +19,12 @@ pub struct Timer {
 pub(crate) enum Pace {
     /// When the last one is done.
     Closed,
-    /// When they are due, from which moment they are timed.
-    Open(Arrivals, Waiting),
+    /// When they are due, from which moment they are timed. Until then a thread calls this again and
+    /// again: it spins, so as to start on time, or yields its core, as there are more threads than
+    /// cores. If it slept, it would wake up late.
+    Open(Arrivals, fn()),
     /// When the last answer is known: chains of [`CHAIN`] are timed, of lookups alone.
     Chained,
-}
-
-/// What a thread does until its next operation is due.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Waiting {
-    /// Keeps its core, and starts on time.
-    Spin,
-    /// Yields its core, as there are more threads than cores. If it slept, it would wake up late.
-    Yield,
 }
 
 impl Timer {
@@ -57,64 +48,35 @@ impl Timer {
         watch: &Watch,
     ) -> Tally {
         let (clock, opened, timings) = (&self.clock, self.opened, &mut self.timings);
-        let mut work = OnSubject {
-            subject,
-            keys,
-            phase,
-            tally: Tally::default(),
+        let mut tally = Tally::default();
+        let work = |phase: &mut Phase| {
+            phase.perform_batch(subject, keys, 1, &mut tally);
+            tally.operations
         };
         match &mut self.pace {
-            Pace::Closed => closed_loop(clock, watch, timings, &mut work),
-            Pace::Open(arrivals, waiting) => {
+            Pace::Closed => closed_loop(clock, watch, timings, phase, work),
+            Pace::Open(arrivals, wait) => {
                 let end = watch.deadline.map_or(u64::MAX, |deadline| {
                     deadline.saturating_duration_since(opened).as_nanos() as u64
                 });
                 let now = now_since(clock, opened);
-                let pace = (arrivals, *waiting);
-                open_loop((now, end), pace, watch.stop, timings, &mut work);
+                let pace = (arrivals, *wait);
+                open_loop((now, end), pace, watch.stop, timings, phase, work);
             }
             Pace::Chained => loop {
                 let start = clock.read();
-                if let Phase::Lookup(lookups) = &mut *work.phase {
-                    lookups.perform_chain(subject, keys, CHAIN, &mut work.tally);
+                if let Phase::Lookup(lookups) = &mut *phase {
+                    lookups.perform_chain(subject, keys, CHAIN, &mut tally);
                 }
                 let end = clock.read();
                 timings.chains.record(clock.ns_between(start, end));
-                if watch.is_over(work.tally.operations) {
+                if watch.is_over(tally.operations) {
                     break;
                 }
             },
         }
-        work.tally.left_out = work.phase.left_out();
-        work.tally
-    }
-}
-
-/// Operations that are timed.
-trait Work {
-    /// Returns the kind of the operation that is this many places after the next.
-    fn coming(&self, ahead: usize) -> Kind;
-
-    /// Performs an operation, if it can, and returns how many it has performed in all.
-    fn perform(&mut self) -> u64;
-}
-
-struct OnSubject<'a, S, L> {
-    subject: &'a S,
-    keys: &'a L,
-    phase: &'a mut Phase,
-    tally: Tally,
-}
-
-impl<S: Subject, L: KeyList> Work for OnSubject<'_, S, L> {
-    fn coming(&self, ahead: usize) -> Kind {
-        self.phase.coming(ahead)
-    }
-
-    #[inline]
-    fn perform(&mut self) -> u64 {
-        (self.phase).perform_batch(self.subject, self.keys, 1, &mut self.tally);
-        self.tally.operations
+        tally.left_out = phase.left_out();
+        tally
     }
 }
 
@@ -125,14 +87,21 @@ fn now_since(clock: &Clock, opened: Instant) -> impl Fn() -> u64 {
     move || before + clock.ns_between(origin, clock.read())
 }
 
-/// Performs operations until the watch ends the phase.
-fn closed_loop(clock: &Clock, watch: &Watch, timings: &mut Timings, work: &mut impl Work) {
+/// Performs operations until the watch ends the phase. `work` performs the next one, if it can, and
+/// returns how many it has performed in all.
+fn closed_loop(
+    clock: &Clock,
+    watch: &Watch,
+    timings: &mut Timings,
+    phase: &mut Phase,
+    mut work: impl FnMut(&mut Phase) -> u64,
+) {
     let mut operations = 0;
     loop {
         for _ in 0..Timer::BATCH {
-            let kind = work.coming(0);
+            let kind = phase.coming(0);
             let start = clock.read();
-            let done = work.perform();
+            let done = work(phase);
             let end = clock.read();
             if done > operations {
                 timings.record(kind, clock.ns_between(start, end));
@@ -149,24 +118,22 @@ fn closed_loop(clock: &Clock, watch: &Watch, timings: &mut Timings, work: &mut i
 /// waited at least until then, and counts with that wait.
 fn open_loop(
     (now, end): (impl Fn() -> u64, u64),
-    (arrivals, waiting): (&mut Arrivals, Waiting),
+    (arrivals, wait): (&mut Arrivals, fn()),
     stop: &AtomicBool,
     timings: &mut Timings,
-    work: &mut impl Work,
+    phase: &mut Phase,
+    mut work: impl FnMut(&mut Phase) -> u64,
 ) {
     let mut operations = 0;
     let mut time = now();
     loop {
         let mut due = arrivals.next_ns();
-        let kind = work.coming(0);
+        let kind = phase.coming(0);
         while time < due.min(end) {
             if stop.load(Ordering::Relaxed) {
                 return;
             }
-            match waiting {
-                Waiting::Spin => hint::spin_loop(),
-                Waiting::Yield => thread::yield_now(),
-            }
+            wait();
             time = now();
         }
         if time >= end {
@@ -174,11 +141,11 @@ fn open_loop(
                 if due >= end {
                     return;
                 }
-                timings.record(work.coming(ahead), end - due);
+                timings.record(phase.coming(ahead), end - due);
                 due = arrivals.next_ns();
             }
         }
-        let done = work.perform();
+        let done = work(phase);
         time = now();
         if done > operations {
             timings.record(kind, time - due);
@@ -190,33 +157,37 @@ fn open_loop(
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::hint;
 
     use rand::SeedableRng;
     use rand::rngs::SmallRng;
 
     use super::*;
+    use crate::workload::{Cycle, Kind, Op, Scheduled};
 
     const MS: u64 = 1_000_000;
     /// An operation takes 1 µs, but the 1,000th takes 50 ms.
     const USUAL: u64 = 1_000;
     const LONG: u64 = 50 * MS;
 
-    /// Operations that do nothing but tell how many there have been; every fourth is an insert.
-    struct Counted<F>(u64, F);
-
-    impl<F: FnMut(u64)> Work for Counted<F> {
-        fn coming(&self, ahead: usize) -> Kind {
-            match (self.0 + ahead as u64) % 4 {
-                3 => Kind::Insert,
-                _ => Kind::Lookup,
+    /// A phase whose every fourth operation is an insert, and work that only tells how many there are.
+    fn counted(mut takes: impl FnMut(u64)) -> (Phase, impl FnMut(&mut Phase) -> u64) {
+        let lookup = Op::LookupAbsent;
+        let scheduled = Scheduled {
+            kinds: vec![lookup, lookup, lookup, Op::Insert],
+            places: Cycle::new(0..4, 0),
+            ..Scheduled::default()
+        };
+        let mut operations = 0;
+        let work = move |phase: &mut Phase| {
+            if let Phase::Scheduled(scheduled) = phase {
+                scheduled.next_op();
             }
-        }
-
-        fn perform(&mut self) -> u64 {
-            self.0 += 1;
-            self.1(self.0);
-            self.0
-        }
+            operations += 1;
+            takes(operations);
+            operations
+        };
+        (Phase::Scheduled(Box::new(scheduled)), work)
     }
 
     fn arrivals(per_second: f64) -> Arrivals {
@@ -225,17 +196,18 @@ mod tests {
 
     /// Runs the open loop for a second of its own clock, with operations that take so long.
     fn in_the_open_loop(per_second: f64, takes: impl Fn(u64) -> u64) -> (u64, Timings) {
-        let time = Cell::new(0);
+        let (time, done) = (Cell::new(0), Cell::new(0));
         let pass = |ns| time.replace(time.get() + ns);
-        let mut work = Counted(0, |operations| {
+        let (mut phase, work) = counted(|operations| {
+            done.set(operations);
             pass(takes(operations));
         });
         let mut timings = Timings::default();
-        let pace = (&mut arrivals(per_second), Waiting::Spin);
+        let pace = (&mut arrivals(per_second), hint::spin_loop as fn());
         let stop = AtomicBool::new(false);
         let now = (|| pass(20), 1_000 * MS);
-        open_loop(now, pace, &stop, &mut timings, &mut work);
-        (work.0, timings)
+        open_loop(now, pace, &stop, &mut timings, &mut phase, work);
+        (done.get(), timings)
     }
 
     #[test]
@@ -275,12 +247,12 @@ mod tests {
     fn in_the_closed_loop_one_long_operation_is_one() {
         let (clock, time) = quanta::Clock::mock();
         let (clock, stop) = (Clock(clock), AtomicBool::new(false));
-        let mut work = Counted(0, |operations| {
+        let (mut phase, work) = counted(|operations| {
             time.increment(if operations == 1_000 { LONG } else { USUAL });
             stop.store(operations >= 20_000, Ordering::Relaxed);
         });
         let mut timings = Timings::default();
-        closed_loop(&clock, &Watch::new(&stop), &mut timings, &mut work);
+        closed_loop(&clock, &Watch::new(&stop), &mut timings, &mut phase, work);
         // The long one is the 1,000th, and every fourth is an insert.
         let [lookups, inserts] = [Kind::Lookup, Kind::Insert].map(|kind| timings.of(kind));
         assert_eq!((lookups.count(), inserts.count()), (15_000, 5_000));
