@@ -4,7 +4,7 @@
 use anyhow::{Result, bail, ensure};
 
 use super::axis::{NAME_BESIDE, NUMBERS_BELOW, numbered_upwards};
-use super::key::{self, Entry};
+use super::key;
 use super::panel::{Line, Look, Panel, places_of_rows};
 use super::style;
 use super::style::Style;
@@ -138,12 +138,12 @@ impl Figure {
             }
             y += 4.0;
         }
-        let (shared, own) = self.keys(style);
-        key::draw(&mut canvas, &shared, (MARGIN, y), inner);
-        y += key::height(&shared, inner);
+        let key = key::of(&self.panels, style);
+        key::draw(&mut canvas, &key, (MARGIN, y), inner);
+        y += key::height(&key, inner);
         let grid = self.grid(inner);
         for row in 0..self.panels.len().div_ceil(grid.columns) {
-            y = self.draw_row(&mut canvas, (&grid, row), y, (&own, style));
+            y = self.draw_row(&mut canvas, (&grid, row), y, style);
         }
         if !self.is_bare {
             let paragraphs = self.caption.iter();
@@ -155,19 +155,6 @@ impl Figure {
         }
         let description = description(&self.question, &self.panels);
         canvas.file((width, y + MARGIN), &self.title, &description)
-    }
-
-    /// Returns the key of all panels, and that of each: panels that have no subject in common need
-    /// keys of their own.
-    fn keys(&self, style: impl Fn(&str) -> Style) -> (Vec<Entry>, Vec<Vec<Entry>>) {
-        let first = self.panels.first().map(Panel::subjects).unwrap_or_default();
-        let is_like_first = |panel: &Panel| panel.subjects().iter().any(|of| first.contains(of));
-        if self.panels.iter().all(is_like_first) {
-            let none = vec![Vec::new(); self.panels.len()];
-            return (key::of(self.panels.iter(), style), none);
-        }
-        let own = |panel| key::of([panel].into_iter(), &style);
-        (Vec::new(), self.panels.iter().map(own).collect())
     }
 
     /// Returns whether there is a panel to the left of this one with the same rows or the same vertical axis.
@@ -228,22 +215,19 @@ impl Figure {
         canvas: &mut Canvas,
         (grid, row): (&Grid, usize),
         top: f64,
-        (keys, style): (&[Vec<Entry>], impl Fn(&str) -> Style + Copy),
+        style: impl Fn(&str) -> Style + Copy,
     ) -> f64 {
         let first = row * grid.columns;
         let panels = first..self.panels.len().min(first + grid.columns);
         let titles =
             |index: usize| wrap_title(&self.panels[index].title, grid.plot + GAP - 3.0, TEXT_SIZE);
-        let head = |index: usize| {
-            line_height(TEXT_SIZE) * titles(index).len() as f64
-                + key::height(&keys[index], grid.plot)
-        };
+        let head = |index: usize| line_height(TEXT_SIZE) * titles(index).len() as f64;
         let is_named = |index: usize| {
             let below = self.panels.get(index + grid.columns);
             below.is_none_or(|below| below.across().name != self.panels[index].across().name)
         };
         let plot_top = top + 5.0 + panels.clone().map(head).fold(0.0, f64::max);
-        let rows = places_of_rows(self.panels.iter());
+        let rows = places_of_rows(&self.panels);
         let height = |index: usize| self.panels[index].height(grid.plot, &rows);
         let heights = panels.clone().map(height);
         let bottom = plot_top + heights.fold(0.0, f64::max);
@@ -259,7 +243,6 @@ impl Figure {
                 y += line_height(TEXT_SIZE);
                 canvas.text((left, y - 5.0), TEXT_SIZE, Anchor::Start, &line);
             }
-            key::draw(canvas, &keys[index], (left, y - 3.0), grid.plot);
             let is_leftmost = !self.like_left(index, grid.columns);
             if panel.in_rows {
                 panel.draw_rows(canvas, frame, (&rows, is_named(index), is_leftmost), style);

@@ -49,16 +49,13 @@ pub(super) fn marks_of_places(count: usize) -> impl Iterator<Item = (Mark, f64)>
 }
 
 /// Returns what must be explained of these panels, each once. `style` returns a subject's.
-pub(super) fn of<'p>(
-    panels: impl Iterator<Item = &'p Panel> + Clone,
-    style: impl Fn(&str) -> Style,
-) -> Vec<Entry> {
+pub(super) fn of(panels: &[Panel], style: impl Fn(&str) -> Style) -> Vec<Entry> {
     let entry = |sign, text: &str| Entry {
         sign,
         text: text.to_owned(),
     };
     let (mut entries, mut notes) = (Vec::new(), Vec::new());
-    let rows = places_of_rows(panels.clone());
+    let rows = places_of_rows(panels);
     for panel in panels {
         if panel.in_rows {
             let shaded = |place: f64| match panel.shade {
