@@ -3,7 +3,7 @@
 
 use anyhow::{Result, bail, ensure};
 
-use super::axis::{NAME_BESIDE, NUMBERS_BELOW, numbered_upwards};
+use super::axis::{NAME_BESIDE, NUMBERS_BELOW};
 use super::key;
 use super::panel::{Line, Look, Panel, places_of_rows};
 use super::style;
@@ -290,11 +290,8 @@ impl Panel {
             return if is_named { self.width_of_names() } else { 0.0 };
         }
         let [_, y] = self.spans(Frame::new([0.0, 100.0], [0.0, 100.0]));
-        let numbers = numbered_upwards(&self.y, &y, 100.0);
-        let numbers: Vec<_> = numbers.into_iter().map(self.y.label).collect();
-        widest(numbers.iter().map(String::as_str), TICK_SIZE)
-            + 5.0
-            + if is_named { NAME_BESIDE } else { 0.0 }
+        let numbers = y.numbered_upwards(100.0).into_iter().map(self.y.label);
+        widest(numbers, TICK_SIZE) + 5.0 + if is_named { NAME_BESIDE } else { 0.0 }
     }
 }
 
