@@ -33,7 +33,7 @@ pub struct Figure {
     pub(crate) caption: Vec<String>,
     pub(crate) panels: Vec<Panel>,
     /// Width in inches.
-    width: f64,
+    pub width: f64,
     /// Whether title and caption are left out, as a paper has its own.
     pub is_bare: bool,
 }
@@ -67,11 +67,6 @@ impl Figure {
             width: PAGE,
             is_bare: false,
         }
-    }
-
-    pub fn at(&self, width: f64) -> Self {
-        let figure = self.clone();
-        Self { width, ..figure }
     }
 
     pub(super) fn subjects(&self) -> Vec<&str> {
