@@ -27,8 +27,8 @@ const GAP: f64 = 11.0;
 #[derive(Clone, Debug)]
 pub struct Figure {
     pub(crate) title: String,
-    /// The question that it answers; may be empty.
-    pub(crate) question: String,
+    /// The question that it answers, if that is known.
+    pub(crate) question: Option<String>,
     /// Paragraphs of the caption.
     pub(crate) caption: Vec<String>,
     pub(crate) panels: Vec<Panel>,
@@ -61,7 +61,7 @@ impl Figure {
         let run = sidecar.map(|sidecar| &sidecar.run);
         Self {
             title: run.map_or(title, |run| &run.title).to_owned(),
-            question: run.map_or_else(String::new, Run::asked),
+            question: run.map(Run::asked),
             caption,
             panels,
             width: PAGE,
@@ -144,8 +144,15 @@ impl Figure {
             }
             y += 2.0;
         }
-        let description = description(&self.question, &self.panels);
-        canvas.file((width, y + MARGIN), &self.title, &description)
+        canvas.file((width, y + MARGIN), &self.title, &self.description())
+    }
+
+    /// Returns the question of the figure, and what each panel shows.
+    fn description(&self) -> String {
+        let panels = self.panels.iter().enumerate();
+        let panels = panels.map(|(index, panel)| format!("{}. {}", index + 1, described(panel)));
+        let all: Vec<_> = self.question.clone().into_iter().chain(panels).collect();
+        all.join("\n")
     }
 
     /// Returns whether there is a panel to the left of this one with the same rows or the same vertical axis.
@@ -288,15 +295,6 @@ impl Panel {
         let numbers = y.numbered_upwards(100.0).into_iter().map(self.y.label);
         widest(numbers, TICK_SIZE) + 5.0 + if is_named { NAME_BESIDE } else { 0.0 }
     }
-}
-
-/// Returns the question of the figure, and what each panel shows.
-fn description(question: &str, panels: &[Panel]) -> String {
-    let panels = panels.iter().enumerate();
-    let panels = panels.map(|(index, panel)| format!("{}. {}", index + 1, described(panel)));
-    let question = Some(question.to_owned()).filter(|question| !question.is_empty());
-    let all: Vec<_> = question.into_iter().chain(panels).collect();
-    all.join("\n")
 }
 
 fn described(panel: &Panel) -> String {
