@@ -130,8 +130,7 @@ impl Figure {
             y += 4.0;
         }
         let key = key::of(&self.panels, style);
-        key::draw(&mut canvas, &key, (MARGIN, y), inner);
-        y += key::height(&key, inner);
+        y += key::draw(&mut canvas, &key, (MARGIN, y), inner);
         let grid = self.grid(inner);
         for row in 0..self.panels.len().div_ceil(grid.columns) {
             y = self.draw_row(&mut canvas, (&grid, row), y, style);
