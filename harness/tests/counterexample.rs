@@ -5,12 +5,11 @@
 //! One thread does everything: the hook of a lookup does what others do between two of its steps.
 
 use std::cell::Cell;
-use std::hash::BuildHasher;
 use std::rc::Rc;
 
-use filter::FixedState;
-use filter::internals::{Geometry, Location};
+use filter::internals::Location;
 use harness::subject::Subject;
+use harness::subject::layout::{self, Geometry};
 use harness::subjects::{
     AblationControl, AblationOneRound, AblationTwoPhaseLookup, LockFree, Optimistic,
     StripedTimestamps, TwoPhase, WordLock,
@@ -20,7 +19,7 @@ use kcas::steps::with_hook;
 const BUCKETS: usize = 16;
 
 fn locate(key: u64) -> Location {
-    Geometry::<4, 12>::new(BUCKETS).locate(FixedState.hash_one(key))
+    layout::locate(&Geometry::new(BUCKETS), &key)
 }
 
 /// Returns two keys of one class, each of which has its first bucket where the other has its second.

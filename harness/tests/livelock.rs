@@ -2,11 +2,9 @@
 //! room for as long as a schedule likes, so that neither ends. Under the same schedule, one of our
 //! inserts ends at its first attempt.
 
-use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use filter::FixedState;
-use filter::internals::Geometry;
+use harness::subject::layout::{Geometry, locate};
 use harness::subject::{SLOTS_PER_BUCKET, Subject};
 use harness::subjects::{AblationControl, AblationHopByHop, LockFree, TwoPhase};
 use kcas::steps::{Access, freeze_where, with_hook};
@@ -14,9 +12,9 @@ use kcas::thread_id;
 
 /// Returns the keys that may live in these two of two buckets, with `first` as their first bucket.
 fn keys(first: usize, second: usize) -> impl Iterator<Item = u64> {
-    let geometry = Geometry::<SLOTS_PER_BUCKET, 12>::new(2);
-    (0..).filter(move |&key: &u64| {
-        let location = geometry.locate(FixedState.hash_one(key));
+    let geometry = Geometry::new(2);
+    (0..).filter(move |key: &u64| {
+        let location = locate(&geometry, key);
         (location.first, location.second) == (first, second)
     })
 }

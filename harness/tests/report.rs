@@ -101,7 +101,7 @@ fn committed_figures_are_drawn_from_their_rows_and_can_be_read_in_print() {
     let mut descriptions = BTreeSet::new();
     for csv in committed_files(".csv") {
         let sidecar = Sidecar::read(&csv.with_extension("machine.toml")).unwrap();
-        let Some(figure) = read_any(&csv).unwrap().figure(Some(&sidecar)) else {
+        let Some(mut figure) = read_any(&csv).unwrap().figure(Some(&sidecar)) else {
             continue;
         };
         let name = csv.file_stem().unwrap().to_str().unwrap();
@@ -111,7 +111,8 @@ fn committed_figures_are_drawn_from_their_rows_and_can_be_read_in_print() {
         assert!(is_drawn, "`harness plot` of {name}.csv draws it anew");
         assert!(descriptions.insert(description(name, &svg).to_owned()));
         for width in [COLUMN, PAGE] {
-            let svg = figure.at(width).render();
+            figure.width = width;
+            let svg = figure.render();
             let name = format!("{name} at {width} inches");
             text_is_large_enough(&name, width, &svg);
             marks_are_inside_and_apart(&name, &svg);

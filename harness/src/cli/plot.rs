@@ -69,8 +69,8 @@ pub(super) fn plot(options: &Options) -> Result<Ending> {
     if !options.subjects.is_empty() {
         figure.keep_subjects(&options.subjects)?;
     }
-    figure.is_bare = options.bare;
-    files::write(&out, &figure.at(options.width).render())?;
+    (figure.is_bare, figure.width) = (options.bare, options.width);
+    files::write(&out, &figure.render())?;
     say!("{}", out.display());
     Ok(Ending::Complete)
 }

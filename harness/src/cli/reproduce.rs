@@ -156,9 +156,6 @@ mod tests {
     use super::super::{Cli, Command};
     use super::*;
     use crate::experiment;
-    use crate::machine::now;
-    use crate::results::{Columns, Row, Writer, sample};
-    use crate::show::Run;
 
     /// The rows of stalls come from another build, so only that build can decide whether they are
     /// complete; its threads are bound as those of the other sweeps.
@@ -211,30 +208,5 @@ mod tests {
         for machine in machines.split(',') {
             simulator::Model::named_or_read(machine).unwrap();
         }
-    }
-
-    #[test]
-    fn a_step_is_complete_with_all_its_rows_only() {
-        let directory = tempfile::tempdir().unwrap();
-        let is_complete = || is_complete(directory.path(), "step").unwrap();
-        assert!(!is_complete());
-        let files = Outputs::named(directory.path(), "step");
-        let mut writer = Writer::create(&files.csv).unwrap();
-        for round in 1..=2 {
-            let row = sample("lock-free", "insert", 1, round, 1.0);
-            writer.write(&row).unwrap();
-        }
-        let mut sidecar = Sidecar::describe(Run::default(), Row::COLUMNS).unwrap();
-        for (rows, ended, expected) in [
-            (2, Some(now()), true),
-            (3, Some(now()), false),
-            (2, None, false),
-        ] {
-            (sidecar.run.rows, sidecar.run.ended) = (Some(rows), ended);
-            sidecar.write(&files.sidecar).unwrap();
-            assert_eq!(is_complete(), expected, "{rows}");
-        }
-        std::fs::write(&files.sidecar, "torn").unwrap();
-        assert!(!is_complete());
     }
 }

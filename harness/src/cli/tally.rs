@@ -119,8 +119,7 @@ pub(super) fn keep(registry: &Registry, options: &Options, directory: &Path) -> 
     } else {
         Writer::create(&files.csv)?
     };
-    if files.sidecar.exists() {
-        let before = Sidecar::read(&files.sidecar)?.run;
+    if let Some(Sidecar { run: before, .. }) = files.described()? {
         let now = std::mem::replace(&mut sidecar.run.started, before.started);
         sidecar.run.resumed = before.resumed;
         sidecar.run.resumed.push(now);

@@ -27,8 +27,7 @@ pub fn read(path: &Path) -> Result<Vec<Experiment>> {
 fn parse(text: &str, name: &str) -> Result<Vec<Experiment>> {
     let written: toml::Table = toml::from_str(text)?;
     let Some(tables) = written.get("experiment") else {
-        let experiment = toml::from_str(text)?;
-        return Ok(vec![complete(experiment, written, name)?]);
+        return Ok(vec![complete(toml::from_str(text)?, written, name)?]);
     };
     let Several { experiments } = toml::from_str(text)?;
     let tables = tables.as_array().into_iter().flatten();

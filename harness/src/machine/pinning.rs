@@ -129,18 +129,15 @@ mod tests {
         }
     }
 
-    /// Pins in a new thread, so that no other test runs pinned.
-    fn pins(cores: Cores, thread: usize) -> bool {
-        thread::spawn(move || cores.pin(thread)).join().unwrap()
-    }
-
     #[test]
     fn threads_wrap_round_the_cores() {
         for &policy in Policy::value_variants() {
             let cores = Cores::ordered(policy);
             assert!(cores.count() >= 1);
             let bound = policy != Policy::None && !cores.order.is_empty();
-            assert_eq!(pins(cores.clone(), cores.count()), bound, "{policy}");
+            // In a new thread, so that no other test runs pinned.
+            let pinned = thread::spawn(move || cores.pin(cores.count())).join();
+            assert_eq!(pinned.unwrap(), bound, "{policy}");
         }
     }
 

@@ -2,7 +2,7 @@
 //! tables, on one thread and on all cores.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use maud::{Markup, PreEscaped, html};
 
@@ -64,18 +64,10 @@ pub(crate) fn chosen(mut entries: Vec<Entry>) -> Vec<Entry> {
     sources.sort_by_key(|&(tab, source)| count(tab, source));
     // Of a tab, the last one stays.
     let fullest: HashMap<_, _> = sources.into_iter().collect();
-    let mut chosen: Vec<Entry> = Vec::new();
-    for &entry in &entries {
-        if fullest[&entry.tab()] != entry.source {
-            continue;
-        }
-        let (workload, rival) = (&entry.cell.workload, &entry.cell.rival);
-        let is_there = |of: &Entry| of.tab() == entry.tab() && of.is_at(workload, rival);
-        if !chosen.iter().any(is_there) {
-            chosen.push(entry);
-        }
-    }
-    chosen
+    entries.retain(|of| fullest[&of.tab()] == of.source);
+    let mut taken = HashSet::new();
+    entries.retain(|of| taken.insert((of.tab(), &of.cell.workload, &of.cell.rival)));
+    entries
 }
 
 /// Renders the matrix of at most one entry a place.

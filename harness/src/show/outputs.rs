@@ -117,7 +117,7 @@ pub(crate) fn publish<Row: Serialize>(
     name: &str,
     rows: &[Row],
     sidecar: &Sidecar,
-    figure: Option<Result<String>>,
+    figure: Option<String>,
 ) -> Written {
     let files = Outputs::named(directory, name);
     let mut written = Written::default();
@@ -131,8 +131,7 @@ pub(crate) fn publish<Row: Serialize>(
     if written.add(&files.csv, published) {
         written.add(&files.sidecar, sidecar.write(&files.sidecar));
         if let Some(figure) = figure {
-            let figure = figure.and_then(|figure| write(&files.figure, &figure));
-            written.add(&files.figure, figure);
+            written.add(&files.figure, write(&files.figure, &figure));
         }
     }
     written

@@ -36,9 +36,7 @@ impl Stdout {
         if FAILED.get().is_some() {
             return;
         }
-        let Err(error) = write() else {
-            return;
-        };
+        let Err(error) = write() else { return };
         if error.kind() == ErrorKind::BrokenPipe && LEAVES_FILES.load(Ordering::Relaxed) {
             note!(
                 "note: standard output is no longer read; the command continues, and writes its files"

@@ -23,14 +23,12 @@ pub(crate) fn with(
     measure: impl FnOnce(&mut Progress) -> Result<()>,
 ) -> Result<()> {
     let bar = bar(steps);
-    let mut last = String::new();
     let measured = measure(&mut |now| {
-        if last != now {
+        if bar.message() != now {
             if bar.is_hidden() {
                 note!("  {now}");
             }
             bar.set_message(now.to_owned());
-            last = now.to_owned();
         }
         bar.inc(1);
         ensure!(!stop.load(Ordering::Relaxed), Stopped);

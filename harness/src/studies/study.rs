@@ -201,7 +201,7 @@ where
     if let Some(sheet) = rows.printed(Some(sidecar)) {
         say!("{sheet}");
     }
-    let figure = rows.figure(Some(sidecar)).map(|figure| Ok(figure.render()));
+    let figure = rows.figure(Some(sidecar)).map(|figure| figure.render());
     let written = outputs::publish(directory, name, rows, sidecar, figure);
     written.name();
     written.end(measured.context("rows measured before the error are kept"))

@@ -19,17 +19,27 @@ fn a_figure_is_drawn_again_from_its_files() {
     assert!(!place.text("other.svg").contains("A tiny sweep"));
 }
 
-/// Returns the header and the first row of published rows, of lock-free, and its throughput.
-fn published() -> [String; 3] {
+/// Returns the header and the first row of published rows, of lock-free.
+fn published() -> [String; 2] {
     let csv = fs::read_to_string(committed("full.csv")).unwrap();
-    let [header, row] = [0, 1].map(|line| csv.lines().nth(line).unwrap());
-    [header, row, column(&csv, "mops")[0]].map(str::to_owned)
+    [0, 1].map(|line| csv.lines().nth(line).unwrap().to_owned())
+}
+
+/// Returns them with other values in the row, such as `mops=1 seconds=2`.
+fn changed([header, row]: &[String; 2], changes: &str) -> String {
+    let names: Vec<_> = header.split(',').collect();
+    let mut values: Vec<_> = row.split(',').collect();
+    for change in changes.split(' ') {
+        let (name, value) = change.split_once('=').unwrap();
+        values[names.iter().position(|of| *of == name).unwrap()] = value;
+    }
+    format!("{header}\n{}\n", values.join(","))
 }
 
 #[test]
 fn files_that_cannot_be_drawn_are_located() {
-    let (place, [header, row, mops]) = (Place::new(), published());
-    let mops: &str = &format!(",{mops},");
+    let (place, published) = (Place::new(), published());
+    let [header, row] = &published;
     let columns = header.split(',').count();
     let values = columns + 1;
     let too_many: &str = &format!("line 2: {values} values where the header has {columns}");
@@ -40,19 +50,30 @@ fn files_that_cannot_be_drawn_are_located() {
         assert_eq!(place.files("."), ["rows.csv"]);
     };
     let rows = format!("{header}\n{row}\n");
+    let operations = column(&rows, "operations")[0];
+    let idle: &str = &format!("`mops` is 0, but `operations` is {operations}");
     refuses("", "column `experiment` is missing");
     refuses(&format!("{header}\n"), "no rows");
     let twice = "line 3: round 1 of lock-free under lookup-hit";
     refuses(&format!("{rows}{row}\n"), twice);
     let other = row.replace("full", "other");
     refuses(&format!("{rows}{other}\n"), "line 3: column `experiment`");
-    for (from, to, why) in [
-        (mops, ",fast,", "line 2, column `mops`"),
-        (mops, ",NaN,", "line 2: column `mops` is NaN"),
-        (mops, ",1,1,", too_many),
-        ("mops", "speed", "column `mops` is missing"),
+    let foreign = rows.replace("mops", "speed");
+    refuses(&foreign, "column `mops` is missing");
+    for (changes, why) in [
+        ("mops=fast", "line 2, column `mops`"),
+        ("mops=NaN", "line 2: column `mops` is NaN"),
+        ("mops=1,1", too_many),
+        ("mops=0", idle),
+        ("seconds=-0.01", "`seconds` is -0.01"),
+        ("hit=101", "`hit` is 101"),
+        ("skew=-1", "`skew` is -1"),
+        ("threads=0", "`threads`"),
+        ("subject=", "`subject` is empty"),
+        ("p99_ns=9 p999_ns=8 max_ns=9", "are [0, 9, 8, 9]"),
+        ("remove_p50_ns=2 remove_p99_ns=1", "are [2, 1, 0]"),
     ] {
-        refuses(&rows.replace(from, to), why);
+        refuses(&changed(&published, changes), why);
     }
     for (name, from, to, why) in [
         ("layouts", "\n8,7,", "\n8,many,", "line 2, column `bits`"),
@@ -113,10 +134,9 @@ fn what_is_drawn_can_be_chosen() {
 
 #[test]
 fn two_results_are_drawn_together() {
-    let (place, [header, row, measured]) = (Place::new(), published());
-    for (name, mops) in [("a", "0.1"), ("b", "0.2")] {
-        let row = row.replace(&measured, mops);
-        place.write(&format!("{name}.csv"), format!("{header}\n{row}\n"));
+    let (place, published) = (Place::new(), published());
+    for (name, mops) in [("a.csv", "mops=0.1"), ("b.csv", "mops=0.2")] {
+        place.write(name, changed(&published, mops));
     }
     place.run("plot a.csv b.csv --subjects lock-free --out both.svg");
     let svg = place.text("both.svg");

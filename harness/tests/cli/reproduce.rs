@@ -2,14 +2,25 @@
 
 use crate::place::{Place, has, rows};
 
+/// They are measured again only if something of them is missing.
 #[test]
 fn reproduce_measures_pairs_and_leaves_a_page() {
     let place = Place::new();
+    let [csv, sidecar] = ["results/pair.csv", "results/pair.machine.toml"];
     let tiny = "--subjects lock-free,word-lock,fastbloom --threads 1 --rounds 1 --seconds 0.001";
-    let reproduced = place.run(&format!("reproduce {tiny}"));
-    reproduced.prints(&["over itself", "over fastbloom"]);
-    assert_eq!(rows(&place.text("results/pair.csv")), 4 * 3 + 2);
+    let reproduce = || place.run(&format!("reproduce {tiny} --resume"));
+    let is_complete = || reproduce().stderr.contains("pair: complete");
+    reproduce().prints(&["over itself", "over fastbloom"]);
+    let (whole, described) = (place.text(csv), place.text(sidecar));
+    assert_eq!(rows(&whole), 4 * 3 + 2);
     has(&place.text("results/report.html"), &["of 4 cases"]);
+    assert!(is_complete());
+    let (but_one, _) = whole.trim_end().rsplit_once('\n').unwrap();
+    let unended = described.replace("\nended = ", "\n# ");
+    for (file, text) in [(csv, but_one), (sidecar, &*unended), (sidecar, "torn")] {
+        place.write(file, text);
+        assert!(!is_complete(), "{text}");
+    }
 }
 
 #[test]

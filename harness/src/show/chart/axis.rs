@@ -114,7 +114,12 @@ impl Span {
         self.place(value.clamp(self.from, self.to))
     }
 
-    pub(super) fn numbered(&self, about: f64) -> Vec<f64> {
+    /// Returns the values that have a number on a vertical axis of this height.
+    pub(super) fn numbered_upwards(&self, height: f64) -> Vec<f64> {
+        self.numbered(height / 14.5)
+    }
+
+    fn numbered(&self, about: f64) -> Vec<f64> {
         if !self.logarithmic {
             return self.even(about);
         }
@@ -156,8 +161,8 @@ impl Span {
     fn even(&self, about: f64) -> Vec<f64> {
         let least = (self.to - self.from) / about;
         let ten = 10_f64.powf(least.log10().floor());
-        let steps = [1.0, 2.0, 5.0, 10.0].into_iter().map(|step| step * ten);
-        let step = steps.into_iter().find(|&step| step >= least * 0.999);
+        let mut steps = [1.0, 2.0, 5.0].into_iter().map(|step| step * ten);
+        let step = steps.find(|&step| step >= least * 0.999);
         let step = step.unwrap_or(ten * 10.0);
         let first = (self.from / step).ceil() as i64;
         let last = (self.to / step).floor() as i64;
@@ -180,19 +185,6 @@ const NAME_BELOW: f64 = 9.0;
 /// Room for a name at the left.
 pub(super) const NAME_BESIDE: f64 = 9.0;
 
-fn numbered(axis: &Axis, span: &Span, measured: &[f64], about: f64) -> Vec<f64> {
-    if axis.as_measured {
-        measured.to_vec()
-    } else {
-        span.numbered(about)
-    }
-}
-
-/// Returns the values that have a number on a vertical axis of this height.
-pub(super) fn numbered_upwards(axis: &Axis, span: &Span, height: f64) -> Vec<f64> {
-    numbered(axis, span, &[], height / 14.5)
-}
-
 /// Draws the axis below the plot, with a grid if it has numbers of its own, and its name if need be.
 pub(super) fn below(
     canvas: &mut Canvas,
@@ -210,7 +202,12 @@ pub(super) fn below(
         tick(canvas, value, SMALL_TICK);
     }
     let mut free = f64::NEG_INFINITY;
-    for value in numbered(axis, span, measured, (frame.right - frame.left) / 20.0) {
+    let numbered = if axis.as_measured {
+        measured.to_vec()
+    } else {
+        span.numbered((frame.right - frame.left) / 20.0)
+    };
+    for value in numbered {
         let x = span.place(value);
         if !axis.as_measured && x > frame.left + 0.1 {
             canvas.line([(x, frame.top), (x, bottom)], GRID);
@@ -280,7 +277,7 @@ pub(super) fn beside(
     for value in span.small() {
         tick(canvas, value, SMALL_TICK);
     }
-    for value in numbered_upwards(axis, span, frame.bottom - frame.top) {
+    for value in span.numbered_upwards(frame.bottom - frame.top) {
         let y = span.place(value);
         if y < frame.bottom - 0.1 {
             canvas.line([(left, y), (frame.right, y)], GRID);

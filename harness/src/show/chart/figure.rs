@@ -3,8 +3,8 @@
 
 use anyhow::{Result, bail, ensure};
 
-use super::axis::{NAME_BESIDE, NUMBERS_BELOW, numbered_upwards};
-use super::key::{self, Entry};
+use super::axis::{NAME_BESIDE, NUMBERS_BELOW};
+use super::key;
 use super::panel::{Line, Look, Panel, places_of_rows};
 use super::style;
 use super::style::Style;
@@ -27,13 +27,13 @@ const GAP: f64 = 11.0;
 #[derive(Clone, Debug)]
 pub struct Figure {
     pub(crate) title: String,
-    /// The question that it answers; may be empty.
-    pub(crate) question: String,
+    /// The question that it answers, if that is known.
+    pub(crate) question: Option<String>,
     /// Paragraphs of the caption.
     pub(crate) caption: Vec<String>,
     pub(crate) panels: Vec<Panel>,
     /// Width in inches.
-    width: f64,
+    pub width: f64,
     /// Whether title and caption are left out, as a paper has its own.
     pub is_bare: bool,
 }
@@ -61,17 +61,12 @@ impl Figure {
         let run = sidecar.map(|sidecar| &sidecar.run);
         Self {
             title: run.map_or(title, |run| &run.title).to_owned(),
-            question: run.map_or_else(String::new, Run::asked),
+            question: run.map(Run::asked),
             caption,
             panels,
             width: PAGE,
             is_bare: false,
         }
-    }
-
-    pub fn at(&self, width: f64) -> Self {
-        let figure = self.clone();
-        Self { width, ..figure }
     }
 
     pub(super) fn subjects(&self) -> Vec<&str> {
@@ -121,12 +116,8 @@ impl Figure {
     }
 
     pub fn render(&self) -> String {
-        let subjects = self.subjects();
-        let styles = style::styles(&subjects);
-        let style = |subject: &str| -> Style {
-            let place = subjects.iter().position(|of| *of == subject);
-            styles[place.unwrap_or_default()]
-        };
+        let styles = style::styles(&self.subjects());
+        let style = |subject: &str| styles[subject];
         let width = self.width * 72.0;
         let inner = width - 2.0 * MARGIN;
         let mut canvas = Canvas::default();
@@ -138,12 +129,11 @@ impl Figure {
             }
             y += 4.0;
         }
-        let (shared, own) = self.keys(style);
-        key::draw(&mut canvas, &shared, (MARGIN, y), inner);
-        y += key::height(&shared, inner);
+        let key = key::of(&self.panels, style);
+        y += key::draw(&mut canvas, &key, (MARGIN, y), inner);
         let grid = self.grid(inner);
         for row in 0..self.panels.len().div_ceil(grid.columns) {
-            y = self.draw_row(&mut canvas, (&grid, row), y, (&own, style));
+            y = self.draw_row(&mut canvas, (&grid, row), y, style);
         }
         if !self.is_bare {
             let paragraphs = self.caption.iter();
@@ -153,21 +143,15 @@ impl Figure {
             }
             y += 2.0;
         }
-        let description = description(&self.question, &self.panels);
-        canvas.file((width, y + MARGIN), &self.title, &description)
+        canvas.file((width, y + MARGIN), &self.title, &self.description())
     }
 
-    /// Returns the key of all panels, and that of each: panels that have no subject in common need
-    /// keys of their own.
-    fn keys(&self, style: impl Fn(&str) -> Style) -> (Vec<Entry>, Vec<Vec<Entry>>) {
-        let first = self.panels.first().map(Panel::subjects).unwrap_or_default();
-        let is_like_first = |panel: &Panel| panel.subjects().iter().any(|of| first.contains(of));
-        if self.panels.iter().all(is_like_first) {
-            let none = vec![Vec::new(); self.panels.len()];
-            return (key::of(self.panels.iter(), style), none);
-        }
-        let own = |panel| key::of([panel].into_iter(), &style);
-        (Vec::new(), self.panels.iter().map(own).collect())
+    /// Returns the question of the figure, and what each panel shows.
+    fn description(&self) -> String {
+        let panels = self.panels.iter().enumerate();
+        let panels = panels.map(|(index, panel)| format!("{}. {}", index + 1, described(panel)));
+        let all: Vec<_> = self.question.clone().into_iter().chain(panels).collect();
+        all.join("\n")
     }
 
     /// Returns whether there is a panel to the left of this one with the same rows or the same vertical axis.
@@ -228,22 +212,19 @@ impl Figure {
         canvas: &mut Canvas,
         (grid, row): (&Grid, usize),
         top: f64,
-        (keys, style): (&[Vec<Entry>], impl Fn(&str) -> Style + Copy),
+        style: impl Fn(&str) -> Style + Copy,
     ) -> f64 {
         let first = row * grid.columns;
         let panels = first..self.panels.len().min(first + grid.columns);
         let titles =
             |index: usize| wrap_title(&self.panels[index].title, grid.plot + GAP - 3.0, TEXT_SIZE);
-        let head = |index: usize| {
-            line_height(TEXT_SIZE) * titles(index).len() as f64
-                + key::height(&keys[index], grid.plot)
-        };
+        let head = |index: usize| line_height(TEXT_SIZE) * titles(index).len() as f64;
         let is_named = |index: usize| {
             let below = self.panels.get(index + grid.columns);
             below.is_none_or(|below| below.across().name != self.panels[index].across().name)
         };
         let plot_top = top + 5.0 + panels.clone().map(head).fold(0.0, f64::max);
-        let rows = places_of_rows(self.panels.iter());
+        let rows = places_of_rows(&self.panels);
         let height = |index: usize| self.panels[index].height(grid.plot, &rows);
         let heights = panels.clone().map(height);
         let bottom = plot_top + heights.fold(0.0, f64::max);
@@ -259,7 +240,6 @@ impl Figure {
                 y += line_height(TEXT_SIZE);
                 canvas.text((left, y - 5.0), TEXT_SIZE, Anchor::Start, &line);
             }
-            key::draw(canvas, &keys[index], (left, y - 3.0), grid.plot);
             let is_leftmost = !self.like_left(index, grid.columns);
             if panel.in_rows {
                 panel.draw_rows(canvas, frame, (&rows, is_named(index), is_leftmost), style);
@@ -311,21 +291,9 @@ impl Panel {
             return if is_named { self.width_of_names() } else { 0.0 };
         }
         let [_, y] = self.spans(Frame::new([0.0, 100.0], [0.0, 100.0]));
-        let numbers = numbered_upwards(&self.y, &y, 100.0);
-        let numbers: Vec<_> = numbers.into_iter().map(self.y.label).collect();
-        widest(numbers.iter().map(String::as_str), TICK_SIZE)
-            + 5.0
-            + if is_named { NAME_BESIDE } else { 0.0 }
+        let numbers = y.numbered_upwards(100.0).into_iter().map(self.y.label);
+        widest(numbers, TICK_SIZE) + 5.0 + if is_named { NAME_BESIDE } else { 0.0 }
     }
-}
-
-/// Returns the question of the figure, and what each panel shows.
-fn description(question: &str, panels: &[Panel]) -> String {
-    let panels = panels.iter().enumerate();
-    let panels = panels.map(|(index, panel)| format!("{}. {}", index + 1, described(panel)));
-    let question = Some(question.to_owned()).filter(|question| !question.is_empty());
-    let all: Vec<_> = question.into_iter().chain(panels).collect();
-    all.join("\n")
 }
 
 fn described(panel: &Panel) -> String {

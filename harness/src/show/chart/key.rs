@@ -49,16 +49,13 @@ pub(super) fn marks_of_places(count: usize) -> impl Iterator<Item = (Mark, f64)>
 }
 
 /// Returns what must be explained of these panels, each once. `style` returns a subject's.
-pub(super) fn of<'p>(
-    panels: impl Iterator<Item = &'p Panel> + Clone,
-    style: impl Fn(&str) -> Style,
-) -> Vec<Entry> {
+pub(super) fn of(panels: &[Panel], style: impl Fn(&str) -> Style) -> Vec<Entry> {
     let entry = |sign, text: &str| Entry {
         sign,
         text: text.to_owned(),
     };
     let (mut entries, mut notes) = (Vec::new(), Vec::new());
-    let rows = places_of_rows(panels.clone());
+    let rows = places_of_rows(panels);
     for panel in panels {
         if panel.in_rows {
             let shaded = |place: f64| match panel.shade {
@@ -93,31 +90,18 @@ pub(super) fn of<'p>(
     distinct(entries.into_iter().chain(notes))
 }
 
-/// Arranges the entries in lines of this width. Returns where each begins, and the height.
-fn arranged(entries: &[Entry], width: f64) -> (Vec<Place>, f64) {
+/// Draws the entries in lines of this width. Returns the height.
+pub(super) fn draw(canvas: &mut Canvas, entries: &[Entry], (left, top): Place, width: f64) -> f64 {
     let (mut x, mut y) = (0.0, 0.0);
-    let mut places = Vec::new();
     for entry in entries {
         let needed = entry.width();
         if x > 0.0 && x + needed - GAP > width {
             (x, y) = (0.0, y + LINE);
         }
-        places.push((x, y));
+        entry.draw(canvas, (left + x, top + y + LINE / 2.0));
         x += needed;
     }
-    let height = if entries.is_empty() { 0.0 } else { y + LINE };
-    (places, height)
-}
-
-pub(super) fn height(entries: &[Entry], width: f64) -> f64 {
-    arranged(entries, width).1
-}
-
-pub(super) fn draw(canvas: &mut Canvas, entries: &[Entry], (left, top): Place, width: f64) {
-    let (places, _) = arranged(entries, width);
-    for (entry, (x, y)) in entries.iter().zip(places) {
-        entry.draw(canvas, (left + x, top + y + LINE / 2.0));
-    }
+    if entries.is_empty() { 0.0 } else { y + LINE }
 }
 
 impl Entry {

@@ -87,7 +87,6 @@ impl Panel {
     /// Returns where the marks of each line are: at their true places, or beside them where they
     /// would hide each other.
     fn apart(&self, x: &Span, y: &Span) -> Vec<Vec<Place>> {
-        let place = |&(at, of): &(f64, Summary)| (x.place(at), y.within(of.median));
         // Not as far as the next place.
         let across = places(&self.lines).into_iter().map(|at| x.place(at));
         let across: Vec<_> = across.collect();
@@ -97,35 +96,30 @@ impl Panel {
             let gap = gaps.fold(f64::INFINITY, f64::min);
             (0.42 * gap).clamp(2.0, 10.0)
         };
-        let mut drawn = Vec::new();
-        for (index, line) in self.lines.iter().enumerate() {
-            drawn.extend(line.points.iter().map(|point| {
-                let place = place(point);
-                let [low, high] = [point.1.low, point.1.high].map(|end| y.within(end));
+        let mut drawn: Vec<Drawn> = Vec::new();
+        let moved = |(index, line): (usize, &Line)| -> Vec<Place> {
+            let of = |&(at, of): &(f64, Summary)| {
+                let (x, middle) = (x.place(at), y.within(of.median));
+                let [low, high] = [of.low, of.high].map(|end| y.within(end));
                 let [low, high] = match line.look {
-                    Look::Band => [place.1; 2],
+                    Look::Band => [middle; 2],
                     Look::Reach => [low + MARK, high - MARK],
                     Look::Bars | Look::Named(_) => [low, high],
                 };
-                Drawn {
+                let mut one = Drawn {
                     line: index,
-                    place,
-                    top: high.min(place.1 - MARK),
-                    bottom: low.max(place.1 + MARK),
-                    most: most(place.0),
-                }
-            }));
-        }
-        let mut shifts = shifts(&drawn, 4.0).into_iter();
-        let moved = |line: &Line| -> Vec<Place> {
-            let is_free = line.look == Look::Band;
-            let of = |point| {
-                let ((x, y), by) = (place(point), shifts.next().unwrap_or_default());
-                (if is_free { x } else { x + by }, y)
+                    x,
+                    top: high.min(middle - MARK),
+                    bottom: low.max(middle + MARK),
+                };
+                one.x += shift(&drawn, &one, most(x));
+                let place = if line.look == Look::Band { x } else { one.x };
+                drawn.push(one);
+                (place, middle)
             };
             line.points.iter().map(of).collect()
         };
-        self.lines.iter().map(moved).collect()
+        self.lines.iter().enumerate().map(moved).collect()
     }
 
     /// Writes the names of points beside them: to the right, or elsewhere if a mark, another name or
@@ -263,41 +257,30 @@ fn clipped([(x0, y0), (x1, y1)]: [Place; 2], frame: Frame) -> Option<[Place; 2]>
 }
 
 /// What is drawn at a place: for which line, and from where down to where.
-#[derive(Clone, Copy, Debug)]
 struct Drawn {
     line: usize,
-    place: Place,
+    x: f64,
     top: f64,
     bottom: f64,
-    /// How far it may be moved.
-    most: f64,
 }
 
-/// Returns how far to move each to the right: the least that keeps it `distance` from those of
-/// other lines before it, or, if there is no such room, what keeps it farthest from them.
-fn shifts(drawn: &[Drawn], distance: f64) -> Vec<f64> {
-    let mut done: Vec<(f64, Drawn)> = Vec::new();
-    for &one in drawn {
-        let nearest = |x: f64| {
-            let hides = |of: &&(f64, Drawn)| {
-                of.1.line != one.line && of.1.top < one.bottom && one.top < of.1.bottom
-            };
-            let gaps = done.iter().filter(hides).map(|of| (of.0 - x).abs());
-            gaps.fold(f64::INFINITY, f64::min)
-        };
-        let tries = (0..).map(|step| f64::from(step) * distance / 8.0);
-        let tries = tries.take_while(|&by| by <= one.most);
-        let tries = tries.flat_map(|by| [by, -by]);
-        let (x, _) = one.place;
-        let mut best = (0.0, f64::NEG_INFINITY);
-        for by in tries {
-            let gap = nearest(x + by).min(distance);
-            if gap > best.1 + 1e-9 {
-                best = (by, gap);
-            }
+/// Returns how far to move one to the right, or to the left: the least that keeps it apart from those
+/// of other lines before it, or, if there is no such room within `most`, what keeps it farthest from them.
+fn shift(before: &[Drawn], one: &Drawn, most: f64) -> f64 {
+    const APART: f64 = 4.0;
+    let hides = |of: &&Drawn| of.line != one.line && of.top < one.bottom && one.top < of.bottom;
+    let nearest = |x: f64| {
+        let gaps = before.iter().filter(hides).map(|of| (of.x - x).abs());
+        gaps.fold(f64::INFINITY, f64::min)
+    };
+    let tries = (0..).map(|step| f64::from(step) * APART / 8.0);
+    let tries = tries.take_while(|&by| by <= most);
+    let mut best = (0.0, f64::NEG_INFINITY);
+    for by in tries.flat_map(|by| [by, -by]) {
+        let gap = nearest(one.x + by).min(APART);
+        if gap > best.1 + 1e-9 {
+            best = (by, gap);
         }
-        done.push((x + best.0, one));
     }
-    let shift = |((x, _), of): ((f64, Drawn), &Drawn)| x - of.place.0;
-    done.into_iter().zip(drawn).map(shift).collect()
+    best.0
 }

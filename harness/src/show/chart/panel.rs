@@ -106,8 +106,8 @@ pub(super) fn places<'l>(lines: impl IntoIterator<Item = &'l Line>) -> Vec<f64> 
 }
 
 /// Returns the places that rows have marks for: the same in all of these panels.
-pub(super) fn places_of_rows<'p>(panels: impl Iterator<Item = &'p Panel>) -> Vec<f64> {
-    let in_rows = panels.filter(|panel| panel.in_rows);
+pub(super) fn places_of_rows(panels: &[Panel]) -> Vec<f64> {
+    let in_rows = panels.iter().filter(|panel| panel.in_rows);
     places(in_rows.flat_map(|panel| &panel.lines))
 }
 

@@ -23,8 +23,7 @@ impl Panel {
     }
 
     pub(super) fn width_of_names(&self) -> f64 {
-        let names: Vec<_> = self.lines.iter().map(Line::named).collect();
-        widest(names.iter().map(String::as_str), TEXT_SIZE) + 4.0
+        widest(self.lines.iter().map(Line::named), TEXT_SIZE) + 4.0
     }
 
     pub(super) fn draw_rows(

@@ -23,8 +23,8 @@ pub(super) fn text_width(text: &str, size: f64) -> f64 {
     size * text.chars().map(width).sum::<f64>()
 }
 
-pub(super) fn widest<'t>(texts: impl IntoIterator<Item = &'t str>, size: f64) -> f64 {
-    let widths = texts.into_iter().map(|text| text_width(text, size));
+pub(super) fn widest(texts: impl Iterator<Item = String>, size: f64) -> f64 {
+    let widths = texts.map(|text| text_width(&text, size));
     widths.fold(0.0, f64::max)
 }
 

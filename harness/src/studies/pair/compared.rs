@@ -1,7 +1,7 @@
 //! Compares the first subject with itself and each rival, over all processes.
 
 use super::{Row, itself, work};
-use crate::results::{Comparison, Stratum, Summary, by_distance, distinct};
+use crate::results::{Comparison, Summary, by_distance, distinct};
 
 /// The smallest effect that is ever claimed: the first subject has the same code where it is its own rival,
 /// and where code lies makes a difference of this size.
@@ -34,7 +34,7 @@ pub(super) fn ratios(rows: &[Row], case: (&str, usize), subject: &str) -> Vec<f6
 }
 
 /// Groups the processes of several threads by how far their cores were apart.
-pub(super) fn strata(rows: &[Row]) -> Vec<Stratum<'_, Row>> {
+pub(super) fn strata(rows: &[Row]) -> Vec<(String, Vec<&Row>)> {
     let several = rows.iter().filter(|row| row.threads > 1);
     by_distance(several, |row| row.hand_over_ns)
 }

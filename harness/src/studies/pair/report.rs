@@ -21,11 +21,9 @@ impl Presented for Vec<Row> {
             let named = [titled(self, case.0), named].into_iter();
             named.chain(subjects.iter().map(cell)).collect()
         };
-        let several = strata.iter().filter(|_| strata.len() > 1).map(|of| {
-            let rows = of.rows.iter().copied().cloned();
-            (&of.named, rows.collect::<Vec<_>>())
-        });
-        let several: Vec<_> = several.collect();
+        let several = strata.iter().filter(|_| strata.len() > 1);
+        let several = several.map(|(named, rows)| (named, rows.iter().copied().cloned().collect()));
+        let several: Vec<(_, Vec<Row>)> = several.collect();
         let mut lines: Vec<Vec<_>> = Vec::new();
         for case in compared::cases(self) {
             lines.push(line(self, case, counted(case.1, "thread")));
