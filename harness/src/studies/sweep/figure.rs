@@ -18,16 +18,8 @@ pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>) -> Figure {
     } else {
         View::Throughput
     };
-    let panel = |case: Case| {
-        let title = panel_title(&results, &case, sidecar);
-        Drawn {
-            results: &results,
-            case,
-            shown,
-        }
-        .panel(title)
-    };
-    let panels = results.cases().into_iter().map(panel).collect();
+    let panel = |case: &Case| shown.panel(&results, case, panel_title(&results, case, sidecar));
+    let panels = results.cases().iter().map(panel).collect();
     let caption = caption(&results, shown, sidecar);
     let title = &results.all[0].experiment;
     Figure::new(title, caption, panels, sidecar)
@@ -74,40 +66,40 @@ const CONTROL: &str = "ablation-control";
 /// What the names of ablations begin with.
 const ABLATION: &str = "ablation-";
 
-struct Drawn<'a> {
-    results: &'a Results<'a>,
-    case: Case,
-    shown: View,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum View {
+    Throughput,
+    /// Median and high percentiles.
+    Latency,
+    /// Throughput over that of the control.
+    OverControl,
 }
 
-impl Drawn<'_> {
-    fn panel(&self, title: String) -> Panel {
-        let (results, case, shown) = (self.results, &self.case, self.shown);
+impl View {
+    fn panel(self, results: &Results, case: &Case, title: String) -> Panel {
         let (axis, places) = (results.axis, results.places(case));
-        let ratio = |name: &str| chart::Axis {
-            includes: vec![1.0],
-            ..chart::Axis::new(name, Scale::Logarithmic, rounded)
-        };
+        let is_over_control = self == Self::OverControl;
         // With frozen threads, some subjects do nothing at all.
         let spread = match axis {
             Axis::Frozen => Scale::FromZero,
             _ => Scale::BySpread,
         };
-        let y = match shown {
-            View::Throughput => chart::Axis::new("million operations/s", spread, rounded),
-            View::Latency => chart::Axis::new("latency", Scale::Logarithmic, duration),
-            View::OverControl => ratio("throughput over the control"),
+        let y = match self {
+            Self::Throughput => chart::Axis::new("million operations/s", spread, rounded),
+            Self::Latency => chart::Axis::new("latency", Scale::Logarithmic, duration),
+            Self::OverControl => chart::Axis {
+                includes: vec![1.0],
+                ..chart::Axis::new("throughput over the control", Scale::Logarithmic, rounded)
+            },
         };
-        let guides = match shown {
-            View::Throughput | View::Latency => Vec::new(),
-            View::OverControl => vec![Guide {
-                name: "the control",
-                points: places.iter().map(|&place| (place, 1.0)).collect(),
-            }],
+        let control = Guide {
+            name: "the control",
+            points: places.iter().map(|&place| (place, 1.0)).collect(),
         };
-        let is_own = |subject: &&str| shown != View::OverControl || *subject != CONTROL;
-        let subjects = results.subjects().into_iter().filter(is_own);
-        let lines = subjects.map(|subject| self.line(subject)).collect();
+        let mut subjects = results.subjects();
+        subjects.retain(|subject| !is_over_control || *subject != CONTROL);
+        let line = |subject: &&str| self.line(results, case, subject);
+        let lines = subjects.iter().map(line).collect();
         // Numbers that double each time are laid out by their logarithms.
         let (scale, label): (_, fn(f64) -> String) = match axis {
             Axis::Keys => (Scale::Logarithmic, power_of_two),
@@ -120,29 +112,29 @@ impl Drawn<'_> {
         let is_over = |place: &f64| are_threads && results.oversubscribed(case, *place);
         let over = places.into_iter().find(is_over);
         Panel {
-            guides,
+            guides: is_over_control.then_some(control).into_iter().collect(),
             shade: over.map(|from| (from, "oversubscribed")),
-            in_rows: shown == View::OverControl || panel.in_rows,
+            in_rows: is_over_control || panel.in_rows,
             ..panel
         }
     }
 
-    fn line(&self, subject: &str) -> Line {
-        let (axis, places) = (self.results.axis, self.results.places(&self.case));
+    fn line(self, results: &Results, case: &Case, subject: &str) -> Line {
+        let (axis, places) = (results.axis, results.places(case));
         // Of tables of several sizes, the axis shows the slots.
-        let load = self.case.value(Axis::Load).filter(|_| axis == Axis::Keys);
+        let load = case.value(Axis::Load).filter(|_| axis == Axis::Keys);
         let x = |place: f64| place / load.unwrap_or(1.0);
-        let point = |&place: &f64| Some((x(place), self.point(place, subject)?));
+        let point = |&place: &f64| Some((x(place), self.point(results, case, place, subject)?));
         let points = places.iter().filter_map(point).collect();
         // Where chance decides whether anything is done at all, an interval hides too much.
         let rounds = places.iter().flat_map(|&place| {
-            let rounds = self.results.rounds(&self.case, place, subject);
+            let rounds = results.rounds(case, place, subject);
             rounds.map(move |row| (place, row.mops))
         });
-        let is_by_chance = axis == Axis::Frozen && self.shown == View::Throughput;
+        let is_by_chance = axis == Axis::Frozen && self == Self::Throughput;
         Line {
-            look: match self.shown {
-                View::Latency => Look::Reach,
+            look: match self {
+                Self::Latency => Look::Reach,
                 _ => Look::Bars,
             },
             dots: rounds.filter(|_| is_by_chance).collect(),
@@ -150,12 +142,11 @@ impl Drawn<'_> {
         }
     }
 
-    fn point(&self, place: f64, subject: &str) -> Option<Summary> {
-        let Self { results, case, .. } = self;
-        match self.shown {
-            View::Throughput => results.summary(case, place, subject, |row| Some(row.mops)),
-            View::OverControl => Some(results.comparison(case, place, subject, CONTROL)?.ratio),
-            View::Latency => {
+    fn point(self, results: &Results, case: &Case, place: f64, subject: &str) -> Option<Summary> {
+        match self {
+            Self::Throughput => results.summary(case, place, subject, |row| Some(row.mops)),
+            Self::OverControl => Some(results.comparison(case, place, subject, CONTROL)?.ratio),
+            Self::Latency => {
                 let of: [fn(&Row) -> u64; 3] =
                     [|row| row.p50_ns, |row| row.p99_ns, |row| row.p999_ns];
                 let timed = |row: &Row| row.max_ns > 0;
@@ -210,15 +201,6 @@ pub(super) const SIMULATED: &str = "Simulated: predicted by a model of the machi
 pub(super) const DUE: &str = "Rates that are due are shares of each subject's own throughput in the closed loop of the same round, with as many \
      threads, every operation timed.";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum View {
-    Throughput,
-    /// Median and high percentiles.
-    Latency,
-    /// Throughput over that of the control.
-    OverControl,
-}
-
 fn caption(results: &Results, shown: View, sidecar: Option<&Sidecar>) -> Vec<String> {
     let mut lines = vec![how(results, shown, sidecar)];
     lines.extend(remarks(results).map(str::to_owned));
@@ -245,20 +227,17 @@ fn caption(results: &Results, shown: View, sidecar: Option<&Sidecar>) -> Vec<Str
 
 /// Says what each subject is; of those that are described alike, once.
 fn described(results: &Results, sidecar: &Sidecar) -> Vec<String> {
-    let mut alike: Vec<(&str, Vec<&str>)> = Vec::new();
-    for subject in results.subjects() {
-        let Some(description) = sidecar.subjects.get(subject) else {
-            continue;
-        };
-        match alike.iter_mut().find(|(known, _)| known == description) {
-            Some((_, subjects)) => subjects.push(subject),
-            None => alike.push((description, vec![subject])),
-        }
-    }
-    let line = |(description, subjects): (&str, Vec<&str>)| {
-        format!("{}: {description}", subjects.join(", "))
+    let subjects = results.subjects();
+    let of = |subject: &&str| sidecar.subjects.get(*subject);
+    let line = |description: &String| {
+        let alike = subjects
+            .iter()
+            .filter(|&subject| of(subject) == Some(description));
+        let alike: Vec<_> = alike.copied().collect();
+        format!("{}: {description}", alike.join(", "))
     };
-    alike.into_iter().map(line).collect()
+    let descriptions = distinct(subjects.iter().filter_map(of));
+    descriptions.into_iter().map(line).collect()
 }
 
 /// Says what the lines are, how many rounds and keys they are made of, and what is marked.
