@@ -4,7 +4,7 @@
 
 use super::figure::{DUE, SIMULATED};
 use super::findings::{headlines, named};
-use crate::results::{Axis, Case, INTERVAL, Judge, Marks, Results, Row, Verdict};
+use crate::results::{Axis, Case, INTERVAL, Judge, Marks, Results, Row, Verdict, distinct};
 use crate::show::{Sheet, Sidecar, duration, latency, too_short};
 use crate::subjects::BOUNDS;
 use crate::wording::counted;
@@ -151,22 +151,17 @@ fn located<C: AsRef<str>>(
 /// Returns the axes with a column: load factor, threads, and what differs between lines.
 fn shown(results: &Results) -> Vec<Axis> {
     use Axis::*;
-    let differs = |axis: Axis| {
-        let mut places = results.all.iter().map(|row| axis.place(row));
-        let first = places.next();
-        places.any(|place| Some(place) != first)
-    };
-    let of_words = results.axis == Entries;
-    let always = [Load, Threads].into_iter();
-    // A hit ratio that only distinguishes kinds of lookups is in their names.
-    let others = [Entries, Frozen, Keys, Offered, Hit, Skew].into_iter();
-    let needed = others.filter(|&axis| match axis {
+    let differs = |axis: Axis| distinct(results.all.iter().map(|row| axis.place(row))).len() > 1;
+    let is_shown = |axis: &Axis| match axis {
+        Load => results.axis != Entries,
+        Threads => true,
+        // A hit ratio that only distinguishes kinds of lookups is in their names.
         Hit => results.axis == Hit,
-        Keys => results.axis != Load && differs(axis),
-        _ => differs(axis),
-    });
-    let always = always.filter(|&axis| !of_words || axis != Load);
-    always.chain(needed).collect()
+        Keys => results.axis != Load && differs(Keys),
+        Entries | Frozen | Offered | Skew => differs(*axis),
+    };
+    let all = [Load, Threads, Entries, Frozen, Keys, Offered, Hit, Skew];
+    all.into_iter().filter(is_shown).collect()
 }
 
 fn column(axis: Axis) -> &'static str {
