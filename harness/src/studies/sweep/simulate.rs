@@ -252,17 +252,14 @@ mod simulating {
 
     /// Returns the numbers of cores that are simulated of a machine.
     fn cores(model: &Model, options: &Options) -> Vec<usize> {
-        let doubled = std::iter::successors(Some(1), |cores| Some(cores * 2));
-        match &options.cores[..] {
-            [] => doubled
-                .take_while(|&cores| cores < model.cores())
-                .chain([model.cores()])
-                .collect(),
-            given => {
-                let has = |cores: &usize| (1..=model.cores()).contains(cores);
-                given.iter().copied().filter(has).collect()
-            }
+        let mut counts = options.cores.clone();
+        if counts.is_empty() {
+            let doubled = std::iter::successors(Some(1), |cores| Some(cores * 2));
+            counts.extend(doubled.take_while(|&cores| cores < model.cores()));
+            counts.push(model.cores());
         }
+        counts.retain(|cores| (1..=model.cores()).contains(cores));
+        counts
     }
 
     /// Returns the measurements of a workload on a machine, in the order of their rows.
@@ -368,9 +365,7 @@ mod simulating {
             say!("\n{sheet}");
         }
         sidecar.run.rows = Some(steps);
-        if rows.len() == steps {
-            sidecar.run.ended = Some(machine::now());
-        }
+        sidecar.run.ended = (rows.len() == steps).then(machine::now);
         let name = &prepared.experiment.name;
         leave(&options.out, name, &rows, &sidecar, simulated)
     }
