@@ -203,11 +203,10 @@ impl<'a, R: Shown> View<'a, R> {
 
     /// Returns all others, if ours was measured.
     fn rivals(&self) -> Vec<&'a str> {
-        let mut subjects = self.subjects();
-        let is_ours = |subject: &&str| R::OURS == Some(subject);
-        let has_ours = subjects.iter().any(is_ours);
-        subjects.retain(|subject| has_ours && !is_ours(subject));
-        subjects
+        match &self.subjects()[..] {
+            [first, rivals @ ..] if R::OURS == Some(*first) => rivals.to_vec(),
+            _ => Vec::new(),
+        }
     }
 
     fn places(&self, case: &String) -> Vec<f64> {
