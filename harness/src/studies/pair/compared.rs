@@ -103,16 +103,6 @@ mod tests {
     }
 
     #[test]
-    fn eight_processes_are_too_few() {
-        let rows = (1..=8).flat_map(|process| {
-            [("a", 1.0), ("a#2", 1.0), ("b", 3.0)].map(|(of, ratio)| sample(process, of, ratio))
-        });
-        let rows: Vec<_> = rows.collect();
-        let verdicts = verdicts(&rows);
-        assert_eq!(verdicts, [Verdict::TooFewRounds; 2]);
-    }
-
-    #[test]
     fn a_rival_is_judged_by_its_own_comparisons() {
         let mut rows = Vec::new();
         for process in 1..=9 {
