@@ -111,8 +111,8 @@ mod simulating {
         plan: Plan,
         models: Vec<Model>,
         sidecar: Sidecar,
-        /// What a sweep measured, to compare with.
-        measured: Option<Vec<Row>>,
+        /// What a sweep measured, to compare with, if anything.
+        measured: Vec<Row>,
         /// The rows of it that predictions are made from.
         alike: Vec<Row>,
     }
@@ -196,7 +196,7 @@ mod simulating {
         let csv = format!("{}.csv", experiment.name);
         let against = options.against.as_ref();
         let measured = against.map(|directory| read(&directory.join(csv)));
-        let measured = measured.transpose()?;
+        let measured: Vec<Row> = measured.transpose()?.unwrap_or_default();
         experiment.name = format!("simulated-{}", experiment.name);
         experiment.title = format!("{} (simulated)", experiment.title);
         let counts: BTreeSet<usize> = models.iter().flat_map(|of| cores(of, options)).collect();
@@ -209,10 +209,9 @@ mod simulating {
         let keys = KeySource::generated(0, experiment.seed);
         let mut sidecar = command::describe(registry, &experiment, &keys, &Cores::detect())?;
         sidecar.run.pinning = "one simulated core for each thread".into();
-        let measured_rows = measured.as_deref().unwrap_or_default();
         let mut models = models.to_vec();
-        let hand_over = predictions::hand_over(measured_rows);
-        let alike = predictions::alike(measured_rows);
+        let hand_over = predictions::hand_over(&measured);
+        let alike = predictions::alike(&measured);
         let mut taken = Vec::new();
         if alike.iter().any(|row| row.threads == 1) {
             taken.push("times of one thread");
@@ -238,8 +237,7 @@ mod simulating {
             sidecar.run.simulated.push(line);
             described.insert(model.name.clone(), toml::Value::try_from(model)?);
         }
-        let written = &mut sidecar.experiment;
-        written.insert("machine".into(), described.into());
+        (sidecar.experiment).insert("machine".into(), described.into());
         Ok(Prepared {
             experiment,
             plan,
@@ -360,8 +358,7 @@ mod simulating {
             counted(rows.len(), "row"),
             (accesses as f64 / seconds / 1e6 * 10.0).round() / 10.0
         );
-        let measured = prepared.measured.as_deref();
-        if let Some(sheet) = measured.and_then(|of| predictions::predictions(&rows, of)) {
+        if let Some(sheet) = predictions::predictions(&rows, &prepared.measured) {
             say!("\n{sheet}");
         }
         sidecar.run.rows = Some(steps);
