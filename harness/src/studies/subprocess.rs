@@ -24,7 +24,7 @@ use super::kcas::{Kcas, contest::Contest};
 use super::pair::{self, Pair};
 use super::space::memory::Memory;
 use super::study::Study;
-use super::sweep::round::{self, Round};
+use super::sweep::command::{ROUND, Round};
 use crate::machine::Source;
 use crate::run::INTERRUPTED;
 use crate::show::{Stdout, note};
@@ -202,7 +202,7 @@ impl One {
                 let one: pair::One = toml::from_str(&self.task)?;
                 print(&one.measure(registry)?)
             }
-            round::NAME => toml::from_str::<Round>(&self.task)?.measure_here(registry, &stop),
+            ROUND => toml::from_str::<Round>(&self.task)?.measure_here(registry, &stop),
             other => bail!("no study {other:?} measures in a process of its own"),
         }
     }

@@ -6,19 +6,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use serde::{Deserialize, Serialize};
 
 pub use super::options::Options;
-use super::options::{Prepared, duration, measurements};
-use super::round::Round;
-use super::{figure, findings, round};
+use super::options::{Prepared, Setting, duration, measurements};
+use super::{figure, findings};
 use crate::experiment::{self, Experiment};
 use crate::machine::{self, Cores, Source};
-use crate::results::{Columns, Row, Writer};
-use crate::run::{Earlier, Ending, Plan, resume, stop_on_ctrl_c};
+use crate::results::{Columns, Row, Writer, read};
+use crate::run::{Earlier, Ending, Plan, Sweep, resume, runner, stop_on_ctrl_c};
 use crate::show::sidecar::Panel;
 use crate::show::{Outputs, Run, Sidecar, Written, files, minutes, note, progress, say};
 use crate::studies::Presented;
-use crate::studies::subprocess::{arguments, build_in_turn, each_row};
+use crate::studies::subprocess::{arguments, build_in_turn, each_row, print};
 use crate::subjects::Registry;
 use crate::wording::counted;
 use crate::workload::{Cost, KeySource, Workload};
@@ -177,7 +177,7 @@ fn run(mut prepared: Prepared, options: &Options, stop: &AtomicBool) -> Result<(
             anyhow::Ok(())
         };
         // Once `stop` is set, the current measurement is aborted and leaves no row.
-        let arguments = arguments(round::NAME, &one);
+        let arguments = arguments(ROUND, &one);
         result = arguments.and_then(|arguments| each_row(build, arguments, stop, each));
         if result.is_ok() && !is_over() && !is_whole(&rows) {
             result = Err(anyhow!("round {round} ended without some of its rows"));
@@ -210,6 +210,53 @@ fn run(mut prepared: Prepared, options: &Options, stop: &AtomicBool) -> Result<(
         );
     }
     Ok(())
+}
+
+/// How the hidden command names a [`Round`].
+pub(in crate::studies) const ROUND: &str = "round";
+
+/// A round, in a process of its own, with keys of its own. What a process has in common, such as where
+/// its memory lies, then differs from round to round, and an interval over rounds is one over processes.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::studies) struct Round {
+    round: usize,
+    /// The rows so far: what they have is not measured again.
+    made: Option<PathBuf>,
+    setting: Setting,
+    experiment: toml::Table,
+}
+
+impl Round {
+    fn of(experiment: &Experiment, setting: &Setting, round: usize, made: Option<PathBuf>) -> Self {
+        let mut written = experiment.as_written.clone();
+        written.insert("name".into(), experiment.name.clone().into());
+        Self {
+            round,
+            made,
+            setting: setting.clone(),
+            experiment: written,
+        }
+    }
+
+    pub(in crate::studies) fn measure_here(
+        &self,
+        registry: &Registry,
+        stop: &AtomicBool,
+    ) -> Result<()> {
+        let mut experiment = Experiment::parse(&toml::to_string(&self.experiment)?)?;
+        experiment.seed = experiment.seed.wrapping_add((self.round as u64 - 1) << 16);
+        let cores = self.setting.cores(&experiment)?;
+        let made = self.made.as_deref().map(read).transpose()?;
+        let sweep = Sweep {
+            experiment: &experiment,
+            registry,
+            keys: &self.setting.keys(&experiment)?,
+            plan: &Plan::of(&experiment, registry, &cores)?,
+            cores: &cores,
+            made: &made.unwrap_or_default(),
+        };
+        runner::run(&sweep, self.round, stop, &mut |row| print(&[row]))
+    }
 }
 
 /// Writes the files of a run that has ended, but for the rows, which are in theirs.

@@ -7,7 +7,6 @@ mod findings;
 pub mod numbers;
 mod options;
 mod predictions;
-pub(in crate::studies) mod round;
 pub mod simulate;
 mod table;
 
