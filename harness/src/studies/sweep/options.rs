@@ -73,29 +73,24 @@ pub(in crate::studies) struct Setting {
 impl Options {
     /// Changes an experiment as the options say, and its description with it.
     pub(super) fn change(&self, experiment: &mut Experiment) -> Result<()> {
-        let mut changed = toml::Table::new();
-        let mut change = |field: &str, value: toml::Value| changed.insert(field.into(), value);
+        let written = &mut experiment.as_written;
         if !self.subjects.is_empty() {
-            change("subjects", self.subjects.clone().into());
+            written.insert("subjects".into(), self.subjects.clone().into());
             experiment.subjects.clone_from(&self.subjects);
         }
         if let Some(threads) = &self.threads {
-            change("threads", threads.to_string().into());
+            written.insert("threads".into(), threads.to_string().into());
             experiment.threads = threads.clone();
         }
         if let Some(rounds) = self.rounds {
-            change("rounds", toml::Value::Integer(i64::try_from(rounds)?));
+            written.insert("rounds".into(), i64::try_from(rounds)?.into());
             experiment.rounds = rounds;
         }
         if let Some(seconds) = self.seconds {
-            change("seconds", seconds.into());
+            written.insert("seconds".into(), seconds.into());
             experiment.seconds = seconds;
         }
-        if !changed.is_empty() {
-            experiment.as_written.extend(changed);
-            experiment.validate()?;
-        }
-        Ok(())
+        experiment.validate()
     }
 
     /// Returns the arguments that bind threads as these options do.
