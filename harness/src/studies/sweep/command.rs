@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 pub use super::options::Options;
-use super::options::{Prepared, Setting, duration, measurements};
+use super::options::{Prepared, Setting, duration};
 use super::{figure, findings};
 use crate::experiment::{self, Experiment};
 use crate::machine::{self, Cores, Source};
@@ -80,7 +80,7 @@ fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -
     sidecar.run.keys += "; the seed of round n is greater by 65536 (n - 1)";
     let name = |build: &PathBuf| build.file_name().unwrap_or_default().display().to_string();
     sidecar.run.builds = options.builds.iter().map(name).collect();
-    sidecar.run.rows = Some(measurements(&experiment, &plan));
+    sidecar.run.rows = Some(plan.measurements(experiment.rounds).count());
     let files = Outputs::named(&options.out, &experiment.name);
     let resumed = (options.resume).then(|| resume::earlier(&files, &sidecar));
     let earlier = resumed.transpose()?.flatten();
@@ -152,7 +152,7 @@ fn run(mut prepared: Prepared, options: &Options, stop: &AtomicBool) -> Result<(
     }
 
     let started = Instant::now();
-    let all = measurements(&prepared.experiment, &prepared.plan);
+    let all = (prepared.plan.measurements(prepared.experiment.rounds)).count();
     let bar = progress::bar(all as u64).with_position(rows.len() as u64);
     let is_over = || stop.load(Ordering::Relaxed);
     let mut result = Ok(());
@@ -319,7 +319,7 @@ fn announce(prepared: &Prepared) {
     }
     note!(
         "  {} of {} s, with all that they need: about {}",
-        counted(measurements(experiment, plan), "measurement"),
+        counted(plan.measurements(experiment.rounds).count(), "measurement"),
         experiment.seconds,
         minutes(duration(experiment, plan))
     );

@@ -182,10 +182,6 @@ impl Prepared {
     }
 }
 
-pub(super) fn measurements(experiment: &Experiment, plan: &Plan) -> usize {
-    plan.measurements(experiment.rounds).count()
-}
-
 /// What warming up takes, as a share of a measurement's `seconds`.
 const WARM_UP: f64 = 0.5;
 /// Seconds on two cores that it takes to fill and drain a table, for each of its keys.
