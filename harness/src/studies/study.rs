@@ -120,10 +120,7 @@ impl<Run> Entrant<Run> {
 
 // Not a doc comment: that would replace the help of every study's command.
 #[derive(Debug, Args)]
-pub struct Options<S: Study>
-where
-    Vec<S::Row>: Presented,
-{
+pub struct Options<S: Args> {
     #[command(flatten)]
     study: S,
     /// Directory of the results, created if need be.
