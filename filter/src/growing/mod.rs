@@ -261,6 +261,6 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
     }
 
     fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
-        Made::begin(&self.table)?.to_bytes(&self.hasher)
+        Made::begin(&self.table)?.into_bytes(&self.hasher)
     }
 }

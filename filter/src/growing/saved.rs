@@ -58,7 +58,7 @@ impl<'a> Made<'a> {
     }
 
     /// [`write`](Self::write)s to memory.
-    pub(super) fn to_bytes(self, hasher: &impl BuildHasher) -> Result<Vec<u8>, SnapshotError> {
+    pub(super) fn into_bytes(self, hasher: &impl BuildHasher) -> Result<Vec<u8>, SnapshotError> {
         let buckets = self.snapshot.buckets;
         let mut bytes = with_room(HEADER_BYTES + 8 * buckets + CHECKSUM_BYTES, buckets)?;
         let written = self.write(hasher, &mut bytes);
