@@ -16,6 +16,18 @@ use crate::save::{LoadError, load_whole};
 /// ([`false_positive_rate`](Builder::false_positive_rate)), or a [growing](crate::growing) one
 /// ([`GrowingCuckooFilter::builder`](crate::GrowingCuckooFilter::builder)). `K` is the kind: the
 /// layout of a `CuckooFilter`, or [`Rate`](crate::Rate), or [`Growing`](crate::growing::Growing).
+///
+/// ```
+/// use filter::CuckooFilter;
+/// use std::hash::RandomState;
+///
+/// # fn main() -> Result<(), filter::BuildError> {
+/// let filter = CuckooFilter::builder()
+///     .capacity(10_000)
+///     .hasher(RandomState::new())
+///     .build()?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a builder builds nothing until `build` is called"]
 pub struct Builder<K = Layout<4, 12>, S = FixedState> {
@@ -173,6 +185,9 @@ pub trait Loadable {
     type Filter<S>;
 
     /// Loads a filter with this hasher. If its length as it was saved is known, that must be right.
+    ///
+    /// # Errors
+    /// [`LoadError`].
     fn load<S: BuildHasher>(
         self,
         reader: impl Read,
@@ -203,6 +218,9 @@ impl<K: Loadable, S: BuildHasher> Builder<K, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
+    /// # Errors
+    /// [`LoadError`].
+    ///
     /// # Panics
     /// When the hasher panics.
     pub fn from_bytes(self, bytes: &[u8]) -> Result<K::Filter<S>, LoadError> {
@@ -215,12 +233,24 @@ impl<K: Loadable, S: BuildHasher> Builder<K, S> {
     ///
     /// Memory grows with what arrives, whatever the header claims: for a moment to at most three times
     /// as much, plus 16 KiB.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    ///
+    /// # Panics
+    /// When the hasher panics.
     pub fn read_from(self, reader: impl Read) -> Result<K::Filter<S>, LoadError> {
         self.kind.load(reader, None, self.hasher)
     }
 
     /// [`read_from`](Self::read_from) a file that [`Filter::save`](crate::Filter::save) has written. It must
     /// contain nothing else.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    ///
+    /// # Panics
+    /// When the hasher panics.
     pub fn load(self, path: impl AsRef<Path>) -> Result<K::Filter<S>, LoadError> {
         load_whole(path.as_ref(), |file| self.read_from(file))
     }
@@ -246,6 +276,9 @@ impl CuckooFilter {
 
 impl<S> CuckooFilter<4, 12, Mixed<S>> {
     /// [`with_capacity`](CuckooFilter::with_capacity), with this [`hasher`](Builder::hasher).
+    ///
+    /// # Panics
+    /// As `with_capacity`.
     pub fn with_capacity_and_hasher(n: usize, hasher: S) -> Self {
         built(CuckooFilter::builder().capacity(n).hasher(hasher).build())
     }

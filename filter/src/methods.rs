@@ -122,6 +122,9 @@ macro_rules! methods {
         /// layout); its builder loads others.
         impl $default {
             /// Loads the filter that was saved as these bytes.
+            ///
+            /// # Errors
+            /// [`LoadError`].
             #[doc(alias = "deserialize")]
             pub fn from_bytes(bytes: &[u8]) -> Result<$default, LoadError> {
                 $start.from_bytes(bytes)
@@ -129,11 +132,17 @@ macro_rules! methods {
 
             /// Loads a filter from a reader, which needs no buffer of its own. Nothing is read past
             /// the filter's end.
+            ///
+            /// # Errors
+            /// [`LoadError`].
             pub fn read_from(reader: impl Read) -> Result<$default, LoadError> {
                 $start.read_from(reader)
             }
 
             /// Loads the filter that was [saved](Filter::save) as this file.
+            ///
+            /// # Errors
+            /// [`LoadError`].
             pub fn load(path: impl AsRef<Path>) -> Result<$default, LoadError> {
                 $start.load(path)
             }

@@ -195,6 +195,9 @@ pub trait Filter {
     /// `NAME.partial0`, stays beside it.) When the call succeeds, the file has been synced to
     /// disk; on Unix, its folder too.
     ///
+    /// # Errors
+    /// [`SaveError`].
+    ///
     /// # Panics
     /// As [`write_to`](Self::write_to).
     fn save(&self, path: &Path) -> Result<(), SaveError> {
@@ -237,6 +240,9 @@ pub trait Filter {
     }
 
     /// [`insert_hash`](Self::insert_hash) of a key.
+    ///
+    /// # Errors
+    /// [`InsertError`]; nothing was added.
     #[doc(alias("add", "put"))]
     #[inline]
     fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), InsertError>
@@ -250,6 +256,9 @@ pub trait Filter {
     /// callers with the same key, exactly one gets `true`, provided that its class had no copy,
     /// there is room and nobody removes it. (For a new key the answer is wrongly `false` as often as
     /// [`contains`](Self::contains) is wrong about it.)
+    ///
+    /// # Errors
+    /// As [`insert_unique_hash`](Self::insert_unique_hash).
     #[doc(alias = "test_and_add")]
     #[inline]
     fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError>
@@ -281,6 +290,9 @@ pub trait Filter {
     }
 
     /// [`remove_hash`](Self::remove_hash) of a key.
+    ///
+    /// # Panics
+    /// As [`remove_hash`](Self::remove_hash).
     #[doc(alias = "delete")]
     #[inline]
     fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool
@@ -291,6 +303,9 @@ pub trait Filter {
     }
 
     /// [`try_remove_hash`](Self::try_remove_hash) of a key.
+    ///
+    /// # Errors
+    /// [`TooManyThreads`]; nothing has changed.
     fn try_remove<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, TooManyThreads>
     where
         Self: Sized,
@@ -299,6 +314,9 @@ pub trait Filter {
     }
 
     /// [`contains_hash_batch`](Self::contains_hash_batch) of keys.
+    ///
+    /// # Panics
+    /// When `found` and `keys` differ in length.
     fn contains_batch<T: Hash>(&self, keys: &[T], found: &mut [bool])
     where
         Self: Sized,
@@ -307,6 +325,9 @@ pub trait Filter {
     }
 
     /// [`insert_hash_batch`](Self::insert_hash_batch) of keys.
+    ///
+    /// # Panics
+    /// When `results` and `keys` differ in length; nothing has changed then.
     fn insert_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<(), InsertError>])
     where
         Self: Sized,
@@ -315,6 +336,9 @@ pub trait Filter {
     }
 
     /// [`insert_unique_hash_batch`](Self::insert_unique_hash_batch) of keys.
+    ///
+    /// # Panics
+    /// When `results` and `keys` differ in length; nothing has changed then.
     fn insert_unique_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<bool, InsertError>])
     where
         Self: Sized,
@@ -323,6 +347,10 @@ pub trait Filter {
     }
 
     /// [`remove_hash_batch`](Self::remove_hash_batch) of keys.
+    ///
+    /// # Panics
+    /// As [`remove_hash`](Self::remove_hash), and when `removed` and `keys` differ in length; then
+    /// nothing has changed.
     fn remove_batch<T: Hash>(&self, keys: &[T], removed: &mut [bool])
     where
         Self: Sized,

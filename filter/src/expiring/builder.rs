@@ -50,6 +50,9 @@ impl ExpiringCuckooFilter {
 
 impl<S> ExpiringCuckooFilter<4, 12, 2, Mixed<S>> {
     /// [`with_capacity`](ExpiringCuckooFilter::with_capacity), with this [`hasher`](Builder::hasher).
+    ///
+    /// # Panics
+    /// As `with_capacity`.
     pub fn with_capacity_and_hasher(n: usize, hasher: S) -> Self {
         let builder = ExpiringCuckooFilter::builder().capacity(n);
         built(builder.hasher(hasher).build())

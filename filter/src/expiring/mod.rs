@@ -183,6 +183,17 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// After a long pause it begins at most twice as many periods as there are ages: first enough for
     /// everything to expire, then one that skips ahead, then the last few.
     ///
+    /// ```
+    /// let seen = filter::ExpiringCuckooFilter::with_capacity(1_000);
+    /// seen.advance_to(1_000_000)?; // such as minutes since 1970
+    /// seen.insert("key")?;
+    /// seen.advance_to(1_000_002)?;
+    /// assert!(seen.contains("key"));
+    /// seen.advance_to(1_000_003)?;
+    /// assert!(!seen.contains("key"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// Time, progress and linearization points are those of as many calls of [`advance`](Self::advance).
     ///
     /// # Errors
@@ -253,6 +264,9 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// if a period begins meanwhile, the copy may remember a key for that much longer.
     ///
     /// Progress, time and memory: as described there.
+    ///
+    /// # Errors
+    /// [`SnapshotError`].
     #[doc(alias = "clone")]
     pub fn try_clone(&self) -> Result<Self, SnapshotError>
     where

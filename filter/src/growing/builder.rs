@@ -48,6 +48,14 @@ impl<S> Builder<Growing, S> {
     /// page as the table grows, so reserving costs nothing where the system overcommits. Set 0 where it does
     /// not, or where an allocator counts reserved memory as used: then the table is made in pieces from the
     /// start, four for each doubling.
+    ///
+    /// ```
+    /// use filter::GrowingCuckooFilter;
+    ///
+    /// let seen = GrowingCuckooFilter::builder().reserved_bytes(0).build()?;
+    /// assert!(seen.insert_unique("key")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn reserved_bytes(mut self, bytes: usize) -> Self {
         self.kind.reserved = bytes / size_of::<u64>();
         self
@@ -126,6 +134,9 @@ impl GrowingCuckooFilter {
 impl<S> GrowingCuckooFilter<Mixed<S>> {
     /// [`with_capacity`](GrowingCuckooFilter::with_capacity), with this
     /// [`hasher`](Builder::hasher).
+    ///
+    /// # Panics
+    /// As `with_capacity`.
     pub fn with_capacity_and_hasher(n: usize, hasher: S) -> Self {
         let builder = GrowingCuckooFilter::builder().capacity(n);
         built(builder.hasher(hasher).build())

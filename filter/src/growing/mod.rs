@@ -143,6 +143,20 @@ impl<S> GrowingCuckooFilter<S> {
     /// If a thread was stopped for good inside a call, as the parent's threads are in such a child, then that
     /// call has taken effect or has not; no other key is missing. (The `len` of the saved filter may be too great by as
     /// much as in a [copy](Self::try_clone).)
+    ///
+    /// ```
+    /// use std::io::{Read, Seek, SeekFrom};
+    /// use filter::GrowingCuckooFilter;
+    ///
+    /// let mut seen = GrowingCuckooFilter::new();
+    /// seen.insert("key")?;
+    /// let bytes = seen.to_bytes()?;
+    /// let (mut saved, mut piece) = (seen.saved_bytes(), [0; 1_000]);
+    /// saved.seek(SeekFrom::Start(5_000))?;
+    /// saved.read_exact(&mut piece)?;
+    /// assert_eq!(piece, bytes[5_000..6_000]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn saved_bytes(&mut self) -> SavedBytes<'_>
     where
         S: BuildHasher,
@@ -157,6 +171,18 @@ impl<S> GrowingCuckooFilter<S> {
     ///
     /// It takes time in proportion to the size, and needs exclusive access, since others could be using the
     /// memory that is given back.
+    ///
+    /// ```
+    /// use filter::GrowingCuckooFilter;
+    ///
+    /// let mut seen = GrowingCuckooFilter::new();
+    /// (0..100_000).try_for_each(|key| seen.insert(&key))?;
+    /// let grown = seen.memory_bytes();
+    /// (10..100_000).for_each(|key| assert!(seen.remove(&key)));
+    /// seen.shrink_to_fit();
+    /// assert!(seen.memory_bytes() < grown / 10 && (0..10).all(|key| seen.contains(&key)));
+    /// # Ok::<(), filter::InsertError>(())
+    /// ```
     pub fn shrink_to_fit(&mut self) {
         let base = self.table.base();
         self.table.count_all();
