@@ -7,6 +7,7 @@ use super::matrix::{self, Entry};
 use crate::results::{EQUAL_AT_MOST, FEWEST, distinct};
 use crate::show::{Sheet, Sidecar};
 
+#[derive(Default)]
 pub(crate) struct Section {
     pub(crate) name: String,
     pub(crate) title: String,
@@ -203,5 +204,66 @@ fn table(sheet: &Sheet) -> Markup {
             }
         }
         @for note in &sheet.notes { p.note { (note) } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::{Summary, Verdict};
+    use crate::show::Run;
+    use crate::show::matrix::Cell;
+
+    /// A section that loses on these numbers of threads, with a cell of `rounds` rounds on one thread.
+    fn section(name: &str, rounds: usize, lost_at: &[f64]) -> Section {
+        let cell = Cell {
+            workload: "Insert".into(),
+            rival: "word-lock".into(),
+            keys: 1_000,
+            threads: 1,
+            ratio: Summary::of(vec![0.8; rounds]).unwrap(),
+            verdict: Verdict::Slower,
+        };
+        let finding = Finding {
+            case: "Insert".into(),
+            other: "word-lock".into(),
+            text: format!("slower in {name}"),
+            lost_at: lost_at.to_vec(),
+        };
+        Section {
+            name: name.into(),
+            title: name.into(),
+            findings: Findings {
+                is_of_ours: true,
+                comparisons: vec![finding],
+                cells: vec![cell],
+                ..Findings::default()
+            },
+            ..Section::default()
+        }
+    }
+
+    /// Above the sections themselves, which have all.
+    fn losses(sections: &[Section]) -> String {
+        let page = render(sections, &[]);
+        page.split("All results").next().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_loss_is_in_the_matrix_or_among_the_losses() {
+        let alone = losses(&[section("quick", 9, &[1.0])]);
+        assert!(!alone.contains("slower in quick"), "the matrix shows it");
+        let hidden = losses(&[section("quick", 9, &[1.0]), section("full", 15, &[])]);
+        assert!(hidden.contains("slower in quick"), "another has its place");
+        let oversubscribed = losses(&[section("quick", 9, &[1.0, 8.0])]);
+        assert!(oversubscribed.contains("slower in quick"));
+        assert!(!losses(&[section("quick", 9, &[])]).contains("slower in quick"));
+        let mut simulated = section("quick", 9, &[8.0]);
+        let run = Run {
+            simulated: vec!["milan".into()],
+            ..Run::default()
+        };
+        simulated.sidecar = Some(Sidecar::describe(run, &[]).unwrap());
+        assert!(!losses(&[simulated]).contains("slower in quick"));
     }
 }
