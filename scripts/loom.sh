@@ -3,16 +3,16 @@
 # explored.
 #
 #   scripts/loom.sh [TEST-NAME-FILTER ...]
-#   scripts/loom.sh --short                   without those of more than 30,000 executions
+#   scripts/loom.sh --short                   without those of more than 15,000 executions, as scripts/test.sh does
+#   scripts/loom.sh --long                    only those, as scripts/deep.sh does
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 root=$PWD
 . scripts/copy.sh
-if [ "${1:-}" = --short ]; then
-    export MODELS=short
-    shift
-fi
+case ${1:-} in
+    --short | --long) export MODELS=${1#--}; shift ;;
+esac
 for name; do
     # (Not `grep -q`, which ends at the first line, so that `models` may fail to write the others.)
     if ! models | grep -F -- "$name" >/dev/null; then

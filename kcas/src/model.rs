@@ -16,8 +16,8 @@ std::thread_local! {
     static THREADS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// How many executions `scripts/test.sh` has time for; `scripts/deep.sh` explores longer models, too.
-const LONG: u64 = 30_000;
+/// How many executions `scripts/test.sh` has time for; `scripts/deep.sh` explores the longer models.
+const LONG: u64 = 15_000;
 
 /// Explores every execution of a test's `model` with at most `preemptions` forced thread switches (`None`:
 /// all executions), and prints how many there were.
@@ -31,7 +31,7 @@ const LONG: u64 = 30_000;
 /// bug, a smaller number says nothing, and the rest of the test must still run: `MODEL_FLOORS=off`
 /// allows it.)
 ///
-/// With `MODELS=short`, a model of more than [`LONG`] executions is left out.
+/// With `MODELS=short`, a model of more than [`LONG`] executions is left out, and with `MODELS=long` any other.
 pub fn explore_test(
     preemptions: impl Into<Option<usize>>,
     at_least: u64,
@@ -40,8 +40,9 @@ pub fn explore_test(
     let test = thread::current();
     let name = test.name().and_then(|name| name.rsplit("::").next());
     let name = name.expect("a test has a thread with its name");
-    if at_least > LONG && std::env::var_os("MODELS").is_some_and(|models| models == "short") {
-        println!("model {name}: left out, as it has {at_least} executions or more");
+    let length = if at_least > LONG { "long" } else { "short" };
+    if std::env::var_os("MODELS").is_some_and(|models| models != length) {
+        println!("model {name}: left out, as it is {length}: {at_least} executions or more");
         return;
     }
     let executions = Arc::new(AtomicU64::new(0));
