@@ -106,9 +106,9 @@ export MODEL_FLOORS=off
 
 . scripts/copy.sh
 
-# A bug is found within a second or so, less than it takes to build: the crates that change are optimised less, in small
-# units, and not across these. (Not optimised at all, they overflow the stack that loom gives a thread.)
-soon_built=(--config 'profile.loom.lto="off"')
+# A bug is found within a second or so, less than it takes to build: the crates that change are optimised less, and in small
+# units. (Not optimised at all, they overflow the stack that loom gives a thread.)
+soon_built=()
 for crate in lfcf-kcas lfcf-filter; do
     for setting in opt-level=1 codegen-units=64; do soon_built+=(--config "profile.loom.package.$crate.$setting"); done
 done
