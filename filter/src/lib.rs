@@ -27,13 +27,17 @@
 //!
 //! # Sizes and error rates
 //!
-//! A bucket is one word of 64 bits, so a key costs 64 / (`SLOTS` × load) bits. When every slot is
-//! taken, a lookup is wrong about 2 × `SLOTS` / 2^`BITS` of the absent keys; about proportionally
-//! fewer otherwise ([`FALSE_POSITIVE_RATE`](layout::Layout::FALSE_POSITIVE_RATE)).
+//! A bucket is one word of 64 bits, so a key costs 64 / (`SLOTS` × load) bits. A lookup compares the key's
+//! fingerprint with 2 × `SLOTS` slots, each of which matches by chance once in 2^`BITS`.
+//! So it is wrong about 2 × `SLOTS` / 2^`BITS` of the absent keys when every slot is taken, and
+//! proportionally fewer otherwise ([`FALSE_POSITIVE_RATE`](layout::Layout::FALSE_POSITIVE_RATE)).
 //! In the default layout, four slots of 12 bits, that is one absent key in 512, at 16.8 bits per key;
 //! the [others](layout#layouts) range from one in 8 at 8.2 bits to one in 67 million at 38.6.
+//!
 //! [`Builder::layout`] sets a layout, and [`Builder::false_positive_rate`] finds the smallest for
-//! an error rate.
+//! an error rate. Shorter fingerprints do not make a filter smaller, but more slots do: the bits of
+//! a word not used for slots go to the bucket's timestamp
+//! ([`layout`](layout#when-a-timestamp-wraps)).
 //!
 //! # Guarantees
 //!
@@ -79,8 +83,10 @@
 //! - **A timestamp wraps**, in the default layout after 2^15 additions to one bucket or copies of
 //!   the filter: a lookup or a remove that finds nothing, a count, a refused insert and a copy
 //!   could be misled if a multiple of that number fell between two of their loads
-//!   ([`layout`](layout#when-a-timestamp-wraps)). Only copies and a rare remove could be in a
-//!   [growing](growing#when-a-timestamp-wraps) filter, and more calls in an [`ExpiringCuckooFilter`].
+//!   ([`layout`](layout#when-a-timestamp-wraps)). A [`GrowingCuckooFilter`]
+//!   [counts](growing#when-a-timestamp-wraps) the wraps: there only a copy could be misled, after 63, or
+//!   one of two removes of a key's only copy.
+//!   An [`ExpiringCuckooFilter`] has 7 bits, and there inserts, renewals and `advance` could be misled as well.
 //! - **Threads.** At most [`MAX_THREADS`] live threads may insert, remove, copy or advance, in all filters
 //!   of the process together: a thread that has done so counts until it ends. With one thread too
 //!   many, an insert returns [`TooManyThreads`](InsertError::TooManyThreads) and a remove panics,
@@ -96,9 +102,20 @@
 //! # Traits of collections
 //!
 //! No filter has `Extend`, `FromIterator` or `Clone`, because these traits cannot report an error: a
-//! fixed-size filter may be full, and a growing one may refuse a key that is inserted for the fourth
-//! time or later. `try_for_each` collects keys in one line, and stops at the first error
-//! ([`Filter`] has an example); [`try_clone`](CuckooFilter::try_clone) copies a filter.
+//! fixed-size filter may be full, and a growing one may refuse a key that is inserted for the fourth time or
+//! later. (Adding each key only once would not help: a new key that is mistaken for another is not added, and
+//! must not be removed later, but nobody would learn which keys those are.) `try_for_each` collects keys
+//! in one line, and stops at the first error; [`try_clone`](CuckooFilter::try_clone) copies a filter
+//! while others write.
+//!
+//! ```
+//! use filter::GrowingCuckooFilter;
+//!
+//! let seen = GrowingCuckooFilter::new();
+//! ["a", "b", "c"].iter().try_for_each(|key| seen.insert(key))?;
+//! assert_eq!(seen.len(), 3);
+//! # Ok::<(), filter::InsertError>(())
+//! ```
 //!
 //! # Recipes
 //!
@@ -122,12 +139,19 @@
 //! ```
 //!
 //! [`to_bytes`](Filter::to_bytes) and [`write_to`](Filter::write_to) save elsewhere, and
-//! [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) load from
-//! there; the functions of the same names in a [`Builder`] load a filter with another layout or
-//! hasher. With the feature `serde`, filters are serialized as the same bytes. [`save`] describes
-//! them, and which hashers give the same hashes elsewhere. A filter that is damaged, or was built
-//! with another layout or hasher, is refused ([`LoadError`]). Others may insert and remove while a
-//! filter is saved, [as while it is copied](CuckooFilter::try_clone).
+//! [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) load from there; the
+//! functions of the same names in a [`Builder`] load a filter with another layout or hasher. With the
+//! feature `serde`, filters are serialized as the same bytes ([`save`] describes them). A filter that
+//! is damaged, or was built with another layout or hasher, is refused with an error that says so
+//! ([`LoadError`]). The default hasher gives the same hashes on every machine and in every build
+//! (except for [some arrays](FixedState)), so
+//! a filter that uses it can be loaded anywhere, by this release and by every later one. A filter whose seeds nobody
+//! kept, such as those of std's `RandomState`, cannot be loaded in another process.
+//!
+//! Others may go on inserting and removing: whatever was in the filter throughout the call is saved,
+//! and whatever was in it at no moment of the call is not. Saving makes one pass, and does not fail however much
+//! others change meanwhile. It needs a buffer, and memory for the buckets that others change before it
+//! gets to them: at most another table.
 //!
 //! # Memory
 //!
@@ -161,10 +185,16 @@
 //!
 //! # How it is checked
 //!
-//! Models explore each hazard, memory orderings included (`filter/tests/loom`); threads are stopped
-//! before every atomic access (`filter/tests/steps`); random calls are compared with a multiset; a
-//! proof covers lookups (`filter/proof`); and planted bugs show that these checks can fail
-//! (`filter/tests/planted`). `scripts/README.md` has a command for each.
+//! - Models explore each hazard under a model checker, memory orderings included (`filter/tests/loom`). In them,
+//!   memory that is made once, such as a chunk of counters, is there from the start, and a simple list replaces
+//!   `arc-swap`. Threads are stopped before every atomic access of every operation (`filter/tests/steps`), where a
+//!   use of such memory, or of `arc-swap`, counts as one. Both compare every answer with a sequential specification
+//!   (`filter/histories`).
+//! - A proof covers lookups in a fixed-size filter (`filter/proof`).
+//! - Random calls are compared with a multiset (`filter/tests/ordinary/model.rs`).
+//! - Small changes break the filter, each with the check that must catch it (`filter/tests/planted`).
+//!
+//! `scripts/README.md` has a command for each.
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
