@@ -36,7 +36,9 @@ use crate::layout::Layout;
 /// those of `usize` and `isize` on the word size as well.
 ///
 /// If strangers choose the keys, seed a hasher at random instead
-/// ([limits](crate#limits)).
+/// ([`Builder::hasher`](crate::Builder::hasher)): the seed of this one is known, so keys can be
+/// chosen that collide. If the filter is to be saved, keep the seeds
+/// ([`save`](crate::save#hashers)).
 ///
 /// Of the other hashers tried, xxh3 made lookups of `u64` slower; foldhash and the faster variants of
 /// rapidhash do not promise their output.

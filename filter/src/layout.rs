@@ -35,8 +35,9 @@
 //! ([`BITS_A_KEY`](Layout::BITS_A_KEY),
 //! [`WORKABLE_LOAD`](Layout::WORKABLE_LOAD)); small tables take more.
 //!
-//! Memory depends only on the number of slots. Shorter fingerprints leave more bits for the
-//! timestamp ([what they are for](#when-a-timestamp-wraps)).
+//! Memory depends only on the number of slots. Among layouts with the same number of slots, one
+//! with shorter fingerprints is wrong more often, but leaves more bits for the timestamp ([what
+//! they are for](#when-a-timestamp-wraps)).
 //! [`Builder::false_positive_rate`](crate::Builder::false_positive_rate) chooses at run time among
 //! all of these except 4×8. `cargo run --release -p harness -- space layouts` measures most of
 //! them.
@@ -60,11 +61,13 @@
 //! | 4×13 | 11 | 2,048 | 60 µs |
 //! | 8×7, 2×28 (the minimum), [4×12 with ages](crate::expiring) | 7 | 128 | 4 µs |
 //!
-//! Only a lookup that loses its core half-way can see that many additions. Meanwhile, other threads
-//! would have to spend their time on a handful of buckets, and stop at exactly a whole turn. If even
-//! this risk is too high, choose a layout with more timestamp bits.
-//! `filter/tests/steps/timestamp_wrap.rs` shows, with threads stopped at chosen steps, that a whole
-//! turn fools a lookup and that nothing less does.
+//! A lookup takes well under a microsecond; only one that loses its core half-way can see that many
+//! additions. While it is suspended, say for a few milliseconds, other threads would have to spend
+//! their time on that one bucket (if they use m buckets equally, each thread makes 32,768 / m
+//! additions to one of them in 1 ms) and stop at exactly a whole turn. So it takes a handful of
+//! buckets, or one key hammered without pause, and even then a coincidence. If even this risk is too
+//! high, choose a layout with more timestamp bits. `filter/tests/steps/timestamp_wrap.rs` shows, with
+//! threads stopped at chosen steps, that a whole turn fools a lookup and that nothing less does.
 
 /// Width of a word: bit 63 belongs to `kcas`.
 const WORD_BITS: usize = 63;

@@ -13,14 +13,17 @@
 //! the fingerprint was not in the second bucket either. So at read 2 it was in neither bucket: that
 //! is the linearization point.
 //!
-//! "Unchanged" is modulo the width of the timestamp
-//! ([`layout`](crate::layout#when-a-timestamp-wraps)). (Equal timestamps would be enough; comparing
-//! the whole word is cheaper.)
+//! "Unchanged" is modulo the width of the timestamp:
+//! [`layout`](crate::layout#when-a-timestamp-wraps) describes what it would take to fool a lookup
+//! this way. (Equal timestamps would be enough for the argument above; comparing the whole word is
+//! cheaper and stricter.)
 //!
 //! **Why not the published protocol** (Wang et al. 2025: two rounds over both buckets, and a retry
 //! when relocation counters rose by 2, 2 and 3). Its counters advance only on relocation, but a
-//! fingerprint also changes buckets when a key of its class is inserted into one and another is
-//! removed from the other. Three such hops make a key that was there throughout look absent.
+//! key's fingerprint also changes buckets when a key of the same class is inserted into one bucket
+//! and another is removed from the other, and then no counter moves. Three such hops between the
+//! four reads make a key that was present throughout look absent. This protocol needs fewer loads
+//! and counts every addition.
 
 use kcas::WordArray;
 

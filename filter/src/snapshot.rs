@@ -38,15 +38,20 @@
 //!   moment t(A) come first. Until t(B), nobody changes how often A holds the fingerprint: an
 //!   unaware update fails, and an aware one keeps B first. So at t(B) both were as they were kept.
 //!
-//! "No longer there" is modulo the width of the timestamp
+//! "No longer there" is modulo the width of the timestamp: an unaware update would have to lose its
+//! core between its reads and its exchange, while additions to the bucket, and copies of the filter,
+//! this one included, go through a whole number of turns and leave the very same word
 //! ([`layout`](crate::layout#when-a-timestamp-wraps);
-//! [63 steps](crate::growing#when-a-timestamp-wraps) in a growing filter).
+//! [63](crate::growing#when-a-timestamp-wraps) of them in a growing filter).
 //!
-//! **What it costs.** One exchange for each bucket, and no second table: memory for places is taken
-//! page by page, when an update comes before the snapshot does. It is given back with the snapshot,
-//! or by the last update that still looks at it then. (A thread that looks at the list has a record
-//! for it, which other threads use after it: `arc_swap` never frees those, some 200 bytes each.)
-//! An update makes one load while there is no snapshot; else it looks at the list.
+//! **What it costs.** One exchange for each bucket, and no second table: a place is filled only by
+//! an update that comes before the snapshot does, and memory for places is taken page by page, when
+//! one is filled. If all buckets change before the snapshot gets there, that is as much memory as
+//! the table takes; it is given back with the snapshot, or by the last update that still looks at it
+//! then. (A thread that looks at the list has a record for it, which other threads use after it:
+//! `arc_swap` never frees those, some 200 bytes each.) Lookups do nothing for a snapshot. An update
+//! makes one load while there is none; while there is one, it looks at the list, and the first one
+//! to change a bucket keeps it.
 //!
 //! Looking at the list and changing it are lock-free, apart from the allocator
 //! (`arc_swap::docs::performance`).

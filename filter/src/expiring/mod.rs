@@ -80,7 +80,9 @@ use table::{Aged, Inserted, MAX_ASKED, WatchedAged, insert, sweep};
 /// **Timestamps** have 7 bits in the default layout, as in the layout 4×14
 /// ([what that means](crate::layout#when-a-timestamp-wraps)). Here that affects inserts, renewals and `advance` as
 /// well, if a thread loses its core for a period or more. Each `advance` counts as one addition to every bucket, or, if
-/// several threads sweep at once, as one for each of them that is at the same run of buckets.
+/// several threads sweep at once, as one for each of them that is at the same run of buckets. So a lookup is fooled if
+/// it is suspended while 127 periods begin, or while one begins that 127 threads sweep in the same run, and its key also
+/// hops to its other bucket and back meanwhile.
 pub struct ExpiringCuckooFilter<
     const SLOTS: usize = 4,
     const BITS: usize = 12,

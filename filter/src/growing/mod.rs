@@ -62,9 +62,13 @@ use word::SLOTS;
 /// its slots are taken, since a larger table has no more room for copies of one key. If keys may come
 /// more than once, use [`insert_unique`](Self::insert_unique).
 ///
-/// **Old keys.** A key that has been in the filter for more than nine doublings may [leave something
-/// behind](self#the-table) when it is removed, which takes a slot until the filter is emptied and
-/// [shrunk](Self::shrink_to_fit).
+/// **Old keys.** A key that has been in the filter for more than nine doublings may leave something behind
+/// when it is removed. From then on, some absent keys may be mistaken for present ones, though no more often than
+/// the [rate](Self::false_positive_rate) says, and each such remainder takes a slot until the filter
+/// is emptied and [shrunk](Self::shrink_to_fit).
+///
+/// **Signal handlers** and children of `fork` may look up keys, as in a fixed-size filter: a lookup only
+/// loads.
 pub struct GrowingCuckooFilter<S = FixedState> {
     table: Table,
     /// How the builder made the table, for tables that replace it.

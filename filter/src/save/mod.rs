@@ -53,9 +53,10 @@
 //! hashes is refused. The known keys are numbers of every integer type, strings, slices of bytes, a
 //! tuple and an enum.
 //!
-//! The default hasher gives the same hashes on every machine ([`FixedState`](crate::FixedState)). Many
-//! others do not: ahash, for example, gives different hashes when it is compiled for a processor
-//! with AES instructions. Then the filter is refused on the other machine.
+//! The default hasher gives the same hashes on every machine ([`FixedState`](crate::FixedState)),
+//! so a filter that was built with it can be loaded anywhere. Many others do not: ahash, for
+//! example, gives different hashes when it is compiled for a processor with AES instructions. Then the filter
+//! is refused on the other machine.
 //!
 //! **What cannot be detected.** Your key type may hash differently than before, because it has a
 //! new field or its `Hash` has changed. It may hash differently on another machine, because it contains a path, or a
