@@ -12,8 +12,22 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     Builder<Ages<SLOTS, BITS, AGE_BITS>, S>
 {
     /// Sets another bucket layout: slots, bits of a fingerprint, bits of an age. A window has
-    /// 2^`AGE_BITS2` − 1 periods: with 3 bits of age (`ages::<4, 11, 3>()`), seven, so a window is
-    /// accurate to one seventh. Which layouts exist is checked at compile time ([`Ages`]).
+    /// 2^`AGE_BITS2` − 1 periods: with 3 bits of age, seven, so a window is accurate to one seventh.
+    /// Which layouts exist is checked at compile time ([`Ages`]).
+    ///
+    /// ```
+    /// use filter::ExpiringCuckooFilter;
+    ///
+    /// let builder = ExpiringCuckooFilter::builder().ages::<4, 11, 3>();
+    /// let seen = builder.capacity(1_000).build()?;
+    /// seen.insert("key")?;
+    /// for _ in 0..7 {
+    ///     assert!(seen.contains("key"));
+    ///     seen.advance()?;
+    /// }
+    /// assert!(!seen.contains("key"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn ages<const SLOTS2: usize, const BITS2: usize, const AGE_BITS2: usize>(
         self,
     ) -> Builder<Ages<SLOTS2, BITS2, AGE_BITS2>, S> {

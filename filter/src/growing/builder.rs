@@ -66,6 +66,16 @@ impl<S> Builder<Growing, S> {
     /// ([`InsertError::TooManyFalsePositives`](crate::InsertError::TooManyFalsePositives)).
     ///
     /// The rate limits how far a filter can grow: at 1/508, to 2^13 times its first size. To grow larger, begin larger.
+    ///
+    /// ```
+    /// use filter::{GrowingCuckooFilter, InsertError};
+    ///
+    /// let seen = GrowingCuckooFilter::builder().max_false_positive_rate(0.001).build()?;
+    /// let refused = (0..).find_map(|key| seen.insert(&key).err());
+    /// assert!(matches!(refused, Some(InsertError::TooManyFalsePositives { .. })));
+    /// assert!(seen.false_positive_rate() <= 0.001);
+    /// # Ok::<(), filter::BuildError>(())
+    /// ```
     pub fn max_false_positive_rate(mut self, rate: f64) -> Self {
         self.kind.max_rate = rate;
         self
