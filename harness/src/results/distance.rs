@@ -33,3 +33,21 @@ pub fn distances<'a, R: 'a>(
     let said = said.collect::<Vec<_>>().join(", and ");
     (!said.is_empty()).then(|| format!("From core to core, a cache line took {said}."))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_grouped_by_how_far_cores_are_apart() {
+        let rows = [100.0, 26.0, 31.0, 0.0];
+        let groups = by_distance(rows.iter(), |&ns| ns).into_iter();
+        let groups: Vec<_> = groups.map(|(named, of)| (named, of.len())).collect();
+        assert_eq!(groups, [("26 to 31 ns".into(), 2), ("100 ns".into(), 1)]);
+        assert_eq!(
+            distances(rows.iter(), |&ns| ns).unwrap(),
+            "From core to core, a cache line took 26 to 31 ns in 2 measurements, and 100 ns in 1 measurement."
+        );
+        assert_eq!(distances([0.0].iter(), |&ns| ns), None);
+    }
+}
