@@ -116,8 +116,12 @@ impl Figure {
     }
 
     pub fn render(&self) -> String {
-        let styles = style::styles(&self.subjects());
-        let style = |subject: &str| styles[subject];
+        let subjects = self.subjects();
+        let styles = style::styles(&subjects);
+        let style = |subject: &str| -> Style {
+            let place = subjects.iter().position(|of| *of == subject);
+            styles[place.unwrap_or_default()]
+        };
         let width = self.width * 72.0;
         let inner = width - 2.0 * MARGIN;
         let mut canvas = Canvas::default();

@@ -1,7 +1,5 @@
 //! How subjects look: the same colour and marker in every figure.
 
-use std::collections::HashMap;
-
 use super::svg::{Colour, WHITE};
 use crate::wording::unnumbered;
 
@@ -72,42 +70,41 @@ pub(super) fn corners(mark: Mark, (x, y): (f64, f64)) -> impl Iterator<Item = (f
     corners.map(move |of| (x + UNIT * f64::from(of[0]), y + UNIT * f64::from(of[1])))
 }
 
-/// Returns the styles of the subjects of a figure. No two have both colour and mark in common; up to
-/// eight differ in colour.
-pub(super) fn styles<'s>(subjects: &[&'s str]) -> HashMap<&'s str, Style> {
+/// Returns the styles of the subjects of a figure, in their order. No two have both colour and mark
+/// in common; up to eight differ in colour.
+pub(super) fn styles(subjects: &[&str]) -> Vec<Style> {
     let fixed: Vec<_> = FIXED_STYLES.split('|').collect();
     let mut others = fixed.len()..;
-    let wanted = subjects.iter().map(|&subject| {
+    let wanted = subjects.iter().enumerate().map(|(place, subject)| {
         // With another number of stripes, a subject looks alike.
         let kind = unnumbered(subject, |name| fixed.contains(&name));
         let fixed = fixed.iter().position(|&name| name == kind);
-        (fixed.or_else(|| others.next()).unwrap_or_default(), subject)
+        (fixed.or_else(|| others.next()).unwrap_or_default(), place)
     });
-    let mut wanted: Vec<(usize, &str)> = wanted.collect();
-    wanted.sort_by_key(|&(index, _)| index);
-    let mut taken: HashMap<&str, Style> = HashMap::new();
-    for (index, subject) in wanted {
+    let mut wanted: Vec<(usize, usize)> = wanted.collect();
+    wanted.sort_unstable();
+    let mut taken: Vec<(usize, Style)> = Vec::new();
+    for (index, place) in wanted {
         let all = (0..COLOURS.len() * MARKS.len()).map(|step| {
             // First the other colours, then the other marks.
             let colour = COLOURS[(index + step) % COLOURS.len()];
             let mark = MARKS[(index + step / COLOURS.len()) % MARKS.len()];
-            let open = taken.values().any(|other| other.colour == colour);
+            let open = taken.iter().any(|(_, other)| other.colour == colour);
             Style { colour, mark, open }
         });
         let is_taken = |style: &Style| {
             let alike = |other: &Style| (other.colour, other.mark) == (style.colour, style.mark);
-            taken.values().any(alike)
+            taken.iter().any(|(_, other)| alike(other))
         };
         let style = all.min_by_key(|style| (is_taken(style), style.open));
-        taken.extend(style.map(|style| (subject, style)));
+        taken.extend(style.map(|style| (place, style)));
     }
-    taken
+    taken.sort_unstable_by_key(|&(place, _)| place);
+    taken.into_iter().map(|(_, style)| style).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use super::*;
 
     /// Marks are small, so colours must suffice where there are enough of them.
@@ -122,8 +119,8 @@ mod tests {
         assert!(experiments.len() >= 20, "{}", experiments.len());
         for experiment in experiments {
             let subjects: Vec<_> = experiment.subjects.iter().map(String::as_str).collect();
-            let styles = styles(&subjects).into_values();
-            let different: HashSet<_> = styles.map(|of| of.colour.hex()).collect();
+            let colours: Vec<_> = styles(&subjects).iter().map(|of| of.colour.hex()).collect();
+            let different = std::collections::HashSet::<&String>::from_iter(&colours);
             assert_eq!(different.len(), subjects.len(), "{}", experiment.name);
         }
     }
