@@ -2,6 +2,7 @@
 
 mod probes;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ use sysinfo::System;
 
 use crate::experiment::Experiment;
 use crate::machine::{Cores, Machine, hand_over};
-use crate::results::{Results, Row, median};
+use crate::results::median;
 use crate::run::{Ending, runner};
 use crate::show::{files, note, say};
 use crate::subjects::Registry;
@@ -187,20 +188,20 @@ fn alone(registry: &Registry) -> Result<Alone> {
     let experiment = Experiment::parse(ALONE).context("in the experiment of one thread")?;
     let count = experiment.subjects.len();
     note!("Measuring {count} subjects on one thread ...");
+    let mut times: BTreeMap<String, BTreeMap<String, Vec<f64>>> = BTreeMap::new();
     let keys = KeySource::generated(experiment.most_keys(), experiment.seed);
-    let rows = runner::rows(&experiment, registry, (&keys, &[]))?;
-    let (results, mut alone) = (Results::of(&rows), Alone::new());
-    let ns = |row: &Row| Some(1e3 / row.throughput()?);
-    for case in results.cases() {
-        for subject in results.subjects() {
-            // The median, as of the predictions that are made from it.
-            for (_, time) in results.points(&case, subject, ns) {
-                let of_subject = alone.entry(subject.to_owned()).or_default();
-                of_subject.insert(case.workload.clone(), tenth(time.median));
-            }
-        }
+    let mut rows = runner::rows(&experiment, registry, (&keys, &[]))?;
+    rows.retain(|row| row.mops > 0.0);
+    for row in rows {
+        let of_subject = times.entry(row.subject).or_default();
+        let times = of_subject.entry(row.workload).or_default();
+        times.push(1e3 / row.mops);
     }
-    Ok(alone)
+    // The median, as of the predictions that are made from it.
+    let median = |(workload, mut times): (_, Vec<_>)| (workload, tenth(median(&mut times)));
+    let medians =
+        |(subject, of): (_, BTreeMap<_, _>)| (subject, of.into_iter().map(median).collect());
+    Ok(times.into_iter().map(medians).collect())
 }
 
 #[cfg(test)]
