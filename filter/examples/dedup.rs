@@ -1,6 +1,10 @@
 //! A line deduplicator with many threads: does what `sort -u` does, without sorting and without
 //! keeping the lines.
 //!
+//! Every thread reads a chunk of whole lines, asks the shared filter about each (`insert_unique` is
+//! true for exactly one of any number of threads that meet the same line), and writes those that
+//! are new.
+//!
 //! ```sh
 //! cargo run --release -p lfcf-filter --example dedup -- --threads 2 access.log > distinct.log
 //! ```

@@ -1,8 +1,10 @@
 //! Set difference between two services: which of B's keys A surely lacks, without A sending its
 //! keys.
 //!
-//! A puts its keys into a filter, and B asks the filter about its own. With another seed, a second
-//! run finds nearly everything that the first one missed.
+//! A puts its keys into a filter, and B asks the filter about its own. A does not have what the
+//! filter denies, so every reported line is right. Now and then a line that A lacks is mistaken for
+//! one that A has, and is not reported; with another seed it is another line, so a second run finds
+//! nearly everything that the first one missed.
 //!
 //! ```sh
 //! cargo run --release -p lfcf-filter --example difference -- keys-of-a.txt keys-of-b.txt > missing-in-a.txt

@@ -128,8 +128,10 @@ impl<K, S> Builder<K, S> {
     }
 
     /// Sets another hasher. Any hasher that tells keys apart will do: its hashes are
-    /// [mixed](crate::hashing::mix), so they need not be good in all their bits. Loading a saved filter
-    /// [requires](crate::save#hashers) the same hasher with the same seeds.
+    /// [mixed](crate::hashing::mix), so they need not be good in all their bits.
+    ///
+    /// Loading a saved filter requires the same hasher with the same seeds, and std's `RandomState`
+    /// does not reveal its own ([`save`](crate::save#hashers)).
     pub fn hasher<H>(self, hasher: H) -> Builder<K, Mixed<H>> {
         self.unmixed_hasher(Mixed(hasher))
     }
@@ -257,8 +259,11 @@ impl<K: Loadable, S: BuildHasher> Builder<K, S> {
 }
 
 impl CuckooFilter {
-    /// Builds a filter with room for `n` distinct keys ([`Builder::capacity`]), in the default layout
-    /// and with the default hasher.
+    /// Builds a filter with room for `n` distinct keys, in the default layout and with the default
+    /// hasher.
+    ///
+    /// The table is sized so that `n` inserts of distinct keys succeed. As in any cuckoo table,
+    /// that is a matter of probability: see [`Builder::capacity`]. If `n` is 0, the table is small.
     ///
     /// # Panics
     /// When [`Builder::build`] would return an error: `n` is absurdly large, or there is not enough

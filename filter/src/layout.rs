@@ -126,7 +126,10 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// compares with 2 × `SLOTS` fingerprints, each of which equals the key's once in 2^`BITS` (a
     /// little more often, since one fingerprint is twice as frequent as the others). It is an upper
     /// bound, since several slots may match at once (with 7 bits, 6 % fewer were measured). At a
-    /// lower load the rate is proportionally lower. All error rates in these docs are defined so.
+    /// lower load the rate is proportionally lower: 95 % of this at a load of 0.95.
+    ///
+    /// All error rates in these docs are defined this way. The module has a
+    /// [table](self#layouts) of all layouts.
     pub const FALSE_POSITIVE_RATE: f64 = {
         let fingerprints = (1u64 << BITS) as f64;
         let alike = (1.0 + 2.0 / fingerprints) / fingerprints;

@@ -55,11 +55,12 @@
 //!   room and no key of its class is there already.
 //! - **A refused insert leaves the contents exactly as they were** ([`InsertError`]). Nothing is
 //!   dropped to make room.
-//! - **Lookups never allocate.** Of the inserts and removes of a fixed-size filter, a thread's first one may
-//!   make a chunk of counters; a thread's first K-CAS (for a chain or a unique insert, or to help one), a chunk
-//!   of K-CAS records, one for every 32 threads alive at the same time; and a thread's first one while a
-//!   copy is being taken, a record of some 200 bytes. Any may free what was kept for a copy that has
-//!   ended. Building, copying and saving allocate, and so does a growing filter when it grows.
+//! - **Lookups never allocate.** Inserts and removes of a fixed-size filter allocate in three cases. A thread's
+//!   first one in a filter may make a chunk of counters. A thread's first K-CAS (for a chain or a unique insert, or
+//!   to help one) may make a chunk of K-CAS records, one for every 32 threads alive at the same time. While a
+//!   copy is being taken, a thread's first one may make a record of some 200 bytes, and any may free what was
+//!   kept for a copy that has ended. Building, copying and saving allocate, and so does a growing filter when it
+//!   grows.
 //! - **No `unsafe`**, here or in `kcas`. The crate `huge-pages` has some, which is used only with the
 //!   feature of that name.
 //!

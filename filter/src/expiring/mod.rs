@@ -60,8 +60,7 @@ use table::{Aged, Inserted, MAX_ASKED, WatchedAged, insert, sweep};
 /// **It is a set**: a class of keys ([`Class`]) has at most one copy. [`insert`](Self::insert) and
 /// [`insert_unique`](Self::insert_unique) renew the key if it is there;
 /// [`insert_if_absent`](Self::insert_if_absent) leaves its age as it is. Of several threads that insert
-/// the same new key, at most one gets `true`, and exactly one if there is room. [`remove`](Self::remove) takes
-/// the one copy: other keys that were inserted as the same class are then missing.
+/// the same new key, at most one gets `true`, and exactly one if there is room.
 ///
 /// **How long a key is remembered.** At least until [`PERIODS`](Ages::PERIODS) periods have begun after the start
 /// of the call that last inserted or renewed it. With three, that is two to three times the length of a period,
@@ -76,6 +75,9 @@ use table::{Aged, Inserted, MAX_ASKED, WatchedAged, insert, sweep};
 /// Inserts, removes, lookups and counts are linearizable and lock-free, even while others advance.
 /// Each key is forgotten at one moment of the call that forgets it, but not all keys at the same moment.
 /// A thread that stops in `advance` stops nobody: the next call finishes what it has begun.
+///
+/// **Removing** takes the one copy of the class: other keys that were inserted as the same class are then
+/// missing.
 ///
 /// **Timestamps** have 7 bits in the default layout, as in the layout 4×14
 /// ([what that means](crate::layout#when-a-timestamp-wraps)). Here that affects inserts, renewals and `advance` as

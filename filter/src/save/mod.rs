@@ -296,8 +296,11 @@ pub(crate) fn load_whole<F>(
     let filter = read(&mut file)?;
     let mut excess = || -> io::Result<u64> {
         let more = file.read(&mut [0])? as u64;
-        let (length, read) = (file.metadata()?.len(), file.stream_position()?);
-        Ok(more + length.saturating_sub(read))
+        Ok(more
+            + file
+                .metadata()?
+                .len()
+                .saturating_sub(file.stream_position()?))
     };
     match excess().map_err(LoadError::Io)? {
         0 => Ok(filter),
