@@ -10,6 +10,7 @@ use crate::hashing::{FixedState, Location};
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
 use crate::length::{Length, fewer};
+use crate::save::known_keys::digest_of_known_keys;
 use crate::save::{SaveError, fixed};
 use crate::snapshot::{Snapshot, SnapshotError, Snapshots, Watched};
 use crate::traits::{Class, DynKey, Filter, expect_id};
@@ -225,6 +226,10 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
 
     fn hash_dyn(&self, key: &dyn DynKey) -> u64 {
         self.hasher.hash_one(key)
+    }
+
+    fn hasher_digest(&self) -> u64 {
+        digest_of_known_keys(&self.hasher)
     }
 
     fn len(&self) -> usize {

@@ -10,7 +10,6 @@ use kcas::thread_id::{self, TooManyThreads};
 use crate::batch::{self, assert_same_length};
 use crate::hashing::Location;
 use crate::insert_error::InsertError;
-use crate::save::known_keys::digest_of_hashes;
 use crate::save::{SaveError, save_as};
 use crate::snapshot::SnapshotError;
 
@@ -139,9 +138,7 @@ pub trait Filter {
 
     /// Returns a digest of how this filter hashes: the same number for filters with the same hasher, seeds
     /// included.
-    fn hasher_digest(&self) -> u64 {
-        digest_of_hashes(|key| self.hash_dyn(key))
-    }
+    fn hasher_digest(&self) -> u64;
 
     /// Returns the number of copies held: successful inserts minus successful removes. Exact when
     /// no insert, remove or `advance` is under way; otherwise some of those under way count and others do not.
@@ -433,6 +430,7 @@ macro_rules! passed_on {
             fn contains_hash_batch(hashes: &[u64], found: &mut [bool]) -> ();
             fn fetch(hashes: &[u64]) -> ();
             fn hash_dyn(key: &dyn DynKey) -> u64;
+            fn hasher_digest() -> u64;
             fn len() -> usize;
             fn capacity() -> usize;
             fn false_positive_rate() -> f64;

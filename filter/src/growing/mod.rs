@@ -16,6 +16,7 @@ use crate::hashing::FixedState;
 use crate::insert_error::InsertError;
 use crate::length::fewer;
 use crate::save::SaveError;
+use crate::save::known_keys::digest_of_known_keys;
 use crate::snapshot::SnapshotError;
 use crate::traits::{Class, DynKey, Filter, expect_id};
 use address::Key;
@@ -259,6 +260,10 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
 
     fn hash_dyn(&self, key: &dyn DynKey) -> u64 {
         self.hasher.hash_one(key)
+    }
+
+    fn hasher_digest(&self) -> u64 {
+        digest_of_known_keys(&self.hasher)
     }
 
     /// As [`Filter::len`] says; in a copy and in a loaded filter, perhaps [more](GrowingCuckooFilter::try_clone).
