@@ -2,9 +2,9 @@
 # Explores every model of kcas and filter under loom, and prints for each how much was
 # explored.
 #
-#   scripts/loom.sh [TEST-NAME-FILTER ...]
-#   scripts/loom.sh --short                   without those of more than 15,000 executions, as scripts/test.sh does
-#   scripts/loom.sh --long                    only those, as scripts/deep.sh does
+#   scripts/loom.sh [TEST-NAME-FILTER ...]    all models, if none is named
+#   scripts/loom.sh --short                   without those of more than 15,000 executions, which scripts/test.sh leaves out
+#   scripts/loom.sh --long                    only those: scripts/deep.sh explores what scripts/test.sh leaves out
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -186,7 +186,7 @@ pub trait Loadable {
     /// The filter, with this hasher.
     type Filter<S>;
 
-    /// Loads a filter with this hasher. If its length as it was saved is known, that must be right.
+    /// Loads a filter with this hasher. `length`, if given, must be that of the saved filter.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -198,16 +198,20 @@ pub trait Loadable {
     ) -> Result<Self::Filter<S>, LoadError>;
 }
 
-/// Loading with the layout and the hasher of this builder, which must be those the filter was built with. For a
-/// [rate](Builder::false_positive_rate), any layout will do that meets it and is chosen for some rate. The
-/// filter has the size (and the period) it was saved with, whatever this builder says.
+/// Loading with the layout and the hasher of this builder, which must be those the filter was built with. The filter
+/// has the size (and the period) it was saved with, whatever this builder says.
+///
+/// The builder of each kind loads what it builds: a [`CuckooFilter`], an
+/// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter), a [`GrowingCuckooFilter`](crate::GrowingCuckooFilter),
+/// or, for a [rate](Builder::false_positive_rate), a [`DynCuckooFilter`](crate::DynCuckooFilter) in whatever layout
+/// it was saved, if that meets the rate and is among those chosen for a rate; any other is a [`LoadError::Layout`].
 impl<K: Loadable, S: BuildHasher> Builder<K, S> {
     /// Loads the filter that was saved as these bytes.
     ///
     /// Returns exactly the filter that was saved, or an error: damage and another layout are detected, and so is
     /// another hasher, [as far as that can be](crate::save#hashers). Allocates nothing before the length of
-    /// `bytes` is known to be right, and then no more than that length (for a moment twice as much, if the
-    /// filter grows), apart from a few KiB that every filter has.
+    /// `bytes` is known to be right, and then no more than that length (for a moment twice as much, for a
+    /// growing filter), apart from a few KiB that every filter has.
     ///
     /// ```
     /// use filter::CuckooFilter;

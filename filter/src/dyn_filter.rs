@@ -137,7 +137,7 @@ dyn_filter! {
 pub struct Rate(f64);
 
 impl Rate {
-    /// True if this layout is wrong no more often.
+    /// True if this layout is wrong no more often than this rate.
     fn allows<const SLOTS: usize, const BITS: usize>(self) -> bool {
         Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE <= self.0
     }

@@ -31,7 +31,7 @@ const LONG: u64 = 15_000;
 /// bug, a smaller number says nothing, and the rest of the test must still run: `MODEL_FLOORS=off`
 /// allows it.)
 ///
-/// With `MODELS=short`, a model of more than [`LONG`] executions is left out, and with `MODELS=long` any other.
+/// With `MODELS=short`, a model of more than [`LONG`] executions is left out, and with `MODELS=long` every other one.
 pub fn explore_test(
     preemptions: impl Into<Option<usize>>,
     at_least: u64,
@@ -40,9 +40,15 @@ pub fn explore_test(
     let test = thread::current();
     let name = test.name().and_then(|name| name.rsplit("::").next());
     let name = name.expect("a test has a thread with its name");
-    let length = if at_least > LONG { "long" } else { "short" };
-    if std::env::var_os("MODELS").is_some_and(|models| models != length) {
-        println!("model {name}: left out, as it is {length}: {at_least} executions or more");
+    let models = std::env::var("MODELS").unwrap_or_default();
+    let is_left_out = match &*models {
+        "" => false,
+        "short" => at_least > LONG,
+        "long" => at_least <= LONG,
+        other => panic!("MODELS={other:?} is neither `short` nor `long`"),
+    };
+    if is_left_out {
+        println!("model {name}: left out of the {models} ones, at {at_least} executions or more");
         return;
     }
     let executions = Arc::new(AtomicU64::new(0));

@@ -101,7 +101,7 @@ mod observed {
             std::ptr::from_ref(self).addr()
         }
 
-        /// Names it to [who watches](crate::conformance), with its value, since threads of other tests may have changed it.
+        /// Names it to [whoever watches](crate::conformance), with its value, since threads of other tests may have changed it.
         #[cfg(any(kcas_loom, all(test, feature = "steps")))]
         pub(crate) fn name(&self, place: Place) {
             #[cfg(not(kcas_loom))]

@@ -378,7 +378,7 @@ pub(crate) fn prepare(words: &[AtomicU64], first: usize) {
     crate::machine::name("bucket", words, first);
 }
 
-/// Announces a new array, all zero, to [who watches](crate::conformance).
+/// Announces a new array, all zero, to [whoever watches](crate::conformance).
 #[cfg(any(kcas_loom, all(test, feature = "steps")))]
 fn report_zeros(words: &impl Storage) {
     let mut held = Vec::new();

@@ -140,8 +140,8 @@ pub(crate) fn write_words(
     }
 }
 
-/// Reads this many words of a saved filter that is `whole` bytes long, and the checksum after them. If the
-/// `length` of the filter is known, it must be right; otherwise memory is requested as words arrive.
+/// Reads this many words of a saved filter that is `whole` bytes long, and the checksum after them. A known
+/// `length` of the filter must be right; if it is unknown, memory is requested as words arrive.
 pub(crate) fn read_table(
     reader: &mut impl Read,
     mut digest: Sum,

@@ -83,7 +83,7 @@ fn unique_insert_beside_one_at_once_in_a_growing_filter() {
     explore_race(2, (4, 31_000), &held, insert(there), insert_unique(here));
 }
 
-/// Keys that fill two buckets, and then one for each of these that finds no room. Two threads may split the buckets at
+/// Keys that fill two buckets, and then, for each of these, one that finds no room in it. Two threads may split the buckets at
 /// the same time, and the second before the first.
 fn two_full_buckets() -> [u64; 8] {
     std::array::from_fn(|nth| staying(nth as u64 % 6, nth / 2))

@@ -117,6 +117,7 @@ fn a_copy_that_ends_the_doubling_of_a_slot_counts_its_keys() {
     for (at, filter, stopped) in stops(50, || filled(&saved, last), insert) {
         let copy = filter.try_clone().unwrap();
         stopped.thaw().unwrap();
+        assert!(filter.capacity() > SLOTS, "the slot is doubled");
         assert_eq!(filter.len() as u64, last + 2);
         let held = copy.len() as u64;
         remove_all(&copy, last);
@@ -229,6 +230,7 @@ fn a_slot_that_two_threads_double_counts_once() {
             keys += 1;
         }
         stopped.thaw().unwrap();
+        assert!(filter.capacity() > SLOTS, "the slot is doubled");
         remove_all(&filter, keys);
         let again = loaded(&filter.to_bytes().unwrap());
         assert!(again.contains(&only));

@@ -183,7 +183,7 @@ impl<'a> Crew<'a> {
     }
 }
 
-/// Waits until all are counted, or no more are for `patience`; returns how many are.
+/// Waits until all are counted, or the count has not risen for `patience`; returns the count.
 pub(crate) fn settled(all: usize, patience: Duration, count: impl Fn() -> usize) -> usize {
     const MOMENT: Duration = Duration::from_micros(200);
     let (mut before, mut since) = (0, Instant::now());

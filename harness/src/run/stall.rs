@@ -128,8 +128,8 @@ pub(crate) fn freeze<'scope>(
     Ok(frozen)
 }
 
-/// Inserts and removes keys until it is frozen before this step. They are numbers from one that was
-/// drawn on, so that none of them is looked up as absent.
+/// Inserts and removes keys until it is frozen before this step: consecutive numbers from a random start,
+/// of which practically none is looked up as absent.
 fn work_until_frozen(subject: &dyn Measured, first_key: u64, at: u64, hold: &Arc<Hold>) {
     let (held, is_released) = (Arc::clone(hold), || hold.released.get().is_some());
     let freeze = move |step| {

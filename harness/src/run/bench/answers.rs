@@ -119,8 +119,8 @@ impl Bench<'_> {
     }
 }
 
-/// Returns the most lookups of these threads that can have missed a key if each lap over so many
-/// keys misses so many of them.
+/// Returns the most lookups of these threads that can have missed a key if each lap over `length` keys
+/// misses `missed` of them.
 fn most_missed((missed, length): (u64, u64), made: &Tally, threads: usize) -> u64 {
     // In a chain, a wrong answer passes over a key.
     let passed = made.missing + made.false_positives;

@@ -267,6 +267,7 @@ impl Cycle {
         Self { range, next }
     }
 
+    #[inline]
     fn next_batch(&mut self, length: usize) -> Range<usize> {
         let start = self.next;
         let end = self.range.end.min(start + length);

@@ -20,7 +20,7 @@ pub(crate) enum Pace {
     /// When the last one is done.
     Closed,
     /// When they are due, from which moment they are timed. Until then a thread calls this again and
-    /// again: it spins, so as to start on time, or yields its core, as there are more threads than
+    /// again: it spins, so as to start on time, or yields its core, if there are more threads than
     /// cores. If it slept, it would wake up late.
     Open(Arrivals, fn()),
     /// When the last answer is known: chains of [`CHAIN`] are timed, of lookups alone.
