@@ -31,12 +31,13 @@ const LONG: u64 = 15_000;
 /// bug, a smaller number says nothing, and the rest of the test must still run: `MODEL_FLOORS=off`
 /// allows it.)
 ///
-/// With `MODELS=short`, a model of more than [`LONG`] executions is left out, and with `MODELS=long` every other one.
+/// With `MODELS=short`, a model of more than [`LONG`] executions is left out, and with `MODELS=long` every other one:
+/// false is returned then.
 pub fn explore_test(
     preemptions: impl Into<Option<usize>>,
     at_least: u64,
     model: impl Fn() + Send + Sync + 'static,
-) {
+) -> bool {
     let test = thread::current();
     let name = test.name().and_then(|name| name.rsplit("::").next());
     let name = name.expect("a test has a thread with its name");
@@ -49,7 +50,7 @@ pub fn explore_test(
     };
     if is_left_out {
         println!("model {name}: left out of the {models} ones, at {at_least} executions or more");
-        return;
+        return false;
     }
     let executions = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&executions);
@@ -83,6 +84,7 @@ pub fn explore_test(
         executions >= at_least || !floors,
         "{executions} executions, where {at_least} or more were explored before"
     );
+    true
 }
 
 /// [`spawn`]s a thread that shares a value with this one.

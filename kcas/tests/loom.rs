@@ -282,7 +282,7 @@ fn a_writer_that_loads_first_hides_no_execution() {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     let seen: &'static AtomicU64 = Box::leak(Box::new(AtomicU64::new(0)));
-    explore_test(None, 1, move || {
+    let is_explored = explore_test(None, 1, move || {
         let words = array(&[0]);
         let writer = spawn_with(&words, move |words| {
             let value = words.load(0);
@@ -291,5 +291,6 @@ fn a_writer_that_loads_first_hides_no_execution() {
         seen.fetch_or(1 << words.load(0), Ordering::Relaxed);
         writer.join().unwrap();
     });
-    assert_eq!(seen.load(Ordering::Relaxed), 0b11, "a result is missing");
+    let seen = seen.load(Ordering::Relaxed);
+    assert!(!is_explored || seen == 0b11, "a result is missing");
 }
