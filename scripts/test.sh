@@ -3,7 +3,7 @@
 # model checker. scripts/deep.sh runs the others. Needs Rust (with rustfmt and clippy) and git, nothing
 # else.
 #
-#   scripts/test.sh             everything, 10 to 13 minutes on two cores from a fresh clone
+#   scripts/test.sh             everything, about 10 minutes on two cores from a fresh clone
 #   scripts/test.sh STEP ...    some steps of it: lints, docs, tests, models
 #
 # There are two builds to run: one with all features, and one for the model checker.
