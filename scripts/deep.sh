@@ -18,7 +18,7 @@ builds() {
     # Its words are the standard library's atomics: they take memory as it is used, and runs are longer.
     cargo test --locked -p lfcf-kcas -p lfcf-filter --lib --test ordinary --test alone
 
-    step "a copy of a growing filter, stopped at each of its steps and at each of a split"
+    step "pairs of threads, stopped at each of their steps"
     cargo test --locked --workspace --all-features --test steps -- --ignored
 
     step "from 1,280 buckets to millions of keys and back to nothing"

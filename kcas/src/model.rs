@@ -17,7 +17,7 @@ std::thread_local! {
 }
 
 /// How many executions `scripts/test.sh` has time for; `scripts/deep.sh` explores the longer models.
-const LONG: u64 = 15_000;
+const LONG: u64 = 10_000;
 
 /// Explores every execution of a test's `model` with at most `preemptions` forced thread switches (`None`:
 /// all executions), and prints how many there were.

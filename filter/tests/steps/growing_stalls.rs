@@ -99,6 +99,7 @@ fn a_thread_stopped_in_the_middle_of_a_round() {
 }
 
 #[test]
+#[ignore = "takes long: scripts/deep.sh runs it"]
 fn two_threads_stopped_while_they_split_buckets() {
     let mut state = full();
     state.new.clear();
