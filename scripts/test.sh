@@ -34,9 +34,14 @@ tests() {
     cargo test "${all[@]}" --no-run
     # Two programs at once, since many tests keep only one core busy. Each runs in the directory of its crate, as with
     # cargo, and its output is shown when it ends.
-    cargo test "${all[@]}" --no-run --quiet --message-format=json |
-        sed -n 's/.*"manifest_path":"\([^"]*\)\/Cargo.toml".*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*/"\1" "\2"/p' |
-        xargs -n 2 -P 2 sh -c 'cd "$0" && output=$("$1" 2>&1); status=$?; printf "\n%s\n%s\n" "$1" "$output"; exit $status'
+    local programs
+    programs=$(cargo test "${all[@]}" --no-run --quiet --message-format=json |
+        sed -n 's/.*"manifest_path":"\([^"]*\)\/Cargo.toml".*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*/"\1" "\2"/p')
+    if [ "$(wc -l <<<"$programs")" -lt 20 ]; then
+        echo "cargo names fewer than 20 test programs" >&2
+        return 1
+    fi
+    xargs -n 2 -P 2 sh -c 'cd "$0" && output=$("$1" 2>&1); status=$?; printf "\n%s\n%s\n" "$1" "$output"; exit $status' <<<"$programs"
     cargo test "${all[@]}" --doc
 }
 
