@@ -23,7 +23,7 @@ fn locate(key: u64) -> Location {
 }
 
 /// Returns two keys of one class, each of which has its first bucket where the other has its second.
-/// That of the first key is the lower one, where removes under stripes look first.
+/// The bucket of the first key is the lower one: removes under stripes look there first.
 fn twins() -> [u64; 2] {
     let is_ascending = |key: &u64| locate(*key).first < locate(*key).second;
     let a = (0..).find(is_ascending).unwrap();

@@ -18,7 +18,10 @@ use crate::snapshot::{SnapshotError, with_room};
 const HEADER_BYTES: usize = 40;
 
 /// How the buckets of a filter are saved.
-pub(crate) trait Saved: Loadable {
+pub trait Saved: Sized {
+    /// The filter, with this hasher.
+    type Filter<S>;
+
     const KIND: &'static Kind;
     /// Slots of a bucket, bits of a fingerprint, bits of an age.
     const LAYOUT: (usize, usize, usize);
@@ -32,22 +35,23 @@ pub(crate) trait Saved: Loadable {
     fn filter<S>(words: Vec<u64>, copies: usize, hasher: S) -> Result<Self::Filter<S>, LoadError>;
 }
 
-impl<const SLOTS: usize, const BITS: usize> Loadable for Layout<SLOTS, BITS> {
-    type Filter<S> = CuckooFilter<SLOTS, BITS, S>;
+impl<L: Saved> Loadable for L {
+    type Filter<S> = <L as Saved>::Filter<S>;
 
     fn load<S: BuildHasher>(
         self,
         mut reader: impl Read,
         length: Option<u64>,
         hasher: S,
-    ) -> Result<Self::Filter<S>, LoadError> {
-        Header::of::<Self>(&mut reader)?.load::<Self, S>(reader, length, hasher)
+    ) -> Result<<L as Saved>::Filter<S>, LoadError> {
+        Header::of::<L>(&mut reader)?.load::<L, S>(reader, length, hasher)
     }
 }
 
 impl<const SLOTS: usize, const BITS: usize> Saved for Layout<SLOTS, BITS> {
     const KIND: &'static Kind = &FIXED;
     const LAYOUT: (usize, usize, usize) = (SLOTS, BITS, 0);
+    type Filter<S> = CuckooFilter<SLOTS, BITS, S>;
 
     fn copies(word: u64) -> Option<usize> {
         (Self::slots(word) == word).then(|| Self::occupied(word))

@@ -19,7 +19,7 @@ pub(crate) type Sum = Digest<'static, u64, Table<16>>;
 
 /// A kind of saved filter.
 #[derive(Debug)]
-pub(crate) struct Kind {
+pub struct Kind {
     /// What it begins with.
     magic: [u8; 8],
     /// The version of its format.
