@@ -16,10 +16,11 @@ use crate::traits::Filter;
 /// an answer. (In models, as many as a batch has there.)
 const LOOKUPS: usize = if cfg!(kcas_loom) { 2 } else { 4 };
 
-/// Number of keys inserted or removed at a time: more than the cache misses that a core can have in
-/// flight, so that the wait at the end of a group is short compared with the group. An exchange
-/// holds up everything after it, so groups do not overlap.
-pub(crate) const UPDATES: usize = 64;
+/// Number of keys whose buckets are loaded before the first is inserted, removed, or looked up in a filter that grows:
+/// more than the cache misses that a core can have in flight, so that the wait at the end of a group is short
+/// compared with the group. An exchange holds up everything after it, and a lookup there has too many instructions for
+/// the processor to run far ahead, so groups do not overlap.
+pub(crate) const FETCHED: usize = 64;
 
 /// Writes to `found`, for each hash, whether the key's class has a copy.
 ///
@@ -45,14 +46,14 @@ pub(crate) fn contains<const SLOTS: usize, const BITS: usize>(
 
 /// Calls `one` for each hash, in order, once the filter has brought the buckets of its group into
 /// the cache. They may change before the call, which reads them again.
-pub(crate) fn update<F: Filter + ?Sized, R>(
+pub(crate) fn in_fetched_groups<F: Filter + ?Sized, R>(
     filter: &F,
     hashes: &[u64],
     results: &mut [R],
     one: impl Fn(&F, u64) -> R,
 ) {
     assert_same_length(hashes, results);
-    for (hashes, results) in hashes.chunks(UPDATES).zip(results.chunks_mut(UPDATES)) {
+    for (hashes, results) in hashes.chunks(FETCHED).zip(results.chunks_mut(FETCHED)) {
         filter.fetch(hashes);
         for (&hash, result) in hashes.iter().zip(results) {
             *result = one(filter, hash);

@@ -96,7 +96,7 @@ pub trait Filter {
     fn remove_hash(&self, hash: u64) -> bool;
 
     /// Calls [`contains_hash`](Self::contains_hash) for each of `hashes`, and writes the answers to the same places
-    /// in `found`. This is faster than one call at a time if the filter is of a fixed size and larger than the
+    /// in `found`. This is faster than one call at a time if the filter is larger than the
     /// caches. Each call is atomic, the batch is not; this holds for all batches.
     ///
     /// # Panics
@@ -109,7 +109,7 @@ pub trait Filter {
     /// # Panics
     /// When `results` and `hashes` differ in length; nothing has changed then.
     fn insert_hash_batch(&self, hashes: &[u64], results: &mut [Result<(), InsertError>]) {
-        batch::update(self, hashes, results, Self::insert_hash);
+        batch::in_fetched_groups(self, hashes, results, Self::insert_hash);
     }
 
     /// [`insert_unique_hash`](Self::insert_unique_hash) for several keys, in order.
@@ -117,7 +117,7 @@ pub trait Filter {
     /// # Panics
     /// As [`insert_hash_batch`](Self::insert_hash_batch).
     fn insert_unique_hash_batch(&self, hashes: &[u64], results: &mut [Result<bool, InsertError>]) {
-        batch::update(self, hashes, results, Self::insert_unique_hash);
+        batch::in_fetched_groups(self, hashes, results, Self::insert_unique_hash);
     }
 
     /// [`remove_hash`](Self::remove_hash) for several keys, in order.
@@ -126,7 +126,7 @@ pub trait Filter {
     /// As [`remove_hash`](Self::remove_hash), and when `removed` and `hashes` differ in length;
     /// then nothing has changed.
     fn remove_hash_batch(&self, hashes: &[u64], removed: &mut [bool]) {
-        batch::update(self, hashes, removed, Self::remove_hash);
+        batch::in_fetched_groups(self, hashes, removed, Self::remove_hash);
     }
 
     /// Reads the buckets of a group of keys, so that they are in the cache: for batches of updates.
@@ -366,9 +366,9 @@ fn in_groups<F: Filter, T: Hash, R>(
     call: impl Fn(&F, &[u64], &mut [R]),
 ) {
     assert_same_length(keys, results);
-    let groups = keys.chunks(batch::UPDATES);
-    for (keys, results) in groups.zip(results.chunks_mut(batch::UPDATES)) {
-        let hashes: ArrayVec<u64, { batch::UPDATES }> =
+    let groups = keys.chunks(batch::FETCHED);
+    for (keys, results) in groups.zip(results.chunks_mut(batch::FETCHED)) {
+        let hashes: ArrayVec<u64, { batch::FETCHED }> =
             keys.iter().map(|key| filter.hash(key)).collect();
         call(filter, &hashes, results);
     }

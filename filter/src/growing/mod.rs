@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, Hash};
 use std::hint::black_box;
 use std::io::Write;
 
-use crate::batch::assert_same_length;
+use crate::batch::{self, assert_same_length};
 use crate::hashing::FixedState;
 use crate::insert_error::InsertError;
 use crate::length::fewer;
@@ -27,6 +27,10 @@ use saved::Made;
 pub use saved::SavedBytes;
 use table::{Table, false_positive_rate};
 use word::SLOTS;
+
+/// From this many buckets (16 MiB) on, a batch of lookups first loads the buckets of a whole group. In smaller tables
+/// the loads of single lookups overlap as well, and loading twice costs more.
+const FETCHED_BUCKETS: usize = 1 << 21;
 
 /// A [`CuckooFilter`](crate::CuckooFilter) without a fixed capacity: its one table grows as keys are
 /// inserted, a few buckets at a time, and nobody waits for it.
@@ -241,6 +245,9 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
     }
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        if self.table.buckets() >= FETCHED_BUCKETS {
+            return batch::in_fetched_groups(self, hashes, found, Self::contains_hash);
+        }
         assert_same_length(hashes, found);
         for (&hash, found) in hashes.iter().zip(found) {
             *found = self.table.contains(hash);

@@ -1,7 +1,7 @@
 //! The growing filter: what it holds as it grows and shrinks, its sizes, and its error rates.
 
 use filter::growing::{GrowingBuilder, GrowingCuckooFilter};
-use filter::{InsertError, internals};
+use filter::{Filter, InsertError, internals};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -37,6 +37,22 @@ fn narrow(n: u64) -> u64 {
         .map(|(nth, bit)| (n >> nth & 1) << bit)
         .sum();
     key ^ ((internals::apart(key) << 6) * (n >> bits.len()))
+}
+
+/// Lookups of a group load its buckets first in a table of this size.
+#[test]
+fn batches_in_a_table_past_the_caches_answer_as_single_calls() {
+    let filter = of_buckets(1 << 21);
+    (0..100).for_each(|key| filter.insert(&key).unwrap());
+    let keys = Vec::from_iter((0..200).rev());
+    let mut found = vec![false; keys.len()];
+    filter.contains_batch(&keys, &mut found);
+    assert!(
+        keys.iter()
+            .zip(found)
+            .all(|(key, found)| found == filter.contains(key))
+    );
+    assert!((0..100).all(|key| filter.contains(&key)));
 }
 
 /// At each doubling up to the thirteenth, after which the docs state a number: it is wrong as rarely as it says, well

@@ -56,14 +56,47 @@ impl<const SLOTS: usize, const BITS: usize> Subject for Laid<SLOTS, BITS> {
 
 const BATCH: usize = 32;
 
-/// [`LockFree`] with its lookups made by [`contains_batch`](filter::Filter::contains_batch).
-/// In mixes of operations, which have no batches, it is the same as [`LockFree`].
-pub struct LockFreeBatch(LockFree);
+/// A subject with a filter of ours that looks keys up in batches.
+pub trait LooksUpBatches: Subject {
+    /// Name, description and guarantees of [`Batched`].
+    const BATCHED: [&'static str; 3];
 
-impl Subject for LockFreeBatch {
-    const NAME: &'static str = "lock-free-batch";
-    const DESCRIPTION: &'static str = "lock-free, with lookups in batches of 32 keys";
-    const GUARANTEES: &'static str = "as lock-free, for each key of a batch";
+    fn filter(&self) -> &impl Filter;
+}
+
+impl LooksUpBatches for LockFree {
+    const BATCHED: [&'static str; 3] = [
+        "lock-free-batch",
+        "lock-free, with lookups in batches of 32 keys",
+        "as lock-free, for each key of a batch",
+    ];
+
+    fn filter(&self) -> &impl Filter {
+        &self.0
+    }
+}
+
+impl LooksUpBatches for Growing {
+    const BATCHED: [&'static str; 3] = [
+        "growing-batch",
+        "growing, with lookups in batches of 32 keys",
+        "as growing, for each key of a batch",
+    ];
+
+    fn filter(&self) -> &impl Filter {
+        &self.0
+    }
+}
+
+/// A subject with its lookups made by [`contains_batch`](filter::Filter::contains_batch).
+/// In mixes of operations, which have no batches, it is the same as without.
+pub struct Batched<S>(S);
+
+impl<S: LooksUpBatches> Subject for Batched<S> {
+    const NAME: &'static str = S::BATCHED[0];
+    const DESCRIPTION: &'static str = S::BATCHED[1];
+    const GUARANTEES: &'static str = S::BATCHED[2];
+    const GROWS: bool = S::GROWS;
 
     #[inline]
     fn look_up<'k, K: Hash + ?Sized + 'k>(
@@ -71,7 +104,7 @@ impl Subject for LockFreeBatch {
         mut keys: impl ExactSizeIterator<Item = &'k K>,
         mut report: impl FnMut(bool),
     ) {
-        let filter = &self.0.0;
+        let filter = self.0.filter();
         let mut found = [false; BATCH];
         while keys.len() >= BATCH {
             let hash = |_| filter.hash(keys.next().expect("there are more"));

@@ -37,10 +37,11 @@ impl Registry {
     pub fn standard() -> Self {
         let mut registry = Self::new();
         registry.add::<LockFree>();
-        registry.add::<LockFreeBatch>();
+        registry.add::<Batched<LockFree>>();
         registry.add::<LockFreeFitted>();
         registry.add::<LockFreeCopies>();
         registry.add::<Growing>();
+        registry.add::<Batched<Growing>>();
         registry.add::<SegmentLock>();
         registry.add::<SegmentLock<4_096>>();
         registry.add::<SegmentLock<16_384>>();
