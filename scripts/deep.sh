@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs the checks that take long, after scripts/test.sh: lints of the other builds, tests of the build
-# that is published, the long models, the proof, and every planted bug, which a check must catch.
+# that is published, pairs of stopped threads, millions of keys and back, the long models, the proof, and every planted
+# bug, which a check must catch.
 #
-#   scripts/deep.sh             everything, about half an hour on two cores
+#   scripts/deep.sh             everything, 20 to 25 minutes on two cores
 #   scripts/deep.sh STEP ...    some steps of it: builds, models, proof, planted
 set -euo pipefail
 cd "$(dirname "$0")/.."

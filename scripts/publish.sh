@@ -11,6 +11,12 @@
 # numbers of Markdown pages, their commits, and measured.hash. If interrupted, it publishes what is complete.
 # Look at the figures, then commit.
 set -euo pipefail
+case ${1:-} in
+-h | --help)
+    sed -n '2,/^set /s/^# \{0,1\}//p' "$0"
+    exit
+    ;;
+esac
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- pair
 [ "$*" != all ] || set -- pair 'sweep full' 'sweep load-factor' 'sweep hits' 'sweep skew' 'sweep rivals' \

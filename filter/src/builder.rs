@@ -13,9 +13,11 @@ use crate::layout::Layout;
 use crate::save::{LoadError, load_whole};
 
 /// Builds a filter step by step: a [`CuckooFilter`] ([`CuckooFilter::builder`]), one for an error rate
-/// ([`false_positive_rate`](Builder::false_positive_rate)), or a [growing](crate::growing) one
-/// ([`GrowingCuckooFilter::builder`](crate::GrowingCuckooFilter::builder)). `K` is the kind: the
-/// layout of a `CuckooFilter`, or [`Rate`](crate::Rate), or [`Growing`](crate::growing::Growing).
+/// ([`false_positive_rate`](Builder::false_positive_rate)), a [growing](crate::growing) one
+/// ([`GrowingCuckooFilter::builder`](crate::GrowingCuckooFilter::builder)), or an [expiring](crate::expiring) one
+/// ([`ExpiringCuckooFilter::builder`](crate::ExpiringCuckooFilter::builder)). `K` is the kind: the
+/// layout of a `CuckooFilter`, [`Rate`](crate::Rate), [`Growing`](crate::growing::Growing) or
+/// [`Ages`](crate::expiring::Ages).
 ///
 /// ```
 /// use filter::CuckooFilter;
@@ -109,8 +111,8 @@ impl<K, S> Builder<K, S> {
     /// ([`Layout::DEPENDABLE`]).
     ///
     /// A growing filter rounds the number of buckets down to a power of two, and grows from there: it begins to
-    /// grow at between 0.37 and 1.2 times this many keys. Its table begins with 8 KiB or more; with 8 KiB, if neither
-    /// this function nor `buckets` is called.
+    /// grow at between 0.37 and 1.2 times this many keys. But its table begins with 8 KiB or more, so for small `n` it
+    /// grows later. (With exactly 8 KiB, if neither this function nor `buckets` is called.)
     pub fn capacity(mut self, n: usize) -> Self {
         self.size = Some(Size::Keys(n));
         self

@@ -126,9 +126,9 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// filter throughout is in the copy, and whatever was in it at no moment is not. The source of
     /// the module `snapshot` explains how and why.
     ///
-    /// **Time.** One pass over the table, with one exchange for each bucket. Lookups do nothing for it. An
-    /// insert or a remove first keeps what both buckets of each fingerprint that it adds or takes hold, unless
-    /// that has been done: two exchanges for each bucket.
+    /// **Time.** One pass over the table, with one exchange for each bucket. Lookups do nothing for it. Before an
+    /// insert or a remove adds or takes a fingerprint, it keeps the contents of both of its buckets for the copy, unless
+    /// another call has done so: two exchanges for each bucket.
     ///
     /// **Memory.** The table of the copy ([`to_bytes`](Self::to_bytes): the bytes;
     /// [`write_to`](Self::write_to): a buffer of 16 KiB), and 8 bytes, in whole pages, for every

@@ -10,7 +10,8 @@
 //! Use it when several threads share one set that may sometimes be wrong about what is *not* in it,
 //! and one of these holds:
 //!
-//! - **Keys leave again**, such as what is cached, connected, in flight, or was seen within the last hour.
+//! - **Keys leave again**: for example, those of cached items, open connections, requests in flight, or visitors of
+//!   the last hour.
 //! - **Exactly one thread must act** on a new key: [`insert_unique`](CuckooFilter::insert_unique)
 //!   looks and inserts in one atomic step.
 //! - **Nobody may wait**: neither for a thread that was preempted, nor for a table that grows.
@@ -20,7 +21,7 @@
 //! - The set is built once and then only read: a Bloom filter or a static filter (xor, ribbon) has
 //!   a lower error rate for the same memory.
 //! - The number of keys is not known in advance: [`GrowingCuckooFilter`] grows without stopping
-//!   anyone, at some cost in time per call and in memory ([`growing`]).
+//!   anyone, at some cost in the time of lookups, in filling it, and in memory ([`growing`]).
 //! - One thread fills it, and speed is what counts: a blocked Bloom filter fills faster, if no key ever
 //!   leaves. This filter is built for lookups, and for changes by threads that get in each other's way.
 //! - Wrong answers are unacceptable: use a hash set.
@@ -61,8 +62,8 @@
 //!   copy is being taken, a thread's first one may make a record of some 200 bytes, and any may free what was
 //!   kept for a copy that has ended. Building, copying and saving allocate, and so does a growing filter when it
 //!   grows.
-//! - **No `unsafe`**, here or in `kcas`. The crate `huge-pages` has some, which is used only with the
-//!   feature of that name.
+//! - **No `unsafe`**, here or in `kcas`. The crate `huge-pages`, used only with the feature of that
+//!   name, has some.
 //!
 //! # Limits
 //!
@@ -188,12 +189,13 @@
 //!
 //! - Models explore each hazard under a model checker, memory orderings included (`filter/tests/loom`). In them,
 //!   memory that is made once, such as a chunk of counters, is there from the start, and a simple list replaces
-//!   `arc-swap`. Threads are stopped before every atomic access of every operation (`filter/tests/steps`), where a
-//!   use of such memory, or of `arc-swap`, counts as one. Both compare every answer with a sequential specification
+//!   `arc-swap`. Threads are stopped before every atomic access of every operation (`filter/tests/steps`; there, each
+//!   use of such memory or of `arc-swap` counts as a single access). Both compare every answer with a sequential specification
 //!   (`filter/histories`).
 //! - A proof covers lookups in a fixed-size filter (`filter/proof`).
 //! - Random calls are compared with a multiset (`filter/tests/ordinary/model.rs`).
-//! - Small changes break the filter, each with the check that must catch it (`filter/tests/planted`).
+//! - Planted bugs are small changes that break the filter, each with the check that must catch it
+//!   (`filter/tests/planted`).
 //!
 //! `scripts/README.md` has a command for each.
 #![warn(missing_docs)]

@@ -97,7 +97,7 @@ pub trait Filter {
 
     /// Calls [`contains_hash`](Self::contains_hash) for each of `hashes`, and writes the answers to the same places
     /// in `found`. This is faster than one call at a time if the filter is larger than the
-    /// caches. Each call is atomic, the batch is not; this holds for all batches.
+    /// caches (a growing one: from 16 MiB on). Each call is atomic, the batch is not; this holds for all batches.
     ///
     /// # Panics
     /// When `found` and `hashes` differ in length.
@@ -129,7 +129,8 @@ pub trait Filter {
         batch::in_fetched_groups(self, hashes, removed, Self::remove_hash);
     }
 
-    /// Reads the buckets of a group of keys, so that they are in the cache: for batches of updates.
+    /// Reads the buckets of a group of keys, so that they are in the cache: for batches of updates, and of lookups in a
+    /// growing filter.
     #[doc(hidden)]
     fn fetch(&self, hashes: &[u64]);
 

@@ -38,6 +38,12 @@ fn the_committed_page_is_made_of_the_committed_rows() {
     let page = fs::read_to_string(written.path).unwrap();
     let published = fs::read_to_string(committed().join("report.html")).unwrap();
     let differs = (page.lines().zip(published.lines())).find(|(new, old)| new != old);
+    // Some lines are long.
+    let differs = differs.map(|(new, old)| {
+        let same = new.chars().zip(old.chars()).take_while(|(a, b)| a == b);
+        let from = same.count().saturating_sub(50);
+        [new, old].map(|line| line.chars().skip(from).take(150).collect::<String>())
+    });
     let anew = "`harness report paper-figures` writes it anew";
     assert_eq!(differs, None, "{anew}");
     assert_eq!(page.len(), published.len());

@@ -33,7 +33,7 @@
 //! puts a tag of its own into the word, an *installation*; then it reads the status; then it turns
 //! the installation into the operation's tag, or back into what it replaced. Any thread that meets
 //! an installation can finish it. Each installation has a tag that no other has (until its 49-bit
-//! number wraps, which takes a thread more than a year), so finishing it late does no harm.
+//! number wraps, which takes a thread more than a year at 10^7 a second), so finishing it late does no harm.
 //!
 //! **The owner installs in one.** In the protocol of Harris, Fraser & Pratt the owner installs as
 //! helpers do, which costs 3k + 1 ([`WordArray::kcas_by_dcss`]). Here it puts an *owner tag* into
