@@ -213,7 +213,8 @@ impl<K: Loadable, S: BuildHasher> Builder<K, S> {
     /// Returns exactly the filter that was saved, or an error: damage and another layout are detected, and so is
     /// another hasher, [as far as that can be](crate::save#hashers). Allocates nothing before the length of
     /// `bytes` is known to be right, and then no more than that length (for a moment twice as much, for a
-    /// growing filter), apart from a few KiB that every filter has.
+    /// growing filter), apart from a few KiB that every filter has and what a growing one
+    /// [reserves](Builder::reserved_bytes).
     ///
     /// ```
     /// use filter::CuckooFilter;
@@ -240,7 +241,7 @@ impl<K: Loadable, S: BuildHasher> Builder<K, S> {
     /// needs no buffer of its own; nothing is read past the filter's end.
     ///
     /// Memory grows with what arrives, whatever the header claims: for a moment to at most three times
-    /// as much, plus 16 KiB.
+    /// as much, plus 16 KiB and what a growing filter [reserves](Builder::reserved_bytes).
     ///
     /// # Errors
     /// [`LoadError`].

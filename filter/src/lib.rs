@@ -86,8 +86,8 @@
 //!   the filter: a lookup or a remove that finds nothing, a count, a refused insert and a copy
 //!   could be misled if a multiple of that number fell between two of their loads
 //!   ([`layout`](layout#when-a-timestamp-wraps)). A [`GrowingCuckooFilter`]
-//!   [counts](growing#when-a-timestamp-wraps) the wraps: there only a copy could be misled, after 63, or
-//!   one of two removes of a key's only copy.
+//!   [counts](growing#when-a-timestamp-wraps) the wraps: there only a copy could be misled, after 63; and one
+//!   of [two removes of a key's only copy](growing#two-removes-of-one-copy) could take another key.
 //!   An [`ExpiringCuckooFilter`] has 7 bits, and there inserts, renewals and `advance` could be misled as well.
 //! - **Threads.** At most [`MAX_THREADS`] live threads may insert, remove, copy or advance, in all filters
 //!   of the process together: a thread that has done so counts until it ends. With one thread too

@@ -338,7 +338,7 @@ impl<'a, T: Table> Snapshot<'a, T> {
     /// Announces a snapshot.
     ///
     /// Progress: lock-free, apart from the allocator. (It begins again only if a table has grown by an
-    /// eighth meanwhile.)
+    /// eighth meanwhile, or begun another round.)
     pub(crate) fn begin(table: &'a T, snapshots: &'a Snapshots) -> Result<Self, SnapshotError> {
         // Advancing a timestamp may require helping.
         thread_id::register()?;

@@ -227,7 +227,9 @@ impl WordArray<Pieces> {
         if len <= pieces.first.len() {
             return Ok(());
         }
-        let (last, _) = pieces.place_of(len - 1);
+        // (A number that no size has could not be counted in quarters.)
+        let after = (len - 1 - pieces.first.len()).checked_add(4 << pieces.quarter);
+        let last = after.map_or(usize::MAX, |_| pieces.place_of(len - 1).0);
         if last >= pieces.later.len() {
             return Err(OutOfMemory { len });
         }
@@ -357,6 +359,8 @@ mod tests {
         let words = WordArray::<Pieces>::try_growing(8).unwrap();
         let pieces = &words.words;
         assert!(words.grow_to(usize::MAX / 2).is_err());
+        let few = WordArray::<Pieces>::try_growing(2).unwrap();
+        assert!(few.grow_to(usize::MAX).is_err());
         assert!(words.grow_to(8).is_ok() && !pieces.has(8));
         if let Some(most) = 1_usize.checked_shl(MOST) {
             let number = pieces.later.len();

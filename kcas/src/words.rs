@@ -174,6 +174,13 @@ impl<W: Storage> WordArray<W> {
         self.words.number()
     }
 
+    /// True if there is a word at `index`: also one that another thread has just made, by
+    /// [`grow_to`](WordArray::grow_to).
+    #[inline]
+    pub fn has(&self, index: usize) -> bool {
+        self.words.has(index)
+    }
+
     /// True if there are no words.
     pub fn is_empty(&self) -> bool {
         self.words.number() == 0

@@ -36,8 +36,8 @@ const FETCHED_BUCKETS: usize = 1 << 21;
 /// inserted, a few buckets at a time, and nobody waits for it.
 ///
 /// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator),
-/// even while it grows. It has no false negatives, except after [a rare
-/// remove](self#when-a-timestamp-wraps). It is wrong about one absent key in 5,461 at first,
+/// even while it grows. It has no false negatives, except after [two removes
+/// of one copy](self#two-removes-of-one-copy), rarely. It is wrong about one absent key in 5,461 at first,
 /// when every slot is taken, and each doubling adds about 0.75 times that rate: one in 508
 /// after thirteen ([`false_positive_rate`](Self::false_positive_rate)). The builder can limit how often it
 /// [may be](crate::Builder::max_false_positive_rate) wrong.
@@ -122,7 +122,7 @@ impl<S> GrowingCuckooFilter<S> {
     /// of fixed size: others may insert and remove meanwhile, and make this one grow.
     ///
     /// Time and memory: as described there, plus the words of the copy once more. Progress: lock-free, apart from the
-    /// allocator. (The call starts again if the table grows by an eighth before the copy begins, and tries again to
+    /// allocator. (The call starts again if the table grows by an eighth before the copy begins, or begins another round, and tries again to
     /// [turn a timestamp over](self#when-a-timestamp-wraps) if others have turned one that is counted with it.)
     ///
     /// The [`len`](Filter::len) of the copy may be too great, by at most the number of slots [without a bit

@@ -3,6 +3,8 @@
 use std::hash::BuildHasher;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 
+use kcas::OutOfMemory;
+
 use super::address::parent;
 use super::table::{LEAST_BUCKETS, Table, has_level};
 use super::word;
@@ -54,7 +56,7 @@ impl<'a> Made<'a> {
         words.extend(self);
         let more = complete(base, &mut words).expect("a table can be completed");
         Table::from_words(base, &words, doubled + more, kind)
-            .map_err(|_| SnapshotError::OutOfMemory { buckets })
+            .map_err(|OutOfMemory { len }| SnapshotError::OutOfMemory { buckets: len })
     }
 
     /// [`write`](Self::write)s to memory.
@@ -236,7 +238,7 @@ impl Loadable for Growing {
         let more = complete(base, &mut words)?;
         let doubled = usize::try_from(doubled).unwrap_or(usize::MAX);
         let table = Table::from_words(base, &words, doubled.saturating_add(more), self)
-            .map_err(|_| LoadError::OutOfMemory { buckets })?;
+            .map_err(|OutOfMemory { len }| LoadError::OutOfMemory { buckets: len })?;
         Ok(GrowingCuckooFilter {
             table,
             kind: self,

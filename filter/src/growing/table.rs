@@ -54,6 +54,9 @@ const MOST_UNCOUNTED: usize = 512;
 const LONG_AND_FULL: (usize, u64) = (16, 225);
 const LONG_AND_FULL_OF_FEW: (usize, u64) = (if cfg!(kcas_loom) { 16 } else { 0 }, 186);
 
+/// Number of [side words](WordArray::side).
+const SIDES: usize = 8;
+
 /// From this many buckets (1 MiB) on, a table gets fuller before it grows, and does not grow while it is nearly empty.
 pub(super) const MANY_BUCKETS: usize = 1 << 17;
 
@@ -235,7 +238,15 @@ impl Table {
 
     /// Empties every bucket, and goes back to the first size. It keeps its memory.
     pub(super) fn clear(&mut self) {
-        self.words.clear();
+        // Not what was reserved and never written, which takes no memory yet.
+        for bucket in 0..self.most_begun(self.size()) {
+            if self.words.has(bucket) {
+                self.words.set(bucket, 0);
+            }
+        }
+        for number in 0..SIDES {
+            self.words.set(self.words.side(number), 0);
+        }
         self.size = AtomicU64::new(Size::of(1 << self.base).bits());
         self.next = AtomicU64::new(1 << self.base);
         self.filled = AtomicU64::new(0);
@@ -270,8 +281,8 @@ impl Table {
 
     /// True if the key has a copy.
     ///
-    /// Progress: lock-free; it starts again only if its first bucket changed. Linearization point: the
-    /// read that matches, or the last read of the second bucket.
+    /// Progress: lock-free; it starts again only if its first bucket changed, or a timestamp that is counted with it was
+    /// turned over. Linearization point: the read that matches, or the last read of the second bucket.
     #[inline(always)]
     pub(super) fn contains(&self, hash: u64) -> bool {
         let words = self.words.first_piece();
@@ -482,8 +493,8 @@ impl Table {
     /// Of the slots that match, it takes one that knows most bits of its address. If that slot stood for another
     /// key, the key's own slot matches that one, too, and stands for it from now on.
     ///
-    /// Progress: lock-free; it tries again only if another thread changed one of the buckets.
-    /// Linearization point: the compare-and-swap that empties the slot. For false: as in a lookup.
+    /// Progress: lock-free; it tries again only if another thread changed one of the buckets, or turned over a timestamp that
+    /// is counted with the first. Linearization point: the compare-and-swap that empties the slot. For false: as in a lookup.
     pub(super) fn remove(&self, key: Key) -> bool {
         loop {
             let seen = self.see_settled(key);
@@ -548,6 +559,11 @@ impl Table {
         unchanged: &[(Place, u64)],
     ) -> Result<bool, InsertError> {
         let size = self.size();
+        // A bucket read before it was split knows too few bits to say where its keys may move in a table of this size.
+        let now = seen.key.places(size).map(|place| place.level);
+        if seen.roots[0].0.level < now[0] || seen.roots[1].0.level < now[1] {
+            return Ok(false);
+        }
         let mut chain = Chain::new();
         // One entry of the K-CAS is for the root that the chain does not begin with.
         let longest = MAX_CHAIN - usize::from(!unchanged.is_empty());
@@ -762,7 +778,8 @@ impl Table {
         if buckets > MAX_BUCKETS {
             return Err(InsertError::TooLarge { buckets });
         }
-        if false_positive_rate(self.base, buckets) > self.max_rate {
+        let is_allowed = false_positive_rate(self.base, buckets) <= self.max_rate;
+        if !is_allowed {
             return Err(InsertError::TooManyFalsePositives { buckets });
         }
         let made = self.words.grow_to(buckets);
@@ -948,7 +965,7 @@ impl snapshot::Table for Table {
 
     fn freeze(&self, bucket: usize) -> Option<u64> {
         // Without memory for it, nobody has made it.
-        if bucket >= self.buckets() && self.words.grow_to(bucket + 1).is_err() {
+        if bucket >= self.buckets() && !self.words.has(bucket) {
             return Some(0);
         }
         let word = self.words.load(bucket);
@@ -1000,6 +1017,18 @@ pub(super) fn has_level(bucket: usize, buckets: usize, base: u32, word: u64) -> 
 mod tests {
     use super::*;
     use crate::length::fewer;
+
+    #[test]
+    fn a_copy_makes_no_memory_in_the_table_that_it_copies() {
+        let kind = Growing {
+            reserved: 0,
+            max_rate: 1.0,
+        };
+        let table = Table::try_new(8, kind).unwrap();
+        let not_made = 1 << 8;
+        assert_eq!(snapshot::Table::freeze(&table, not_made), Some(0));
+        assert!(!table.words.has(not_made));
+    }
 
     /// As after a sum that counts what one thread has inserted and not what another one has removed.
     #[test]

@@ -221,7 +221,8 @@ pub enum LoadError {
     /// There is not enough memory for the table.
     #[error("no memory for a table of {buckets} buckets, 8 bytes each")]
     OutOfMemory {
-        /// The number of buckets it has.
+        /// The number of buckets it has (or [reserves](crate::Builder::reserved_bytes), in a growing filter, if that is
+        /// more).
         buckets: usize,
     },
     /// The reader failed.

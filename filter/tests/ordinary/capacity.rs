@@ -278,6 +278,13 @@ fn bad_sizes_are_errors() {
     ] {
         assert_eq!(growing.max_false_positive_rate(rate).build().err(), error);
     }
+    // A filter that is loaded has some rate already, but may not grow.
+    let loading = growing.max_false_positive_rate(f64::NAN);
+    let loaded = loading.from_bytes(&growing.build().unwrap().to_bytes().unwrap());
+    let loaded = loaded.unwrap();
+    let refused = (0..10_000).find_map(|key| loaded.insert(&key).err());
+    let is_so = |error| matches!(error, filter::InsertError::TooManyFalsePositives { .. });
+    assert!(refused.is_some_and(is_so));
     #[cfg(target_pointer_width = "64")]
     for absurd in [usize::MAX, 1 << 60] {
         let is_so = |error| matches!(error, Some(filter::BuildError::TooLarge { .. }));

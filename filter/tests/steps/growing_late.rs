@@ -1,9 +1,9 @@
 //! Threads of a growing filter that look at buckets of different moments, or at more than one round of splits, or at
 //! a run of splits that another thread has begun and will not end.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use filter::InsertError;
+use filter::{InsertError, internals};
 use kcas::steps::{with_hook, within};
 
 use crate::at_step::{before_step, pairs, stopped, stops};
@@ -214,4 +214,53 @@ fn a_chain_moves_no_key_to_the_half_where_it_is_not_looked_for() {
         let lost = lost(&filter, &held);
         assert_eq!(lost, None, "to bucket {to}, split before step {at}");
     }
+}
+
+/// While an insert looks for a chain, the table grows by two doublings, and then another thread stops within a run: the
+/// insert knows too few bits of where a key of its bucket may move, and looks at a bucket of that run.
+#[test]
+fn a_chain_from_a_bucket_of_two_rounds_ago_leads_nowhere() {
+    // Fills this bucket, so that the last key splits the run that it is in.
+    let filling = |bucket: u64, round: u64| {
+        let alone = apart(0, 6, 0);
+        (0..4).map(move |nth| key(alone, bucket + nth * round))
+    };
+    // From an odd bucket to 96 of 128, which is 0 if bit 5 is not known, and bit 6 is not either.
+    let tag = apart(0b0_0011, 6, 0);
+    let moves = key(tag, 96 ^ internals::apart(tag));
+    let bucket = (96 ^ internals::apart(tag)) % 16;
+    assert!(bucket % 2 == 1);
+    let held = [moves, staying(bucket), staying(bucket + 16)];
+    let mut met = 0;
+    for (at, then) in pairs(0..60, (40..160).step_by(3)) {
+        let filter = holding(16, &held);
+        let (others, stopped_there) = (Arc::clone(&filter), Arc::default());
+        let kept: Arc<Mutex<Vec<_>>> = Arc::clone(&stopped_there);
+        let hook = move |step| {
+            if step != at {
+                return;
+            }
+            for round in [16, 32] {
+                for from in (0..round).step_by(2) {
+                    filling(from, round).for_each(|key| others.insert(&key).unwrap());
+                    assert!(filling(from, round).all(|key| others.remove(&key)));
+                }
+            }
+            assert_eq!(others.capacity(), 3 * 64);
+            let mut keys: Vec<u64> = filling(0, 64).collect();
+            let last = keys.pop().unwrap();
+            keys.iter().for_each(|key| others.insert(key).unwrap());
+            let stopped = stopped(&others, then, move |filter| filter.insert(&last));
+            kept.lock().unwrap().extend(stopped);
+        };
+        let new = staying(bucket + 32);
+        with_hook(hook, || filter.insert(&new)).unwrap();
+        for stopped in stopped_there.lock().unwrap().drain(..) {
+            met += 1;
+            stopped.thaw().unwrap();
+        }
+        let lost = lost(&filter, &[&held[..], &[new]].concat());
+        assert_eq!(lost, None, "before step {at}, stopped at {then}");
+    }
+    assert!(met > 300, "{met}");
 }
