@@ -30,7 +30,7 @@ step "lints"
 cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 
 step "tests of what changed since $(git rev-parse --short "$base")"
-# If a crate changed that others depend on, their tests are run, too.
+# If kcas changed, the tests of filter and kcas-epoch are run, too; those of the harness are left to test.sh.
 crates=()
 touches 'kcas/|Cargo' && crates+=(lfcf-kcas)
 touches 'kcas/|filter/|Cargo' && crates+=(lfcf-filter histories store service)

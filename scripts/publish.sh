@@ -30,6 +30,11 @@ git merge-base --is-ancestor "$commit" main || {
     echo "main does not have ${commit:0:10}: merge it first" >&2
     exit 1
 }
+hash_of_measured() { git hash-object paper-figures/*.csv paper-figures/*.machine.toml | git hash-object --stdin; }
+[ "$(hash_of_measured)" = "$(cat paper-figures/measured.hash)" ] || {
+    echo "paper-figures/measured.hash is not of these rows: they were changed by hand" >&2
+    exit 1
+}
 work=$(mktemp -d)
 git clone -q . "$work"
 git -C "$work" checkout -q "$commit"
@@ -75,7 +80,12 @@ measure() {
     local sidecar name
     for sidecar in "$work"/results/*.machine.toml; do
         name=$(basename "$sidecar" .machine.toml)
-        grep -q "^| \[$name\](" paper-figures/README.md || continue
+        if ! grep -q "^| \[$name\](" paper-figures/README.md; then
+            echo "$name has no row in paper-figures/README.md: it is in target/publish/unpublished" >&2
+            mkdir -p target/publish/unpublished
+            cp "${sidecar%.machine.toml}".* target/publish/unpublished/
+            continue
+        fi
         cp "${sidecar%.machine.toml}".* paper-figures/
         sed -i -E "s/^(\| \[$name\]\(.*\| )\`[0-9a-f]*\` \|$/\1\`${commit:0:10}\` |/" paper-figures/README.md
     done
@@ -93,7 +103,7 @@ renew() {
     fi
     "$plain" report paper-figures
     git grep -lz '^<!-- numbers: ' -- '*.md' | xargs -0 "$plain" numbers
-    git hash-object paper-figures/*.csv paper-figures/*.machine.toml | git hash-object --stdin >paper-figures/measured.hash
+    hash_of_measured >paper-figures/measured.hash
     scripts/rules.sh
 }
 

@@ -27,5 +27,9 @@ export RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer ${RUS
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/tsan"
 # The first report ends the run with an error.
 export TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/scripts/tsan-suppressions.txt ${TSAN_OPTIONS:-}"
-cargo test --locked --release --target "$host" -p lfcf-kcas -p lfcf-filter --test ordinary --test alone "$@" -- stress:: threads::
+mkdir -p "$CARGO_TARGET_DIR"
+cargo test --locked --release --target "$host" -p lfcf-kcas -p lfcf-filter --test ordinary --test alone "$@" -- stress:: threads:: |
+    tee "$CARGO_TARGET_DIR/log"
+# A name that matches no test would pass.
+grep -q '^running [1-9]' "$CARGO_TARGET_DIR/log"
 echo "ThreadSanitizer has nothing to report."

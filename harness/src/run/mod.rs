@@ -13,6 +13,7 @@ pub mod runner;
 pub mod simulated;
 mod stall;
 
+pub(crate) use bench::ensure_rare;
 pub(crate) use crew::{Arrival, Crew, Done, Member};
 pub use ending::{Ending, INTERRUPTED, stop_on_ctrl_c};
 pub use plan::{Measurement, Part, Plan};

@@ -95,18 +95,23 @@ impl Outputs {
 const OBSERVES: &str = "this build, with the feature `simulation`, observes every access to shared memory, which makes it slower: \
      measure with `cargo run --release -p harness --` and the command, without that feature";
 
+/// The note of a build whose threads can be stopped.
+const STOPS: &str = "this build, with the feature `steps`, can stop threads inside an operation, which makes the lock-free filter slower: \
+     compare speeds in one without that feature";
+
 /// Refuses to measure in a build that is made to simulate; one that is not optimised, as tests are,
 /// goes on. Returns how the build differs from those whose results are published.
 fn check_build(compiler: &Compiler, optimised: bool) -> Result<Vec<String>> {
     ensure!(!(compiler.simulation && optimised), OBSERVES);
     let observes = compiler.simulation.then(|| OBSERVES.to_owned());
+    let stops = compiler.steps.then(|| STOPS.to_owned());
     let profile = compiler.other_profile().map(|profile| {
         format!(
             "this build is of the profile {profile}, and its results say so; figures to publish are \
              measured with `cargo run --profile figures`"
         )
     });
-    Ok(observes.into_iter().chain(profile).collect())
+    Ok(observes.into_iter().chain(stops).chain(profile).collect())
 }
 
 /// Writes rows, description and figure, if there is one, of a finished run. If one cannot be

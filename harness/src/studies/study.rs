@@ -26,6 +26,11 @@ pub(crate) fn within(bounds: impl RangeBounds<u64>) -> RangedU64ValueParser<usiz
     RangedU64ValueParser::new().range(bounds)
 }
 
+/// Returns a parser for a seed, which TOML must be able to hold.
+pub(crate) fn seeds() -> RangedU64ValueParser {
+    RangedU64ValueParser::new().range(..=i64::MAX as u64)
+}
+
 /// Parses an option that is a number of seconds.
 pub(crate) fn seconds(text: &str) -> Result<Duration> {
     let seconds: f64 = text.parse().context("that is not a number")?;
@@ -201,6 +206,8 @@ where
     let figure = rows.figure(Some(sidecar)).map(|figure| figure.render());
     let written = outputs::publish(directory, name, rows, sidecar, figure);
     written.name();
+    let read_again = rows.iter().try_for_each(Record::validate);
+    let measured = measured.and(read_again.context("this row cannot be read again"));
     written.end(measured.context("rows measured before the error are kept"))
 }
 

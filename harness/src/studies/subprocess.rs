@@ -134,6 +134,14 @@ pub(super) fn each_row<R: DeserializeOwned>(
     Ok(())
 }
 
+/// Fails unless all these builds are files.
+pub(super) fn check_builds(builds: &[PathBuf]) -> Result<()> {
+    match builds.iter().find(|build| !build.is_file()) {
+        Some(build) => bail!("--builds: {} is not a file", build.display()),
+        None => Ok(()),
+    }
+}
+
 /// Returns the build that measures in this process or round, from 1: each in turn; `None` for this program alone.
 pub(super) fn build_in_turn(builds: &[PathBuf], number: usize) -> Option<&Path> {
     let build = builds.iter().cycle().nth(number - 1);

@@ -147,7 +147,7 @@ impl Workload {
         }
     }
 
-    /// Returns the percentage of lookups that ask for a present key; 0 without lookups.
+    /// Returns the percentage of lookups that ask for a present key, if there are lookups.
     pub fn hit(&self) -> u8 {
         match *self {
             Self::LookupMiss { .. } | Self::Insert { .. } | Self::Remove { .. } => 0,

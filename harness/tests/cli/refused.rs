@@ -50,8 +50,9 @@ const REFUSED: &str = "
 1 | pair --workload lookup,lookup | --workload
 1 | one-measurement pair x balloon | this build is of commit | of balloon
 1 | sweep tiny.toml --builds nowhere | --builds: nowhere is not a file
-1 | pair --processes 1 --workload lookup --builds nowhere | by nowhere | cannot start a process
+1 | pair --workload lookup --builds nowhere | --builds: nowhere is not a file
 1 | pair --processes 1 --workload lookup --builds /usr/bin/true | by /usr/bin/true | printed no result
+2 | pair --seed 9223372036854775808 | --seed
 2 | pair --processes 0 | --processes
 2 | pair --keys 999 | --keys
 2 | kcas --threads 0 | error: invalid value

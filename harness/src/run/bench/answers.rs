@@ -86,13 +86,7 @@ impl Bench<'_> {
                 }
             }
         };
-        ensure!(
-            false_positives as f64 <= MAX_FALSE_POSITIVE_RATE * absent as f64 + CHANCE,
-            "it finds what is not there: {false_positives} of {absent} lookups of absent keys said \
-             that the key is present, more than {} %",
-            MAX_FALSE_POSITIVE_RATE * 100.0
-        );
-        Ok(())
+        ensure_rare(false_positives, absent)
     }
 
     /// Checks that threads that only looked keys up missed no more than refused keys. The table has not
@@ -117,6 +111,17 @@ impl Bench<'_> {
         );
         Ok(())
     }
+}
+
+/// Fails if so many absent keys were found, of so many that were looked up, that this is no sensible filter.
+pub(crate) fn ensure_rare(found: u64, absent: u64) -> Result<()> {
+    ensure!(
+        found as f64 <= MAX_FALSE_POSITIVE_RATE * absent as f64 + CHANCE,
+        "it finds what is not there: {found} of {absent} lookups of absent keys said that the key is \
+         present, more than {} %",
+        MAX_FALSE_POSITIVE_RATE * 100.0
+    );
+    Ok(())
 }
 
 /// Returns the most lookups of these threads that can have missed a key if each lap over `length` keys

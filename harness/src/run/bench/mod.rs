@@ -20,6 +20,8 @@ mod answers;
 mod phases;
 mod threads;
 
+pub(crate) use answers::ensure_rare;
+
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;

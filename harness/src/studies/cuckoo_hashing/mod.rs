@@ -57,7 +57,7 @@ pub struct CuckooHashing {
     #[arg(long, value_name = "N", default_value_t = 4_000, value_parser = within(1..1 << 32))]
     pub operations: usize,
     /// Seed of the keys and their order.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::studies::seeds())]
     pub seed: u64,
 }
 

@@ -71,7 +71,7 @@ pub struct Growth {
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = within(1..1 << 32))]
     pub rounds: usize,
     /// Seed of the keys and lookups.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::studies::seeds())]
     pub seed: u64,
 }
 
@@ -200,6 +200,14 @@ impl Record for Row {
         let fits = self.wrong <= self.absent && self.absent <= self.lookups;
         ensure!(fits, "more keys were found or looked up than there are");
         Ok(())
+    }
+
+    fn identity(&self) -> Option<String> {
+        let (subject, keys, all, round) = (&self.subject, self.keys, self.all_keys, self.round);
+        let threads = counted(self.threads, "thread");
+        Some(format!(
+            "{keys} of {all} keys in {subject} at {threads} in round {round}"
+        ))
     }
 }
 

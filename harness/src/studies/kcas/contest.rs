@@ -151,7 +151,8 @@ impl Contest {
 
     fn schedule(&self, thread: usize) -> Vec<Change> {
         let words = self.workload.words_of(thread);
-        let mut random = SmallRng::seed_from_u64(self.seed ^ (thread as u64) << 32);
+        let mut random =
+            SmallRng::seed_from_u64(self.seed ^ (thread as u64) << 32 ^ (self.round as u64) << 48);
         let mut schedule = Vec::with_capacity(SCHEDULE * self.entries);
         for _ in 0..SCHEDULE {
             let mut indices = index::sample(&mut random, words.len(), self.entries).into_vec();

@@ -66,7 +66,7 @@ pub struct Kcas {
     #[serde(serialize_with = "in_seconds")]
     pub seconds: Duration,
     /// Seed of which words an operation changes.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::studies::seeds())]
     pub seed: u64,
     /// Measure nothing: look for updates that are lost or done twice, and for operations that never
     /// end, once where words only grow and once where values return.

@@ -15,11 +15,11 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{MAX_THREADS, first_repeated};
-use crate::machine::Cores;
+use crate::machine::{self, Cores};
 use crate::results::{Record, columns};
 use crate::run::order;
 use crate::show::Run;
-use crate::studies::subprocess::{build_in_turn, measure_all};
+use crate::studies::subprocess::{build_in_turn, check_builds, measure_all};
 use crate::studies::{Progress, Study, in_seconds, seconds, within};
 use crate::subjects::{Registry, original};
 use crate::wording::counted;
@@ -88,9 +88,12 @@ pub struct Setting {
     #[arg(long, value_name = "FILE,…", value_delimiter = ',')]
     pub builds: Vec<PathBuf>,
     /// Seed of keys and orders.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::studies::seeds())]
     pub seed: u64,
 }
+
+/// Upper bound of the bytes per key, but for an exact set.
+const BYTES_A_KEY: u64 = 8;
 
 /// The subjects where none are named.
 const FIRST: &str = "lock-free";
@@ -255,7 +258,11 @@ impl Study for Pair {
     }
 
     fn check(&self, registry: &Registry) -> Result<bool> {
+        check_builds(&self.setting.builds)?;
         let subjects = self.subjects();
+        // Each process has all tables at once, if turns share them.
+        let each = BYTES_A_KEY * subjects.len() as u64;
+        machine::check_memory("--keys", self.keys as u64, each)?;
         for name in &subjects {
             registry.get(name)?;
         }

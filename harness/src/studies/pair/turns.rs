@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use crossbeam_utils::Backoff;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -19,7 +19,7 @@ use super::work::Kind;
 use super::{One, Row};
 use crate::machine::{Cores, hand_over, throughout};
 use crate::results::median;
-use crate::run::{Crew, Member};
+use crate::run::{Crew, Member, ensure_rare};
 use crate::subjects::{Registry, SubjectInfo};
 use crate::workload::{
     Cycle, KeySource, Keys, Lookups, Measured, Phase, Present, Tally, Watch, draw,
@@ -146,6 +146,8 @@ impl One {
                 row.missed,
                 row.workload
             );
+            ensure_rare(row.false_positives, row.absent)
+                .with_context(|| format!("{}, in {}", row.subject, row.workload))?;
         }
         Ok(rows)
     }
@@ -384,7 +386,8 @@ impl Arena<'_> {
                 };
                 let threads: Vec<_> = threads.iter().map(of_thread).collect();
                 let count = threads[0].len();
-                if count == 0 {
+                // (If the first one cannot do it, nothing can be compared.)
+                if count == 0 || (number > 0 && first.is_empty()) {
                     continue;
                 }
                 let mut all = Tally::default();
@@ -426,5 +429,33 @@ impl Arena<'_> {
             }
         }
         rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_the_first_one_cannot_do_is_not_compared() {
+        let one = One {
+            subjects: ["fastbloom", "fastbloom#2", "word-lock"]
+                .map(str::to_owned)
+                .into(),
+            work: "fill".parse().unwrap(),
+            threads: 1,
+            process: 1,
+            seconds: Duration::from_millis(1),
+            keys: 1_000,
+            seed: 1,
+        };
+        let rows = one.measure(&Registry::standard()).unwrap();
+        assert!(
+            rows.iter()
+                .all(|row| row.workload == "fill" && row.ratio > 0.0)
+        );
+        assert_eq!(rows.len(), 3);
     }
 }

@@ -36,7 +36,7 @@ pub struct Layouts {
     #[arg(long, default_value_t = 20_000_000, value_parser = value_parser!(u64).range(1..1 << 50))]
     pub absent: u64,
     /// Seed of the keys.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::studies::seeds())]
     pub seed: u64,
 }
 

@@ -117,7 +117,7 @@ pub struct Memory {
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = within(1..1 << 32))]
     pub rounds: usize,
     /// Seed of the keys.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::studies::seeds())]
     pub seed: u64,
 }
 

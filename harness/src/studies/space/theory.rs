@@ -82,7 +82,7 @@ pub struct Theory {
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = value_parser!(u64).range(LEAST_KEYS..=1 << 28))]
     pub keys: u64,
     /// Seed of the keys.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::studies::seeds())]
     pub seed: u64,
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde::{Deserialize, Serialize};
 
 pub use super::options::Options;
@@ -18,16 +18,14 @@ use crate::run::{Earlier, Ending, Plan, Sweep, resume, runner, stop_on_ctrl_c};
 use crate::show::sidecar::Panel;
 use crate::show::{Outputs, Run, Sidecar, Written, files, minutes, note, progress, say};
 use crate::studies::Presented;
-use crate::studies::subprocess::{arguments, build_in_turn, each_row, print};
+use crate::studies::subprocess::{arguments, build_in_turn, check_builds, each_row, print};
 use crate::subjects::Registry;
 use crate::wording::counted;
 use crate::workload::{Cost, KeySource, Workload};
 
 /// Checks all experiments before the first is run, then runs one after another.
 pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<Ending> {
-    if let Some(build) = options.builds.iter().find(|build| !build.is_file()) {
-        bail!("--builds: {} is not a file", build.display());
-    }
+    check_builds(&options.builds)?;
     let mut experiments = Vec::new();
     for file in files {
         let named = || format!("in the experiment {}", file.display());

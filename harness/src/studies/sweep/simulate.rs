@@ -26,7 +26,7 @@ pub struct Options {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     cores: Vec<usize>,
     /// Seed of the order of events. The same seed gives the same rows.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::studies::seeds())]
     seed: u64,
     /// Rounds, each with another order of events.
     ///

@@ -67,6 +67,20 @@ impl Record for Row {
         );
         Ok(())
     }
+
+    fn identity(&self) -> Option<String> {
+        let Row {
+            pairs,
+            work,
+            threads,
+            subject,
+            against,
+            ..
+        } = self;
+        Some(format!(
+            "{subject} over {against} in {pairs}: {work} at {threads}"
+        ))
+    }
 }
 
 /// Where the whole interval of a measured ratio lies: at the aim or above it; no lower than the least; below
@@ -267,8 +281,9 @@ impl Presented for Vec<Row> {
             marks.marked(String::new(), Verdict::of_rounds(row.processes));
         }
         let mut notes = vec![format!(
-            "Ratios are taken within turns, or of processes that follow one another where the threads differ: median over the \
-             processes [{INTERVAL}]; a target is decided where the whole interval is on one side of it."
+            "Ratios are taken within turns to the first subject, and between two others by these; or of processes that follow \
+             one another, where the threads differ: median over the processes [{INTERVAL}]. A target is decided where the whole \
+             interval is on one side of it; of so many, some are decided by chance."
         )];
         notes.extend(marks.explained());
         let of = counted(self.len(), "target");

@@ -20,7 +20,7 @@ use crate::show::{Run, rounded};
 use crate::studies::shown::Unit::{BitsAKey, Number, Throughput};
 use crate::studies::{At, Entrant, Progress, Quantity, Shown, Study, joined, within};
 use crate::subjects::Registry;
-use crate::wording::{grouped, large, noun};
+use crate::wording::{counted, grouped, large, noun};
 
 use contenders::ALL;
 
@@ -45,7 +45,7 @@ pub struct Window {
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = within(1..1 << 32))]
     pub rounds: usize,
     /// Seed of the keys.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::studies::seeds())]
     pub seed: u64,
 }
 
@@ -128,6 +128,14 @@ impl Record for Row {
         let fits = self.found <= self.operations;
         ensure!(fits, "column `found` is above `operations`");
         Ok(())
+    }
+
+    fn identity(&self) -> Option<String> {
+        let (subject, kind, age, round) = (&self.subject, &self.kind, self.age, self.round);
+        let threads = counted(self.threads, "thread");
+        Some(format!(
+            "{kind} of age {age} by {subject} at {threads} in round {round}"
+        ))
     }
 }
 
