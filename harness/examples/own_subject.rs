@@ -8,27 +8,26 @@
 //! In a project of your own, this file is `src/main.rs`, and `own_subject.Cargo.toml` beside it is `Cargo.toml`.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::{BuildHasher, Hash};
 use std::process::ExitCode;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Result, ensure};
 use harness::cli;
 use harness::registry::Registry;
-use harness::subject::{SLOTS_PER_BUCKET, Subject};
+use harness::subject::{FixedState, SLOTS_PER_BUCKET, Subject};
 
 const SHARDS: usize = 64;
 
 /// How many copies there are of each key, by the key's hash.
 pub(crate) struct ShardedMap {
-    hasher: RandomState,
     shards: Vec<Mutex<HashMap<u64, u64>>>,
 }
 
 impl ShardedMap {
     /// The hash of a key, and the shard that holds it, locked.
     fn shard_of<K: Hash + ?Sized>(&self, key: &K) -> (u64, MutexGuard<'_, HashMap<u64, u64>>) {
-        let hash = self.hasher.hash_one(key);
+        let hash = FixedState.hash_one(key);
         let shard = &self.shards[hash as usize % SHARDS];
         (hash, shard.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -45,7 +44,6 @@ impl Subject for ShardedMap {
         let each = buckets * SLOTS_PER_BUCKET / SHARDS;
         let shard = || Mutex::new(HashMap::with_capacity(each));
         Ok(Self {
-            hasher: RandomState::new(),
             shards: (0..SHARDS).map(|_| shard()).collect(),
         })
     }

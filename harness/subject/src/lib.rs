@@ -4,7 +4,7 @@ use std::hash::Hash;
 
 use anyhow::Context;
 pub use anyhow::Result;
-pub use filter::{Class, InsertError};
+pub use filter::{Class, FixedState, InsertError};
 
 pub mod calls;
 mod delegate;

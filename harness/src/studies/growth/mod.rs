@@ -278,7 +278,8 @@ impl Shown for Row {
         let more = if first.oversubscribed { more } else { "" };
         format!(
             "{} keys, inserted by {}{more}, with {} after each, half of them of keys that are in. What stands at a size was \
-             measured between the size before and that one. Every insert was timed, and one of 16 lookups.",
+             measured between the size before and that one. Every insert was timed, and one of 16 lookups. lock-free has room for \
+             all keys from the start.",
             grouped(first.all_keys),
             counted(first.threads, "thread"),
             counted(first.lookups_per_insert, "lookup"),
