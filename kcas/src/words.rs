@@ -122,7 +122,8 @@ impl WordArray {
         WordArray::try_from_values(values).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Makes an array of these values, reusing their memory, if all fit.
+    /// Makes an array of these values, reusing their memory, if all fit. (Where atomic words are aligned more strictly
+    /// than others, as on 32-bit x86, it takes the memory of both for a moment.)
     ///
     /// ```
     /// use kcas::{Error, WordArray};

@@ -98,8 +98,8 @@ enum CuckooStatus cuckoo_save(const struct CuckooFilter *filter, const char *pat
 void cuckoo_free(struct CuckooFilter *filter);
 
 /*
- Returns the hash of a whole number, as Rust hashes integers of any type up to 64 bits: negative ones as
- their int64_t.
+ Returns the hash of a whole number, as Rust hashes integers of any type up to 64 bits (but for the u8 255): negative
+ ones as their int64_t.
  */
 uint64_t cuckoo_hash_number(uint64_t number);
 

@@ -60,7 +60,8 @@ fn answer(call: impl FnOnce() -> Result<(), Box<dyn Error>>) -> CuckooStatus {
         Err(panic) => (CuckooStatus::Defect, panic_text(&*panic)),
     };
     let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
-    MESSAGE.with(|message| message.replace(text));
+    // (A thread that is ending may have lost it.)
+    let _ = MESSAGE.try_with(|message| message.replace(text));
     status
 }
 
@@ -198,8 +199,8 @@ pub extern "C" fn cuckoo_free(filter: Option<Box<CuckooFilter>>) {
     drop(filter);
 }
 
-/// Returns the hash of a whole number, as Rust hashes integers of any type up to 64 bits: negative ones as
-/// their int64_t.
+/// Returns the hash of a whole number, as Rust hashes integers of any type up to 64 bits (but for the u8 255): negative
+/// ones as their int64_t.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuckoo_hash_number(number: u64) -> u64 {
     FixedState.hash_one(number)
@@ -316,5 +317,6 @@ pub extern "C" fn cuckoo_length(filter: Option<&CuckooFilter>) -> usize {
 /// Returns what was wrong with the last call of this thread that failed; valid until the next that fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuckoo_message() -> *const c_char {
-    MESSAGE.with_borrow(|message| message.as_ptr())
+    let kept = MESSAGE.try_with(|message| message.borrow().as_ptr());
+    kept.unwrap_or(c"".as_ptr())
 }

@@ -90,6 +90,30 @@ static void files_are_shared_with_rust(const char *folder) {
     }
 }
 
+static pthread_key_t at_the_end;
+
+static void insert_into_a_full_one(void *filter) {
+    CHECK(cuckoo_insert(filter, 1) == CUCKOO_STATUS_FULL && cuckoo_message() != NULL);
+}
+
+static void *leave_it_to_the_end(void *filter) {
+    CHECK(pthread_setspecific(at_the_end, filter) == 0);
+    insert_into_a_full_one(filter);
+    return NULL;
+}
+
+/* The thread has lost its message when its keys are destroyed. */
+static void an_ending_thread_gets_errors(void) {
+    CuckooFilter *filter;
+    pthread_t thread;
+    DONE(cuckoo_new_fixed(10, 0.002, &filter));
+    for (int copy = 0; copy < 8; copy++) DONE(cuckoo_insert(filter, 1));
+    CHECK(pthread_key_create(&at_the_end, insert_into_a_full_one) == 0);
+    CHECK(pthread_create(&thread, NULL, leave_it_to_the_end, filter) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    cuckoo_free(filter);
+}
+
 static void errors_have_a_code_and_a_text(const char *folder) {
     CuckooFilter *filter = NULL;
     bool answer = true;
@@ -200,6 +224,7 @@ int main(int count, char **arguments) {
     golden_files_are_read(arguments[1]);
     files_are_shared_with_rust(arguments[2]);
     errors_have_a_code_and_a_text(arguments[2]);
+    an_ending_thread_gets_errors();
     one_thread_of_all_adds_a_key();
     threads_with_a_clock_begin_a_period_once();
     puts("The C interface passes its tests.");

@@ -127,7 +127,7 @@ impl<S> GrowingCuckooFilter<S> {
     ///
     /// The [`len`](Filter::len) of the copy may be too great, by at most the number of slots [without a bit
     /// left](self#the-table) that were doubled during the call, or by calls under way when it began, and is never too
-    /// small. The same is true of a filter saved meanwhile.
+    /// small, if only what was inserted was removed. The same is true of a filter saved meanwhile.
     ///
     /// [`CuckooFilter::try_clone`]: crate::CuckooFilter::try_clone
     ///
@@ -180,7 +180,8 @@ impl<S> GrowingCuckooFilter<S> {
     /// copy.
     ///
     /// It takes time in proportion to the size, and needs exclusive access, since others could be using the
-    /// memory that is given back.
+    /// memory that is given back. If a key was removed that had not been inserted, one that was inserted later may be
+    /// missing after this.
     ///
     /// ```
     /// use filter::GrowingCuckooFilter;

@@ -297,11 +297,9 @@ pub(crate) fn load_whole<F>(
     let filter = read(&mut file)?;
     let mut excess = || -> io::Result<u64> {
         let more = file.read(&mut [0])? as u64;
-        Ok(more
-            + file
-                .metadata()?
-                .len()
-                .saturating_sub(file.stream_position()?))
+        // (A pipe has no position, and no length.)
+        let position = file.stream_position().unwrap_or(u64::MAX);
+        Ok(more + file.metadata()?.len().saturating_sub(position))
     };
     match excess().map_err(LoadError::Io)? {
         0 => Ok(filter),

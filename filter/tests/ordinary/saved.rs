@@ -199,3 +199,30 @@ fn failures_of_readers_and_writers_are_passed_on() {
     let error = filter.write_to(&mut small[..]).unwrap_err();
     assert!(matches!(error, SaveError::Io(_)), "{error}");
 }
+
+/// A pipe has neither a length nor a position.
+#[cfg(unix)]
+#[test]
+fn a_filter_is_loaded_from_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let bytes = filter_of(500).to_bytes().unwrap();
+    for excess in [0, 1] {
+        let (pipe, mut bytes) = (pipe.clone(), bytes.clone());
+        bytes.extend(vec![0; excess]);
+        let written = bytes.clone();
+        let (to, from) = (pipe.clone(), pipe);
+        let writer = std::thread::spawn(move || std::fs::write(to, written));
+        let loaded = CuckooFilter::<4, 12>::load(from);
+        match loaded {
+            Ok(filter) => assert_eq!((excess, filter.to_bytes().unwrap()), (0, bytes)),
+            Err(error) => assert!(
+                matches!(error, LoadError::TooLong { excess: 1 }) && excess == 1,
+                "{error}"
+            ),
+        }
+        writer.join().unwrap().unwrap();
+    }
+}
