@@ -263,19 +263,17 @@ fn replace(
         .filter(|folder| cfg!(unix) && !folder.as_os_str().is_empty());
     let folder = folder.or(cfg!(unix).then_some(Path::new(".")));
     let folder = folder.map(open).transpose().map_err(failed)?;
-    let (partial, mut file) = create_beside(path).map_err(failed)?;
+    let (mut partial, mut file) = create_beside(path).map_err(failed)?;
     let saved = write(&mut file).and_then(|()| {
         sync(&file)?;
-        Ok(fs::rename(&partial, path)?)
+        fs::rename(&partial.0, path)?;
+        partial.0.clear();
+        Ok(())
     });
-    if let Err(error) = saved {
-        // If it cannot be removed either, the first error says more.
-        let _ = fs::remove_file(partial);
-        return Err(match error {
-            SaveError::Io(error) => failed(error),
-            other => other,
-        });
-    }
+    saved.map_err(|error| match error {
+        SaveError::Io(error) => failed(error),
+        other => other,
+    })?;
     // So that the new name outlives a power cut, too.
     let synced = folder.map_or(Ok(()), |folder| sync(&folder));
     synced.map_err(|error| SaveError::NotSynced {
@@ -307,15 +305,28 @@ pub(crate) fn load_whole<F>(
     }
 }
 
+/// The name of a file that is removed in the end, also by a panic, unless it has got another name.
+struct Partial(PathBuf);
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // If it cannot be removed, the error that left it here says more.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
 /// Creates a file beside another one, under a name that nobody uses.
-fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+fn create_beside(path: &Path) -> io::Result<(Partial, File)> {
     for number in 0.. {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".partial{number}"));
         let name = PathBuf::from(name);
         match File::create_new(&name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            created => return Ok((name, created?)),
+            created => {
+                let file = created?;
+                return Ok((Partial(name), file));
+            }
         }
     }
     unreachable!("there are not so many files")
@@ -361,5 +372,15 @@ mod tests {
             assert_eq!(found(), if failing < 2 { "old" } else { "new" });
             assert_eq!(folder.path().read_dir().unwrap().count(), 1);
         }
+    }
+
+    /// As a hasher may.
+    #[test]
+    fn a_panic_leaves_no_unfinished_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seen.filter");
+        let save = || save_as(&path, |_| panic!("expected"));
+        assert!(std::panic::catch_unwind(save).is_err());
+        assert_eq!(folder.path().read_dir().unwrap().count(), 0);
     }
 }
