@@ -2,10 +2,10 @@
 //! with address and kind, and decides when the core goes on.
 //!
 //! It exists only with the feature `simulation`, and even then nothing is observed outside
-//! [`within`]. Without the feature, these functions do nothing.
+//! `within`. Without the feature, these functions do nothing.
 //!
 //! A simulator runs many cores on one thread. What is thread-local here, the
-//! [thread id](crate::thread_id), is swapped when the core changes ([`swap_id`]).
+//! [thread id](crate::thread_id), is swapped when the core changes (`swap_id`).
 
 pub use crate::machine::{Named, Pause, name};
 pub use crate::steps::Access;
