@@ -227,13 +227,11 @@ impl WordArray<Pieces> {
         if len <= pieces.first.len() {
             return Ok(());
         }
-        // (A number that no size has could not be counted in quarters.)
-        let after = (len - 1 - pieces.first.len()).checked_add(4 << pieces.quarter);
-        let last = after.map_or(usize::MAX, |_| pieces.place_of(len - 1).0);
-        if last >= pieces.later.len() {
-            return Err(OutOfMemory { len });
-        }
-        (0..=last).try_for_each(|piece| pieces.make(piece))
+        // (Near the greatest number, a length cannot be counted in quarters.)
+        let countable = len.checked_add(4 << pieces.quarter);
+        let last = countable.map(|_| pieces.place_of(len - 1).0);
+        let last = last.filter(|&last| last < pieces.later.len());
+        (0..=last.ok_or(OutOfMemory { len })?).try_for_each(|piece| pieces.make(piece))
     }
 }
 

@@ -351,7 +351,7 @@ impl<W: Storage> WordArray<W> {
         self.words.words()[index].store(value, Ordering::Relaxed);
     }
 
-    /// Sets every word to 0.
+    /// Sets every word to 0. Words that were never written still take no memory.
     ///
     /// ```
     /// let mut words = kcas::WordArray::from_values(vec![1, 2]);
@@ -363,7 +363,9 @@ impl<W: Storage> WordArray<W> {
             for word in piece {
                 // Relaxed: nobody else has access meanwhile, and handing the array on synchronises. No
                 // tag comes back: an operation under way borrows the array.
-                word.store(0, Ordering::Relaxed);
+                if word.load(Ordering::Relaxed) != 0 {
+                    word.store(0, Ordering::Relaxed);
+                }
             }
         });
     }

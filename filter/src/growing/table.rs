@@ -54,9 +54,6 @@ const MOST_UNCOUNTED: usize = 512;
 const LONG_AND_FULL: (usize, u64) = (16, 225);
 const LONG_AND_FULL_OF_FEW: (usize, u64) = (if cfg!(kcas_loom) { 16 } else { 0 }, 186);
 
-/// Number of [side words](WordArray::side).
-const SIDES: usize = 8;
-
 /// From this many buckets (1 MiB) on, a table gets fuller before it grows, and does not grow while it is nearly empty.
 pub(super) const MANY_BUCKETS: usize = 1 << 17;
 
@@ -238,15 +235,7 @@ impl Table {
 
     /// Empties every bucket, and goes back to the first size. It keeps its memory.
     pub(super) fn clear(&mut self) {
-        // Not what was reserved and never written, which takes no memory yet.
-        for bucket in 0..self.most_begun(self.size()) {
-            if self.words.has(bucket) {
-                self.words.set(bucket, 0);
-            }
-        }
-        for number in 0..SIDES {
-            self.words.set(self.words.side(number), 0);
-        }
+        self.words.clear();
         self.size = AtomicU64::new(Size::of(1 << self.base).bits());
         self.next = AtomicU64::new(1 << self.base);
         self.filled = AtomicU64::new(0);
@@ -1018,13 +1007,18 @@ mod tests {
     use super::*;
     use crate::length::fewer;
 
-    #[test]
-    fn a_copy_makes_no_memory_in_the_table_that_it_copies() {
+    /// A table of 2^8 buckets, without memory for more.
+    fn empty() -> Table {
         let kind = Growing {
             reserved: 0,
             max_rate: 1.0,
         };
-        let table = Table::try_new(8, kind).unwrap();
+        Table::try_new(8, kind).unwrap()
+    }
+
+    #[test]
+    fn a_copy_makes_no_memory_in_the_table_that_it_copies() {
+        let table = empty();
         let not_made = 1 << 8;
         assert_eq!(snapshot::Table::freeze(&table, not_made), Some(0));
         assert!(!table.words.has(not_made));
@@ -1033,11 +1027,7 @@ mod tests {
     /// As after a sum that counts what one thread has inserted and not what another one has removed.
     #[test]
     fn a_hint_that_is_far_too_high_makes_no_room() {
-        let kind = Growing {
-            reserved: 0,
-            max_rate: 1.0,
-        };
-        let table = Table::try_new(8, kind).unwrap();
+        let table = empty();
         let hash = |key: u64| Key::new(crate::hashing::mix(key));
         let insert = |key| table.length.count(|| table.insert(hash(key)).map(|()| 1));
         let take = |key| Ok::<_, InsertError>(fewer(table.remove(hash(key))));

@@ -199,6 +199,12 @@ mod tests {
             let notes = check_build(&compiler, optimised);
             notes.map(|notes| notes.len()).ok()
         };
+        let stops = Compiler {
+            steps: true,
+            profile: "figures".into(),
+            ..Compiler::default()
+        };
+        assert_eq!(check_build(&stops, true).unwrap(), [STOPS]);
         assert_eq!(notes(true, true, "figures"), None);
         assert_eq!(notes(true, false, "figures"), Some(1));
         assert_eq!(notes(false, true, "figures"), Some(0));

@@ -17,7 +17,7 @@ fn resident_bytes() -> usize {
 fn memory_is_taken_as_words_are_written() {
     let _turn = crate::turn();
     let before = resident_bytes();
-    let words = WordArray::new(LEN);
+    let mut words = WordArray::new(LEN);
     assert_eq!(words.load(LEN / 2), 0);
     let made = resident_bytes().saturating_sub(before);
     let written = LEN / 16;
@@ -34,4 +34,8 @@ fn memory_is_taken_as_words_are_written() {
     assert!(made < SLACK, "{made} bytes resident");
     let expected = written * 8..written * 8 + SLACK;
     assert!(expected.contains(&filled), "{filled} bytes resident");
+    words.clear();
+    let cleared = resident_bytes().saturating_sub(before);
+    assert!(expected.contains(&cleared), "{cleared} bytes resident");
+    assert_eq!([words.load(0), words.load(written - 1)], [0, 0]);
 }

@@ -16,7 +16,7 @@ use crate::results::{Record, bounded, columns};
 use crate::show::chart::{Axis, Scale};
 use crate::show::{Run, rounded};
 use crate::studies::shown::Unit::{Number, Throughput};
-use crate::studies::{At, Progress, Quantity, Shown, Study, check_loads, joined, within};
+use crate::studies::{At, Progress, Quantity, Shown, Study, check_loads, joined, seeds, within};
 use crate::subjects::Registry;
 use crate::wording::{counted, grouped};
 
@@ -57,7 +57,7 @@ pub struct CuckooHashing {
     #[arg(long, value_name = "N", default_value_t = 4_000, value_parser = within(1..1 << 32))]
     pub operations: usize,
     /// Seed of the keys and their order.
-    #[arg(long, default_value_t = 1, value_parser = crate::studies::seeds())]
+    #[arg(long, default_value_t = 1, value_parser = seeds())]
     pub seed: u64,
 }
 

@@ -22,7 +22,7 @@ use crate::run::order;
 use crate::show::Run;
 use crate::show::chart::{Axis, Scale};
 use crate::studies::shown::Unit::{BitsAKey, Latency, Seconds, Throughput};
-use crate::studies::{At, Entrant, Progress, Quantity, Shown, Study, joined, within};
+use crate::studies::{At, Entrant, Progress, Quantity, Shown, Study, joined, seeds, within};
 use crate::subjects::Registry;
 use crate::wording::{counted, grouped, large};
 use crate::workload::Cost;
@@ -71,7 +71,7 @@ pub struct Growth {
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = within(1..1 << 32))]
     pub rounds: usize,
     /// Seed of the keys and lookups.
-    #[arg(long, default_value_t = 1, value_parser = crate::studies::seeds())]
+    #[arg(long, default_value_t = 1, value_parser = seeds())]
     pub seed: u64,
 }
 

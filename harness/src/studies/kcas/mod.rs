@@ -18,7 +18,7 @@ use crate::machine::Cores;
 use crate::results::Row;
 use crate::run::order;
 use crate::show::{Run, markdown, note, print, say};
-use crate::studies::{Progress, Study, in_seconds, seconds, subprocess, within};
+use crate::studies::{Progress, Study, in_seconds, seconds, seeds, subprocess, within};
 use crate::subjects::Registry;
 use crate::subjects::engines::{ENGINES, MAX_ENTRIES, MAX_THREADS};
 use crate::wording::counted;
@@ -66,7 +66,7 @@ pub struct Kcas {
     #[serde(serialize_with = "in_seconds")]
     pub seconds: Duration,
     /// Seed of which words an operation changes.
-    #[arg(long, default_value_t = 1, value_parser = crate::studies::seeds())]
+    #[arg(long, default_value_t = 1, value_parser = seeds())]
     pub seed: u64,
     /// Measure nothing: look for updates that are lost or done twice, and for operations that never
     /// end, once where words only grow and once where values return.

@@ -20,7 +20,7 @@ use crate::results::{Record, columns};
 use crate::run::order;
 use crate::show::Run;
 use crate::studies::subprocess::{build_in_turn, check_builds, measure_all};
-use crate::studies::{Progress, Study, in_seconds, seconds, within};
+use crate::studies::{Progress, Study, in_seconds, seconds, seeds, within};
 use crate::subjects::{Registry, original};
 use crate::wording::counted;
 
@@ -88,7 +88,7 @@ pub struct Setting {
     #[arg(long, value_name = "FILE,…", value_delimiter = ',')]
     pub builds: Vec<PathBuf>,
     /// Seed of keys and orders.
-    #[arg(long, default_value_t = 1, value_parser = crate::studies::seeds())]
+    #[arg(long, default_value_t = 1, value_parser = seeds())]
     pub seed: u64,
 }
 

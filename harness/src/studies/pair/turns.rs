@@ -437,25 +437,37 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::run::runner::tests::flawed::{FINDS_ALL, Flawed};
 
-    #[test]
-    fn what_the_first_one_cannot_do_is_not_compared() {
-        let one = One {
-            subjects: ["fastbloom", "fastbloom#2", "word-lock"]
-                .map(str::to_owned)
-                .into(),
-            work: "fill".parse().unwrap(),
+    fn one(subjects: &[&str], work: &str) -> One {
+        One {
+            subjects: subjects.iter().copied().map(str::to_owned).collect(),
+            work: work.parse().unwrap(),
             threads: 1,
             process: 1,
             seconds: Duration::from_millis(1),
             keys: 1_000,
             seed: 1,
-        };
+        }
+    }
+
+    #[test]
+    fn what_the_first_one_cannot_do_is_not_compared() {
+        let one = one(&["fastbloom", "fastbloom#2", "word-lock"], "fill");
         let rows = one.measure(&Registry::standard()).unwrap();
+        let is_right = |row: &Row| row.workload == "fill" && row.ratio > 0.0;
+        assert!(rows.len() == 3 && rows.iter().all(is_right), "{rows:?}");
+    }
+
+    #[test]
+    fn a_subject_that_finds_what_is_not_there_ends_the_process() {
+        let mut registry = Registry::standard();
+        registry.add::<Flawed<FINDS_ALL>>();
+        let error = one(&["lock-free", "flawed"], "lookup").measure(&registry);
+        let error = format!("{:#}", error.unwrap_err());
         assert!(
-            rows.iter()
-                .all(|row| row.workload == "fill" && row.ratio > 0.0)
+            error.contains("flawed, in lookup: it finds what is not there"),
+            "{error}"
         );
-        assert_eq!(rows.len(), 3);
     }
 }

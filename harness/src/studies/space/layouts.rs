@@ -15,7 +15,7 @@ use crate::results::{Record, Summary, bounded, columns};
 use crate::show::chart::{Axis, Line, Look, Panel, Scale};
 use crate::show::{Run, rounded};
 use crate::studies::shown::Unit::{Number, Rate};
-use crate::studies::{At, Progress, Quantity, Shown, Study, joined, within};
+use crate::studies::{At, Progress, Quantity, Shown, Study, joined, seeds, within};
 use crate::subjects::Registry;
 use crate::wording::grouped;
 
@@ -36,7 +36,7 @@ pub struct Layouts {
     #[arg(long, default_value_t = 20_000_000, value_parser = value_parser!(u64).range(1..1 << 50))]
     pub absent: u64,
     /// Seed of the keys.
-    #[arg(long, default_value_t = 1, value_parser = crate::studies::seeds())]
+    #[arg(long, default_value_t = 1, value_parser = seeds())]
     pub seed: u64,
 }
 

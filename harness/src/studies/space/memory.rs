@@ -22,7 +22,7 @@ use crate::show::chart::{Axis, Line, Look, Panel, Scale};
 use crate::show::{Run, rounded};
 use crate::studies::shown::Unit::{BitsAKey, Number, Rate, Throughput};
 use crate::studies::subprocess::measure;
-use crate::studies::{At, Progress, Quantity, Shown, Study, check_loads, joined, within};
+use crate::studies::{At, Progress, Quantity, Shown, Study, check_loads, joined, seeds, within};
 use crate::subjects::{Laid, Registry};
 use crate::wording::{counted, grouped, large, unnumbered};
 use crate::workload::{Cycle, Keys, Lookups, Measured, Phase, Present, Watch};
@@ -117,7 +117,7 @@ pub struct Memory {
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = within(1..1 << 32))]
     pub rounds: usize,
     /// Seed of the keys.
-    #[arg(long, default_value_t = 1, value_parser = crate::studies::seeds())]
+    #[arg(long, default_value_t = 1, value_parser = seeds())]
     pub seed: u64,
 }
 

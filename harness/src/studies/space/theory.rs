@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::structures::STRUCTURES;
 use crate::results::{Judge, Record, columns};
 use crate::show::{Column, Run, Sheet, Sidecar};
-use crate::studies::{Presented, Progress, Study};
+use crate::studies::{Presented, Progress, Study, seeds};
 use crate::subjects::Registry;
 use crate::wording::{counted, unknown};
 
@@ -82,7 +82,7 @@ pub struct Theory {
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = value_parser!(u64).range(LEAST_KEYS..=1 << 28))]
     pub keys: u64,
     /// Seed of the keys.
-    #[arg(long, default_value_t = 1, value_parser = crate::studies::seeds())]
+    #[arg(long, default_value_t = 1, value_parser = seeds())]
     pub seed: u64,
 }
 

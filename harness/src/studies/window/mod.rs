@@ -18,7 +18,7 @@ use crate::run::order;
 use crate::show::chart::{Axis, Guide, Panel, Scale};
 use crate::show::{Run, rounded};
 use crate::studies::shown::Unit::{BitsAKey, Number, Throughput};
-use crate::studies::{At, Entrant, Progress, Quantity, Shown, Study, joined, within};
+use crate::studies::{At, Entrant, Progress, Quantity, Shown, Study, joined, seeds, within};
 use crate::subjects::Registry;
 use crate::wording::{counted, grouped, large, noun};
 
@@ -45,7 +45,7 @@ pub struct Window {
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = within(1..1 << 32))]
     pub rounds: usize,
     /// Seed of the keys.
-    #[arg(long, default_value_t = 1, value_parser = crate::studies::seeds())]
+    #[arg(long, default_value_t = 1, value_parser = seeds())]
     pub seed: u64,
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Flawed<const FLAW: u8> {
 /// Claims to accept every key, but drops some.
 pub(crate) const DROPS: u8 = 0;
 /// Finds every key.
-const FINDS_ALL: u8 = 1;
+pub(crate) const FINDS_ALL: u8 = 1;
 /// Claims to remove, but does not.
 const KEEPS: u8 = 2;
 /// Refuses some keys, as a full filter may.
