@@ -49,8 +49,8 @@
 //! - **Linearizable**: each insert, remove, lookup and count takes effect at one moment between its
 //!   start and its end; its docs say which. (A batch is not one call but many; `len` and a copy do
 //!   not reflect one moment of the whole filter.)
-//! - **Lock-free**, apart from the allocator: a thread that stops anywhere else stops nobody. Lookups write
-//!   nothing.
+//! - **Lock-free**, apart from the allocator and, on glibc, the dynamic linker's lock, which a thread's first insert or remove
+//!   may take: a thread that stops anywhere else stops nobody. Lookups write nothing.
 //! - **One `true`**: of any number of threads that insert the same key with `insert_unique`, at
 //!   most one gets `true`, unless the key is removed or forgotten in between; and exactly one does if there is
 //!   room and no key of its class is there already.
@@ -58,7 +58,8 @@
 //!   dropped to make room.
 //! - **Lookups never allocate.** Inserts and removes of a fixed-size filter allocate in three cases. A thread's
 //!   first one in a filter may make a chunk of counters. A thread's first K-CAS (for a chain or a unique insert, or
-//!   to help one) may make a chunk of K-CAS records, one for every 32 threads alive at the same time. While a
+//!   to help one) may make a chunk of K-CAS records, one for every 32 threads alive at the same time, and glibc allocates
+//!   to note the thread's end. While a
 //!   copy is being taken, a thread's first one may make a record of some 200 bytes, and any may free what was
 //!   kept for a copy that has ended. Building, copying and saving allocate, and so does a growing filter when it
 //!   grows.

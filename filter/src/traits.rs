@@ -192,7 +192,7 @@ pub trait Filter {
 
     /// Saves the filter as a file, which it replaces at one moment: if the program is killed or the
     /// disk is full, an older file stays as it was. (If the program is killed, the unfinished file,
-    /// `NAME.partial0`, stays beside it.) The new file has the permissions of any new file, and takes the place of a
+    /// `NAME.partial0` or the next free number, stays beside it. Remove such files while nobody saves.) The new file has the permissions of any new file, and takes the place of a
     /// symbolic link, not of what the link leads to. When the call succeeds, the file has been synced to
     /// disk; on Unix, its folder too.
     ///

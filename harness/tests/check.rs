@@ -14,7 +14,7 @@ use harness::check::perturbation;
 use harness::check::{self, Candidate, Check, Found, Report, Rounds, Settings};
 use harness::registry::Registry;
 use harness::subject::{Operations, Subject};
-use harness::subjects::LockFree;
+use harness::subjects::{Growing, LockFree};
 
 // A structure as a user may bring one along. Its `main` is used by the example alone.
 #[allow(dead_code)]
@@ -78,6 +78,7 @@ impl<S: Subject, const FLAW: Flaw, const NAMED: bool> Subject for Flawed<S, FLAW
         unique: FLAW == LOOKS_FIRST || FLAW == REFUSES_ALL,
         ..Operations::ALL
     };
+    const GROWS: bool = S::GROWS;
     const SET: bool = S::SET;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
@@ -295,6 +296,10 @@ fn answers_that_a_thread_foresees_are_checked() {
     for scenario in ["windows", "copies", "races"] {
         is_wrong::<REFUSES_ALL, true>(scenario, "the table was empty");
     }
+    // One that grows refuses none of the keys of windows.
+    let growing = Candidate::of::<Flawed<Growing, REFUSES, true>>();
+    let found = found(&growing, &ANSWERS);
+    assert!(found.history.contains("although it grows"), "{found:?}");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //!
 //! [`WordArray::kcas`] replaces up to eight words at one moment if each holds its expected value,
 //! and replaces none otherwise. [`WordArray::load`] reads a word without ever writing. The crate
-//! contains no `unsafe`, takes no lock, and allocates nothing for an operation (a thread's first
-//! one may allocate a chunk of records).
+//! contains no `unsafe`, takes no lock of its own, and allocates nothing for an operation (a thread's first
+//! one may allocate a chunk of records, and registers the thread's end with the system).
 //!
 //! # The protocol
 //!

@@ -72,8 +72,11 @@ pub fn register() -> Result<(), TooManyThreads> {
 
 /// Runs `action` with the current thread's id, claiming one on the thread's first use.
 ///
-/// Progress: wait-free after the first use; the claim is lock-free. In a thread that is being torn
+/// Progress: wait-free after the first use; the claim is lock-free, but it registers the thread's end with
+/// the system, for which glibc may take the lock of its dynamic linker. In a thread that is being torn
 /// down (its thread-locals are gone) an id is claimed for this one call and the calls inside it.
+/// (With glibc, a thread whose first call comes from a destructor of a `pthread_key_t` keeps its id for ever:
+/// [`register`] such a thread earlier.)
 ///
 /// # Errors
 /// [`TooManyThreads`] when every id is held; then `action` has not run.
@@ -182,7 +185,7 @@ impl ThreadId {
 
 /// Promises the thread an id, unless all are promised.
 fn promise() -> Result<(), TooManyThreads> {
-    // Relaxed: only a hint; the exchange below decides.
+    // Relaxed: a number that was given back before is seen, by coherence.
     let mut held = HELD.load(Ordering::Relaxed);
     while held < MAX_THREADS as u64 {
         // Acquire pairs with the Release in `give_back`, so the bit that was cleared before it is

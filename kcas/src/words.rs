@@ -159,7 +159,7 @@ impl WordArray<Pieces> {
     /// Makes an array of `len` words, all zero, that can [grow](Self::grow_to).
     ///
     /// # Errors
-    /// When the allocator refuses `8 × len` bytes.
+    /// When the allocator refuses `8 × len` bytes. (If it refuses the 2 KiB that the array needs besides, the process ends.)
     pub fn try_growing(len: usize) -> Result<Self, OutOfMemory> {
         let words = Pieces::try_new(len)?;
         #[cfg(any(kcas_loom, all(test, feature = "steps")))]
@@ -225,7 +225,7 @@ impl<W: Storage> WordArray<W> {
     /// load of the word.
     ///
     /// # Panics
-    /// When `index` is out of range, or when an operation must be helped and more than
+    /// When `index` is out of range, or when an operation must be helped, or had to be a moment ago, and more than
     /// [`MAX_THREADS`](thread_id::MAX_THREADS) live threads take part (the latter never in a thread
     /// that has [registered](thread_id::register)).
     #[inline]
@@ -244,7 +244,7 @@ impl<W: Storage> WordArray<W> {
     ///
     /// # Panics
     /// Before anything changes: when `index` is out of range, when `current` or `new` is wider than
-    /// 63 bits, or when another operation must be helped and more than
+    /// 63 bits, or when another operation must be helped, or had to be a moment ago, and more than
     /// [`MAX_THREADS`](thread_id::MAX_THREADS) live threads take part. (The last never happens in a
     /// thread that has [registered](thread_id::register). [`kcas`](Self::kcas) with one entry
     /// returns all of these as errors.)

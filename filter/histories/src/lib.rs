@@ -410,6 +410,32 @@ mod tests {
         assert_eq!(check(&table, &[vec![1, 0]], &room), Ok(vec![vec![1, 1]]));
     }
 
+    /// A key may be forgotten at any moment of a call, but an answer tells whether it was.
+    #[test]
+    fn a_key_that_was_found_absent_is_absent_afterwards() {
+        let before = Remembered {
+            period: 0,
+            since: [Some(0)].into(),
+        };
+        let renewed = Event::InsertAged(0, true, Ok(false));
+        let events = [(0, renewed), (0, Contains(false)), (1, Event::Begin(1))];
+        let forgotten = call(1, 0, 0, Event::Forget(1));
+        let mut calls: Vec<_> = events
+            .map(|(thread, event)| call(thread, 0, 0, event))
+            .into();
+        calls.push(forgotten);
+        for found in [false, true] {
+            let last = call(0, 1, 1, Contains(found));
+            let all = [&*calls, &[last]].concat();
+            let checked = check(
+                &OneExpiringClass { periods: 1 },
+                std::slice::from_ref(&before),
+                &all,
+            );
+            assert_eq!(checked.is_err(), found, "{checked:?}");
+        }
+    }
+
     #[test]
     fn a_violation_late_in_a_long_history_is_reported_briefly() {
         let mut calls = Vec::new();

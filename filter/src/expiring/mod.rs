@@ -160,8 +160,8 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// advance at once sweep the same run of buckets, and get in each other's way.) It allocates only
     /// where a remove [does](crate#guarantees).
     ///
-    /// Progress: lock-free. Linearization point of the period: an exchange of the clock, after which
-    /// inserts have the new age. Each key is forgotten later in the call, by an exchange of its bucket, which another
+    /// Progress: lock-free. Linearization point of the period: an exchange of the clock. Inserts that begin after it have
+    /// the new age; one that is under way may have the old one. Each key is forgotten later in the call, by an exchange of its bucket, which another
     /// thread may make.
     ///
     /// # Errors

@@ -107,8 +107,8 @@ pub enum SaveError {
     Io(#[from] io::Error),
     /// The file cannot be replaced; an older one is as it was.
     #[error(
-        "the filter cannot be saved as {path}: {error}. Save it in a folder that exists, may be written to, and \
-         has room for a second file"
+        "the filter cannot be saved as {path}: {error}. Save it in a folder that exists, may be read and written to, \
+         and has room for a second file"
     )]
     File {
         /// The file's name.
@@ -187,7 +187,7 @@ pub enum LoadError {
     /// There are more bytes than the filter has.
     #[error("{excess} bytes follow the saved filter: pass only its own bytes")]
     TooLong {
-        /// Number of extra bytes.
+        /// Number of extra bytes; 1 if more came through a pipe.
         excess: u64,
     },
     /// A checksum does not match.
@@ -221,8 +221,8 @@ pub enum LoadError {
     /// There is not enough memory for the table.
     #[error("no memory for a table of {buckets} buckets, 8 bytes each")]
     OutOfMemory {
-        /// The number of buckets it has (or [reserves](crate::Builder::reserved_bytes), in a growing filter, if that is
-        /// more).
+        /// The number of buckets it has, with one for the clock of a filter that expires keys (or that
+        /// it [reserves](crate::Builder::reserved_bytes), in a growing filter, if that is more).
         buckets: usize,
     },
     /// The reader failed.
@@ -294,7 +294,7 @@ pub(crate) fn load_whole<F>(
     let mut file = File::open(path).map_err(failed)?;
     let filter = read(&mut file)?;
     let mut excess = || -> io::Result<u64> {
-        let more = file.read(&mut [0])? as u64;
+        let more = (&mut file).take(1).read_to_end(&mut Vec::new())? as u64;
         // (A pipe has no position, and no length.)
         let position = file.stream_position().unwrap_or(u64::MAX);
         Ok(more + file.metadata()?.len().saturating_sub(position))

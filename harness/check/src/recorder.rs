@@ -13,7 +13,8 @@
 //!   fence, then the call. The fence waits until the store is done, the store until the clock was
 //!   read, and the call's accesses wait for the fence.
 //! - *End.* After the call comes a `SeqCst` fence, which waits until the call's stores are visible
-//!   to all; then the clock is read, which no processor does before the fence has completed.
+//!   to all; then the clock is read, which x86-64 does not do before the fence has completed. (ARM may: there a
+//!   call may seem to end too early, and a correct subject could be reported.)
 //!
 //! Times of different cores are compared, so all cores must share one clock, as `Instant` is on every
 //! platform. Calls with equal times count as simultaneous. Recording takes some 60 to 100 ns a call

@@ -148,7 +148,8 @@ fn search(
     announce(entry, settings)?;
     let (bar, begun) = (progress::bar(settings.time.as_secs()), Instant::now());
     let mut next = BETWEEN_LINES;
-    let report = run(entry, settings, patience, stop, &mut |totals| {
+    let no_more = || Ok(());
+    let report = run(entry, settings, patience, stop, no_more, &mut |totals| {
         let (elapsed, done) = (begun.elapsed(), rounds_and_calls(totals));
         if bar.is_hidden() && elapsed >= next {
             note!("  {} s: {done}", elapsed.as_secs());
@@ -231,16 +232,17 @@ fn announce(entry: &SubjectInfo, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// Runs a check, and calls `each` with the totals after each round. Ends the process if a round takes
-/// longer than `patience`.
+/// Runs a check, and calls `each` with the totals after each round. If a round takes longer than `patience`, calls `stuck`
+/// and ends the process.
 pub(super) fn run(
     entry: &SubjectInfo,
     settings: &Settings,
     patience: Duration,
     stop: &AtomicBool,
+    stuck: impl FnOnce() -> Result<()> + Send + 'static,
     each: &mut dyn FnMut(&Totals),
 ) -> Result<Report> {
-    let watched = watch(patience, again(entry, settings));
+    let watched = watch(patience, again(entry, settings), stuck);
     check::run(&entry.candidate, settings, stop, &mut |totals| {
         // This fails only if the watch has ended, and with it the process.
         _ = watched.send(totals.rounds);
@@ -250,7 +252,11 @@ pub(super) fn run(
 
 /// Ends the process when no number of finished rounds was sent for `patience`, unless the sender was
 /// dropped: there is no other way to stop a thread that is stuck in a call.
-fn watch(patience: Duration, again: impl Fn(u64) -> String + Send + 'static) -> Sender<u64> {
+fn watch(
+    patience: Duration,
+    again: impl Fn(u64) -> String + Send + 'static,
+    stuck: impl FnOnce() -> Result<()> + Send + 'static,
+) -> Sender<u64> {
     let (sender, ended) = mpsc::channel();
     thread::spawn(move || {
         let mut before = 0;
@@ -267,6 +273,9 @@ fn watch(patience: Duration, again: impl Fn(u64) -> String + Send + 'static) -> 
         );
         say!("{}", again(before));
         note!("error: a call does not return; to wait for longer, use --patience S");
+        if let Err(error) = stuck() {
+            note!("error: {error:#}");
+        }
         process::exit(1);
     });
     sender

@@ -68,35 +68,65 @@ fn named(kinds: &[impl ToString]) -> Vec<String> {
 }
 
 impl Piece<'_> {
-    /// Checks the piece. Returns its row, or `None` if no round ended; prints a violation.
-    fn run(&self, seed: u64, patience: Duration, stop: &AtomicBool) -> Result<Option<Row>> {
+    fn is_of(&self, row: &Row) -> bool {
+        let Settings { check, threads, .. } = self.settings;
+        (row.check == check.name() && row.threads == threads)
+            && (row.subject == self.entry.name && row.scenario == self.scenario)
+    }
+
+    /// Checks the piece. Returns its row, or `None` if no round ended; prints a violation. If a call does not return, the
+    /// row goes to the file at `csv`, and the process ends.
+    fn run(
+        &self,
+        seed: u64,
+        patience: Duration,
+        stop: &AtomicBool,
+        csv: &Path,
+    ) -> Result<Option<Row>> {
         let settings = Settings {
             seed,
             ..self.settings
         };
-        let (started, begun) = (machine::now(), Instant::now());
-        let report = run(self.entry, &settings, patience, stop, &mut |_| ());
-        let (totals, found) = report.with_context(|| {
-            let (name, threads) = (self.entry.name, settings.threads);
-            format!("{name} with {threads} threads and seed {seed}")
-        })?;
-        if let Some(found) = &found {
-            tell(found, self.entry, &settings);
-        }
-        Ok((totals.rounds > 0).then(|| Row {
+        // What stays if no round ends.
+        let mut row = Row {
             check: settings.check.name().into(),
             subject: self.entry.name.into(),
             scenario: self.scenario.clone(),
             threads: settings.threads,
             stopped: settings.perturb,
             seed,
-            started,
-            seconds: begun.elapsed().as_secs_f64(),
+            started: machine::now(),
+            seconds: 0.0,
+            rounds: 1,
+            operations: 0,
+            undecided: 0,
+            violation: "a call does not return".into(),
+            commit: Source::of_harness().short(),
+        };
+        let (begun, stuck) = (Instant::now(), (csv.to_owned(), row.clone()));
+        let stuck = move || {
+            let (mut writer, _) = Writer::resume(&stuck.0)?;
+            writer.write(&stuck.1)?;
+            writer.sync()
+        };
+        let report = run(self.entry, &settings, patience, stop, stuck, &mut |_| ());
+        row.seconds = begun.elapsed().as_secs_f64();
+        let (totals, found) = match report {
+            Ok(report) => report,
+            Err(error) => {
+                row.violation = format!("{error:#}");
+                return Ok(Some(row));
+            }
+        };
+        if let Some(found) = &found {
+            tell(found, self.entry, &settings);
+        }
+        Ok((totals.rounds > 0).then(|| Row {
             rounds: totals.rounds,
             operations: totals.calls(),
             undecided: totals.undecided,
             violation: found.map_or_else(|| NONE.into(), |found| format!("round {}", found.round)),
-            commit: Source::of_harness().short(),
+            ..row
         }))
     }
 }
@@ -130,18 +160,22 @@ pub(super) fn keep(registry: &Registry, options: &Options, directory: &Path) -> 
     let mut ended = ensure_no_violation(&rows);
     while ended.is_ok() && begun.elapsed() < options.seconds && !stop.load(Ordering::Relaxed) {
         // An earlier run may have ended anywhere; this one goes on there.
-        let piece = &pieces[rows.len() % pieces.len()];
+        let last = |piece: &Piece| rows.last().is_some_and(|row| piece.is_of(row));
+        let next = pieces.iter().position(last).map_or(0, |last| last + 1);
+        let piece = &pieces[next % pieces.len()];
         let seed = options.settings(1).seed;
-        ended = piece.run(seed, options.patience, stop).and_then(|row| {
-            if let Some(row) = row {
-                writer.write(&row)?;
-                writer.sync()?;
-                let checked = large(operations(&rows) + row.operations, "operation");
-                note!("  {}: {checked} in all", of(&row));
-                rows.push(row);
-            }
-            ensure_no_violation(&rows)
-        });
+        ended = piece
+            .run(seed, options.patience, stop, &files.csv)
+            .and_then(|row| {
+                if let Some(row) = row {
+                    writer.write(&row)?;
+                    writer.sync()?;
+                    let checked = large(operations(&rows) + row.operations, "operation");
+                    note!("  {}: {checked} in all", of(&row));
+                    rows.push(row);
+                }
+                ensure_no_violation(&rows)
+            });
     }
     if let Some(sheet) = rows.printed(Some(&sidecar)) {
         say!("{sheet}");
@@ -192,6 +226,7 @@ fn ensure_no_violation(rows: &[Row]) -> Result<()> {
 mod tests {
     use super::super::check::tests::{forgetful, options};
     use super::*;
+    use crate::run::runner::tests::flawed::{Flawed, PANICS};
     use check::scenario::Scenarios;
 
     /// Each scenario of the check is gone through, and by the rounds that `check --round` repeats.
@@ -199,7 +234,7 @@ mod tests {
     fn pieces_cover_all_scenarios_of_our_filters() {
         let registry = Registry::standard();
         let pieces = pieces(&registry, &options("--tally results --seconds 9e3")).unwrap();
-        assert_eq!(pieces.len(), 2 * (2 * (6 + 3) + (6 + 2) + (3 + 2)));
+        assert_eq!(pieces.len(), 2 * (3 * (6 + 3) + (3 + 2)));
         for of in &pieces {
             let (entry, settings) = (of.entry, &of.settings);
             assert_eq!(settings.time, PIECE);
@@ -217,20 +252,21 @@ mod tests {
 
     #[test]
     fn a_violation_of_an_earlier_run_is_an_error() {
-        let registry = forgetful();
-        let directory = tempfile::tempdir().unwrap();
-        let error = |options: &Options| {
-            let kept = keep(&registry, options, directory.path());
-            kept.unwrap_err().to_string()
-        };
-        let mut options = options("--subjects declared --threads 2 --seconds 20");
-        let found = error(&options);
-        assert!(
-            found.contains("declared") && found.contains("round "),
-            "{found}"
-        );
-        // It has nothing left to check.
-        options.seconds = Duration::from_nanos(1);
-        assert_eq!(error(&options), found);
+        let mut registry = forgetful();
+        registry.add::<Flawed<PANICS>>();
+        for (subject, why) in [("declared", "round "), ("flawed", "panicked in round ")] {
+            let directory = tempfile::tempdir().unwrap();
+            let error = |options: &Options| {
+                let kept = keep(&registry, options, directory.path());
+                kept.unwrap_err().to_string()
+            };
+            let line = format!("--subjects {subject} --threads 2 --seconds 20");
+            let mut options = options(&line);
+            let found = error(&options);
+            assert!(found.contains(subject) && found.contains(why), "{found}");
+            // It has nothing left to check.
+            options.seconds = Duration::from_nanos(1);
+            assert_eq!(error(&options), found);
+        }
     }
 }

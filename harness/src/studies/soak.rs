@@ -19,7 +19,7 @@ columns! {
     check: String,
     /// The subject.
     subject: String,
-    /// What the threads did, again and again; `harness check --help` describes it.
+    /// What the threads did, again and again; the docs of the crate `check` describe it.
     scenario: String,
     /// Number of threads.
     threads: usize,
@@ -37,7 +37,7 @@ columns! {
     operations: u64,
     /// Parts of histories that could not be checked, as too many calls overlapped.
     undecided: u64,
-    /// "none", or the round with wrong answers.
+    /// "none", the round with wrong answers, or why it did not end.
     violation: String,
     /// The commit of the code; "(modified)" if files differed from it.
     commit: String,
@@ -117,14 +117,22 @@ impl Presented for Vec<Row> {
 
     fn findings(&self, _: Option<&Sidecar>, _: &Judge) -> Findings {
         let all: Vec<_> = self.iter().collect();
+        let operations = |of: &dyn Fn(&Row) -> bool| {
+            let operations = all.iter().filter(|row| of(row)).map(|row| row.operations);
+            large(operations.sum(), "operation")
+        };
+        let of_check = |check: Check| operations(&|row| row.check == check.name());
+        let at =
+            |commit: String| format!("{} at {commit}", operations(&|row| row.commit == commit));
+        let commits = distinct(&all, |row| row.commit.clone());
         let sentence = format!(
-            "{} were made, of {} in {}, at {} ({}); violations: {}; parts of histories that could not be \
-             decided: {}.",
-            large(operations(self), "operation"),
+            "In {}, some order of the calls had to explain every answer; in {} more, each answer that a thread can foresee had \
+             to be right. They were of {} in {}: {}. Violations: {}; parts of histories that could not be decided: {}.",
+            of_check(Check::History),
+            of_check(Check::Answers),
             counted(distinct(&all, |row| row.subject.clone()).len(), "subject"),
             counted(self.len(), "piece"),
-            counted(distinct(&all, |row| row.commit.clone()).len(), "commit"),
-            distinct(&all, |row| row.commit.clone()).join(", "),
+            commits.into_iter().map(at).collect::<Vec<_>>().join(", "),
             violations(&all),
             grouped(undecided(self)),
         );

@@ -159,6 +159,7 @@ impl Subject for LockFreeFitted {
     const NAME: &'static str = "lock-free-fitted";
     const DESCRIPTION: &'static str = "lock-free, with its layout chosen at run time";
     const GUARANTEES: &'static str = "as lock-free";
+    const OPERATIONS: Operations = UNIQUE;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
         let builder = CuckooFilter::builder().buckets(buckets);
@@ -166,7 +167,9 @@ impl Subject for LockFreeFitted {
         Ok(Self(builder.build()?))
     }
 
-    subject::delegate! { self.0: try_insert contains remove class capacity memory_bytes }
+    subject::delegate! {
+        self.0: try_insert insert_unique contains count remove class capacity memory_bytes
+    }
 }
 
 /// [`GrowingCuckooFilter`] that begins with a hundredth of the buckets asked for, or half of that.

@@ -196,7 +196,9 @@ fn threads_never_miss_their_keys() {
 
 #[test]
 fn of_two_threads_that_remove_one_copy_one_does() {
-    let removes = |tested: &Tested| tested.shared && tested.removes();
+    // (Both may take the last count of a sketch.)
+    let is_exact = |tested: &Tested| tested.info.name != CountMin::NAME;
+    let removes = |tested: &Tested| tested.shared && tested.removes() && is_exact(tested);
     for tested in Tested::all().into_iter().filter(removes) {
         let table = &*(tested.info.build)(4).unwrap();
         for key in 0..3 * tested.laps {

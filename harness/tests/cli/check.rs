@@ -33,6 +33,13 @@ fn a_round_that_does_not_end_is_given_up() {
     let (_, after) = printed.split_once("STUCK after ").expect(&printed);
     let (rounds, _) = after.split_once(" round").expect(&printed);
     has(&printed, &[&format!("--seed 5 --round {rounds} ")]);
+
+    // A tally remembers it.
+    let place = Place::new();
+    let tally = "check --subjects lock-free --tally results --seconds";
+    place.ends(1, &format!("{tally} 20 --patience 0.000000001"));
+    let remembered = place.ends(1, &format!("{tally} 0.1"));
+    remembered.notes(&["a violation", "a call does not return"]);
 }
 
 #[test]
@@ -55,7 +62,7 @@ fn a_tally_is_continued_after_a_torn_row() {
     let sidecar = place.text("results/soak.machine.toml");
     has(&sidecar, &["resumed = ", "ended = "]);
     place.run("report");
-    has(&place.text("results/report.html"), &["violations: none"]);
+    has(&place.text("results/report.html"), &["Violations: none"]);
 
     let foreign = "fruit,price\napple,1\n";
     place.write("results/soak.csv", foreign);

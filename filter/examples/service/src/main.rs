@@ -32,7 +32,8 @@ use tokio::task::block_in_place;
 #[command(max_term_width = 100, after_help = REQUESTS)]
 struct Options {
     /// Where the filter is saved; it begins empty if there is no such file. FILE.lock shows others
-    /// that it is in use, and a save is in FILE.partial0 until it is complete.
+    /// that it is in use, and a save is in FILE.partial0 until it is complete. (A save that is killed leaves that file, and
+    /// the next one takes another number: remove them while the service does not run.)
     file: PathBuf,
     /// The address to listen on. Port 0 takes any that is free, and says which.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]

@@ -18,7 +18,7 @@ pub(super) fn of(rows: &[Row], case: (&str, usize), subject: &str) -> Option<Com
         let itself = Summary::of(ratios(rows, case, &itself));
         itself.map_or(f64::INFINITY, |itself| itself.apart().max(LEAST))
     };
-    Some(Comparison::of(ratios(rows, case, subject))?.with(subject, least))
+    Comparison::of(ratios(rows, case, subject), subject, least)
 }
 
 /// Returns each workload with each of its numbers of threads, sorted by workload.

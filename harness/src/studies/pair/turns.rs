@@ -59,8 +59,11 @@ struct Turn {
     contestant: usize,
     /// Which of the [measures](super::Work::measures) of the work it is.
     measure: usize,
-    done: (Tally, f64),
+    done: Done,
 }
+
+/// What it counted, when it began and when it ended.
+type Done = (Tally, [Instant; 2]);
 
 /// Where threads meet before and after a turn. They spin, so that they begin together.
 #[derive(Default)]
@@ -336,7 +339,7 @@ impl Arena<'_> {
     }
 
     /// Performs the phases one after another, this many times; of lookups, a batch each time.
-    fn perform(&self, table: &dyn Measured, times: usize, phases: &mut [Phase]) -> (Tally, f64) {
+    fn perform(&self, table: &dyn Measured, times: usize, phases: &mut [Phase]) -> Done {
         let stop = AtomicBool::new(matches!(self.one.work.kind, Kind::Lookup { .. }));
         let watch = Watch::new(&stop);
         let (mut tally, start) = (Tally::default(), Instant::now());
@@ -345,7 +348,7 @@ impl Arena<'_> {
                 tally.add(&table.perform(&self.keys, phase, &watch, None));
             }
         }
-        (tally, start.elapsed().as_secs_f64())
+        (tally, [start, Instant::now()])
     }
 
     /// Returns the keys that a thread inserts into a new table in a turn.
@@ -380,7 +383,7 @@ impl Arena<'_> {
             let mut first = Vec::new();
             for (number, contestant) in self.contestants.iter().enumerate() {
                 let of = |turn: &&Turn| (turn.contestant, turn.measure) == (number, measure);
-                let of_thread = |turns: &'_ Vec<Turn>| -> Vec<(Tally, f64)> {
+                let of_thread = |turns: &'_ Vec<Turn>| -> Vec<Done> {
                     let turns = turns.iter().filter(of).skip(self.one.rounds().0);
                     turns.map(|turn| turn.done).collect()
                 };
@@ -392,15 +395,8 @@ impl Arena<'_> {
                 }
                 let mut all = Tally::default();
                 (threads.iter().flatten()).for_each(|(tally, _)| all.add(tally));
-                // They begin together, so the longest time is that of all. (The last one may go on alone, if the
-                // others were let through first.)
-                let rate = |turn: usize| -> f64 {
-                    let of_turn = || threads.iter().map(|turns| &turns[turn]);
-                    let operations: u64 = of_turn().map(|(tally, _)| tally.operations).sum();
-                    let seconds = of_turn().map(|(_, seconds)| *seconds).fold(0.0, f64::max);
-                    operations as f64 / seconds / 1e6
-                };
-                let mut rates: Vec<_> = (0..count).map(rate).collect();
+                let of_turn = |turn: usize| threads.iter().map(move |turns: &Vec<_>| &turns[turn]);
+                let mut rates: Vec<_> = (0..count).map(|turn| rate(of_turn(turn))).collect();
                 if number == 0 {
                     first.clone_from(&rates);
                 }
@@ -432,6 +428,19 @@ impl Arena<'_> {
     }
 }
 
+/// Returns the throughput of all threads together, in millions a second, from when the first began until the last ended.
+/// (More threads than cores do not begin together.)
+fn rate<'a>(turn: impl Iterator<Item = &'a Done>) -> f64 {
+    let mut operations = 0;
+    let times = turn.map(|(tally, times)| {
+        operations += tally.operations;
+        *times
+    });
+    let all = times.reduce(|[begun, ended], [start, end]| [begun.min(start), ended.max(end)]);
+    let seconds = all.map_or(0.0, |[begun, ended]| (ended - begun).as_secs_f64());
+    operations as f64 / seconds / 1e6
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -448,6 +457,24 @@ mod tests {
             seconds: Duration::from_millis(1),
             keys: 1_000,
             seed: 1,
+        }
+    }
+
+    /// Without a core of its own, a thread may begin when another has ended.
+    #[test]
+    fn threads_that_take_turns_on_a_core_are_no_faster() {
+        let (begun, tally) = (Instant::now(), Tally::default());
+        let second = |from: u64| {
+            let at = |seconds| begun + Duration::from_secs(seconds);
+            let operations = 1_000_000;
+            let done = Tally {
+                operations,
+                ..tally
+            };
+            (done, [at(from), at(from + 1)])
+        };
+        for (starts, expected) in [([0, 0], 2.0), ([0, 1], 1.0), ([2, 0], 2.0 / 3.0)] {
+            assert_eq!(rate(starts.map(second).iter()), expected, "{starts:?}");
         }
     }
 

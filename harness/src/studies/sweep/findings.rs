@@ -282,7 +282,7 @@ mod tests {
             let mut rows = rows.clone();
             rows.retain(|row| row.workload == case.workload);
             let apart = nineteen_of_twenty(&pairs(&Results::of(&rows)));
-            let smallest = Row::smallest_effect(&case);
+            let smallest = Row::smallest_effect(&case, 1.0);
             assert!(apart < smallest, "{case:?}: {apart}");
             assert!(smallest < apart + 0.06, "{case:?}: {apart}");
         }
