@@ -313,11 +313,11 @@ unsafe extern "C" fn mem_usage(of: *const c_void) -> usize {
 }
 
 unsafe extern "C" fn free_effort(_: *mut RedisModuleString, of: *const c_void) -> usize {
-    /// Bytes that are freed with the effort of one: a page. From 64 on, the server frees a key in
-    /// another thread, if it may.
+    /// Bytes that are freed with the effort of one: a page. Above 64, and at 0, the server frees a key in another
+    /// thread, if it may.
     const PAGE: usize = 4096;
     // SAFETY: the server passes a value of our type.
-    unsafe { mem_usage(of) / PAGE }
+    unsafe { mem_usage(of) / PAGE }.max(1)
 }
 
 unsafe extern "C" fn free(freed: *mut c_void) {
