@@ -208,7 +208,8 @@ impl CuckooFilter {
 /// An array of hashes; an empty one may be anywhere, even where no number can be.
 fn copied(array: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     let buffer = PyUntypedBuffer::get(array)?;
-    if buffer.item_count() == 0 {
+    // Items of no bytes cannot be counted; they are refused below.
+    if buffer.item_size() > 0 && buffer.item_count() == 0 {
         return Ok(Vec::new());
     }
     buffer.into_typed()?.to_vec(array.py())
@@ -232,7 +233,6 @@ fn raised(error: impl Error + 'static) -> PyErr {
     }
 }
 
-/// Lock-free cuckoo filters.
 /// The system's code for an error of a file.
 fn code_of(error: &(dyn Error + 'static)) -> Option<i32> {
     let loading = match error.downcast_ref() {
@@ -246,6 +246,7 @@ fn code_of(error: &(dyn Error + 'static)) -> Option<i32> {
     loading.or(saving)?.raw_os_error()
 }
 
+/// Lock-free cuckoo filters.
 #[pymodule(gil_used = false)]
 mod lfcf {
     #[pymodule_export]

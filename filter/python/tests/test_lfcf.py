@@ -140,7 +140,10 @@ class Keys(unittest.TestCase):
         for wrong in ({}, {"keys": [1], "hashes": array("Q")}):
             with self.assertRaisesRegex(ValueError, "either keys or hashes"):
                 filter.contains_batch(**wrong)
-        for wrong in (array("i", [1]), b"12345678", [1]):
+        class Empty(ctypes.Structure):
+            _fields_ = []
+
+        for wrong in (array("i", [1]), b"12345678", [1], memoryview((Empty * 1)())):
             with self.assertRaises((BufferError, ValueError, TypeError)):
                 filter.contains_batch(hashes=wrong)
 
