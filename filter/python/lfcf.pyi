@@ -74,12 +74,12 @@ class CuckooFilter:
         """The number of copies of all keys."""
 
     def insert_batch(self, keys: Sequence[Key] | None = None, *, hashes: Buffer | None = None) -> bytes:
-        """1 if a copy was added, 0 if there was no room."""
+        """1 if a copy was added, 0 if there was no room, or no memory."""
 
     def insert_unique_batch(
         self, keys: Sequence[Key] | None = None, *, hashes: Buffer | None = None
     ) -> bytes:
-        """1 if the key was added, 0 if it was there, 2 if there was no room."""
+        """1 if the key was added, 0 if it was there, 2 if there was no room, or no memory."""
 
     def contains_batch(self, keys: Sequence[Key] | None = None, *, hashes: Buffer | None = None) -> bytes:
         """1 if the key is there, 0 if not."""

@@ -1,5 +1,7 @@
 //! A filter of any kind, for languages that have one type for all of them.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use filter::{
@@ -40,16 +42,24 @@ impl AnyFilter {
 
     /// Loads a file of whichever kind it is.
     pub fn load(path: &Path) -> Result<Self, LoadError> {
-        // A file says of which kind it is, and each type refuses the others for that.
-        match DynCuckooFilter::load(path) {
-            Err(LoadError::OtherType { .. }) => {}
-            fixed => return fixed.map(Self::lasting),
+        let mut file = File::open(path).map_err(|error| LoadError::File {
+            path: path.display().to_string(),
+            error,
+        })?;
+        // They say of which kind it is, and are read once: it may be a pipe.
+        let mut head = Vec::new();
+        let first = file.by_ref().take(8).read_to_end(&mut head);
+        first.map_err(LoadError::Io)?;
+        let reader = head.chain(&mut file);
+        let loaded = match &head[..] {
+            b"cuckoog\n" => Self::lasting(GrowingCuckooFilter::read_from(reader)?),
+            b"cuckoox\n" => Self::Expiring(Box::new(ExpiringCuckooFilter::read_from(reader)?)),
+            _ => Self::lasting(DynCuckooFilter::read_from(reader)?),
+        };
+        match io::copy(&mut file, &mut io::sink()).map_err(LoadError::Io)? {
+            0 => Ok(loaded),
+            excess => Err(LoadError::TooLong { excess }),
         }
-        match GrowingCuckooFilter::load(path) {
-            Err(LoadError::OtherType { .. }) => {}
-            growing => return growing.map(Self::lasting),
-        }
-        ExpiringCuckooFilter::load(path).map(|filter| Self::Expiring(Box::new(filter)))
     }
 
     /// What all kinds can do.

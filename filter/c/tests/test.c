@@ -90,6 +90,23 @@ static void files_are_shared_with_rust(const char *folder) {
     }
 }
 
+/* A pipe can be opened once only, and what was read from it is gone. */
+static void a_filter_of_any_kind_is_loaded_from_a_pipe(const char *golden, const char *folder) {
+    const char *kinds[] = {"version-3", "growing-version-3", "expiring-version-3"};
+    char command[12500];
+    snprintf(command, sizeof command, "mkfifo '%s/pipe'", folder);
+    CHECK(system(command) == 0);
+    for (size_t kind = 0; kind < 3; kind++) {
+        snprintf(command, sizeof command, "cat '%s/%s' >'%s/pipe' &", golden, kinds[kind], folder);
+        CHECK(system(command) == 0);
+        CuckooFilter *filter = load(folder, "pipe");
+        check_numbers(filter, 0, 200);
+        cuckoo_free(filter);
+    }
+    snprintf(command, sizeof command, "rm '%s/pipe'", folder);
+    CHECK(system(command) == 0);
+}
+
 static pthread_key_t at_the_end;
 
 static void insert_into_a_full_one(void *filter) {
@@ -222,6 +239,7 @@ static void threads_with_a_clock_begin_a_period_once(void) {
 int main(int count, char **arguments) {
     CHECK(count == 3);
     golden_files_are_read(arguments[1]);
+    a_filter_of_any_kind_is_loaded_from_a_pipe(arguments[1], arguments[2]);
     files_are_shared_with_rust(arguments[2]);
     errors_have_a_code_and_a_text(arguments[2]);
     an_ending_thread_gets_errors();

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 
 use cuckoo::any::{AnyFilter, check_period};
 use cuckoo::{CuckooStatus, status_of};
-use filter::{ExpiringCuckooFilter, Filter, FixedState, TooManyThreads, register_thread};
+use filter::{
+    ExpiringCuckooFilter, Filter, FixedState, LoadError, SaveError, TooManyThreads, register_thread,
+};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -206,7 +208,8 @@ impl CuckooFilter {
 /// An array of hashes; an empty one may be anywhere, even where no number can be.
 fn copied(array: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     let buffer = PyUntypedBuffer::get(array)?;
-    if buffer.item_count() == 0 {
+    // Items of no bytes cannot be counted; they are refused below.
+    if buffer.item_size() > 0 && buffer.item_count() == 0 {
         return Ok(Vec::new());
     }
     buffer.into_typed()?.to_vec(array.py())
@@ -218,12 +221,29 @@ fn raised(error: impl Error + 'static) -> PyErr {
     match status_of(&error) {
         CuckooStatus::Full => Full::new_err(text),
         CuckooStatus::Memory => PyMemoryError::new_err(text),
-        CuckooStatus::File => PyOSError::new_err(text),
+        CuckooStatus::File => match code_of(&error) {
+            // Python chooses the exception by the code: the first argument, on Windows the fourth.
+            Some(code) => PyOSError::new_err((code, text, None::<()>, code)),
+            None => PyOSError::new_err(text),
+        },
         CuckooStatus::Invalid | CuckooStatus::Format => PyValueError::new_err(text),
         CuckooStatus::Threads | CuckooStatus::Ok | CuckooStatus::Defect => {
             PyRuntimeError::new_err(text)
         }
     }
+}
+
+/// The system's code for an error of a file.
+fn code_of(error: &(dyn Error + 'static)) -> Option<i32> {
+    let loading = match error.downcast_ref() {
+        Some(LoadError::Io(error) | LoadError::File { error, .. }) => Some(error),
+        _ => None,
+    };
+    let saving = match error.downcast_ref() {
+        Some(SaveError::File { error, .. } | SaveError::NotSynced { error, .. }) => Some(error),
+        _ => None,
+    };
+    loading.or(saving)?.raw_os_error()
 }
 
 /// Lock-free cuckoo filters.

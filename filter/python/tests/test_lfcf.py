@@ -1,5 +1,7 @@
 """Tests of the module lfcf: GOLDEN=folder SHARED=folder python -m unittest."""
 
+import ctypes
+import errno
 import os
 import threading
 import unittest
@@ -78,16 +80,21 @@ class Files(unittest.TestCase):
                 self.assertTrue(all(number in of_c for number in range(1_000)))
 
     def test_what_is_no_filter_is_refused(self):
-        bytes = bytearray((GOLDEN / "version-3").read_bytes())
-        bytes[41] ^= 1
         damaged = SHARED / "damaged"
+        bytes = bytearray((GOLDEN / "version-3").read_bytes() + b"more")
+        damaged.write_bytes(bytes)
+        with self.assertRaisesRegex(ValueError, "4 bytes follow"):
+            CuckooFilter.load(damaged)
+        bytes[41] ^= 1
         damaged.write_bytes(bytes)
         with self.assertRaisesRegex(ValueError, "damaged"):
             CuckooFilter.load(damaged)
-        with self.assertRaisesRegex(OSError, "nowhere"):
-            CuckooFilter.load("nowhere/at/all")
-        with self.assertRaisesRegex(OSError, "nowhere"):
-            CuckooFilter(10).save("nowhere/at/all")
+        for use in (CuckooFilter.load, CuckooFilter(10).save):
+            with self.assertRaisesRegex(FileNotFoundError, "nowhere") as raised:
+                use("nowhere/at/all")
+            self.assertEqual(raised.exception.errno, errno.ENOENT)
+        with self.assertRaises(IsADirectoryError):
+            CuckooFilter.load(SHARED)
 
 
 class Keys(unittest.TestCase):
@@ -133,7 +140,10 @@ class Keys(unittest.TestCase):
         for wrong in ({}, {"keys": [1], "hashes": array("Q")}):
             with self.assertRaisesRegex(ValueError, "either keys or hashes"):
                 filter.contains_batch(**wrong)
-        for wrong in (array("i", [1]), b"12345678", [1]):
+        class Empty(ctypes.Structure):
+            _fields_ = []
+
+        for wrong in (array("i", [1]), b"12345678", [1], memoryview((Empty * 1)())):
             with self.assertRaises((BufferError, ValueError, TypeError)):
                 filter.contains_batch(hashes=wrong)
 

@@ -224,6 +224,15 @@ unsafe fn value<'a>(value: *const c_void) -> &'a Value {
     unsafe { &*value.cast() }
 }
 
+/// What a value holds, to save it. A borrow would write its flag, and a child that saves then has a page of its own.
+///
+/// # Safety
+/// It is a value of our type.
+unsafe fn to_save<'a>(saved: *const c_void) -> &'a mut Stored {
+    // SAFETY: as above; and nobody keeps a borrow when the server is called.
+    unsafe { &mut *value(saved).as_ptr() }
+}
+
 fn boxed(load: impl FnOnce() -> Result<Stored, LoadError>) -> *mut c_void {
     let load = || match load() {
         Ok(stored) => Box::into_raw(Box::new(Value::new(stored))).cast(),
@@ -267,7 +276,7 @@ unsafe extern "C" fn rdb_load(io: *mut RedisModuleIO, encoding: c_int) -> *mut c
 
 unsafe extern "C" fn rdb_save(io: *mut RedisModuleIO, saved: *mut c_void) {
     // SAFETY: the server passes a value of our type.
-    let stored = &mut *unsafe { value(saved) }.borrow_mut();
+    let stored = unsafe { to_save(saved) };
     if let Stored::Whole(whole) = stored {
         raw::save_unsigned(io, WHOLE);
         raw::save_unsigned(io, whole.deleted);
@@ -286,7 +295,7 @@ unsafe extern "C" fn aof_rewrite(
     let (command, format) = (c"CF.LOADCHUNK".as_ptr(), c"slb".as_ptr());
     let mut written = 0;
     // SAFETY: the server passes a value of our type.
-    unsafe { value(saved) }.borrow_mut().save(|piece| {
+    unsafe { to_save(saved) }.save(|piece| {
         let (bytes, length) = (piece.as_ptr(), piece.len());
         written += length as i64;
         // SAFETY: the format says: a string of the server's, a number, bytes and their number.
@@ -298,7 +307,7 @@ unsafe extern "C" fn aof_rewrite(
 
 unsafe extern "C" fn digest(digest: *mut RedisModuleDigest, of: *mut c_void) {
     // SAFETY: the server passes a value of our type.
-    unsafe { value(of) }.borrow_mut().save(|piece| {
+    unsafe { to_save(of) }.save(|piece| {
         let (bytes, length) = (piece.as_ptr().cast(), piece.len());
         // SAFETY: these are the bytes of the piece.
         unsafe { raw::RedisModule_DigestAddStringBuffer.unwrap()(digest, bytes, length) };
@@ -313,11 +322,11 @@ unsafe extern "C" fn mem_usage(of: *const c_void) -> usize {
 }
 
 unsafe extern "C" fn free_effort(_: *mut RedisModuleString, of: *const c_void) -> usize {
-    /// Bytes that are freed with the effort of one: a page. From 64 on, the server frees a key in
-    /// another thread, if it may.
+    /// Bytes that are freed with the effort of one: a page. Above 64, and at 0, the server frees a key in another
+    /// thread, if it may.
     const PAGE: usize = 4096;
     // SAFETY: the server passes a value of our type.
-    unsafe { mem_usage(of) / PAGE }
+    unsafe { mem_usage(of) / PAGE }.max(1)
 }
 
 unsafe extern "C" fn free(freed: *mut c_void) {

@@ -38,8 +38,8 @@ struct Options {
     /// The address to listen on. Port 0 takes any that is free, and says which.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
     address: String,
-    /// Number of keys to make room for; 1000000 if there is no FILE yet. The size of a filter is
-    /// fixed: if FILE has another one, the service does not start.
+    /// Number of keys to make room for; 1000000 if there is no FILE yet. With --window, count all that come
+    /// in two windows. The size of a filter is fixed: if FILE has another one, the service does not start.
     #[arg(long, value_name = "N", value_parser = at_least_1)]
     capacity: Option<NonZeroUsize>,
     /// Forget keys: each is remembered for so many seconds after it came last, and forgotten at most half that

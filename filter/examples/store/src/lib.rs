@@ -7,6 +7,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::hash::RandomState;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -26,7 +27,8 @@ const VALUES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("values");
 /// Values by their keys.
 pub struct Store {
     database: Database,
-    filter: GrowingCuckooFilter,
+    /// With seeds that nobody knows: keys that collide in it cannot be chosen.
+    filter: GrowingCuckooFilter<RandomState>,
     reads: Cell<u64>,
     /// A commit failed, so filter and file may differ.
     failed: bool,
@@ -52,9 +54,10 @@ impl Store {
             }
             opened => opened.with_context(|| format!("{name} is no store, or is damaged"))?,
         };
+        let filter = GrowingCuckooFilter::builder().unmixed_hasher(RandomState::new());
         let store = Store {
             database,
-            filter: GrowingCuckooFilter::new(),
+            filter: filter.build()?,
             reads: Cell::new(0),
             failed: false,
         };
@@ -132,7 +135,7 @@ impl Store {
     }
 
     /// Returns the filter, which has one copy of each key that has a value.
-    pub fn filter(&self) -> &GrowingCuckooFilter {
+    pub fn filter(&self) -> &GrowingCuckooFilter<RandomState> {
         &self.filter
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use filter::Filter;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use store::{Changes, Store};
@@ -60,6 +61,14 @@ fn a_store_is_a_map() {
     let absent = (0..5_000).map(|n| format!("key {n}").into_bytes());
     let mut absent = absent.filter(|key| !map.contains_key(key));
     assert!(absent.all(|key| store.get(&key).unwrap().is_none()));
+}
+
+/// Else whoever supplies keys could choose some that collide, and the store could never be opened again.
+#[test]
+fn nobody_knows_the_hashes() {
+    let (_directory, path) = new_file();
+    let digest = || open(&path).filter().hasher_digest();
+    assert_ne!(digest(), digest());
 }
 
 #[test]

@@ -4,5 +4,6 @@ mod chunks;
 mod commands;
 mod damage;
 mod persistence;
+mod recipe;
 mod replication;
 mod server;

@@ -82,6 +82,23 @@ fn reserving_and_saving_take_no_memory_for_the_table() {
 }
 
 #[test]
+fn a_child_that_saves_writes_no_page_of_a_small_filter() {
+    for preamble in ["yes", "no"] {
+        let server = Server::start(&["--aof-use-rdb-preamble", preamble]);
+        let c = &mut server.connect();
+        let mut pipe = redis::pipe();
+        for number in 0..20_000 {
+            pipe.cmd("CF.RESERVE").arg(number).arg(8).ignore();
+        }
+        pipe.exec(c).unwrap();
+        let size = 20_000 * ask::<u64>(c, "MEMORY", &["USAGE", "0"]);
+        server.rewrite();
+        let copied = server.info("aof_last_cow_size");
+        assert!(copied < size / 8, "{copied} of {size} bytes");
+    }
+}
+
+#[test]
 fn an_append_only_file_is_rewritten() {
     for preamble in ["yes", "no"] {
         let settings = ["--appendonly", "yes", "--appendfsync", "always"];
@@ -111,11 +128,14 @@ fn memory_is_reported_and_large_keys_are_freed_in_the_background() {
     let differs = reported.abs_diff(used);
     assert!(differs < used / 10, "{reported}, not {used}");
     assert!(reported.abs_diff(size["Size"]) < 200);
+    line(c, "CF.RESERVE small 8");
     let freed = server.info("lazyfreed_objects");
-    line(c, "UNLINK f");
+    line(c, "UNLINK small f");
     until("it is freed in the background", || {
-        server.info("lazyfreed_objects") > freed
+        server.info("lazyfreed_objects") > freed && server.info("lazyfree_pending_objects") == 0
     });
+    // Only the large one: each costs a job.
+    assert_eq!(server.info("lazyfreed_objects"), freed + 1);
     assert!(server.info("used_memory") < before + used / 10);
     // Also of a filter that has grown.
     let before = server.info("used_memory");
