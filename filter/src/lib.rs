@@ -193,7 +193,7 @@
 //!   `arc-swap`. Threads are stopped before every atomic access of every operation (`filter/tests/steps`; there, each
 //!   use of such memory or of `arc-swap` counts as a single access). Both compare every answer with a sequential specification
 //!   (`filter/histories`).
-//! - A proof covers lookups in a fixed-size filter (`filter/proof`).
+//! - A proof covers lookups and unique inserts of a fixed-size filter, with K-CAS as one step (`filter/proof`).
 //! - Random calls are compared with a multiset (`filter/tests/ordinary/model.rs`).
 //! - Planted bugs are small changes that break the filter, each with the check that must catch it
 //!   (`filter/tests/planted`).

@@ -2,7 +2,7 @@
 
 use super::compared::{self, LEAST};
 use super::{FIRST, Row, itself, work};
-use crate::results::{Comparison, EQUAL_AT_MOST, FEWEST, Judge, Verdict, distinct};
+use crate::results::{Comparison, EQUAL_AT_MOST, FEWEST, Judge, Verdict, distinct, median};
 use crate::show::chart::{Axis, Figure, Guide, Line, Panel, Scale};
 use crate::show::{Findings, Sheet, Sidecar, rounded};
 use crate::studies::Presented;
@@ -29,7 +29,7 @@ impl Presented for Vec<Row> {
             lines.push(line(self, case, counted(case.1, "thread")));
             for (named, rows) in &several {
                 let here = compared::ratios(rows, case, &rows[0].first).len();
-                let named = format!("{here} of these, at {named}");
+                let named = format!("{here} of these, cores {named} apart");
                 lines.extend((here > 0).then(|| line(rows, case, named)));
             }
         }
@@ -216,9 +216,26 @@ fn notes(rows: &[Row]) -> Vec<String> {
             100.0 * (EQUAL_AT_MOST - 1.0)
         ),
     ];
+    let speed = |case: (&str, usize)| {
+        let of = rows
+            .iter()
+            .filter(|row| (&*row.workload, row.threads) == case && row.subject == row.first);
+        let mut speeds: Vec<_> = of.map(|row| row.mops).collect();
+        let (workload, threads) = (titled(rows, case.0), counted(case.1, "thread"));
+        (!speeds.is_empty()).then(|| format!("{workload}, {threads}: {:.0}", median(&mut speeds)))
+    };
+    let speeds: Vec<_> = compared::cases(rows)
+        .into_iter()
+        .filter_map(speed)
+        .collect();
+    notes.push(format!(
+        "{}, in million/s: {}.",
+        rows[0].first,
+        speeds.join("; ")
+    ));
     if compared::strata(rows).len() > 1 {
         notes.push(
-            "A line with ns is of those processes alone in which a cache line took so long from core to core."
+            "Lines with ns count only the processes in which a cache line took that long to move from core to core."
                 .into(),
         );
     }

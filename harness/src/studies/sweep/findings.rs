@@ -21,6 +21,7 @@ pub(super) fn of(rows: &[Row], sidecar: Option<&Sidecar>, judge: &Judge) -> Find
         findings.sentences = vec![of_itself(results, judge)];
     } else if rows.iter().any(|row| row.frozen > 0) {
         findings.sentences = of_frozen(results, title);
+        findings.sentences.extend(of_standing_still(results));
     } else {
         findings.is_of_ours = results.subjects().first() == Some(&OURS);
         findings.headlines = headlines(results, judge);
@@ -174,6 +175,41 @@ fn of_frozen(results: &Results, title: impl Fn(&Case) -> String) -> Vec<String> 
         Some(format!("{title}, with {most}, {of}: {left}."))
     };
     results.cases().into_iter().filter_map(sentence).collect()
+}
+
+/// Below this share of its throughput with no thread frozen, a subject stands still.
+const STANDS_STILL: f64 = 0.05;
+
+/// Says, for each number of frozen threads, in how many rounds of all cases every subject stood still.
+fn of_standing_still(results: &Results) -> Vec<String> {
+    let (cases, subjects) = (results.cases(), results.subjects());
+    let frozen = distinct(
+        results
+            .all
+            .iter()
+            .map(|row| row.frozen)
+            .filter(|&of| of > 0),
+    );
+    let sentence = |frozen: usize| {
+        let of_subject = |subject: &&str| {
+            let (mut rounds, mut still) = (0, 0);
+            for case in &cases {
+                let alone: Vec<_> = results.rounds(case, 0.0, subject).collect();
+                for row in results.rounds(case, frozen as f64, subject) {
+                    let before = alone.iter().find(|of| of.round == row.round);
+                    rounds += 1;
+                    still +=
+                        usize::from(before.is_some_and(|of| row.mops < STANDS_STILL * of.mops));
+                }
+            }
+            format!("{subject} {still} of {rounds}")
+        };
+        let list: Vec<_> = subjects.iter().map(of_subject).collect();
+        let frozen = at_places(Axis::Frozen, &[frozen as f64]);
+        let (least, list) = (percent(STANDS_STILL), list.join(", "));
+        format!("Rounds in which {frozen} left less than {least} % of the throughput: {list}.")
+    };
+    frozen.into_iter().map(sentence).collect()
 }
 
 /// Below this share of the rate at which operations were due, a subject has not kept up.
