@@ -15,7 +15,8 @@ const MAX_FALSE_POSITIVE_RATE: f64 = 0.05;
 /// This many absent keys may always be found: few lookups prove nothing.
 const CHANCE: f64 = 3.0;
 
-/// Absent keys that are looked up after each measurement, or all, if there are fewer.
+/// Keys that are looked up after each measurement, or all, if there are fewer: absent ones, and present ones where nobody
+/// asked for any.
 const PROBES: usize = 1_000;
 
 impl Bench<'_> {
@@ -59,6 +60,13 @@ impl Bench<'_> {
             }
             Workload::Ycsb { mix: Ycsb::C, .. } if tally.missing == 0 => {
                 (residents - found(), refused)
+            }
+            // Nobody asks for keys that are there.
+            Workload::LookupMiss { .. } => {
+                let present = self.keys.resident();
+                let probed = present.start..present.end.min(present.start + PROBES);
+                let asked = probed.len();
+                ((asked - subject.count_found(keys, probed)) as u64, refused)
             }
             Workload::Grow { .. } if tally.missing == 0 => {
                 (residents - found(), refused + tally.refused)

@@ -13,7 +13,7 @@
 //!
 //! Every answer is checked against what is known of the keys: a subject that loses a key, or finds
 //! too many that were never inserted, ends the run with an error instead of appearing in the
-//! figure. Keys that no thread asks for are looked up after the measurement, such as absent ones. Refused
+//! figure. After the measurement some absent keys are looked up and, where no thread asked for them, some that are there. Refused
 //! keys excuse as many misses: if other keys are missed in their place, that goes unnoticed.
 
 mod answers;
@@ -210,6 +210,9 @@ impl<'a> Bench<'a> {
             return Ok(None);
         }
         let checked = self.check(entry, table, &done.tally, measurement);
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
         checked.with_context(|| complaint(measurement))?;
         let mut row = Row {
             oversubscribed: measurement.threads > self.sweep.cores.count(),

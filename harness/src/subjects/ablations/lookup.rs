@@ -3,8 +3,9 @@
 //! The counter is the timestamp of [`Layout`]. A relocation advances those of both its buckets
 //! under every protocol; whether an insert does depends on the protocol.
 
+use std::hint::select_unpredictable;
+
 use filter::internals::Location;
-use filter::internals::path::Step;
 use kcas::WordArray;
 use subject::layout::{FINGERPRINT_BITS, Layout};
 
@@ -13,14 +14,21 @@ use super::words::Words;
 /// The greatest value of a word without an operation in progress.
 const MAX_VALUE: u64 = (1 << WordArray::VALUE_BITS) - 1;
 
+/// A bucket that has a fingerprint, its word, and the slots that match.
+pub struct Found {
+    pub bucket: usize,
+    pub word: u64,
+    pub matches: u64,
+}
+
 pub trait Lookup: 'static {
     fn contains<W: Words>(words: &W, location: Location) -> bool;
 
-    /// Finds a copy, to be removed: its bucket, that one's word, and the slot. By default as ours.
+    /// Finds a copy, to be removed: its bucket, that one's word, and the slots that match. By default as ours.
     // Always inlined: a call would return its answer through memory, which the filter's remove does
     // not.
     #[inline(always)]
-    fn find<W: Words>(words: &W, location: Location) -> Option<Step> {
+    fn find<W: Words>(words: &W, location: Location) -> Option<Found> {
         loop {
             let first = words.load(location.first);
             let second = words.load(location.second);
@@ -31,10 +39,10 @@ pub trait Lookup: 'static {
         }
     }
 
-    /// Returns `word` with a fingerprint inserted into its empty slot `slot`.
+    /// Returns `word`, which has room, with a fingerprint inserted.
     #[inline]
-    fn inserted(word: u64, slot: usize, fingerprint: u64) -> u64 {
-        Layout::place(word, slot, fingerprint)
+    fn inserted(word: u64, fingerprint: u64) -> u64 {
+        Layout::add(word, fingerprint)
     }
 }
 
@@ -70,30 +78,21 @@ impl Lookup for Timestamps {
 pub struct TwoRounds;
 
 impl Lookup for TwoRounds {
-    /// As in ours, the words of a round are read before either is matched.
+    /// As in ours, all words are read before any is matched, and there is no branch on the answer: it could not be predicted.
     #[inline]
     fn contains<W: Words>(words: &W, location: Location) -> bool {
-        let before = load_both(words, location);
-        if (before[0] | before[1]) <= MAX_VALUE {
-            if in_either(before, location.fingerprint) {
-                return true;
-            }
-            let after = load_both(words, location);
-            if (after[0] | after[1]) <= MAX_VALUE {
-                if in_either(after, location.fingerprint) {
-                    return true;
-                }
-                if !relocated(before, after) {
-                    return false;
-                }
-            }
+        let (before, after) = (load_both(words, location), load_both(words, location));
+        let are_values = before[0] | before[1] | after[0] | after[1] <= MAX_VALUE;
+        if are_values && !relocated(before, after) {
+            return in_either(before, location.fingerprint)
+                | in_either(after, location.fingerprint);
         }
         contains_slowly::<Self, W>(words, location.fingerprint, location.first, location.second)
     }
 
     // As above.
     #[inline(always)]
-    fn find<W: Words>(words: &W, location: Location) -> Option<Step> {
+    fn find<W: Words>(words: &W, location: Location) -> Option<Found> {
         loop {
             let before = load(words, location);
             let found = found_in(location, before);
@@ -109,7 +108,8 @@ impl Lookup for TwoRounds {
     }
 
     #[inline]
-    fn inserted(word: u64, slot: usize, fingerprint: u64) -> u64 {
+    fn inserted(word: u64, fingerprint: u64) -> u64 {
+        let slot = Layout::find_empty(word).expect("it has room");
         word | fingerprint << (slot * FINGERPRINT_BITS)
     }
 }
@@ -152,12 +152,17 @@ fn in_either([first, second]: [u64; 2], fingerprint: u64) -> bool {
 }
 
 #[inline(always)]
-fn found_in(location: Location, [first, second]: [u64; 2]) -> Option<Step> {
-    let found_in = |bucket, word| {
-        let slot = Layout::find(word, location.fingerprint)?;
-        Some(Step { bucket, word, slot })
+fn found_in(location: Location, [first, second]: [u64; 2]) -> Option<Found> {
+    let [in_first, in_second] =
+        [first, second].map(|word| Layout::matches(word, location.fingerprint));
+    // Which of the two it is cannot be predicted.
+    let is_first = in_first != 0;
+    let found = Found {
+        bucket: select_unpredictable(is_first, location.first, location.second),
+        word: select_unpredictable(is_first, first, second),
+        matches: select_unpredictable(is_first, in_first, in_second),
     };
-    found_in(location.first, first).or_else(|| found_in(location.second, second))
+    (found.matches != 0).then_some(found)
 }
 
 /// The slow path: a lookup met an operation, or a bucket changed. Takes the location in registers:

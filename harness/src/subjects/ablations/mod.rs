@@ -26,12 +26,12 @@ pub(super) mod variants;
 mod words;
 
 use std::hash::{BuildHasher, Hash};
+use std::hint::select_unpredictable;
 use std::marker::PhantomData;
 
 use anyhow::Result;
 use filter::internals::Location;
 use filter::internals::length::Length;
-use filter::internals::path::Step;
 use filter::{Class, FixedState};
 use subject::layout::{Geometry, Layout, geometry, locate};
 use subject::{Operations, SLOTS_PER_BUCKET, Subject};
@@ -113,10 +113,11 @@ impl<L: Lookup, C: Commit, S: Search, W: Words, const COUNTED: bool> Ablation<L,
             } else {
                 let second = self.words.load(location.second);
                 let roots = [(location.first, first), (location.second, second)];
-                roots[usize::from(Layout::room(second) > Layout::room(first))]
+                let is_second = Layout::room(second) > Layout::room(first);
+                select_unpredictable(is_second, roots[1], roots[0])
             };
-            if let Some(slot) = Layout::find_empty(word) {
-                let filled = L::inserted(word, slot, fingerprint);
+            if Layout::has_room(word) {
+                let filled = L::inserted(word, fingerprint);
                 if self.words.replace(bucket, word, filled) {
                     return true;
                 }
@@ -136,8 +137,9 @@ impl<L: Lookup, C: Commit, S: Search, W: Words, const COUNTED: bool> Ablation<L,
 
     #[inline]
     fn remove_at(&self, location: Location) -> bool {
-        while let Some(Step { bucket, word, slot }) = L::find(&self.words, location) {
-            if self.words.replace(bucket, word, Layout::clear(word, slot)) {
+        while let Some(found) = L::find(&self.words, location) {
+            let taken = Layout::take(found.word, found.matches);
+            if self.words.replace(found.bucket, found.word, taken) {
                 return true;
             }
         }

@@ -20,9 +20,8 @@ use subject::sync::{AtomicU64, Backoff};
 use super::striped::{FEWEST_STRIPES, Lookup, Striped};
 
 /// A cuckoo filter under striped spinlocks: the fine-grained baseline, made as fast as we know how.
-/// A lookup takes the stripe of one bucket and looks there; only if it finds nothing does it also
-/// take the stripe of the other bucket, still holding the first. So every operation takes effect
-/// while it holds what it read.
+/// A lookup takes the stripes of both buckets: a branch that saves the second one where the first has the key could not be
+/// predicted, and took longer if half of the keys were there. So every operation takes effect while it holds what it read.
 pub type SegmentLock<const STRIPES: usize = FEWEST_STRIPES> = Striped<ByLock<STRIPES>>;
 
 pub struct ByLock<const STRIPES: usize = FEWEST_STRIPES>;
@@ -42,8 +41,11 @@ impl<const STRIPES: usize> Lookup for ByLock<STRIPES> {
     type Lock = SpinLock;
 
     #[inline(always)]
-    fn contains(table: &Striped<Self>, location: Location) -> bool {
-        table.find(location, |_, _| ()).is_some()
+    fn look(table: &Striped<Self>, location: Location) -> (bool, bool) {
+        let _held = table.lock_both(location.first, location.second);
+        let [first, second] = [location.first, location.second].map(|bucket| table.read(bucket));
+        let holds = |word| Layout::contains(word, location.fingerprint);
+        (true, holds(first) | holds(second))
     }
 }
 
@@ -61,18 +63,35 @@ impl Lookup for ByTimestamps {
     type Lock = SpinLock;
 
     #[inline(always)]
-    fn contains(table: &Striped<Self>, location: Location) -> bool {
-        let backoff = Backoff::new();
-        loop {
-            let words = [table.read(location.first), table.read(location.second)];
-            let is_unchanged = table.read(location.first) == words[0];
-            let holds = |word| Layout::contains(word, location.fingerprint);
-            let found = holds(words[0]) | holds(words[1]);
-            // A branch on the answer would be mispredicted, so that is for the rare case.
-            if is_unchanged || found {
-                return found;
-            }
-            backoff.spin();
+    fn look(table: &Striped<Self>, location: Location) -> (bool, bool) {
+        let words = [table.read(location.first), table.read(location.second)];
+        let is_unchanged = table.read(location.first) == words[0];
+        let holds = |word| Layout::contains(word, location.fingerprint);
+        (is_unchanged, holds(words[0]) | holds(words[1]))
+    }
+}
+
+/// Looks until nothing has changed meanwhile, or a copy is found. Apart, since the answer must not be a branch where
+/// nothing has changed: it cannot be predicted. (Takes the location in registers: as a struct, it would be stored to memory
+/// in every lookup.)
+#[cold]
+pub(super) fn again<L: Lookup>(
+    table: &Striped<L>,
+    fingerprint: u64,
+    first: usize,
+    second: usize,
+) -> bool {
+    let location = Location {
+        fingerprint,
+        first,
+        second,
+    };
+    let backoff = Backoff::new();
+    loop {
+        backoff.snooze();
+        let (is_unchanged, found) = L::look(table, location);
+        if is_unchanged || found {
+            return found;
         }
     }
 }
@@ -82,7 +101,7 @@ impl Lookup for ByTimestamps {
 /// *version*. Three differences from the published schemes let a lookup do less:
 ///
 /// - **A find needs no version**: one load shows that there was a copy. The version is loaded again
-///   all the same, as a branch on the answer would be mispredicted.
+///   all the same, as a branch on the answer would be mispredicted; only if it has changed does a find end the lookup.
 /// - **One version, not two.** If that of the first bucket is even and unchanged, the first word did
 ///   not change between the two looks at it, so neither bucket held a copy when the second was read:
 ///   a move from one to the other holds the stripes of both.
@@ -106,19 +125,12 @@ impl<const STRIPES: usize> Lookup for ByVersions<STRIPES> {
     type Lock = Version;
 
     #[inline(always)]
-    fn contains(table: &Striped<Self>, location: Location) -> bool {
+    fn look(table: &Striped<Self>, location: Location) -> (bool, bool) {
         let stripe = table.stripe(location.first);
+        let version = stripe.now();
         let holds = |bucket| Layout::contains(table.read(bucket), location.fingerprint);
-        let backoff = Backoff::new();
-        loop {
-            let version = stripe.now();
-            let found = holds(location.first) | holds(location.second);
-            // As above.
-            if stripe.is_unchanged_since(version) || found {
-                return found;
-            }
-            backoff.snooze();
-        }
+        let found = holds(location.first) | holds(location.second);
+        (stripe.is_unchanged_since(version), found)
     }
 }
 

@@ -4,10 +4,9 @@
 //! Buckets share a fixed number of locks (*stripes*), each with cache lines of its own.
 //!
 //! - **As few locks as correctness allows.** A key can move between its two buckets only while both
-//!   stripes are held. A remove takes the lower stripe first and looks into that bucket: if the key
-//!   is there, one lock was enough. Otherwise it takes the higher stripe as well, still holding the
-//!   lower one, so that the key cannot slip past it. An insert reads without a lock which of its
-//!   buckets has room, and locks only that one. (It takes the first with room. To choose the emptier, as `word-lock`
+//!   stripes are held. A remove reads without a lock which of its buckets has the key, and locks only that one. If
+//!   the key is not there then, or was in neither, it looks while it holds both stripes. An insert reads without a lock
+//!   which of its buckets has room, and locks only that one. (It takes the first with room. To choose the emptier, as `word-lock`
 //!   does, made fills take 1.5 times as long: that branch cannot be predicted, and the exchange behind it waits.)
 //! - **Eviction that hardly locks** (as in libcuckoo, Li et al. 2014). The eviction path is found
 //!   without locks and then carried out from its empty end backwards, one move at a time, each
@@ -21,6 +20,7 @@
 //! one moment, as in the lock-free filter.
 
 use std::hash::Hash;
+use std::hint::select_unpredictable;
 use std::sync::atomic::Ordering;
 
 use anyhow::Result;
@@ -34,6 +34,7 @@ use subject::spin::{Held, Spin};
 use subject::sync::{Backoff, name};
 
 use super::chain::{INSERTED, REMOVED, counted, find_chain};
+use super::lookups::again;
 
 /// The number of stripes where the name of a subject does not say it. Fewer make threads collide, and more
 /// push the table out of the nearest caches: a rival is the best of several numbers, which names end in.
@@ -48,7 +49,8 @@ pub trait Lookup: Sized + Send + Sync + 'static {
     const STRIPES: usize = FEWEST_STRIPES;
     type Lock: Spin + Default + Send + Sync;
 
-    fn contains(table: &Striped<Self>, location: Location) -> bool;
+    /// Looks once. Returns whether the answer is certain, and whether a copy was found, which is certain anyway.
+    fn look(table: &Striped<Self>, location: Location) -> (bool, bool);
 }
 
 /// A cuckoo filter whose buckets are under striped locks, with lookups of this kind.
@@ -90,13 +92,17 @@ impl<L: Lookup> Subject for Striped<L> {
 
     #[inline(always)]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        L::contains(self, self.table.locate(key))
+        let location = self.table.locate(key);
+        match L::look(self, location) {
+            (true, found) => found,
+            _ => again(self, location.fingerprint, location.first, location.second),
+        }
     }
 
     #[inline]
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = self.table.locate(key);
-        let clear = |bucket, slot| self.write(bucket, Layout::clear(self.read(bucket), slot));
+        let clear = |bucket, word, matches| self.write(bucket, Layout::take(word, matches));
         counted(&self.length, REMOVED, || {
             self.find(location, clear).is_some()
         })
@@ -110,26 +116,35 @@ impl<L: Lookup> Subject for Striped<L> {
 }
 
 impl<L: Lookup> Striped<L> {
-    /// Finds a fingerprint, and calls `then` with its place while the bucket's stripe is held.
+    /// Finds a fingerprint, and calls `then` with its bucket, that one's word and the slots that match, while the
+    /// bucket's stripe is held.
     #[inline]
-    pub(super) fn find<R>(
-        &self,
-        location: Location,
-        then: impl FnOnce(usize, usize) -> R,
-    ) -> Option<R> {
-        let (first, second) = (location.first, location.second);
-        let fingerprint = location.fingerprint;
-        let (lower, higher) = if self.number(first) <= self.number(second) {
-            (first, second)
-        } else {
-            (second, first)
+    fn find<R>(&self, location: Location, then: impl FnOnce(usize, u64, u64) -> R) -> Option<R> {
+        let Location {
+            fingerprint,
+            first,
+            second,
+        } = location;
+        let matches = |bucket| {
+            let word = self.read(bucket);
+            (word, Layout::matches(word, fingerprint))
         };
-        let _lower = self.lock(lower);
-        if let Some(slot) = Layout::find(self.read(lower), fingerprint) {
-            return Some(then(lower, slot));
+        let [(_, in_first), (_, in_second)] = [first, second].map(matches);
+        if in_first | in_second != 0 {
+            // Which of the two it is cannot be predicted.
+            let bucket = select_unpredictable(in_first != 0, first, second);
+            let _held = self.lock(bucket);
+            let (word, matches) = matches(bucket);
+            if matches != 0 {
+                return Some(then(bucket, word, matches));
+            }
         }
-        let _higher = (self.number(lower) != self.number(higher)).then(|| self.lock(higher));
-        Layout::find(self.read(higher), fingerprint).map(|slot| then(higher, slot))
+        let _held = self.lock_both(first, second);
+        let found = [first, second].map(|bucket| (bucket, matches(bucket)));
+        let mut found = found.into_iter().filter(|(_, (_, matches))| *matches != 0);
+        found
+            .next()
+            .map(|(bucket, (word, matches))| then(bucket, word, matches))
     }
 
     #[inline]
@@ -148,7 +163,8 @@ impl<L: Lookup> Striped<L> {
     }
 
     /// Takes the stripes of two buckets in ascending order, or their common stripe once.
-    fn lock_both(&self, one: usize, other: usize) -> [Option<Held<'_, L::Lock>>; 2] {
+    #[inline]
+    pub(super) fn lock_both(&self, one: usize, other: usize) -> [Option<Held<'_, L::Lock>>; 2] {
         let (one, other) = (self.number(one), self.number(other));
         let lower = Held::take(&*self.stripes[one.min(other)]);
         let higher = (one != other).then(|| Held::take(&*self.stripes[one.max(other)]));
@@ -172,16 +188,16 @@ impl<L: Lookup> Striped<L> {
     /// Places a fingerprint into a bucket if it has room.
     #[inline]
     fn place(&self, bucket: usize, fingerprint: u64) -> bool {
-        if Layout::find_empty(self.read(bucket)).is_none() {
+        if !Layout::has_room(self.read(bucket)) {
             return false;
         }
         let _held = self.lock(bucket);
         let word = self.read(bucket);
-        let empty = Layout::find_empty(word);
-        if let Some(slot) = empty {
-            self.write(bucket, Layout::place(word, slot, fingerprint));
+        let has_room = Layout::has_room(word);
+        if has_room {
+            self.write(bucket, Layout::add(word, fingerprint));
         }
-        empty.is_some()
+        has_room
     }
 
     /// Inserts into two full buckets; returns `false` if no eviction path makes room.

@@ -8,6 +8,7 @@
 //! a remove that makes room tries to place the victim again.
 
 use std::hash::Hash;
+use std::hint::select_unpredictable;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{self, PoisonError};
 
@@ -117,21 +118,26 @@ impl Sequential for VictimCuckoo {
     }
 
     fn contains(&self, location: Location) -> bool {
-        Layout::contains(self.read(location.first), location.fingerprint)
-            || Layout::contains(self.read(location.second), location.fingerprint)
-            || self.victim_is(location)
+        // A branch on the answer could not be predicted.
+        let [first, second] = [location.first, location.second].map(|bucket| self.read(bucket));
+        Layout::contains(first, location.fingerprint)
+            | Layout::contains(second, location.fingerprint)
+            | self.victim_is(location)
     }
 
     fn remove(&mut self, location: Location) -> bool {
-        for bucket in [location.first, location.second] {
-            let word = self.read(bucket);
-            if let Some(slot) = Layout::find(word, location.fingerprint) {
-                self.write(bucket, Layout::clear(word, slot));
-                if let Some((fingerprint, bucket)) = self.victim {
-                    self.victim = self.walk(fingerprint, bucket);
-                }
-                return true;
+        let words = [location.first, location.second].map(|bucket| self.read(bucket));
+        let matches = words.map(|word| Layout::matches(word, location.fingerprint));
+        if matches[0] | matches[1] != 0 {
+            // Which of the two it is cannot be predicted.
+            let is_first = matches[0] != 0;
+            let of = |[first, second]: [u64; 2]| select_unpredictable(is_first, first, second);
+            let bucket = select_unpredictable(is_first, location.first, location.second);
+            self.write(bucket, Layout::take(of(words), of(matches)));
+            if let Some((fingerprint, bucket)) = self.victim {
+                self.victim = self.walk(fingerprint, bucket);
             }
+            return true;
         }
         let found = self.victim_is(location);
         if found {
@@ -165,11 +171,11 @@ impl VictimCuckoo {
 
     fn place(&self, bucket: usize, fingerprint: u64) -> bool {
         let word = self.read(bucket);
-        let empty = Layout::find_empty(word);
-        if let Some(slot) = empty {
-            self.write(bucket, Layout::place(word, slot, fingerprint));
+        let has_room = Layout::has_room(word);
+        if has_room {
+            self.write(bucket, Layout::add(word, fingerprint));
         }
-        empty.is_some()
+        has_room
     }
 
     #[inline]

@@ -158,31 +158,52 @@ impl WordLock {
         }
     }
 
+    /// Tries once, as our filter does, so that nothing is saved for a loop.
     #[inline]
     fn take_out(&self, location: Location) -> bool {
+        let tried = self.try_to_take_out(location);
+        tried.unwrap_or_else(|| {
+            self.take_out_slowly(location.fingerprint, location.first, location.second)
+        })
+    }
+
+    /// Returns `None` if a word has changed, or the fingerprint is in locked words only.
+    #[inline]
+    fn try_to_take_out(&self, location: Location) -> Option<bool> {
+        let first = self.read(location.first);
+        let second = self.read(location.second);
+        let [in_first, in_second] =
+            [first, second].map(|word| Layout::matches(word, location.fingerprint));
+        // Which of the two it is cannot be predicted.
+        let is_first = in_first & unless_locked(first) != 0;
+        let (bucket, word) = (
+            select_unpredictable(is_first, location.first, location.second),
+            select_unpredictable(is_first, first, second),
+        );
+        let matches = select_unpredictable(is_first, in_first, in_second);
+        if matches & unless_locked(word) != 0 {
+            let taken = self.replace(bucket, word, Layout::take(word, matches));
+            return taken.then_some(true);
+        }
+        // As in a lookup: absent when the second word was read.
+        let is_absent = in_first | in_second == 0 && self.read(location.first) == first;
+        is_absent.then_some(false)
+    }
+
+    // As `contains_slowly`.
+    #[cold]
+    fn take_out_slowly(&self, fingerprint: u64, first: usize, second: usize) -> bool {
+        let location = Location {
+            fingerprint,
+            first,
+            second,
+        };
         let backoff = Backoff::new();
         loop {
-            let first = self.read(location.first);
-            let second = self.read(location.second);
-            let [in_first, in_second] =
-                [first, second].map(|word| Layout::matches(word, location.fingerprint));
-            // Which of the two it is cannot be predicted.
-            let is_first = in_first & unless_locked(first) != 0;
-            let (bucket, word) = (
-                select_unpredictable(is_first, location.first, location.second),
-                select_unpredictable(is_first, first, second),
-            );
-            let matches = select_unpredictable(is_first, in_first, in_second);
-            if matches & unless_locked(word) != 0 {
-                if self.replace(bucket, word, Layout::take(word, matches)) {
-                    return true;
-                }
-            } else if in_first | in_second == 0 && self.read(location.first) == first {
-                // As in a lookup: absent when the second word was read.
-                return false;
-            }
-            // A word has changed, or the fingerprint is in locked words only.
             backoff.snooze();
+            if let Some(taken) = self.try_to_take_out(location) {
+                return taken;
+            }
         }
     }
 
