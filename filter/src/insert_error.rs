@@ -30,11 +30,11 @@ pub enum InsertError {
         most: u8,
     },
     /// There is no room for the key in a growing filter, although its table is nearly empty: many of
-    /// the inserted keys have part of their hashes in common. A larger table would soon be as
+    /// the inserted keys have part of their hashes in common, or hundreds of thousands have three copies. A larger table would soon be as
     /// crowded there, and so on until memory is used up. (Tables smaller than 1 MiB grow anyway.)
     #[error(
         "there is no room for this key though the table is nearly empty: use a hasher that tells keys \
-         apart (with random seeds, for untrusted keys)"
+         apart (with random seeds, for untrusted keys), and insert each key once (insert_unique)"
     )]
     Crowded,
     /// A growing filter is full, and the allocator refused the memory for more buckets. A later insert

@@ -106,7 +106,7 @@
 //!
 //! No filter has `Extend`, `FromIterator` or `Clone`, because these traits cannot report an error: a
 //! fixed-size filter may be full, and a growing one may refuse a key that is inserted for the fourth time or
-//! later. (Adding each key only once would not help: a new key that is mistaken for another is not added, and
+//! later, or any key where very many have three copies. (Adding each key only once would not help: a new key that is mistaken for another is not added, and
 //! must not be removed later, but nobody would learn which keys those are.) `try_for_each` collects keys
 //! in one line, and stops at the first error; [`try_clone`](CuckooFilter::try_clone) copies a filter
 //! while others write.

@@ -66,9 +66,11 @@ const FETCHED_BUCKETS: usize = 1 << 21;
 ///
 /// **Copies.** It holds up to six copies of a key. Once it has grown, it holds only three while less than half of
 /// its slots are taken, since a larger table has no more room for copies of one key. If keys may come
-/// more than once, use [`insert_unique`](Self::insert_unique).
+/// more than once, use [`insert_unique`](Self::insert_unique): where hundreds of thousands of keys have three copies each,
+/// the table grows for those that share buckets, and in the end a new key may be refused
+/// ([`Crowded`](InsertError::Crowded)).
 ///
-/// **Old keys.** A key that has been in the filter for more than nine doublings may leave something behind
+/// **Old keys.** A key that has been in the filter for more than eight doublings may leave something behind
 /// when it is removed. From then on, some absent keys may be mistaken for present ones, though no more often than
 /// the [rate](Self::false_positive_rate) says, and each such remainder takes a slot until the filter
 /// is emptied and [shrunk](Self::shrink_to_fit).
@@ -178,7 +180,9 @@ impl<S> GrowingCuckooFilter<S> {
     /// Makes the table as small as its contents allow, and releases the rest of its memory: an empty
     /// filter becomes as small as it began. Buckets are joined in the reverse order of their splits, as
     /// long as there is room in each; the table keeps its size if there is no memory for a smaller
-    /// copy.
+    /// copy. A key that came more than ten doublings ago, or what it left behind, takes several slots of a larger table:
+    /// while the filter is not empty, such a key may keep up to half of that size, and its
+    /// [`count`](crate::Filter::count) may be more than was inserted.
     ///
     /// It takes time in proportion to the size, and needs exclusive access, since others could be using the
     /// memory that is given back. If a key was removed that had not been inserted, one that was inserted later may be

@@ -112,7 +112,7 @@ fn header(
 /// ([`GrowingCuckooFilter::saved_bytes`]).
 ///
 /// A read takes time in proportion to what it returns. Only the last eight bytes, a checksum, take one more pass over
-/// the table if the bytes before them were not read in order.
+/// the table if the bytes before them were not read in order, in multiples of eight.
 pub struct SavedBytes<'a> {
     table: &'a Table,
     buckets: usize,

@@ -87,7 +87,7 @@ fn nothing_is_lost_or_doubled_on_the_way_to_millions_of_keys_and_back() {
     });
     say("emptied", &filter);
     assert_eq!((filter.len(), filter.try_clone().unwrap().len()), (0, 0));
-    // What is left of keys of more than nine doublings.
+    // What is left of keys of more than eight doublings.
     let found = (0..keys).filter(|key| filter.contains(key)).count();
     println!("{found} removed keys seem to be there");
     assert!(found as f64 <= keys as f64 * filter.false_positive_rate());
