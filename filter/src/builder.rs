@@ -56,8 +56,8 @@ pub enum BuildError {
     ZeroSize,
     /// [`Builder::capacity`] with a layout that is not [`DEPENDABLE`](Layout::DEPENDABLE).
     #[error(
-        "{slots} slots of {bits} bits cannot promise room for a number of keys: use a layout of at least 2 \
-         slots and 7 bits, or call buckets(number) and expect refusals"
+        "{slots} slots of {bits} bits cannot promise room for a number of keys: use a layout of at least 3 \
+         slots and 7 bits, or 2 slots and 10 bits, or call buckets(number) and expect refusals"
     )]
     Undependable {
         /// Slots of a bucket.

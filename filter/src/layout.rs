@@ -119,8 +119,11 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// filter can be built for a number of keys. They do not with one slot per bucket, where a
     /// chain of shifts has no branches and three keys with the same two buckets are one too many;
     /// nor with fingerprints shorter than seven bits: there are few of these, and they lead to few
-    /// different buckets.
-    pub const DEPENDABLE: bool = SLOTS >= 2 && BITS >= 7;
+    /// different buckets; nor with two slots and fewer than ten bits, where five keys of one class are one
+    /// too many, and a large table has such a class by chance: with seven bits, one table in 20 for 10^7 keys;
+    /// with nine bits, one in 9 of the greatest tables, which have 2^32 buckets. In every dependable layout, fewer
+    /// than one in 20 of the greatest tables has a class with too many keys.
+    pub const DEPENDABLE: bool = SLOTS >= 2 && BITS >= 7 && !(SLOTS == 2 && BITS < 10);
 
     /// The fraction of absent keys taken for present ones when every slot is taken: a lookup
     /// compares with 2 × `SLOTS` fingerprints, each of which equals the key's once in 2^`BITS` (a
