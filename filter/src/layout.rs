@@ -128,7 +128,8 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// The fraction of absent keys taken for present ones when every slot is taken: a lookup
     /// compares with 2 × `SLOTS` fingerprints, each of which equals the key's once in 2^`BITS` (a
     /// little more often, since one fingerprint is twice as frequent as the others). It is an upper
-    /// bound, since several slots may match at once (with 7 bits, 6 % fewer were measured). At a
+    /// bound, since several slots may match at once (with 7 bits, 6 % fewer were measured); with four bits
+    /// or fewer, it may be greater than 1. At a
     /// lower load the rate is proportionally lower: 95 % of this at a load of 0.95.
     ///
     /// All error rates in these docs are defined this way. The module has a

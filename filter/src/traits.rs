@@ -152,7 +152,8 @@ pub trait Filter {
     fn capacity(&self) -> usize;
 
     /// Returns the fraction of absent keys about which the filter is wrong when every slot of the
-    /// current table is taken ([`FALSE_POSITIVE_RATE`](crate::layout::Layout::FALSE_POSITIVE_RATE)).
+    /// current table is taken ([`FALSE_POSITIVE_RATE`](crate::layout::Layout::FALSE_POSITIVE_RATE), or 1 where that
+    /// is greater).
     #[doc(alias("error_rate", "fpr"))]
     fn false_positive_rate(&self) -> f64;
 

@@ -370,7 +370,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
     }
 
     fn false_positive_rate(&self) -> f64 {
-        Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE
+        Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE.min(1.0)
     }
 
     fn memory_bytes(&self) -> usize {

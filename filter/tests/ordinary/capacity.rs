@@ -105,6 +105,28 @@ fn memory_is_what_was_allocated() {
     }
 }
 
+/// With few fingerprints, the bound that is computed for a full table exceeds 1.
+#[test]
+fn a_false_positive_rate_is_a_fraction_and_a_bound() {
+    fn is_so<const SLOTS: usize, const BITS: usize>() {
+        let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
+        let filter = builder.buckets(1_000).build().unwrap();
+        let what = format!("{SLOTS}×{BITS}");
+        assert_eq!(filter.false_positive_rate(), 1.0, "{what}");
+        for key in 0..1_000u64 {
+            let _ = filter.insert(&key); // The smallest of them refuses some.
+        }
+        let wrong = (1_000..11_000u64).filter(|key| filter.contains(key));
+        let rate = wrong.count() as f64 / 10_000.0;
+        let bound = filter.false_positive_rate_with(filter.len());
+        assert!((rate..=1.0).contains(&bound), "{what}: {rate}, {bound}");
+        assert!(filter.false_positive_rate_with(usize::MAX) <= 1.0, "{what}");
+    }
+    is_so::<28, 2>();
+    is_so::<18, 3>();
+    is_so::<2, 2>();
+}
+
 /// Calls a function for the layouts in the docs, and for the lowest dependable numbers at either end.
 macro_rules! for_each_layout {
     ($check:ident) => {
