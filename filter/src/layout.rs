@@ -168,7 +168,8 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
         let low = Self::SHAPE.lowest * (Self::MAX_FINGERPRINT >> 1);
         let nonzero = ((word & low) + low) | word;
         let empty = !nonzero & Self::SHAPE.highest;
-        if SLOTS < 1 << BITS {
+        // (1 << 32 would overflow a `usize` of 32 bits.)
+        if (SLOTS as u64) < 1 << BITS {
             // In the product, the highest slot is the sum of all.
             let sum = (empty >> (BITS - 1)).wrapping_mul(Self::LOWEST) >> ((SLOTS - 1) * BITS);
             (sum & Self::MAX_FINGERPRINT) as u32
@@ -386,6 +387,7 @@ mod tests {
             agrees_with_plain_slots::<2, 24>(&slots, timestamp, slot, wanted);
             agrees_with_plain_slots::<2, 28>(&slots, timestamp, slot, wanted);
             agrees_with_plain_slots::<1, 2>(&slots, timestamp, slot, wanted);
+            agrees_with_plain_slots::<1, 32>(&slots, timestamp, slot, wanted);
             agrees_with_plain_slots::<8, 7>(&slots, timestamp, slot, wanted);
         }
     }
