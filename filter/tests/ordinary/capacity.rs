@@ -219,7 +219,8 @@ fn unique_inserts_have_room_for_the_bucket_that_they_compare() {
     let refused = (0u64..).find(|key| filter.insert_unique(key) != Ok(true));
     let refused = refused.expect("it is full at some time");
     assert_eq!(filter.insert_unique(&refused), Err(InsertError::Full));
-    assert!(filter.load_factor() > 0.7, "{}", filter.load_factor());
+    // 0.867; with chains shorter by one bucket, 0.845, and by two, 0.805.
+    assert!(filter.load_factor() > 0.86, "{}", filter.load_factor());
 }
 
 /// In a sufficiently large table, the load to plan for is passed with room to spare before the
