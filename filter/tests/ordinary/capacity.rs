@@ -339,7 +339,7 @@ fn errors_say_what_to_do() {
     assert_eq!(full.to_string(), says);
     let nearly_empty = CuckooFilter::with_capacity(1_000);
     let too_many = (0..9).find_map(|_| nearly_empty.insert("key").err());
-    let says = "the filter holds 8 copies of this key, and even a larger one has room for no more: insert the key \
-                once (insert_unique), or remove copies";
+    let says = "the filter holds 8 copies of this key, or of keys that it cannot tell from it, and has room for no \
+                more: insert the key once (insert_unique), or remove copies";
     assert_eq!(too_many.unwrap().to_string(), says);
 }
