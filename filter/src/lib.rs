@@ -146,8 +146,8 @@
 //! functions of the same names in a [`Builder`] load a filter with another layout or hasher. With the
 //! feature `serde`, filters are serialized as the same bytes ([`save`] describes them). A filter that
 //! is damaged, or was built with another layout or hasher, is refused with an error that says so
-//! ([`LoadError`]). The default hasher gives the same hashes on every machine and in every build
-//! (except for [some arrays](FixedState)), so
+//! ([`LoadError`]). The default hasher gives the same hashes on every machine and in every build,
+//! as long as the key's `Hash` writes the same there (that of [some arrays, addresses and paths](FixedState) does not), so
 //! a filter that uses it can be loaded anywhere, by this release and by every later one. A filter whose seeds nobody
 //! kept, such as those of std's `RandomState`, cannot be loaded in another process.
 //!
