@@ -17,9 +17,9 @@ use crate::snapshot::SnapshotError;
 /// with one that is chosen at run time (`Box<dyn Filter>`). The most common calls need no import of
 /// this trait; those with hashes, those for many keys and [`try_remove`](Self::try_remove) do.
 ///
-/// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator): a thread
-/// that stops anywhere else stops nobody. All keys with the same fingerprint and the same buckets form one
-/// *class* ([`Class`]); the filter counts copies per class. An
+/// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator and what a thread's
+/// first update [may lock](crate#guarantees)): a thread that stops anywhere else stops nobody. All keys with the same
+/// fingerprint and the same buckets form one *class* ([`Class`]); the filter counts copies per class. An
 /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is a set instead: it has at most one copy of a class, an
 /// insert renews that copy, and it is forgotten in time, as if removed.
 ///
