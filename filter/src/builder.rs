@@ -56,8 +56,8 @@ pub enum BuildError {
     ZeroSize,
     /// [`Builder::capacity`] with a layout that is not [`DEPENDABLE`](Layout::DEPENDABLE).
     #[error(
-        "{slots} slots of {bits} bits cannot promise room for a number of keys: use a layout of at least 2 \
-         slots and 7 bits, or call buckets(number) and expect refusals"
+        "{slots} slots of {bits} bits cannot promise room for a number of keys: use a layout of at least 3 \
+         slots and 7 bits, or 2 slots and 10 bits, or call buckets(number) and expect refusals"
     )]
     Undependable {
         /// Slots of a bucket.
@@ -104,8 +104,9 @@ impl<K, S> Builder<K, S> {
     ///
     /// It is rare for any of the `n` inserts to fail. In each layout that was tried, this happens
     /// in at most 3 of 10,000 tables for up to 100 keys, of 6,666 for 300, and of 2,000 for 1,000
-    /// (`filter/tests/ordinary/capacity.rs`). Of this and [`buckets`](Self::buckets), the last call
-    /// counts.
+    /// (`filter/tests/ordinary/capacity.rs`). With two slots, one of 10^8 or more
+    /// [unique](CuckooFilter::insert_unique) inserts may be refused now and then: their chains are one bucket
+    /// shorter. Of this and [`buckets`](Self::buckets), the last call counts.
     ///
     /// Layouts that cannot keep this promise are refused by [`build`](Builder::build)
     /// ([`Layout::DEPENDABLE`]).

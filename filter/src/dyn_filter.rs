@@ -331,8 +331,7 @@ mod tests {
         let mut known = Vec::<Known>::new();
         macro_rules! layouts {
             ($($slots:literal: $($bits:literal)+,)+) => {
-                $($({
-                    const { assert!(Layout::<$slots, $bits>::DEPENDABLE) };
+                $($(if Layout::<$slots, $bits>::DEPENDABLE {
                     // Each of 2 × SLOTS slots is compared; of 2^BITS hashes, two make the same
                     // fingerprint.
                     let alike = (1.0 + 2.0 / f64::powi(2.0, $bits)) / f64::powi(2.0, $bits);
@@ -341,7 +340,7 @@ mod tests {
                 })+)+
             };
         }
-        // With more bits, each would leave fewer than 7 for the timestamp.
+        // With more bits, each would leave fewer than 7 for the timestamp; with fewer, none is dependable.
         layouts! {
             2: 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28,
             3: 7 8 9 10 11 12 13 14 15 16 17 18,
@@ -358,6 +357,37 @@ mod tests {
             assert!(left >= 7 && left - 7 < slots, "a longer one is missing");
         }
         known
+    }
+
+    /// Returns the chance that a Poisson number with this mean is greater than `most`.
+    fn chance_of_more(most: usize, mean: f64) -> f64 {
+        let (mut chance, mut of_more) = ((-mean).exp(), 0.0);
+        for number in 1..most + 20 {
+            chance *= mean / number as f64;
+            of_more += if number > most { chance } else { 0.0 };
+        }
+        of_more
+    }
+
+    /// More keys of one class than its two buckets have slots are too many, wherever the others are. Short
+    /// fingerprints make few classes, with more keys each, and with every bucket there are more classes to which
+    /// that may happen.
+    #[test]
+    fn no_class_is_too_large_for_its_buckets_in_the_greatest_dependable_tables() {
+        for ((slots, bits), _, buckets) in dependable() {
+            let keys = greatest(usize::MAX, |keys| buckets(keys) <= MAX_BUCKETS);
+            // For each fingerprint, two buckets make one class.
+            let classes = MAX_BUCKETS as f64 / 2.0;
+            let fingerprints = f64::powi(2.0, bits as i32);
+            let too_large = |hashes: f64| {
+                let mean = keys as f64 * hashes / fingerprints / classes;
+                classes * chance_of_more(2 * slots, mean)
+            };
+            // Of 2^BITS hashes, two make the same fingerprint.
+            let expected = (fingerprints - 2.0) * too_large(1.0) + too_large(2.0);
+            println!("{slots}×{bits}: {expected:.1e} classes are too large");
+            assert!(expected < 0.05, "{slots}×{bits}: {expected}");
+        }
     }
 
     /// No dependable layout that is wrong as rarely as requested is smaller, at any rate and size; of

@@ -25,8 +25,8 @@ use crate::{batch, lookup, update};
 /// [`insert`](Self::insert) adds one copy, [`remove`](Self::remove) takes one,
 /// [`contains`](Self::contains) asks whether there are any; the trait [`Filter`] describes each call.
 ///
-/// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator): a thread
-/// that stops anywhere else stops nobody. Lookups write nothing.
+/// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator and what a thread's
+/// first update [may lock](crate#guarantees)): a thread that stops anywhere else stops nobody. Lookups write nothing.
 ///
 /// ```
 /// use filter::CuckooFilter;
@@ -111,11 +111,13 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, 
 }
 
 impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
-    /// Returns the false positive rate of this filter if it held `copies` copies. For the current one, pass
-    /// [`len`](Filter::len).
+    /// Returns the false positive rate of this filter if it held `copies` copies: an upper bound, at most 1. For the
+    /// current one, pass [`len`](Filter::len).
     pub fn false_positive_rate_with(&self, copies: usize) -> f64 {
         let slots = self.buckets.geometry().buckets() * SLOTS;
-        Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE * (copies as f64 / slots as f64).min(1.0)
+        let taken = (copies as f64 / slots as f64).min(1.0);
+        // Cut off last: half of a rate that was cut off would be no bound for half the copies.
+        (Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE * taken).min(1.0)
     }
 
     /// Returns a separate filter with the same contents.
@@ -241,7 +243,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
     }
 
     fn false_positive_rate(&self) -> f64 {
-        Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE
+        Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE.min(1.0)
     }
 
     fn memory_bytes(&self) -> usize {

@@ -19,10 +19,10 @@ use rapidhash::v3::{DEFAULT_RAPID_SECRETS, RapidSecrets, rapidhash_v3_inline};
 
 use crate::layout::Layout;
 
-/// The default hasher: rapidhash V3, whose output is specified. A key (but for two kinds, below) has the same
+/// The default hasher: rapidhash V3, whose output is specified. A key (but for four kinds, below) has the same
 /// hash on every machine, whatever its word size and byte order, in every build, and in later versions of
-/// this crate; so a [saved](crate::save) filter can be loaded elsewhere, and hashes can be sent to another
-/// process.
+/// this crate, as long as its `Hash` writes the same; so a [saved](crate::save) filter can be loaded elsewhere, and
+/// hashes can be sent to another process.
 ///
 /// Each integer a key writes is hashed as eight bytes, little-endian, and sign-extended if it is
 /// signed; so equal numbers of different types are the same key. (128-bit integers are sixteen
@@ -31,9 +31,13 @@ use crate::layout::Layout;
 /// is rapidhash V3 of its bytes. One value is special: the `u8` 255, with which a `str` ends, adds
 /// `0x9e37_79b9_7f4a_7c15`, since hashing it would take as long as hashing a short string.
 ///
-/// Two kinds of keys hash differently on other machines, because the standard library passes their memory
-/// to the hasher: slices and arrays of integers wider than a byte depend on the byte order, and
-/// those of `usize` and `isize` on the word size as well.
+/// Four kinds of keys hash differently on other machines, because of what the standard library passes to the
+/// hasher: slices and arrays of integers wider than a byte, and IP addresses (so socket addresses, too), depend
+/// on the byte order; slices and arrays of `usize` and `isize` on the word size as well; and paths on the word
+/// size and the system. Hash the bytes of such a key instead: `octets` of an address, for example.
+///
+/// The standard library may also [change](std::hash::Hash) what a type of its own writes, and a type
+/// that derives `Hash` writes something else when its fields change.
 ///
 /// If strangers choose the keys, seed a hasher at random instead
 /// ([`Builder::hasher`](crate::Builder::hasher)): the seed of this one is known, so keys can be

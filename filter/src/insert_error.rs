@@ -16,12 +16,13 @@ pub enum InsertError {
          (insert_unique) if keys repeat"
     )]
     Full,
-    /// The key's class ([`Class`](crate::Class)) has as many copies as it can have: almost always
-    /// copies of the key itself, otherwise of keys that the filter cannot tell from it. A larger
-    /// filter has no more room for copies of one key.
+    /// The key's class ([`Class`](crate::Class)) has as many copies as it can have: in the default layout almost
+    /// always copies of the key itself, otherwise of keys that the filter cannot tell from it. A larger
+    /// filter has no more room for copies of one key, unless its two buckets were the same one (as in a filter of one
+    /// bucket); but it may tell keys apart.
     #[error(
-        "the filter holds {most} copies of this key, and even a larger one has room for no more: insert the key \
-         once (insert_unique), or remove copies"
+        "the filter holds {most} copies of this key, or of keys that it cannot tell from it, and has room for no \
+         more: insert the key once (insert_unique), or remove copies"
     )]
     TooManyCopies {
         /// Number of copies that there is room for: 2 × `SLOTS`, or `SLOTS` when both buckets are

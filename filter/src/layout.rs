@@ -119,13 +119,17 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// filter can be built for a number of keys. They do not with one slot per bucket, where a
     /// chain of shifts has no branches and three keys with the same two buckets are one too many;
     /// nor with fingerprints shorter than seven bits: there are few of these, and they lead to few
-    /// different buckets.
-    pub const DEPENDABLE: bool = SLOTS >= 2 && BITS >= 7;
+    /// different buckets; nor with two slots and fewer than ten bits, where five keys of one class are one
+    /// too many, and a large table has such a class by chance: with seven bits, one table in 20 for 10^7 keys;
+    /// with nine bits, one in 9 of the greatest tables, which have 2^32 buckets. In every dependable layout, fewer
+    /// than one in 20 of the greatest tables has a class with too many keys.
+    pub const DEPENDABLE: bool = SLOTS >= 2 && BITS >= 7 && !(SLOTS == 2 && BITS < 10);
 
     /// The fraction of absent keys taken for present ones when every slot is taken: a lookup
     /// compares with 2 × `SLOTS` fingerprints, each of which equals the key's once in 2^`BITS` (a
     /// little more often, since one fingerprint is twice as frequent as the others). It is an upper
-    /// bound, since several slots may match at once (with 7 bits, 6 % fewer were measured). At a
+    /// bound, since several slots may match at once (with 7 bits, 6 % fewer were measured); with four bits
+    /// or fewer, it may be greater than 1. At a
     /// lower load the rate is proportionally lower: 95 % of this at a load of 0.95.
     ///
     /// All error rates in these docs are defined this way. The module has a
@@ -164,7 +168,8 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
         let low = Self::SHAPE.lowest * (Self::MAX_FINGERPRINT >> 1);
         let nonzero = ((word & low) + low) | word;
         let empty = !nonzero & Self::SHAPE.highest;
-        if SLOTS < 1 << BITS {
+        // (1 << 32 would overflow a `usize` of 32 bits.)
+        if (SLOTS as u64) < 1 << BITS {
             // In the product, the highest slot is the sum of all.
             let sum = (empty >> (BITS - 1)).wrapping_mul(Self::LOWEST) >> ((SLOTS - 1) * BITS);
             (sum & Self::MAX_FINGERPRINT) as u32
@@ -382,6 +387,7 @@ mod tests {
             agrees_with_plain_slots::<2, 24>(&slots, timestamp, slot, wanted);
             agrees_with_plain_slots::<2, 28>(&slots, timestamp, slot, wanted);
             agrees_with_plain_slots::<1, 2>(&slots, timestamp, slot, wanted);
+            agrees_with_plain_slots::<1, 32>(&slots, timestamp, slot, wanted);
             agrees_with_plain_slots::<8, 7>(&slots, timestamp, slot, wanted);
         }
     }

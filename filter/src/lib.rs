@@ -56,10 +56,10 @@
 //!   room and no key of its class is there already.
 //! - **A refused insert leaves the contents exactly as they were** ([`InsertError`]). Nothing is
 //!   dropped to make room.
-//! - **Lookups never allocate.** Inserts and removes of a fixed-size filter allocate in three cases. A thread's
+//! - **Lookups never allocate.** Inserts and removes of a fixed-size filter allocate in four cases. At a thread's
+//!   first one in any filter (even a remove that finds nothing), glibc allocates to note the thread's end. A thread's
 //!   first one in a filter may make a chunk of counters. A thread's first K-CAS (for a chain or a unique insert, or
-//!   to help one) may make a chunk of K-CAS records, one for every 32 threads alive at the same time, and glibc allocates
-//!   to note the thread's end. While a
+//!   to help one) may make a chunk of K-CAS records, one for every 32 threads alive at the same time. While a
 //!   copy is being taken, a thread's first one may make a record of some 200 bytes, and any may free what was
 //!   kept for a copy that has ended. Building, copying and saving allocate, and so does a growing filter when it
 //!   grows.
@@ -146,8 +146,8 @@
 //! functions of the same names in a [`Builder`] load a filter with another layout or hasher. With the
 //! feature `serde`, filters are serialized as the same bytes ([`save`] describes them). A filter that
 //! is damaged, or was built with another layout or hasher, is refused with an error that says so
-//! ([`LoadError`]). The default hasher gives the same hashes on every machine and in every build
-//! (except for [some arrays](FixedState)), so
+//! ([`LoadError`]). The default hasher gives the same hashes on every machine and in every build,
+//! as long as the key's `Hash` writes the same there (that of [some arrays, addresses and paths](FixedState) does not), so
 //! a filter that uses it can be loaded anywhere, by this release and by every later one. A filter whose seeds nobody
 //! kept, such as those of std's `RandomState`, cannot be loaded in another process.
 //!

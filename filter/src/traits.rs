@@ -17,9 +17,9 @@ use crate::snapshot::SnapshotError;
 /// with one that is chosen at run time (`Box<dyn Filter>`). The most common calls need no import of
 /// this trait; those with hashes, those for many keys and [`try_remove`](Self::try_remove) do.
 ///
-/// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator): a thread
-/// that stops anywhere else stops nobody. All keys with the same fingerprint and the same buckets form one
-/// *class* ([`Class`]); the filter counts copies per class. An
+/// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator and what a thread's
+/// first update [may lock](crate#guarantees)): a thread that stops anywhere else stops nobody. All keys with the same
+/// fingerprint and the same buckets form one *class* ([`Class`]); the filter counts copies per class. An
 /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is a set instead: it has at most one copy of a class, an
 /// insert renews that copy, and it is forgotten in time, as if removed.
 ///
@@ -152,7 +152,8 @@ pub trait Filter {
     fn capacity(&self) -> usize;
 
     /// Returns the fraction of absent keys about which the filter is wrong when every slot of the
-    /// current table is taken ([`FALSE_POSITIVE_RATE`](crate::layout::Layout::FALSE_POSITIVE_RATE)).
+    /// current table is taken ([`FALSE_POSITIVE_RATE`](crate::layout::Layout::FALSE_POSITIVE_RATE), or 1 where that
+    /// is greater).
     #[doc(alias("error_rate", "fpr"))]
     fn false_positive_rate(&self) -> f64;
 

@@ -74,7 +74,8 @@ use table::{Aged, Inserted, MAX_ASKED, WatchedAged, insert, sweep};
 /// exchange for each bucket, two milliseconds at most for 120,000 keys (`paper-figures/window.csv`); after that, all pages
 /// of the table are in memory.
 ///
-/// Inserts, removes, lookups and counts are linearizable and lock-free, even while others advance.
+/// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator and what a thread's
+/// first update [may lock](crate#guarantees)), even while others advance.
 /// Each key is forgotten at one moment of the call that forgets it, but not all keys at the same moment.
 /// A thread that stops in `advance` stops nobody: the next call finishes what it has begun.
 ///
@@ -370,7 +371,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
     }
 
     fn false_positive_rate(&self) -> f64 {
-        Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE
+        Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE.min(1.0)
     }
 
     fn memory_bytes(&self) -> usize {

@@ -35,8 +35,8 @@ const FETCHED_BUCKETS: usize = 1 << 21;
 /// A [`CuckooFilter`](crate::CuckooFilter) without a fixed capacity: its one table grows as keys are
 /// inserted, a few buckets at a time, and nobody waits for it.
 ///
-/// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator),
-/// even while it grows. It has no false negatives, except after [two removes
+/// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator and what a thread's
+/// first update [may lock](crate#guarantees)), even while it grows. It has no false negatives, except after [two removes
 /// of one copy](self#two-removes-of-one-copy), rarely. It is wrong about one absent key in 5,461 at first,
 /// when every slot is taken, and each doubling adds about 0.75 times that rate: one in 508
 /// after thirteen ([`false_positive_rate`](Self::false_positive_rate)). The builder can limit how often it

@@ -53,14 +53,14 @@
 //! hashes is refused. The known keys are numbers of every integer type, strings, slices of bytes, a
 //! tuple and an enum.
 //!
-//! The default hasher gives the same hashes on every machine ([`FixedState`](crate::FixedState)),
+//! The default hasher gives the same hashes on every machine, for [nearly all keys](crate::FixedState),
 //! so a filter that was built with it can be loaded anywhere. Many others do not: ahash, for
 //! example, gives different hashes when it is compiled for a processor with AES instructions. Then the filter
 //! is refused on the other machine.
 //!
 //! **What cannot be detected.** Your key type may hash differently than before, because it has a
-//! new field or its `Hash` has changed. It may hash differently on another machine, because it contains a path, or a
-//! slice of integers wider than a byte. Or a hasher may differ for some keys, but not for the known ones.
+//! new field or its `Hash` has changed. It may hash differently on another machine, because it contains a path, an
+//! IP address, or a slice of integers wider than a byte. Or a hasher may differ for some keys, but not for the known ones.
 //! Then the filter loads, and has false negatives. If your key type changes, rebuild the
 //! filter.
 //!

@@ -77,6 +77,8 @@ fn undependable_layouts_take_no_capacity() {
     let few_bits = builder.layout::<4, 6>().build().unwrap_err();
     assert!(few_bits.to_string().contains("4 slots of 6 bits"));
     assert!(builder.layout::<4, 7>().build().is_ok());
+    assert!(builder.layout::<2, 9>().build().is_err());
+    assert!(builder.layout::<2, 10>().build().is_ok());
     let by_buckets = CuckooFilter::builder().buckets(10).layout::<1, 12>();
     assert_eq!(by_buckets.build().unwrap().capacity(), 10);
 }
@@ -103,11 +105,33 @@ fn memory_is_what_was_allocated() {
     }
 }
 
+/// With few fingerprints, the bound that is computed for a full table exceeds 1.
+#[test]
+fn a_false_positive_rate_is_a_fraction_and_a_bound() {
+    fn is_so<const SLOTS: usize, const BITS: usize>() {
+        let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
+        let filter = builder.buckets(1_000).build().unwrap();
+        let what = format!("{SLOTS}×{BITS}");
+        assert_eq!(filter.false_positive_rate(), 1.0, "{what}");
+        for key in 0..1_000u64 {
+            let _ = filter.insert(&key); // The smallest of them refuses some.
+        }
+        let wrong = (1_000..11_000u64).filter(|key| filter.contains(key));
+        let rate = wrong.count() as f64 / 10_000.0;
+        let bound = filter.false_positive_rate_with(filter.len());
+        assert!((rate..=1.0).contains(&bound), "{what}: {rate}, {bound}");
+        assert!(filter.false_positive_rate_with(usize::MAX) <= 1.0, "{what}");
+    }
+    is_so::<28, 2>();
+    is_so::<18, 3>();
+    is_so::<2, 2>();
+}
+
 /// Calls a function for the layouts in the docs, and for the lowest dependable numbers at either end.
 macro_rules! for_each_layout {
     ($check:ident) => {
         for_each_layout! {
-            $check: 2 7, 2 24, 2 28, 3 7, 3 16, 3 18, 4 8, 4 12, 4 13, 4 14, 5 10, 5 11, 6 8, 6 9, 7 8, 8 7
+            $check: 2 10, 2 24, 2 28, 3 7, 3 16, 3 18, 4 8, 4 12, 4 13, 4 14, 5 10, 5 11, 6 8, 6 9, 7 8, 8 7
         }
     };
     ($check:ident: $($slots:literal $bits:literal),+) => {
@@ -195,7 +219,8 @@ fn unique_inserts_have_room_for_the_bucket_that_they_compare() {
     let refused = (0u64..).find(|key| filter.insert_unique(key) != Ok(true));
     let refused = refused.expect("it is full at some time");
     assert_eq!(filter.insert_unique(&refused), Err(InsertError::Full));
-    assert!(filter.load_factor() > 0.7, "{}", filter.load_factor());
+    // 0.867; with chains shorter by one bucket, 0.845, and by two, 0.805.
+    assert!(filter.load_factor() > 0.86, "{}", filter.load_factor());
 }
 
 /// In a sufficiently large table, the load to plan for is passed with room to spare before the
@@ -314,7 +339,7 @@ fn errors_say_what_to_do() {
     assert_eq!(full.to_string(), says);
     let nearly_empty = CuckooFilter::with_capacity(1_000);
     let too_many = (0..9).find_map(|_| nearly_empty.insert("key").err());
-    let says = "the filter holds 8 copies of this key, and even a larger one has room for no more: insert the key \
-                once (insert_unique), or remove copies";
+    let says = "the filter holds 8 copies of this key, or of keys that it cannot tell from it, and has room for no \
+                more: insert the key once (insert_unique), or remove copies";
     assert_eq!(too_many.unwrap().to_string(), says);
 }
