@@ -283,8 +283,8 @@ mod tests {
         let lines: Vec<_> = lines.map(|line| line[1..].join(": ")).collect();
         let expected = [
             "2 threads: 2.00 [2.00–3.00] unknown",
-            "9 of these, at 25 ns: 2.000 [2.000–2.000] unknown",
-            "2 of these, at 120 ns: 3.00",
+            "9 of these, cores 25 ns apart: 2.000 [2.000–2.000] unknown",
+            "2 of these, cores 120 ns apart: 3.00",
         ];
         // The first line is of one thread.
         assert_eq!(lines[1..4], expected);
