@@ -20,11 +20,11 @@ builds() {
     cargo test --locked -p lfcf-kcas -p lfcf-filter --lib --test ordinary --test alone
 
     step "pairs of threads, stopped at each of their steps"
-    cargo test --locked --workspace --all-features --test steps -- --ignored
+    some_of_each 1 cargo test --locked --workspace --all-features --test steps -- --ignored
 
     step "from 1,280 buckets to millions of keys and back to nothing"
     # KEYS=100000000 for longer: the filter then takes 340 MB.
-    cargo test --locked -p lfcf-filter --test alone growing_and_back -- --ignored --nocapture
+    some_of_each 1 cargo test --locked -p lfcf-filter --test alone growing_and_back -- --ignored --nocapture
 }
 
 models() {
