@@ -20,7 +20,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
-target="${CARGO_TARGET_DIR:-$root/target}/planted"
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/planted
 
 # What looks for a bug: a test or a model, or histories of threads or of simulated cores.
 histories="" steps="" refit="" looks=("")
@@ -236,6 +236,8 @@ mkdir -p "$target"
 results="$target/results"
 : >"$results"
 lanes=()
+# Each lane is a process group of its own, which ends with this script.
+set -m
 if [ ${#models[@]} -gt 0 ]; then
     { plant models "${models[@]}" | tee -a "$results"; } &
     lanes+=($!)
@@ -244,7 +246,7 @@ if [ ${#suites[@]} -gt 0 ]; then
     { plant "${histories:+histories-}suites" "${suites[@]}" | tee -a "$results"; } &
     lanes+=($!)
 fi
-trap 'kill $(jobs -p) 2>/dev/null || true' INT TERM
+trap 'kill -- "${lanes[@]/#/-}" 2>/dev/null || true' INT TERM HUP
 status=0
 for lane in "${lanes[@]}"; do wait "$lane" || status=1; done
 
@@ -253,4 +255,5 @@ for look in "${looks[@]}"; do
     echo "$(count "caught .* $look") planted bugs caught${look:+ by $look}, $(count "SURVIVED .* $look") survived${histories:+, $(count "left out .* by $look:") left out}"
 done
 all=$((${#patches[@]} * ${#looks[@]}))
-[ "$status" -eq 0 ] && [ "$(count caught)" -gt 0 ] && [ $(($(count caught) + $(count 'left out'))) -eq $all ]
+[ "$status" -eq 0 ] && [ "$(count caught)" -gt 0 ] && [ "$(count SURVIVED)" -eq 0 ] &&
+    [ $(($(count caught) + $(count 'left out'))) -eq $all ]
