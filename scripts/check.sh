@@ -17,6 +17,7 @@ elif [ -n "$(git status --porcelain)" ]; then
 else
     base=HEAD~1
 fi
+git rev-parse --quiet --verify "$base^{commit}" >/dev/null || { echo "there is no commit $base: name another" >&2; exit 2; }
 changed=$(git diff --name-only "$base"; git ls-files --others --exclude-standard)
 touches() { grep -qE "^($1)" <<<"$changed"; }
 
@@ -32,9 +33,10 @@ cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 step "tests of what changed since $(git rev-parse --short "$base")"
 # If kcas changed, the tests of filter and kcas-epoch are run, too; those of the harness are left to test.sh.
 crates=()
-touches 'kcas/|Cargo' && crates+=(lfcf-kcas)
+touches 'kcas/|Cargo' && crates+=(lfcf-huge-pages lfcf-kcas)
 touches 'kcas/|filter/|Cargo' && crates+=(lfcf-filter histories store service)
 touches 'kcas/|harness/kcas-epoch/|Cargo' && crates+=(kcas-epoch)
+touches 'harness/simulator/|Cargo' && crates+=(simulator)
 for crate in ${crates[@]+"${crates[@]}"}; do
     EXAMPLE_FLAGS=--all-features cargo test --locked -p "$crate" --all-features
 done

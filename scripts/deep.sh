@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the checks that take long, after scripts/test.sh: lints of the other builds, tests of the build
-# that is published, pairs of stopped threads, millions of keys and back, the long models, the proof, and every planted
-# bug, which a check must catch.
+# that is published and of the harness as it measures, pairs of stopped threads, millions of keys and back,
+# the long models, the proof, and every planted bug, which a check must catch.
 #
 #   scripts/deep.sh             everything, 20 to 25 minutes on two cores
 #   scripts/deep.sh STEP ...    some steps of it: builds, models, proof, planted
@@ -19,12 +19,17 @@ builds() {
     # Its words are the standard library's atomics: they take memory as it is used, and runs are longer.
     cargo test --locked -p lfcf-kcas -p lfcf-filter --lib --test ordinary --test alone
 
+    step "tests of the harness as it measures: what its features change"
+    cargo test --locked -p subject -p relatives -p kcas-epoch -p check
+    cargo test --locked -p harness --test check
+    some_of_each 1 cargo test --locked -p harness --test cli refused::
+
     step "pairs of threads, stopped at each of their steps"
-    cargo test --locked --workspace --all-features --test steps -- --ignored
+    some_of_each 1 cargo test --locked --workspace --all-features --test steps -- --ignored
 
     step "from 1,280 buckets to millions of keys and back to nothing"
     # KEYS=100000000 for longer: the filter then takes 340 MB.
-    cargo test --locked -p lfcf-filter --test alone growing_and_back -- --ignored --nocapture
+    some_of_each 1 cargo test --locked -p lfcf-filter --test alone growing_and_back -- --ignored --nocapture
 }
 
 models() {

@@ -6,6 +6,7 @@
 #   scripts/miri.sh            some minutes
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/steps.sh
 
 toolchain="${MIRI_TOOLCHAIN:-nightly}"
 if ! cargo "+$toolchain" miri --version >/dev/null 2>&1; then
@@ -20,6 +21,6 @@ export MIRIFLAGS="-Zmiri-ignore-leaks -Zmiri-permissive-provenance -Zmiri-tree-b
     -Zmiri-disable-data-race-detector -Zmiri-disable-isolation ${MIRIFLAGS:-}"
 export PROPTEST_CASES=2
 # (No allocation is refused under Miri, however large; and a thousand random calls take too long.)
-cargo "+$toolchain" miri test --locked -p kcas-epoch --test same -- --skip sizes_from_nothing_to_absurd --skip agrees_with_a_plain_array
-cargo "+$toolchain" miri test --locked -p relatives --lib vector_quotient
+some_of_each 1 cargo "+$toolchain" miri test --locked -p kcas-epoch --test same -- --skip sizes_from_nothing_to_absurd --skip agrees_with_a_plain_array
+some_of_each 1 cargo "+$toolchain" miri test --locked -p relatives --lib vector_quotient
 echo "Miri has nothing to report."

@@ -13,7 +13,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 table=scripts/orderings.txt
-target="${CARGO_TARGET_DIR:-$root/target}/orderings"
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/orderings
 
 . scripts/copy.sh
 
@@ -123,12 +123,14 @@ mkdir -p "$target"
 results="$target/results"
 : >"$results"
 jobs=()
+# Each lane is a process group of its own, which ends with this script.
+set -m
 for ((lane = 0; lane < lanes; lane++)); do
     mkdir -p "$target/$lane"
     { weaken "$lane" "$lanes" "${1:-.}" | tee -a "$results"; } &
     jobs+=($!)
 done
-trap 'kill $(jobs -p) 2>/dev/null || true' INT TERM
+trap 'kill -- "${jobs[@]/#/-}" 2>/dev/null || true' INT TERM HUP
 status=0
 for job in "${jobs[@]}"; do wait "$job" || status=1; done
 

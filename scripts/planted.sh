@@ -20,7 +20,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
-target="${CARGO_TARGET_DIR:-$root/target}/planted"
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/planted
 
 # What looks for a bug: a test or a model, or histories of threads or of simulated cores.
 histories="" steps="" refit="" looks=("")
@@ -139,6 +139,11 @@ build_histories() {
     cargo build --locked --profile loom -p harness --features $features
 }
 
+# Prints NAME SUITE of what looks for a bug, unless histories do.
+check_of() { # PATCH
+    if [ "$steps" ]; then echo each_write_is_an_action_of_the_proof random; else caught_by "$root/$1"; fi
+}
+
 # Prints the subject that runs the code which a patch changes. What all filters share is looked for in the
 # simplest.
 subject_of() { # PATCH
@@ -175,10 +180,18 @@ plant() { # LANE PATCH ...
     fi
     # Keeps git from taking the copy for a part of this repository.
     export GIT_CEILING_DIRECTORIES="$target/$lane"
+    # What fails without a bug catches none. (scripts/test.sh runs the suites without one in this same build, and
+    # scripts/deep.sh the long models.)
+    if [ "$steps" ] || [ "$lane" = models ]; then
+        log="$target/$lane.log"
+        while read -r name suite; do
+            MODELS=short check "$suite" "$name" -- "$name" >"$log" 2>&1 || { broken "$name fails without a bug"; return; }
+        done < <(for patch; do check_of "$patch"; done | sort -u)
+    fi
     for patch in "$@"; do
         bug=$(basename "$patch" .patch)
         log="$target/$bug.log"
-        read -r name suite < <(caught_by "$root/$patch")
+        read -r name suite < <(check_of "$patch")
         subject=$(subject_of "$root/$patch")
         if [ "$histories$steps" ]; then
             why=$(sed -n "s/^Not in ${histories:+histories}${steps:+steps}: //p" "$root/$patch")
@@ -186,7 +199,7 @@ plant() { # LANE PATCH ...
                 for look in "${looks[@]}"; do printf 'left out  %-34s by %s: %s\n' "$bug" "${look:-steps}" "$why"; done
                 continue
             fi
-            if [ "$histories" ]; then suite=histories name=""; else suite=random name=each_write_is_an_action_of_the_proof; fi
+            [ ! "$histories" ] || suite=histories name=""
         fi
         git apply -p1 "$root/$patch"
         start=$SECONDS
@@ -236,6 +249,8 @@ mkdir -p "$target"
 results="$target/results"
 : >"$results"
 lanes=()
+# Each lane is a process group of its own, which ends with this script.
+set -m
 if [ ${#models[@]} -gt 0 ]; then
     { plant models "${models[@]}" | tee -a "$results"; } &
     lanes+=($!)
@@ -244,7 +259,7 @@ if [ ${#suites[@]} -gt 0 ]; then
     { plant "${histories:+histories-}suites" "${suites[@]}" | tee -a "$results"; } &
     lanes+=($!)
 fi
-trap 'kill $(jobs -p) 2>/dev/null || true' INT TERM
+trap 'kill -- "${lanes[@]/#/-}" 2>/dev/null || true' INT TERM HUP
 status=0
 for lane in "${lanes[@]}"; do wait "$lane" || status=1; done
 
@@ -253,4 +268,5 @@ for look in "${looks[@]}"; do
     echo "$(count "caught .* $look") planted bugs caught${look:+ by $look}, $(count "SURVIVED .* $look") survived${histories:+, $(count "left out .* by $look:") left out}"
 done
 all=$((${#patches[@]} * ${#looks[@]}))
-[ "$status" -eq 0 ] && [ "$(count caught)" -gt 0 ] && [ $(($(count caught) + $(count 'left out'))) -eq $all ]
+[ "$status" -eq 0 ] && [ "$(count caught)" -gt 0 ] && [ "$(count SURVIVED)" -eq 0 ] &&
+    [ $(($(count caught) + $(count 'left out'))) -eq $all ]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds a wheel of the Python module of filter, and tests it from threads of Python, which read the saved
 # filters of the tests and share files with Rust (and with C, where a C compiler is). Needs Python 3.11 or
-# later (PYTHON, or python3) with maturin, and numpy for one of the tests.
+# later (PYTHON, or python3) with maturin and numpy.
 #
 #   scripts/python.sh        about a minute
 set -euo pipefail
@@ -12,8 +12,8 @@ if ! "${PYTHON:=python3}" -c 'import sys; assert sys.version_info >= (3, 11)' 2>
     echo "Python 3.11 or later is missing: name it in PYTHON" >&2
     exit 2
 fi
-if ! "$PYTHON" -m maturin --version >/dev/null 2>&1; then
-    echo "maturin is missing: $PYTHON -m pip install maturin==1.16.0" >&2
+if ! "$PYTHON" -m maturin --version >/dev/null 2>&1 || ! "$PYTHON" -c 'import numpy' 2>/dev/null; then
+    echo "maturin or numpy is missing: $PYTHON -m pip install maturin==1.16.0 numpy" >&2
     exit 2
 fi
 export PYO3_PYTHON=$PYTHON
@@ -24,13 +24,14 @@ cargo build --locked --release --manifest-path filter/c/Cargo.toml --example sha
 shared=$(mktemp -d)
 trap 'rm -rf "$shared"' EXIT
 "$PYTHON" -m maturin build --quiet --locked --release --interpreter "$PYTHON" --manifest-path $crate/Cargo.toml --out "$shared/wheels"
-"$PYTHON" -m venv --system-site-packages "$shared/venv"
-"$shared/venv/bin/python" -m pip install --quiet --no-index --no-deps "$shared"/wheels/*.whl
+# (In an environment made from another one, what that has would not be seen.)
+"$PYTHON" -m pip install --quiet --no-index --no-deps --target "$shared/site" "$shared"/wheels/*.whl
+export PYTHONPATH=$shared/site
 ls "$shared/wheels"
 
 share=${CARGO_TARGET_DIR:-filter/c/target}/release/examples/share
 "$share" write "$shared"
-GOLDEN=filter/tests/golden SHARED=$shared "$shared/venv/bin/python" $crate/tests/test_lfcf.py
+GOLDEN=filter/tests/golden SHARED=$shared "$PYTHON" $crate/tests/test_lfcf.py
 "$share" read "$shared" python
 awk '/^```python$/ { code = 1; next } /^```$/ { code = 0 } code' $crate/README.md >"$shared/readme.py"
-(cd "$shared" && venv/bin/python readme.py)
+(cd "$shared" && "$PYTHON" readme.py)

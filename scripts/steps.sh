@@ -1,8 +1,14 @@
-# For test.sh and deep.sh, whose steps are functions.
+# For test.sh and deep.sh, whose steps are functions, and for scripts that choose tests by name.
 
 background=""
 
 step() { printf '\n== %s (at %d s)\n' "$1" $SECONDS; }
+
+# Runs tests of at least this many programs: names that match none would pass.
+some_of_each() { # PROGRAMS COMMAND ...
+    "${@:2}" | awk -v programs="$1" '{ print; fflush() } /^running [1-9]/ { programs-- }
+        END { if (programs > 0) { print "test programs in which no test was chosen: " programs >"/dev/stderr"; exit 1 } }'
+}
 
 # Runs a step in the background, since many steps keep only one core busy: beside STEP. Its output is
 # shown when it is awaited.

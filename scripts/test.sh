@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every check that does not take long: format, lints, rules of the house, docs, tests, and the
-# model checker. scripts/deep.sh runs the others. Needs Rust (with rustfmt and clippy) and git, nothing
-# else.
+# model checker. scripts/deep.sh runs the others. Needs Rust (with rustfmt and clippy), git, and bash 4.2 or
+# later with GNU's tools, as Linux has them; nothing else.
 #
 #   scripts/test.sh             everything, about 10 minutes on two cores from a fresh clone
 #   scripts/test.sh STEP ...    some steps of it: lints, docs, tests, models

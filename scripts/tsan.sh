@@ -10,6 +10,7 @@
 #   scripts/tsan.sh            1 to 2 minutes on two cores
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/steps.sh
 
 host=$(rustc -vV | sed -n 's/^host: //p')
 runtime=$(rustc --print sysroot)/lib/rustlib/$host/lib
@@ -22,14 +23,12 @@ fi
 
 export RUSTC_BOOTSTRAP=1
 # Mixing in the uninstrumented standard library is allowed for this sanitizer.
+unset CARGO_ENCODED_RUSTFLAGS
 export RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer ${RUSTFLAGS:-}"
 # With an explicit target, build scripts and macros are not instrumented.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/tsan"
 # The first report ends the run with an error.
 export TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/scripts/tsan-suppressions.txt ${TSAN_OPTIONS:-}"
-mkdir -p "$CARGO_TARGET_DIR"
-cargo test --locked --release --target "$host" -p lfcf-kcas -p lfcf-filter --test ordinary --test alone "$@" -- stress:: threads:: |
-    tee "$CARGO_TARGET_DIR/log"
-# A name that matches no test would pass.
-grep -q '^running [1-9]' "$CARGO_TARGET_DIR/log"
+some_of_each 4 cargo test --locked --release --target "$host" -p lfcf-kcas -p lfcf-filter --test ordinary --test alone "$@" -- \
+    stress:: threads::
 echo "ThreadSanitizer has nothing to report."

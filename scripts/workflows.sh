@@ -22,5 +22,5 @@ fi
 broken=0
 while read -r script; do
     [ -x "$script" ] || { echo "a workflow calls $script, which is not there" >&2; broken=1; }
-done < <(grep -ohE 'scripts/[a-z]+\.sh' .github/workflows/*.yml | sort -u)
+done < <(grep -ohE '[a-z/]+\.sh' .github/workflows/*.yml | sort -u)
 exit $broken

@@ -8,10 +8,7 @@ import unittest
 from array import array
 from pathlib import Path
 
-try:
-    import numpy
-except ImportError:
-    numpy = None
+import numpy
 
 import lfcf
 from lfcf import CuckooFilter
@@ -164,7 +161,6 @@ class Batches(unittest.TestCase):
                 self.assertEqual((len(filter), sum(removed)), (0, sum(added)))
 
 
-    @unittest.skipIf(numpy is None, "numpy is missing")
     def test_hashes_can_be_an_array_of_numpy(self):
         filter = CuckooFilter(1_000)
         hashes = numpy.array([CuckooFilter.hash(key) for key in range(1_000)], dtype=numpy.uint64)

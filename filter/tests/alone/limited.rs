@@ -1,14 +1,17 @@
-//! An allocator that counts what a test's own thread asks for, and refuses what the test wants
-//! refused.
+//! An allocator that counts what a test's own thread asks for and what the process holds, and refuses what the test
+//! wants refused.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The system's allocator, except for requests that are too large for the current thread.
 struct Limited;
 
 #[global_allocator]
 static ALLOCATOR: Limited = Limited;
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
 
 std::thread_local! {
     /// Larger requests are refused,
@@ -25,6 +28,11 @@ pub(crate) fn allocations(action: impl FnOnce()) -> u64 {
     ALLOCATIONS.get() - before
 }
 
+/// Bytes that the process has allocated and not freed.
+pub(crate) fn held() -> usize {
+    HELD.load(Ordering::Relaxed)
+}
+
 impl Limited {
     /// Allocates, if that is allowed; returns a null pointer otherwise.
     fn granted(&self, layout: Layout, allocate: impl FnOnce() -> *mut u8) -> *mut u8 {
@@ -34,6 +42,7 @@ impl Limited {
             granted > 0
         };
         ALLOCATIONS.set(ALLOCATIONS.get() + u64::from(allowed));
+        HELD.fetch_add(usize::from(allowed) * layout.size(), Ordering::Relaxed);
         allowed.then(allocate).unwrap_or(std::ptr::null_mut())
     }
 }
@@ -52,6 +61,7 @@ unsafe impl GlobalAlloc for Limited {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: it came from the system's allocator.
         unsafe { System.dealloc(pointer, layout) }
     }

@@ -8,20 +8,19 @@ use rand::{RngExt, SeedableRng};
 
 use crate::stress::meanwhile;
 
-const DURATION: Duration = Duration::from_secs(2);
-
 const WRITERS: u64 = 3;
 
 /// Whatever writers insert and remove, the keys from 0 to `staying` are in every copy, saved and
 /// loaded, and can be removed from it; keys that nobody has inserted are not. A writer has at most
-/// `most` keys.
+/// `most` keys. Takes ten copies, or more for so long. Returns during how many copies the filter grew.
 fn staying_keys_are_in_every_copy<F: Filter + Sync>(
     filter: &F,
     staying: u64,
     most: u64,
+    duration: Duration,
     load: impl Fn(&[u8]) -> F,
     clone: fn(&F) -> F,
-) {
+) -> usize {
     (0..staying).for_each(|key| filter.insert(&(0_u64, key)).unwrap());
     let churn = |rng: &mut StdRng, thread: u64| {
         let window = rng.random_range(0..1_000_000_u64);
@@ -42,17 +41,21 @@ fn staying_keys_are_in_every_copy<F: Filter + Sync>(
         let (churn, mut rng) = (&churn, StdRng::seed_from_u64(thread));
         move || churn(&mut rng, thread)
     });
-    let (mut copies, mut more) = (0, 0);
+    let (mut copies, mut more, mut grew) = (0, 0, 0);
     meanwhile(writers, || {
         let start = Instant::now();
-        while copies <= 10 || start.elapsed() < DURATION {
-            more = holds(&load(&filter.to_bytes().unwrap())).max(more);
+        while copies <= 10 || start.elapsed() < duration {
+            let before = filter.capacity();
+            let copy = filter.to_bytes().unwrap();
+            grew += usize::from(filter.capacity() > before);
+            more = holds(&load(&copy)).max(more);
             copies += 1;
         }
     });
-    println!("{copies} copies of {staying} keys, and up to {more} others");
+    println!("{copies} copies of {staying} keys, and up to {more} others; it grew during {grew}");
     assert_eq!(holds(&clone(filter)), 0);
     assert_eq!(filter.len() as u64, staying);
+    grew
 }
 
 /// At a high load, churned keys shift keys that stay all over the table.
@@ -61,18 +64,22 @@ fn keys_that_stay_are_in_every_copy() {
     let filter = CuckooFilter::builder().buckets(2_000).build().unwrap();
     let load = |bytes: &[u8]| CuckooFilter::from_bytes(bytes).unwrap();
     let clone = |filter: &CuckooFilter| filter.try_clone().unwrap();
-    staying_keys_are_in_every_copy(&filter, 6_000, 450, load, clone);
+    let duration = Duration::from_secs(2);
+    staying_keys_are_in_every_copy(&filter, 6_000, 450, duration, load, clone);
 }
 
-/// Keys are inserted and removed in a filter that grows with them, a little or many times.
+/// Keys are inserted and removed in a filter that grows with them, a little or many times. Soon it has grown enough:
+/// so there are many.
 #[test]
 fn keys_that_stay_are_in_every_copy_while_it_grows() {
-    for first in [16, 1_024] {
+    let mut grew = 0;
+    for first in [16, 1_024].repeat(20) {
         // Not so much memory that the counting allocator, which writes it, takes most of the time.
         let builder = GrowingCuckooFilter::builder().reserved_bytes(1 << 20);
         let filter = builder.buckets(first).build().unwrap();
         let load = |bytes: &[u8]| builder.from_bytes(bytes).unwrap();
         let clone = |filter: &GrowingCuckooFilter| filter.try_clone().unwrap();
-        staying_keys_are_in_every_copy(&filter, 2_500, 2_000, load, clone);
+        grew += staying_keys_are_in_every_copy(&filter, 2_500, 2_000, Duration::ZERO, load, clone);
     }
+    assert!(grew > 0, "none grew during a copy");
 }

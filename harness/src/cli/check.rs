@@ -421,6 +421,17 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_round_of_a_seed_is_repeated() {
+        let settings = options("--subjects declared --seed 5 --round 1000000").settings(2);
+        let registry = forgetful();
+        let declared = registry.get("declared").unwrap();
+        let never = AtomicBool::new(false);
+        let report = check::run(&declared.candidate, &settings, &never, &mut |_| ());
+        let found = report.unwrap().1.unwrap();
+        assert_eq!((settings.seed, found.round), (5, 1_000_000));
+    }
+
+    #[test]
     fn a_violation_is_an_error() {
         let options = options("--subjects declared --threads 2 --seconds 20");
         let error = check(&forgetful(), &options).unwrap_err().to_string();

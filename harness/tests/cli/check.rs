@@ -17,14 +17,6 @@ fn nothing_is_found_in_what_is_linearizable() {
 }
 
 #[test]
-fn a_round_of_a_seed_is_repeated() {
-    let check = "check --subjects lock-free --seconds 0.2 --threads 1 --no-perturb --round 1000000";
-    let repeated = Place::new().run(&format!("{check} --seed 5"));
-    let repeated = repeated.prints(&["no violation\n"]);
-    repeated.notes(&["  1 thread, seed"]);
-}
-
-#[test]
 fn a_round_that_does_not_end_is_given_up() {
     // No round ends in a nanosecond; but a few may before the watch begins.
     let check = "check --subjects lock-free --seed 5 --patience 0.000000001";
