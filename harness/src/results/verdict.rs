@@ -29,7 +29,7 @@ pub const FEWEST: usize = 9;
 /// A claim needs the whole interval of a ratio, or of its inverse, above this, unless rows have another number for
 /// their [workload](crate::results::statistics::InRounds::smallest_effect): 19 of 20 medians of a subject over
 /// itself are nearer to 1 (`experiments/same.toml`).
-pub const SMALLEST_EFFECT: f64 = 1.08;
+pub const SMALLEST_EFFECT: f64 = 1.1;
 
 /// Subjects that may differ by more are never called equal, whatever the smallest effect that counts.
 pub const EQUAL_AT_MOST: f64 = 1.03;
@@ -295,17 +295,17 @@ mod tests {
             ratios.collect::<Vec<_>>()
         };
         for (below, ends, verdict) in [
-            (0, [0.9, 1.1], Faster),
-            (1, [1.07, 1.1], Faster),
+            (0, [0.9, 1.2], Faster),
+            (1, [1.09, 1.2], Faster),
             // The one below weighs more than two of the others.
-            (1, [1.05, 1.1], TooCloseToCall),
-            (2, [0.9, 1.1], TooCloseToCall),
-            (7, [0.9, 1.1], TooCloseToCall),
-            (8, [0.9, 0.93], Slower),
+            (1, [0.95, 1.2], TooCloseToCall),
+            (2, [0.9, 1.2], TooCloseToCall),
+            (7, [0.9, 1.2], TooCloseToCall),
+            (8, [0.85, 0.9], Slower),
             (0, [0.9, SMALLEST_EFFECT], TooCloseToCall),
             (0, [0.9, SMALLEST_EFFECT + 1e-9], Faster),
-            (9, [1.0 / SMALLEST_EFFECT, 1.1], TooCloseToCall),
-            (9, [1.0 / SMALLEST_EFFECT - 1e-9, 1.1], Slower),
+            (9, [1.0 / SMALLEST_EFFECT, 1.2], TooCloseToCall),
+            (9, [1.0 / SMALLEST_EFFECT - 1e-9, 1.2], Slower),
             // Chance does not explain it, and it does not count.
             (0, [0.9, EQUAL_AT_MOST], Equal),
             (9, [1.0 / EQUAL_AT_MOST, 1.1], Equal),
