@@ -3,7 +3,7 @@
 # that is published and of the harness as it measures, pairs of stopped threads, millions of keys and back,
 # the long models, the proof, and every planted bug, which a check must catch.
 #
-#   scripts/deep.sh             everything, 20 to 25 minutes on two cores
+#   scripts/deep.sh             everything, about 25 minutes on two cores
 #   scripts/deep.sh STEP ...    some steps of it: builds, models, proof, planted
 set -euo pipefail
 cd "$(dirname "$0")/.."
