@@ -82,7 +82,7 @@ impl<'a, R: InRounds> Results<'a, R> {
     }
 
     /// Returns a quantity of a subject, round by round, where it was measured.
-    fn series(
+    pub fn series(
         &self,
         case: &R::Case,
         place: f64,

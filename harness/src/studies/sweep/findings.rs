@@ -3,7 +3,7 @@
 use subject::Subject;
 
 use super::figure::panel_title;
-use crate::results::{Axis, Case, Comparison, Judge, Results, Row, Verdict, distinct};
+use crate::results::{Axis, Case, Comparison, Judge, Results, Row, Verdict, distinct, over};
 use crate::show::matrix::Cell;
 use crate::show::{Finding, Findings, Judged, Sidecar, THROUGHPUT};
 use crate::studies::joined;
@@ -183,26 +183,17 @@ const STANDS_STILL: f64 = 0.05;
 /// Says, for each number of frozen threads, in how many rounds of all cases every subject stood still.
 fn of_standing_still(results: &Results) -> Vec<String> {
     let (cases, subjects) = (results.cases(), results.subjects());
-    let frozen = distinct(
-        results
-            .all
-            .iter()
-            .map(|row| row.frozen)
-            .filter(|&of| of > 0),
-    );
+    let frozen = results.all.iter().map(|row| row.frozen);
+    let frozen = distinct(frozen.filter(|&of| of > 0));
     let sentence = |frozen: usize| {
         let of_subject = |subject: &&str| {
-            let (mut rounds, mut still) = (0, 0);
-            for case in &cases {
-                let alone: Vec<_> = results.rounds(case, 0.0, subject).collect();
-                for row in results.rounds(case, frozen as f64, subject) {
-                    let before = alone.iter().find(|of| of.round == row.round);
-                    rounds += 1;
-                    still +=
-                        usize::from(before.is_some_and(|of| row.mops < STANDS_STILL * of.mops));
-                }
-            }
-            format!("{subject} {still} of {rounds}")
+            let left = cases.iter().flat_map(|case| {
+                let at = |place| results.series(case, place, subject, |row| Some(row.mops));
+                over(&at(frozen as f64), &at(0.0))
+            });
+            let left: Vec<_> = left.collect();
+            let still = left.iter().filter(|&&left| left < STANDS_STILL).count();
+            format!("{subject} {still} of {}", left.len())
         };
         let list: Vec<_> = subjects.iter().map(of_subject).collect();
         let frozen = at_places(Axis::Frozen, &[frozen as f64]);
