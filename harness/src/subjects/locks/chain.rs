@@ -1,4 +1,4 @@
-//! Code shared by tables with any kind of lock: finding an eviction path, and counting keys.
+//! Code shared by tables with any kind of lock: finding an eviction path, trying again, and counting keys.
 
 use filter::internals::Location;
 use filter::internals::length::Length;
@@ -6,10 +6,34 @@ use filter::internals::path::{self, Chain, MAX_CHAIN, Step};
 use kcas::thread_id::{self, ThreadId, TooManyThreads};
 use subject::SLOTS_PER_BUCKET;
 use subject::layout::{Geometry, Layout};
+use subject::sync::Backoff;
 
 /// What a thread adds to its counter for an inserted or a removed key.
 pub(in crate::subjects) const INSERTED: u64 = 1;
 pub(in crate::subjects) const REMOVED: u64 = INSERTED.wrapping_neg();
+
+/// Tries until there is an answer. Apart from the first try, whose answer must not be a branch, as it cannot be predicted.
+/// (Takes the location in registers: as a struct, it would be stored to memory in every call.)
+#[cold]
+pub(super) fn again(
+    fingerprint: u64,
+    first: usize,
+    second: usize,
+    attempt: impl Fn(Location) -> Option<bool>,
+) -> bool {
+    let location = Location {
+        fingerprint,
+        first,
+        second,
+    };
+    let backoff = Backoff::new();
+    loop {
+        backoff.snooze();
+        if let Some(answer) = attempt(location) {
+            return answer;
+        }
+    }
+}
 
 /// Runs an action on one key, and counts the key if it succeeds, as our filter does.
 #[inline]

@@ -15,7 +15,7 @@ use std::sync::atomic::{Ordering, fence};
 use filter::internals::Location;
 use subject::layout::Layout;
 use subject::spin::{Spin, SpinLock};
-use subject::sync::{AtomicU64, Backoff};
+use subject::sync::AtomicU64;
 
 use super::striped::{FEWEST_STRIPES, Lookup, Striped};
 
@@ -68,31 +68,6 @@ impl Lookup for ByTimestamps {
         let is_unchanged = table.read(location.first) == words[0];
         let holds = |word| Layout::contains(word, location.fingerprint);
         (is_unchanged, holds(words[0]) | holds(words[1]))
-    }
-}
-
-/// Looks until nothing has changed meanwhile, or a copy is found. Apart, since the answer must not be a branch where
-/// nothing has changed: it cannot be predicted. (Takes the location in registers: as a struct, it would be stored to memory
-/// in every lookup.)
-#[cold]
-pub(super) fn again<L: Lookup>(
-    table: &Striped<L>,
-    fingerprint: u64,
-    first: usize,
-    second: usize,
-) -> bool {
-    let location = Location {
-        fingerprint,
-        first,
-        second,
-    };
-    let backoff = Backoff::new();
-    loop {
-        backoff.snooze();
-        let (is_unchanged, found) = L::look(table, location);
-        if is_unchanged || found {
-            return found;
-        }
     }
 }
 

@@ -33,8 +33,7 @@ use subject::layout::{Layout, Table};
 use subject::spin::{Held, Spin};
 use subject::sync::{Backoff, name};
 
-use super::chain::{INSERTED, REMOVED, counted, find_chain};
-use super::lookups::again;
+use super::chain::{INSERTED, REMOVED, again, counted, find_chain};
 
 /// The number of stripes where the name of a subject does not say it. Fewer make threads collide (256 were one to three per
 /// cent faster on two cores of a Zen 4), and more push the table out of the nearest caches: a rival is the best of several
@@ -96,7 +95,17 @@ impl<L: Lookup> Subject for Striped<L> {
         let location = self.table.locate(key);
         match L::look(self, location) {
             (true, found) => found,
-            _ => again(self, location.fingerprint, location.first, location.second),
+            _ => {
+                let Location {
+                    fingerprint,
+                    first,
+                    second,
+                } = location;
+                again(fingerprint, first, second, |location| {
+                    let (is_certain, found) = L::look(self, location);
+                    (is_certain || found).then_some(found)
+                })
+            }
         }
     }
 

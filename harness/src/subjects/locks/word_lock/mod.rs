@@ -50,7 +50,7 @@ use subject::layout::{Layout, Table};
 use subject::sync::Backoff;
 use subject::{SLOTS_PER_BUCKET, Subject};
 
-use super::chain::{INSERTED, REMOVED, counted, find_chain};
+use super::chain::{INSERTED, REMOVED, again, counted, find_chain};
 
 /// Set in a bucket's word while an eviction path holds the bucket.
 const LOCK: u64 = 1 << 63;
@@ -161,9 +161,16 @@ impl WordLock {
     /// Tries once, as our filter does, so that nothing is saved for a loop.
     #[inline]
     fn take_out(&self, location: Location) -> bool {
+        let Location {
+            fingerprint,
+            first,
+            second,
+        } = location;
         let tried = self.try_to_take_out(location);
         tried.unwrap_or_else(|| {
-            self.take_out_slowly(location.fingerprint, location.first, location.second)
+            again(fingerprint, first, second, |location| {
+                self.try_to_take_out(location)
+            })
         })
     }
 
@@ -188,23 +195,6 @@ impl WordLock {
         // As in a lookup: absent when the second word was read.
         let is_absent = in_first | in_second == 0 && self.read(location.first) == first;
         is_absent.then_some(false)
-    }
-
-    // As `contains_slowly`.
-    #[cold]
-    fn take_out_slowly(&self, fingerprint: u64, first: usize, second: usize) -> bool {
-        let location = Location {
-            fingerprint,
-            first,
-            second,
-        };
-        let backoff = Backoff::new();
-        loop {
-            backoff.snooze();
-            if let Some(taken) = self.try_to_take_out(location) {
-                return taken;
-            }
-        }
     }
 
     /// Looks up a fingerprint after the lookup has met a lock, or its first bucket has changed.
