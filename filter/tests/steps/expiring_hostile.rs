@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use filter::ExpiringCuckooFilter;
-use kcas::steps::{Access, Frozen, count, freeze_where, with_access_hook};
+use kcas::steps::{Access, Frozen, count, freeze_where, with_access_hook, with_hook};
+use kcas::thread_id;
 
 use crate::at_step::{add, found_after, pairs, stopped, stops};
 use crate::small::expiring::{Expiring, holding};
@@ -135,10 +136,14 @@ fn is_noticed_although_periods_begin(periods: u64, threads: u64, exchanges: u64)
         for period in 1..=periods {
             let sweep = |thread| {
                 let filter = Arc::clone(others);
-                // Two claim an id; the first thread begins the period.
-                let stop = 2 + u64::from(thread == 0) + exchanges;
-                freeze_where(is_exchange, stop, move || filter.advance_to(period))
-                    .expect("it has more to sweep")
+                // The first thread begins the period.
+                let stop = u64::from(thread == 0) + exchanges;
+                let sweep = move || {
+                    // Without the hook: when others claim ids at the same time, it takes more exchanges.
+                    with_hook(|_| (), || thread_id::register().unwrap());
+                    filter.advance_to(period)
+                };
+                freeze_where(is_exchange, stop, sweep).expect("it has more to sweep")
             };
             let sweeping: Vec<_> = (0..threads).map(sweep).collect();
             (sweeping.into_iter()).for_each(|sweeping| sweeping.thaw().unwrap());
