@@ -31,6 +31,18 @@ fn is_exchange(access: Access) -> bool {
     access == Access::Exchange
 }
 
+/// Runs `action` in a thread that has an id, up to the exchange with this number.
+fn freeze_before<R: Send + 'static>(
+    exchange: u64,
+    action: impl FnOnce() -> R + Send + 'static,
+) -> Result<Frozen<R>, R> {
+    freeze_where(is_exchange, exchange, || {
+        // Without the hook: when others claim ids at the same time, this takes more exchanges.
+        with_hook(|_| (), || thread_id::register().unwrap());
+        action()
+    })
+}
+
 /// A call is stopped before an exchange, and goes on after some numbers of additions to bucket 0, of which `least` is
 /// the least possible: something goes wrong after whole turns of the timestamp only. Each filter is made anew.
 fn after_whole_turns_only<R: Send + 'static>(
@@ -44,7 +56,7 @@ fn after_whole_turns_only<R: Send + 'static>(
         let stop = |exchange| {
             let filter = make();
             let called = Arc::clone(&filter);
-            let late = freeze_where(is_exchange, exchange, move || call(&called)).ok()?;
+            let late = freeze_before(exchange, move || call(&called)).ok()?;
             Some(goes_wrong(&filter, late, additions))
         };
         // At all of them.
@@ -138,12 +150,8 @@ fn is_noticed_although_periods_begin(periods: u64, threads: u64, exchanges: u64)
                 let filter = Arc::clone(others);
                 // The first thread begins the period.
                 let stop = u64::from(thread == 0) + exchanges;
-                let sweep = move || {
-                    // Without the hook: when others claim ids at the same time, it takes more exchanges.
-                    with_hook(|_| (), || thread_id::register().unwrap());
-                    filter.advance_to(period)
-                };
-                freeze_where(is_exchange, stop, sweep).expect("it has more to sweep")
+                freeze_before(stop, move || filter.advance_to(period))
+                    .expect("it has more to sweep")
             };
             let sweeping: Vec<_> = (0..threads).map(sweep).collect();
             (sweeping.into_iter()).for_each(|sweeping| sweeping.thaw().unwrap());
