@@ -182,11 +182,17 @@ plant() { # LANE PATCH ...
     export GIT_CEILING_DIRECTORIES="$target/$lane"
     # What fails without a bug catches none. (scripts/test.sh runs the suites without one in this same build, and
     # scripts/deep.sh the long models.)
-    if [ "$steps" ] || [ "$lane" = models ]; then
-        log="$target/$lane.log"
-        while read -r name suite; do
-            MODELS=short check "$suite" "$name" -- "$name" >"$log" 2>&1 || { broken "$name fails without a bug"; return; }
-        done < <(for patch; do check_of "$patch"; done | sort -u)
+    log="$target/$lane.log"
+    if [ "$steps" ]; then
+        CONFORMANCE_STEPS=200000 check random "" -- each_write_is_an_action_of_the_proof >"$log" 2>&1 ||
+            { broken "random steps fail without a bug"; return; }
+    elif [ "$lane" = models ]; then
+        # The models of one program side by side.
+        while read -r name others; do
+            # shellcheck disable=SC2086 # several names
+            MODELS=short check model "$name" -- "$name" $others >"$log" 2>&1 || { broken "a model fails without a bug"; return; }
+        done < <(models | awk 'NR == FNR { wanted[$1]; next } $3 in wanted { names[$1 $2] = names[$1 $2] " " $3 }
+            END { for (program in names) print names[program] }' <(for patch; do check_of "$patch"; done) -)
     fi
     for patch in "$@"; do
         bug=$(basename "$patch" .patch)
