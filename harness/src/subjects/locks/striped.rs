@@ -33,7 +33,7 @@ use subject::layout::{Layout, Table};
 use subject::spin::{Held, Spin};
 use subject::sync::{Backoff, name};
 
-use super::chain::{INSERTED, REMOVED, again, counted, find_chain};
+use super::chain::{INSERTED, REMOVED, again, counted, find_chain, slowly};
 
 /// The number of stripes where the name of a subject does not say it. Fewer make threads collide (256 were one to three per
 /// cent faster on two cores of a Zen 4), and more push the table out of the nearest caches: a rival is the best of several
@@ -83,10 +83,9 @@ impl<L: Lookup> Subject for Striped<L> {
     #[inline]
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = self.table.locate(key);
-        counted(&self.length, INSERTED, || {
-            self.place(location.first, location.fingerprint)
-                || self.place(location.second, location.fingerprint)
-                || self.evict(location)
+        let attempt = |location| self.try_to_place(location).then_some(true);
+        counted(&self.length, INSERTED, location, attempt, |location| {
+            self.try_to_place(location) || self.evict(location)
         })
     }
 
@@ -95,26 +94,21 @@ impl<L: Lookup> Subject for Striped<L> {
         let location = self.table.locate(key);
         match L::look(self, location) {
             (true, found) => found,
-            _ => {
-                let Location {
-                    fingerprint,
-                    first,
-                    second,
-                } = location;
-                again(fingerprint, first, second, |location| {
+            _ => slowly(location, |location| {
+                again(location, |location| {
                     let (is_certain, found) = L::look(self, location);
                     (is_certain || found).then_some(found)
                 })
-            }
+            }),
         }
     }
 
     #[inline]
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = self.table.locate(key);
-        let clear = |bucket, word, matches| self.write(bucket, Layout::take(word, matches));
-        counted(&self.length, REMOVED, || {
-            self.find(location, clear).is_some()
+        let attempt = |location| self.try_to_take_out(location).then_some(true);
+        counted(&self.length, REMOVED, location, attempt, |location| {
+            self.take_out(location)
         })
     }
 
@@ -126,35 +120,44 @@ impl<L: Lookup> Subject for Striped<L> {
 }
 
 impl<L: Lookup> Striped<L> {
-    /// Finds a fingerprint, and calls `then` with its bucket, that one's word and the slots that match, while the
-    /// bucket's stripe is held.
-    #[inline]
-    fn find<R>(&self, location: Location, then: impl FnOnce(usize, u64, u64) -> R) -> Option<R> {
+    /// Takes a fingerprint out of the bucket in which a look without a lock finds it; false if that is none, or it has
+    /// gone.
+    #[inline(always)]
+    fn try_to_take_out(&self, location: Location) -> bool {
         let Location {
             fingerprint,
             first,
             second,
         } = location;
-        let matches = |bucket| {
-            let word = self.read(bucket);
-            (word, Layout::matches(word, fingerprint))
-        };
-        let [(_, in_first), (_, in_second)] = [first, second].map(matches);
-        if in_first | in_second != 0 {
-            // Which of the two it is cannot be predicted.
-            let bucket = select_unpredictable(in_first != 0, first, second);
+        let matches = |bucket| Layout::matches(self.read(bucket), fingerprint);
+        let [in_first, in_second] = [first, second].map(matches);
+        // Which of the two it is cannot be predicted.
+        let bucket = select_unpredictable(in_first != 0, first, second);
+        in_first | in_second != 0 && {
             let _held = self.lock(bucket);
-            let (word, matches) = matches(bucket);
-            if matches != 0 {
-                return Some(then(bucket, word, matches));
-            }
+            self.take_from(bucket, fingerprint)
         }
+    }
+
+    fn take_out(&self, location: Location) -> bool {
+        let Location {
+            fingerprint,
+            first,
+            second,
+        } = location;
         let _held = self.lock_both(first, second);
-        let found = [first, second].map(|bucket| (bucket, matches(bucket)));
-        let mut found = found.into_iter().filter(|(_, (_, matches))| *matches != 0);
-        found
-            .next()
-            .map(|(bucket, (word, matches))| then(bucket, word, matches))
+        self.take_from(first, fingerprint) || self.take_from(second, fingerprint)
+    }
+
+    /// Takes a fingerprint out of a bucket if it is there. The caller holds the bucket's stripe.
+    #[inline(always)]
+    fn take_from(&self, bucket: usize, fingerprint: u64) -> bool {
+        let word = self.read(bucket);
+        let matches = Layout::matches(word, fingerprint);
+        if matches != 0 {
+            self.write(bucket, Layout::take(word, matches));
+        }
+        matches != 0
     }
 
     #[inline]
@@ -195,8 +198,15 @@ impl<L: Lookup> Striped<L> {
         self.table.words[bucket].store(word, Ordering::Release);
     }
 
+    /// Places a fingerprint into the first of its buckets that has room.
+    #[inline(always)]
+    fn try_to_place(&self, location: Location) -> bool {
+        let fingerprint = location.fingerprint;
+        self.place(location.first, fingerprint) || self.place(location.second, fingerprint)
+    }
+
     /// Places a fingerprint into a bucket if it has room.
-    #[inline]
+    #[inline(always)]
     fn place(&self, bucket: usize, fingerprint: u64) -> bool {
         if !Layout::has_room(self.read(bucket)) {
             return false;
@@ -211,7 +221,6 @@ impl<L: Lookup> Striped<L> {
     }
 
     /// Inserts into two full buckets; returns `false` if no eviction path makes room.
-    #[cold]
     fn evict(&self, location: Location) -> bool {
         let Location { first, second, .. } = location;
         let backoff = Backoff::new();

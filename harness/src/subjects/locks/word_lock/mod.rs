@@ -50,7 +50,7 @@ use subject::layout::{Layout, Table};
 use subject::sync::Backoff;
 use subject::{SLOTS_PER_BUCKET, Subject};
 
-use super::chain::{INSERTED, REMOVED, again, counted, find_chain};
+use super::chain::{INSERTED, REMOVED, again, counted, find_chain, slowly};
 
 /// Set in a bucket's word while an eviction path holds the bucket.
 const LOCK: u64 = 1 << 63;
@@ -66,7 +66,7 @@ impl WordLock {
     /// first bucket while at most half of its slots are taken, so that most inserts touch one cache
     /// line; then the emptier of both. Returns `None` if neither has room; a locked bucket counts
     /// as full.
-    #[inline]
+    #[inline(always)]
     fn choose(&self, location: Location) -> Option<(usize, u64)> {
         let first = self.read(location.first);
         let in_first = room(first);
@@ -80,24 +80,25 @@ impl WordLock {
         (in_first | in_second != 0).then_some(emptier)
     }
 
-    #[inline]
-    fn place(&self, location: Location) -> bool {
-        let backoff = Backoff::new();
-        while let Some((bucket, word)) = self.choose(location) {
-            if self.replace(bucket, word, Layout::add(word, location.fingerprint)) {
-                return true;
-            }
-            backoff.spin();
-        }
-        self.evict(location)
+    /// Places a fingerprint by one exchange; returns `None` if the word has changed, or neither bucket has room.
+    #[inline(always)]
+    fn try_to_place(&self, location: Location) -> Option<bool> {
+        let (bucket, word) = self.choose(location)?;
+        let placed = self.replace(bucket, word, Layout::add(word, location.fingerprint));
+        placed.then_some(true)
     }
 
-    /// Inserts into two full or locked buckets; returns `false` if no path makes room.
-    #[cold]
-    fn evict(&self, location: Location) -> bool {
+    /// Places a fingerprint, by an eviction path if neither bucket has room; returns `false` if no path makes room.
+    fn place(&self, location: Location) -> bool {
         let Location { first, second, .. } = location;
         let backoff = Backoff::new();
         loop {
+            while self.choose(location).is_some() {
+                if self.try_to_place(location).is_some() {
+                    return true;
+                }
+                backoff.spin();
+            }
             // What a locked bucket will hold, unless its path fails.
             let read = |bucket| self.read(bucket) & !LOCK;
             match find_chain(&self.table.geometry, location, read) {
@@ -158,24 +159,8 @@ impl WordLock {
         }
     }
 
-    /// Tries once, as our filter does, so that nothing is saved for a loop.
-    #[inline]
-    fn take_out(&self, location: Location) -> bool {
-        let Location {
-            fingerprint,
-            first,
-            second,
-        } = location;
-        let tried = self.try_to_take_out(location);
-        tried.unwrap_or_else(|| {
-            again(fingerprint, first, second, |location| {
-                self.try_to_take_out(location)
-            })
-        })
-    }
-
-    /// Returns `None` if a word has changed, or the fingerprint is in locked words only.
-    #[inline]
+    /// Takes a fingerprint out by one exchange; returns `None` if a word has changed, or the fingerprint is in locked words only.
+    #[inline(always)]
     fn try_to_take_out(&self, location: Location) -> Option<bool> {
         let first = self.read(location.first);
         let second = self.read(location.second);
@@ -195,24 +180,6 @@ impl WordLock {
         // As in a lookup: absent when the second word was read.
         let is_absent = in_first | in_second == 0 && self.read(location.first) == first;
         is_absent.then_some(false)
-    }
-
-    /// Looks up a fingerprint after the lookup has met a lock, or its first bucket has changed.
-    // Takes the location in registers: as a struct, it would be stored to memory in every lookup.
-    #[cold]
-    fn contains_slowly(&self, fingerprint: u64, first: usize, second: usize) -> bool {
-        let location = Location {
-            fingerprint,
-            first,
-            second,
-        };
-        let backoff = Backoff::new();
-        loop {
-            if let Some(found) = self.look(location) {
-                return found;
-            }
-            backoff.snooze();
-        }
     }
 
     /// Looks once, as described in the module's docs; returns `None` if there is no answer.
@@ -288,29 +255,34 @@ impl Subject for WordLock {
     #[inline]
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = self.table.locate(key);
-        counted(&self.length, INSERTED, || self.place(location))
+        let attempt = |location| self.try_to_place(location);
+        counted(&self.length, INSERTED, location, attempt, |location| {
+            self.place(location)
+        })
     }
 
     #[inline(always)]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        let Location {
-            fingerprint,
-            first,
-            second,
-        } = self.table.locate(key);
-        let words = [self.read(first), self.read(second)];
+        let location = self.table.locate(key);
+        let words = [self.read(location.first), self.read(location.second)];
         // As in our filter: branches that are hardly ever taken, whatever the answer is.
-        if self.read(first) == words[0] && is_free(words[0] | words[1]) {
-            Layout::contains(words[0], fingerprint) | Layout::contains(words[1], fingerprint)
+        if self.read(location.first) == words[0] && is_free(words[0] | words[1]) {
+            let holds = |word| Layout::contains(word, location.fingerprint);
+            holds(words[0]) | holds(words[1])
         } else {
-            self.contains_slowly(fingerprint, first, second)
+            slowly(location, |location| {
+                again(location, |location| self.look(location))
+            })
         }
     }
 
     #[inline]
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = self.table.locate(key);
-        counted(&self.length, REMOVED, || self.take_out(location))
+        let attempt = |location| self.try_to_take_out(location);
+        counted(&self.length, REMOVED, location, attempt, |location| {
+            again(location, attempt)
+        })
     }
 
     fn memory_bytes(&self) -> usize {
