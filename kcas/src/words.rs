@@ -250,10 +250,9 @@ impl<W: Storage> WordArray<W> {
     /// returns all of these as errors.)
     #[inline]
     pub fn compare_exchange(&self, index: usize, current: u64, new: u64) -> Result<u64, u64> {
-        assert!(
-            tagged::is_value(current | new),
-            "a value is wider than 63 bits: {current:#x} or {new:#x}"
-        );
+        if !tagged::is_value(current | new) {
+            too_wide(current, new);
+        }
         match commit::compare_exchange(self.words.words(), index, current, new) {
             Ok(value) => Ok(value),
             Err(CompareExchangeError::Differs(value)) => Err(value),
@@ -271,10 +270,9 @@ impl<W: Storage> WordArray<W> {
     /// Before anything changes: when `index` is out of range, or `current` or `new` is wider than 63 bits.
     #[inline]
     pub fn exchange_raw(&self, index: usize, current: u64, new: u64) -> bool {
-        assert!(
-            tagged::is_value(current | new),
-            "a value is wider than 63 bits: {current:#x} or {new:#x}"
-        );
+        if !tagged::is_value(current | new) {
+            too_wide(current, new);
+        }
         commit::exchange(self.words.words(), index, current, new).is_ok()
     }
 
@@ -394,6 +392,14 @@ fn report_zeros(words: &impl Storage) {
     let mut held = Vec::new();
     words.each_piece(|piece| held.extend(piece.iter().map(|word| (word.address(), 0))));
     report(Event::Array(held));
+}
+
+/// Takes the values in registers. Were they formatted where they are checked, they would be stored on the way to the
+/// exchange, which waits for all stores before it.
+#[cold]
+#[inline(never)]
+fn too_wide(current: u64, new: u64) -> ! {
+    panic!("a value is wider than 63 bits: {current:#x} or {new:#x}")
 }
 
 /// True if [`sort_entries`] would return the entries unchanged, provided that the array has their words.
