@@ -126,26 +126,21 @@ pub(crate) fn publish<Row: Serialize>(
 ) -> Written {
     let files = Outputs::named(directory, name);
     let mut written = Written::default();
-    let published = create(directory)
-        .and_then(|()| csv_of(rows))
-        .and_then(|text| Staged::write(&files.csv, &text))
-        .and_then(|staged| {
-            Outputs::reserve(directory, name)?;
-            staged.publish()
-        });
-    if written.add(&files.csv, published) {
+    let publish = || {
+        create(directory)?;
+        let mut csv = csv::Writer::from_writer(Vec::new());
+        rows.iter().try_for_each(|row| csv.serialize(row))?;
+        let staged = Staged::write(&files.csv, &String::from_utf8(csv.into_inner()?)?)?;
+        Outputs::reserve(directory, name)?;
+        staged.publish()
+    };
+    if written.add(&files.csv, publish()) {
         written.add(&files.sidecar, sidecar.write(&files.sidecar));
         if let Some(figure) = figure {
             written.add(&files.figure, write(&files.figure, &figure));
         }
     }
     written
-}
-
-fn csv_of<Row: Serialize>(rows: &[Row]) -> Result<String> {
-    let mut csv = csv::Writer::from_writer(Vec::new());
-    rows.iter().try_for_each(|row| csv.serialize(row))?;
-    Ok(String::from_utf8(csv.into_inner()?)?)
 }
 
 /// The files of a run that were written, and why others were not.

@@ -51,6 +51,8 @@ pub(crate) fn render(sections: &[Section], left_out: &[String]) -> String {
         })
     });
     let matrix = matrix::chosen(entries.collect());
+    let sidecars = sections.iter().filter_map(|of| of.sidecar.as_ref());
+    let machines = distinct(sidecars.map(Sidecar::machine_line));
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -76,7 +78,7 @@ pub(crate) fn render(sections: &[Section], left_out: &[String]) -> String {
                     }
                     details {
                         summary { "Machines and commits" }
-                        @for line in machines(sections) { p.note { (line) } }
+                        @for line in &machines { p.note { (line) } }
                     }
                     ul {
                         @for section in sections {
@@ -104,11 +106,6 @@ fn titled(section: &Section, sections: &[Section]) -> String {
         1 => section.title.clone(),
         _ => format!("{} ({})", section.title, section.name),
     }
-}
-
-fn machines(sections: &[Section]) -> Vec<String> {
-    let sidecars = sections.iter().filter_map(|of| of.sidecar.as_ref());
-    distinct(sidecars.map(Sidecar::machine_line))
 }
 
 fn source(section: &Section) -> String {

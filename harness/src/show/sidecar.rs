@@ -127,11 +127,6 @@ impl Run {
 }
 
 impl Sidecar {
-    /// Says what each subject is, in a line of its own.
-    pub fn meanings(&self) -> impl Iterator<Item = String> {
-        (self.subjects.iter()).map(|(name, meaning)| format!("{name}: {meaning}."))
-    }
-
     /// Returns the shortest latency in ns that a single operation can have and be distinguished from
     /// nothing: twice what an operation without duration would show. 0 if that is not known.
     pub fn shortest_ns(&self) -> f64 {

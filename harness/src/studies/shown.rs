@@ -319,7 +319,8 @@ impl<R: Shown> Presented for Vec<R> {
             caption.push("Threads were not always pinned.".into());
         }
         caption.extend(sidecar.and_then(too_short));
-        caption.extend(sidecar.iter().flat_map(|sidecar| sidecar.meanings()));
+        let subjects = sidecar.iter().flat_map(|sidecar| &sidecar.subjects);
+        caption.extend(subjects.map(|(name, meaning)| format!("{name}: {meaning}.")));
         (!panels.is_empty()).then(|| Figure::new("", caption, panels, sidecar))
     }
 
