@@ -190,10 +190,6 @@ mod tests {
         (Phase::Scheduled(Box::new(scheduled)), work)
     }
 
-    fn arrivals(per_second: f64) -> Arrivals {
-        Arrivals::new(per_second, &mut SmallRng::seed_from_u64(1))
-    }
-
     /// Runs the open loop for a second of its own clock, with operations that take so long.
     fn in_the_open_loop(per_second: f64, takes: impl Fn(u64) -> u64) -> (u64, Timings) {
         let (time, done) = (Cell::new(0), Cell::new(0));
@@ -203,7 +199,8 @@ mod tests {
             pass(takes(operations));
         });
         let mut timings = Timings::default();
-        let pace = (&mut arrivals(per_second), hint::spin_loop as fn());
+        let mut arrivals = Arrivals::new(per_second, &mut SmallRng::seed_from_u64(1));
+        let pace = (&mut arrivals, hint::spin_loop as fn());
         let stop = AtomicBool::new(false);
         let now = (|| pass(20), 1_000 * MS);
         open_loop(now, pace, &stop, &mut timings, &mut phase, work);

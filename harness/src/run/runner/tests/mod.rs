@@ -45,8 +45,3 @@ fn keys() -> KeySource {
 fn standard_rows(experiment: &Experiment) -> Vec<Row> {
     rows(experiment, &Registry::standard(), (&keys(), &[])).unwrap()
 }
-
-fn name(row: &Row) -> (String, String, usize, usize) {
-    let (subject, workload) = (row.subject.clone(), row.workload.clone());
-    (subject, workload, row.threads, row.round)
-}

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use super::{Experiment, MIX, WORKLOADS, experiment, keys, name, rows, standard_rows};
+use super::{Experiment, MIX, WORKLOADS, experiment, keys, rows, standard_rows};
 use crate::machine::Cores;
 use crate::results::{Record, Row};
 use crate::subjects::Registry;
@@ -23,6 +23,14 @@ fn check_rows(keys: &KeySource, workloads: &[&str]) {
             expected.extend(able.iter().map(key));
         }
     }
+    let name = |row: &Row| {
+        (
+            row.subject.clone(),
+            row.workload.clone(),
+            row.threads,
+            row.round,
+        )
+    };
     let mut found: Vec<_> = rows.iter().map(name).collect();
     found.sort();
     expected.sort();
