@@ -79,10 +79,8 @@ fn a_file_with_more_behind_the_filter_is_refused() {
         let saved = [filter.to_bytes().unwrap(), vec![0; 3]].concat();
         std::fs::write(&path, saved).unwrap();
         let error = has_it(name, &path, 0).unwrap_err();
-        assert!(
-            matches!(error, LoadError::TooLong { excess: 3 }),
-            "{name}: {error}"
-        );
+        let is_right = matches!(error, LoadError::TooLong { excess: 3 });
+        assert!(is_right, "{name}: {error}");
     }
 }
 

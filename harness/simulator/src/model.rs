@@ -159,20 +159,14 @@ impl Model {
         }
         let overlap = &self.overlap;
         let overlap = [overlap.loads, overlap.exchanges, overlap.upgrades];
-        ensure!(
-            overlap.iter().all(|value| (1.0..=100.0).contains(value)),
-            "field `overlap`: values must be 1 to 100"
-        );
-        ensure!(
-            (0.0..=1.0).contains(&self.kept),
-            "field `kept`: it must be a share, 0 to 1"
-        );
+        let fits = overlap.iter().all(|value| (1.0..=100.0).contains(value));
+        ensure!(fits, "field `overlap`: values must be 1 to 100");
+        let fits = (0.0..=1.0).contains(&self.kept);
+        ensure!(fits, "field `kept`: it must be a share, 0 to 1");
         let mut table = Value::try_from(self)?;
-        let is_possible = |ns: &&mut f64| (0.0..=1e6).contains(&**ns);
-        ensure!(
-            numbers(&mut table).iter().all(is_possible),
-            "each price must be 0 to 1,000,000 ns"
-        );
+        let mut prices = numbers(&mut table).into_iter();
+        let fits = prices.all(|ns| (0.0..=1e6).contains(ns));
+        ensure!(fits, "each price must be 0 to 1,000,000 ns");
         Ok(())
     }
 

@@ -257,10 +257,8 @@ mod tests {
         let fill = GOOD.to_owned() + "\n[[workload]]\nkind = 'insert'\nload = 0.9";
         let told = warning(&fill, 1).unwrap();
         let expected = "insert of 1,000 keys on more threads than cores (2): ";
-        assert!(
-            told.starts_with(expected) && told.ends_with("1,000,000 keys or more"),
-            "{told}"
-        );
+        let is_right = told.starts_with(expected) && told.ends_with("1,000,000 keys or more");
+        assert!(is_right, "{told}");
         assert_eq!(warning(&fill, 2), None, "no more threads than cores");
         assert_eq!(warning(GOOD, 1), None, "no fill");
         assert_eq!(warning(&fill.replace("1000", "1000000"), 1), None);

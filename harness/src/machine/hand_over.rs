@@ -58,10 +58,8 @@ const LONGEST: Duration = Duration::from_millis(20);
 /// at most if no other program uses the cores.
 pub(crate) fn hand_over(cores: &Cores, pair: [usize; 2], times: usize) -> f64 {
     let measure = |_| {
-        let (ball, stop) = (
-            CachePadded::new(AtomicU64::new(0)),
-            CachePadded::new(AtomicBool::new(false)),
-        );
+        let ball = CachePadded::new(AtomicU64::new(0));
+        let stop = CachePadded::new(AtomicBool::new(false));
         on_both(cores, pair, |me| {
             let (from, to) = (me as u64, 1 - me as u64);
             let exchange = || {

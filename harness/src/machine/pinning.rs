@@ -113,10 +113,10 @@ mod tests {
         let chosen = |ids: &[usize]| Cores::chosen(&[0, 1, 2, 8], ids);
         let cores = chosen(&[8, 1]).unwrap();
         assert_eq!(cores.count(), 2);
-        let description = cores.describe();
+        let described = cores.describe();
         assert!(
-            description.contains("in the order 8 1 (as told)"),
-            "{description}"
+            described.contains("in the order 8 1 (as told)"),
+            "{described}"
         );
         let absent =
             "core 9 is not there, or this process may not run on it; it may on 4, which are 0-2,8";

@@ -92,10 +92,8 @@ impl Store {
     pub fn commit(&mut self, changes: &Changes) -> Result<()> {
         ensure!(!self.failed, "a commit failed: open the store again");
         for length in changes.keys().map(Vec::len) {
-            ensure!(
-                (1..=MAX_KEY).contains(&length),
-                "a key of {length} bytes: it must have 1 to {MAX_KEY}"
-            );
+            let fits = (1..=MAX_KEY).contains(&length);
+            ensure!(fits, "a key of {length} bytes: it must have 1 to {MAX_KEY}");
         }
         // Until it has succeeded, the filter may have keys that the file lacks, which cost a read each.
         self.failed = true;

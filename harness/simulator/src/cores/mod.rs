@@ -113,10 +113,8 @@ pub fn run<S>(
                 });
             });
         }
-        ensure!(
-            door.run(bodies, &ids.0),
-            "simulated threads wait for each other for ever"
-        );
+        let all_end = door.run(bodies, &ids.0);
+        ensure!(all_end, "simulated threads wait for each other for ever");
         Ok((shared, door.with(|scheduler| report(scheduler, &ids.0))))
     })
 }

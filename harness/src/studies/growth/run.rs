@@ -219,11 +219,8 @@ impl<'a, C: Subject> Worker<'a, C> {
     #[inline]
     fn look_up(&mut self, old: u64, own: &Range<u64>, tally: &mut Tally, timings: &mut Timings) {
         let drawn: u64 = self.random.random();
-        let (is_in, is_timed, which) = (
-            drawn & 1 == 0,
-            drawn >> 1 & (TIMED_LOOKUPS - 1) == 0,
-            drawn >> 32,
-        );
+        let (is_in, which) = (drawn & 1 == 0, drawn >> 32);
+        let is_timed = drawn >> 1 & (TIMED_LOOKUPS - 1) == 0;
         let number = if is_in {
             match (which * (old + own.end - own.start)) >> 32 {
                 number if number < old => number,

@@ -217,22 +217,15 @@ fn notes(rows: &[Row]) -> Vec<String> {
         ),
     ];
     let speed = |case: (&str, usize)| {
-        let of = rows
-            .iter()
-            .filter(|row| (&*row.workload, row.threads) == case && row.subject == row.first);
-        let mut speeds: Vec<_> = of.map(|row| row.mops).collect();
+        let is_it = |row: &&Row| (&*row.workload, row.threads) == case && row.subject == row.first;
+        let mut speeds: Vec<_> = rows.iter().filter(is_it).map(|row| row.mops).collect();
         let (workload, threads) = (titled(rows, case.0), counted(case.1, "thread"));
         (!speeds.is_empty()).then(|| format!("{workload}, {threads}: {:.0}", median(&mut speeds)))
     };
-    let speeds: Vec<_> = compared::cases(rows)
-        .into_iter()
-        .filter_map(speed)
-        .collect();
-    notes.push(format!(
-        "{}, in million/s: {}.",
-        rows[0].first,
-        speeds.join("; ")
-    ));
+    let speeds = compared::cases(rows).into_iter().filter_map(speed);
+    let speeds = speeds.collect::<Vec<_>>().join("; ");
+    let first = &rows[0].first;
+    notes.push(format!("{first}, in million/s: {speeds}."));
     if compared::strata(rows).len() > 1 {
         notes.push(
             "Lines with ns count only the processes in which a cache line took that long to move from core to core."

@@ -492,9 +492,7 @@ mod tests {
         registry.add::<Flawed<FINDS_ALL>>();
         let error = one(&["lock-free", "flawed"], "lookup").measure(&registry);
         let error = format!("{:#}", error.unwrap_err());
-        assert!(
-            error.contains("flawed, in lookup: it finds what is not there"),
-            "{error}"
-        );
+        let why = "flawed, in lookup: it finds what is not there";
+        assert!(error.contains(why), "{error}");
     }
 }

@@ -69,14 +69,8 @@ impl Record for Row {
     }
 
     fn identity(&self) -> Option<String> {
-        let Row {
-            pairs,
-            work,
-            threads,
-            subject,
-            against,
-            ..
-        } = self;
+        let (subject, against, pairs) = (&self.subject, &self.against, &self.pairs);
+        let (work, threads) = (&self.work, self.threads);
         Some(format!(
             "{subject} over {against} in {pairs}: {work} at {threads}"
         ))
