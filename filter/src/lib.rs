@@ -95,7 +95,8 @@
 //!   many, an insert returns [`TooManyThreads`](InsertError::TooManyThreads) and a remove panics,
 //!   before anything changes. [`try_remove`](Filter::try_remove) returns the error instead,
 //!   and [`register_thread`] reserves a place beforehand, for batches as well. Lookups do not
-//!   count.
+//!   count. (With glibc, a thread whose first such call comes from a destructor of a `pthread_key_t` counts
+//!   for ever: let it call `register_thread` earlier.)
 //! - **Types of keys.** Look up a key as the type that you inserted: `"abc"` and its bytes are
 //!   different keys.
 //! - **Signal handlers** may look up keys (`contains`, `count`, `len`), even when they have interrupted
