@@ -49,8 +49,9 @@
 //! - **Linearizable**: each insert, remove, lookup and count takes effect at one moment between its
 //!   start and its end; its docs say which. (A batch is not one call but many; `len` and a copy do
 //!   not reflect one moment of the whole filter.)
-//! - **Lock-free**, apart from the allocator and, on glibc, the dynamic linker's lock, which a thread's first insert or remove
-//!   may take: a thread that stops anywhere else stops nobody. Lookups write nothing.
+//! - **Lock-free**, apart from the allocator and, on glibc, the dynamic linker's lock, which a thread's first
+//!   insert, remove, copy or `advance` (or [`register_thread`]) may take: a thread that stops anywhere else stops
+//!   nobody. Lookups write nothing.
 //! - **One `true`**: of any number of threads that insert the same key with `insert_unique`, at
 //!   most one gets `true`, unless the key is removed or forgotten in between; and exactly one does if there is
 //!   room and no key of its class is there already.
