@@ -54,7 +54,7 @@ pub enum BuildError {
     /// 0 buckets.
     #[error("0 buckets are too few: ask for at least 1")]
     ZeroSize,
-    /// [`Builder::capacity`] with a layout that is not [`DEPENDABLE`](Layout::DEPENDABLE).
+    /// [`Builder::capacity`] with a layout that is not [dependable](Layout::DEPENDABLE).
     #[error(
         "{slots} slots of {bits} bits cannot promise room for a number of keys: use a layout of at least 3 \
          slots and 7 bits, or 2 slots and 10 bits, or call buckets(number) and expect refusals"
@@ -179,7 +179,7 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<Layout<SLOTS, BITS>, S> {
     /// [`BuildError`] when the size is missing, 0 buckets or too large, when the layout is not
     /// dependable and a capacity was asked for, or when there is not enough memory.
     pub fn build(self) -> Result<CuckooFilter<SLOTS, BITS, S>, BuildError> {
-        let buckets = table_of(self.size)?;
+        let buckets = table_of(self.size, Layout::<SLOTS, BITS>::DEPENDABLE)?;
         Ok(CuckooFilter::of(buckets, 0, self.hasher))
     }
 }
@@ -297,13 +297,14 @@ impl<S> CuckooFilter<4, 12, Mixed<S>> {
     }
 }
 
-/// Makes a table of this size.
+/// Makes a table of this size. A capacity needs a layout that is `dependable` in it.
 pub(crate) fn table_of<const SLOTS: usize, const BITS: usize>(
     size: Option<Size>,
+    dependable: bool,
 ) -> Result<Buckets<SLOTS, BITS>, BuildError> {
     let buckets = match size.ok_or(BuildError::NoSize)? {
         Size::Buckets(0) => return Err(BuildError::ZeroSize),
-        Size::Keys(_) if !Layout::<SLOTS, BITS>::DEPENDABLE => {
+        Size::Keys(_) if !dependable => {
             return Err(BuildError::Undependable {
                 slots: SLOTS,
                 bits: BITS,

@@ -137,9 +137,9 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// bucket that others keep before the call gets there. Address space for all buckets is reserved from
     /// the start, and the call fails if the system refuses it.
     ///
-    /// Progress: lock-free, apart from the allocator; it ends after a limited number of steps for
-    /// each bucket, however much others insert and remove, unless they take copies, too, or a K-CAS of theirs is
-    /// under way in the same bucket whenever the call looks. No linearization point: each class has its own.
+    /// Progress: lock-free, apart from the allocator and what a thread's first call [may lock](crate#guarantees); it
+    /// ends after a limited number of steps for each bucket, however much others insert and remove, unless they take
+    /// copies, too, or a K-CAS of theirs is under way in the same bucket whenever the call looks. No linearization point: each class has its own.
     ///
     /// # Errors
     /// [`SnapshotError`]: when there is not enough memory, or when more than

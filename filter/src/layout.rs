@@ -122,7 +122,9 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// different buckets; nor with two slots and fewer than ten bits, where five keys of one class are one
     /// too many, and a large table has such a class by chance: with seven bits, one table in 20 for 10^7 keys;
     /// with nine bits, one in 9 of the greatest tables, which have 2^32 buckets. In every dependable layout, fewer
-    /// than one in 20 of the greatest tables has a class with too many keys.
+    /// than one in 20 of the greatest tables has a class with too many keys. (An
+    /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has one copy of a class at most: there, two slots of seven
+    /// bits or more are dependable.)
     pub const DEPENDABLE: bool = SLOTS >= 2 && BITS >= 7 && !(SLOTS == 2 && BITS < 10);
 
     /// The fraction of absent keys taken for present ones when every slot is taken: a lookup

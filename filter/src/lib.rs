@@ -49,8 +49,9 @@
 //! - **Linearizable**: each insert, remove, lookup and count takes effect at one moment between its
 //!   start and its end; its docs say which. (A batch is not one call but many; `len` and a copy do
 //!   not reflect one moment of the whole filter.)
-//! - **Lock-free**, apart from the allocator and, on glibc, the dynamic linker's lock, which a thread's first insert or remove
-//!   may take: a thread that stops anywhere else stops nobody. Lookups write nothing.
+//! - **Lock-free**, apart from the allocator and, on glibc, the dynamic linker's lock, which a thread's first
+//!   insert, remove, copy or `advance` (or [`register_thread`]) may take: a thread that stops anywhere else stops
+//!   nobody. Lookups write nothing.
 //! - **One `true`**: of any number of threads that insert the same key with `insert_unique`, at
 //!   most one gets `true`, unless the key is removed or forgotten in between; and exactly one does if there is
 //!   room and no key of its class is there already.
@@ -95,7 +96,8 @@
 //!   many, an insert returns [`TooManyThreads`](InsertError::TooManyThreads) and a remove panics,
 //!   before anything changes. [`try_remove`](Filter::try_remove) returns the error instead,
 //!   and [`register_thread`] reserves a place beforehand, for batches as well. Lookups do not
-//!   count.
+//!   count. (With glibc, a thread whose first such call comes from a destructor of a `pthread_key_t` counts
+//!   for ever: let it call `register_thread` earlier.)
 //! - **Types of keys.** Look up a key as the type that you inserted: `"abc"` and its bytes are
 //!   different keys.
 //! - **Signal handlers** may look up keys (`contains`, `count`, `len`), even when they have interrupted

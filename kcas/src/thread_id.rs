@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use crate::sync::{AtomicU64, Ordering, shared_static, thread_static};
 
 /// Maximum number of threads that may hold an id at one moment: 4,096. A thread holds one from its
-/// first operation that needs it until it ends.
+/// first operation that needs it until it ends ([`register`] has an exception).
 pub const MAX_THREADS: usize = WORDS * BITS_PER_WORD;
 
 // The model checker never runs more than four threads, and every atomic slows it down.
@@ -62,7 +62,8 @@ pub struct TooManyThreads;
 /// that no later call lacks one. Call this before a function that panics for lack of an id.
 ///
 /// Progress: as [`with`]. In a thread that is being torn down (its thread-locals are gone) the id
-/// is not kept.
+/// is not kept. (With glibc, a thread that first needs an id in a destructor of a `pthread_key_t` keeps it for
+/// ever: let it call this earlier.)
 ///
 /// # Errors
 /// [`TooManyThreads`] when every id is held.
@@ -74,9 +75,8 @@ pub fn register() -> Result<(), TooManyThreads> {
 ///
 /// Progress: wait-free after the first use; the claim is lock-free, but it registers the thread's end with
 /// the system, for which glibc may take the lock of its dynamic linker. In a thread that is being torn
-/// down (its thread-locals are gone) an id is claimed for this one call and the calls inside it.
-/// (With glibc, a thread whose first call comes from a destructor of a `pthread_key_t` keeps its id for ever:
-/// [`register`] such a thread earlier.)
+/// down (its thread-locals are gone) an id is claimed for this one call and the calls inside it
+/// ([`register`] has an exception).
 ///
 /// # Errors
 /// [`TooManyThreads`] when every id is held; then `action` has not run.

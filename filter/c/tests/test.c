@@ -131,6 +131,32 @@ static void an_ending_thread_gets_errors(void) {
     cuckoo_free(filter);
 }
 
+static void insert_and_remove(void *filter) {
+    bool removed = false;
+    DONE(cuckoo_insert(filter, 1));
+    DONE(cuckoo_remove(filter, 1, &removed));
+    CHECK(removed);
+}
+
+static void *remove_before_the_end(void *filter) {
+    DONE(cuckoo_remove(filter, 1, NULL));
+    CHECK(pthread_setspecific(at_the_end, filter) == 0);
+    return NULL;
+}
+
+/* More threads, one after another, than may be alive at the same time. */
+static void a_thread_that_removed_once_gives_its_place_back(void) {
+    CuckooFilter *filter;
+    pthread_t thread;
+    DONE(cuckoo_new_fixed(10, 0.002, &filter));
+    CHECK(pthread_key_create(&at_the_end, insert_and_remove) == 0);
+    for (int number = 0; number < 5000; number++) {
+        CHECK(pthread_create(&thread, NULL, remove_before_the_end, filter) == 0);
+        CHECK(pthread_join(thread, NULL) == 0);
+    }
+    cuckoo_free(filter);
+}
+
 static void errors_have_a_code_and_a_text(const char *folder) {
     CuckooFilter *filter = NULL;
     bool answer = true;
@@ -243,6 +269,7 @@ int main(int count, char **arguments) {
     files_are_shared_with_rust(arguments[2]);
     errors_have_a_code_and_a_text(arguments[2]);
     an_ending_thread_gets_errors();
+    a_thread_that_removed_once_gives_its_place_back();
     one_thread_of_all_adds_a_key();
     threads_with_a_clock_begin_a_period_once();
     puts("The C interface passes its tests.");

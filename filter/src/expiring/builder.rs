@@ -39,9 +39,11 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// are to be inserted while [`advance`](ExpiringCuckooFilter::advance) forgets the oldest ones.
     ///
     /// # Errors
-    /// As [`Builder::build`](crate::Builder::build) of a fixed-size filter.
+    /// As [`Builder::build`](crate::Builder::build) of a fixed-size filter; but two slots of seven bits or more are
+    /// dependable here, since a class of keys has one copy at most.
     pub fn build(self) -> Result<ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>, BuildError> {
-        let table = Aged::new(table_of(self.size)?);
+        let dependable = Ages::<SLOTS, BITS, AGE_BITS>::DEPENDABLE;
+        let table = Aged::new(table_of(self.size, dependable)?);
         Ok(ExpiringCuckooFilter::of(table, 0, self.hasher))
     }
 }

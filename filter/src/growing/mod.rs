@@ -124,9 +124,9 @@ impl<S> GrowingCuckooFilter<S> {
     /// of fixed size: others may insert and remove meanwhile, and make this one grow.
     ///
     /// Time and memory: as described there, plus the words of the copy once more. Progress: lock-free, apart from the
-    /// allocator. (The call starts again if the table grows by an eighth before the copy begins, or begins another
-    /// round, and tries again to [turn a timestamp over](self#when-a-timestamp-wraps) if others have turned one that is
-    /// counted with it.)
+    /// allocator and what a thread's first call [may lock](crate#guarantees). (The call starts again if the
+    /// table grows by an eighth before the copy begins, or begins another round, and tries again to [turn a
+    /// timestamp over](self#when-a-timestamp-wraps) if others have turned one that is counted with it.)
     ///
     /// The [`len`](Filter::len) of the copy may be too great, by at most the number of slots [without a bit
     /// left](self#the-table) that were doubled during the call, or by calls under way when it began, and is never too
@@ -180,9 +180,9 @@ impl<S> GrowingCuckooFilter<S> {
     /// Makes the table as small as its contents allow, and releases the rest of its memory: an empty
     /// filter becomes as small as it began. Buckets are joined in the reverse order of their splits, as
     /// long as there is room in each; the table keeps its size if there is no memory for a smaller
-    /// copy. A key that came more than ten doublings ago, or what it left behind, takes several slots of a larger table:
-    /// while the filter is not empty, such a key may keep up to half of that size, and its
-    /// [`count`](crate::Filter::count) may be more than was inserted.
+    /// copy. A key that came more than eight doublings ago, or what it left behind, takes two slots of a larger table, and
+    /// more after further doublings: while the filter is not empty, such a key may keep about a third of that size, or all
+    /// of it together with other keys of its bucket; and its [`count`](crate::Filter::count) may be more than was inserted.
     ///
     /// It takes time in proportion to the size, and needs exclusive access, since others could be using the
     /// memory that is given back. If a key was removed that had not been inserted, one that was inserted later may be

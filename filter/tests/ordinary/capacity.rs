@@ -83,6 +83,18 @@ fn undependable_layouts_take_no_capacity() {
     assert_eq!(by_buckets.build().unwrap().capacity(), 10);
 }
 
+/// In an expiring filter, which has one copy of a class at most, no class has too many keys for two slots.
+#[test]
+fn an_expiring_filter_of_two_short_slots_holds_its_capacity() {
+    for n in [10, 1_000, 100_000] {
+        let builder = ExpiringCuckooFilter::builder().capacity(n);
+        let filter = builder.ages::<2, 7, 2>().build().unwrap();
+        (0..n).for_each(|key| filter.insert(&key).unwrap());
+        assert!(builder.ages::<1, 12, 2>().build().is_err());
+        assert!(builder.ages::<2, 6, 2>().build().is_err());
+    }
+}
+
 #[test]
 fn memory_is_what_was_allocated() {
     fn is_so<F: Filter>(build: impl FnOnce() -> Result<F, BuildError>) {

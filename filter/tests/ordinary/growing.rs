@@ -1,5 +1,7 @@
 //! The growing filter: what it holds as it grows and shrinks, its sizes, and its error rates.
 
+use std::collections::VecDeque;
+
 use filter::growing::{GrowingBuilder, GrowingCuckooFilter};
 use filter::{Filter, InsertError, internals};
 use rand::rngs::StdRng;
@@ -118,6 +120,49 @@ fn shrinking_keeps_the_keys_that_are_left() {
             assert!(stay().chain(KEYS..2 * KEYS).all(|key| filter.remove(&key)));
             assert!(filter.is_empty());
         }
+    }
+}
+
+/// Inserts keys until there are so many buckets, and removes them; each goes before it is old.
+fn grow(filter: &GrowingCuckooFilter<Identity>, buckets: usize, random: &mut StdRng) {
+    let mut others = VecDeque::new();
+    while filter.capacity() < 3 * buckets {
+        let key: u64 = random.random();
+        others.push_back((key, filter.capacity()));
+        filter.insert(&key).unwrap();
+        while others[0].1 << 4 < filter.capacity() {
+            assert!(filter.remove(&others.pop_front().unwrap().0));
+        }
+    }
+    others
+        .iter()
+        .for_each(|(key, _)| assert!(filter.remove(key)));
+}
+
+/// A key that comes just before its bucket is split has used up its nine bits eight doublings later. From then on it takes
+/// two slots, and four after one and a half doublings more: one slot more than a bucket has.
+#[test]
+fn an_old_key_takes_more_room_when_it_shrinks() {
+    let old = key(3, 63);
+    for (buckets, others, count, kept) in [
+        (112 << 8, 0, 1, 64),
+        (32_832, 0, 2, 64),
+        (32_832, 2, 1, 32_832),
+        (98_368, 0, 1, 32_832),
+    ] {
+        let mut filter = of_hashes(64);
+        let mut random = StdRng::seed_from_u64(0);
+        grow(&filter, 112, &mut random);
+        filter.insert(&old).unwrap();
+        grow(&filter, buckets, &mut random);
+        for other in (0..others).map(|tag| key(tag, 63)) {
+            // So many that one is in the bucket of the old key.
+            (0..3).for_each(|_| filter.insert(&other).unwrap());
+        }
+        assert_eq!(filter.capacity(), 3 * buckets);
+        filter.shrink_to_fit();
+        let left = (filter.count(&old), filter.capacity() / 3);
+        assert_eq!(left, (count, kept), "{buckets} buckets");
     }
 }
 

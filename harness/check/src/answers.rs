@@ -3,7 +3,8 @@
 //!
 //! A thread knows which keys it alone inserted, and that keys nobody removes stay. At the end the
 //! number of copies left is known, and a table emptied of them must find nothing. The first insert
-//! meets an empty table, so at least one insert must be accepted; one that grows refuses no distinct keys.
+//! meets an empty table, so at least one insert must be accepted; one that
+//! [takes all](subject::Subject::TAKES_ALL) refuses no new key.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
@@ -191,7 +192,9 @@ impl Threads<'_> {
         let event = caller.call(operation, key);
         let refused = matches!(event, Event::Insert(Err(_)) | Event::InsertUnique(Err(_)));
         if refused && self.round.candidate.takes_all {
-            return Err(format!("key {key}: {event}, although it grows"));
+            return Err(format!(
+                "key {key}: {event}, although it takes each new key"
+            ));
         }
         Ok(event)
     }

@@ -129,11 +129,19 @@ pub struct Found {
     pub history: String,
 }
 
+/// The error when a round panicked.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("{name:?} panicked in round {round}")]
+pub struct Panicked {
+    pub name: &'static str,
+    pub round: u64,
+}
+
 /// What a check or a round has done, and the violation that ended it, if there was one.
 pub type Report = (Totals, Option<Found>);
 
 /// Checks a subject until the time is over, `stop` is set, or a violation is found. Calls the
-/// observer with the totals after each round.
+/// observer with the totals after each round. Fails with [`Panicked`] if the subject panics.
 pub fn run(
     candidate: &Candidate,
     settings: &Settings,
@@ -158,9 +166,9 @@ pub fn run(
             Check::Answers => answers::run(&round),
         });
         let made;
-        (made, found) = panic::catch_unwind(run).map_err(|_| {
-            let number = round.number;
-            anyhow!("{:?} panicked in round {number}", candidate.name)
+        (made, found) = panic::catch_unwind(run).map_err(|_| Panicked {
+            name: candidate.name,
+            round: round.number,
         })??;
         totals += made;
         observer(&totals);

@@ -239,34 +239,11 @@ pub(super) fn run(
     settings: &Settings,
     patience: Duration,
     stop: &AtomicBool,
-    stuck: impl FnOnce() -> Result<()> + Send + 'static,
+    stuck: impl FnOnce() -> Result<()> + Send,
     each: &mut dyn FnMut(&Totals),
 ) -> Result<Report> {
-    let watched = watch(patience, again(entry, settings), stuck);
-    check::run(&entry.candidate, settings, stop, &mut |totals| {
-        // This fails only if the watch has ended, and with it the process.
-        _ = watched.send(totals.rounds);
-        each(totals);
-    })
-}
-
-/// Ends the process when no number of finished rounds was sent for `patience`, unless the sender was
-/// dropped: there is no other way to stop a thread that is stuck in a call.
-fn watch(
-    patience: Duration,
-    again: impl Fn(u64) -> String + Send + 'static,
-    stuck: impl FnOnce() -> Result<()> + Send + 'static,
-) -> Sender<u64> {
-    let (sender, ended) = mpsc::channel();
-    thread::spawn(move || {
-        let mut before = 0;
-        loop {
-            before = match ended.recv_timeout(patience) {
-                Ok(rounds) => rounds,
-                Err(RecvTimeoutError::Disconnected) => return,
-                Err(RecvTimeoutError::Timeout) => break,
-            };
-        }
+    let again = again(entry, settings);
+    let give_up = |before| {
         say!(
             "STUCK after {}: the next one has not ended for {patience:?}. To repeat its calls:",
             counted(before, "round")
@@ -276,9 +253,53 @@ fn watch(
         if let Err(error) = stuck() {
             note!("error: {error:#}");
         }
-        process::exit(1);
-    });
-    sender
+        // There is no other way to stop a thread that is stuck in a call.
+        process::exit(1)
+    };
+    watched(patience, give_up, |ended| {
+        check::run(&entry.candidate, settings, stop, &mut |totals| {
+            // This fails only if the watch has ended, and with it the process.
+            _ = ended.send(totals.rounds);
+            each(totals);
+        })
+    })
+}
+
+/// Does the work, which sends the number of finished rounds after each. Calls `give_up` with the last number if a round
+/// takes longer than `patience`; then returns only once that has returned, even if the work ends meanwhile.
+fn watched<T>(
+    patience: Duration,
+    give_up: impl FnOnce(u64) + Send,
+    work: impl FnOnce(Sender<u64>) -> T,
+) -> T {
+    let (sender, ended) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            before_too_long_a_round(patience, |slice| ended.recv_timeout(slice)).map(give_up)
+        });
+        work(sender)
+    })
+}
+
+/// The patience is waited for in so many slices: if the process is stopped, as by Ctrl-Z, and goes on much
+/// later, it has lost one slice at most.
+const SLICES: u32 = 100;
+
+/// Waits for the numbers of finished rounds. Returns the last one before a round that takes longer than `patience`,
+/// or `None` if there is no such round.
+fn before_too_long_a_round(
+    patience: Duration,
+    mut wait: impl FnMut(Duration) -> Result<u64, RecvTimeoutError>,
+) -> Option<u64> {
+    let (mut before, mut slices) = (0, 0);
+    while slices < SLICES {
+        match wait(patience / SLICES) {
+            Ok(rounds) => (before, slices) = (rounds, 0),
+            Err(RecvTimeoutError::Timeout) => slices += 1,
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+    Some(before)
 }
 
 /// Returns a function that formats the command line that repeats the round after this many others.
@@ -392,6 +413,25 @@ pub(super) mod tests {
         }
 
         subject::delegate! { self.0: with_buckets contains remove memory_bytes }
+    }
+
+    #[test]
+    fn a_stop_of_the_process_costs_a_slice_of_the_patience() {
+        use RecvTimeoutError::{Disconnected, Timeout};
+        let ended = |waits: &[&[Result<u64, RecvTimeoutError>]]| {
+            let mut waits = waits.concat().into_iter();
+            // However long one of them takes.
+            let before = before_too_long_a_round(Duration::from_secs(100), |slice| {
+                assert_eq!(slice, Duration::from_secs(1));
+                waits.next().unwrap()
+            });
+            assert_eq!(waits.next(), None);
+            before
+        };
+        let [most, all] = [&[Err(Timeout); 99][..], &[Err(Timeout); 100]];
+        assert_eq!(ended(&[all]), Some(0));
+        assert_eq!(ended(&[most, &[Ok(7)], all]), Some(7));
+        assert_eq!(ended(&[most, &[Ok(7)], most, &[Err(Disconnected)]]), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use check::{self, Check, Rounds, Settings, answers, scenario};
+use check::{self, Check, Panicked, Rounds, Settings, answers, scenario};
 
 use super::check::{Options, run, tell};
 use crate::machine::{self, Source};
@@ -30,17 +30,17 @@ struct Piece<'a> {
     settings: Settings,
 }
 
-/// Returns the pieces, which are repeated in this order.
+/// Returns the pieces, which are all different, and repeated in this order.
 fn pieces<'a>(registry: &'a Registry, options: &Options) -> Result<Vec<Piece<'a>>> {
     let mut pieces = Vec::new();
-    for name in &options.subjects {
+    for name in once(&options.subjects) {
         let entry = registry.get(name)?;
         let histories = named(&scenario::Kind::suiting(&entry.candidate)?);
         let answers = named(&answers::Kind::suiting(&entry.candidate)?);
         for (check, scenarios) in [(Check::History, histories), (Check::Answers, answers)] {
             let step = scenarios.len() as u64;
             for (first, scenario) in (0..).zip(scenarios) {
-                for &threads in &options.threads {
+                for &threads in once(&options.threads) {
                     let settings = Settings {
                         check,
                         rounds: Rounds { first, step },
@@ -63,6 +63,12 @@ fn pieces<'a>(registry: &'a Registry, options: &Options) -> Result<Vec<Piece<'a>
     Ok(pieces)
 }
 
+/// Returns each of these once.
+fn once<T: PartialEq>(all: &[T]) -> impl Iterator<Item = &T> {
+    let first = |(nth, one): (usize, _)| (!all[..nth].contains(one)).then_some(one);
+    all.iter().enumerate().filter_map(first)
+}
+
 fn named(kinds: &[impl ToString]) -> Vec<String> {
     kinds.iter().map(ToString::to_string).collect()
 }
@@ -74,14 +80,14 @@ impl Piece<'_> {
             && (row.subject == self.entry.name && row.scenario == self.scenario)
     }
 
-    /// Checks the piece. Returns its row, or `None` if no round ended; prints a violation. If a call does not return, the
-    /// row goes to the file at `csv`, and the process ends.
+    /// Checks the piece. Returns its row, or `None` if no round ended; prints a violation. If a call does not return,
+    /// writes the row, and ends the process.
     fn run(
         &self,
         seed: u64,
         patience: Duration,
         stop: &AtomicBool,
-        csv: &Path,
+        writer: &mut Writer<Row>,
     ) -> Result<Option<Row>> {
         let settings = Settings {
             seed,
@@ -103,20 +109,20 @@ impl Piece<'_> {
             violation: "a call does not return".into(),
             commit: Source::of_harness().short(),
         };
-        let (begun, stuck) = (Instant::now(), (csv.to_owned(), row.clone()));
-        let stuck = move || {
-            let (mut writer, _) = Writer::resume(&stuck.0)?;
-            writer.write(&stuck.1)?;
+        let (begun, unended) = (Instant::now(), row.clone());
+        let stuck = || {
+            writer.write(&unended)?;
             writer.sync()
         };
         let report = run(self.entry, &settings, patience, stop, stuck, &mut |_| ());
         row.seconds = begun.elapsed().as_secs_f64();
         let (totals, found) = match report {
-            Ok(report) => report,
-            Err(error) => {
+            // Other errors, such as a lack of memory, say nothing about the subject.
+            Err(error) if error.is::<Panicked>() => {
                 row.violation = format!("{error:#}");
                 return Ok(Some(row));
             }
+            report => report?,
         };
         if let Some(found) = &found {
             tell(found, self.entry, &settings);
@@ -165,7 +171,7 @@ pub(super) fn keep(registry: &Registry, options: &Options, directory: &Path) -> 
         let piece = &pieces[next % pieces.len()];
         let seed = options.settings(1).seed;
         ended = piece
-            .run(seed, options.patience, stop, &files.csv)
+            .run(seed, options.patience, stop, &mut writer)
             .and_then(|row| {
                 if let Some(row) = row {
                     writer.write(&row)?;
@@ -227,7 +233,10 @@ mod tests {
     use super::super::check::tests::{forgetful, options};
     use super::*;
     use crate::run::runner::tests::flawed::{Flawed, PANICS};
+    use crate::subjects::LockFree;
+    use anyhow::ensure;
     use check::scenario::Scenarios;
+    use subject::Subject;
 
     /// Each scenario of the check is gone through, and by the rounds that `check --round` repeats.
     #[test]
@@ -248,6 +257,46 @@ mod tests {
                 assert_eq!(found.kind.to_string(), of.scenario);
             }
         }
+    }
+
+    #[test]
+    fn what_is_named_twice_is_one_piece() {
+        let registry = Registry::standard();
+        let number = |named: &str| {
+            let options = options(&format!("--tally results {named}"));
+            pieces(&registry, &options).unwrap().len()
+        };
+        let twice = number("--subjects lock-free,growing,lock-free --threads 2,8,2");
+        assert_eq!(twice, number("--subjects lock-free,growing --threads 2,8"));
+    }
+
+    /// The lock-free filter, for which there is never enough memory.
+    struct Unbuilt(LockFree);
+
+    impl Subject for Unbuilt {
+        const NAME: &'static str = "unbuilt";
+        const DESCRIPTION: &'static str = "without enough memory";
+        const GUARANTEES: &'static str = "none";
+
+        fn with_buckets(buckets: usize) -> Result<Self> {
+            ensure!(buckets <= 2, "no memory on purpose");
+            LockFree::with_buckets(buckets).map(Self)
+        }
+
+        subject::delegate! { self.0: insert contains remove memory_bytes }
+    }
+
+    #[test]
+    fn an_error_that_is_no_violation_leaves_no_row() {
+        let mut registry = Registry::new();
+        registry.add::<Unbuilt>();
+        let directory = tempfile::tempdir().unwrap();
+        let options = options("--subjects unbuilt --threads 2 --seconds 20");
+        let error = keep(&registry, &options, directory.path()).unwrap_err();
+        let error = format!("{error:#}");
+        assert!(error.contains("no memory on purpose"), "{error}");
+        let rows = read::<Row>(&Outputs::named(directory.path(), NAME).csv).unwrap();
+        assert_eq!(rows, []);
     }
 
     #[test]

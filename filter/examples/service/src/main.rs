@@ -33,7 +33,7 @@ use tokio::task::block_in_place;
 struct Options {
     /// Where the filter is saved; it begins empty if there is no such file. FILE.lock shows others
     /// that it is in use, and a save is in FILE.partial0 until it is complete. (A save that is killed leaves that file, and
-    /// the next one takes another number: remove them while the service does not run.)
+    /// the next one removes it.)
     file: PathBuf,
     /// The address to listen on. Port 0 takes any that is free, and says which.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]

@@ -83,6 +83,19 @@ fn a_kill_keeps_what_was_acknowledged_before_a_save() {
     assert!(wrongly_found <= most, "{wrongly_found} of {absent}");
 }
 
+#[test]
+fn a_save_removes_what_one_that_was_killed_has_left() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("saved");
+    std::fs::write(directory.path().join("saved.partial0"), "a part").unwrap();
+    let service = Running::start(&file, &[]);
+    assert_eq!(service.client().post("/save").unwrap().0, 200);
+    service.kill();
+    let files = std::fs::read_dir(directory.path()).unwrap();
+    let left = BTreeSet::from_iter(files.map(|entry| entry.unwrap().file_name()));
+    assert_eq!(left, BTreeSet::from(["saved".into(), "saved.lock".into()]));
+}
+
 /// A signal ends it while clients change the filter: nothing is acknowledged that its last save lacks.
 #[cfg(unix)]
 #[test]
