@@ -46,7 +46,12 @@ class CuckooFilter:
         """
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Replaces a file at one moment. Other threads may go on."""
+        """Replaces a file at one moment. Other threads may go on, but only one at a time may save under this name.
+
+        Of two calls that overlap, the file of the one that ends last stays, even if that one read the filter first.
+        After an OSError, an older file is as it was, unless the text says that the filter is saved, but may be lost
+        when the power fails.
+        """
 
     @staticmethod
     def hash(key: Key) -> int:

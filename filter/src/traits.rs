@@ -197,8 +197,12 @@ pub trait Filter {
     /// symbolic link, not of what the link leads to. When the call succeeds, the file has been synced to
     /// disk; on Unix, its folder too.
     ///
+    /// Of two calls with the same name that overlap, the file of the one that ends last stays, even if that one read
+    /// the filter first. Both return `Ok`. So save to one name from one thread at a time.
+    ///
     /// # Errors
-    /// [`SaveError`].
+    /// [`SaveError`]; an older file is as it was, unless the error is [`NotSynced`](SaveError::NotSynced): then it
+    /// has been replaced.
     ///
     /// # Panics
     /// As [`write_to`](Self::write_to).

@@ -169,7 +169,10 @@ pub unsafe extern "C" fn cuckoo_load(
     put(filter, || Ok(AnyFilter::load(path?.as_ref())?))
 }
 
-/// Saves the filter as a file, which it replaces at one moment. Other threads may go on.
+/// Saves the filter as a file, which it replaces at one moment. Other threads may go on, but only one at a time may
+/// save under this name: of two calls that overlap, the file of the one that ends last stays, even if that one read the
+/// filter first. After an error, an older file is as it was, unless cuckoo_message says that the filter is saved, but may
+/// be lost when the power fails.
 ///
 /// # Safety
 /// As cuckoo_load.
