@@ -163,6 +163,11 @@
 //! from huge pages: the feature `huge-pages` asks Linux for them (a loaded table gets them
 //! gradually, since it is written before it can ask).
 //!
+//! A filter also has a counter for each thread that changes it, of 128 bytes on x86-64. Counters are made in chunks that
+//! double in size: a thread that first changes a filter while many others do gets a large chunk. So each filter has at
+//! most 256 bytes of counters for each of the most such threads that have been alive at once, even if few of them have
+//! changed this filter: 8 KiB for 32 threads, and 512 KiB for 4,096.
+//!
 //! # How it works
 //!
 //! A key's hash gives a **fingerprint** and two **buckets** where it may be ([`hashing`]). A bucket

@@ -158,9 +158,9 @@ pub trait Filter {
     fn false_positive_rate(&self) -> f64;
 
     /// Returns the memory of the filter now, in bytes: its table (pages that were never written, too), its
-    /// counters, and the value itself. It does not include the K-CAS descriptors, which all filters of the process
-    /// share (8 KiB for every 32 threads alive at the same time), nor what is kept for copies that are
-    /// under way or not freed yet.
+    /// [counters](crate#memory) (up to 512 KiB), and the value itself. It does not include the K-CAS descriptors, which
+    /// all filters of the process share (8 KiB for every 32 threads alive at the same time), nor what is kept for
+    /// copies that are under way or not freed yet.
     #[doc(alias("memory_usage", "size_in_bytes"))]
     fn memory_bytes(&self) -> usize;
 
