@@ -159,7 +159,8 @@
 //! # Memory
 //!
 //! A table takes 8 bytes per bucket. It gets each page of memory from the system when a key first comes
-//! to that page, or all of them when the filter is first copied or saved. Tables of many megabytes benefit
+//! to that page, or all of them when the filter is first copied or saved. (With glibc, a table of up to 32 MiB may
+//! lie in memory that the program has freed, and then takes all of its pages at once.) Tables of many megabytes benefit
 //! from huge pages: the feature `huge-pages` asks Linux for them (a loaded table gets them
 //! gradually, since it is written before it can ask).
 //!

@@ -49,6 +49,9 @@ impl<S> Builder<Growing, S> {
     /// not, or where an allocator counts reserved memory as used: then the table is made in pieces from the
     /// start, four for each doubling.
     ///
+    /// With glibc, a block of up to 32 MiB may lie in memory that the program has freed. Such memory is cleared, so all
+    /// of it is taken at once. There, reserve nothing or more than 32 MiB, or set `M_MMAP_THRESHOLD`.
+    ///
     /// ```
     /// use filter::GrowingCuckooFilter;
     ///
