@@ -103,6 +103,9 @@ class CuckooFilter:
 
         Begins none if it has this number or a greater one. So any number of threads may call this before each
         call, with the time divided by the length of a period. The number must be below 2**42.
+
+        A number that is too great cannot be taken back: until the clock reaches it, nothing is forgotten. If a clock
+        may be wrong, compare with period first.
         """
 
     @property

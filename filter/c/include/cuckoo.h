@@ -152,7 +152,9 @@ enum CuckooStatus cuckoo_advance(const struct CuckooFilter *filter,
 /*
  Begins periods of a filter that forgets until the present one has this number, which is below 2^42; none
  if it has this number or a greater one. So any number of threads may call it before each call, with the
- time divided by the length of a period. Other kinds are CUCKOO_STATUS_INVALID.
+ time divided by the length of a period. A number that is too great cannot be taken back: until the clock reaches it,
+ nothing is forgotten. If a clock may be wrong, compare with cuckoo_period first. Other kinds are
+ CUCKOO_STATUS_INVALID.
  */
 enum CuckooStatus cuckoo_advance_to(const struct CuckooFilter *filter,
                                     uint64_t period);

@@ -283,7 +283,9 @@ pub extern "C" fn cuckoo_advance(
 
 /// Begins periods of a filter that forgets until the present one has this number, which is below 2^42; none
 /// if it has this number or a greater one. So any number of threads may call it before each call, with the
-/// time divided by the length of a period. Other kinds are CUCKOO_STATUS_INVALID.
+/// time divided by the length of a period. A number that is too great cannot be taken back: until the clock reaches it,
+/// nothing is forgotten. If a clock may be wrong, compare with cuckoo_period first. Other kinds are
+/// CUCKOO_STATUS_INVALID.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuckoo_advance_to(filter: Option<&CuckooFilter>, period: u64) -> CuckooStatus {
     answer(|| {
