@@ -1,7 +1,7 @@
 """Lock-free cuckoo filters: shared approximate sets with deletion, for any number of threads.
 
 A key is a str, bytes, or an int from -2**63 to 2**64 - 1, and has the hash that it has in Rust by default
-(but an int of 255 not that of a u8).
+(but an int of 255 not that of a u8). A negative int and that int plus 2**64 are one key: -1 and 2**64 - 1, for example.
 """
 
 from collections.abc import Sequence
