@@ -17,6 +17,9 @@ use crate::snapshot::SnapshotError;
 /// with one that is chosen at run time (`Box<dyn Filter>`). The most common calls need no import of
 /// this trait; those with hashes, those for many keys and [`try_remove`](Self::try_remove) do.
 ///
+/// To share a filter that is chosen at run time, put the box into an `Arc`: an `Arc<Box<dyn Filter + Send + Sync>>` has
+/// all calls, but an `Arc<dyn Filter + Send + Sync>` lacks those that take keys.
+///
 /// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator and what a thread's
 /// first update [may lock](crate#guarantees)): a thread that stops anywhere else stops nobody. All keys with the same
 /// fingerprint and the same buckets form one *class* ([`Class`]); the filter counts copies per class. An
@@ -24,6 +27,8 @@ use crate::snapshot::SnapshotError;
 /// insert renews that copy, and it is forgotten in time, as if removed.
 ///
 /// ```
+/// use std::sync::Arc;
+///
 /// use filter::{CuckooFilter, Filter, GrowingCuckooFilter, InsertError};
 ///
 /// fn fill(filter: &impl Filter, words: &[&str]) -> Result<(), InsertError> {
@@ -42,6 +47,8 @@ use crate::snapshot::SnapshotError;
 /// let chosen = filter_for(Some(10));
 /// chosen.insert("a")?;
 /// assert!(seen.contains("b") && chosen.contains("a") && !chosen.contains("b"));
+/// let shared: Arc<Box<dyn Filter + Send + Sync>> = Arc::new(chosen);
+/// assert!(shared.insert_unique("b")?);
 /// # Ok::<(), InsertError>(())
 /// ```
 ///
