@@ -1,7 +1,7 @@
 """Lock-free cuckoo filters: shared approximate sets with deletion, for any number of threads.
 
 A key is a str, bytes, or an int from -2**63 to 2**64 - 1, and has the hash that it has in Rust by default
-(but an int of 255 not that of a u8).
+(but an int of 255 not that of a u8). A negative int and that int plus 2**64 are one key: -1 and 2**64 - 1, for example.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ class Full(RuntimeError):
 class CuckooFilter:
     """A filter of fixed size, or one that grows or forgets. All threads may use it at once.
 
-    The batches take keys, or an array of 64-bit hashes (array.array("Q"), numpy.uint64),
-    and return a byte for each. Other threads of Python go on meanwhile. A batch is many
-    calls, not one.
+    The batches take keys, or an array of 64-bit hashes (array.array("Q"), numpy.uint64) as hashes=,
+    and return a byte for each. Without hashes=, the numbers of an array are keys. bytes and str are one
+    key: a TypeError here. Other threads of Python go on meanwhile. A batch is many calls, not one.
     """
 
     def __new__(cls, capacity: int, *, false_positive_rate: float = 0.002) -> CuckooFilter:
@@ -46,7 +46,12 @@ class CuckooFilter:
         """
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Replaces a file at one moment. Other threads may go on."""
+        """Replaces a file at one moment. Other threads may go on, but only one at a time may save under this name.
+
+        Of two calls that overlap, the file of the one that ends last stays, even if that one read the filter first.
+        After an OSError, an older file is as it was, unless the text says that the filter is saved, but may be lost
+        when the power fails.
+        """
 
     @staticmethod
     def hash(key: Key) -> int:
@@ -98,6 +103,9 @@ class CuckooFilter:
 
         Begins none if it has this number or a greater one. So any number of threads may call this before each
         call, with the time divided by the length of a period. The number must be below 2**42.
+
+        A number that is too great cannot be taken back: until the clock reaches it, nothing is forgotten. If a clock
+        may be wrong, compare with period first.
         """
 
     @property

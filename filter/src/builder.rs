@@ -202,7 +202,8 @@ pub trait Loadable {
 }
 
 /// Loading with the layout and the hasher of this builder, which must be those the filter was built with. The filter
-/// has the size (and the period) it was saved with, whatever this builder says.
+/// has the size (and the period) it was saved with, whatever this builder says. A growing one gets its
+/// [limit](Builder::max_false_positive_rate) and its reserve from this builder, since they are not saved.
 ///
 /// The builder of each kind loads what it builds: a [`CuckooFilter`], an
 /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter), a [`GrowingCuckooFilter`](crate::GrowingCuckooFilter),

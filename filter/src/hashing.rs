@@ -25,7 +25,8 @@ use crate::layout::Layout;
 /// hashes can be sent to another process.
 ///
 /// Each integer a key writes is hashed as eight bytes, little-endian, and sign-extended if it is
-/// signed; so equal numbers of different types are the same key. (128-bit integers are sixteen
+/// signed; so equal numbers of different types are the same key. So are a negative number and that number plus 2^64,
+/// such as -1 and `u64::MAX`, since their eight bytes are the same. (128-bit integers are sixteen
 /// bytes.) A slice of bytes is hashed as it is. Each of these is hashed with the hash of what came
 /// before it as the seed; the first with the seed of rapidhash itself, so that the hash of a `u64`
 /// is rapidhash V3 of its bytes. One value is special: the `u8` 255, with which a `str` ends, adds
@@ -393,6 +394,8 @@ mod tests {
         assert_eq!(signed, [of(-42i64); 4]);
         let unsigned = [of(42u8), of(42u16), of(42u32), of(42usize)];
         assert_eq!(unsigned, [of(42u64); 4]);
+        assert_eq!(of(-1i8), of(u64::MAX));
+        assert_eq!(of(i64::MIN), of(1u64 << 63));
         assert_ne!(of("key"), of("kez"));
         assert_ne!(of(255u8), of(()));
     }

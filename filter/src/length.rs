@@ -5,8 +5,9 @@ use crossbeam_utils::CachePadded;
 use kcas::sync::{AtomicU64, OnFirstUse, Ordering};
 use kcas::thread_id::{self, MAX_THREADS, ThreadId, TooManyThreads};
 
-/// Counters come in chunks of 1, 2, 4 …, made when threads with such ids first count: a filter
-/// written by threads with low ids has few counters.
+/// Counters come in chunks of 1, 2, 4 …, made when threads with such ids first count: a filter written by threads with
+/// low ids has few counters. Each chunk is made whole, so there are fewer than two counters for each id up to the
+/// greatest one that has counted; the last chunk ends with the last id.
 const FIRST_CHUNK: usize = if cfg!(kcas_loom) { 4 } else { 1 };
 const CHUNKS: usize = place_of(MAX_THREADS - 1).0 + 1;
 
@@ -21,10 +22,12 @@ const fn place_of(id: usize) -> (usize, usize) {
 /// Inserts minus removes by the threads that held these ids, wrapping.
 type Chunk = Box<[CachePadded<AtomicU64>]>;
 
-fn new_chunk(len: usize) -> Chunk {
-    let counter = || CachePadded::new(AtomicU64::new(0));
-    let chunk: Chunk = (0..len).map(|_| counter()).collect();
-    kcas::simulation::name("counter", &chunk, len - FIRST_CHUNK);
+fn new_chunk(nth: usize) -> Chunk {
+    let first = (FIRST_CHUNK << nth) - FIRST_CHUNK;
+    let ids = first..MAX_THREADS.min(first + (FIRST_CHUNK << nth));
+    let counter = |_| CachePadded::new(AtomicU64::new(0));
+    let chunk: Chunk = ids.map(counter).collect();
+    kcas::simulation::name("counter", &chunk, first);
     chunk
 }
 
@@ -47,7 +50,7 @@ impl Length {
     pub fn starting_at(start: usize) -> Length {
         Length {
             start: start as u64,
-            chunks: std::array::from_fn(|chunk| OnFirstUse::new(new_chunk, FIRST_CHUNK << chunk)),
+            chunks: std::array::from_fn(|nth| OnFirstUse::new(new_chunk, nth)),
         }
     }
 

@@ -161,9 +161,15 @@
 //! # Memory
 //!
 //! A table takes 8 bytes per bucket. It gets each page of memory from the system when a key first comes
-//! to that page, or all of them when the filter is first copied or saved. Tables of many megabytes benefit
+//! to that page, or all of them when the filter is first copied or saved. (With glibc, a table of up to 32 MiB may
+//! lie in memory that the program has freed, and then takes all of its pages at once.) Tables of many megabytes benefit
 //! from huge pages: the feature `huge-pages` asks Linux for them (a loaded table gets them
 //! gradually, since it is written before it can ask).
+//!
+//! A filter also has a counter for each thread that changes it, of 128 bytes on x86-64. Counters are made in chunks that
+//! double in size: a thread that first changes a filter while many others do gets a large chunk. So each filter has at
+//! most 256 bytes of counters for each of the most such threads that have been alive at once, even if few of them have
+//! changed this filter: 8 KiB for 32 threads, and 512 KiB for 4,096.
 //!
 //! # How it works
 //!

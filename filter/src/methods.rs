@@ -109,10 +109,11 @@ macro_rules! methods {
                 Filter::write_to(self, &mut writer)
             }
 
-            /// [`Filter::save`].
+            /// [`Filter::save`]. Save to one name from one thread at a time.
             ///
             /// # Errors
-            /// [`SaveError`]; an older file is as it was.
+            /// [`SaveError`]; an older file is as it was, unless the error is [`NotSynced`](SaveError::NotSynced):
+            /// then it has been replaced.
             pub fn save(&self, path: impl AsRef<Path>) -> Result<(), SaveError> {
                 Filter::save(self, path.as_ref())
             }

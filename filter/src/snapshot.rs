@@ -46,7 +46,8 @@
 //!
 //! **What it costs.** One exchange for each bucket, and no second table: a place is filled only by
 //! an update that comes before the snapshot does, and memory for places is taken page by page, when
-//! one is filled. If all buckets change before the snapshot gets there, that is as much memory as
+//! one is filled. (With glibc, up to 32 MiB of places may lie in memory that the program has freed, and then take all
+//! of it at once.) If all buckets change before the snapshot gets there, that is as much memory as
 //! the table takes; it is given back with the snapshot, or by the last update that still looks at it
 //! then. (A thread that looks at the list has a record for it, which other threads use after it:
 //! `arc_swap` never frees those, some 200 bytes each.) Lookups do nothing for a snapshot. An update

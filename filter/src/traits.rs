@@ -17,6 +17,9 @@ use crate::snapshot::SnapshotError;
 /// with one that is chosen at run time (`Box<dyn Filter>`). The most common calls need no import of
 /// this trait; those with hashes, those for many keys and [`try_remove`](Self::try_remove) do.
 ///
+/// To share a filter that is chosen at run time, put the box into an `Arc`: an `Arc<Box<dyn Filter + Send + Sync>>` has
+/// all calls, but an `Arc<dyn Filter + Send + Sync>` lacks those that take keys.
+///
 /// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator and what a thread's
 /// first update [may lock](crate#guarantees)): a thread that stops anywhere else stops nobody. All keys with the same
 /// fingerprint and the same buckets form one *class* ([`Class`]); the filter counts copies per class. An
@@ -24,6 +27,8 @@ use crate::snapshot::SnapshotError;
 /// insert renews that copy, and it is forgotten in time, as if removed.
 ///
 /// ```
+/// use std::sync::Arc;
+///
 /// use filter::{CuckooFilter, Filter, GrowingCuckooFilter, InsertError};
 ///
 /// fn fill(filter: &impl Filter, words: &[&str]) -> Result<(), InsertError> {
@@ -42,6 +47,8 @@ use crate::snapshot::SnapshotError;
 /// let chosen = filter_for(Some(10));
 /// chosen.insert("a")?;
 /// assert!(seen.contains("b") && chosen.contains("a") && !chosen.contains("b"));
+/// let shared: Arc<Box<dyn Filter + Send + Sync>> = Arc::new(chosen);
+/// assert!(shared.insert_unique("b")?);
 /// # Ok::<(), InsertError>(())
 /// ```
 ///
@@ -158,9 +165,9 @@ pub trait Filter {
     fn false_positive_rate(&self) -> f64;
 
     /// Returns the memory of the filter now, in bytes: its table (pages that were never written, too), its
-    /// counters, and the value itself. It does not include the K-CAS descriptors, which all filters of the process
-    /// share (8 KiB for every 32 threads alive at the same time), nor what is kept for copies that are
-    /// under way or not freed yet.
+    /// [counters](crate#memory) (up to 512 KiB), and the value itself. It does not include the K-CAS descriptors, which
+    /// all filters of the process share (8 KiB for every 32 threads alive at the same time), nor what is kept for
+    /// copies that are under way or not freed yet.
     #[doc(alias("memory_usage", "size_in_bytes"))]
     fn memory_bytes(&self) -> usize;
 
@@ -197,8 +204,12 @@ pub trait Filter {
     /// symbolic link, not of what the link leads to. When the call succeeds, the file has been synced to
     /// disk; on Unix, its folder too.
     ///
+    /// Of two calls with the same name that overlap, the file of the one that ends last stays, even if that one read
+    /// the filter first. Both return `Ok`. So save to one name from one thread at a time.
+    ///
     /// # Errors
-    /// [`SaveError`].
+    /// [`SaveError`]; an older file is as it was, unless the error is [`NotSynced`](SaveError::NotSynced): then it
+    /// has been replaced.
     ///
     /// # Panics
     /// As [`write_to`](Self::write_to).

@@ -1,7 +1,7 @@
 //! A filter of any kind, for languages that have one type for all of them.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::path::Path;
 
 use filter::{
@@ -56,7 +56,14 @@ impl AnyFilter {
             b"cuckoox\n" => Self::Expiring(Box::new(ExpiringCuckooFilter::read_from(reader)?)),
             _ => Self::lasting(DynCuckooFilter::read_from(reader)?),
         };
-        match io::copy(&mut file, &mut io::sink()).map_err(LoadError::Io)? {
+        // Not all of it: what comes through a pipe need not end.
+        let mut excess = || -> io::Result<u64> {
+            let more = file.by_ref().take(1).read_to_end(&mut Vec::new())? as u64;
+            // (A pipe has no position, and no length.)
+            let position = file.stream_position().unwrap_or(u64::MAX);
+            Ok(more + file.metadata()?.len().saturating_sub(position))
+        };
+        match excess().map_err(LoadError::Io)? {
             0 => Ok(loaded),
             excess => Err(LoadError::TooLong { excess }),
         }

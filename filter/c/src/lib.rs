@@ -169,7 +169,10 @@ pub unsafe extern "C" fn cuckoo_load(
     put(filter, || Ok(AnyFilter::load(path?.as_ref())?))
 }
 
-/// Saves the filter as a file, which it replaces at one moment. Other threads may go on.
+/// Saves the filter as a file, which it replaces at one moment. Other threads may go on, but only one at a time may
+/// save under this name: of two calls that overlap, the file of the one that ends last stays, even if that one read the
+/// filter first. After an error, an older file is as it was, unless cuckoo_message says that the filter is saved, but may
+/// be lost when the power fails.
 ///
 /// # Safety
 /// As cuckoo_load.
@@ -280,7 +283,9 @@ pub extern "C" fn cuckoo_advance(
 
 /// Begins periods of a filter that forgets until the present one has this number, which is below 2^42; none
 /// if it has this number or a greater one. So any number of threads may call it before each call, with the
-/// time divided by the length of a period. Other kinds are CUCKOO_STATUS_INVALID.
+/// time divided by the length of a period. A number that is too great cannot be taken back: until the clock reaches it,
+/// nothing is forgotten. If a clock may be wrong, compare with cuckoo_period first. Other kinds are
+/// CUCKOO_STATUS_INVALID.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuckoo_advance_to(filter: Option<&CuckooFilter>, period: u64) -> CuckooStatus {
     answer(|| {

@@ -12,10 +12,10 @@ use filter::{
     ExpiringCuckooFilter, Filter, FixedState, LoadError, SaveError, TooManyThreads, register_thread,
 };
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::PyBytes;
+use pyo3::types::{PyByteArray, PyBytes};
 
 pyo3::create_exception!(lfcf, Full, PyRuntimeError, "There is no room for the key.");
 
@@ -40,7 +40,7 @@ impl Key {
 }
 
 /// What a call for many keys is given: the keys, or an array of their hashes.
-type Keys = Option<Vec<Key>>;
+type Keys<'py> = Option<Bound<'py, PyAny>>;
 type Hashes<'py> = Option<Bound<'py, PyAny>>;
 
 /// A byte for each of them.
@@ -61,7 +61,8 @@ impl CuckooFilter {
     }
 
     /// Makes a call for many keys, or for hashes, while other threads of Python go on.
-    fn batch(&self, py: Python<'_>, keys: Keys, hashes: Hashes<'_>, call: Many) -> Answers {
+    fn batch(&self, py: Python<'_>, keys: Keys<'_>, hashes: Hashes<'_>, call: Many) -> Answers {
+        let keys = keys.map(|keys| listed(&keys)).transpose()?;
         // Copied, since other threads may write to the array meanwhile.
         let hashes = hashes.map(|hashes| copied(&hashes)).transpose()?;
         let answers = py.detach(|| {
@@ -139,7 +140,7 @@ impl CuckooFilter {
     }
 
     #[pyo3(signature = (keys=None, *, hashes=None))]
-    fn insert_batch(&self, py: Python<'_>, keys: Keys, hashes: Hashes<'_>) -> Answers {
+    fn insert_batch(&self, py: Python<'_>, keys: Keys<'_>, hashes: Hashes<'_>) -> Answers {
         self.batch(py, keys, hashes, |filter, hashes| {
             register_thread()?;
             let mut results = vec![Ok(()); hashes.len()];
@@ -149,7 +150,7 @@ impl CuckooFilter {
     }
 
     #[pyo3(signature = (keys=None, *, hashes=None))]
-    fn insert_unique_batch(&self, py: Python<'_>, keys: Keys, hashes: Hashes<'_>) -> Answers {
+    fn insert_unique_batch(&self, py: Python<'_>, keys: Keys<'_>, hashes: Hashes<'_>) -> Answers {
         self.batch(py, keys, hashes, |filter, hashes| {
             register_thread()?;
             let mut results = vec![Ok(true); hashes.len()];
@@ -160,7 +161,7 @@ impl CuckooFilter {
     }
 
     #[pyo3(signature = (keys=None, *, hashes=None))]
-    fn contains_batch(&self, py: Python<'_>, keys: Keys, hashes: Hashes<'_>) -> Answers {
+    fn contains_batch(&self, py: Python<'_>, keys: Keys<'_>, hashes: Hashes<'_>) -> Answers {
         self.batch(py, keys, hashes, |filter, hashes| {
             let mut found = vec![false; hashes.len()];
             filter.contains_hash_batch(hashes, &mut found);
@@ -169,7 +170,7 @@ impl CuckooFilter {
     }
 
     #[pyo3(signature = (keys=None, *, hashes=None))]
-    fn remove_batch(&self, py: Python<'_>, keys: Keys, hashes: Hashes<'_>) -> Answers {
+    fn remove_batch(&self, py: Python<'_>, keys: Keys<'_>, hashes: Hashes<'_>) -> Answers {
         self.batch(py, keys, hashes, |filter, hashes| {
             register_thread()?;
             let mut removed = vec![false; hashes.len()];
@@ -203,6 +204,16 @@ impl CuckooFilter {
     fn memory_bytes(&self) -> usize {
         self.0.filter().memory_bytes()
     }
+}
+
+/// A sequence of keys. Bytes are one key, though Python takes them for a sequence of numbers. (So is a str, which is
+/// never taken for a sequence here.)
+fn listed(keys: &Bound<'_, PyAny>) -> PyResult<Vec<Key>> {
+    if keys.is_instance_of::<PyBytes>() || keys.is_instance_of::<PyByteArray>() {
+        let why = "bytes are one key: pass a list of keys, or an array of hashes as hashes=";
+        return Err(PyTypeError::new_err(why));
+    }
+    keys.extract()
 }
 
 /// An array of hashes; an empty one may be anywhere, even where no number can be.

@@ -144,6 +144,19 @@ class Keys(unittest.TestCase):
             with self.assertRaises((BufferError, ValueError, TypeError)):
                 filter.contains_batch(hashes=wrong)
 
+    def test_one_key_is_no_batch(self):
+        filter = CuckooFilter(10)
+        batches = (filter.insert_batch, filter.insert_unique_batch, filter.contains_batch, filter.remove_batch)
+        for batch in batches:
+            for wrong in (b"key", bytearray(b"key"), b"", "key", ""):
+                with self.assertRaises(TypeError):
+                    batch(wrong)
+        self.assertEqual(len(filter), 0)
+        self.assertEqual(filter.insert_batch((b"key", "key")), b"\1\1")
+        # Without hashes=, numbers are keys, in an array, too.
+        self.assertEqual(filter.insert_batch(array("Q", [7])), b"\1")
+        self.assertIn(7, filter)
+
 
 class Batches(unittest.TestCase):
     def test_hashes_are_those_of_keys(self):

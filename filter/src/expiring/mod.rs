@@ -202,6 +202,11 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
+    /// **A number that is too great**, from a wrong clock or in other units, cannot be taken back, not even by
+    /// [`clear`](Filter::clear) or by saving and loading: until the clock reaches it, this function begins no period, and
+    /// nothing expires. (Only [`advance`](Self::advance) goes on from there.) If a clock may be wrong, compare with
+    /// [`period`](Self::period) first; once it is too late, only a new filter helps.
+    ///
     /// Time, progress and linearization points are those of as many calls of [`advance`](Self::advance).
     ///
     /// # Errors
@@ -299,6 +304,9 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
     /// Inserts a key unless its class is there already, whose age then stays as it is; returns whether the key
     /// was inserted. So a key is forgotten one window after it first came, however often it comes again.
     ///
+    /// There is no form that takes a [hash](Filter#hashes). To insert hashes of your own, build the filter with an
+    /// [unmixed hasher](crate::Builder::unmixed_hasher) whose hash of a `u64` is that number, and pass them as keys.
+    ///
     /// Progress and linearization point: as [`insert_unique`](Filter::insert_unique_hash).
     ///
     /// # Errors
@@ -379,7 +387,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
         self.occupied_bytes()
     }
 
-    /// The period stays.
+    /// The period stays, even one that is [too great](ExpiringCuckooFilter::advance_to).
     fn clear(&mut self) {
         self.table.buckets.clear();
         self.length.clear();

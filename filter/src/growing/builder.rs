@@ -49,6 +49,9 @@ impl<S> Builder<Growing, S> {
     /// not, or where an allocator counts reserved memory as used: then the table is made in pieces from the
     /// start, four for each doubling.
     ///
+    /// With glibc, a block of up to 32 MiB may lie in memory that the program has freed. Such memory is cleared, so all
+    /// of it is taken at once. There, reserve nothing or more than 32 MiB, or set `M_MMAP_THRESHOLD`.
+    ///
     /// ```
     /// use filter::GrowingCuckooFilter;
     ///
@@ -66,6 +69,12 @@ impl<S> Builder<Growing, S> {
     /// ([`InsertError::TooManyFalsePositives`](crate::InsertError::TooManyFalsePositives)).
     ///
     /// The rate limits how far a filter can grow: at 1/508, to 2^13 times its first size. To grow larger, begin larger.
+    /// So it also bounds the memory: at (1 + 0.75 × d) / 5,461 the table doubles d times, from 8 bytes for each
+    /// [bucket](Builder::buckets) that it begins with (8 KiB by default).
+    ///
+    /// The limit is not saved, nor is what is [reserved](Self::reserved_bytes): the builder that loads a filter sets
+    /// both, and [`GrowingCuckooFilter::load`] sets no limit. A saved filter that is above the builder's limit is loaded all
+    /// the same, and keeps its size and its rate.
     ///
     /// ```
     /// use filter::{GrowingCuckooFilter, InsertError};
@@ -74,6 +83,11 @@ impl<S> Builder<Growing, S> {
     /// let refused = (0..).find_map(|key| seen.insert(&key).err());
     /// assert!(matches!(refused, Some(InsertError::TooManyFalsePositives { .. })));
     /// assert!(seen.false_positive_rate() <= 0.001);
+    ///
+    /// // Four doublings of 8 KiB.
+    /// let seen = GrowingCuckooFilter::builder().max_false_positive_rate(4.0 / 5_461.0).build()?;
+    /// (0..).find_map(|key| seen.insert(&key).err());
+    /// assert!((128 << 10..132 << 10).contains(&seen.memory_bytes()));
     /// # Ok::<(), filter::BuildError>(())
     /// ```
     pub fn max_false_positive_rate(mut self, rate: f64) -> Self {

@@ -374,6 +374,21 @@ mod tests {
         }
     }
 
+    /// One save begins and ends within another, which began with older contents: these stay, and both succeed.
+    #[test]
+    fn of_two_saves_that_overlap_the_last_to_end_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seen.filter");
+        let saved = save_as(&path, |writer| {
+            save_as(&path, |writer| Ok(writer.write_all(b"new")?))?;
+            assert_eq!(fs::read(&path).unwrap(), b"new");
+            Ok(writer.write_all(b"old")?)
+        });
+        saved.unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(folder.path().read_dir().unwrap().count(), 1);
+    }
+
     /// As a hasher may.
     #[test]
     fn a_panic_leaves_no_unfinished_file() {

@@ -2,9 +2,10 @@
 //! error, and nothing is lost.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Barrier;
+use std::sync::{Barrier, mpsc};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
+use crossbeam_utils::CachePadded;
 use filter::growing::GrowingCuckooFilter;
 use filter::{
     CuckooFilter, ExpiringCuckooFilter, Filter, InsertError, MAX_THREADS, TooManyThreads,
@@ -177,4 +178,45 @@ fn a_thread_that_is_one_too_many_looks_up_and_can_ask_before_it_removes() {
         join(holders);
         result.unwrap();
     });
+}
+
+/// A filter has fewer than two counters for each thread of the most that were alive at once, whichever of them have
+/// changed it, and never more than one for each that there can be.
+#[test]
+fn counters_are_fewer_than_two_for_each_thread_alive() {
+    crate::turn();
+    let build = || CuckooFilter::builder().buckets(1).build().unwrap();
+    let empty = build().memory_bytes();
+    let of_all = build();
+    let done = Barrier::new(MAX_THREADS + 1);
+    let (tell, told) = mpsc::channel();
+    let tell = &tell;
+    let counted = thread::scope(|scope| {
+        let mut threads = Vec::new();
+        let mut next = || {
+            let change = |_| {
+                let of_one = build();
+                for filter in [&of_all, &of_one] {
+                    assert!(!filter.remove("absent"));
+                }
+                let counters = [&of_all, &of_one].map(|filter| filter.memory_bytes() - empty);
+                tell.send(counters).unwrap();
+                done.wait();
+            };
+            threads.extend(spawn_small(scope, 1, change));
+            told.recv().unwrap()
+        };
+        let counted: Vec<[usize; 2]> = (0..MAX_THREADS).map(|_| next()).collect();
+        done.wait();
+        join(threads);
+        counted
+    });
+    let counter = size_of::<CachePadded<u64>>();
+    // The chunks have a pointer each.
+    let most = |counters: usize| counters * counter + 256;
+    for (before, [of_all, of_one]) in counted.into_iter().enumerate() {
+        let alive = before + 1;
+        let is_so = of_all <= most((2 * alive - 1).min(MAX_THREADS)) && of_one <= most(alive);
+        assert!(is_so, "{of_all} and {of_one} bytes with {alive} threads");
+    }
 }

@@ -2,14 +2,16 @@
 //! right checksums that nobody saved.
 
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use filter::{Class, ExpiringCuckooFilter, InsertError};
+use filter::{Class, ExpiringCuckooFilter, Filter, FixedState, InsertError};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::damage::with_right_checksums;
+use crate::identity::Identity;
 use crate::stress::{meanwhile, on_threads};
 
 type Expiring = ExpiringCuckooFilter;
@@ -79,6 +81,38 @@ fn a_pause_of_any_length_forgets_everything() {
     let filter = Expiring::with_capacity(100);
     let late = std::panic::catch_unwind(|| filter.advance_to(1 << 42));
     assert!(late.is_err() && filter.period() == 0);
+}
+
+/// As `advance_to` says: only `advance` leads on from there.
+#[test]
+fn a_period_that_is_too_great_stays() {
+    const FAR: u64 = 1 << 30;
+    let mut filter = Expiring::with_capacity(100);
+    filter.advance_to(FAR).unwrap();
+    filter.clear();
+    filter.insert("key").unwrap();
+    let loaded = Expiring::from_bytes(&filter.to_bytes().unwrap()).unwrap();
+    for filter in [filter, loaded] {
+        (5..20).for_each(|period| filter.advance_to(period).unwrap());
+        assert!(filter.contains("key") && filter.period() == FAR);
+        (1..4).for_each(|begun| assert_eq!(filter.advance(), Ok(FAR + begun)));
+        assert!(!filter.contains("key"));
+    }
+}
+
+/// As `insert_if_absent` says: with a hasher that leaves a number as it is, a hash is a key.
+#[test]
+fn hashes_are_inserted_if_absent_as_keys() {
+    let builder = Expiring::builder().capacity(100);
+    let filter = builder.unmixed_hasher(Identity::default()).build().unwrap();
+    let hash = FixedState.hash_one("key");
+    assert_eq!(filter.insert_if_absent(&hash), Ok(true));
+    for begun in 0..3 {
+        assert!(filter.contains_hash(hash), "{begun}");
+        assert_eq!(filter.insert_if_absent(&hash), Ok(false));
+        filter.advance().unwrap();
+    }
+    assert!(!filter.contains_hash(hash));
 }
 
 /// A full filter takes as many keys again when the old ones are forgotten, period after period.

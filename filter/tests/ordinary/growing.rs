@@ -250,6 +250,14 @@ fn it_does_not_grow_beyond_the_error_rate_that_is_allowed() {
     filter.shrink_to_fit();
     assert_eq!(filter.capacity(), 48);
     assert_eq!(fill(&filter).1, error);
+    // Loaded with a limit that it has passed, it keeps its size and its rate.
+    let less = builder
+        .max_false_positive_rate(MAX / 2.0)
+        .from_bytes(&bytes)
+        .unwrap();
+    assert_eq!(less.insert(&key), Err(error));
+    assert_eq!((less.capacity(), less.len() as u64), (slots, key));
+    assert!(less.false_positive_rate() > 0.99 * MAX);
     // Loaded with a higher limit, it grows on.
     let more = GrowingCuckooFilter::from_bytes(&bytes).unwrap();
     (key..2 * key).for_each(|key| more.insert(&key).unwrap());

@@ -1,6 +1,7 @@
 //! The program: its options, its answers, and its end.
 
 use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -31,7 +32,7 @@ use tokio::task::block_in_place;
 #[derive(Debug, Parser)]
 #[command(max_term_width = 100, after_help = REQUESTS)]
 struct Options {
-    /// Where the filter is saved; it begins empty if there is no such file. FILE.lock shows others
+    /// Where the filter is saved; it begins empty if nothing has this name. FILE.lock shows others
     /// that it is in use, and a save is in FILE.partial0 until it is complete. (A save that is killed leaves that file, and
     /// the next one removes it.)
     file: PathBuf,
@@ -142,9 +143,13 @@ fn load_or_build<F: Filter>(
     build: fn(usize) -> Result<F, BuildError>,
 ) -> Result<F> {
     let build = |keys| build(keys).with_context(|| format!("cannot make room for {keys} keys"));
-    if !file.exists() {
-        return build(capacity.unwrap_or(1_000_000));
-    }
+    match fs::symlink_metadata(file) {
+        // Not a link that leads nowhere, which a save would replace.
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return build(capacity.unwrap_or(1_000_000));
+        }
+        found => found.with_context(|| format!("cannot look for {}", file.display()))?,
+    };
     let cannot = "start it with or without --window as before, or move the file away to begin with an \
                   empty filter";
     let filter = load(file).context(cannot)?;

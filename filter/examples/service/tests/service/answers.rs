@@ -113,6 +113,13 @@ fn a_service_that_cannot_start_says_what_to_do() {
     assert!(message.contains("leave out --capacity"), "{message}");
     fs::write(&file, "no filter").unwrap();
     assert!(complaint(&mut program(&file)).contains("move the file away"));
+    // A link that leads nowhere, as to a disk that is not there.
+    fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink(&missing, &file).unwrap();
+    let mut linked = program(&file);
+    // At the latest, it ends because of the address.
+    let message = complaint(linked.args(["--address", "nowhere"]));
+    assert!(message.contains("cannot be opened"), "{message}");
     let most = usize::MAX.to_string();
     let mut large = program(&directory.path().join("large"));
     assert!(complaint(large.args(["--capacity", &most])).contains("cannot make room"));
