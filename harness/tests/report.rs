@@ -55,6 +55,27 @@ fn the_committed_page_is_made_of_the_committed_rows() {
     }
 }
 
+/// One number of comparisons is corrected for on both, so that no interval has two verdicts.
+#[test]
+fn tables_in_markdown_are_those_of_the_page() {
+    let read = |name: &str| fs::read_to_string(committed().join(name)).unwrap();
+    let (page, readme) = (read("report.html"), read("README.md"));
+    let parts = readme.split("<!-- numbers: ").skip(1);
+    let made = parts.filter_map(|part| part.split("<!-- end of numbers -->").next());
+    let tables = made.flat_map(|made| made.lines().filter_map(|line| line.strip_prefix("| ")));
+    let mut lines = 0;
+    for line in tables.filter_map(|line| line.strip_suffix(" |")) {
+        let cells = line.replace('<', "&lt;").replace(" | ", "</td><td>");
+        let is_header = page.contains(&cells.replace("td>", "th>"));
+        assert!(
+            page.contains(&format!("<tr><td>{cells}</td></tr>")) || is_header,
+            "{line}"
+        );
+        lines += usize::from(!is_header);
+    }
+    assert!(lines > 50, "{lines}");
+}
+
 /// Returns what a page says in words: without code, addresses, and what is made of rows.
 fn prose(page: &str) -> String {
     let without = |text: &str, from: &str, to: &str| {

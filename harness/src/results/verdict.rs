@@ -4,16 +4,17 @@
 //! A value is reported as the median over the rounds, with its [95 % interval](mod@crate::results::median).
 //! A claim needs [`FEWEST`] rounds. The claim that one subject is faster than another also needs a
 //! ratio whose whole interval is above the smallest effect that counts, and chance must not explain that it is.
-//! Two subjects are equal if the whole interval is within that effect (two one-sided tests). All but claims that one is
-//! faster have a [mark](Verdict::mark) in tables, and a [reservation](Verdict::reservation) in sentences.
+//! Two subjects are equal if the whole interval is within that effect, and within [`EQUAL_AT_MOST`] (two one-sided
+//! tests); within the effect alone, they differ too little to count. All but claims that one is faster have a
+//! [mark](Verdict::mark) in tables, and a [reservation](Verdict::reservation) in sentences.
 //!
 //! Of many comparisons some seem to differ by chance: one in twenty where nothing does. A [`Judge`]
 //! therefore asks for more the more comparisons a page makes with a rival, by the rule of Benjamini and Hochberg
 //! (*Controlling the False Discovery Rate*, Journal of the Royal Statistical Society B 57(1), 1995):
 //! of all claims that one is faster, one in twenty is false on average, or fewer, if comparisons are independent or
 //! depend on one another positively. So a comparison near the limit may be claimed on one page, and not
-//! on another. That two are equal is judged one by one. Those that were [foregone](Comparison::foregone) are not among the many: each is judged
-//! by itself.
+//! on another; numbers in Markdown are judged as on the results page of their directory. That two are equal is judged
+//! one by one. Those that were [foregone](Comparison::foregone) are not among the many: each is judged by itself.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -50,10 +51,13 @@ pub enum Verdict {
     Slower,
     /// They differ by less than the smallest effect that counts, and than [`EQUAL_AT_MOST`].
     Equal,
+    /// They differ by less than the smallest effect that counts, but maybe by more than [`EQUAL_AT_MOST`].
+    TooSmall,
     /// None of these: they may differ by more than counts, or chance explains that they do.
     TooCloseToCall,
-    /// As before, and the interval is wider than a factor of [`TOO_WIDE`], or one of the
-    /// subjects has an interval against itself, one round later, that is this wide.
+    /// As before, and the interval is wider than a factor of [`TOO_WIDE`]; or it is wider than the smallest effect
+    /// that counts, and one of the subjects has an interval against itself, one round later, that is as wide as
+    /// that factor.
     TooNoisy,
     /// There are fewer than [`FEWEST`] rounds.
     TooFewRounds,
@@ -74,6 +78,7 @@ impl Verdict {
         match self {
             Self::Faster | Self::Slower => "",
             Self::Equal => ", equal",
+            Self::TooSmall => ", too small to count",
             Self::TooCloseToCall => ", too close to call",
             Self::TooNoisy => ", from rounds that vary too much for a claim",
             Self::TooFewRounds => ", from too few rounds for a claim",
@@ -85,6 +90,7 @@ impl Verdict {
         match self {
             Self::Faster | Self::Slower => "",
             Self::Equal => "=",
+            Self::TooSmall => "≈",
             Self::TooCloseToCall => "~",
             Self::TooNoisy => "?",
             Self::TooFewRounds => "#",
@@ -96,7 +102,9 @@ impl Verdict {
             Self::Faster => "faster",
             Self::Slower => "slower",
             Self::Equal => "equal",
-            Self::TooCloseToCall | Self::TooNoisy | Self::TooFewRounds => "unknown",
+            Self::TooSmall | Self::TooCloseToCall | Self::TooNoisy | Self::TooFewRounds => {
+                "unknown"
+            }
         }
     }
 
@@ -107,12 +115,18 @@ impl Verdict {
                 "equal: the whole interval is as near to 1 as a subject is to itself under that workload, and within {:.0} %",
                 100.0 * (EQUAL_AT_MOST - 1.0)
             ),
+            Self::TooSmall => format!(
+                "too small to count: the whole interval is as near to 1 as a subject may be to itself under that workload, but not \
+                 within {:.0} %",
+                100.0 * (EQUAL_AT_MOST - 1.0)
+            ),
             Self::TooCloseToCall => "too close to call: the interval reaches as near to 1 as a subject may be to itself under that \
                  workload, or chance explains the ratio among so many comparisons with this rival"
                 .into(),
             Self::TooNoisy => format!(
                 "no claim, the rounds vary too much: the interval reaches too near to 1, and spans more than a \
-                 factor of {TOO_WIDE}, or that of a subject over itself one round later does"
+                 factor of {TOO_WIDE}, or more than what counts where that of a subject over itself one round later \
+                 spans that factor"
             ),
             Self::TooFewRounds => format!("no claim: fewer than {FEWEST} rounds"),
         }
@@ -181,16 +195,21 @@ pub struct Judge {
 
 impl Judge {
     /// Makes a page twice: first to see which comparisons it makes, then with a judge that corrects for
-    /// their number. A comparison that is shown twice counts twice.
+    /// their number.
     pub fn of_page<T>(page: impl Fn(&Self) -> T) -> T {
+        page(&Self::after(&page))
+    }
+
+    /// Corrects for the comparisons that a page makes. One that is shown twice counts twice.
+    pub fn after<T>(page: impl Fn(&Self) -> T) -> Self {
         let first = Self::default();
         page(&first);
         let judged = first.judged.into_inner().into_iter();
         let level = |(rival, all): (u64, Vec<f64>)| (rival, benjamini_hochberg(&all, UNCORRECTED));
-        page(&Self {
+        Self {
             levels: judged.map(level).collect(),
             ..Self::default()
-        })
+        }
     }
 
     pub fn verdict(&self, of: &Comparison) -> Verdict {
@@ -210,8 +229,9 @@ impl Judge {
             _ if !is_likely && ratio.low > effect => Verdict::Faster,
             _ if !is_likely && ratio.high < 1.0 / effect => Verdict::Slower,
             apart if apart <= effect.min(EQUAL_AT_MOST) => Verdict::Equal,
+            apart if apart <= effect => Verdict::TooSmall,
             // The ratio may be wide only because the speed of the machine varied.
-            _ if of.varies || is_too_wide(ratio) => Verdict::TooNoisy,
+            _ if of.varies && width(ratio) > effect || is_too_wide(ratio) => Verdict::TooNoisy,
             _ => Verdict::TooCloseToCall,
         }
     }
@@ -228,8 +248,9 @@ fn benjamini_hochberg(by_chance: &[f64], share: f64) -> f64 {
 }
 
 /// The verdicts that have a mark.
-pub(crate) const MARKED: [Verdict; 4] = [
+pub(crate) const MARKED: [Verdict; 5] = [
     Verdict::Equal,
+    Verdict::TooSmall,
     Verdict::TooCloseToCall,
     Verdict::TooNoisy,
     Verdict::TooFewRounds,
@@ -265,10 +286,14 @@ impl Marks {
     }
 }
 
-/// Returns whether the interval is too wide for a claim; true also if it is not a number.
-fn is_too_wide(ratio: &Summary) -> bool {
+/// Returns how many times its lower end the upper end of an interval is; infinity if that is no number.
+fn width(ratio: &Summary) -> f64 {
     let width = ratio.high / ratio.low;
-    width.is_nan() || width > TOO_WIDE
+    if width.is_nan() { f64::INFINITY } else { width }
+}
+
+fn is_too_wide(ratio: &Summary) -> bool {
+    width(ratio) > TOO_WIDE
 }
 
 #[cfg(test)]
@@ -302,16 +327,16 @@ mod tests {
             (2, [0.9, 1.2], TooCloseToCall),
             (7, [0.9, 1.2], TooCloseToCall),
             (8, [0.85, 0.9], Slower),
-            (0, [0.9, SMALLEST_EFFECT], TooCloseToCall),
+            (0, [0.9, SMALLEST_EFFECT], TooSmall),
             (0, [0.9, SMALLEST_EFFECT + 1e-9], Faster),
-            (9, [1.0 / SMALLEST_EFFECT, 1.2], TooCloseToCall),
+            (9, [1.0 / SMALLEST_EFFECT, 1.2], TooSmall),
             (9, [1.0 / SMALLEST_EFFECT - 1e-9, 1.2], Slower),
             // Chance does not explain it, and it does not count.
             (0, [0.9, EQUAL_AT_MOST], Equal),
             (9, [1.0 / EQUAL_AT_MOST, 1.1], Equal),
             (4, [0.98, 1.02], Equal),
-            (4, [0.96, 1.02], TooCloseToCall),
-            (4, [0.98, 1.04], TooCloseToCall),
+            (4, [0.96, 1.02], TooSmall),
+            (4, [0.98, 1.04], TooSmall),
             (4, [0.5, 1.5], TooNoisy),
             (1, [0.0, f64::INFINITY], Faster),
             (3, [0.0, f64::INFINITY], TooNoisy),
@@ -422,6 +447,12 @@ mod tests {
         // Ratios within rounds hide it.
         assert_eq!(verdict(twice, &jumping), Some(Verdict::Faster));
         assert_eq!(verdict([1.0; 2], &jumping), Some(Verdict::Equal));
+        // So does a narrow interval, wherever it lies.
+        assert_eq!(verdict([1.04; 2], &jumping), Some(Verdict::TooSmall));
+        assert_eq!(
+            verdict([1.08, 1.12], &jumping),
+            Some(Verdict::TooCloseToCall)
+        );
         assert_eq!(verdict(near, &jumping[..3]), Some(Verdict::TooFewRounds));
         let alone = vec![(1, 1.5)];
         let none = Comparison::between(&alone, &Series::new(), "b", SMALLEST_EFFECT);

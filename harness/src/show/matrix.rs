@@ -83,8 +83,8 @@ pub(crate) fn render(entries: &[Entry]) -> Markup {
             h2 { "Ours over each rival" }
             p.note {
                 "Throughput of lock-free over the rival's, with its interval: "
-                span style=(colour(Verdict::Faster, 2.0)) { "above 1, faster" } ", "
-                span style=(colour(Verdict::Slower, 0.5)) { "below 1, slower" }
+                span style=(colour(Verdict::Faster, 2.0)) { "blue above 1, where it is faster" } ", "
+                span style=(colour(Verdict::Slower, 0.5)) { "orange below 1, where it is slower" }
                 ", stronger up to a factor of two; white where they are equal, grey where nothing can be claimed, with the reason \
                  on hovering. A cell leads to its figure."
                 @if let [source] = &sources[..] { " " (source) "." }

@@ -111,7 +111,7 @@ fn titled(section: &Section, sections: &[Section]) -> String {
 fn source(section: &Section) -> String {
     let of = |sidecar: &Sidecar| {
         let commit = sidecar.harness.short();
-        format!("{}, commit {commit}", sidecar.machine.processor)
+        format!("{}, commit {commit}", sidecar.processor())
     };
     section.sidecar.as_ref().map_or_else(String::new, of)
 }
@@ -140,7 +140,10 @@ fn losses(sections: &[Section], matrix: &[Entry]) -> Markup {
     html! {
         @if !lost.is_empty() {
             h2 { "Where it loses" }
-            p { "Measured, and not orange above. What latency, K-CAS, ablations and simulations lose is in their sections." }
+            p {
+                "Losses that the table above does not show in orange. Those in pairs, latency, memory, K-CAS, ablations, targets and \
+                 simulations are in their sections."
+            }
             @for (section, findings) in lost {
                 h3 { a href=(format!("#{}", section.name)) { (titled(section, sections)) } }
                 ul {

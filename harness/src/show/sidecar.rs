@@ -172,7 +172,7 @@ impl Sidecar {
             "present" => ", virtual machine",
             _ => "",
         };
-        let (processor, cores) = (&machine.processor, counted(machine.cores, "core"));
+        let (processor, cores) = (self.processor(), counted(machine.cores, "core"));
         let rustc = self.compiler.rustc.split(" (").next().unwrap_or_default();
         let (unlike, sources) = (self.compiler.unlike_published(), self.sources());
         let day = run.started.split('T').next().unwrap_or_default();
@@ -181,11 +181,24 @@ impl Sidecar {
         )
     }
 
+    /// Names the processor, in older files, which lack its generation, with the cache that differs.
+    pub(crate) fn processor(&self) -> String {
+        let Machine {
+            processor, caches, ..
+        } = &self.machine;
+        let cache = caches.iter().find(|of| of.starts_with("L1d "));
+        match cache.and_then(|of| of.split(',').next()) {
+            Some(cache) if !processor.contains(" (family ") => format!("{processor} ({cache})"),
+            _ => processor.clone(),
+        }
+    }
+
     /// Returns the load at the start if it was more than half of the cores. It may come from earlier
     /// measurements of the same command.
     pub(crate) fn load_line(&self) -> Option<String> {
         let load = *self.run.load_average.first()?;
-        let shown = format!("Load at the start, of earlier measurements or of others: {load:.1}.");
+        let shown =
+            format!("Load average at the start, of earlier measurements or of others: {load:.1}.");
         (load > self.machine.cores as f64 / 2.0).then_some(shown)
     }
 
@@ -229,5 +242,31 @@ impl Sidecar {
                 && fits(Axis::Hit, panel.hit.into())
                 && fits(Axis::Skew, panel.skew)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_of_one_name_are_told_apart_where_only_caches_are_known() {
+        let mut sidecar = Sidecar::describe(Run::default(), &[]).unwrap();
+        let caches = [
+            "L1i 32K, shared by processors 0",
+            "L1d 48K, shared by processors 0",
+        ];
+        sidecar.machine.caches = caches.map(str::to_owned).into();
+        for (processor, expected) in [
+            ("AMD EPYC", "AMD EPYC (L1d 48K)"),
+            (
+                "AMD EPYC (family 26, model 2)",
+                "AMD EPYC (family 26, model 2)",
+            ),
+        ] {
+            sidecar.machine.processor = processor.into();
+            assert_eq!(sidecar.processor(), expected);
+            assert!(sidecar.machine_line().starts_with(expected));
+        }
     }
 }

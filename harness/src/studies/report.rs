@@ -10,10 +10,10 @@ use anyhow::{Context, Result, ensure};
 use super::kinds::{NoResults, Rows, read_any};
 use crate::results::Judge;
 use crate::show::page::Section;
-use crate::show::{Findings, Outputs, Run, Sidecar, files, page};
+use crate::show::{Findings, Outputs, Run, Sheet, Sidecar, files, page};
 
 /// The order in which a reader should meet the experiments; others follow by name.
-const ORDER: &str = "pair pair-zen5 quick full full-large oversubscribed latency stalls rivals rivals-large latency-large \
+const ORDER: &str = "pair pair-zen5 pair-emerald-rapids quick full full-large oversubscribed latency stalls rivals rivals-large latency-large \
     relatives load-factor hits skew-cached skew-large sizes-lookups sizes-changes mixes \
     ablations kcas layouts memory targets theory soak cuckoo-hashing growth simulated-machines";
 
@@ -26,9 +26,24 @@ pub struct Written {
     pub unreadable: Vec<String>,
 }
 
-/// Writes the page of all CSV files in a directory. Files that hold no results, or cannot be read,
-/// are named on it instead.
-pub fn write(directory: &Path) -> Result<Written> {
+/// Judges as the page of a directory does.
+pub(crate) fn judge(directory: &Path) -> Result<Judge> {
+    let files = listed(directory)?;
+    let read: Vec<_> = files.iter().flat_map(|file| section(file)).collect();
+    Ok(Judge::after(|judge| said(&read, judge)))
+}
+
+/// Returns the sentences and the table of each of these results.
+fn said(read: &[(Box<dyn Rows>, Section)], judge: &Judge) -> Vec<(Findings, Option<Sheet>)> {
+    let of = |(rows, section): &(Box<dyn Rows>, Section)| {
+        let sidecar = section.sidecar.as_ref();
+        (rows.findings(sidecar, judge), rows.sheet(sidecar, judge))
+    };
+    read.iter().map(of).collect()
+}
+
+/// Returns the CSV files of a directory, as they follow one another on its page.
+fn listed(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut files = files::listed(directory, "csv")?;
     // Skip earlier results, which were renamed to NAME.1.csv and so on.
     files.retain(|file| !name_of(file).contains('.') && !file.is_dir());
@@ -38,6 +53,13 @@ pub fn write(directory: &Path) -> Result<Written> {
         (known.unwrap_or(usize::MAX), name)
     };
     files.sort_by_key(place);
+    Ok(files)
+}
+
+/// Writes the page of all CSV files in a directory. Files that hold no results, or cannot be read,
+/// are named on it instead.
+pub fn write(directory: &Path) -> Result<Written> {
+    let files = listed(directory)?;
     let (mut read, mut left_out) = (Vec::new(), Vec::new());
     let (mut notes, mut unreadable) = (Vec::new(), Vec::new());
     for file in &files {
@@ -59,13 +81,7 @@ pub fn write(directory: &Path) -> Result<Written> {
             .map(|why| format!("\n  {why}"))
             .collect::<String>()
     );
-    let judged = Judge::of_page(|judge| {
-        let of = |(rows, section): &(Box<dyn Rows>, Section)| {
-            let sidecar = section.sidecar.as_ref();
-            (rows.findings(sidecar, judge), rows.sheet(sidecar, judge))
-        };
-        read.iter().map(of).collect::<Vec<_>>()
-    });
+    let judged = Judge::of_page(|judge| said(&read, judge));
     let (_, mut sections): (Vec<_>, Vec<_>) = read.into_iter().unzip();
     for (section, (findings, sheet)) in sections.iter_mut().zip(judged) {
         (section.findings, section.sheet) = (findings, sheet);

@@ -115,10 +115,15 @@ impl Unit {
     }
 }
 
-/// Joins these places, each formatted.
+/// Lists these places in words, each formatted.
 pub(crate) fn joined(places: &[f64], named: impl Fn(f64) -> String) -> String {
     let places: Vec<_> = places.iter().map(|&place| named(place)).collect();
-    places.join(", ")
+    match &places[..] {
+        [first @ .., before, last] => [first, &[format!("{before} and {last}")]]
+            .concat()
+            .join(", "),
+        _ => places.concat(),
+    }
 }
 
 /// A kind of rows, and what is to be shown of them.
@@ -243,15 +248,19 @@ impl<R: Shown> Presented for Vec<R> {
         for case in &cases {
             for place in view.places(case) {
                 for subject in view.subjects() {
+                    let is_rival = rivals.contains(&subject);
                     let mut cell = |of: &Quantity<R>| {
                         // The memory of both says more than their ratio.
                         let compared = view.compared(of, (case, place), subject);
                         let compared = compared.filter(|_| of.unit != Unit::BitsAKey);
-                        let own = view.median(of, (case, place), subject)?;
-                        Some(compared.map_or_else(
-                            || of.unit.cell(own, sidecar),
-                            |ratio| marks.number(judge, &ratio, digits),
-                        ))
+                        let own = of
+                            .unit
+                            .cell(view.median(of, (case, place), subject)?, sidecar);
+                        Some(match compared {
+                            Some(ratio) => marks.number(judge, &ratio, digits),
+                            None if is_rival => format!("({own})"),
+                            None => own,
+                        })
                     };
                     let cells = R::QUANTITIES.iter().map(&mut cell);
                     let cells: Vec<Option<_>> = cells.collect();
@@ -259,7 +268,6 @@ impl<R: Shown> Presented for Vec<R> {
                         continue;
                     }
                     let cells = cells.into_iter().map(|cell| cell.unwrap_or("–".into()));
-                    let is_rival = rivals.contains(&subject);
                     let over = if is_rival { "over " } else { "" };
                     let named = [R::placed(case, &[place]), format!("{over}{subject}")];
                     let case = cases.get(1).map(|_| case.clone());
@@ -273,8 +281,9 @@ impl<R: Shown> Presented for Vec<R> {
         let mut notes = Vec::new();
         if !rivals.is_empty() {
             notes.push(format!(
-                "Over a rival stand ratios within rounds: median over the rounds [{INTERVAL}]. All else is the median of each subject by \
-                 itself, and so are times that the clock cannot tell from nothing."
+                "Over a rival stand ratios within rounds: median over the rounds [{INTERVAL}]; or, in parentheses, the median of \
+                 the rival by itself, as for memory, and for times where the clock cannot tell one of the two from nothing. All else is \
+                 the median of each subject by itself."
             ));
         }
         notes.extend(marks.explained());
@@ -327,16 +336,21 @@ impl<R: Shown> Presented for Vec<R> {
     fn findings(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Findings {
         let view = View::of(self, sidecar);
         let mut comparisons = Vec::new();
+        let compared: Vec<_> = R::QUANTITIES.iter().filter(|of| of.is_compared).collect();
         for case in view.results.cases() {
             for rival in view.rivals() {
-                for of in R::QUANTITIES.iter().filter(|of| of.is_compared) {
+                for of in &compared {
                     let judged = |place| {
                         let compared = view.compared(of, (&case, place), rival)?;
                         Some(Judged::at(place, &compared, judge))
                     };
                     let at: Vec<_> = view.places(&case).into_iter().filter_map(judged).collect();
                     let (ours, words) = (R::OURS.unwrap_or_default(), of.unit.words());
-                    let lead = format!("{ours} against {rival}, {}", of.name);
+                    let lead = match compared.len() {
+                        // The words for it say what it is.
+                        1 => format!("{ours} against {rival}"),
+                        _ => format!("{ours} against {rival}, {}", of.name),
+                    };
                     let placed = |places: &[f64]| R::placed(&case, places);
                     comparisons.extend(Finding::of([&case, rival, &lead], &words, placed, &at));
                 }
@@ -363,6 +377,14 @@ mod tests {
     use super::*;
     use crate::studies::growth::Row;
 
+    #[test]
+    fn places_are_listed_in_words() {
+        let listed = |places: &[f64]| joined(places, |place| place.to_string());
+        assert_eq!(listed(&[1.0]), "1");
+        assert_eq!(listed(&[1.0, 2.0]), "1 and 2");
+        assert_eq!(listed(&[1.0, 2.0, 8.0]), "1, 2 and 8");
+    }
+
     /// An interrupted run can leave such rows.
     #[test]
     fn nothing_is_over_a_rival_where_ours_was_not_measured() {
@@ -377,13 +399,18 @@ mod tests {
             };
             let rows: Vec<_> = subjects.iter().map(row).collect();
             let sheet = rows.printed(None).unwrap();
-            let name = |line: &Vec<String>| line[1].clone();
-            sheet.lines.iter().map(name).collect::<Vec<_>>()
+            let bits = sheet.header.iter().position(|name| name == "bits a key");
+            let of = |line: &Vec<String>| [&line[1], &line[bits.unwrap()]].map(String::clone);
+            sheet.lines.iter().map(of).collect::<Vec<_>>()
         };
         let rivals = ["lock-free", "scalable-bloom"];
-        assert_eq!(names(&rivals), rivals);
+        assert_eq!(names(&rivals), rivals.map(|name| [name, "0.0"]));
         let all = ["lock-free", "growing", "scalable-bloom"];
-        let named = ["growing", "over lock-free", "over scalable-bloom"];
-        assert_eq!(names(&all), named);
+        let [first, second] = rivals.map(|name| [format!("over {name}"), "(0.0)".into()]);
+        // What is no ratio is marked.
+        assert_eq!(
+            names(&all),
+            [["growing", "0.0"].map(str::to_owned), first, second]
+        );
     }
 }

@@ -84,8 +84,8 @@ mod tests {
             ([-2, 2], [4, 14], TooCloseToCall),
             ([-20, 20], [6, 12], Equal),
             // What differs so much from itself shows nothing to be equal.
-            ([-80, 80], [32, 38], TooCloseToCall),
-            ([-200, 200], [130, 138], TooCloseToCall),
+            ([-80, 80], [32, 38], TooSmall),
+            ([-200, 200], [130, 138], TooSmall),
         ] {
             assert_eq!(verdict(itself, rival), expected, "{itself:?} {rival:?}");
         }

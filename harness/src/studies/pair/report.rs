@@ -4,7 +4,7 @@ use super::compared::{self, LEAST};
 use super::{FIRST, Row, itself, work};
 use crate::results::{Comparison, EQUAL_AT_MOST, FEWEST, Judge, Verdict, distinct, median};
 use crate::show::chart::{Axis, Figure, Guide, Line, Panel, Scale};
-use crate::show::{Findings, Sheet, Sidecar, rounded};
+use crate::show::{Findings, Sheet, Sidecar, rounded, times};
 use crate::studies::Presented;
 use crate::wording::{counted, grouped};
 
@@ -74,7 +74,7 @@ impl Presented for Vec<Row> {
             };
             let lines = subjects(self).iter().map(line).collect();
             let x = Axis::measured("Threads", Scale::Logarithmic, rounded);
-            let name = format!("Throughput of {first} over it");
+            let name = format!("Throughput of {first} over the rival's");
             let mut y = Axis::new(name, Scale::Logarithmic, rounded);
             // One scale for all panels.
             for &case in &cases {
@@ -113,11 +113,9 @@ impl Presented for Vec<Row> {
             let of: Vec<_> = of.collect();
             let clause = |word: &&str| {
                 let of = of.iter().filter(|(of, _)| of == word);
-                let mut ratios: Vec<_> = of.map(|(_, ratio)| ratio.median).collect();
-                ratios.sort_by(|a, b| a.total_cmp(b));
-                let (least, most) = (ratios.first()?, ratios.last()?);
-                let count = ratios.len();
-                Some(format!("{word} in {count} ({least:.2} to {most:.2} times)"))
+                let ratios = of.map(|(_, ratio)| ratio.median);
+                let count = ratios.clone().count();
+                (count > 0).then(|| format!("{word} in {count} ({})", times(ratios)))
             };
             let words = ["faster", "slower", "equal", "unknown"];
             let clauses: Vec<_> = words.iter().filter_map(clause).collect();

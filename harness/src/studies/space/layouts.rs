@@ -265,12 +265,12 @@ impl Shown for Row {
         let sentence = |row: &Row| {
             let bloom = -row.rate_theory.log2() * std::f64::consts::LOG2_E;
             format!(
-                "{}: {:.1} bits a key, wrong about {:.2e} of absent keys by theory ({:.2e} measured); a Bloom filter as good \
+                "{}: {:.1} bits a key, wrong about {} of absent keys by theory (measured: {}); a Bloom filter as good \
                  takes {bloom:.1} bits, and cannot remove.",
                 row.name(),
                 row.bits_a_key,
-                row.rate_theory,
-                row.rate
+                super::shown(row.rate_theory),
+                super::shown(row.rate)
             )
         };
         rows.iter().map(sentence).collect()

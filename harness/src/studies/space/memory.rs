@@ -443,8 +443,9 @@ impl Shown for Row {
             let speed = of.speed().map_or_else(String::new, speed);
             let (name, load, rate) = (of.subject, of.rows[0].load_factor, of.rate().median);
             format!(
-                "{case}, {name}: {declared:.1} bits a key at load factor {load} ({resident:.1} resident); {rate:.2e} of absent \
-                 keys found{speed}."
+                "{case}, {name}: {declared:.1} bits a key at load factor {load} ({resident:.1} resident); {} of absent \
+                 keys found{speed}.",
+                super::shown(rate)
             )
         };
         let of_case = |case: &String| -> Vec<String> {

@@ -7,22 +7,23 @@
 //! <!-- end of numbers -->
 //! ```
 //!
-//! Paths are relative to the page; intervals and marks are those of all tables. After the file stands
-//! one of these:
+//! Paths are relative to the page; intervals and marks are those of all tables, and judged as on the results page of
+//! the file's directory. After the file stands one of these:
 //!
 //! - `said`: the sentences that the results page has of results of any kind, and what it compares.
 //! - `predicted by FILE.csv`: how far the predictions in that file are from what was measured.
 //! - `table`: the table that the results page has.
 
+use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
 use super::predictions;
 use crate::results::{Judge, read};
 use crate::show::{Outputs, Sheet, files};
-use crate::studies::read_any;
+use crate::studies::{read_any, report};
 
 const BEGIN: &str = "<!-- numbers: ";
 const END: &str = "<!-- end of numbers -->";
@@ -32,8 +33,7 @@ pub fn renew(page: &Path, only_checks: bool) -> Result<()> {
     let old =
         fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))?;
     let directory = page.parent().unwrap_or(Path::new(""));
-    let new = Judge::of_page(|judge| renewed(&old, judge, directory))
-        .with_context(|| page.display().to_string())?;
+    let new = renewed(&old, directory).with_context(|| page.display().to_string())?;
     if old == new {
         return Ok(());
     }
@@ -52,8 +52,11 @@ pub fn renew(page: &Path, only_checks: bool) -> Result<()> {
     )
 }
 
-fn renewed(page: &str, judge: &Judge, directory: &Path) -> Result<String> {
-    let mut new = String::new();
+/// The judges of directories.
+type Judges = HashMap<PathBuf, Judge>;
+
+fn renewed(page: &str, directory: &Path) -> Result<String> {
+    let (mut new, mut judges) = (String::new(), Judges::new());
     let mut lines = page.lines();
     while let Some(line) = lines.next() {
         new += line;
@@ -62,22 +65,28 @@ fn renewed(page: &str, judge: &Judge, directory: &Path) -> Result<String> {
             continue;
         };
         let mark = mark.strip_suffix(" -->").unwrap_or(mark);
-        let numbers = numbers(mark, judge, directory);
-        let numbers = numbers.with_context(|| format!("the mark \"{mark}\""))?;
-        new += &format!("\n{numbers}\n\n{END}\n");
         let is_ended = lines.any(|line| line == END);
         ensure!(is_ended, "\"{END}\" is missing after the mark \"{mark}\"");
+        let numbers = numbers(mark, &mut judges, directory);
+        let numbers = numbers.with_context(|| format!("the mark \"{mark}\""))?;
+        new += &format!("\n{numbers}\n\n{END}\n");
     }
     Ok(new)
 }
 
 /// What a mark asks for: a table with its notes, or a list.
-fn numbers(mark: &str, judge: &Judge, directory: &Path) -> Result<String> {
+fn numbers(mark: &str, judges: &mut Judges, directory: &Path) -> Result<String> {
     let (csv, what) = mark.split_once(' ').context("it names no CSV file")?;
     let lacks = || format!("{csv} has no such results");
     let csv = directory.join(csv);
     if what == "said" || what == "table" {
         let (rows, sidecar) = (read_any(&csv)?, Outputs::beside(&csv).described()?);
+        let place = csv.parent().filter(|of| !of.as_os_str().is_empty());
+        let place = place.unwrap_or(Path::new("."));
+        if !judges.contains_key(place) {
+            judges.insert(place.to_owned(), report::judge(place)?);
+        }
+        let judge = &judges[place];
         if what == "table" {
             let sheet = rows.sheet(sidecar.as_ref(), judge);
             return Ok(markdown(&sheet.with_context(lacks)?));
@@ -120,7 +129,7 @@ mod tests {
     fn bad_marks_are_named() {
         let results = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("paper-figures");
         let renewed = |page: &str| {
-            let error = Judge::of_page(|judge| renewed(page, judge, &results)).unwrap_err();
+            let error = renewed(page, &results).unwrap_err();
             format!("{error:#}")
         };
         for (mark, error) in [

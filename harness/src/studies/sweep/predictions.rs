@@ -40,6 +40,7 @@ pub(super) fn predictions(predicted: &[Row], measured: &[Row]) -> Option<Sheet> 
                     let (predicted, measured) =
                         (of(&case.on(*machine), place)?.median, of(case, place)?);
                     pairs.push(Pair {
+                        subject: (*subject).to_owned(),
                         at: (case.clone(), place),
                         predicted,
                         null: of(case, 1.0).map(|one| place * one.median),
@@ -69,6 +70,7 @@ pub(super) fn predictions(predicted: &[Row], measured: &[Row]) -> Option<Sheet> 
 
 /// What was predicted of a subject, and measured.
 struct Pair {
+    subject: String,
     at: (Case, f64),
     predicted: f64,
     /// The prediction without a model: what one thread was measured to do, times the number of threads.
@@ -103,6 +105,15 @@ fn errors(pairs: &[Pair], left_out: usize) -> Vec<String> {
         pairs.len(),
         off(pairs.iter().map(|of| (of.predicted, of.measured)))
     )];
+    let too_high = |subject: &String| {
+        let of = pairs.iter().filter(|of| of.subject == *subject);
+        let is_high = |of: &&Pair| of.predicted > of.measured.median;
+        let high = of.clone().filter(is_high).count();
+        format!("{subject} {high} of {}", of.count())
+    };
+    let subjects = distinct(pairs.iter().map(|of| &of.subject)).into_iter();
+    let too_high = subjects.map(too_high).collect::<Vec<_>>().join(", ");
+    notes.push(format!("Predicted too high: {too_high}."));
     let null = pairs.iter().filter_map(|of| Some((of.null?, of.measured)));
     if null.clone().next().is_some() {
         notes.push(format!(
@@ -119,4 +130,21 @@ fn errors(pairs: &[Pair], left_out: usize) -> Vec<String> {
         ));
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::sample;
+
+    #[test]
+    fn what_is_predicted_too_high_is_counted_by_subject() {
+        let measured = [2.0, 1.0].map(|mops| sample("a", "insert", mops as usize, 1, mops));
+        let predicted = [3.0, 0.5].map(|mops| Row {
+            simulated: "here".into(),
+            ..sample("a", "insert", if mops > 1.0 { 2 } else { 1 }, 1, mops)
+        });
+        let notes = predictions(&predicted, &measured).unwrap().notes;
+        assert_eq!(notes[1], "Predicted too high: a 1 of 2.");
+    }
 }

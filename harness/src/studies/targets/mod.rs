@@ -275,9 +275,9 @@ impl Presented for Vec<Row> {
             marks.marked(String::new(), Verdict::of_rounds(row.processes));
         }
         let mut notes = vec![format!(
-            "Ratios are taken within turns to the first subject, and between two others by these; or of processes that follow \
-             one another, where the threads differ: median over the processes [{INTERVAL}]. A target is decided where the whole \
-             interval is on one side of it; of so many, some are decided by chance."
+            "A subject is compared with the first within turns, and two others by their ratios to the first. Where the numbers of \
+             threads differ, processes that ran one after the other are compared. Median over the processes [{INTERVAL}]. A target is \
+             decided where the whole interval is on one side of it; of so many, some are decided by chance."
         )];
         notes.extend(marks.explained());
         let of = counted(self.len(), "target");
@@ -297,7 +297,7 @@ impl Presented for Vec<Row> {
                 let (keys, threads) = (row.keys as u64, row.threads);
                 let (keys, threads) = (large(keys, "key"), counted(threads, "thread"));
                 let case = format!("{}, {keys}, {threads}", row.work);
-                format!("; furthest from it: {measured} of {least} ({case})")
+                format!("; furthest below its minimum of {least}: {measured} ({case})")
             });
             let (subject, against) = pair;
             let (all, tally) = (counted(rows.len(), "target"), tally(rows.iter().copied()));
