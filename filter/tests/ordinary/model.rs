@@ -171,6 +171,8 @@ proptest! {
         fixed::<2, 5>(buckets, &commands)?;
         fixed::<1, 3>(buckets, &commands)?;
         fixed::<3, 16>(buckets, &commands)?;
+        // 1 << 32 would overflow a `usize` of 32 bits.
+        fixed::<1, 32>(buckets, &commands)?;
         // Each of these rates leads to another layout.
         let rate = [0.3, 0.06, 0.05, 0.03, 0.01, 0.005, 0.002, 1e-3, 5e-4, 1e-4, 3e-5, 1e-6, 2e-8];
         let builder = CuckooFilter::builder().false_positive_rate(rate[buckets % rate.len()]);

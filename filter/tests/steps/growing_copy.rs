@@ -201,18 +201,18 @@ fn a_copy_holds_a_key_whose_bucket_is_split_by_an_unaware_thread() {
                 assert!(step > first + 10, "{step} of {steps} steps");
                 return;
             };
+            let splitting = Rc::new(splitting);
+            let stopped = Rc::clone(&splitting);
             let hop = move |_: &Growing| {
-                let splitting = Rc::new(splitting);
-                let stopped = Rc::clone(&splitting);
                 let go_on = move |_: &Growing| _ = stopped.advance(1);
                 before_step(&others, then, go_on, |filter| filter.insert(&hopped)).unwrap();
-                drop(splitting);
                 assert!(others.remove(&hopping));
             };
             let copy = before_step(&filter, at, hop, Growing::try_clone).unwrap();
             let copies = copy.count(&hopping);
             let what = format!("stopped at {step}, goes on at {then} of {at}");
             assert!((1..=2).contains(&copies), "{what}: {copies}");
+            Rc::into_inner(splitting).unwrap().thaw().unwrap();
         }
     }
 }

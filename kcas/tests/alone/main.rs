@@ -5,10 +5,15 @@
 mod lazy_memory;
 mod threads;
 
+use std::cell::OnceCell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Waits until no other test runs.
-fn turn() -> MutexGuard<'static, ()> {
+/// Waits until no other test runs, nor its thread: until that ends, it has an id. (What a thread has had longest, it
+/// drops last.)
+fn turn() {
     static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    thread_local! {
+        static MINE: OnceCell<MutexGuard<'static, ()>> = const { OnceCell::new() };
+    }
+    MINE.with(|mine| _ = mine.get_or_init(|| TURN.lock().unwrap_or_else(PoisonError::into_inner)));
 }

@@ -17,7 +17,7 @@ fn swap(words: &WordArray, expected: u64, new: u64) -> Result<(), Error> {
 
 #[test]
 fn an_id_is_reused_after_its_thread_ends() {
-    let _turn = crate::turn();
+    crate::turn();
     let words = WordArray::new(2);
     let mut greatest = 0;
     for round in 0..10_000 {
@@ -33,7 +33,7 @@ fn an_id_is_reused_after_its_thread_ends() {
 
 #[test]
 fn live_threads_have_different_ids_and_the_limit_is_an_error() {
-    let _turn = crate::turn();
+    crate::turn();
     let words = WordArray::new(2);
     // All ids are held. A newcomer gets an error where it needs an id, and nothing has changed;
     // loads and single words need none.
@@ -83,7 +83,7 @@ fn while_held(ids: usize, run: impl FnOnce() + Send) -> Vec<usize> {
 #[cfg(feature = "steps")]
 #[test]
 fn a_thread_without_an_id_cannot_help_and_gets_an_error() {
-    let _turn = crate::turn();
+    crate::turn();
     let words = std::sync::Arc::new(WordArray::new(2));
     let stopped = kcas::steps::freeze(16, {
         let words = std::sync::Arc::clone(&words);
@@ -112,7 +112,7 @@ fn a_thread_without_an_id_cannot_help_and_gets_an_error() {
 /// inside it.
 #[test]
 fn calls_inside_calls_share_an_id() {
-    let _turn = crate::turn();
+    crate::turn();
     struct AtExit;
     impl Drop for AtExit {
         fn drop(&mut self) {
@@ -142,7 +142,7 @@ fn calls_inside_calls_share_an_id() {
 
 #[test]
 fn an_operation_in_a_thread_that_is_torn_down_works() {
-    let _turn = crate::turn();
+    crate::turn();
     static WORDS: std::sync::LazyLock<WordArray> = std::sync::LazyLock::new(|| WordArray::new(2));
     struct AtExit;
     impl Drop for AtExit {

@@ -190,8 +190,11 @@ fn two_threads_stopped_at_every_pair_of_steps() {
                 assert!(second_step + 1 < KCAS, "{second:?} has no end");
                 let words = Arc::new(WordArray::new(WORDS));
                 let Ok(one) = freeze(first_step, run_on(&words, first)) else {
-                    assert_eq!(second_step, 0, "alone, it does the same each time");
-                    break 'first;
+                    // It may have taken more steps before: when other tests claim ids at the same time.
+                    if second_step == 0 {
+                        break 'first;
+                    }
+                    break;
                 };
                 let Ok(other) = freeze(second_step, run_on(&words, second)) else {
                     one.thaw();
