@@ -26,13 +26,16 @@ mod own_subject;
 const ROUNDS: usize = 12;
 const KEYS: usize = 1_000;
 
+/// How long a round takes, at first.
+const SECONDS: f64 = 0.04;
+
 const MIX: &str = "kind = 'mix'\nlookup = 50\ninsert = 25\nremove = 25";
 const HIT: &str = "kind = 'lookup-hit'";
 
-fn sweep<S: Subject>(frozen: &[usize], workload: &str) -> Result<Vec<Row>> {
+fn sweep<S: Subject>(frozen: &[usize], workload: &str, seconds: f64) -> Result<Vec<Row>> {
     let text = format!(
         "name = 'stalls'\nsubjects = ['{}']\nthreads = [2]\nfrozen = {frozen:?}\nrounds = {ROUNDS}\n\
-         seconds = 0.04\nkeys = {KEYS}\n[[workload]]\nload = 0.9\n{workload}",
+         seconds = {seconds}\nkeys = {KEYS}\n[[workload]]\nload = 0.9\n{workload}",
         S::NAME
     );
     let (experiment, mut registry) = (Experiment::parse(&text)?, Registry::new());
@@ -59,18 +62,18 @@ const GOES_ON: u64 = 1_000;
 const ALL: [usize; 3] = [0, 1, 4];
 
 /// Returns the rows of a sweep in which all rounds go on with these numbers of threads frozen. On a
-/// busy machine the running threads may get no core for a round: then the sweep is repeated, twice
-/// at most.
+/// slow machine, or a busy one, the running threads may do too little in a round: then the sweep is repeated
+/// with longer rounds, twice at most.
 fn goes_on_in_every_round<S: Subject>(frozen: &[usize], among: &[usize], under: &str) -> Vec<Row> {
-    for _ in 0..3 {
-        let rows = sweep::<S>(frozen, under).unwrap();
+    for seconds in [SECONDS, SECONDS * 8.0, SECONDS * 64.0] {
+        let rows = sweep::<S>(frozen, under, seconds).unwrap();
         let mut all = among.iter().flat_map(|&frozen| operations(&rows, frozen));
         if all.all(|done| done > GOES_ON) {
             return rows;
         }
         for &frozen in among {
             let operations = operations(&rows, frozen);
-            println!("{}, {frozen} frozen: {operations:?}", S::NAME);
+            println!("{}, {frozen} frozen, {seconds} s: {operations:?}", S::NAME);
         }
     }
     panic!("{}: each of three sweeps has a round that stopped", S::NAME);
@@ -143,7 +146,8 @@ impl Subject for Panics {
 
 #[track_caller]
 fn fails<S: Subject>(frozen: usize, workload: &str, said: [&str; 3]) {
-    let error = format!("{:#}", sweep::<S>(&[0, frozen], workload).unwrap_err());
+    let swept = sweep::<S>(&[0, frozen], workload, SECONDS);
+    let error = format!("{:#}", swept.unwrap_err());
     assert!(said.iter().all(|words| error.contains(words)), "{error}");
 }
 

@@ -216,6 +216,9 @@ mod tests {
             }
         };
         let lead = |_: &Scope, _: Arrival| {
+            while crew.ended.load(Ordering::Relaxed) == 0 {
+                thread::yield_now();
+            }
             let stuck = crew.stuck(Duration::from_millis(200));
             released.store(true, Ordering::Relaxed);
             (stuck, crew.stuck(Duration::from_secs(60)))

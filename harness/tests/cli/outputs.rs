@@ -184,8 +184,19 @@ fn unwritable_results_are_found_before_anything_is_measured() {
     }
 }
 
-/// Blocks have 512 bytes. The first two write a figure that is too long, the others rows that are too
-/// many: these do not replace earlier ones.
+/// Returns the limit half-way between a file that can be written under it, and one that cannot.
+#[cfg(target_os = "linux")]
+fn limit_between(place: &Place, fits: &[String], too_long: &str) -> String {
+    let size = |file: &str| fs::metadata(place.path(file)).unwrap().len();
+    let fits = fits.iter().map(|file| size(file)).max().unwrap();
+    // In blocks of 512 bytes.
+    let blocks = (fits + size(too_long)) / 2 / 512;
+    assert!(fits < blocks * 512, "{too_long} is too short: {fits} fit");
+    format!("-f {blocks}")
+}
+
+/// Limits are taken from what is written without one. The first two write a figure that is too long, the others rows
+/// that are too many: these do not replace earlier ones.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_disk_that_fills_up_costs_only_what_does_not_fit() {
@@ -193,9 +204,12 @@ fn a_disk_that_fills_up_costs_only_what_does_not_fit() {
     let second = "\n[[workload]]\nkind = 'insert'\nload = 0.9";
     place.write("a.toml", experiment("a", 1) + second);
     for (name, line) in [("layouts", LAYOUTS), ("a", "sweep a.toml")] {
-        let error = format!("error: cannot write {name}/{name}.svg: ");
-        let ended = limited(&place, "-f 14", &format!("{line} --out {name}"), &error);
+        place.run(&format!("{line} --out whole"));
         let files = [".csv", ".machine.toml"].map(|ending| format!("{name}{ending}"));
+        let fit = files.each_ref().map(|file| format!("whole/{file}"));
+        let limit = limit_between(&place, &fit, &format!("whole/{name}.svg"));
+        let error = format!("error: cannot write {name}/{name}.svg: ");
+        let ended = limited(&place, &limit, &format!("{line} --out {name}"), &error);
         assert_eq!(place.files(name), files);
         has(&ended.stdout, &["|----"]);
         for file in files {
@@ -204,17 +218,20 @@ fn a_disk_that_fills_up_costs_only_what_does_not_fit() {
     }
     let growth = "growth --keys 20000 --rounds 2 --slices 30 --out r";
     place.run(growth);
+    let limit = limit_between(&place, &["r/growth.machine.toml".into()], "r/growth.csv");
     let left = || (place.files("r"), place.text("r/growth.csv"));
     let earlier = left();
     let error = "error: cannot write r/growth.csv: ";
-    let ended = limited(&place, "-f 14", growth, error);
+    let ended = limited(&place, &limit, growth, error);
     assert!(ended.stdout.contains("|----") && !ended.stdout.contains("r/growth"));
     assert_eq!(left(), earlier);
 
     place.write("a.toml", experiment("a", 40));
+    place.run("sweep a.toml --out long");
+    let limit = limit_between(&place, &["long/a.machine.toml".into()], "long/a.csv");
     let line = "sweep a.toml b.toml --out s";
     let error = "error: the run ended early, with ";
-    let ended = limited(&place, "-f 14", line, error);
+    let ended = limited(&place, &limit, line, error);
     has(&ended.stderr, &["cannot write to s/a.csv"]);
     has(&ended.stdout, &["|----"]);
     assert!(!place.files("s").iter().any(|file| file.ends_with(".new")));

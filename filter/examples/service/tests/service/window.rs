@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 #[cfg(unix)]
 use crate::program;
-use crate::{Client, Running, Shared, State};
+use crate::{Client, Ledger, Running, Shared, State};
 
 const WINDOW: Duration = Duration::from_secs(2);
 
@@ -46,7 +46,8 @@ fn a_window_outlives_kills() {
             thread::sleep(Duration::from_millis(wait));
             service.kill();
         };
-        shared.run(service, &mut rng, ask, |_| true, end);
+        let is_saved = |ledger: &Ledger| ledger.saves > 0;
+        shared.run(service, &mut rng, ask, is_saved, end);
         let service = Running::start(&file, &["--window", "2"]);
         let client = service.client();
         let mut ledger = shared.ledger.lock().unwrap();
