@@ -13,7 +13,7 @@ use crate::show::page::Section;
 use crate::show::{Findings, Outputs, Run, Sheet, Sidecar, files, page};
 
 /// The order in which a reader should meet the experiments; others follow by name.
-const ORDER: &str = "pair pair-zen5 pair-emerald-rapids quick full full-large oversubscribed latency stalls rivals rivals-large latency-large \
+const ORDER: &str = "pair pair-zen4 pair-zen5 quick full full-large oversubscribed latency stalls rivals rivals-large latency-large \
     relatives load-factor hits skew-cached skew-large sizes-lookups sizes-changes mixes \
     ablations kcas layouts memory targets theory soak cuckoo-hashing growth simulated-machines";
 
