@@ -139,30 +139,37 @@ fn grow(filter: &GrowingCuckooFilter<Identity>, buckets: usize, random: &mut Std
         .for_each(|(key, _)| assert!(filter.remove(key)));
 }
 
-/// A key that comes just before its bucket is split has used up its nine bits eight doublings later. From then on it takes
-/// two slots, and four after one and a half doublings more: one slot more than a bucket has.
+/// A key that comes just before its bucket is split has used up its nine bits eight doublings later. From then on it may take
+/// two slots, and more after further doublings, or keep the table from becoming as small as it began.
 #[test]
 fn an_old_key_takes_more_room_when_it_shrinks() {
     let old = key(3, 63);
-    for (buckets, others, count, kept) in [
-        (112 << 8, 0, 1, 64),
-        (32_832, 0, 2, 64),
-        (32_832, 2, 1, 32_832),
-        (98_368, 0, 1, 32_832),
+    for (buckets, others, worst) in [
+        (112 << 8, 0, (1, 64)),
+        (32_832, 0, (2, 64)),
+        (32_832, 2, (1, 32_832)),
+        (98_368, 0, (1, 32_832)),
     ] {
-        let mut filter = of_hashes(64);
-        let mut random = StdRng::seed_from_u64(0);
-        grow(&filter, 112, &mut random);
-        filter.insert(&old).unwrap();
-        grow(&filter, buckets, &mut random);
-        for other in (0..others).map(|tag| key(tag, 63)) {
-            // So many that one is in the bucket of the old key.
-            (0..3).for_each(|_| filter.insert(&other).unwrap());
-        }
-        assert_eq!(filter.capacity(), 3 * buckets);
-        filter.shrink_to_fit();
-        let left = (filter.count(&old), filter.capacity() / 3);
-        assert_eq!(left, (count, kept), "{buckets} buckets");
+        let left = |seed| {
+            let mut filter = of_hashes(64);
+            let mut random = StdRng::seed_from_u64(seed);
+            grow(&filter, 112, &mut random);
+            filter.insert(&old).unwrap();
+            grow(&filter, buckets, &mut random);
+            for other in (0..others).map(|tag| key(tag, 63)) {
+                // So many that one is in the bucket of the old key.
+                (0..3).for_each(|_| filter.insert(&other).unwrap());
+            }
+            assert_eq!(filter.capacity(), 3 * buckets);
+            filter.shrink_to_fit();
+            (filter.count(&old), filter.capacity() / 3)
+        };
+        // It depends on the other keys, about as often as not.
+        let all: Vec<_> = (0..12).map(left).collect();
+        let is_worst = all.contains(&worst) && all.iter().all(|left| left.1 <= worst.1);
+        let none_is_doubled = all.iter().all(|left| left.0 == 1);
+        assert!(is_worst, "{buckets} buckets: {all:?}");
+        assert!(buckets >= 32_832 || none_is_doubled, "{all:?}");
     }
 }
 
