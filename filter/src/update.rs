@@ -5,6 +5,9 @@
 //! cache. The attempt calls no function and stores nothing before its exchange; the loops, which may help others and
 //! keep buckets for snapshots, store a dozen registers. With the two builds in turns, on one thread of a Zen 5,
 //! inserts up to a load factor of 0.83 took 30 % less time with it, and removes 23 %.
+//!
+//! (As a function of its own, apart from what it falls back on, the attempt of an insert saved four registers
+//! less, and inserts took 3 % more time on an Emerald Rapids; 5 % at a load factor of 0.9, with removes between them.)
 
 use crate::buckets::{BucketTable, MAX_WORD};
 use crate::hashing::{Location, select_unpredictable};
