@@ -93,7 +93,8 @@ enum CuckooStatus cuckoo_load(const char *path, struct CuckooFilter **filter);
  # Safety
  As cuckoo_load.
  */
-enum CuckooStatus cuckoo_save(const struct CuckooFilter *filter, const char *path);
+enum CuckooStatus cuckoo_save(const struct CuckooFilter *filter,
+                              const char *path);
 
 /*
  Ends a filter, which may be NULL and which no thread may use any more.
