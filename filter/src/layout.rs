@@ -125,7 +125,10 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// than one in 20 of the greatest tables has a class with too many keys. (An
     /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has one copy of a class at most: there, two slots of seven
     /// bits or more are dependable.)
-    pub const DEPENDABLE: bool = SLOTS >= 2 && BITS >= 7 && !(SLOTS == 2 && BITS < 10);
+    pub const DEPENDABLE: bool = Self::DEPENDABLE_FOR_SETS && !(SLOTS == 2 && BITS < 10);
+
+    /// [`DEPENDABLE`](Self::DEPENDABLE) for a filter with at most one copy of a class: no class has too many.
+    pub(crate) const DEPENDABLE_FOR_SETS: bool = SLOTS >= 2 && BITS >= 7;
 
     /// The fraction of absent keys taken for present ones when every slot is taken: a lookup
     /// compares with 2 × `SLOTS` fingerprints, each of which equals the key's once in 2^`BITS` (a

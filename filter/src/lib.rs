@@ -149,7 +149,7 @@
 //! feature `serde`, filters are serialized as the same bytes ([`save`] describes them). A filter that
 //! is damaged, or was built with another layout or hasher, is refused with an error that says so
 //! ([`LoadError`]). The default hasher gives the same hashes on every machine and in every build,
-//! as long as the key's `Hash` writes the same there (that of [some arrays, addresses and paths](FixedState) does not), so
+//! as long as the key's `Hash` writes the same there (some [arrays, addresses and paths](FixedState) do not), so
 //! a filter that uses it can be loaded anywhere, by this release and by every later one. A filter whose seeds nobody
 //! kept, such as those of std's `RandomState`, cannot be loaded in another process.
 //!
@@ -263,6 +263,7 @@ pub use kcas::thread_id::{MAX_THREADS, TooManyThreads, register as register_thre
 pub mod internals {
     pub use crate::growing::apart;
     pub use crate::hashing::{Geometry, Location, reduce};
+    pub use crate::save::load_whole;
     /// The number of copies held.
     pub mod length {
         pub use crate::length::*;

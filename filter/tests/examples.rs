@@ -157,7 +157,7 @@ fn dedup_grows() {
 fn dedup_ends_quietly_when_nobody_reads() {
     let directory = TempDir::new().unwrap();
     let mut dedup = example("dedup");
-    // Each of these may have taken a part of the text before one of them is told.
+    // Each of these may have taken a part of the text before one of them learns that nobody reads.
     dedup.args(["--threads", "4"]);
     dedup.arg(file(&directory, "text", &numbers(0..900_000)));
     dedup.stdout(Stdio::piped()).stderr(Stdio::piped());

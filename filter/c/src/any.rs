@@ -1,9 +1,9 @@
 //! A filter of any kind, for languages that have one type for all of them.
 
-use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io::Read;
 use std::path::Path;
 
+use filter::internals::load_whole;
 use filter::{
     CuckooFilter, DynBuildError, DynCuckooFilter, ExpiringCuckooFilter, Filter,
     GrowingCuckooFilter, LoadError,
@@ -42,31 +42,18 @@ impl AnyFilter {
 
     /// Loads a file of whichever kind it is.
     pub fn load(path: &Path) -> Result<Self, LoadError> {
-        let mut file = File::open(path).map_err(|error| LoadError::File {
-            path: path.display().to_string(),
-            error,
-        })?;
-        // They say of which kind it is, and are read once: it may be a pipe.
-        let mut head = Vec::new();
-        let first = file.by_ref().take(8).read_to_end(&mut head);
-        first.map_err(LoadError::Io)?;
-        let reader = head.chain(&mut file);
-        let loaded = match &head[..] {
-            b"cuckoog\n" => Self::lasting(GrowingCuckooFilter::read_from(reader)?),
-            b"cuckoox\n" => Self::Expiring(Box::new(ExpiringCuckooFilter::read_from(reader)?)),
-            _ => Self::lasting(DynCuckooFilter::read_from(reader)?),
-        };
-        // Not all of it: what comes through a pipe need not end.
-        let mut excess = || -> io::Result<u64> {
-            let more = file.by_ref().take(1).read_to_end(&mut Vec::new())? as u64;
-            // (A pipe has no position, and no length.)
-            let position = file.stream_position().unwrap_or(u64::MAX);
-            Ok(more + file.metadata()?.len().saturating_sub(position))
-        };
-        match excess().map_err(LoadError::Io)? {
-            0 => Ok(loaded),
-            excess => Err(LoadError::TooLong { excess }),
-        }
+        load_whole(path, |file| {
+            // They say of which kind it is, and are read once: it may be a pipe.
+            let mut head = Vec::new();
+            let first = file.by_ref().take(8).read_to_end(&mut head);
+            first.map_err(LoadError::Io)?;
+            let reader = head.chain(file);
+            Ok(match &head[..] {
+                b"cuckoog\n" => Self::lasting(GrowingCuckooFilter::read_from(reader)?),
+                b"cuckoox\n" => Self::Expiring(Box::new(ExpiringCuckooFilter::read_from(reader)?)),
+                _ => Self::lasting(DynCuckooFilter::read_from(reader)?),
+            })
+        })
     }
 
     /// What all kinds can do.

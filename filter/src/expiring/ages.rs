@@ -29,9 +29,6 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Ages<SLOTS, B
         (1 << AGE_BITS) - 1
     };
 
-    /// [`Layout::DEPENDABLE`] for a filter with at most one copy of a class: no class has too many.
-    pub(super) const DEPENDABLE: bool = SLOTS >= 2 && BITS >= 7;
-
     /// Where the ages begin.
     const AT: usize = SLOTS * BITS;
 

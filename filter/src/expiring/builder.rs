@@ -4,6 +4,7 @@ use super::table::Aged;
 use super::{Ages, ExpiringCuckooFilter};
 use crate::builder::{BuildError, Builder, built, table_of};
 use crate::hashing::{FixedState, Mixed};
+use crate::layout::Layout;
 
 /// Builds an [`ExpiringCuckooFilter`]; see [`ExpiringCuckooFilter::builder`].
 pub type ExpiringBuilder<S = FixedState> = Builder<Ages<4, 12, 2>, S>;
@@ -42,7 +43,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// As [`Builder::build`](crate::Builder::build) of a fixed-size filter; but two slots of seven bits or more are
     /// dependable here, since a class of keys has one copy at most.
     pub fn build(self) -> Result<ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>, BuildError> {
-        let dependable = Ages::<SLOTS, BITS, AGE_BITS>::DEPENDABLE;
+        let dependable = Layout::<SLOTS, BITS>::DEPENDABLE_FOR_SETS;
         let table = Aged::new(table_of(self.size, dependable)?);
         Ok(ExpiringCuckooFilter::of(table, 0, self.hasher))
     }
