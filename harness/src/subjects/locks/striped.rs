@@ -124,29 +124,21 @@ impl<L: Lookup> Striped<L> {
     /// gone.
     #[inline(always)]
     fn try_to_take_out(&self, location: Location) -> bool {
-        let Location {
-            fingerprint,
-            first,
-            second,
-        } = location;
-        let matches = |bucket| Layout::matches(self.read(bucket), fingerprint);
-        let [in_first, in_second] = [first, second].map(matches);
+        let buckets = [location.first, location.second];
+        let matches = |bucket| Layout::matches(self.read(bucket), location.fingerprint);
+        let [in_first, in_second] = buckets.map(matches);
         // Which of the two it is cannot be predicted.
-        let bucket = select_unpredictable(in_first != 0, first, second);
+        let bucket = select_unpredictable(in_first != 0, buckets[0], buckets[1]);
         in_first | in_second != 0 && {
             let _held = self.lock(bucket);
-            self.take_from(bucket, fingerprint)
+            self.take_from(bucket, location.fingerprint)
         }
     }
 
     fn take_out(&self, location: Location) -> bool {
-        let Location {
-            fingerprint,
-            first,
-            second,
-        } = location;
-        let _held = self.lock_both(first, second);
-        self.take_from(first, fingerprint) || self.take_from(second, fingerprint)
+        let _held = self.lock_both(location.first, location.second);
+        let take_from = |bucket| self.take_from(bucket, location.fingerprint);
+        take_from(location.first) || take_from(location.second)
     }
 
     /// Takes a fingerprint out of a bucket if it is there. The caller holds the bucket's stripe.

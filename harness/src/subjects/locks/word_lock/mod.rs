@@ -83,9 +83,14 @@ impl WordLock {
     /// Places a fingerprint by one exchange; returns `None` if the word has changed, or neither bucket has room.
     #[inline(always)]
     fn try_to_place(&self, location: Location) -> Option<bool> {
-        let (bucket, word) = self.choose(location)?;
-        let placed = self.replace(bucket, word, Layout::add(word, location.fingerprint));
-        placed.then_some(true)
+        let chosen = self.choose(location)?;
+        self.add(chosen, location.fingerprint).then_some(true)
+    }
+
+    /// Adds a fingerprint to a bucket if it still has this word.
+    #[inline(always)]
+    fn add(&self, (bucket, word): (usize, u64), fingerprint: u64) -> bool {
+        self.replace(bucket, word, Layout::add(word, fingerprint))
     }
 
     /// Places a fingerprint, by an eviction path if neither bucket has room; returns `false` if no path makes room.
@@ -93,8 +98,8 @@ impl WordLock {
         let Location { first, second, .. } = location;
         let backoff = Backoff::new();
         loop {
-            while self.choose(location).is_some() {
-                if self.try_to_place(location).is_some() {
+            while let Some(chosen) = self.choose(location) {
+                if self.add(chosen, location.fingerprint) {
                     return true;
                 }
                 backoff.spin();
