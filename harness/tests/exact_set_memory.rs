@@ -26,3 +26,19 @@ fn it_takes_what_it_says() {
         assert!(right, "{buckets} buckets: {bytes} bytes, not {expected}");
     }
 }
+
+/// Removed keys leave marks in the table, which only another table gets rid of.
+#[test]
+fn it_takes_no_more_when_keys_come_and_go() {
+    let taken = measure(|| {
+        let set = ExactSet::with_buckets(1_000).unwrap();
+        assert!((0..3_600_u64).all(|key| set.insert(&key)));
+        for key in 3_600..100_000_u64 {
+            assert!(set.insert(&key) && set.remove(&key));
+        }
+        let said = set.memory_bytes();
+        std::mem::forget(set);
+        assert!(said < 400_000, "{said}");
+    });
+    assert!(taken.bytes_current < 600_000, "{taken:?}");
+}

@@ -7,7 +7,7 @@ use crossbeam_epoch::{Guard, pin};
 use kcas::Entries;
 use kcas::sync::Ordering;
 
-use crate::word::{Content, Install, Kcas, Role, Word, is_value};
+use crate::word::{Content, Install, Kcas, Word, is_value};
 
 /// The state of an operation. It leaves `Undecided` once, and never returns to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,9 @@ pub(crate) fn compare_exchange(
 pub(crate) fn kcas(words: &[Word], entries: Entries) -> bool {
     let guard = &pin();
     let kcas = Kcas::new(State::Undecided as u64, entries, guard);
-    while let Some(other) = install_and_decide(words, kcas, Role::Owner, guard) {
+    let mut from = 0;
+    while let Some((other, entry)) = install_and_decide(words, kcas, Role::Owner { from }, guard) {
+        from = entry;
         help(words, other, guard);
     }
     let succeeded = kcas.state() == State::Succeeded;
@@ -113,7 +115,7 @@ pub(crate) fn kcas(words: &[Word], entries: Entries) -> bool {
 fn help(words: &[Word], met: &Kcas, guard: &Guard) {
     let mut current = met;
     loop {
-        if let Some(other) = install_and_decide(words, current, Role::Helper, guard) {
+        if let Some((other, _)) = install_and_decide(words, current, Role::Helper, guard) {
             current = other;
             continue;
         }
@@ -125,24 +127,40 @@ fn help(words: &[Word], met: &Kcas, guard: &Guard) {
     }
 }
 
+/// Who installs a K-CAS.
+#[derive(Clone, Copy)]
+enum Role {
+    /// Its owner, beginning with this entry: it is in the words before, unless it is decided.
+    Owner {
+        from: usize,
+    },
+    Helper,
+}
+
 /// Installs a K-CAS in each of its words and decides it. Returns the K-CAS that blocks it, if there
-/// is one; otherwise it is decided.
+/// is one, and the entry at which it does; otherwise it is decided.
 fn install_and_decide<'g>(
     words: &[Word],
     kcas: &'g Kcas,
     role: Role,
     guard: &'g Guard,
-) -> Option<&'g Kcas> {
+) -> Option<(&'g Kcas, usize)> {
     let mut verdict = State::Succeeded;
-    for entry in &kcas.entries {
-        match install(&words[entry.index], kcas, entry.expected, role, guard) {
+    let from = match role {
+        Role::Owner { from } => from,
+        Role::Helper => 0,
+    };
+    for (nth, entry) in kcas.entries.iter().enumerate().skip(from) {
+        match install(&words[entry.index], kcas, nth, role, guard) {
             Installed::Yes => {}
             Installed::Decided => break,
             Installed::Differs => {
                 verdict = State::Failed;
                 break;
             }
-            Installed::Blocked(other) if kcas.state() == State::Undecided => return Some(other),
+            Installed::Blocked(other) if kcas.state() == State::Undecided => {
+                return Some((other, nth));
+            }
             Installed::Blocked(_) => break,
         }
     }
@@ -162,21 +180,28 @@ enum Installed<'g> {
     Blocked(&'g Kcas),
 }
 
-/// Puts `target` into a word that holds `expected`, on condition that `target` is undecided (DCSS).
+/// Puts `target` into the word of this entry if that holds the expected value, on condition that `target` is
+/// undecided (DCSS).
 fn install<'g>(
     word: &Word,
     target: &'g Kcas,
-    expected: u64,
+    entry: usize,
     role: Role,
     guard: &'g Guard,
 ) -> Installed<'g> {
-    let mine = Install::new(target, expected, role, guard);
+    let expected = target.entries[entry].expected;
+    let (mine, is_helper) = match role {
+        Role::Owner { .. } => (target.installation(entry), false),
+        Role::Helper => (Install::new(target, expected, guard), true),
+    };
     let blocked = loop {
         match word.compare_exchange(Content::Value(expected), Content::Install(mine), guard) {
             Ok(()) => {
                 let installed = finish_install(word, mine, guard);
-                // SAFETY: it was made above, was put into one word once, and has left it.
-                unsafe { mine.retire(guard) };
+                if is_helper {
+                    // SAFETY: it was made above, was put into one word once, and has left it.
+                    unsafe { mine.retire(guard) };
+                }
                 return if installed {
                     Installed::Yes
                 } else {
@@ -191,8 +216,10 @@ fn install<'g>(
             }
         }
     };
-    // SAFETY: it was made above, and was never put into a word.
-    unsafe { Install::free(ptr::from_ref(mine).addr()) };
+    if is_helper {
+        // SAFETY: it was made above, and was never put into a word.
+        unsafe { Install::free(ptr::from_ref(mine).addr()) };
+    }
     blocked
 }
 

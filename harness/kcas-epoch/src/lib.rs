@@ -8,7 +8,7 @@
 //! | | `kcas` | here |
 //! |---|---|---|
 //! | a K-CAS | the thread's one record, overwritten by the next | a new object on the heap |
-//! | an installation | the same record | another new object: k for an operation of k words |
+//! | an installation | the same record | a part of that object, or a helper's new object |
 //! | a tag is | (thread, sequence number) | the address of the object |
 //! | a thread that follows a tag | reads the record, then checks the sequence number | has pinned the epoch, and just reads |
 //! | memory | bounded by the number of threads | unbounded while one thread stops inside an operation |
@@ -23,8 +23,9 @@
 //! Epochs ([`crossbeam_epoch`]) keep an object for the threads that were pinned before it was
 //! retired, so it must be out of reach by then.
 //!
-//! - *An installation* is: its tag was put into a word once, by its maker, who retires it when it
-//!   has left.
+//! - *An installation* is: its tag was put into a word once, by its maker. A helper retires its own when it has left;
+//!   an owner's, one for each entry, is part of the operation. It is not used a second time, since an owner that was
+//!   blocked goes on with the entry that blocked it.
 //! - *A K-CAS* is out of the words when its owner retires it, for the reasons that `kcas` gives for
 //!   reusing a record; a failed one is settled first, as there. But a slow helper, pinned before, may
 //!   start an installation for it even now, and a thread that finishes that one may have pinned only

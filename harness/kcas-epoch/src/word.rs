@@ -11,9 +11,10 @@
 use std::ptr;
 use std::sync::Arc;
 
+use arrayvec::ArrayVec;
 use crossbeam_epoch::Guard;
-use kcas::Entries;
 use kcas::sync::{AtomicU64, Ordering};
+use kcas::{Entries, WordArray};
 
 const TAG: u64 = 1 << 63;
 const INSTALL: u64 = 1;
@@ -44,9 +45,11 @@ pub(crate) struct Kcas {
     /// The [`State`](crate::commit::State), as a number.
     pub(crate) status: AtomicU64,
     pub(crate) entries: Entries,
+    /// Its owner's installation in the word of each entry. Each is put into a word once at most.
+    installations: ArrayVec<Install, { WordArray::MAX_ENTRIES }>,
 }
 
-/// An installation of a K-CAS in one word, by one thread.
+/// An installation of a K-CAS in one word, by one thread: a part of the K-CAS if that is its own, otherwise an object.
 #[repr(align(16))]
 pub(crate) struct Install {
     target: *const Kcas,
@@ -55,12 +58,6 @@ pub(crate) struct Install {
     /// Keeps the target alive as long as the installation, unless its maker is the target's owner,
     /// who keeps it alive anyway.
     _kept: Option<Arc<Kcas>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
-    Owner,
-    Helper,
 }
 
 impl Word {
@@ -137,12 +134,35 @@ fn address<T>(descriptor: &T) -> usize {
 impl Kcas {
     /// Creates an operation that lives as long as its guard, or until it is retired.
     pub(crate) fn new(status: u64, entries: Entries, _: &Guard) -> &Kcas {
-        let status = AtomicU64::new(status);
-        let at = Arc::into_raw(Arc::new(Kcas { status, entries }));
+        let installation = |expected| Install {
+            target: ptr::null(),
+            expected,
+            _kept: None,
+        };
+        let installations = entries.iter().map(|entry| installation(entry.expected));
+        #[expect(
+            clippy::arc_with_non_send_sync,
+            reason = "others get it by its address, from a word"
+        )]
+        let mut new = Arc::new(Kcas {
+            status: AtomicU64::new(status),
+            installations: installations.collect(),
+            entries,
+        });
+        let target = Arc::as_ptr(&new);
+        let only = Arc::get_mut(&mut new).expect("nobody else has it yet");
+        let all = only.installations.iter_mut();
+        all.for_each(|installation| installation.target = target);
+        let at = Arc::into_raw(new);
         at.expose_provenance();
         // SAFETY: it was just made, and whoever releases it (`retire`) guarantees that it is no
         // longer used.
         unsafe { &*at }
+    }
+
+    /// Returns its owner's installation for an entry.
+    pub(crate) fn installation(&self, entry: usize) -> &Install {
+        &self.installations[entry]
     }
 
     pub(crate) fn is(&self, other: &Kcas) -> bool {
@@ -180,17 +200,12 @@ impl Kcas {
 }
 
 impl Install {
-    /// Creates an installation that lives as long as its guard, or until it is retired or freed.
-    pub(crate) fn new<'g>(
-        target: &'g Kcas,
-        expected: u64,
-        role: Role,
-        guard: &'g Guard,
-    ) -> &'g Install {
+    /// Creates a helper's installation, which lives as long as its guard, or until it is retired or freed.
+    pub(crate) fn new<'g>(target: &'g Kcas, expected: u64, guard: &'g Guard) -> &'g Install {
         let at = Box::into_raw(Box::new(Install {
             target: ptr::from_ref(target),
             expected,
-            _kept: (role == Role::Helper).then(|| target.keep(guard)),
+            _kept: Some(target.keep(guard)),
         }));
         at.expose_provenance();
         // SAFETY: it was just made, and whoever frees it (`retire`, `free`) guarantees that it is

@@ -19,8 +19,8 @@
 //!
 //! # Threads
 //!
-//! There is no lock. A key that is already found is not added. Any other key sets its bits in the
-//! newest stage and is counted, by each thread in a counter of its own ([`Length`]). Only a few
+//! There is no lock. A key sets its bits in the newest stage and is counted, by each thread in a counter of its own
+//! ([`Length`]). (That it is not there yet is not asked: in filters that take copies, it is not, either.) Only a few
 //! inserts, chosen by their hash, check the sum of the counters, so a stage takes about one part in
 //! a thousand more keys than it is sized for, plus those that arrive while the next one is being
 //! made. If two threads make it, one wins, and the other drops its own. A stage, once added, stays.
@@ -60,7 +60,7 @@ pub struct ScalableBloom {
     newest: AtomicU64,
     /// Whether a stage could not be made: every insert then checks. Relaxed: only a hint.
     stuck: AtomicBool,
-    /// The number of keys in all stages; those that were already found when they were added do not count.
+    /// The number of keys that were added.
     keys: Length,
 }
 
@@ -79,6 +79,9 @@ struct Stage {
 impl ScalableBloom {
     /// The growth that the paper recommends where moderate growth is expected.
     pub const GROWTH: usize = 2;
+
+    /// The one that it recommends where much is.
+    pub const MUCH_GROWTH: usize = 4;
 
     /// The middle of the range that the paper recommends.
     pub const TIGHTENING: f64 = 0.85;
@@ -199,9 +202,6 @@ impl Subject for ScalableBloom {
     #[inline]
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let hash = FixedState.hash_one(key);
-        if self.contains_hash(hash) {
-            return true;
-        }
         // A thread that has no counter, as there are too many threads, is refused before anything
         // changes.
         if !self.has_room(hash) || thread_id::with(|id| self.keys.change(id, 1)).is_err() {
@@ -229,7 +229,7 @@ pub fn claims(trial: Trial) -> Result<Vec<Claim>> {
         (ScalableBloom::GROWTH, ScalableBloom::TIGHTENING, 10),
         (2, 0.5, 10),
         (2, 0.9, 10),
-        (4, 0.85, 6),
+        (ScalableBloom::MUCH_GROWTH, ScalableBloom::TIGHTENING, 6),
     ] {
         claims.extend(claims_of(trial, growth, tightening, stages)?);
     }
@@ -294,19 +294,14 @@ fn claims_of(trial: Trial, growth: usize, tightening: f64, stages: usize) -> Res
 mod tests {
     use super::*;
 
-    /// A key that is already found is not added again, nor a stage by a thread that found the one
-    /// before it full long ago.
+    /// No stage is added by a thread that found the one before it full long ago.
     #[test]
     fn as_a_subject_it_grows_from_a_hundredth_to_seven_stages() {
         let filter = ScalableBloom::with_buckets(25_000).unwrap();
         assert_eq!(filter.stages(), 1);
-        for _ in 0..2 {
-            assert!((0..100_000_u64).all(|key| filter.insert(&key)));
-            assert!(filter.grow(0));
-            assert_eq!(filter.stages(), 7);
-            let (least, keys) = (100_000 * 511 / 512, filter.keys.sum());
-            assert!((least..100_000).contains(&keys), "{keys}");
-        }
+        assert!((0..100_000_u64).all(|key| filter.insert(&key)));
+        assert!(filter.grow(0));
+        assert_eq!((filter.stages(), filter.keys.sum()), (7, 100_000));
         let last = filter.stages.last().unwrap().capacity;
         assert!(DoubleHashing::sized(last * ScalableBloom::GROWTH, 0.1).is_err());
     }
@@ -322,7 +317,6 @@ mod tests {
         assert!(taken.iter().all(|key| filter.contains(key)));
         let keys = filter.keys.sum();
         assert!((3 * 4_096..3 * 4_096 + 200).contains(&keys), "{keys}");
-        // All but those that are already found.
-        assert!(taken.len() < keys + 50 && refused.len() > 7_000);
+        assert!(taken.len() == keys && refused.len() > 7_000);
     }
 }

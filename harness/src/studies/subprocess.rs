@@ -20,6 +20,7 @@ use csv::{ReaderBuilder, WriterBuilder};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::growth::{self, Growth};
 use super::kcas::{Kcas, contest::Contest};
 use super::pair::{self, Pair};
 use super::space::memory::Memory;
@@ -205,6 +206,10 @@ impl One {
             Memory::NAME => {
                 let one: Memory = toml::from_str(&self.task)?;
                 print(&[one.measure_here(registry)?])
+            }
+            Growth::NAME => {
+                let one: growth::One = toml::from_str(&self.task)?;
+                print(&one.measure()?)
             }
             Pair::NAME => {
                 let one: pair::One = toml::from_str(&self.task)?;

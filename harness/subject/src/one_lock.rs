@@ -64,18 +64,19 @@ impl<S: Sequential> Lock for Mutex<S> {
         Self::new(inside)
     }
 
-    #[inline]
+    #[inline(always)]
     fn look<R>(&self, action: impl FnOnce(&S) -> R) -> R {
         self.with(|inside| action(inside))
     }
 
-    #[inline]
+    #[inline(always)]
     fn change<R>(&self, action: impl FnOnce(&mut S) -> R) -> R {
         self.with(action)
     }
 }
 
-/// A sequential structure under a lock. Keys are hashed before the lock is taken.
+/// A sequential structure under a lock. Keys are hashed before the lock is taken, and everything up to its exchange
+/// is inlined: a location that is stored before would be waited for.
 pub struct OneLock<L: Lock> {
     /// A copy, which can be read without the lock.
     locator: <L::Inside as Sequential>::Locator,
@@ -103,7 +104,7 @@ impl<L: Lock> Subject for OneLock<L> {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = self.locate(key);
         self.lock.change(|inside| inside.insert(location))
@@ -115,7 +116,7 @@ impl<L: Lock> Subject for OneLock<L> {
         self.lock.look(|inside| inside.contains(location))
     }
 
-    #[inline]
+    #[inline(always)]
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = self.locate(key);
         self.lock.change(|inside| inside.remove(location))

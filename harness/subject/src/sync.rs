@@ -32,7 +32,7 @@ impl<T> Mutex<T> {
     }
 
     /// Runs an action while the mutex is held, with a step before it is taken and released.
-    #[inline]
+    #[inline(always)]
     pub fn with<R>(&self, action: impl FnOnce(&mut T) -> R) -> R {
         step();
         #[cfg(feature = "simulation")]

@@ -130,26 +130,32 @@ pub(super) fn find_tag(run: Run, tag: u8, read: impl Fn(usize) -> u64) -> Option
 /// Puts a tag into a slot; its old tag and all later ones move up by one.
 ///
 /// All words are computed in the same way, so that there is no loop of unknown length to predict,
-/// and the compiler can use vectors.
+/// and the compiler can use vectors. (A closure, as of `array::from_fn`, would be compiled without them.)
 #[inline(always)]
 pub(super) fn insert_tag(words: [u64; TAG_WORDS], slot: usize, tag: u8) -> [u64; TAG_WORDS] {
-    std::array::from_fn(|at| {
-        let before = if at == 0 { 0 } else { words[at - 1] };
+    let mut result = [0; TAG_WORDS];
+    let mut before = 0;
+    for at in 0..TAG_WORDS {
         let moved = words[at] << TAG_BITS | before >> (64 - TAG_BITS);
         let (from, after) = (tags_from(slot, at), tags_from(slot + 1, at));
-        words[at] & !from | (u64::from(tag) * LOWEST) & from & !after | moved & after
-    })
+        result[at] = words[at] & !from | (u64::from(tag) * LOWEST) & from & !after | moved & after;
+        before = words[at];
+    }
+    result
 }
 
 /// Removes the tag of a slot; all later ones move down by one, and an empty slot follows.
 #[inline(always)]
 pub(super) fn remove_tag(words: [u64; TAG_WORDS], slot: usize) -> [u64; TAG_WORDS] {
-    std::array::from_fn(|at| {
-        let next = if at + 1 < TAG_WORDS { words[at + 1] } else { 0 };
+    let mut result = [0; TAG_WORDS];
+    let mut next = 0;
+    for at in (0..TAG_WORDS).rev() {
         let moved = words[at] >> TAG_BITS | next << (64 - TAG_BITS);
         let from = tags_from(slot, at);
-        words[at] & !from | moved & from
-    })
+        result[at] = words[at] & !from | moved & from;
+        next = words[at];
+    }
+    result
 }
 
 /// Returns the bits of the word with this number that belong to this slot and later ones.

@@ -45,7 +45,7 @@ const FIXED_STYLES: &str = "lock-free|segment-lock|global-lock|roofline|two-phas
     hyperloglog|growing|update-roofline|bloom|counting-bloom|null|lock-free-fitted|\
     scalable-bloom|mutex|batched-roofline|striped-timestamps|ablation-dcss|kcas-2|\
     kcas-4|kcas-8|mutex-2|mutex-4|mutex-8|lock-free-copies|ours|ours-by-dcss|ours, epoch|\
-    crate kcas|crate mwcas|growing-batch";
+    crate kcas|crate mwcas|growing-batch|lock bits";
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Style {

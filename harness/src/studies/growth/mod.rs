@@ -6,12 +6,12 @@
 //! One of 16 lookups is timed, chosen at random, so that the choice is not in step with anything. Timing
 //! costs the same for all contenders, tens of nanoseconds where an insert takes hundreds, and brings
 //! ratios of throughput nearer to 1 than they would otherwise be. Memory that the system provides when
-//! it is first written is part of what is measured, unless an earlier round has left it to the allocator: all share a process.
+//! it is first written is part of what is measured: each run has a process of its own, to which no other has left any.
 
 mod run;
 
-use anyhow::{Result, ensure};
-use serde::Serialize;
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
 
 use clap::{Args, value_parser};
 
@@ -22,6 +22,7 @@ use crate::run::order;
 use crate::show::Run;
 use crate::show::chart::{Axis, Scale};
 use crate::studies::shown::Unit::{BitsAKey, Latency, Seconds, Throughput};
+use crate::studies::subprocess::measure_all;
 use crate::studies::{At, Entrant, Progress, Quantity, Shown, Study, joined, seeds, within};
 use crate::subjects::Registry;
 use crate::wording::{counted, grouped, large};
@@ -45,12 +46,12 @@ const BYTES_A_KEY: u64 = 8;
 /// filter. Pinned threads insert keys, and look some up after each insert: half of these are in the
 /// set, and if one is not found the run ends with an error. The run is cut into slices by the number
 /// of keys in the set. Every insert is timed, since few of them pay for growing, and one of 16 lookups.
-/// Subjects of a round run one right after another, and ratios are taken within rounds.
+/// Subjects of a round run one right after another, each in a process of its own, and ratios are taken within rounds.
 ///
 /// Prints one table, and writes growth.csv (one row per subject, round and slice),
 /// growth.machine.toml and growth.svg. Takes about two minutes, and needs the cores to itself. Ctrl-C
-/// ends it after the current slice, and keeps the finished ones.
-#[derive(Clone, Debug, Args, Serialize)]
+/// ends it after the current run, and keeps the finished ones.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Growth {
     /// Keys to insert, all distinct. Below two million, the filter that grows starts with room for
     /// more than a thousandth of them.
@@ -176,20 +177,44 @@ impl Study for Growth {
     }
 
     fn steps(&self) -> u64 {
-        (self.rounds * ALL.len() * (self.slices + 1)) as u64
+        (self.rounds * ALL.len()) as u64
     }
 
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
-        let cores = &Cores::detect();
         let rounds = (self.seed, self.rounds);
         order::in_rounds(rounds, &[()], &ALL, |round, (), entry| {
-            let run = GrowthRun {
-                growth: self,
-                cores,
+            let now = format!("round {round}, {}", entry.name);
+            progress(&now)?;
+            let one = One {
+                subject: entry.name.into(),
                 round,
+                growth: self.clone(),
             };
-            (entry.run)(&run, progress, rows)
+            let measured = measure_all::<Row>(None, Self::NAME, &one);
+            rows.extend(measured.context(now)?);
+            Ok(())
         })
+    }
+}
+
+/// One subject in one round.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct One {
+    subject: String,
+    round: usize,
+    growth: Growth,
+}
+
+impl One {
+    /// Measures in this process, which should do nothing else.
+    pub(super) fn measure(&self) -> Result<Vec<Row>> {
+        let entry = ALL.iter().find(|entry| entry.name == self.subject);
+        let run = GrowthRun {
+            growth: &self.growth,
+            cores: &Cores::detect(),
+            round: self.round,
+        };
+        (entry.context("no such subject")?.run)(&run)
     }
 }
 
@@ -278,8 +303,8 @@ impl Shown for Row {
         let more = if first.oversubscribed { more } else { "" };
         format!(
             "{} keys, inserted by {}{more}, with {} after each, half of them of keys that are in. What stands at a size was \
-             measured between the size before and that one. Every insert was timed, and one of 16 lookups. lock-free has room for \
-             all keys from the start.",
+             measured between the size before and that one, first writes to new memory included. Every insert was timed, and one of \
+             16 lookups. lock-free has room for all keys from the start.",
             grouped(first.all_keys),
             counted(first.threads, "thread"),
             counted(first.lookups_per_insert, "lookup"),
@@ -299,7 +324,6 @@ fn short(keys: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::studies::study::testing::measure;
 
     pub(super) fn growth() -> Growth {
         Growth {
@@ -313,14 +337,15 @@ mod tests {
     }
 
     #[test]
-    fn every_contender_goes_the_whole_way_in_every_round() {
-        let (rows, mut steps) = measure(&growth(), None);
-        assert_eq!(rows.len() as u64, growth().steps());
-        steps.dedup();
-        // A different contender goes first in each round.
-        let first = [&steps[0], &steps[3]];
-        assert_eq!(first, ["round 1, growing", "round 2, lock-free"]);
-        for run in rows.chunks(7) {
+    fn every_contender_goes_the_whole_way() {
+        for entry in &ALL {
+            let one = One {
+                subject: entry.name.into(),
+                round: 2,
+                growth: growth(),
+            };
+            let run = &one.measure().unwrap()[..];
+            assert_eq!(run.len(), 7);
             let sum = |count: fn(&Row) -> u64| run.iter().map(count).sum::<u64>();
             let made = (sum(|row| row.inserts), sum(|row| row.lookups));
             assert_eq!(made, (20_000, 80_000));

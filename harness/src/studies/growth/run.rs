@@ -14,7 +14,7 @@ use subject::layout::FALSE_POSITIVE_RATE;
 use super::{Growth, Row};
 use crate::machine::Cores;
 use crate::run::Crew;
-use crate::studies::{Entrant, Progress};
+use crate::studies::Entrant;
 use crate::subjects::{Growing, LockFree, ScalableBloom};
 use crate::wording::counted;
 use crate::workload::{Clock, Kind, Tally, Timings};
@@ -38,7 +38,7 @@ const TIMED_LOOKUPS: u64 = 16;
 /// Name of the filter that grows.
 pub(super) const OURS: &str = Growing::NAME;
 
-type Run = fn(&GrowthRun, &mut Progress, &mut Vec<Row>) -> Result<()>;
+type Run = fn(&GrowthRun) -> Result<Vec<Row>>;
 
 /// All contenders, in the order of the first round, with what each is, and for how many keys it has
 /// room at first.
@@ -47,30 +47,24 @@ pub(super) const ALL: [Entrant<Run>; 3] = [
         name: OURS,
         meaning: "the lock-free filter that grows, started with the capacity of a thousandth of the keys, \
                   and at least with 8 KiB",
-        run: |run, progress, rows| {
-            let new = |first, _| Ok(Growing::with_room_for(first)?);
-            run.grow(new, |_| 1, progress, rows)
-        },
+        run: |run| run.grow(|first, _| Ok(Growing::with_room_for(first)?), |_| 1),
     },
     Entrant {
         name: LockFree::NAME,
         meaning: "the lock-free filter of fixed size, with room for all keys from the start",
-        run: |run, progress, rows| {
-            let new = |_, all| Ok(LockFree::with_room_for(all)?);
-            run.grow(new, |_| 1, progress, rows)
-        },
+        run: |run| run.grow(|_, all| Ok(LockFree::with_room_for(all)?), |_| 1),
     },
     Entrant {
         name: ScalableBloom::NAME,
-        meaning: "scalable Bloom filter, started with a stage for a thousandth of the keys; wrong as often \
-                  as a full lock-free, and cannot remove",
-        run: |run, progress, rows| {
-            let (growth, tightening) = (ScalableBloom::GROWTH, ScalableBloom::TIGHTENING);
+        meaning: "scalable Bloom filter, started with a stage for a thousandth of the keys, each stage four times as \
+                  large as the one before; wrong as often as a full lock-free, and cannot remove",
+        run: |run| {
+            let (growth, tightening) = (ScalableBloom::MUCH_GROWTH, ScalableBloom::TIGHTENING);
             let new = |first, _| {
                 let new = ScalableBloom::new(first, FALSE_POSITIVE_RATE, growth, tightening);
                 new.context("its first stage")
             };
-            run.grow(new, ScalableBloom::stages, progress, rows)
+            run.grow(new, ScalableBloom::stages)
         },
     },
 ];
@@ -85,15 +79,12 @@ pub(super) struct GrowthRun<'a> {
 
 impl GrowthRun<'_> {
     /// Creates an empty set by `new`, which gets the numbers of keys of the first slice and of all slices,
-    /// and adds a row for each slice. Calls `progress` before each. `parts` returns how many tables a
-    /// lookup may search.
+    /// and returns a row for each slice. `parts` returns how many tables a lookup may search.
     fn grow<S: Subject>(
         &self,
         new: impl FnOnce(usize, usize) -> Result<S>,
         parts: fn(&S) -> usize,
-        progress: &mut Progress,
-        rows: &mut Vec<Row>,
-    ) -> Result<()> {
+    ) -> Result<Vec<Row>> {
         let (keys, threads) = (self.growth.keys, self.growth.threads());
         let subject = &new(usize::try_from(keys / GROWTH)?, usize::try_from(keys)?)
             .with_context(|| format!("{} cannot be created for {keys} keys", S::NAME))?;
@@ -101,9 +92,8 @@ impl GrowthRun<'_> {
         let workers: Vec<_> = (0..threads).map(new).collect();
         // Uncontended: each thread takes its own, and this one takes them once the threads have ended.
         let worker = |thread: usize| workers[thread].lock().expect("it has not panicked");
-        let (mut start, mut elapsed) = (0, 0.0);
+        let (mut start, mut elapsed, mut rows) = (0, 0.0, Vec::new());
         for end in ends(keys, self.growth.slices) {
-            progress(&format!("round {}, {}", self.round, S::NAME))?;
             // All threads together insert each key once.
             let done = Crew::share(self.cores, threads, start..end, |thread, own| {
                 let mut worker = worker(thread);
@@ -148,7 +138,7 @@ impl GrowthRun<'_> {
                 parts: parts(subject),
             });
         }
-        Ok(())
+        Ok(rows)
     }
 }
 
@@ -271,8 +261,7 @@ mod tests {
             round: 1,
         };
         let new = |_, all| S::with_buckets(all);
-        let made = run.grow(new, |_| 1, &mut |_| Ok(()), &mut Vec::new());
-        made.unwrap_err().to_string()
+        run.grow(new, |_| 1).unwrap_err().to_string()
     }
 
     #[test]

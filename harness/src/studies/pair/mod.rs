@@ -213,8 +213,8 @@ impl Pair {
         subjects
     }
 
-    /// Returns the processes of a round, in the order in which they are named.
-    fn round(&self) -> Vec<One> {
+    /// Returns the processes of a round for each workload, in the order in which they are named.
+    fn round(&self) -> Vec<Vec<One>> {
         let mut threads = self.threads.clone();
         if threads.is_empty() {
             threads = vec![1, Cores::detect().count()];
@@ -231,9 +231,9 @@ impl Pair {
                 keys: self.keys,
                 seed: self.setting.seed,
             };
-            threads.iter().map(one).collect::<Vec<_>>()
+            threads.iter().map(one).collect()
         };
-        self.workload.iter().flat_map(of).collect()
+        self.workload.iter().map(of).collect()
     }
 }
 
@@ -290,12 +290,17 @@ impl Study for Pair {
     }
 
     fn steps(&self) -> u64 {
-        (self.setting.processes * self.round().len()) as u64
+        (self.setting.processes * self.round().iter().map(Vec::len).sum::<usize>()) as u64
     }
 
     fn measure(&self, progress: &mut Progress, rows: &mut Vec<Row>) -> Result<()> {
+        let seed = self.setting.seed;
         for process in 1..=self.setting.processes {
-            for one in order::shuffled(&self.round(), self.setting.seed, process, 0) {
+            let works = order::shuffled(&self.round(), seed, process, 0);
+            // Those of other numbers of threads one right after another, since they may be compared, too.
+            let threads =
+                |(turn, work): (usize, &Vec<One>)| order::shuffled(work, seed, process, turn + 1);
+            for one in works.iter().enumerate().flat_map(threads) {
                 let threads = counted(one.threads, "thread");
                 let (all, work) = (self.setting.processes, one.work.measures().join(" and "));
                 let now = format!("process {process} of {all}: {work}, {threads}");

@@ -34,6 +34,10 @@ const LARGE: usize = 1_000_000;
 const BATCHES: usize = 20;
 /// Keys of a table for each batch, so that turns with a small table are shorter.
 const BATCH_OF: usize = 3_000;
+/// Before a turn with a small table, one lookup for each so many bytes of it, and at most so many batches: an exact set
+/// is thirty times as large as a filter.
+const WARMED_BYTES: usize = 32;
+const MOST_WARMING: usize = 100;
 /// Keys that a batch of updates inserts and removes; a batch of lookups asks for a thousand.
 const UPDATES: usize = 400;
 /// The most keys of a slice; those of all threads together are one in 60 of a table's.
@@ -300,7 +304,9 @@ impl Arena<'_> {
                 // The table may have left the caches since its last turn, as it would not in a program that uses it all
                 // the time.
                 match work.kind {
-                    Kind::Lookup { .. } => _ = self.perform(&*table, self.batches(), &mut lookups),
+                    Kind::Lookup { .. } => {
+                        _ = self.perform(&*table, self.warming(&*table), &mut lookups);
+                    }
                     Kind::Update => {
                         _ = self.perform(&*table, 1, &mut self.slices(2 * number + 1, thread));
                     }
@@ -375,6 +381,16 @@ impl Arena<'_> {
 
     fn batches(&self) -> usize {
         (self.one.keys / BATCH_OF).clamp(1, BATCHES)
+    }
+
+    /// Returns the batches of lookups after which a table is in the caches as far as it fits.
+    fn warming(&self, table: &dyn Measured) -> usize {
+        let batches = self.batches();
+        if self.one.is_large() {
+            return batches;
+        }
+        let for_all = table.memory_bytes() / WARMED_BYTES / 1_000;
+        for_all.clamp(batches, MOST_WARMING)
     }
 
     fn rows(&self, common: &Row, threads: &[Vec<Turn>]) -> Vec<Row> {

@@ -16,7 +16,7 @@ use subject::calls::Operation;
 use subject::{Operations, SLOTS_PER_BUCKET};
 
 use crate::machine::Cores;
-use crate::results::{INTERVAL, Record, Results, Summary, bounded, columns, distinct};
+use crate::results::{INTERVAL, Record, Results, Summary, bounded, columns, distinct, verdict};
 use crate::run::order;
 use crate::show::chart::{Axis, Line, Look, Panel, Scale};
 use crate::show::{Run, rounded};
@@ -114,7 +114,7 @@ pub struct Memory {
     #[arg(long, value_name = "N", default_value_t = 2_000_000, value_parser = value_parser!(u64).range(1..1 << 40))]
     pub absent: u64,
     /// Number of rounds; with fewer than 6, no interval can be given.
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = within(1..1 << 32))]
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = within(1..1 << 32))]
     pub rounds: usize,
     /// Seed of the keys.
     #[arg(long, default_value_t = 1, value_parser = seeds())]
@@ -497,7 +497,11 @@ impl Choice<'_> {
     }
 
     fn is_beaten_by(&self, other: &Self) -> bool {
-        let is_faster = || Some(other.speed()?.low > self.speed()?.high);
+        let is_faster = || {
+            let (slow, fast) = (self.speed()?, other.speed()?);
+            let are_enough = slow.count.min(fast.count) >= verdict::FEWEST;
+            Some(are_enough && fast.low > slow.high)
+        };
         other.bits_a_key()[0] <= self.bits_a_key()[0]
             && other.rate().high < self.rate().low
             && is_faster().unwrap_or_default()
@@ -585,5 +589,29 @@ mod tests {
         let choices = choices(&results, &results.cases()[0]);
         let shown = choices.iter().map(|of| (of.subject, &of.rows[..]));
         assert!(shown.eq([("lock-free", &[&rows[2]][..])]));
+    }
+
+    /// Few rounds show nothing, however far apart they are.
+    #[test]
+    fn few_rounds_beat_nobody() {
+        let of = |rounds: usize| {
+            let row = |subject: &str, round, wrong, mops| Row {
+                subject: subject.into(),
+                round,
+                keys: 1_000,
+                declared_bytes: 1_000,
+                absent: 1_000_000,
+                wrong,
+                lookup_mops: Some(mops),
+                ..Row::default()
+            };
+            let of_round = |round| [row("a", round, 9_000, 1.0), row("b", round, 10, 2.0)];
+            let rows: Vec<_> = (1..=rounds).flat_map(of_round).collect();
+            let results = Results::along((), &rows);
+            let all = choices(&results, &results.cases()[0]);
+            [all[0].is_beaten_by(&all[1]), all[1].is_beaten_by(&all[0])]
+        };
+        assert_eq!(of(verdict::FEWEST - 1), [false; 2]);
+        assert_eq!(of(verdict::FEWEST), [true, false]);
     }
 }

@@ -23,6 +23,9 @@ use file::Pairs;
 
 const NAME: &str = "targets";
 
+/// Up to this factor, the cores of two processes count as equally far apart.
+const MOST_APART: f64 = 1.5;
+
 columns! {
     /// One target under one workload at one number of threads, and the ratio that was measured.
     Row:
@@ -202,7 +205,7 @@ fn lines(pairs: &Pairs, rows: &[pair::Row]) -> Vec<Row> {
 
 /// Returns how many times as fast one subject was as another, each at its number of threads, for each
 /// process that has both: within turns, by their ratios to the first subject; with other numbers of threads, by
-/// the throughputs in processes that followed one another.
+/// the throughputs in processes that followed one another, if the cores were as far apart in both.
 fn ratios(rows: &[pair::Row], workload: &str, ends: [(&str, usize); 2]) -> Vec<f64> {
     let ratio = |process: usize| {
         let end = |(subject, threads): (&str, usize)| {
@@ -213,6 +216,10 @@ fn ratios(rows: &[pair::Row], workload: &str, ends: [(&str, usize); 2]) -> Vec<f
             rows.iter().find(is_it)
         };
         let [ours, theirs] = [end(ends[0])?, end(ends[1])?];
+        let [near, far] = [f64::min, f64::max].map(|of| of(ours.hand_over_ns, theirs.hand_over_ns));
+        if far > MOST_APART * near {
+            return None;
+        }
         Some(if ours.threads == theirs.threads {
             theirs.ratio / ours.ratio
         } else {
@@ -276,7 +283,8 @@ impl Presented for Vec<Row> {
         }
         let mut notes = vec![format!(
             "A subject is compared with the first within turns, and two others by their ratios to the first. Where the numbers of \
-             threads differ, processes that ran one after the other are compared. Median over the processes [{INTERVAL}]. A target is \
+             threads differ, processes that ran one after the other are compared, unless their cores were {MOST_APART} times as \
+             far apart or more. Median over the processes [{INTERVAL}]. A target is \
              decided where the whole interval is on one side of it; of so many, some are decided by chance."
         )];
         notes.extend(marks.explained());

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Cache};
 use cuckoo_clock::config::{BitCount, ConfigError, CuckooConfiguration, TtlConfig};
 use cuckoo_clock::{InsertValues, LookupValues};
-use filter::{CuckooFilter, ExpiringCuckooFilter};
+use filter::{CuckooFilter, ExpiringCuckooFilter, Filter};
 
 use super::run::{Plan, Remembers, run};
 use super::{Row, TICKS};
@@ -45,14 +45,20 @@ impl Remembers for Expiring {
         Ok(Self(builder.build()?))
     }
 
-    #[inline]
-    fn insert(&self, key: u64) -> bool {
-        self.0.insert_unique(&key).is_ok()
+    type View<'a> = &'a ExpiringCuckooFilter;
+
+    fn view(&self) -> Self::View<'_> {
+        &self.0
     }
 
     #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains(&key)
+    fn insert(filter: &mut Self::View<'_>, key: u64) -> bool {
+        filter.insert_unique(&key).is_ok()
+    }
+
+    #[inline]
+    fn contains(filter: &mut Self::View<'_>, key: u64) -> bool {
+        filter.contains(&key)
     }
 
     fn begin(&self, tick: usize) -> Result<bool> {
@@ -68,9 +74,11 @@ impl Remembers for Expiring {
 
 /// What keys are inserted into, and what they were inserted into in the window before.
 struct Rotating {
-    filters: ArcSwap<[Arc<CuckooFilter>; 2]>,
+    filters: ArcSwap<Two>,
     keys: usize,
 }
+
+type Two = [Arc<CuckooFilter>; 2];
 
 impl Rotating {
     fn new_filter(keys: usize) -> Result<Arc<CuckooFilter>> {
@@ -91,15 +99,23 @@ impl Remembers for Rotating {
         Ok(Self { filters, keys })
     }
 
-    #[inline]
-    fn insert(&self, key: u64) -> bool {
-        self.filters.load()[0].insert_unique(&key).is_ok()
+    /// It keeps the filters at hand as long as they are the current ones, and counts no references.
+    type View<'a> = Cache<&'a ArcSwap<Two>, Arc<Two>>;
+
+    fn view(&self) -> Self::View<'_> {
+        Cache::new(&self.filters)
     }
 
     #[inline]
-    fn contains(&self, key: u64) -> bool {
-        let filters = self.filters.load();
-        filters[0].contains(&key) || filters[1].contains(&key)
+    fn insert(filters: &mut Self::View<'_>, key: u64) -> bool {
+        filters.load()[0].insert_unique(&key).is_ok()
+    }
+
+    #[inline]
+    fn contains(filters: &mut Self::View<'_>, key: u64) -> bool {
+        let [newest, older] = &**filters.load();
+        let hash = newest.hash(&key);
+        newest.contains_hash(hash) || older.contains_hash(hash)
     }
 
     fn begin(&self, tick: usize) -> Result<bool> {
@@ -142,21 +158,29 @@ impl Remembers for CuckooClock {
         Ok(Self(filter))
     }
 
+    type View<'a> = &'a Self;
+
+    fn view(&self) -> Self::View<'_> {
+        self
+    }
+
     /// A key that it drops instead, to make room, counts as refused.
     #[inline]
-    fn insert(&self, key: u64) -> bool {
+    fn insert(clock: &mut Self::View<'_>, key: u64) -> bool {
         let renewed = LookupValues {
             ttl: Some(PERIODS),
             counter_diff: None,
         };
         let new = InsertValues::default();
-        let dropped = self.0.insert_if_not_present_with_update(&key, new, renewed);
+        let dropped = clock
+            .0
+            .insert_if_not_present_with_update(&key, new, renewed);
         dropped.is_none()
     }
 
     #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains(&key)
+    fn contains(clock: &mut Self::View<'_>, key: u64) -> bool {
+        clock.0.contains(&key)
     }
 
     fn begin(&self, tick: usize) -> Result<bool> {

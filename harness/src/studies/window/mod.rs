@@ -36,7 +36,7 @@ use contenders::ALL;
 #[derive(Clone, Debug, Args, Serialize)]
 pub struct Window {
     /// Keys that come in a window.
-    #[arg(long, value_name = "N", default_value_t = 120_000, value_parser = within(1_200..=100_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 116_000, value_parser = within(1_200..=100_000_000))]
     pub keys: usize,
     /// Numbers of threads, separated by commas.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values = ["1", "2", "8"], value_parser = within(1..=MAX_THREADS as u64))]
@@ -65,9 +65,9 @@ columns! {
     /// Threads that worked, from 1.
     threads: usize,
     /// insert: new keys. renew: keys that come once in each period. lookup: half of the keys are
-    /// there, none is older than a window. remembered: keys of one age, not timed.
+    /// there, none is older than a window. remembered: keys of one age, new or renewed, not timed.
     kind: String,
-    /// Time since the key was inserted, in windows; 0 where it differs.
+    /// Time since the key was inserted or last renewed, in windows; 0 where it differs.
     age: f64,
     /// How many of them there were.
     operations: u64,
@@ -229,10 +229,10 @@ impl Shown for Row {
             let longest = of.clone().map(|row| row.begin_ms).fold(0.0, f64::max);
             let bits = of.filter_map(Row::bits_a_key).fold(0.0, f64::max);
             format!(
-                "{subject} takes {bits:.1} bits for each key of a window; it missed {} of {} younger than a window, and found {:.2} % of those older than one and a half; to begin \
-                 a period took it {longest:.2} ms at most.",
+                "{subject} takes {bits:.1} bits for each key of a window; of {} of keys younger than a window it missed {}, and of those of keys older than one and a half it \
+                 found {:.2} %; to begin a period took it {longest:.2} ms at most.",
+                large(asked, "lookup"),
                 grouped(asked - found),
-                large(asked, "key"),
                 100.0 * late as f64 / old as f64
             )
         };

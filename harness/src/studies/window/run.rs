@@ -36,10 +36,17 @@ pub(super) trait Remembers: Sized + Send + Sync {
     /// Makes a filter for so many keys in a window.
     fn for_window(keys: usize) -> Result<Self>;
 
-    /// Inserts or renews a key; false if it is refused.
-    fn insert(&self, key: u64) -> bool;
+    /// The filter as one thread uses it for a while.
+    type View<'a>
+    where
+        Self: 'a;
 
-    fn contains(&self, key: u64) -> bool;
+    fn view(&self) -> Self::View<'_>;
+
+    /// Inserts or renews a key; false if it is refused.
+    fn insert(view: &mut Self::View<'_>, key: u64) -> bool;
+
+    fn contains(view: &mut Self::View<'_>, key: u64) -> bool;
 
     /// Begins a tick: a twelfth of a window has passed. Returns whether a period has begun with it.
     fn begin(&self, tick: usize) -> Result<bool>;
@@ -84,11 +91,11 @@ impl Plan<'_> {
 
     /// Lets all threads do their part of `number` operations, which are numbered. `each` performs one, and says
     /// whether its key was found, or not refused. `first` is run once before, on one of the threads.
-    fn all(
+    fn all<C: Remembers>(
         &self,
-        number: usize,
+        (contender, number): (&C, usize),
         first: impl FnOnce() + Send,
-        each: impl Fn(usize, &mut SmallRng) -> bool + Sync,
+        each: impl Fn(&mut C::View<'_>, usize, &mut SmallRng) -> bool + Sync,
         sum: &mut Sum,
     ) -> Result<bool> {
         let first = Mutex::new(Some(first));
@@ -101,10 +108,11 @@ impl Plan<'_> {
                 {
                     first();
                 }
-                let mut tally = Tally::default();
+                let (mut tally, mut view) = (Tally::default(), contender.view());
                 for nth in own {
                     tally.operations += 1;
-                    tally.missing += u64::from(!black_box(each(nth as usize, &mut random)));
+                    let answer = black_box(each(&mut view, nth as usize, &mut random));
+                    tally.missing += u64::from(!answer);
                 }
                 (tally, None)
             }
@@ -134,27 +142,40 @@ pub(super) fn run<C: Remembers>(plan: &Plan) -> Result<Vec<Row>> {
                 begin_ms = begin_ms.max(start.elapsed().as_secs_f64() * 1e3);
             }
         };
-        let new = |nth, _: &mut SmallRng| contender.insert(plan.key(tick, nth));
-        pinned &= plan.all(plan.new_keys(), begin, new, insert)?;
+        let new =
+            |view: &mut C::View<'_>, nth, _: &mut SmallRng| C::insert(view, plan.key(tick, nth));
+        pinned &= plan.all((contender, plan.new_keys()), begin, new, insert)?;
         begun?;
-        let old = |nth, _: &mut SmallRng| contender.insert(plan.old_key(tick, nth));
-        pinned &= plan.all(plan.renewed(), || (), old, renew)?;
+        let old = |view: &mut C::View<'_>, nth, _: &mut SmallRng| {
+            C::insert(view, plan.old_key(tick, nth))
+        };
+        pinned &= plan.all((contender, plan.renewed()), || (), old, renew)?;
         memory_bytes = memory_bytes.max(contender.memory_bytes() as u64);
         let newer = tick.saturating_sub(TICKS - 1);
-        let look = |nth, random: &mut SmallRng| {
+        let look = |view: &mut C::View<'_>, nth, random: &mut SmallRng| {
             let key = if nth % 2 == 0 {
                 let tick = random.random_range(newer..=tick);
                 plan.key(tick, random.random_range(0..plan.new_keys()))
             } else {
                 plan.absent(random)
             };
-            contender.contains(key)
+            C::contains(view, key)
         };
-        pinned &= plan.all(LOOKUPS * plan.new_keys(), || (), look, lookup)?;
+        pinned &= plan.all((contender, LOOKUPS * plan.new_keys()), || (), look, lookup)?;
         if tick >= FIRST {
             for (age, sum) in remembered.iter_mut().enumerate() {
-                let ask = |nth, _: &mut SmallRng| contender.contains(plan.key(tick - age, nth));
-                plan.all(plan.new_keys(), || (), ask, sum)?;
+                let then = tick - age;
+                let ask = |view: &mut C::View<'_>, nth, _: &mut SmallRng| {
+                    C::contains(view, plan.key(then, nth))
+                };
+                plan.all((contender, plan.new_keys()), || (), ask, sum)?;
+                // Later, they have been renewed again.
+                if age < TICKS / 2 {
+                    let ask = |view: &mut C::View<'_>, nth, _: &mut SmallRng| {
+                        C::contains(view, plan.old_key(then, nth))
+                    };
+                    plan.all((contender, plan.renewed()), || (), ask, sum)?;
+                }
             }
         }
     }

@@ -61,7 +61,7 @@ pub type AblationEpoch = Ablation<Timestamps, WholeChain, BreadthFirst, kcas_epo
 impl Variant for AblationEpoch {
     const NAME: &'static str = "ablation-epoch";
     const DESCRIPTION: &'static str =
-        "the control with K-CAS descriptors on the heap, reclaimed by epochs";
+        "ablation-dcss with K-CAS descriptors on the heap, reclaimed by epochs";
     const GUARANTEES: &'static str = "linearizable; lock-free but for the allocator; lookups write their epoch at most; memory \
          unbounded while a thread stops inside an operation";
 }

@@ -12,6 +12,7 @@ use kcas::WordArray;
 mod crate_kcas;
 #[cfg(target_arch = "x86_64")]
 mod crate_mwcas;
+mod lock_bits;
 mod mutex;
 mod ours;
 
@@ -137,6 +138,7 @@ pub const ENGINES: &[EngineInfo] = &[
     crate_kcas::ENGINE,
     #[cfg(target_arch = "x86_64")]
     crate_mwcas::ENGINE,
+    lock_bits::ENGINE,
     mutex::ENGINE,
 ];
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::Result;
+use crossbeam_utils::CachePadded;
 use subject::layout::zeroed;
 use subject::sync::{AtomicU64, Mutex};
 
@@ -18,7 +19,8 @@ pub(super) const ENGINE: EngineInfo = EngineInfo {
 
 /// Words that one mutex protects. Accesses are relaxed: the mutex orders them.
 pub struct Locked {
-    mutex: Mutex<()>,
+    /// On a cache line of its own: what it protects is found without a look at the line that all threads write.
+    mutex: CachePadded<Mutex<()>>,
     words: Box<[AtomicU64]>,
 }
 
@@ -26,7 +28,7 @@ impl Words for Locked {
     fn new(len: usize) -> Result<Self> {
         let words = zeroed(len)?;
         words.iter().for_each(|word| word.store(START, Relaxed));
-        let mutex = Mutex::new(());
+        let mutex = CachePadded::new(Mutex::new(()));
         Ok(Self { mutex, words })
     }
 

@@ -55,7 +55,7 @@ impl Lock for Shared {
         Self(sync::RwLock::new(filter))
     }
 
-    #[inline]
+    #[inline(always)]
     fn look<R>(&self, action: impl FnOnce(&VictimCuckoo) -> R) -> R {
         step();
         let filter = self.0.read().unwrap_or_else(PoisonError::into_inner);
@@ -65,7 +65,7 @@ impl Lock for Shared {
         result
     }
 
-    #[inline]
+    #[inline(always)]
     fn change<R>(&self, action: impl FnOnce(&mut VictimCuckoo) -> R) -> R {
         step();
         let mut filter = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -104,6 +104,7 @@ impl Sequential for VictimCuckoo {
         Some(location.into())
     }
 
+    #[inline(always)]
     fn insert(&mut self, location: Location) -> bool {
         if self.victim.is_some() {
             return false;
@@ -111,12 +112,12 @@ impl Sequential for VictimCuckoo {
         let (first, second) = (location.first, location.second);
         let fingerprint = location.fingerprint;
         if !self.place(first, fingerprint) && !self.place(second, fingerprint) {
-            let bucket = if self.random.random() { first } else { second };
-            self.victim = self.walk(fingerprint, bucket);
+            self.evict(location);
         }
         true
     }
 
+    #[inline(always)]
     fn contains(&self, location: Location) -> bool {
         // A branch on the answer could not be predicted.
         let [first, second] = [location.first, location.second].map(|bucket| self.read(bucket));
@@ -125,6 +126,7 @@ impl Sequential for VictimCuckoo {
             | self.victim_is(location)
     }
 
+    #[inline(always)]
     fn remove(&mut self, location: Location) -> bool {
         let words = [location.first, location.second].map(|bucket| self.read(bucket));
         let matches = words.map(|word| Layout::matches(word, location.fingerprint));
@@ -134,8 +136,8 @@ impl Sequential for VictimCuckoo {
             let of = |[first, second]: [u64; 2]| select_unpredictable(is_first, first, second);
             let bucket = select_unpredictable(is_first, location.first, location.second);
             self.write(bucket, Layout::take(of(words), of(matches)));
-            if let Some((fingerprint, bucket)) = self.victim {
-                self.victim = self.walk(fingerprint, bucket);
+            if let Some(victim) = self.victim {
+                self.place_again(victim);
             }
             return true;
         }
@@ -152,6 +154,19 @@ impl Sequential for VictimCuckoo {
 }
 
 impl VictimCuckoo {
+    /// Places a fingerprint of which both buckets are full.
+    #[cold]
+    fn evict(&mut self, location: Location) {
+        let Location { first, second, .. } = location;
+        let bucket = if self.random.random() { first } else { second };
+        self.victim = self.walk(location.fingerprint, bucket);
+    }
+
+    #[cold]
+    fn place_again(&mut self, (fingerprint, bucket): (u64, usize)) {
+        self.victim = self.walk(fingerprint, bucket);
+    }
+
     /// Places a fingerprint into one of its buckets, kicking others out at random until one of them
     /// finds an empty slot. If that takes too many kicks, returns the one left in hand as the
     /// victim.
@@ -169,6 +184,7 @@ impl VictimCuckoo {
         (!self.place(bucket, fingerprint)).then_some((fingerprint, bucket))
     }
 
+    #[inline(always)]
     fn place(&self, bucket: usize, fingerprint: u64) -> bool {
         let word = self.read(bucket);
         let has_room = Layout::has_room(word);
@@ -178,16 +194,17 @@ impl VictimCuckoo {
         has_room
     }
 
-    #[inline]
+    #[inline(always)]
     fn read(&self, bucket: usize) -> u64 {
         self.table.words[bucket].load(Relaxed)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&self, bucket: usize, word: u64) {
         self.table.words[bucket].store(word, Relaxed);
     }
 
+    #[inline(always)]
     fn victim_is(&self, location: Location) -> bool {
         self.victim.is_some_and(|(fingerprint, bucket)| {
             fingerprint == location.fingerprint
