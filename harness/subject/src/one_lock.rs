@@ -66,7 +66,10 @@ impl<S: Sequential> Lock for Mutex<S> {
 
     #[inline(always)]
     fn look<R>(&self, action: impl FnOnce(&S) -> R) -> R {
-        self.with(|inside| action(inside))
+        self.with(
+            #[inline(always)]
+            |inside| action(inside),
+        )
     }
 
     #[inline(always)]
@@ -107,19 +110,28 @@ impl<L: Lock> Subject for OneLock<L> {
     #[inline(always)]
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = self.locate(key);
-        self.lock.change(|inside| inside.insert(location))
+        self.lock.change(
+            #[inline(always)]
+            |inside| inside.insert(location),
+        )
     }
 
     #[inline(always)]
     fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = self.locate(key);
-        self.lock.look(|inside| inside.contains(location))
+        self.lock.look(
+            #[inline(always)]
+            |inside| inside.contains(location),
+        )
     }
 
     #[inline(always)]
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let location = self.locate(key);
-        self.lock.change(|inside| inside.remove(location))
+        self.lock.change(
+            #[inline(always)]
+            |inside| inside.remove(location),
+        )
     }
 
     fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {

@@ -138,9 +138,12 @@ impl Block {
         }
         let run = with.run_of(wanted.bucket, runs);
         let slot = run.slot + run.len();
-        Self::change(held, run.grown(runs), |words| {
-            insert_tag(words, slot, wanted.tag)
-        });
+        Self::change(
+            held,
+            run.grown(runs),
+            #[inline(always)]
+            |words| insert_tag(words, slot, wanted.tag),
+        );
         true
     }
 
@@ -148,7 +151,12 @@ impl Block {
     #[inline(always)]
     pub(super) fn remove(held: &Held<'_, Self>, found: &Found) {
         let runs = found.run.shrunk(found.runs);
-        Self::change(held, runs, |words| remove_tag(words, found.slot));
+        Self::change(
+            held,
+            runs,
+            #[inline(always)]
+            |words| remove_tag(words, found.slot),
+        );
     }
 }
 

@@ -130,7 +130,7 @@ pub(super) fn find_tag(run: Run, tag: u8, read: impl Fn(usize) -> u64) -> Option
 /// Puts a tag into a slot; its old tag and all later ones move up by one.
 ///
 /// All words are computed in the same way, so that there is no loop of unknown length to predict,
-/// and the compiler can use vectors. (A closure, as of `array::from_fn`, would be compiled without them.)
+/// and the compiler can use vectors. (`array::from_fn` is compiled without them.)
 #[inline(always)]
 pub(super) fn insert_tag(words: [u64; TAG_WORDS], slot: usize, tag: u8) -> [u64; TAG_WORDS] {
     let mut result = [0; TAG_WORDS];

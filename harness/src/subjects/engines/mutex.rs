@@ -35,12 +35,15 @@ impl Words for Locked {
     /// Always succeeds: no other thread can interfere.
     #[inline]
     fn try_change(&self, changes: &[Change]) -> bool {
-        self.mutex.with(|()| {
-            for &change in changes {
-                let word = &self.words[change.index];
-                word.store(change.of(word.load(Relaxed)), Relaxed);
-            }
-        });
+        self.mutex.with(
+            #[inline(always)]
+            |()| {
+                for &change in changes {
+                    let word = &self.words[change.index];
+                    word.store(change.of(word.load(Relaxed)), Relaxed);
+                }
+            },
+        );
         true
     }
 
