@@ -33,7 +33,7 @@ class CuckooFilter:
 
     @staticmethod
     def expiring(capacity: int) -> CuckooFilter:
-        """A filter that forgets keys after three periods, with room for this many keys in these periods.
+        """A filter that forgets keys two to three periods after they last came, with room for the keys of three.
 
         Make room for the keys of one more period if keys are inserted while the oldest ones are forgotten.
         """

@@ -45,7 +45,8 @@
 //! They hold within the [limits](#limits).
 //!
 //! - **No false negatives**: a key that was inserted and not removed (nor forgotten, by an
-//!   [`ExpiringCuckooFilter`]) is found, even while other keys shift it around.
+//!   [`ExpiringCuckooFilter`]) is found, even while other keys shift it around. (An [`ExpiringCuckooFilter`] keeps one
+//!   copy for all keys of a class: removing one of them loses the others.)
 //! - **Linearizable**: each insert, remove, lookup and count takes effect at one moment between its
 //!   start and its end; its docs say which. (A batch is not one call but many; `len` and a copy do
 //!   not reflect one moment of the whole filter.)

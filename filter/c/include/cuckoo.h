@@ -69,8 +69,8 @@ enum CuckooStatus cuckoo_new_growing(size_t capacity,
                                      struct CuckooFilter **filter);
 
 /*
- Makes a filter that forgets keys after three periods (cuckoo_advance_to), with room for `capacity` keys
- in these periods. Make room for the keys of one more period if keys are inserted while the oldest ones
+ Makes a filter that forgets keys two to three periods after they last came (cuckoo_advance_to), with room for
+ `capacity` keys in three periods. Make room for the keys of one more period if keys are inserted while the oldest ones
  are forgotten.
  */
 enum CuckooStatus cuckoo_new_expiring(size_t capacity,

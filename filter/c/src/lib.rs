@@ -144,8 +144,8 @@ pub extern "C" fn cuckoo_new_growing(
     put(filter, || Ok(AnyFilter::growing(capacity)?))
 }
 
-/// Makes a filter that forgets keys after three periods (cuckoo_advance_to), with room for `capacity` keys
-/// in these periods. Make room for the keys of one more period if keys are inserted while the oldest ones
+/// Makes a filter that forgets keys two to three periods after they last came (cuckoo_advance_to), with room for
+/// `capacity` keys in three periods. Make room for the keys of one more period if keys are inserted while the oldest ones
 /// are forgotten.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuckoo_new_expiring(
