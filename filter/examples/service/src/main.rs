@@ -34,7 +34,7 @@ use tokio::task::block_in_place;
 struct Options {
     /// Where the filter is saved; it begins empty if nothing has this name. FILE.lock shows others
     /// that it is in use, and a save is in FILE.partial0 until it is complete. (A save that is killed leaves that file, and
-    /// the next one removes it.)
+    /// the next one removes it.) If FILE is a symbolic link, all of these are where it leads.
     file: PathBuf,
     /// The address to listen on. Port 0 takes any that is free, and says which.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
@@ -73,19 +73,21 @@ fn main() -> ExitCode {
 }
 
 fn serve(options: Options) -> Result<()> {
-    let _lock = lock(&options.file)?;
+    // A save would replace a link, and services that use one file by several names must meet at one lock.
+    let file = fs::canonicalize(&options.file).unwrap_or(options.file);
+    let _lock = lock(&file)?;
     let capacity = options.capacity.map(NonZeroUsize::get);
     let filter = match options.window {
         None => {
             let build = |keys| CuckooFilter::builder().capacity(keys).build();
             let load = |file: &Path| CuckooFilter::load(file);
-            Kept::ForEver(load_or_build(&options.file, capacity, load, build)?)
+            Kept::ForEver(load_or_build(&file, capacity, load, build)?)
         }
         Some(seconds) => {
             let build = |keys| ExpiringCuckooFilter::builder().capacity(keys).build();
             let load = |file: &Path| ExpiringCuckooFilter::load(file);
             Kept::ForAWindow {
-                filter: load_or_build(&options.file, capacity, load, build)?,
+                filter: load_or_build(&file, capacity, load, build)?,
                 period_ms: seconds * 1_000 / 2,
             }
         }
@@ -105,7 +107,7 @@ fn serve(options: Options) -> Result<()> {
     let address = listener.local_addr()?;
     let service = Arc::new(Service {
         filter,
-        file: options.file,
+        file,
         saving: Mutex::new(()),
     });
     runtime.spawn(axum::serve(listener, router(service.clone())).into_future());
