@@ -236,7 +236,8 @@ fn router(service: Arc<Service>) -> Router {
             Err(error) => Err(failed(error)),
         }
     };
-    let metrics = async |State(service): State<Arc<Service>>| service.metrics();
+    let metrics =
+        async |State(service): State<Arc<Service>>| -> Answer { service.metrics().map_err(failed) };
     let insert: WithKey = |filter, key| filter.insert_hash(key).map(|()| "inserted".to_owned());
     let insert_unique: WithKey = |filter, key| Ok(filter.insert_unique_hash(key)?.to_string());
     let remove: WithKey = |filter, key| Ok(filter.remove_hash(key).to_string());
@@ -304,7 +305,8 @@ impl Service {
     }
 
     /// Returns the metrics in the text format of Prometheus.
-    fn metrics(&self) -> String {
+    fn metrics(&self) -> Result<String> {
+        self.filter.go_on()?;
         let (filter, keys) = (self.filter.any(), self.filter.any().len());
         let saved = fs::metadata(&self.file).and_then(|data| data.modified());
         let since = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).ok();
@@ -314,7 +316,7 @@ impl Service {
         let memory = filter.memory_bytes() as f64;
         let wrong = "Fraction of absent keys that are wrongly found now.";
         let when = "When it was last saved; 0 if it never was.";
-        [
+        let metrics = [
             ("keys", "Copies held.", keys as f64),
             ("capacity", "Slots.", filter.capacity() as f64),
             ("load_factor", "Copies per slot.", filter.load_factor()),
@@ -326,7 +328,7 @@ impl Service {
             format!(
                 "# HELP filter_{name} {help}\n# TYPE filter_{name} gauge\nfilter_{name} {value}\n"
             )
-        })
-        .concat()
+        });
+        Ok(metrics.concat())
     }
 }

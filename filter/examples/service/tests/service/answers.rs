@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::{Running, program};
 
-fn metric(metrics: &str, name: &str) -> f64 {
+pub(crate) fn metric(metrics: &str, name: &str) -> f64 {
     let line = metrics.lines().find_map(|line| line.strip_prefix(name));
     line.unwrap().trim().parse().unwrap()
 }

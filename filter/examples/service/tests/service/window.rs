@@ -7,6 +7,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tempfile::TempDir;
 
+use crate::answers::metric;
 #[cfg(unix)]
 use crate::program;
 use crate::{Client, Ledger, Running, Shared, State};
@@ -75,6 +76,21 @@ fn a_window_outlives_kills() {
     println!(
         "{kills} kills: {kept} keys kept, {wrongly_found} of {forgotten} found that are too old"
     );
+}
+
+/// Nobody asks for keys meanwhile, which would make the service forget.
+#[test]
+fn metrics_do_not_count_what_is_forgotten() {
+    let directory = TempDir::new().unwrap();
+    let service = Running::start(&directory.path().join("saved"), &["--window", "2"]);
+    let client = service.client();
+    for key in 0..10 {
+        assert_eq!(client.post(&format!("/seen?key={key}")).unwrap().2, "false");
+    }
+    thread::sleep(WINDOW * 3 / 2);
+    let (status, _, metrics) = client.get("/metrics").unwrap();
+    assert_eq!((status, metric(&metrics, "filter_keys")), (200, 0.0));
+    service.kill();
 }
 
 #[cfg(unix)]
