@@ -99,12 +99,23 @@ fn a_file_is_of_one_kind_and_of_one_window() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("saved");
     let refused = |options: &[&str], says: &str| {
-        let ended = program(&file).args(options).output().unwrap();
+        // At the latest, it ends because of the address.
+        let mut program = program(&file);
+        let ended = program.args(["--address", "nowhere"]).args(options);
+        let ended = ended.output().unwrap();
         let text = String::from_utf8(ended.stderr).unwrap();
         assert!(!ended.status.success() && text.contains(says), "{text}");
     };
-    Running::start(&file, &["--window", "60"]).stop("TERM");
+    let service = Running::start(&file, &["--window", "60"]);
+    service.client().post("/seen?key=1").unwrap();
+    service.stop("TERM");
     refused(&[], "with or without --window as before");
     refused(&["--window", "600"], "with a shorter --window");
     refused(&["--window", "0"], "--window");
+    for (window, found) in [("60", true), ("30", false)] {
+        let service = Running::start(&file, &["--window", window]);
+        let client = service.client();
+        assert_eq!(client.contains(1), found, "a window of {window} s");
+        service.stop("TERM");
+    }
 }
