@@ -9,7 +9,8 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use redis::{Connection, Value};
 
-use crate::server::{Server, ask, error, in_batches, line};
+use crate::chunks::{dump, load};
+use crate::server::{Server, ask, digest, error, in_batches, line};
 
 /// Commands of all kinds, whose outcome depends on what is there.
 fn random_commands(c: &mut Connection, random: &mut SmallRng) {
@@ -62,6 +63,26 @@ fn a_replica_has_the_same_filter() {
         }
         replicated(c, of, &format!("round {round}"));
     }
+}
+
+/// A replica that is attached gets keys that are reserved, and each part of one that is loaded.
+#[test]
+fn reserved_and_loaded_filters_go_to_a_replica() {
+    let master = Server::start(&["--repl-diskless-sync-delay", "0"]);
+    let replica = Server::start(&[]);
+    let (c, of) = (&mut master.connect(), &mut replica.connect());
+    line(of, &format!("REPLICAOF 127.0.0.1 {}", master.port));
+    replicated(c, of, "at first");
+    line(c, "CF.RESERVE f 1000");
+    replicated(c, of, "reserved");
+    in_batches(c, "CF.ADD", "f", 0..500);
+    let (end, whole) = dump(c, "f").remove(0);
+    let (first, second) = whole.split_at(1_000);
+    for (end, part) in [(1_000, first), (end, second)] {
+        load(c, "g", &(end, part.to_vec())).expect("it is loaded");
+        replicated(c, of, &format!("{end} bytes are loaded"));
+    }
+    assert_eq!(digest(c, "f"), digest(of, "g"));
 }
 
 /// Copies of an item fill both of its buckets, which are also those of another one: the hashes agree in the 23 bits
