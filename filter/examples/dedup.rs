@@ -142,7 +142,10 @@ impl Input {
         }
         for name in names.iter().filter(|name| *name != "-") {
             let data = fs::metadata(name).with_context(|| format!("cannot read {name}"))?;
-            ensure!(!data.is_dir(), "{name} is a directory: name the files in it");
+            ensure!(
+                !data.is_dir(),
+                "{name} is a directory: name the files in it"
+            );
         }
         let files = names.into_iter().rev().map(|name| (name, None)).collect();
         Ok(Input { files })
@@ -180,7 +183,10 @@ fn read(
     let reader = match reader {
         Some(reader) => reader,
         None if name == "-" => reader.insert(Box::new(BufReader::new(io::stdin()))),
-        None => reader.insert(Box::new(BufReader::with_capacity(READ_SIZE, File::open(name)?))),
+        None => reader.insert(Box::new(BufReader::with_capacity(
+            READ_SIZE,
+            File::open(name)?,
+        ))),
     };
     chunk.extend_from_slice(reader.fill_buf()?);
     reader.consume(chunk.len());

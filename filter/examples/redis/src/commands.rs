@@ -178,7 +178,10 @@ fn add_items(
     };
     let results: Vec<_> = items.iter().map(add).collect();
     let failed = |result: &Added| matches!(result, Err(error) if !is_refusal(error));
-    if results.iter().any(|result| failed(result) || new_only && result.is_err()) {
+    if results
+        .iter()
+        .any(|result| failed(result) || new_only && result.is_err())
+    {
         // Elsewhere there may be memory: what could not be added here is not to be added there. And a replica
         // reports it if it replies an error, as CF.ADDNX would.
         if let Some(capacity) = capacity.filter(|_| created) {
