@@ -9,7 +9,7 @@
 //! cargo run --release -p lfcf-filter --example dedup -- --threads 2 access.log > distinct.log
 //! ```
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
 }
 
 fn deduplicate(options: Options) -> Result<()> {
-    let input = Mutex::new(Input::open(options.files)?);
+    let input = Mutex::new(Input::check(options.files)?);
     let seed = options.seed.unwrap_or_else(rand::random);
     let seen = Seen {
         filters: RwLock::new(vec![build(options.capacity.get())?]),
@@ -129,28 +129,26 @@ fn work(input: &Mutex<Input>, seen: &Seen) -> Result<Count> {
 }
 
 struct Input {
-    /// The next one is the last.
-    files: Vec<(String, Box<dyn BufRead + Send>)>,
+    /// The next one is the last. Each is opened when its turn comes: opening a named pipe waits for whoever
+    /// writes to it, who may first write to the pipes before it.
+    files: Vec<(String, Option<Box<dyn BufRead + Send>>)>,
 }
 
 impl Input {
-    /// Opens all of them, so that a wrong name is reported before anything is written.
-    fn open(mut names: Vec<String>) -> Result<Input> {
+    /// Looks for all of them, so that a wrong name is reported before anything is written.
+    fn check(mut names: Vec<String>) -> Result<Input> {
         if names.is_empty() {
             names.push("-".to_owned());
         }
-        let open = |name: String| -> Result<(String, Box<dyn BufRead + Send>)> {
-            if name == "-" {
-                return Ok((name, Box::new(BufReader::new(io::stdin()))));
-            }
-            let cannot = || format!("cannot read {name}");
-            let file = File::open(&name).with_context(cannot)?;
-            let is_directory = file.metadata().with_context(cannot)?.is_dir();
-            ensure!(!is_directory, "{name} is a directory: name the files in it");
-            Ok((name, Box::new(BufReader::with_capacity(READ_SIZE, file))))
-        };
-        let files: Result<_> = names.into_iter().rev().map(open).collect();
-        Ok(Input { files: files? })
+        for name in names.iter().filter(|name| *name != "-") {
+            let data = fs::metadata(name).with_context(|| format!("cannot read {name}"))?;
+            ensure!(
+                !data.is_dir(),
+                "{name} is a directory: name the files in it"
+            );
+        }
+        let files = names.into_iter().rev().map(|name| (name, None)).collect();
+        Ok(Input { files })
     }
 
     /// Replaces `chunk` by the next whole lines, all of one file; false at the end. From a pipe it
@@ -158,13 +156,8 @@ impl Input {
     fn next_chunk(&mut self, chunk: &mut Vec<u8>) -> Result<bool> {
         chunk.clear();
         while let Some((name, reader)) = self.files.last_mut() {
-            let read = (reader.fill_buf()).map(|bytes| chunk.extend_from_slice(bytes));
-            reader.consume(chunk.len());
-            let rest = read.and_then(|()| match chunk.last() {
-                None | Some(b'\n') => Ok(0),
-                Some(_) => reader.read_until(b'\n', chunk),
-            });
-            if let Err(error) = rest.with_context(|| format!("cannot read {name}")) {
+            let read = read(name, reader, chunk);
+            if let Err(error) = read.with_context(|| format!("cannot read {name}")) {
                 self.end();
                 return Err(error);
             }
@@ -179,6 +172,28 @@ impl Input {
     fn end(&mut self) {
         self.files.clear();
     }
+}
+
+/// Appends the next whole lines of a file, which is opened if it is not open.
+fn read(
+    name: &str,
+    reader: &mut Option<Box<dyn BufRead + Send>>,
+    chunk: &mut Vec<u8>,
+) -> io::Result<()> {
+    let reader = match reader {
+        Some(reader) => reader,
+        None if name == "-" => reader.insert(Box::new(BufReader::new(io::stdin()))),
+        None => reader.insert(Box::new(BufReader::with_capacity(
+            READ_SIZE,
+            File::open(name)?,
+        ))),
+    };
+    chunk.extend_from_slice(reader.fill_buf()?);
+    reader.consume(chunk.len());
+    if chunk.last().is_some_and(|&last| last != b'\n') {
+        reader.read_until(b'\n', chunk)?;
+    }
+    Ok(())
 }
 
 fn build(capacity: usize) -> Result<Lines> {

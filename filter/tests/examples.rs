@@ -139,6 +139,38 @@ fn dedup_ends_a_line_at_the_end_of_its_file() {
     assert_eq!(run(&mut dedup, b"three\ntw").0, b"one\ntw\no\nthree\n");
 }
 
+/// A writer opens a named pipe when the one before it has ended: neither can be opened before its turn.
+#[cfg(unix)]
+#[test]
+fn dedup_opens_each_file_in_its_turn() {
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    let directory = TempDir::new().unwrap();
+    let mut pipes = Command::new("mkfifo");
+    let made = pipes.args(["p", "q"]).current_dir(&directory).status();
+    assert!(made.unwrap().success());
+    let mut writer = Command::new("sh");
+    writer.args(["-c", "printf 'a\\nb\\n' >p; printf 'b\\nc\\n' >q"]);
+    let mut dedup = example("dedup");
+    dedup.args(["--threads", "1", "--seed", "1", "p", "q"]);
+    dedup.stdout(Stdio::piped()).stderr(Stdio::null());
+    let start = |mut command: Command| command.current_dir(&directory).spawn().unwrap();
+    let (mut writer, mut dedup) = (start(writer), start(dedup));
+    let begun = Instant::now();
+    while dedup.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_secs(60) {
+        thread::sleep(Duration::from_millis(5));
+    }
+    // If they wait for each other, nobody else ends them.
+    for child in [&mut writer, &mut dedup] {
+        child.kill().unwrap();
+    }
+    writer.wait().unwrap();
+    let output = dedup.wait_with_output().unwrap();
+    assert!(output.status.success(), "it has not ended");
+    assert_eq!(output.stdout, b"a\nb\nc\n");
+}
+
 /// More lines than there is room for: filters are added. Most lines come only once, so nothing makes
 /// up for one that gets lost when a filter is full.
 #[test]
@@ -175,9 +207,12 @@ fn dedup_ends_quietly_when_nobody_reads() {
 fn dedup_rejects_wrong_arguments() {
     let directory = TempDir::new().unwrap();
     let complaint = |arguments: &[&str]| complaint(example("dedup").args(arguments));
-    assert!(complaint(&["no-such-file"]).contains("cannot read no-such-file"));
+    // Before anything is written.
+    let good = file(&directory, "good", b"a\n");
+    let good = good.to_str().unwrap();
+    assert!(complaint(&[good, "no-such-file"]).contains("cannot read no-such-file"));
     let folder = directory.path().to_str().unwrap();
-    assert!(complaint(&[folder]).contains("is a directory"));
+    assert!(complaint(&[good, folder]).contains("is a directory"));
     let most = usize::MAX.to_string();
     assert!(complaint(&["--capacity", &most]).contains("choose --capacity"));
     let misused = |arguments: &[&str]| failure(example("dedup").args(arguments), 2);

@@ -116,7 +116,7 @@ pub(crate) fn add(ctx: &Context, args: &[RedisString], new_only: bool) -> RedisR
     let results = add_items(ctx, &args[1], &args[2..], Some(DEFAULT_CAPACITY), new_only)?;
     match results[0] {
         Ok(added) => Ok(RedisValue::Bool(added)),
-        Err(refused) if is_refusal(&refused) => Ok(RedisValue::Bool(false)),
+        Err(refused) if !new_only && is_refusal(&refused) => Ok(RedisValue::Bool(false)),
         Err(failed) => Err(error(failed)),
     }
 }
@@ -144,11 +144,11 @@ pub(crate) fn insert(ctx: &Context, args: &[RedisString], new_only: bool) -> Red
     };
     let results = add_items(ctx, &args[1], items, create.then_some(capacity), new_only)?;
     let as_bool = !new_only && ctx.get_flags().contains(ContextFlags::FLAGS_RESP3);
-    // 1 if it was added, 0 if it was there (as often as can be), −1 if there was no memory.
+    // 1 if it was added, 0 if it was there (as often as can be), −1 if there was no memory, or no room for a new one.
     let reply = |result| match result {
         result if as_bool => RedisValue::Bool(result == Ok(true)),
         Ok(added) => RedisValue::Integer(added.into()),
-        Err(refused) if is_refusal(&refused) => RedisValue::Integer(0),
+        Err(refused) if !new_only && is_refusal(&refused) => RedisValue::Integer(0),
         Err(_) => RedisValue::Integer(-1),
     };
     Ok(RedisValue::Array(results.into_iter().map(reply).collect()))
@@ -178,8 +178,12 @@ fn add_items(
     };
     let results: Vec<_> = items.iter().map(add).collect();
     let failed = |result: &Added| matches!(result, Err(error) if !is_refusal(error));
-    if results.iter().any(failed) {
-        // Elsewhere there may be memory: what could not be added here is not to be added there.
+    if results
+        .iter()
+        .any(|result| failed(result) || new_only && result.is_err())
+    {
+        // Elsewhere there may be memory: what could not be added here is not to be added there. And a replica
+        // reports it if it replies an error, as CF.ADDNX would.
         if let Some(capacity) = capacity.filter(|_| created) {
             let capacity = capacity.to_string();
             ctx.replicate("CF.RESERVE", &[name.as_slice(), capacity.as_bytes()][..]);

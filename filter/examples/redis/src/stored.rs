@@ -88,6 +88,9 @@ impl Stored {
             let excess = data.len() as u64;
             return Err(LoadError::TooLong { excess });
         };
+        // Without memory, this is an error, and not the server's end.
+        let room = bytes.try_reserve(data.len());
+        room.map_err(|error| LoadError::Io(error.into()))?;
         bytes.extend_from_slice(data);
         if (bytes.len() as u64) < *least {
             return Ok(());

@@ -34,7 +34,7 @@ use tokio::task::block_in_place;
 struct Options {
     /// Where the filter is saved; it begins empty if nothing has this name. FILE.lock shows others
     /// that it is in use, and a save is in FILE.partial0 until it is complete. (A save that is killed leaves that file, and
-    /// the next one removes it.)
+    /// the next one removes it.) If FILE is a symbolic link, all of these are where it leads.
     file: PathBuf,
     /// The address to listen on. Port 0 takes any that is free, and says which.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
@@ -73,19 +73,21 @@ fn main() -> ExitCode {
 }
 
 fn serve(options: Options) -> Result<()> {
-    let _lock = lock(&options.file)?;
+    // A save would replace a link, and services that use one file by several names must meet at one lock.
+    let file = fs::canonicalize(&options.file).unwrap_or(options.file);
+    let _lock = lock(&file)?;
     let capacity = options.capacity.map(NonZeroUsize::get);
     let filter = match options.window {
         None => {
             let build = |keys| CuckooFilter::builder().capacity(keys).build();
             let load = |file: &Path| CuckooFilter::load(file);
-            Kept::ForEver(load_or_build(&options.file, capacity, load, build)?)
+            Kept::ForEver(load_or_build(&file, capacity, load, build)?)
         }
         Some(seconds) => {
             let build = |keys| ExpiringCuckooFilter::builder().capacity(keys).build();
             let load = |file: &Path| ExpiringCuckooFilter::load(file);
             Kept::ForAWindow {
-                filter: load_or_build(&options.file, capacity, load, build)?,
+                filter: load_or_build(&file, capacity, load, build)?,
                 period_ms: seconds * 1_000 / 2,
             }
         }
@@ -105,7 +107,7 @@ fn serve(options: Options) -> Result<()> {
     let address = listener.local_addr()?;
     let service = Arc::new(Service {
         filter,
-        file: options.file,
+        file,
         saving: Mutex::new(()),
     });
     runtime.spawn(axum::serve(listener, router(service.clone())).into_future());
@@ -234,7 +236,8 @@ fn router(service: Arc<Service>) -> Router {
             Err(error) => Err(failed(error)),
         }
     };
-    let metrics = async |State(service): State<Arc<Service>>| service.metrics();
+    let metrics =
+        async |State(service): State<Arc<Service>>| -> Answer { service.metrics().map_err(failed) };
     let insert: WithKey = |filter, key| filter.insert_hash(key).map(|()| "inserted".to_owned());
     let insert_unique: WithKey = |filter, key| Ok(filter.insert_unique_hash(key)?.to_string());
     let remove: WithKey = |filter, key| Ok(filter.remove_hash(key).to_string());
@@ -302,7 +305,8 @@ impl Service {
     }
 
     /// Returns the metrics in the text format of Prometheus.
-    fn metrics(&self) -> String {
+    fn metrics(&self) -> Result<String> {
+        self.filter.go_on()?;
         let (filter, keys) = (self.filter.any(), self.filter.any().len());
         let saved = fs::metadata(&self.file).and_then(|data| data.modified());
         let since = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).ok();
@@ -312,7 +316,7 @@ impl Service {
         let memory = filter.memory_bytes() as f64;
         let wrong = "Fraction of absent keys that are wrongly found now.";
         let when = "When it was last saved; 0 if it never was.";
-        [
+        let metrics = [
             ("keys", "Copies held.", keys as f64),
             ("capacity", "Slots.", filter.capacity() as f64),
             ("load_factor", "Copies per slot.", filter.load_factor()),
@@ -324,7 +328,7 @@ impl Service {
             format!(
                 "# HELP filter_{name} {help}\n# TYPE filter_{name} gauge\nfilter_{name} {value}\n"
             )
-        })
-        .concat()
+        });
+        Ok(metrics.concat())
     }
 }

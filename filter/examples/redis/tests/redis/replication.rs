@@ -1,13 +1,16 @@
 //! What is propagated gives the same filter on a replica.
 
+use std::collections::HashMap;
 use std::thread;
 use std::time::Duration;
 
+use filter::{Filter, GrowingCuckooFilter};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use redis::{Connection, Value};
 
-use crate::server::{Server, ask, line};
+use crate::chunks::{dump, load};
+use crate::server::{Server, ask, digest, error, in_batches, line};
 
 /// Commands of all kinds, whose outcome depends on what is there.
 fn random_commands(c: &mut Connection, random: &mut SmallRng) {
@@ -30,6 +33,15 @@ fn random_commands(c: &mut Connection, random: &mut SmallRng) {
     let _: Value = pipe.query(c).expect("no error");
 }
 
+/// Waits until the replica has everything, which must be what the master has.
+fn replicated(c: &mut Connection, of: &mut Connection, when: &str) {
+    while ask::<i64>(c, "WAIT", &["1", "1000"]) < 1 {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let whole = |c: &mut Connection| ask::<Value>(c, "DEBUG", &["DIGEST"]);
+    assert_eq!(whole(c), whole(of), "{when}");
+}
+
 /// Synchronizations find the filter at several stages of its growth; what comes next goes to the same
 /// places on both.
 #[test]
@@ -49,11 +61,53 @@ fn a_replica_has_the_same_filter() {
         if round == 5 {
             line(c, "CF.COMPACT f");
         }
-        // Until the replica has everything.
-        while ask::<i64>(c, "WAIT", &["1", "1000"]) < 1 {
-            thread::sleep(Duration::from_millis(10));
-        }
-        let whole = |c: &mut Connection| ask::<Value>(c, "DEBUG", &["DIGEST"]);
-        assert_eq!(whole(c), whole(of), "round {round}");
+        replicated(c, of, &format!("round {round}"));
     }
+}
+
+/// A replica that is attached gets keys that are reserved, and each part of one that is loaded.
+#[test]
+fn reserved_and_loaded_filters_go_to_a_replica() {
+    let master = Server::start(&["--repl-diskless-sync-delay", "0"]);
+    let replica = Server::start(&[]);
+    let (c, of) = (&mut master.connect(), &mut replica.connect());
+    line(of, &format!("REPLICAOF 127.0.0.1 {}", master.port));
+    replicated(c, of, "at first");
+    line(c, "CF.RESERVE f 1000");
+    replicated(c, of, "reserved");
+    in_batches(c, "CF.ADD", "f", 0..500);
+    let (end, whole) = dump(c, "f").remove(0);
+    let (first, second) = whole.split_at(1_000);
+    for (end, part) in [(1_000, first), (end, second)] {
+        load(c, "g", &(end, part.to_vec())).expect("it is loaded");
+        replicated(c, of, &format!("{end} bytes are loaded"));
+    }
+    assert_eq!(digest(c, "f"), digest(of, "g"));
+}
+
+/// Copies of an item fill both of its buckets, which are also those of another one: the hashes agree in the 23 bits
+/// that choose both in 2^17 buckets. The replica replies no error, which it would report.
+#[test]
+fn a_new_item_that_has_no_room_is_an_error_only_where_it_was_sent() {
+    let (filter, mut seen) = (GrowingCuckooFilter::new(), HashMap::new());
+    let pair = (0..).find_map(|new: u64| {
+        let hash = filter.hash(new.to_string().as_bytes());
+        Some((seen.insert(hash % (1 << 23), new)?, new))
+    });
+    let (item, new) = pair.expect("some agree");
+
+    let master = Server::start(&["--repl-diskless-sync-delay", "0"]);
+    let replica = Server::start(&[]);
+    let (c, of) = (&mut master.connect(), &mut replica.connect());
+    line(of, &format!("REPLICAOF 127.0.0.1 {}", master.port));
+    replicated(c, of, "at first");
+    line(c, "CF.RESERVE f 393216");
+    assert!(!in_batches(c, "CF.ADD", "f", [item; 6]).contains(&false));
+    assert_eq!(in_batches(c, "CF.ADD", "f", [item, new]), [false; 2]);
+    error(c, &format!("CF.ADDNX f {new}"), "no room");
+    let both = line(c, &format!("CF.INSERTNX f ITEMS {item} {new}"));
+    assert_eq!(both, Value::Array(vec![Value::Int(0), Value::Int(-1)]));
+    assert_eq!(line(c, &format!("CF.EXISTS f {new}")), Value::Int(0));
+    replicated(c, of, "at the end");
+    assert_eq!(replica.info("unexpected_error_replies"), 0);
 }

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::{Running, program};
 
-fn metric(metrics: &str, name: &str) -> f64 {
+pub(crate) fn metric(metrics: &str, name: &str) -> f64 {
     let line = metrics.lines().find_map(|line| line.strip_prefix(name));
     line.unwrap().trim().parse().unwrap()
 }
@@ -123,4 +123,24 @@ fn a_service_that_cannot_start_says_what_to_do() {
     let most = usize::MAX.to_string();
     let mut large = program(&directory.path().join("large"));
     assert!(complaint(large.args(["--capacity", &most])).contains("cannot make room"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_stays_and_the_file_that_it_leads_to_is_saved_and_locked() {
+    let directory = TempDir::new().unwrap();
+    let [file, link] = ["saved", "link"].map(|name| directory.path().join(name));
+    Running::start(&file, &[]).stop("TERM");
+    std::os::unix::fs::symlink("saved", &link).unwrap();
+    let service = Running::start(&link, &[]);
+    assert_eq!(service.client().post("/insert?key=a").unwrap().0, 200);
+    assert_eq!(service.client().post("/save").unwrap().0, 200);
+    assert!(link.is_symlink(), "it was replaced");
+    let saved = filter::CuckooFilter::load(&file).unwrap();
+    assert!(saved.contains(b"a".as_slice()));
+    let mut other = program(&file);
+    // At the latest, it ends because of the address.
+    let message = complaint(other.args(["--address", "nowhere"]));
+    assert!(message.contains("is locked"), "{message}");
+    service.kill();
 }

@@ -7,6 +7,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tempfile::TempDir;
 
+use crate::answers::metric;
 #[cfg(unix)]
 use crate::program;
 use crate::{Client, Ledger, Running, Shared, State};
@@ -77,18 +78,44 @@ fn a_window_outlives_kills() {
     );
 }
 
+/// Nobody asks for keys meanwhile, which would make the service forget.
+#[test]
+fn metrics_do_not_count_what_is_forgotten() {
+    let directory = TempDir::new().unwrap();
+    let service = Running::start(&directory.path().join("saved"), &["--window", "2"]);
+    let client = service.client();
+    for key in 0..10 {
+        assert_eq!(client.post(&format!("/seen?key={key}")).unwrap().2, "false");
+    }
+    thread::sleep(WINDOW * 3 / 2);
+    let (status, _, metrics) = client.get("/metrics").unwrap();
+    assert_eq!((status, metric(&metrics, "filter_keys")), (200, 0.0));
+    service.kill();
+}
+
 #[cfg(unix)]
 #[test]
 fn a_file_is_of_one_kind_and_of_one_window() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("saved");
     let refused = |options: &[&str], says: &str| {
-        let ended = program(&file).args(options).output().unwrap();
+        // At the latest, it ends because of the address.
+        let mut program = program(&file);
+        let ended = program.args(["--address", "nowhere"]).args(options);
+        let ended = ended.output().unwrap();
         let text = String::from_utf8(ended.stderr).unwrap();
         assert!(!ended.status.success() && text.contains(says), "{text}");
     };
-    Running::start(&file, &["--window", "60"]).stop("TERM");
+    let service = Running::start(&file, &["--window", "60"]);
+    service.client().post("/seen?key=1").unwrap();
+    service.stop("TERM");
     refused(&[], "with or without --window as before");
     refused(&["--window", "600"], "with a shorter --window");
     refused(&["--window", "0"], "--window");
+    for (window, found) in [("60", true), ("30", false)] {
+        let service = Running::start(&file, &["--window", window]);
+        let client = service.client();
+        assert_eq!(client.contains(1), found, "a window of {window} s");
+        service.stop("TERM");
+    }
 }
