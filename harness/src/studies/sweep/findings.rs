@@ -322,7 +322,7 @@ mod tests {
             let apart = nineteen_of_twenty(&pairs(&Results::of(&rows)));
             let smallest = Row::smallest_effect(&case, 1.0);
             assert!(apart < smallest, "{case:?}: {apart}");
-            assert!(smallest < apart + 0.06, "{case:?}: {apart}");
+            assert!(smallest < apart + 0.09, "{case:?}: {apart}");
         }
     }
 
