@@ -370,6 +370,11 @@ mod tests {
         let some = &rows(9, 2.0)[..2];
         assert_eq!(verdicts(some), [too_few, not_measured, not_measured]);
         assert_eq!(verdicts(&[]), [not_measured; 3]);
+        // Cores that were twice as far apart say nothing of the number of threads.
+        let mut moved = rows(9, 2.0);
+        let far = |row: &mut pair::Row| row.hand_over_ns = 50.0 * row.threads as f64;
+        moved.iter_mut().for_each(far);
+        assert_eq!(verdicts(&moved), [reached, short, not_measured]);
     }
 
     #[test]
