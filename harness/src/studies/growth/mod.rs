@@ -28,7 +28,7 @@ use crate::subjects::Registry;
 use crate::wording::{counted, grouped, large};
 use crate::workload::Cost;
 
-use run::{ALL, GrowthRun, OURS, ends};
+use run::{ALL, OURS, ends};
 
 /// The fewest keys that can be measured: the first slice has ten of them.
 const FEWEST_KEYS: u64 = 10_000;
@@ -209,12 +209,7 @@ impl One {
     /// Measures in this process, which should do nothing else.
     pub(super) fn measure(&self) -> Result<Vec<Row>> {
         let entry = ALL.iter().find(|entry| entry.name == self.subject);
-        let run = GrowthRun {
-            growth: &self.growth,
-            cores: &Cores::detect(),
-            round: self.round,
-        };
-        (entry.context("no such subject")?.run)(&run)
+        (entry.context("no such subject")?.run)(self)
     }
 }
 

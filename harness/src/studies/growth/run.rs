@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use subject::Subject;
 use subject::layout::FALSE_POSITIVE_RATE;
 
-use super::{Growth, Row};
+use super::{One, Row};
 use crate::machine::Cores;
 use crate::run::Crew;
 use crate::studies::Entrant;
@@ -38,7 +38,7 @@ const TIMED_LOOKUPS: u64 = 16;
 /// Name of the filter that grows.
 pub(super) const OURS: &str = Growing::NAME;
 
-type Run = fn(&GrowthRun) -> Result<Vec<Row>>;
+type Run = fn(&One) -> Result<Vec<Row>>;
 
 /// All contenders, in the order of the first round, with what each is, and for how many keys it has
 /// room at first.
@@ -69,15 +69,7 @@ pub(super) const ALL: [Entrant<Run>; 3] = [
     },
 ];
 
-/// The settings of a run, apart from the contender.
-#[derive(Clone, Copy)]
-pub(super) struct GrowthRun<'a> {
-    pub(super) growth: &'a Growth,
-    pub(super) cores: &'a Cores,
-    pub(super) round: usize,
-}
-
-impl GrowthRun<'_> {
+impl One {
     /// Creates an empty set by `new`, which gets the numbers of keys of the first slice and of all slices,
     /// and returns a row for each slice. `parts` returns how many tables a lookup may search.
     fn grow<S: Subject>(
@@ -86,6 +78,7 @@ impl GrowthRun<'_> {
         parts: fn(&S) -> usize,
     ) -> Result<Vec<Row>> {
         let (keys, threads) = (self.growth.keys, self.growth.threads());
+        let cores = Cores::detect();
         let subject = &new(usize::try_from(keys / GROWTH)?, usize::try_from(keys)?)
             .with_context(|| format!("{} cannot be created for {keys} keys", S::NAME))?;
         let new = |thread| Mutex::new(Worker::new(self, subject, thread));
@@ -95,7 +88,7 @@ impl GrowthRun<'_> {
         let (mut start, mut elapsed, mut rows) = (0, 0.0, Vec::new());
         for end in ends(keys, self.growth.slices) {
             // All threads together insert each key once.
-            let done = Crew::share(self.cores, threads, start..end, |thread, own| {
+            let done = Crew::share(&cores, threads, start..end, |thread, own| {
                 let mut worker = worker(thread);
                 move || worker.insert_all(own, start)
             })?;
@@ -115,7 +108,7 @@ impl GrowthRun<'_> {
                 keys: end,
                 all_keys: keys,
                 threads,
-                oversubscribed: threads > self.cores.count(),
+                oversubscribed: threads > cores.count(),
                 pinned: done.pinned,
                 lookups_per_insert: self.growth.lookups,
                 inserts,
@@ -172,7 +165,7 @@ struct Worker<'a, C> {
 }
 
 impl<'a, C: Subject> Worker<'a, C> {
-    fn new(run: &GrowthRun, contender: &'a C, thread: usize) -> Self {
+    fn new(run: &One, contender: &'a C, thread: usize) -> Self {
         let seed = run.growth.seed ^ (run.round as u64) << 32;
         let first: u64 = SmallRng::seed_from_u64(seed).random();
         Self {
@@ -245,20 +238,19 @@ impl<'a, C: Subject> Worker<'a, C> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::growth;
+    use super::super::{Growth, tests::growth};
     use super::*;
     use crate::run::runner::tests::flawed::{DROPS, Flawed, PANICS, REFUSES};
 
     fn error<S: Subject>() -> String {
-        let growth = &Growth {
-            keys: 10_000,
-            threads: Some(3),
-            ..growth()
-        };
-        let run = GrowthRun {
-            growth,
-            cores: &Cores::detect(),
+        let run = One {
+            subject: S::NAME.into(),
             round: 1,
+            growth: Growth {
+                keys: 10_000,
+                threads: Some(3),
+                ..growth()
+            },
         };
         let new = |_, all| S::with_buckets(all);
         run.grow(new, |_| 1).unwrap_err().to_string()
