@@ -49,11 +49,16 @@ proof() {
     fi
 }
 
-planted() {
-    step "planted bugs"
-    scripts/planted.sh
+by_steps() {
     step "planted bugs, by random steps against the proof"
     scripts/planted.sh --steps
+}
+
+planted() {
+    beside by_steps
+    step "planted bugs"
+    scripts/planted.sh
+    await by_steps
 }
 
 everything() {

@@ -175,7 +175,7 @@ plant() { # LANE PATCH ...
     # The dependencies of the checks are already built if the checks have been run before.
     if [ "$lane" = models ]; then
         borrow_build "$target/../loom/loom" "$CARGO_TARGET_DIR/loom"
-    elif [ "$lane" = suites ]; then
+    elif [ "$lane" = suites ] || [ "$lane" = steps ]; then
         borrow_build "$target/../debug" "$CARGO_TARGET_DIR/debug"
     fi
     # Keeps git from taking the copy for a part of this repository.
@@ -196,7 +196,7 @@ plant() { # LANE PATCH ...
     fi
     for patch in "$@"; do
         bug=$(basename "$patch" .patch)
-        log="$target/$bug.log"
+        log="$target/$lane/$bug.log"
         read -r name suite < <(check_of "$patch")
         subject=$(subject_of "$root/$patch")
         if [ "$histories$steps" ]; then
@@ -216,7 +216,7 @@ plant() { # LANE PATCH ...
         fi
         built=$((SECONDS - start))
         for look in "${looks[@]}"; do
-            log="$target/$bug${look:+-$look}.log"
+            log="$target/$lane/$bug${look:+-$look}.log"
             if [ "$look" = simulated ] && [ "$subject" != lock-free ]; then
                 printf 'left out  %-34s by %s: %s cannot be\n' "$bug" "$look" "$subject"
                 continue
@@ -244,7 +244,7 @@ broken() {
 }
 
 # Two lanes, since models and suites are built with different flags: each has its own copy and build
-# directory.
+# directory. Random steps have their own, too, so that scripts/deep.sh can look for them beside the others.
 models=() suites=()
 for patch in "${patches[@]}"; do
     read -r name suite < <(caught_by "$patch") || { echo "$patch names no check that must catch it" >&2; exit 1; }
@@ -252,7 +252,10 @@ for patch in "${patches[@]}"; do
 done
 
 mkdir -p "$target"
-results="$target/results"
+lane=suites
+[ ! "$histories" ] || lane=histories-suites
+[ ! "$steps" ] || lane=steps
+results="$target/results-of-$lane"
 : >"$results"
 lanes=()
 # Each lane is a process group of its own, which ends with this script.
@@ -262,7 +265,7 @@ if [ ${#models[@]} -gt 0 ]; then
     lanes+=($!)
 fi
 if [ ${#suites[@]} -gt 0 ]; then
-    { plant "${histories:+histories-}suites" "${suites[@]}" | tee -a "$results"; } &
+    { plant "$lane" "${suites[@]}" | tee -a "$results"; } &
     lanes+=($!)
 fi
 trap 'kill -- "${lanes[@]/#/-}" 2>/dev/null || true' INT TERM HUP
