@@ -24,8 +24,11 @@
 //!   hand-over, as real cores do.
 //! - **What is not contended overlaps**: a core asks for lines before it needs them, as many at a
 //!   time as `overlap` says, but not before a pause or a branch that it mispredicted: then it waits the
-//!   whole latency. A store is done when it is in the store buffer; the next exchange waits until the
-//!   buffer is empty.
+//!   whole latency. It mispredicts when an exchange fails, and when it makes another kind of access, or one of
+//!   other memory, than it last made after the same three. A store is done when it is in the store buffer; the
+//!   next exchange waits until the buffer is empty.
+//! - **A line that nobody waits for yet** takes longer than one in a fight (`unawaited`): the request has
+//!   farther to go.
 //! - **Caches**: two levels for each core and a shared last level, set-associative, in which the line
 //!   used longest ago makes room.
 //! - **Waiting**: pause instructions and yields have prices. A thread about to sleep on a mutex
@@ -41,15 +44,15 @@
 //! | bandwidth of memory and of the interconnect | lookups in tables past the caches scale too well at many cores |
 //! | clock frequency that falls as cores wake up | everything scales too well, by the same factor for all subjects |
 //! | the keys that threads read, and whatever else they do not share | with times of one thread from a small table, tables whose keys exceed the caches are up to six times too fast |
-//! | how far a core reads ahead | updates of few or cached buckets are 1.0 to 1.5 times as fast as measured on two cores, probably for this reason (not tested) |
-//! | work that a core does while it waits for the line of an exchange | lookups under striped locks are up to a quarter too slow, probably for this reason (not tested) |
-//! | something that two cores do to each other at one mutex (not explained) | `global-lock` is 1.1 to 2.7 times as fast as measured on two near cores: waiters hardly ever sleep, but measured sweeps make 10 to 70 system calls for 1,000 lookups, simulated ones 62 to 106 |
+//! | how far a core reads ahead | updates are 1.0 to 1.4 times as fast as measured on two cores, probably for this reason (not tested) |
+//! | work that a core does while it waits for the line of an exchange | lookups under striped locks are up to a quarter too slow on a Zen 4, probably for this reason (not tested); on an Emerald Rapids they are up to a half too fast, which is not explained |
+//! | something that two cores do to each other at one mutex (not explained) | `global-lock` is 0.4 to 2.7 times as fast as measured on two near cores: waiters hardly ever sleep, but measured sweeps make 10 to 70 system calls for 1,000 lookups, simulated ones 62 to 106 |
 //! | two threads on a core, and time slices | rows end at the number of cores |
 //! | translation of addresses | tables past the caches are too fast, most so on one core |
 //! | the order of loads and stores beyond one line | wrong orderings go unnoticed: cores see one order of all accesses |
 //! | placement of memory on sockets | all memory is equally far |
 //! | interrupts, and the system's scheduler | threads never lose their cores |
-//! | mispredicted branches other than those after exchanges that fail | branches on contended values are too cheap |
+//! | mispredicted branches that do not change the kinds of accesses that follow | such branches on contended values are too cheap |
 //! | two words without a name on one line | such false sharing is not seen; that of named memory is |
 //!
 //! The cores of a virtual machine may move: within an hour, `harness calibrate` found hand-overs of

@@ -22,7 +22,11 @@ const PRESETS: [&str; 5] = [
 
 /// Assumed numbers whose spread is known: the least and the greatest value that `calibrate` found, over
 /// machines and hours.
-const MEASURED: [(&str, f64, f64); 2] = [("kept", 0.14, 0.333), ("overlap", 1.7, 10.0)];
+const MEASURED: [(&str, f64, f64); 3] = [
+    ("kept", 0.14, 0.333),
+    ("unawaited", 1.0, 1.5),
+    ("overlap", 1.7, 10.0),
+];
 
 /// Nanoseconds of an operation on one thread with a cached table, by subject and workload.
 pub type Alone = BTreeMap<String, BTreeMap<String, f64>>;
@@ -61,6 +65,9 @@ pub struct Model {
     pub mispredicted: f64,
     /// Share of a hand-over for which the last owner can still use the line.
     pub kept: f64,
+    /// What it takes to get a line that another core wrote some time ago, as a multiple of a hand-over for
+    /// which a core was waiting already.
+    pub unawaited: f64,
     /// How many independent accesses of a core are under way at a time.
     pub overlap: Overlap,
     pub waiting: Waiting,
@@ -163,6 +170,8 @@ impl Model {
         ensure!(fits, "field `overlap`: values must be 1 to 100");
         let fits = (0.0..=1.0).contains(&self.kept);
         ensure!(fits, "field `kept`: it must be a share, 0 to 1");
+        let fits = (0.5..=10.0).contains(&self.unawaited);
+        ensure!(fits, "field `unawaited`: it must be 0.5 to 10");
         let mut table = Value::try_from(self)?;
         let mut prices = numbers(&mut table).into_iter();
         let fits = prices.all(|ns| (0.0..=1e6).contains(ns));
@@ -233,7 +242,7 @@ impl Model {
     pub fn times(&self, factor: f64) -> Result<Self> {
         let mut model: Self = scaled(Value::try_from(self)?, factor).try_into()?;
         // These are not prices.
-        (model.kept, model.overlap) = (self.kept, self.overlap);
+        (model.kept, model.unawaited, model.overlap) = (self.kept, self.unawaited, self.overlap);
         Ok(model)
     }
 }

@@ -223,9 +223,10 @@ impl Memory {
             return Step::Queued;
         }
         let upgrade = line.holders & 1 << core != 0;
-        let latency = self.model.between(from, core);
+        let awaited = self.model.between(from, core);
+        let alone = awaited * self.model.unawaited;
         let overlap = self.overlap(access, upgrade);
-        let asked = self.asked(core, now, latency, overlap);
+        let asked = self.asked(core, now, alone, overlap);
         let line = &mut self.lines[number as usize];
         // A core that has just loaded the line asks for the right to write it as early: it waits for
         // no hand-over but its own.
@@ -233,7 +234,11 @@ impl Memory {
             Some((last, before)) if upgrade && last == core => before,
             _ => line.arrived,
         };
-        let begin = asked.max(others);
+        let (begin, latency) = if asked < others {
+            (others, awaited)
+        } else {
+            (asked, alone)
+        };
         line.reached = Some((core, others));
         let arrives = begin + time(latency);
         line.observed.transfers += 1;

@@ -105,7 +105,7 @@ impl Machine for Door {
             return;
         };
         let turn = |scheduler: &mut Scheduler| {
-            scheduler.compute(core);
+            scheduler.compute(core, address, access);
             scheduler.take_turn(core)
         };
         if !self.with(turn) {

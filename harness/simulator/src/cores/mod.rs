@@ -3,6 +3,7 @@
 mod caches;
 mod coherence;
 mod door;
+mod foresight;
 mod names;
 mod regions;
 mod scheduler;

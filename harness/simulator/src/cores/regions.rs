@@ -68,6 +68,12 @@ impl Regions {
         })
     }
 
+    /// Returns the number of the first line of the memory with a name where this address is, if it has one.
+    pub(crate) fn base(&self, address: usize) -> Option<u32> {
+        let (_, region) = self.named.range(..=address).next_back()?;
+        (address < region.end()).then_some(region.base)
+    }
+
     pub(crate) fn lines(&self) -> usize {
         self.lines as usize
     }

@@ -10,6 +10,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use super::coherence::{Memory, Step, Time, time};
+use super::foresight::Foresight;
 use super::{Counts, Options, Part};
 use crate::model::Model;
 
@@ -26,6 +27,7 @@ struct State {
     operations: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     has_ended: bool,
+    foresight: Foresight,
 }
 
 #[derive(Debug)]
@@ -81,8 +83,12 @@ impl Scheduler {
     }
 
     /// Charges what a core computes before an access.
-    pub(crate) fn compute(&mut self, core: usize) {
+    pub(crate) fn compute(&mut self, core: usize, address: usize, access: Access) {
         let state = &mut self.cores[core];
+        let base = self.memory.regions.base(address);
+        if state.foresight.misses(access, base.unwrap_or(u32::MAX)) {
+            self.memory.resume(core, state.clock);
+        }
         // Between two looks at a word that it waits for, a core computes nothing.
         if !std::mem::take(&mut state.paused) {
             let vary = 1.0 + VARIATION * self.random.random_range(-1.0..1.0);

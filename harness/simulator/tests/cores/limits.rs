@@ -126,8 +126,42 @@ fn a_number_that_nothing_uses_changes_nothing() {
         |of| of.waiting.awake *= 2.0,
     ];
     assert!(unused.into_iter().all(|change| with(change) == expected));
-    let used: [Change; 2] = [|of| of.exchange *= 2.0, |of| of.kept *= 2.0];
+    let used: [Change; 3] = [
+        |of| of.exchange *= 2.0,
+        |of| of.kept *= 2.0,
+        |of| of.unawaited *= 2.0,
+    ];
     assert!((used.into_iter()).all(|change| with(change).seconds != expected.seconds));
+}
+
+/// Two cores load any of a thousand words, and exchange half of them: every other one, or those that chance chooses.
+fn every_other_one(model: &Model, by_chance: bool) -> Report {
+    repeat(
+        model,
+        2,
+        1_000,
+        &options(20_000),
+        move |words, core, done| {
+            // Different bits of one product look like different draws.
+            let drawn = (done * 2 + core as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let chosen = if by_chance { drawn >> 60 } else { done };
+            let word = &words[(drawn >> 32) as usize % 1_000];
+            let seen = word.load(Relaxed);
+            if chosen % 2 == 0 {
+                let _ = word.compare_exchange(seen, seen + 1, Relaxed, Relaxed);
+            }
+        },
+    )
+}
+
+#[test]
+fn an_access_that_was_not_foreseen_waits_the_whole_hand_over() {
+    let model = model();
+    let [regular, by_chance] = [false, true].map(|chance| every_other_one(&model, chance));
+    assert!(
+        by_chance.seconds > 1.5 * regular.seconds,
+        "{by_chance:?}, {regular:?}"
+    );
 }
 
 /// Returns the time of an operation of one core on so many lines, in ns.

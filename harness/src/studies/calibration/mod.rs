@@ -102,6 +102,7 @@ fn measure(cores: &Cores) -> Result<Model> {
     // The number of exchanges that a core makes for each hand-over, the one that caused it included.
     let in_a_row = 1.0 / probes::contended_exchange(cores);
     let kept = ((in_a_row - 1.0) * exchange / hand_over).clamp(0.0, 1.0);
+    let unawaited = probes::written_elsewhere(cores, small);
     note!("Measuring pauses and sleep ...");
     let ([pause, give, call], [wake, awake]) = (probes::waiting(), probes::wake(cores));
     let [pause, give, call, wake, awake] = [pause, give, call, wake, awake].map(tenth);
@@ -129,6 +130,7 @@ fn measure(cores: &Cores) -> Result<Model> {
         exchange,
         mispredicted: 5.0,
         kept: (kept * 1e3).round() / 1e3,
+        unawaited: (unawaited * 1e2).round() / 1e2,
         overlap: Overlap {
             loads,
             exchanges,

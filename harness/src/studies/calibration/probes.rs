@@ -128,6 +128,33 @@ pub(super) fn shared_updates(
     })
 }
 
+/// How long a load takes of a line that the other core has written, in a table of this size, as a share of a hand-over.
+pub(super) fn written_elsewhere(cores: &Cores, bytes: usize) -> f64 {
+    let chain: Vec<AtomicU64> = chain(bytes / LINE)
+        .into_iter()
+        .map(AtomicU64::new)
+        .collect();
+    share_of_hand_over(cores, || {
+        thread::scope(|scope| {
+            let write = || {
+                cores.pin(1);
+                chain.iter().step_by(LINE / 8).for_each(exchange_nothing);
+            };
+            scope.spawn(write);
+        });
+        cores.pin(0);
+        let mut at = 0;
+        each(chain.len() * 8 / LINE, |_| {
+            at = black_box(chain[at * LINE / 8].load(Ordering::Relaxed) as usize);
+        })
+    })
+}
+
+/// Makes this core the one that has written a word.
+fn exchange_nothing(word: &AtomicU64) {
+    word.fetch_add(0, Ordering::Relaxed);
+}
+
 /// How long an exchange of a word in the nearest cache takes, by one core.
 pub(super) fn exchange_alone() -> f64 {
     let word = AtomicU64::new(0);
