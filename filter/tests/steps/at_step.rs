@@ -82,26 +82,36 @@ pub(crate) fn hop(filter: &impl Filter, from: u64, to: u64) {
     assert!(filter.remove(&from), "{from:#x} has no copy");
 }
 
-/// Looks up a key whose copy is in its second bucket, the first one of the key `there`. Before the lookup reads that
-/// bucket, the copy hops to the first one; and before the lookup reads the first one again, the copy hops back, and
-/// then `more` happens.
-pub(crate) fn found_after<F: Filter + 'static>(
+/// Where [`hopping`] does it: the copy is in the first bucket while a lookup reads the second one, and `more` happens
+/// before the lookup reads the first one again, and at no other time.
+pub(crate) const ONCE: [u64; 3] = [u64::MAX, 1, 2];
+
+/// Looks up the key `here`, which is there throughout: its only copy is in its second bucket, the first one of the key
+/// `there`. Before the step `to` of the lookup, the copy hops to the first bucket, and before the step `back`, it hops
+/// back. `more` happens before the step `first`, and, with `true`, when the copy is back.
+pub(crate) fn hopping<F: Filter + 'static, R>(
     filter: &Arc<F>,
     [here, there]: [u64; 2],
     hop: fn(&F, u64, u64),
-    more: impl Fn(&Arc<F>) + 'static,
-) -> bool {
+    [first, to, back]: [u64; 3],
+    look: fn(&F, &u64) -> R,
+    more: impl Fn(&Arc<F>, bool) + 'static,
+) -> R {
     filter.insert(&there).unwrap();
     let others = Arc::clone(filter);
-    let hook = move |step| match step {
-        1 => hop(&others, there, here),
-        2 => {
-            hop(&others, here, there);
-            more(&others);
+    let hook = move |step| {
+        if step == first {
+            more(&others, false);
         }
-        _ => {}
+        if step == to {
+            hop(&others, there, here);
+        }
+        if step == back {
+            hop(&others, here, there);
+            more(&others, true);
+        }
     };
-    with_hook(hook, || filter.contains(&here))
+    with_hook(hook, || look(filter, &here))
 }
 
 /// Adds a key and removes it again, that many times.

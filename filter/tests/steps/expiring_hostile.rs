@@ -7,7 +7,7 @@ use filter::ExpiringCuckooFilter;
 use kcas::steps::{Access, Frozen, count, freeze_where, with_access_hook, with_hook};
 use kcas::thread_id;
 
-use crate::at_step::{add, found_after, pairs, stopped, stops};
+use crate::at_step::{ONCE, add, hopping, pairs, stopped, stops};
 use crate::small::expiring::{Expiring, holding};
 use crate::small::{BUCKETS, Identity, key_of};
 
@@ -141,10 +141,10 @@ fn is_noticed_although_periods_begin(periods: u64, threads: u64, exchanges: u64)
         assert!(filter.remove(&to));
         assert_eq!(filter.insert_unique(&to), Ok(true));
     }
-    let [here, there] = [key_of::<4, 12>(0, 1, 0), key_of::<4, 12>(1, 0, 0)];
+    let keys @ [here, there] = [key_of::<4, 12>(0, 1, 0), key_of::<4, 12>(1, 0, 0)];
     let filter = usual();
     assert_eq!(filter.class(&here), filter.class(&there));
-    found_after(&filter, [here, there], hop, move |others| {
+    let more = move |others: &Arc<Usual>, _| {
         for period in 1..=periods {
             let sweep = |thread| {
                 let filter = Arc::clone(others);
@@ -158,7 +158,8 @@ fn is_noticed_although_periods_begin(periods: u64, threads: u64, exchanges: u64)
             assert_eq!(others.period(), period);
             assert_eq!(others.insert_unique(&there), Ok(false), "it is renewed");
         }
-    })
+    };
+    hopping(&filter, keys, hop, ONCE, Usual::contains, more)
 }
 
 /// The docs: "one addition to every bucket", "one for each of them that is at the same run".

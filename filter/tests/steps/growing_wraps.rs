@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use kcas::steps::with_hook;
-
-use crate::at_step::{add, before_step, counted, hop, pairs, steps_of, stopped};
+use crate::at_step::{add, before_step, counted, hop, hopping, pairs, steps_of, stopped};
 use crate::small::growing::{
     FILLING, Growing, apart, from_the_other_bucket, grown, holding, key, staying,
 };
@@ -64,45 +62,19 @@ fn advanced(other: u64, times: u64) -> Arc<Growing> {
     filter
 }
 
-/// What a lookup answers about the key `here`, which is there throughout: its only copy is in the
-/// second bucket, moves to the first one before step `to`, and back before step `back`. Of the additions
-/// to the first bucket, some are made before another step, and the others when the copy has moved back.
-fn answer<R>(
-    filter: &Arc<Growing>,
-    [here, other]: [u64; 2],
-    (first, before): (u64, u64),
-    [to, back]: [u64; 2],
-    after: u64,
-    look: fn(&Growing, &u64) -> R,
-) -> R {
-    let there = from_the_other_bucket(here);
-    filter.insert(&there).unwrap();
-    let others = Arc::clone(filter);
-    let hook = move |step| {
-        if step == first {
-            add(&*others, other, before);
-        }
-        if step == to {
-            hop(&*others, there, here);
-        }
-        if step == back {
-            hop(&*others, here, there);
-            add(&*others, other, after);
-        }
-    };
-    with_hook(hook, || look(filter, &here))
-}
-
 /// The copy is in the first bucket while a lookup reads the second one. Each bucket has the counter that
 /// lookups of its keys look at.
 #[test]
 fn a_key_is_found_while_a_timestamp_wraps() {
     for bucket in 0..16 {
-        let keys = [1, 0].map(|bits| key(apart(bits, 4, 0), bucket));
+        let [here, other] = [1, 0].map(|bits| key(apart(bits, 4, 0), bucket));
+        let keys = [here, from_the_other_bucket(here)];
         for additions in 0..130 {
             // A timestamp of 0 does not come again.
-            let filter = advanced(keys[1], 1);
-            let found = answer(&filter, keys, (0, 0), [3, 4], additions, Growing::contains);
+            let filter = advanced(other, 1);
+            let more = move |others: &Arc<Growing>, _| add(&**others, other, additions);
+            let steps = [u64::MAX, 3, 4];
+            let found = hopping(&filter, keys, hop, steps, Growing::contains, more);
             assert!(found, "bucket {bucket}: missing after {additions}");
         }
     }
@@ -112,14 +84,19 @@ fn a_key_is_found_while_a_timestamp_wraps() {
 /// read by then, of the bucket and of the counter.
 #[test]
 fn a_key_is_found_while_a_timestamp_wraps_at_any_steps() {
-    let keys = [1, 0].map(|bits| key(apart(bits, 4, 0), 0));
+    let [here, other] = [1, 0].map(|bits| key(apart(bits, 4, 0), 0));
+    let keys = [here, from_the_other_bucket(here)];
     let steps = pairs(pairs(0..8, 0..8), 0..8);
     for ((first, to), back) in steps.filter(|((first, to), back)| first <= to && to <= back) {
         for (before, additions) in [(1, 0), (2, 62), (30, 40), (62, 2), (62, 60)] {
-            let filter = || advanced(keys[1], before);
-            let (at, moves, after) = ((first, additions), [to, back], 62 - additions);
-            let found = answer(&filter(), keys, at, moves, after, Growing::contains);
-            let copies = answer(&filter(), keys, at, moves, after, Growing::count);
+            let filter = || advanced(other, before);
+            let more = move |others: &Arc<Growing>, is_back| {
+                let times = if is_back { 62 - additions } else { additions };
+                add(&**others, other, times);
+            };
+            let at = [first, to, back];
+            let found = hopping(&filter(), keys, hop, at, Growing::contains, more);
+            let copies = hopping(&filter(), keys, hop, at, Growing::count, more);
             let what = format!("{first}, {to}, {back}: {additions} after {before}");
             let right = found && (1..=2).contains(&copies);
             assert!(right, "{what}: {found}, {copies}");

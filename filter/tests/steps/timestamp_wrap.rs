@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use crate::at_step::{self, add, hop};
+use crate::at_step::{ONCE, add, hop, hopping};
 use crate::small::{BUCKETS, Identity, key_of};
 use filter::CuckooFilter;
 use filter::layout::Layout;
 
-/// [`at_step::found_after`] of a key that is always there: its first hop is one addition to its first bucket.
+/// Whether a key is found after its copy has been [`hopping`]: the first hop is one addition to its first bucket.
 fn found_after<const SLOTS: usize, const BITS: usize>(
     more: impl Fn(&Arc<CuckooFilter<SLOTS, BITS, Identity>>) + 'static,
 ) -> bool {
@@ -19,7 +19,8 @@ fn found_after<const SLOTS: usize, const BITS: usize>(
     let builder = builder.buckets(BUCKETS).unmixed_hasher(Identity::default());
     let filter = Arc::new(builder.build().unwrap());
     assert_eq!(filter.class(&keys[0]), filter.class(&keys[1]));
-    at_step::found_after(&filter, keys, hop, more)
+    let more = move |others: &_, _| more(others);
+    hopping(&filter, keys, hop, ONCE, CuckooFilter::contains, more)
 }
 
 /// [`found_after`] this many additions to the first bucket in all.
