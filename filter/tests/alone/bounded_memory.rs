@@ -3,10 +3,11 @@
 //! inserts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 
 use filter::CuckooFilter;
 use memory_stats::memory_stats;
+
+use crate::at_once::on_threads;
 
 /// Keys in the table: enough of them that many inserts need a chain.
 const KEYS: u64 = 7_400;
@@ -50,11 +51,7 @@ impl Window {
     }
 
     fn slide_in_parallel(&self, times: usize) {
-        thread::scope(|scope| {
-            for lane in 0..THREADS {
-                scope.spawn(move || self.slide(lane, times));
-            }
-        });
+        on_threads(THREADS as u64, |lane| self.slide(lane as usize, times));
     }
 
     fn come_and_go(&self) {

@@ -2,12 +2,12 @@
 
 use std::array;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 
 use filter::growing::GrowingCuckooFilter;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
+use crate::at_once::on_threads;
 use crate::bounded_memory::resident_bytes;
 use crate::limited::held;
 
@@ -21,18 +21,13 @@ fn key(thread: u64, number: u64) -> u64 {
 /// Has all threads do something with each number below `numbers`, and say before how far they are.
 fn each(numbers: u64, act: impl Fn(u64, u64, &mut SmallRng, &[AtomicU64; 8]) + Sync) {
     let reached = &array::from_fn(|_| AtomicU64::new(0));
-    thread::scope(|threads| {
-        for (thread, own) in (0..THREADS).zip(reached) {
-            let act = &act;
-            threads.spawn(move || {
-                let mut random = SmallRng::seed_from_u64(thread);
-                for number in 0..numbers {
-                    own.store(number, Ordering::SeqCst);
-                    act(thread, number, &mut random, reached);
-                }
-                own.store(numbers, Ordering::SeqCst);
-            });
+    on_threads(THREADS, |thread| {
+        let (own, mut random) = (&reached[thread as usize], SmallRng::seed_from_u64(thread));
+        for number in 0..numbers {
+            own.store(number, Ordering::SeqCst);
+            act(thread, number, &mut random, reached);
         }
+        own.store(numbers, Ordering::SeqCst);
     });
 }
 

@@ -2,6 +2,8 @@
 //! take turns.
 #![cfg(not(kcas_loom))]
 
+#[path = "../common/at_once.rs"]
+mod at_once;
 mod bounded_memory;
 mod growing_and_back;
 mod limited;

@@ -1,9 +1,7 @@
 //! Whenever the allocator refuses what a filter needs to grow, or to be copied, that is an error: nothing is
 //! lost, and the filter grows once there is memory again.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-
+use crate::at_once::meanwhile;
 use crate::limited::{with_granted, with_most};
 use filter::growing::GrowingCuckooFilter;
 use filter::{CuckooFilter, InsertError, LoadError, SaveError, SnapshotError};
@@ -191,25 +189,18 @@ fn a_copy_without_memory_is_an_error() {
     let filter = CuckooFilter::builder().buckets(BUCKETS).build().unwrap();
     let copy = |times| with_granted(SMALL, times, || filter.try_clone().map(drop));
     let save = |times| with_granted(SMALL, times, || filter.to_bytes().map(drop));
-    let done = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for thread in 0..2 {
-            let (filter, done) = (&filter, &done);
-            scope.spawn(move || {
-                while !done.load(Ordering::Relaxed) {
-                    let keys = || (0..BUCKETS as u64).map(|key| (thread, key));
-                    keys().for_each(|key| filter.insert(&key).unwrap());
-                    keys().for_each(|key| assert!(filter.remove(&key)));
-                }
-            });
-        }
+    let change = |thread: u64| {
+        let keys = || (0..BUCKETS as u64).map(|key| (thread, key));
+        keys().for_each(|key| filter.insert(&key).unwrap());
+        keys().for_each(|key| assert!(filter.remove(&key)));
+    };
+    meanwhile([0, 1].map(|thread| move || change(thread)), || {
         for times in (0..12).cycle().take(60) {
             for result in [copy(times), save(times)] {
                 let may_succeed = times > 0 && result == Ok(());
                 assert!(may_succeed || result == Err(refused), "{result:?}");
             }
         }
-        done.store(true, Ordering::Relaxed);
     });
     // Before anything is written: one for what others might change, and one for the copy or the
     // bytes.

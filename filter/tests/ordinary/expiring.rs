@@ -10,9 +10,9 @@ use filter::{Class, ExpiringCuckooFilter, Filter, FixedState, InsertError};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use crate::at_once::{meanwhile, on_threads};
 use crate::damage::with_right_checksums;
 use crate::identity::Identity;
-use crate::stress::{meanwhile, on_threads};
 
 type Expiring = ExpiringCuckooFilter;
 

@@ -1,6 +1,8 @@
 //! What filters do, with one thread and several.
 #![cfg(not(kcas_loom))]
 
+#[path = "../common/at_once.rs"]
+mod at_once;
 mod calls;
 mod capacity;
 mod damage;

@@ -6,7 +6,7 @@ use filter::{CuckooFilter, Filter, GrowingCuckooFilter};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::stress::meanwhile;
+use crate::at_once::meanwhile;
 
 const WRITERS: u64 = 3;
 
