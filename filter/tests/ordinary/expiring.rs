@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::at_once::{meanwhile, on_threads};
-use crate::damage::with_right_checksums;
+use crate::forged::with_right_checksums;
 use crate::identity::Identity;
 
 type Expiring = ExpiringCuckooFilter;

@@ -5,7 +5,8 @@ use std::io::{Read, Seek, SeekFrom};
 use filter::LoadError;
 use filter::growing::GrowingCuckooFilter;
 
-use crate::damage::{growing_builder, with_right_checksums};
+use crate::damage::growing_builder;
+use crate::forged::with_right_checksums;
 
 fn saved(filter: &GrowingCuckooFilter) -> Vec<u8> {
     filter.to_bytes().unwrap()

@@ -8,6 +8,8 @@ mod capacity;
 mod damage;
 mod dyn_filter;
 mod expiring;
+#[path = "../common/forged.rs"]
+mod forged;
 mod growing;
 mod growing_saved;
 mod hashers;

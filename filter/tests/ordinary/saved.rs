@@ -8,7 +8,7 @@ use filter::{
     CuckooFilter, ExpiringCuckooFilter, FixedState, GrowingCuckooFilter, LoadError, SaveError,
 };
 
-use crate::damage::with_right_checksums;
+use crate::forged::with_right_checksums;
 
 const HEADER: usize = 40;
 

@@ -3,6 +3,8 @@
 mod chunks;
 mod commands;
 mod damage;
+#[path = "../../../../tests/common/forged.rs"]
+mod forged;
 mod persistence;
 mod recipe;
 mod replication;
