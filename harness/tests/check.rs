@@ -4,15 +4,16 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hash};
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use anyhow::Result;
-use filter::{Class, FixedState};
+use filter::{Class, FixedState, InsertError};
 use harness::check::perturbation;
 use harness::check::{self, Candidate, Check, Found, Report, Rounds, Settings};
 use harness::registry::Registry;
-use harness::subject::Subject;
+use harness::subject::{Operations, Subject};
 use harness::subjects::{Growing, LockFree};
 
 // A structure as a user may bring one along. Its `main` is used by the example alone.
@@ -20,13 +21,134 @@ use harness::subjects::{Growing, LockFree};
 #[path = "../examples/own_subject.rs"]
 mod own_subject;
 
-#[path = "../src/run/runner/tests/flaws.rs"]
-mod flaws;
+/// The flaw of a subject.
+type Flaw = u8;
 
-use flaws::*;
-
-/// No flaw: a number that none has.
+/// No flaw.
 const NONE: Flaw = 0;
+/// A false negative, once in a thousand lookups that find a key.
+const FALSE_NEGATIVE: Flaw = 1;
+/// Occasionally removes a copy to put it elsewhere, so that for a moment it is nowhere.
+const MOVES: Flaw = 2;
+/// Refuses a key although there is room.
+const REFUSES: Flaw = 3;
+/// Accepts a key and drops it.
+const DROPS: Flaw = 4;
+/// Looks for a copy first and takes it afterwards: it may say yes to two threads.
+const TAKES_TWICE: Flaw = 5;
+/// Leaves a copy behind.
+const LEAVES: Flaw = 6;
+/// Panics when it is used.
+const PANICS: Flaw = 7;
+/// Finds nothing for the thread that made it, which looks only before and after the others.
+const FINDS_NONE_AT_THE_END: Flaw = 8;
+/// Lets that thread remove as many copies as it inserted, but none of the others'.
+const KEEPS_AT_THE_END: Flaw = 9;
+/// Is slow to look a key up.
+const SLOW: Flaw = 10;
+/// Claims to remove an absent key; at the end finds nothing: only the sum of copies shows it.
+const REMOVES_NOTHING: Flaw = 11;
+/// Accepts a key that it holds, and adds no copy.
+const LOSES_COPIES: Flaw = 12;
+/// Refuses every key.
+const REFUSES_ALL: Flaw = 13;
+/// Looks for a key before it inserts it uniquely: it may say yes to two threads.
+const LOOKS_FIRST: Flaw = 14;
+
+/// A filter or a set with a flaw, which reveals classes or does not.
+struct Flawed<S, const FLAW: Flaw, const NAMED: bool>(S, AtomicU64, ThreadId);
+
+impl<S, const FLAW: Flaw, const NAMED: bool> Flawed<S, FLAW, NAMED> {
+    /// Returns true if it has this flaw, and this is the thread that made it.
+    fn by_maker(&self, flaw: Flaw) -> bool {
+        FLAW == flaw && thread::current().id() == self.2
+    }
+
+    /// Returns true if it has this flaw, and, once in `one_in` calls, it is time for it.
+    fn now(&self, flaw: Flaw, one_in: u64) -> bool {
+        FLAW == flaw && self.1.fetch_add(1, Ordering::Relaxed) % one_in == one_in - 1
+    }
+}
+
+impl<S: Subject, const FLAW: Flaw, const NAMED: bool> Subject for Flawed<S, FLAW, NAMED> {
+    const NAME: &'static str = "flawed";
+    const DESCRIPTION: &'static str = "a filter with a flaw";
+    const GUARANTEES: &'static str = "none";
+    const OPERATIONS: Operations = Operations {
+        unique: FLAW == LOOKS_FIRST || FLAW == REFUSES_ALL,
+        ..Operations::ALL
+    };
+    const GROWS: bool = S::GROWS;
+    const TAKES_ALL: bool = S::TAKES_ALL;
+    const SET: bool = S::SET;
+
+    fn with_buckets(buckets: usize) -> Result<Self> {
+        let flawless = S::with_buckets(buckets)?;
+        Ok(Self(flawless, AtomicU64::new(0), thread::current().id()))
+    }
+
+    fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        assert!(FLAW != PANICS, "this subject panics on purpose");
+        if self.by_maker(KEEPS_AT_THE_END) {
+            let done = self.0.insert(key);
+            self.1.fetch_add(u64::from(done), Ordering::Relaxed);
+            return done;
+        }
+        if FLAW == LOSES_COPIES && self.0.contains(key) {
+            return true;
+        }
+        if self.now(MOVES, 20) && self.0.remove(key) {
+            thread::yield_now();
+            self.0.insert(key);
+        }
+        !self.now(REFUSES, 100)
+            && FLAW != REFUSES_ALL
+            && (self.now(DROPS, 1_000) || self.0.insert(key))
+    }
+
+    fn insert_unique<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, InsertError> {
+        if self.0.contains(key) {
+            return Ok(false);
+        }
+        thread::yield_now();
+        self.insert(key).then_some(true).ok_or(InsertError::Full)
+    }
+
+    fn contains<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        if FLAW == SLOW {
+            thread::sleep(Duration::from_millis(20));
+        }
+        !self.by_maker(FINDS_NONE_AT_THE_END)
+            && !self.by_maker(REMOVES_NOTHING)
+            && self.0.contains(key)
+            && !self.now(FALSE_NEGATIVE, 1_000)
+    }
+
+    fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        if self.by_maker(KEEPS_AT_THE_END) {
+            if self.1.load(Ordering::Relaxed) == 0 {
+                return false;
+            }
+            self.1.fetch_sub(1, Ordering::Relaxed);
+        }
+        if self.now(TAKES_TWICE, 2) {
+            let found = self.0.contains(key);
+            thread::yield_now();
+            self.0.remove(key);
+            return found;
+        }
+        if self.now(LEAVES, 1_000) {
+            return self.0.contains(key);
+        }
+        self.0.remove(key) || FLAW == REMOVES_NOTHING
+    }
+
+    fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
+        self.0.class(key).filter(|_| NAMED)
+    }
+
+    harness::subject::delegate! { self.0: count memory_bytes }
+}
 
 /// An exact set, which accepts a key that it holds.
 struct Exact(Mutex<HashSet<u64>>);

@@ -34,6 +34,14 @@ pub fn interval(values: &mut [f64]) -> Option<(f64, f64)> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn the_median_is_the_middle() {
+        assert_eq!(median(&mut [7.0]), 7.0);
+        assert_eq!(median(&mut [9.0, 1.0]), 5.0);
+        assert_eq!(median(&mut [5.0, 1.0, 4.0, 2.0, 3.0]), 3.0);
+        assert_eq!(median(&mut [4.0, 1.0, 10.0, 2.0]), 3.0);
+    }
+
     /// The ranks are those of textbooks (Conover, *Practical Nonparametric Statistics*).
     #[test]
     fn the_interval_lies_between_two_values() {

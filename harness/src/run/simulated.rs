@@ -249,7 +249,7 @@ mod tests {
     use crate::results::sample;
     use crate::run::Plan;
     use crate::run::runner::tests::experiment;
-    use crate::run::runner::tests::flawed::{DROPS_MANY, Flawed};
+    use crate::run::runner::tests::flawed::{DROPS, Flawed};
     use crate::subjects::Registry;
     use crate::workload::tests::parse;
 
@@ -360,7 +360,7 @@ mod tests {
     #[test]
     fn wrong_answers_and_what_cannot_be_observed_are_errors() {
         let mut registry = Registry::new();
-        registry.add::<Flawed<DROPS_MANY>>();
+        registry.add::<Flawed<DROPS>>();
         for workload in WORKLOADS {
             // No machine has its time on one thread.
             let run: Make = |of, made, setting| of.run(made, setting, 0.0);

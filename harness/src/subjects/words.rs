@@ -111,25 +111,31 @@ mod tests {
     use super::*;
     use crate::subjects::engines::START;
 
-    /// Two threads insert the same keys, and remove some of them; what each key adds to its words is known.
+    /// Threads insert and remove keys; what each key adds to its words is known.
     fn adds_up<W: Adds, const K: usize>() {
-        const LEN: usize = 25;
-        let subject = AddsTo::<W, K>::with_buckets(LEN * BUCKETS_PER_WORD).unwrap();
-        let work = || {
-            for key in 0..3_000_u64 {
-                assert!(subject.insert(&key));
-                assert!(key % 3 > 0 || subject.remove(&key));
+        const BUCKETS: usize = 400;
+        let subject = AddsTo::<W, K>::with_buckets(BUCKETS).unwrap();
+        thread::scope(|scope| {
+            for keys in [0..3_000_u64, 1_000..4_000] {
+                let subject = &subject;
+                scope.spawn(move || {
+                    for key in keys {
+                        assert!(subject.insert(&key));
+                        assert!(key % 3 > 0 || subject.remove(&key));
+                    }
+                });
             }
-        };
-        thread::scope(|scope| [work; 2].map(|work| _ = scope.spawn(work)));
-        let mut expected = vec![START; LEN];
-        for key in (0..3_000_u64).filter(|key| key % 3 > 0) {
-            let words = chosen::<K>(&key, LEN);
+        });
+        let len = BUCKETS / BUCKETS_PER_WORD;
+        let mut expected = vec![START; len];
+        let keys = (0..3_000_u64).chain(1_000..4_000);
+        for key in keys.filter(|key| key % 3 != 0) {
+            let words = chosen::<K>(&key, len);
             assert!(words.is_sorted_by(|one, other| one < other), "{words:?}");
-            words.into_iter().for_each(|word| expected[word] += 2);
+            words.into_iter().for_each(|word| expected[word] += 1);
         }
         assert!(expected.iter().all(|&value| value > START));
-        let found = (0..LEN).map(|word| subject.words.value(word));
+        let found = (0..len).map(|word| subject.words.value(word));
         assert!(found.eq(expected.into_iter().map(Some)));
     }
 

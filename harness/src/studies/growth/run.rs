@@ -240,7 +240,7 @@ impl<'a, C: Subject> Worker<'a, C> {
 mod tests {
     use super::super::{Growth, tests::growth};
     use super::*;
-    use crate::run::runner::tests::flawed::{DROPS_MANY, Flawed, PANICS, REFUSES};
+    use crate::run::runner::tests::flawed::{DROPS, Flawed, PANICS, REFUSES};
 
     fn error<S: Subject>() -> String {
         let run = One {
@@ -258,11 +258,11 @@ mod tests {
 
     #[test]
     fn a_contender_that_loses_or_refuses_a_key_or_panics_ends_the_run() {
-        let lost = error::<Flawed<DROPS_MANY>>();
+        let lost = error::<Flawed<DROPS>>();
         assert!(lost.starts_with("flawed lost keys: "), "{lost}");
-        // The slices end at 10, 32, 100 and so on, and one key in 100 is refused.
+        // The slices end at 10, 32, 100 and so on, and one key in 50 is refused.
         let refused = error::<Flawed<REFUSES>>();
-        assert_eq!(refused, "flawed refused 1 key on the way to 100");
+        assert_eq!(refused, "flawed refused 2 keys on the way to 100");
         assert_eq!(error::<Flawed<PANICS>>(), "a thread panicked");
     }
 }

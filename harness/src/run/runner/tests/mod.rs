@@ -1,7 +1,6 @@
 //! Tests of a whole run: in which order it measures, and when it ends.
 
 pub(crate) mod flawed;
-mod flaws;
 mod rows;
 
 use super::*;
