@@ -57,10 +57,8 @@ impl Regions {
     /// Returns the number of an address's line.
     #[inline]
     pub(crate) fn number(&mut self, address: usize) -> u32 {
-        if let Some((start, region)) = self.named.range(..=address).next_back()
-            && address < region.end()
-        {
-            return region.base + ((address - start) / LINE_BYTES) as u32;
+        if let Some(region) = self.find(address) {
+            return region.base + ((address - region.named.start) / LINE_BYTES) as u32;
         }
         *self.words.entry(address).or_insert_with(|| {
             self.lines += 1;
@@ -68,10 +66,16 @@ impl Regions {
         })
     }
 
-    /// Returns the number of the first line of the memory with a name where this address is, if it has one.
-    pub(crate) fn base(&self, address: usize) -> Option<u32> {
+    /// Returns the memory with a name where this address is.
+    #[inline]
+    fn find(&self, address: usize) -> Option<&Region> {
         let (_, region) = self.named.range(..=address).next_back()?;
-        (address < region.end()).then_some(region.base)
+        (address < region.end()).then_some(region)
+    }
+
+    /// Returns the number of the first line of the memory with a name where this address is.
+    pub(crate) fn base(&self, address: usize) -> Option<u32> {
+        self.find(address).map(|region| region.base)
     }
 
     pub(crate) fn lines(&self) -> usize {

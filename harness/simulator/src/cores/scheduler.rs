@@ -82,7 +82,7 @@ impl Scheduler {
         Some(core)
     }
 
-    /// Charges what a core computes before an access.
+    /// Charges what a core computes before an access, which it may not have foreseen.
     pub(crate) fn compute(&mut self, core: usize, address: usize, access: Access) {
         let state = &mut self.cores[core];
         let base = self.memory.regions.base(address);
