@@ -401,8 +401,9 @@ fn is_undecided(tag: KcasTag) -> bool {
 fn finish_install(word: &AtomicU64, tag: InstallTag, target: KcasTag, old: u64) -> bool {
     let undecided = is_undecided(target);
     let next = if undecided { target.raw() } else { old };
-    // SeqCst: as in `compare_exchange`. A failure means that another thread finished it.
-    let _ = word.compare_exchange(tag.raw(), next, Ordering::SeqCst, Ordering::Relaxed);
+    // SeqCst: as in `compare_exchange`. A failure means that another thread finished it: what it put there is
+    // what a decision of this thread will rest on, so all threads must see the two in this order.
+    let _ = word.compare_exchange(tag.raw(), next, Ordering::SeqCst, Ordering::SeqCst);
     undecided
 }
 

@@ -253,13 +253,14 @@ pub(crate) fn decide(tag: KcasTag, verdict: State) {
 #[inline]
 fn decide_in(record: &Record, tag: KcasTag, verdict: State) -> Result<u64, u64> {
     // SeqCst: as in `Record::status`. As a Release it publishes the tags that this thread installed
-    // or saw installed. Acquire on failure pairs with this exchange by the thread that decided: the
-    // owner must find the tags that were put into its words before that.
+    // or saw installed. A failure pairs with this exchange by the thread that decided: the owner must
+    // find the tags that were put into its words before that; and all threads must see the decision
+    // before what the owner then puts there.
     record.status.compare_exchange(
         status(tag, State::Undecided),
         status(tag, verdict),
         Ordering::SeqCst,
-        Ordering::Acquire,
+        Ordering::SeqCst,
     )
 }
 

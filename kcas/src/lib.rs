@@ -106,11 +106,6 @@
 //! both miss the write (store buffering), and two readers could see two writes in different orders.
 //! On x86-64 it costs nothing: an exchange is a full barrier and a load is a plain load either way.
 //!
-//! Two exchanges that fail are weaker: that of an installation which another thread has finished, and that of a decision
-//! which another has made. By the rules of C++20, two readers could see that thread's step and the next of this one in
-//! different orders, if a third word alone says which of them read first. No processor is known to show it, no
-//! model here can, and each word by itself is not affected.
-//!
 //! # How it is checked
 //!
 //! - `kcas/tests/loom.rs` and the modules `*_models` explore the protocol under

@@ -129,7 +129,7 @@ fn two_unique_inserts_that_split_a_bucket() {
 #[test]
 fn two_unique_inserts_from_both_buckets() {
     let [here, there] = hopping().map(insert_unique);
-    explore_race(2, (3, 37_000), &[], here, there);
+    explore_race(2, (3, 36_900), &[], here, there);
 }
 
 /// Both buckets of a key are full. The other one gets a copy of it, and then room, into which a chain from the
