@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.."
 
 root=$PWD
 . scripts/copy.sh
+. scripts/steps.sh
 # What is set for another build, or to explore less, would empty the suites or end models early.
 unset CARGO_ENCODED_RUSTFLAGS MODELS MODEL_FLOORS LOOM_MAX_DURATION LOOM_MAX_PERMUTATIONS LOOM_CHECKPOINT_FILE
 case ${1:-} in
@@ -27,14 +28,18 @@ export RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}"
 # A separate target directory: the flag would otherwise rebuild everything each time it changes.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom"
 
-run() { # CRATE SUITE ...
-    cargo test --locked --profile loom -p "$1" --lib "${@:2}"
+# Separate for each crate, as whoever tests one of them builds it.
+programs=$(for crate in lfcf-kcas lfcf-filter; do
+    test_programs --locked --profile loom -p $crate --lib --test loom
+done)
+listed() { # [NAME-FILTER ...]: "DIRECTORY" "PROGRAM" NAME
+    local directory program
+    while IFS='"' read -r _ directory _ program _; do
+        "$program" --list "$@" | sed -n "s|^\(.*\): test$|\"$directory\" \"$program\" \1|p"
+    done <<<"$programs"
 }
-built=$(run lfcf-kcas --test loom -- --list && run lfcf-filter --test loom -- --list)
-missing=$(comm -23 <(models | awk '{ print $3 }' | sort) <(awk -F:: 'sub(/: test$/, "") { print $NF }' <<<"$built" | sort))
+missing=$(comm -23 <(models | awk '{ print $3 }' | sort) <(listed | sed 's/.*[: ]//' | sort))
 [ -z "$missing" ] || { printf 'These models are in no test program:\n%s\n' "$missing" >&2; exit 1; }
-# Side by side, since a long model keeps only one core busy.
-run lfcf-kcas --test loom -- --nocapture "$@" &
-run lfcf-filter --test loom -- --nocapture "$@" || failed=yes
-wait $! || failed=yes
-[ -z "${failed:-}" ]
+# A process for each: loom maps and unmaps memory all the time, and threads of one process would wait for each other there.
+# In reverse, since long ones are at the end.
+listed "$@" | tac | xargs -n 3 -P "$(nproc)" sh -c 'cd "$0" && "$1" --exact "$2" --nocapture'

@@ -4,6 +4,13 @@ background=""
 
 step() { printf '\n== %s (at %d s)\n' "$1" $SECONDS; }
 
+# Builds what these arguments of cargo choose, and prints "DIRECTORY" "PROGRAM" for each test program: cargo runs it there.
+test_programs() { # ARGUMENT ...
+    cargo test "$@" --no-run >&2
+    cargo test "$@" --no-run --quiet --message-format=json |
+        sed -n 's/.*"manifest_path":"\([^"]*\)\/Cargo.toml".*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*/"\1" "\2"/p'
+}
+
 # Runs tests of at least this many programs: names that match none would pass.
 some_of_each() { # PROGRAMS COMMAND ...
     "${@:2}" | awk -v programs="$1" '{ print; fflush() } /^running [1-9]/ { programs-- }

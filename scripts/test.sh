@@ -31,12 +31,10 @@ tests() {
     step "tests"
     local all=(--locked --workspace --all-features)
     export EXAMPLE_FLAGS="--workspace --all-features"
-    cargo test "${all[@]}" --no-run
     # Two programs at once, since many tests keep only one core busy. Each runs in the directory of its crate, as with
     # cargo, and its output is shown when it ends.
     local programs
-    programs=$(cargo test "${all[@]}" --no-run --quiet --message-format=json |
-        sed -n 's/.*"manifest_path":"\([^"]*\)\/Cargo.toml".*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*/"\1" "\2"/p')
+    programs=$(test_programs "${all[@]}")
     if [ "$(wc -l <<<"$programs")" -lt 20 ]; then
         echo "cargo names fewer than 20 test programs" >&2
         return 1

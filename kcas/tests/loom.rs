@@ -140,7 +140,7 @@ fn compare_only_entries() {
 /// decision is not enough: the word must be held until then.)
 #[test]
 fn a_comparison_and_a_writer_that_reads() {
-    explore_test(3, 11_200, || {
+    explore_test(3, 11_100, || {
         let words = array(&[0, 0]);
         let other = spawn_with(&words, move |words| {
             let written = words.compare_exchange(0, 0, 5);
