@@ -50,8 +50,9 @@ pub(crate) fn on_both(
     })
 }
 
-/// A longer measurement is given up: other programs use the cores, and both threads hardly ever run at once.
-const LONGEST: Duration = Duration::from_millis(20);
+/// A longer measurement is given up: other programs use the cores, both threads hardly ever run at once, and its mean is already
+/// above all hand-overs that there are. (Rows wait for it, two threads each.)
+const LONGEST: Duration = Duration::from_millis(4);
 
 /// Returns how long it takes until a core sees what another one has exchanged, in ns: the least of
 /// `times` measurements, since whatever else the machine does only adds to it. Each takes a millisecond
