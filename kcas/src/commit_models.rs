@@ -219,7 +219,7 @@ fn an_installation_in_the_place_of_one_that_cannot_be_read() {
 /// leaves it there: its installer counts on it.
 #[test]
 fn an_installation_of_another_operation_is_left() {
-    explore_test(3, 2_300, || {
+    explore_test(3, 2_370, || {
         let (array, entries, own) = begun_with_a_word_that_differs(3);
         let other = spawn_with(&array, move |array| {
             array.kcas_by_dcss(&[Entry::new(1, 9, 5), Entry::new(2, 0, 5)])
