@@ -10,9 +10,9 @@
 //! - **A core** is a coroutine with a clock, and runs one thread. All run on one thread of this
 //!   machine, and the core whose clock is behind all others' runs until its next access to shared
 //!   memory. *Compute time* passes before each access: what an operation takes on one thread, less
-//!   what the model charges for its accesses there, shared evenly among them. It varies by a tenth at
-//!   random. A machine's file has these times for a table in the core's own caches; a prediction that is
-//!   compared with a sweep takes them from the sweep's rows of one thread. A run is determined by its
+//!   what the model charges for its accesses there, shared evenly among them. It varies
+//!   evenly at random, between nothing and twice its mean. A machine's file has these times for a table in the core's own
+//!   caches; a prediction that is compared with a sweep takes them from the sweep's rows of one thread. A run is determined by its
 //!   seed.
 //! - **A line** of 64 bytes is held by one core, or by several that only read it. An access to a
 //!   line that another core has written waits for a *hand-over*, at a latency that depends on where

@@ -21,11 +21,13 @@ const PRESETS: [&str; 5] = [
 ];
 
 /// Assumed numbers whose spread is known: the least and the greatest value that `calibrate` found, over
-/// machines and hours. (`unawaited` was measured twice, at 1.1 and 1.2; its range is a guess around that.)
-const MEASURED: [(&str, f64, f64); 3] = [
+/// hours, and for `kept` over machines.
+const MEASURED: [(&str, f64, f64); 5] = [
     ("kept", 0.14, 0.333),
-    ("unawaited", 1.0, 1.5),
-    ("overlap", 1.7, 10.0),
+    ("unawaited", 0.84, 1.31),
+    ("overlap.loads", 3.2, 7.5),
+    ("overlap.exchanges", 1.5, 2.9),
+    ("overlap.upgrades", 2.2, 14.2),
 ];
 
 /// Nanoseconds of an operation on one thread with a cached table, by subject and workload.
@@ -68,7 +70,8 @@ pub struct Model {
     /// What it takes to get a line that another core wrote some time ago, as a multiple of a hand-over for
     /// which a core was waiting already.
     pub unawaited: f64,
-    /// How many independent accesses of a core are under way at a time.
+    /// How many independent accesses of a core are under way at a time, if it computes as much between two of them as a
+    /// lookup does.
     pub overlap: Overlap,
     pub waiting: Waiting,
     /// Operations on one thread; if the file has none, times measured elsewhere are assumed.
@@ -221,7 +224,7 @@ impl Model {
         let mut drawn = |low: f64, high: f64| random.random_range(low.ln()..=high.ln()).exp();
         let mut table = Value::try_from(self)?;
         for field in &self.assumed {
-            let measured = (MEASURED.into_iter()).find(|(name, ..)| field.starts_with(name));
+            let measured = MEASURED.into_iter().find(|(name, ..)| field == name);
             let mut draw = |value: &mut Value| match measured {
                 Some((_, low, high)) => *value = drawn(low, high).into(),
                 None => *value = scaled(value.clone(), drawn(0.5, 2.0)),
@@ -293,7 +296,7 @@ mod tests {
             all.windows(2).all(|two| number(&two[0]) != number(&two[1]))
         };
         assert!(is_drawn(|of| of.kept, 0.14, 0.333));
-        assert!(is_drawn(|of| of.overlap.upgrades, 1.7, 10.0));
+        assert!(is_drawn(|of| of.overlap.upgrades, 2.2, 14.2));
         let call = model.waiting.call;
         assert!(is_drawn(|of| of.waiting.call, call / 2.0, call * 2.0));
         for drawn in &all {

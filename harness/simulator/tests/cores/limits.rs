@@ -134,6 +134,34 @@ fn a_number_that_nothing_uses_changes_nothing() {
     assert!((used.into_iter()).all(|change| with(change).seconds != expected.seconds));
 }
 
+/// Some critical sections of two threads end while the line is kept, and some later. If all took the same time, either none
+/// would need another hand-over or each would, and a little more time would halve the throughput.
+#[test]
+fn threads_under_a_lock_do_not_march_in_step() {
+    let mut model = model();
+    let mut options = options(20_000);
+    options.compute = 3.0;
+    let under_a_lock = |twentieths| {
+        model.kept = f64::from(twentieths) / 20.0;
+        million_per_second(&repeat(&model, 2, 2, &options, |words, _, _| {
+            while words[0].swap(1, Relaxed) != 0 {
+                while words[0].load(Relaxed) != 0 {
+                    simulation::pause(Pause::Spin(1));
+                }
+            }
+            for _ in 0..4 {
+                words[1].load(Relaxed);
+            }
+            words[0].store(0, Relaxed);
+        }))
+    };
+    let found: Vec<f64> = (1..20).map(under_a_lock).collect();
+    for two in found.windows(2) {
+        let ratio = (two[1] / two[0]).max(two[0] / two[1]);
+        assert!(ratio < 1.5, "{found:?}");
+    }
+}
+
 /// Two cores load any of a thousand words, and exchange half of them: every other one, or those that chance chooses.
 fn every_other_one(model: &Model, by_chance: bool) -> Report {
     repeat(

@@ -90,19 +90,19 @@ fn measure(cores: &Cores) -> Result<Model> {
     let ns = probes::dependent_loads(between);
     llc.ns = tenth(ns);
     let memory = probes::dependent_loads((llc.kib * 8 * 1024).min(1 << 29));
-    let loads = ns / probes::independent_loads(between);
+    let loads = (ns - l1.ns) / probes::independent_loads(between);
     let exchange = probes::exchange_alone();
     note!("Measuring exchanges of two cores ...");
     let small = l2.kib * 1024 / 8;
-    // Half of the words were last written by the other core.
-    let half = 0.5;
+    let unawaited = probes::written_elsewhere(cores, small);
+    // Half of the words were last written by the other core, which waits for none of them.
+    let half = unawaited / 2.0;
     let exchanges = half / probes::shared_updates(cores, small, probes::exchange);
     let both = probes::shared_updates(cores, small, probes::load_then_exchange);
     let upgrades = half / (both - half / clamped(loads));
     // The number of exchanges that a core makes for each hand-over, the one that caused it included.
     let in_a_row = 1.0 / probes::contended_exchange(cores);
     let kept = ((in_a_row - 1.0) * exchange / hand_over).clamp(0.0, 1.0);
-    let unawaited = probes::written_elsewhere(cores, small);
     note!("Measuring pauses and sleep ...");
     let ([pause, give, call], [wake, awake]) = (probes::waiting(), probes::wake(cores));
     let [pause, give, call, wake, awake] = [pause, give, call, wake, awake].map(tenth);

@@ -28,7 +28,7 @@ fn repeated(measure: impl FnMut(usize) -> f64) -> f64 {
 /// threads do not begin at the same moment. The median counts: the least would be that of threads
 /// which did not run at the same time.
 const STEPS_TOGETHER: usize = 4_000_000;
-const TIMES_TOGETHER: usize = 7;
+const TIMES_TOGETHER: usize = 15;
 
 /// Returns what two cores take as a share of a hand-over. Measures again where the hand-overs just before
 /// and just after differ, as the cores of a virtual machine may move.
@@ -80,20 +80,28 @@ fn chain(lines: usize) -> Vec<u64> {
     chain
 }
 
-/// How long a load takes whose address depends on nothing, in a table of this size.
+/// How much longer a load takes in a table of this size than in one in the nearest cache, if its address depends on no other
+/// load.
 pub(super) fn independent_loads(bytes: usize) -> f64 {
     let table = vec![1_u64; bytes / 8];
-    let mut random = SmallRng::seed_from_u64(1);
-    let places = (0..1 << 16).map(|_| random.random_range(0..table.len() as u32));
-    let places: Vec<u32> = places.collect();
     let mut sum = 0;
-    let measured = repeated(|_| {
-        each(100_000, |step| {
-            sum += table[places[step % places.len()] as usize];
-        })
-    });
+    let mut loads = |len: usize| {
+        let mut random = SmallRng::seed_from_u64(1);
+        repeated(|_| each(100_000, |_| sum += table[place(&mut random, len)]))
+    };
+    let measured = loads(table.len()) - loads(512);
     black_box(sum);
     measured
+}
+
+/// Random numbers that are drawn before each access, at a dozen instructions each: together about as many as a lookup takes.
+/// The more there are, up to some fifty, the fewer of the next accesses a core sees while it waits for a line.
+const DRAWS: usize = 5;
+
+/// Draws a place in a table of this length.
+fn place(random: &mut SmallRng, len: usize) -> usize {
+    let drawn = (0..DRAWS).fold(0, |drawn, _| drawn ^ random.random::<u64>());
+    ((u128::from(drawn) * len as u128) >> 64) as usize
 }
 
 /// An exchange alone.
@@ -117,8 +125,7 @@ pub(super) fn shared_updates(
     let table: Vec<AtomicU64> = (0..bytes / 8).map(|_| AtomicU64::new(0)).collect();
     let run = |me: usize, steps: usize| {
         let mut random = SmallRng::seed_from_u64(me as u64);
-        let mut any = || &table[random.random_range(0..table.len())];
-        each(steps, |_| update(any()))
+        each(steps, |_| update(&table[place(&mut random, table.len())]))
     };
     cores.pin(0);
     run(0, STEPS_TOGETHER);
@@ -135,18 +142,30 @@ pub(super) fn written_elsewhere(cores: &Cores, bytes: usize) -> f64 {
         .map(AtomicU64::new)
         .collect();
     share_of_hand_over(cores, || {
+        let [written, read] = [const { CachePadded::new(AtomicBool::new(false)) }; 2];
         thread::scope(|scope| {
-            let write = || {
+            scope.spawn(|| {
                 cores.pin(1);
                 // The word beside each one that is read.
                 chain.iter().skip(1).step_by(LINE / 8).for_each(exchange);
-            };
-            scope.spawn(write);
-        });
-        cores.pin(0);
-        let mut at = 0;
-        each(chain.len() * 8 / LINE, |_| {
-            at = black_box(chain[at * LINE / 8].load(Ordering::Relaxed) as usize);
+                // Release: with the Acquire of the reader.
+                written.store(true, Ordering::Release);
+                // A core that sleeps may empty its caches.
+                while !read.load(Ordering::Relaxed) {
+                    hint::spin_loop();
+                }
+            });
+            cores.pin(0);
+            // Acquire: with the Release of the writer.
+            while !written.load(Ordering::Acquire) {
+                hint::spin_loop();
+            }
+            let mut at = 0;
+            let taken = each(chain.len() * 8 / LINE, |_| {
+                at = black_box(chain[at * LINE / 8].load(Ordering::Relaxed) as usize);
+            });
+            read.store(true, Ordering::Relaxed);
+            taken
         })
     })
 }
