@@ -62,11 +62,19 @@ pub fn calibrate(registry: &Registry, options: &Options) -> Result<Ending> {
     }
     let mut model = measure(&cores)?;
     model.alone = alone(registry)?;
-    let model = toml::to_string(&model)?;
-    let text = format!("# Written by `harness calibrate`.\n\n{model}");
-    files::write(out, &text)?;
+    files::write(out, &file_of(&model)?)?;
     say!("{}", out.display());
     Ok(Ending::Complete)
+}
+
+/// Returns the machine's file. An error if `simulate` would refuse it.
+fn file_of(model: &Model) -> Result<String> {
+    let model = toml::to_string(model)?;
+    let text = format!("# Written by `harness calibrate`.\n\n{model}");
+    Model::parse(&text).context(
+        "what was measured cannot be right, so something else must have used the cores: calibrate again",
+    )?;
+    Ok(text)
 }
 
 fn measure(cores: &Cores) -> Result<Model> {
@@ -232,6 +240,19 @@ mod tests {
         assert_eq!(sizes, [(48, 12), (1024, 8), (32_768, 16)]);
         let none = caches(&directory.path().join("none")).err().unwrap();
         assert!(none.to_string().contains("by hand"), "{none}");
+    }
+
+    #[test]
+    fn no_file_is_written_that_cannot_be_read() {
+        let mut model = Model::named_or_read("milan-7r13").unwrap();
+        let text = file_of(&model).unwrap();
+        assert_eq!(Model::parse(&text).unwrap(), model);
+        model.unawaited = 0.1;
+        let error = format!("{:#}", file_of(&model).unwrap_err());
+        assert!(
+            error.contains("calibrate again") && error.contains("unawaited"),
+            "{error}"
+        );
     }
 
     /// What `simulate` can simulate is measured on one thread, under the same names, with tables of
