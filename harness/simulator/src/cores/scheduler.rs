@@ -14,7 +14,7 @@ use super::foresight::Foresight;
 use super::{Counts, Options, Part};
 use crate::model::Model;
 
-/// Compute times vary by this share, evenly, so that cores do not march in step: between nothing and twice their mean.
+/// Compute times are drawn uniformly, up to this share below or above their mean, so that cores do not march in step.
 const VARIATION: f64 = 1.0;
 
 #[derive(Debug, Default)]

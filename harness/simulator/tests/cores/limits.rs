@@ -139,7 +139,7 @@ fn a_number_that_nothing_uses_changes_nothing() {
 #[test]
 fn threads_under_a_lock_do_not_march_in_step() {
     let mut model = model();
-    let mut options = options(20_000);
+    let mut options = options(5_000);
     options.compute = 3.0;
     let under_a_lock = |twentieths| {
         model.kept = f64::from(twentieths) / 20.0;

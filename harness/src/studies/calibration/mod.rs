@@ -72,7 +72,7 @@ fn file_of(model: &Model) -> Result<String> {
     let model = toml::to_string(model)?;
     let text = format!("# Written by `harness calibrate`.\n\n{model}");
     Model::parse(&text).context(
-        "what was measured cannot be right, so something else must have used the cores: calibrate again",
+        "what was measured cannot be right, probably because something else used the cores: calibrate again",
     )?;
     Ok(text)
 }
@@ -103,7 +103,7 @@ fn measure(cores: &Cores) -> Result<Model> {
     note!("Measuring exchanges of two cores ...");
     let small = l2.kib * 1024 / 8;
     let unawaited = probes::written_elsewhere(cores, small);
-    // Half of the words were last written by the other core, which waits for none of them.
+    // Half of the words were last written by the other core, and nobody is waiting for them.
     let half = unawaited / 2.0;
     let exchanges = half / probes::shared_updates(cores, small, probes::exchange);
     let both = probes::shared_updates(cores, small, probes::load_then_exchange);

@@ -17,8 +17,9 @@ use crate::results::median;
 /// How often a measurement is repeated. The least counts, as whatever else the machine does only adds to it.
 pub(super) const TIMES: usize = 40;
 
-/// Two cache lines, since cores fetch them in pairs: some lines would be there before they are asked for.
-const LINE: usize = 128;
+/// Two cache lines, in bytes. Cores fetch lines in pairs, so a walk visits one of each: the other one would be there before it
+/// is asked for. (Random accesses use both, as tables do.)
+const PAIR: usize = 128;
 
 /// Repeats a measurement, and returns the least.
 fn repeated(measure: impl FnMut(usize) -> f64) -> f64 {
@@ -63,20 +64,20 @@ fn each(times: usize, mut action: impl FnMut(usize)) -> f64 {
 
 /// How long a load takes whose address depends on the one before, in a table of this size.
 pub(super) fn dependent_loads(bytes: usize) -> f64 {
-    let chain = chain(bytes / LINE);
+    let chain = chain(bytes / PAIR);
     let mut at = 0;
-    let mut walk = |steps| each(steps, |_| at = black_box(chain[at * LINE / 8] as usize));
+    let mut walk = |steps| each(steps, |_| at = black_box(chain[at * PAIR / 8] as usize));
     walk(chain.len() / 8);
     repeated(|_| walk(50_000))
 }
 
-/// A walk that visits each line once, in random order.
+/// A walk that visits one line of each pair once, in random order.
 fn chain(lines: usize) -> Vec<u64> {
     let mut order: Vec<usize> = (0..lines).collect();
     order.shuffle(&mut SmallRng::seed_from_u64(1));
-    let mut chain = vec![0; lines * LINE / 8];
+    let mut chain = vec![0; lines * PAIR / 8];
     for (place, &line) in order.iter().enumerate() {
-        chain[line * LINE / 8] = order[(place + 1) % lines] as u64;
+        chain[line * PAIR / 8] = order[(place + 1) % lines] as u64;
     }
     chain
 }
@@ -95,7 +96,8 @@ pub(super) fn independent_loads(bytes: usize) -> f64 {
     measured
 }
 
-/// Random numbers that are drawn before each access, at a dozen instructions each: together about as many as a lookup takes.
+/// Random numbers that are drawn before each access, at a dozen instructions each: together about as many as one lookup in a
+/// fixed-size filter takes.
 /// The more there are, up to some fifty, the fewer of the next accesses a core sees while it waits for a line.
 const DRAWS: usize = 5;
 
@@ -138,7 +140,7 @@ pub(super) fn shared_updates(
 
 /// How long a load takes of a line that the other core has written, in a table of this size, as a share of a hand-over.
 pub(super) fn written_elsewhere(cores: &Cores, bytes: usize) -> f64 {
-    let chain: Vec<AtomicU64> = chain(bytes / LINE)
+    let chain: Vec<AtomicU64> = chain(bytes / PAIR)
         .into_iter()
         .map(AtomicU64::new)
         .collect();
@@ -148,7 +150,7 @@ pub(super) fn written_elsewhere(cores: &Cores, bytes: usize) -> f64 {
             scope.spawn(|| {
                 cores.pin(1);
                 // The word beside each one that is read.
-                chain.iter().skip(1).step_by(LINE / 8).for_each(exchange);
+                chain.iter().skip(1).step_by(PAIR / 8).for_each(exchange);
                 // Release: with the Acquire of the reader.
                 written.store(true, Ordering::Release);
                 // A core that sleeps may empty its caches.
@@ -159,11 +161,12 @@ pub(super) fn written_elsewhere(cores: &Cores, bytes: usize) -> f64 {
             cores.pin(0);
             // Acquire: with the Release of the writer.
             while !written.load(Ordering::Acquire) {
-                hint::spin_loop();
+                // The writer begins on this core.
+                thread::yield_now();
             }
             let mut at = 0;
-            let taken = each(chain.len() * 8 / LINE, |_| {
-                at = black_box(chain[at * LINE / 8].load(Ordering::Relaxed) as usize);
+            let taken = each(chain.len() * 8 / PAIR, |_| {
+                at = black_box(chain[at * PAIR / 8].load(Ordering::Relaxed) as usize);
             });
             read.store(true, Ordering::Relaxed);
             taken
@@ -253,7 +256,7 @@ mod tests {
         let chain = chain(100);
         let (mut at, mut seen) = (0, vec![false; 100]);
         for _ in 0..100 {
-            at = chain[at * LINE / 8] as usize;
+            at = chain[at * PAIR / 8] as usize;
             assert!(!std::mem::replace(&mut seen[at], true));
         }
         assert_eq!(at, 0);
