@@ -40,6 +40,11 @@ pub(crate) fn before_step<F: 'static, R>(
     with_hook(hook, || call(filter))
 }
 
+/// Claims the thread's id, which takes more steps if other tests claim ids too.
+fn register() {
+    with_hook(|_| (), || kcas::thread_id::register().unwrap());
+}
+
 /// Stops a call in a thread of its own before this step; `None`, when it has ended, if it has fewer.
 pub(crate) fn stopped<F: Send + Sync + 'static, R: Send + 'static>(
     filter: &Arc<F>,
@@ -47,7 +52,11 @@ pub(crate) fn stopped<F: Send + Sync + 'static, R: Send + 'static>(
     call: impl FnOnce(&F) -> R + Send + 'static,
 ) -> Option<Frozen<R>> {
     let filter = Arc::clone(filter);
-    freeze(at, move || call(&filter)).ok()
+    freeze(at, move || {
+        register();
+        call(&filter)
+    })
+    .ok()
 }
 
 /// Stops a call before each of its steps, of which it has more than `least`, each time in a filter that is made anew.
@@ -72,7 +81,10 @@ pub(crate) fn gone<F: Send + Sync + 'static, R: Send + 'static>(
 ) -> bool {
     let filter = Arc::clone(filter);
     let hook = move |step| assert!(step != at);
-    let call = move || with_hook(hook, || call(&filter));
+    let call = move || {
+        register();
+        with_hook(hook, || call(&filter))
+    };
     std::thread::spawn(call).join().is_err()
 }
 
