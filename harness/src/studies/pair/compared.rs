@@ -1,7 +1,7 @@
 //! Compares the first subject with itself and each rival, over all processes.
 
 use super::{Row, itself, work};
-use crate::results::{Comparison, Summary, by_distance, distinct};
+use crate::results::{Comparison, FEWEST, Summary, by_distance, distinct};
 
 /// The smallest effect that is ever claimed: the first subject has the same code where it is its own rival,
 /// and where code lies makes a difference of this size.
@@ -30,7 +30,15 @@ pub(super) fn cases(rows: &[Row]) -> Vec<(&str, usize)> {
 
 pub(super) fn ratios(rows: &[Row], case: (&str, usize), subject: &str) -> Vec<f64> {
     let of = |row: &&Row| (&*row.workload, row.threads) == case && row.subject == subject;
-    rows.iter().filter(of).map(|row| row.ratio).collect()
+    undisturbed(rows.iter().filter(of).map(|row| (row.ratio, row.turns)))
+}
+
+/// Returns the ratios of processes that had turns which count; if none had, the others', but too few for a claim.
+pub(in crate::studies) fn undisturbed(ratios: impl Iterator<Item = (f64, usize)>) -> Vec<f64> {
+    let (count, disturbed): (Vec<_>, Vec<_>) = ratios.partition(|(_, turns)| *turns > 0);
+    let most = if count.is_empty() { FEWEST - 1 } else { 0 };
+    let ratios = count.into_iter().chain(disturbed.into_iter().take(most));
+    ratios.map(|(ratio, _)| ratio).collect()
 }
 
 /// Groups the processes of several threads by how far their cores were apart.
@@ -89,6 +97,14 @@ mod tests {
         ] {
             assert_eq!(verdict(itself, rival), expected, "{itself:?} {rival:?}");
         }
+    }
+
+    #[test]
+    fn a_process_that_others_disturbed_does_not_count() {
+        let of = |turns: &[usize]| undisturbed(turns.iter().map(|&turns| (turns as f64, turns)));
+        assert_eq!(of(&[9, 0, 5]), [9.0, 5.0]);
+        // Nothing is claimed of what was always disturbed.
+        assert_eq!(of(&[0; 20]), [0.0; FEWEST - 1]);
     }
 
     /// A bias of the harness is no margin for others.

@@ -24,24 +24,26 @@ use crate::studies::{Progress, Study, in_seconds, seconds, seeds, within};
 use crate::subjects::{Registry, original};
 use crate::wording::counted;
 
+pub(super) use compared::undisturbed;
 pub use work::Work;
 pub(super) use work::described;
 
 /// Compare subjects in pairs: how many times as fast is the first as each other one?
 ///
-/// Subjects take turns of half a millisecond to some milliseconds, in an order drawn anew for each
+/// Subjects take turns of half a millisecond (to fill a table, of some), in an order drawn anew for each
 /// round of turns, on pinned threads that last as long as their process. A ratio is taken within each
 /// round; a process contributes its median, and the interval is over the processes, which this command
 /// starts one after another. Each process has keys of its own, and tables at other places; with
 /// --builds its code lies elsewhere, too. The first subject also takes turns with itself, as NAME#2:
-/// what differs there is noise, and only larger differences count. So the answer is "faster",
+/// what differs there is noise, and only larger differences count. Turns that other programs disturb do not
+/// count, if the system tells (as Linux does). So the answer is "faster",
 /// "slower", "equal within 2 %", or "unknown", which a quieter machine or more processes may change.
 ///
 /// `harness pair lock-free word-lock --against fastbloom --workload lookup`
 ///
 /// Prints one table, and writes pair.csv (one row per process, workload, number of threads and
 /// subject), pair.machine.toml and pair.svg; table and verdicts are made of these rows alone. With the
-/// defaults it takes about 5 minutes on two cores, and tolerates other load. Ctrl-C ends it
+/// defaults it takes about 5 minutes on two cores, and tolerates other load, which leaves fewer turns. Ctrl-C ends it
 /// after the current process, and keeps the finished ones.
 #[derive(Clone, Debug, Args, Serialize)]
 pub struct Pair {
@@ -127,7 +129,8 @@ columns! {
     ratio: f64,
     /// Throughput of this one in million operations per second: median over the turns.
     mops: f64,
-    /// How often it took a turn, without the first ones.
+    /// How many turns count: those after the first ones in which neither it nor the first subject waited for a core for
+    /// more than a hundredth of the time. 0 if other programs disturbed all; the ratio is then of all, and the row decides nothing.
     turns: usize,
     /// Occupied slots over all slots.
     load_factor: f64,

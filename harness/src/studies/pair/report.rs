@@ -238,6 +238,13 @@ fn notes(rows: &[Row]) -> Vec<String> {
             notes.push(format!("{subject} refused keys: {refused}."));
         }
     }
+    let disturbed = rows.iter().filter(|row| row.turns == 0).count();
+    if disturbed > 0 {
+        let (disturbed, all) = (grouped(disturbed as u64), grouped(rows.len() as u64));
+        notes.push(format!(
+            "Other programs disturbed all turns of {disturbed} of {all} rows, which decide nothing: measure again when less runs."
+        ));
+    }
     if rows.iter().any(|row| !row.pinned) {
         notes.push("Threads were not all pinned.".into());
     }

@@ -1,11 +1,11 @@
-//! What one process measures: subjects that take turns of half a millisecond to some milliseconds.
+//! What one process measures: subjects that take turns of half a millisecond, or of some milliseconds to fill a table.
 
 use std::hint::black_box;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use crossbeam_utils::Backoff;
@@ -17,7 +17,7 @@ use sysinfo::System;
 
 use super::work::Kind;
 use super::{One, Row};
-use crate::machine::{Cores, hand_over, throughout};
+use crate::machine::{Cores, hand_over, throughout, waited};
 use crate::results::median;
 use crate::run::{Crew, Member, ensure_rare};
 use crate::subjects::{Registry, SubjectInfo};
@@ -56,6 +56,8 @@ struct Contestant<'a> {
     info: &'a SubjectInfo,
     tables: Vec<Arc<dyn Measured>>,
     refused: usize,
+    /// Batches of a turn before which the table is warmed by as many; of lookups, four times as many are timed.
+    batches: AtomicUsize,
 }
 
 /// What a thread did of one workload in one turn.
@@ -66,8 +68,13 @@ struct Turn {
     done: Done,
 }
 
-/// What it counted, when it began and when it ended.
-type Done = (Tally, [Instant; 2]);
+/// What it counted, when it began and when it ended, and how long it waited for its core meanwhile.
+#[derive(Clone, Copy)]
+struct Done {
+    tally: Tally,
+    times: [Instant; 2],
+    waited: Duration,
+}
 
 /// Where threads meet before and after a turn. They spin, so that they begin together.
 #[derive(Default)]
@@ -176,6 +183,7 @@ impl One {
                     info,
                     tables: Vec::new(),
                     refused: 0,
+                    batches: (self.keys / BATCH_OF).clamp(1, BATCHES).into(),
                 });
             }
         }
@@ -278,7 +286,7 @@ impl Arena<'_> {
             Kind::Fill | Kind::Update => Vec::new(),
         };
         let mut order: Vec<_> = (0..self.contestants.len()).collect();
-        let mut turns = Vec::new();
+        let mut turns: Vec<Turn> = Vec::new();
         for round in 0.. {
             order.shuffle(random);
             if thread == 0 && round >= warm_up + fewest && start.elapsed() > self.one.seconds {
@@ -301,14 +309,17 @@ impl Arena<'_> {
                         made.clone().expect("made before all met")
                     }
                 };
+                let batches = of.batches.load(Ordering::Relaxed);
                 // The table may have left the caches since its last turn, as it would not in a program that uses it all
                 // the time.
                 match work.kind {
                     Kind::Lookup { .. } => {
-                        _ = self.perform(&*table, self.warming(&*table), &mut lookups);
+                        let times = self.warming(batches, &*table);
+                        _ = self.perform(&*table, times, &mut lookups);
                     }
                     Kind::Update => {
-                        _ = self.perform(&*table, 1, &mut self.slices(2 * number + 1, thread));
+                        let slices = &mut self.slices(batches, 2 * number + 1, thread);
+                        _ = self.perform(&*table, 1, slices);
                     }
                     Kind::Fill => {}
                 }
@@ -323,8 +334,8 @@ impl Arena<'_> {
                     return turns;
                 }
                 match work.kind {
-                    Kind::Lookup { .. } => timed(0, 4 * self.batches(), &mut lookups),
-                    Kind::Update => timed(0, 1, &mut self.slices(2 * number, thread)),
+                    Kind::Lookup { .. } => timed(0, 4 * batches, &mut lookups),
+                    Kind::Update => timed(0, 1, &mut self.slices(batches, 2 * number, thread)),
                     Kind::Fill => {
                         let part = self.part(number, thread);
                         timed(0, 1, &mut [Phase::Insert(part.clone())]);
@@ -336,6 +347,9 @@ impl Arena<'_> {
                         }
                     }
                 }
+                if thread == 0 && round + 1 == warm_up {
+                    self.shorten(contestant, &turns);
+                }
                 if !meet() {
                     return turns;
                 }
@@ -344,17 +358,39 @@ impl Arena<'_> {
         turns
     }
 
+    /// Lets the turns of a slower contestant last no longer than those of the first one, since other programs interrupt
+    /// a longer turn more often. The meeting that follows publishes it.
+    fn shorten(&self, contestant: usize, turns: &[Turn]) {
+        let took = |contestant| {
+            let turn = turns.iter().rfind(|turn| turn.contestant == contestant);
+            turn.map_or(1.0, |turn| {
+                let [start, end] = turn.done.times;
+                (end - start).as_secs_f64()
+            })
+        };
+        let batches = &self.contestants[contestant].batches;
+        let all = batches.load(Ordering::Relaxed);
+        let fitting = fitting(all, took(0), took(contestant));
+        batches.store(fitting, Ordering::Relaxed);
+    }
+
     /// Performs the phases one after another, this many times; of lookups, a batch each time.
     fn perform(&self, table: &dyn Measured, times: usize, phases: &mut [Phase]) -> Done {
         let stop = AtomicBool::new(matches!(self.one.work.kind, Kind::Lookup { .. }));
         let watch = Watch::new(&stop);
+        let waited = waited();
         let (mut tally, start) = (Tally::default(), Instant::now());
         for _ in 0..times {
             for phase in &mut *phases {
                 tally.add(&table.perform(&self.keys, phase, &watch, None));
             }
         }
-        (tally, [start, Instant::now()])
+        let times = [start, Instant::now()];
+        Done {
+            tally,
+            times,
+            waited: self::waited() - waited,
+        }
     }
 
     /// Returns the keys that a thread inserts into a new table in a turn.
@@ -366,10 +402,10 @@ impl Arena<'_> {
 
     /// Returns what a thread inserts into a filled table in a turn, and removes again slice by slice:
     /// keys that have not been in it for long, if ever.
-    fn slices(&self, turn: usize, thread: usize) -> Vec<Phase> {
+    fn slices(&self, batches: usize, turn: usize, thread: usize) -> Vec<Phase> {
         let One { keys, threads, .. } = *self.one;
         let length = (keys / SHARE / threads).clamp(1, SLICE);
-        let count = (self.batches() * UPDATES).div_ceil(length);
+        let count = (batches * UPDATES).div_ceil(length);
         let slice = |slice: usize| {
             let number = (turn * count + slice) * threads + thread;
             let first = keys + number % (MORE_KEYS / length) * length;
@@ -379,13 +415,8 @@ impl Arena<'_> {
         (0..count).flat_map(slice).collect()
     }
 
-    fn batches(&self) -> usize {
-        (self.one.keys / BATCH_OF).clamp(1, BATCHES)
-    }
-
     /// Returns the batches of lookups after which a table is in the caches as far as it fits.
-    fn warming(&self, table: &dyn Measured) -> usize {
-        let batches = self.batches();
+    fn warming(&self, batches: usize, table: &dyn Measured) -> usize {
         if self.one.is_large() {
             return batches;
         }
@@ -410,14 +441,26 @@ impl Arena<'_> {
                     continue;
                 }
                 let mut all = Tally::default();
-                (threads.iter().flatten()).for_each(|(tally, _)| all.add(tally));
+                (threads.iter().flatten()).for_each(|done| all.add(&done.tally));
                 let of_turn = |turn: usize| threads.iter().map(move |turns: &Vec<_>| &turns[turn]);
-                let mut rates: Vec<_> = (0..count).map(|turn| rate(of_turn(turn))).collect();
+                let rates: Vec<_> = (0..count).map(|turn| rate(of_turn(turn))).collect();
                 if number == 0 {
                     first.clone_from(&rates);
                 }
-                let ratios = first.iter().zip(&rates);
-                let mut ratios: Vec<_> = ratios.map(|(ours, rate)| (ours / rate).ln()).collect();
+                let of_rounds = first.iter().zip(&rates);
+                let undisturbed = |of: &(&Rate, &Rate)| {
+                    common.oversubscribed || !(of.0.is_disturbed || of.1.is_disturbed)
+                };
+                let mut counted: Vec<_> = of_rounds.clone().filter(undisturbed).collect();
+                let turns = counted.len();
+                if counted.is_empty() {
+                    counted = of_rounds.collect();
+                }
+                let ratios = counted
+                    .iter()
+                    .map(|(ours, rate)| (ours.mops / rate.mops).ln());
+                let (mut ratios, rates) = (ratios.collect::<Vec<_>>(), counted.iter());
+                let mut rates: Vec<_> = rates.map(|(_, rate)| rate.mops).collect();
                 let refused = contestant.refused as u64 + all.refused;
                 // The answers of subjects that hold no keys mean nothing.
                 all = Some(all)
@@ -428,7 +471,7 @@ impl Arena<'_> {
                     first: self.contestants[0].name.into(),
                     subject: contestant.name.into(),
                     workload: workload.clone(),
-                    turns: count,
+                    turns,
                     ratio: median(&mut ratios).exp(),
                     mops: median(&mut rates),
                     memory_bytes: table.map_or(0, |table| table.memory_bytes() as u64),
@@ -444,17 +487,36 @@ impl Arena<'_> {
     }
 }
 
-/// Returns the throughput of all threads together, in millions a second, from when the first began until the last ended.
-/// (More threads than cores do not begin together.)
-fn rate<'a>(turn: impl Iterator<Item = &'a Done>) -> f64 {
-    let mut operations = 0;
-    let times = turn.map(|(tally, times)| {
-        operations += tally.operations;
-        *times
+/// Returns how many batches last as long as all of the first subject, if all of this one took so long.
+fn fitting(all: usize, first: f64, this: f64) -> usize {
+    ((all as f64 * first / this) as usize).clamp(1, all)
+}
+
+/// The throughput of a turn, in millions a second, and whether other programs disturbed it: a thread waited for its core
+/// for more than a hundredth of the time, or began so late that it was alone for a twentieth.
+#[derive(Clone, Copy)]
+struct Rate {
+    mops: f64,
+    is_disturbed: bool,
+}
+
+/// Returns the throughput of all threads together, from when the first began until the last ended. (More threads than
+/// cores do not begin together.)
+fn rate<'a>(turn: impl Iterator<Item = &'a Done>) -> Rate {
+    let done = turn.copied().reduce(|mut all, done| {
+        all.tally.add(&done.tally);
+        let late = done.times[0].max(all.times[0]) - done.times[0].min(all.times[0]);
+        all.waited = all.waited.max(done.waited).max(late / 5);
+        all.times[0] = all.times[0].min(done.times[0]);
+        all.times[1] = all.times[1].max(done.times[1]);
+        all
     });
-    let all = times.reduce(|[begun, ended], [start, end]| [begun.min(start), ended.max(end)]);
-    let seconds = all.map_or(0.0, |[begun, ended]| (ended - begun).as_secs_f64());
-    operations as f64 / seconds / 1e6
+    let done = done.expect("there is a thread");
+    let took = done.times[1] - done.times[0];
+    Rate {
+        mops: done.tally.operations as f64 / took.as_secs_f64() / 1e6,
+        is_disturbed: 100 * done.waited > took,
+    }
 }
 
 #[cfg(test)]
@@ -476,21 +538,38 @@ mod tests {
         }
     }
 
+    #[test]
+    fn turns_of_slower_subjects_are_shorter() {
+        for (this, expected) in [(1.0, 20), (0.5, 20), (2.0, 10), (100.0, 1)] {
+            assert_eq!(fitting(20, 1.0, this), expected, "{this}");
+        }
+    }
+
     /// Without a core of its own, a thread may begin when another has ended.
     #[test]
     fn threads_that_take_turns_on_a_core_are_no_faster() {
-        let (begun, tally) = (Instant::now(), Tally::default());
+        let begun = Instant::now();
         let second = |from: u64| {
             let at = |seconds| begun + Duration::from_secs(seconds);
-            let operations = 1_000_000;
-            let done = Tally {
-                operations,
-                ..tally
+            let tally = Tally {
+                operations: 1_000_000,
+                ..Tally::default()
             };
-            (done, [at(from), at(from + 1)])
+            Done {
+                tally,
+                times: [at(from), at(from + 1)],
+                waited: Duration::ZERO,
+            }
         };
         for (starts, expected) in [([0, 0], 2.0), ([0, 1], 1.0), ([2, 0], 2.0 / 3.0)] {
-            assert_eq!(rate(starts.map(second).iter()), expected, "{starts:?}");
+            let rate = rate(starts.map(second).iter());
+            assert_eq!(rate.mops, expected, "{starts:?}");
+            assert_eq!(rate.is_disturbed, starts != [0, 0], "{starts:?}");
+        }
+        for (ms, is_disturbed) in [(9, false), (11, true)] {
+            let mut waits = second(0);
+            waits.waited = Duration::from_millis(ms);
+            assert_eq!(rate([second(0), waits].iter()).is_disturbed, is_disturbed);
         }
     }
 

@@ -220,14 +220,15 @@ fn ratios(rows: &[pair::Row], workload: &str, ends: [(&str, usize); 2]) -> Vec<f
         if far > MOST_APART * near {
             return None;
         }
-        Some(if ours.threads == theirs.threads {
+        let ratio = if ours.threads == theirs.threads {
             theirs.ratio / ours.ratio
         } else {
             ours.mops / theirs.mops
-        })
+        };
+        Some((ratio, ours.turns.min(theirs.turns)))
     };
     let processes = distinct(rows.iter().map(|row| row.process));
-    processes.into_iter().filter_map(ratio).collect()
+    pair::undisturbed(processes.into_iter().filter_map(ratio))
 }
 
 impl Row {
@@ -349,6 +350,7 @@ mod tests {
                     subject: subject.into(),
                     ratio,
                     mops,
+                    turns: 9,
                     ..pair::Row::default()
                 };
                 let apart = process % 2 * 50;
@@ -375,6 +377,9 @@ mod tests {
         let far = |row: &mut pair::Row| row.hand_over_ns = 50.0 * row.threads as f64;
         moved.iter_mut().for_each(far);
         assert_eq!(verdicts(&moved), [reached, short, not_measured]);
+        // Nor do turns that others disturbed.
+        moved.iter_mut().for_each(|row| row.turns = 0);
+        assert_eq!(verdicts(&moved), [too_few, too_few, not_measured]);
     }
 
     #[test]
