@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use simulator::{Alone, HandOver, Level, Model, Overlap, Waiting};
+use simulator::{Alone, HandOver, Level, MOST_CORES, Model, Overlap, Waiting};
 use sysinfo::System;
 
 use crate::experiment::Experiment;
@@ -51,6 +51,11 @@ pub fn calibrate(registry: &Registry, options: &Options) -> Result<Ending> {
     ensure!(
         cores.count() >= 2,
         "calibration needs two cores: it measures how long a cache line takes from one to another"
+    );
+    ensure!(
+        cores.count() <= MOST_CORES,
+        "the simulator has {MOST_CORES} cores at most, and this process may use {}: start it on fewer, with taskset",
+        cores.count()
     );
     let busy = System::load_average().map_or(0.0, |load| load.one);
     if busy > cores.count() as f64 / 4.0 {
@@ -98,23 +103,20 @@ fn measure(cores: &Cores) -> Result<Model> {
     let ns = probes::dependent_loads(between);
     llc.ns = tenth(ns);
     let memory = probes::dependent_loads((llc.kib * 8 * 1024).min(1 << 29));
-    let loads = (ns - l1.ns) / probes::independent_loads(between);
+    let loads = [ns - l1.ns, probes::independent_loads(between)];
     let exchange = probes::exchange_alone();
     note!("Measuring exchanges of two cores ...");
     let small = l2.kib * 1024 / 8;
     let unawaited = probes::written_elsewhere(cores, small);
-    // Half of the words were last written by the other core, and nobody is waiting for them.
-    let half = unawaited / 2.0;
-    let exchanges = half / probes::shared_updates(cores, small, probes::exchange);
+    let exchanges = probes::shared_updates(cores, small, probes::exchange);
     let both = probes::shared_updates(cores, small, probes::load_then_exchange);
-    let upgrades = half / (both - half / clamped(loads));
+    let overlap = overlap(loads, unawaited, [exchanges, both]);
     // The number of exchanges that a core makes for each hand-over, the one that caused it included.
     let in_a_row = 1.0 / probes::contended_exchange(cores);
     let kept = ((in_a_row - 1.0) * exchange / hand_over).clamp(0.0, 1.0);
     note!("Measuring pauses and sleep ...");
     let ([pause, give, call], [wake, awake]) = (probes::waiting(), probes::wake(cores));
     let [pause, give, call, wake, awake] = [pause, give, call, wake, awake].map(tenth);
-    let [loads, exchanges, upgrades] = [loads, exchanges, upgrades].map(clamped).map(tenth);
     let [memory, exchange, hand_over] = [memory, exchange, hand_over].map(tenth);
     let machine = Machine::describe()?;
     Ok(Model {
@@ -139,11 +141,7 @@ fn measure(cores: &Cores) -> Result<Model> {
         mispredicted: 5.0,
         kept: (kept * 1e3).round() / 1e3,
         unawaited: (unawaited * 1e2).round() / 1e2,
-        overlap: Overlap {
-            loads,
-            exchanges,
-            upgrades,
-        },
+        overlap,
         waiting: Waiting {
             pause,
             give,
@@ -153,6 +151,24 @@ fn measure(cores: &Cores) -> Result<Model> {
         },
         alone: Alone::new(),
     })
+}
+
+/// Returns how many accesses overlap: of loads beyond the nearest cache, from how much longer one takes there that depends on
+/// the load before, and one that does not; of updates of shared words, from how much longer they take on two cores, an exchange
+/// alone and one after a load, as shares of a hand-over.
+fn overlap(
+    [dependent, independent]: [f64; 2],
+    unawaited: f64,
+    [exchange, both]: [f64; 2],
+) -> Overlap {
+    // Half of the words were last written by the other core, and nobody is waiting for them.
+    let half = unawaited / 2.0;
+    let loads = clamped(dependent / independent);
+    Overlap {
+        loads: tenth(loads),
+        exchanges: tenth(clamped(half / exchange)),
+        upgrades: tenth(clamped(half / (both - half / loads))),
+    }
 }
 
 /// Overlap is 1 at least; what is too fast to be measured overlaps without limit.
@@ -240,6 +256,28 @@ mod tests {
         assert_eq!(sizes, [(48, 12), (1024, 8), (32_768, 16)]);
         let none = caches(&directory.path().join("none")).err().unwrap();
         assert!(none.to_string().contains("by hand"), "{none}");
+    }
+
+    /// The times are those that the model takes, for the overlaps that come out.
+    #[test]
+    fn overlaps_are_found_in_times() {
+        let [loads, exchanges, upgrades] = [4.0, 3.0, 5.0];
+        let [of_load, of_exchange, of_upgrade] = [loads, exchanges, upgrades].map(|of| 0.6 / of);
+        let found = overlap(
+            [20.0, 20.0 / loads],
+            1.2,
+            [of_exchange, of_load + of_upgrade],
+        );
+        assert_eq!(
+            [found.loads, found.exchanges, found.upgrades],
+            [loads, exchanges, upgrades]
+        );
+        // What takes no longer overlaps without limit, and nothing overlaps with less than itself.
+        let found = overlap([20.0, 0.0], 1.2, [-0.1, 9.0]);
+        assert_eq!(
+            [found.loads, found.exchanges, found.upgrades],
+            [100.0, 100.0, 1.0]
+        );
     }
 
     #[test]
