@@ -6,12 +6,10 @@ pub(crate) mod hand_over;
 pub mod pinning;
 mod source;
 pub mod topology;
+mod waits;
 
 use std::env;
-use std::fs::File;
-use std::io::{Read, Seek};
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -23,23 +21,7 @@ pub(crate) use source::executable;
 pub use source::{Modified, Program, Source};
 pub(crate) use source::{NO_LIST, ensure_current};
 pub use topology::{HardwareThread, Policy, show_list};
-
-/// Returns how long the calling thread has waited for a core since it began, while it could have run; zero where the
-/// system does not tell.
-pub(crate) fn waited() -> Duration {
-    // Opened once, since that takes longer than to read it.
-    thread_local! {
-        static COUNTED: Option<File> = File::open("/proc/thread-self/schedstat").ok();
-    }
-    let waited = COUNTED.with(|file| {
-        let (mut file, mut text) = (file.as_ref()?, [0; 64]);
-        file.rewind().ok()?;
-        let length = file.read(&mut text).ok()?;
-        let text = str::from_utf8(&text[..length]).ok()?;
-        text.split(' ').nth(1)?.parse().ok()
-    });
-    Duration::from_nanos(waited.unwrap_or_default())
-}
+pub(crate) use waits::Waits;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -249,10 +231,6 @@ fn line_of(path: impl AsRef<Path>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
-    use std::thread;
-    use std::time::Instant;
-
     use super::*;
 
     #[test]
@@ -260,25 +238,6 @@ mod tests {
         let words = "pair --builds=a/b/1,c/2 /x/y.toml --out r/ 1,2 /";
         let shown = "pair --builds=1,2 y.toml --out r/ 1,2 /";
         assert_eq!(without_directories(words.split(' ')), shown);
-    }
-
-    #[test]
-    fn a_thread_that_shares_its_core_waits() {
-        if !Path::new("/proc/thread-self/schedstat").exists() {
-            return;
-        }
-        let (has_waited, begun) = (AtomicBool::new(false), Instant::now());
-        let waits = || {
-            Cores::detect().pin(0);
-            while !has_waited.load(Ordering::Relaxed) && begun.elapsed().as_secs() < 60 {
-                has_waited.fetch_or(waited() > Duration::from_millis(20), Ordering::Relaxed);
-            }
-        };
-        thread::scope(|scope| {
-            scope.spawn(waits);
-            scope.spawn(waits);
-        });
-        assert!(has_waited.into_inner());
     }
 
     #[test]

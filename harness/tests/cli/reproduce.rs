@@ -1,5 +1,7 @@
 //! Tests of the `reproduce` command, and of targets.
 
+use std::num::NonZero;
+
 use crate::place::{Place, has, rows};
 
 /// They are measured again only if something of them is missing.
@@ -26,17 +28,20 @@ fn reproduce_measures_pairs_and_leaves_a_page() {
 #[test]
 fn targets_are_compared_with_what_was_measured() {
     let place = Place::new();
-    // A target that any filter reaches, and one that none does; with more threads than a small machine has cores, since
-    // turns that other tests disturb do not count otherwise.
+    // More than there are cores: otherwise turns that other tests disturb do not count.
+    let threads = 2 * std::thread::available_parallelism().map_or(4, NonZero::get);
+    // A target that any filter reaches, and one that none does.
     let target = |over, ratio| {
         format!(
-            "[[pairs.target]]\nworkloads = ['lookup-hit']\nthreads = [8]\nsubject = 'lock-free'\n\
+            "[[pairs.target]]\nworkloads = ['lookup-hit']\nthreads = [{threads}]\nsubject = 'lock-free'\n\
              over = '{over}'\nat_least = {ratio}\naim = {ratio}\n"
         )
     };
-    let pairs = "[[pairs]]\nname = 'first'\ntitle = 'Tiny tables'\nfirst = 'lock-free'\n\
+    let pairs = &format!(
+        "[[pairs]]\nname = 'first'\ntitle = 'Tiny tables'\nfirst = 'lock-free'\n\
                  against = ['segment-lock', 'roofline']\nworkload = ['lookup-hit']\n\
-                 threads = [8]\nkeys = 1000\n";
+                 threads = [{threads}]\nkeys = 1000\n"
+    );
     let targets = target("segment-lock", "0.001") + &target("roofline", "1000");
     let second = pairs.replace("first'\ntitle", "second'\ntitle") + &targets;
     place.write("own.toml", pairs.to_owned() + &second);

@@ -15,7 +15,10 @@ pub(super) fn of(rows: &[Row], case: (&str, usize), subject: &str) -> Option<Com
     let least = if subject == itself {
         LEAST
     } else {
-        let itself = Summary::of(ratios(rows, case, &itself));
+        let itself = ratios(rows, case, &itself);
+        // A few processes more may have been disturbed there.
+        let is_known = itself.len() >= FEWEST.min(ratios(rows, case, subject).len());
+        let itself = Summary::of(itself).filter(|_| is_known);
         itself.map_or(f64::INFINITY, |itself| itself.apart().max(LEAST))
     };
     Comparison::of(ratios(rows, case, subject), subject, least)
@@ -105,6 +108,19 @@ mod tests {
         assert_eq!(of(&[9, 0, 5]), [9.0, 5.0]);
         // Nothing is claimed of what was always disturbed.
         assert_eq!(of(&[0; 20]), [0.0; FEWEST - 1]);
+        // Nor if the first was disturbed beside itself, as it is not known how much it differs.
+        let row = |subject: &str, process, ratio, turns| Row {
+            turns,
+            ..sample(process, subject, ratio)
+        };
+        let of_process = |process, of_itself| {
+            let itself = row("a#2", process, 1.0, of_itself);
+            [row("a", process, 1.0, 9), itself, row("b", process, 2.0, 9)]
+        };
+        let rows = |least| (1..=9).flat_map(move |at| of_process(at, at.saturating_sub(least)));
+        let verdict = |least| verdicts(&rows(least).collect::<Vec<_>>())[1];
+        assert_eq!(verdict(0), Verdict::Faster);
+        assert_eq!(verdict(1), Verdict::TooSmall);
     }
 
     /// A bias of the harness is no margin for others.

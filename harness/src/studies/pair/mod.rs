@@ -35,8 +35,8 @@ pub(super) use work::described;
 /// round; a process contributes its median, and the interval is over the processes, which this command
 /// starts one after another. Each process has keys of its own, and tables at other places; with
 /// --builds its code lies elsewhere, too. The first subject also takes turns with itself, as NAME#2:
-/// what differs there is noise, and only larger differences count. Turns that other programs disturb do not
-/// count, if the system tells (as Linux does). So the answer is "faster",
+/// what differs there is noise, and only larger differences count. Turns in which other programs
+/// took a core do not count, if the system tells (as Linux does). So the answer is "faster",
 /// "slower", "equal within 2 %", or "unknown", which a quieter machine or more processes may change.
 ///
 /// `harness pair lock-free word-lock --against fastbloom --workload lookup`
@@ -129,8 +129,9 @@ columns! {
     ratio: f64,
     /// Throughput of this one in million operations per second: median over the turns.
     mops: f64,
-    /// How many turns count: those after the first ones in which neither it nor the first subject waited for a core for
-    /// more than a hundredth of the time. 0 if other programs disturbed all; the ratio is then of all, and the row decides nothing.
+    /// How many turns count: those after the first ones in which neither it nor the first subject had to wait for a core that
+    /// others had for more than a hundredth of the time, and threads began together; with more threads than cores, all after the
+    /// first ones. 0 if others disturbed nearly all; the ratio is then of all, and the row decides nothing.
     turns: usize,
     /// Occupied slots over all slots.
     load_factor: f64,

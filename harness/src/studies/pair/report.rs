@@ -93,8 +93,9 @@ impl Presented for Vec<Row> {
         let panels: Vec<_> = workloads.iter().map(panel).collect();
         let mut caption = vec![format!(
             "Right of the line, {first} is faster. Marks and bars: median and interval of 95 % over the processes. {} is {first} \
-             again: what differs there is noise.",
-            itself(first)
+             again: what differs there is noise. Tables of {} keys.",
+            itself(first),
+            grouped(self[0].keys)
         )];
         let mut lines = panels.iter().flat_map(|panel| &panel.lines);
         if lines.any(|line| !line.note.is_empty()) {
@@ -197,12 +198,13 @@ fn wrong(rows: &[Row], subject: &str) -> String {
 fn notes(rows: &[Row]) -> Vec<String> {
     let processes = rows.iter().map(|row| row.process).max().unwrap_or_default();
     let loads = rows.iter().map(|row| row.load_average);
+    let turns = rows.iter().map(|row| row.turns).filter(|turns| *turns > 0);
     let mut notes = vec![
         format!(
             "{} for each line, each with tables of {} keys and {} rounds of turns or more. Load average {:.1} to {:.1}.",
             counted(processes, "process"),
             grouped(rows[0].keys),
-            grouped(rows.iter().map(|row| row.turns).min().unwrap_or_default() as u64),
+            grouped(turns.min().unwrap_or_default() as u64),
             loads.clone().fold(f64::INFINITY, f64::min),
             loads.fold(0.0, f64::max),
         ),
@@ -242,7 +244,7 @@ fn notes(rows: &[Row]) -> Vec<String> {
     if disturbed > 0 {
         let (disturbed, all) = (grouped(disturbed as u64), grouped(rows.len() as u64));
         notes.push(format!(
-            "Other programs disturbed all turns of {disturbed} of {all} rows, which decide nothing: measure again when less runs."
+            "Other programs disturbed nearly all turns of {disturbed} of {all} rows, which decide nothing: measure again when less runs."
         ));
     }
     if rows.iter().any(|row| !row.pinned) {

@@ -17,7 +17,7 @@ use sysinfo::System;
 
 use super::work::Kind;
 use super::{One, Row};
-use crate::machine::{Cores, hand_over, throughout, waited};
+use crate::machine::{Cores, Waits, hand_over, throughout};
 use crate::results::median;
 use crate::run::{Crew, Member, ensure_rare};
 use crate::subjects::{Registry, SubjectInfo};
@@ -56,7 +56,7 @@ struct Contestant<'a> {
     info: &'a SubjectInfo,
     tables: Vec<Arc<dyn Measured>>,
     refused: usize,
-    /// Batches of a turn before which the table is warmed by as many; of lookups, four times as many are timed.
+    /// Batches of a turn; of lookups, four times as many.
     batches: AtomicUsize,
 }
 
@@ -111,6 +111,7 @@ impl Drop for Leaving<'_> {
 
 struct Arena<'a> {
     one: &'a One,
+    is_oversubscribed: bool,
     contestants: Vec<Contestant<'a>>,
     keys: Keys,
     drawn: Arc<[usize]>,
@@ -142,7 +143,7 @@ impl One {
         let common = Row {
             process: self.process,
             threads: self.threads,
-            oversubscribed: self.threads > cores.count(),
+            oversubscribed: arena.is_oversubscribed,
             pinned: threads.iter().all(|(_, pinned)| *pinned),
             keys: self.keys as u64,
             load_factor: self.work.load,
@@ -183,7 +184,7 @@ impl One {
                     info,
                     tables: Vec::new(),
                     refused: 0,
-                    batches: (self.keys / BATCH_OF).clamp(1, BATCHES).into(),
+                    batches: self.batches().into(),
                 });
             }
         }
@@ -219,6 +220,7 @@ impl One {
         };
         Ok(Arena {
             one: self,
+            is_oversubscribed: self.threads > Cores::detect().count(),
             contestants,
             keys,
             drawn,
@@ -236,6 +238,11 @@ impl One {
 
     fn is_large(&self) -> bool {
         self.keys >= LARGE
+    }
+
+    /// Returns the batches of a turn of the first subject.
+    fn batches(&self) -> usize {
+        (self.keys / BATCH_OF).clamp(1, BATCHES)
     }
 
     fn tables(&self) -> usize {
@@ -314,11 +321,10 @@ impl Arena<'_> {
                 // the time.
                 match work.kind {
                     Kind::Lookup { .. } => {
-                        let times = self.warming(batches, &*table);
-                        _ = self.perform(&*table, times, &mut lookups);
+                        _ = self.perform(&*table, self.warming(&*table), &mut lookups);
                     }
                     Kind::Update => {
-                        let slices = &mut self.slices(batches, 2 * number + 1, thread);
+                        let slices = &mut self.slices(self.one.batches(), 2 * number + 1, thread);
                         _ = self.perform(&*table, 1, slices);
                     }
                     Kind::Fill => {}
@@ -347,7 +353,8 @@ impl Arena<'_> {
                         }
                     }
                 }
-                if thread == 0 && round + 1 == warm_up {
+                // (More threads than cores do not take turns of a length.)
+                if thread == 0 && round + 1 == warm_up && !self.is_oversubscribed {
                     self.shorten(contestant, &turns);
                 }
                 if !meet() {
@@ -358,19 +365,16 @@ impl Arena<'_> {
         turns
     }
 
-    /// Lets the turns of a slower contestant last no longer than those of the first one, since other programs interrupt
-    /// a longer turn more often. The meeting that follows publishes it.
+    /// Lets the turns of a slower contestant last about as long as those of the first one, since other programs disturb a
+    /// longer turn more often. The meeting that follows publishes it.
     fn shorten(&self, contestant: usize, turns: &[Turn]) {
-        let took = |contestant| {
-            let turn = turns.iter().rfind(|turn| turn.contestant == contestant);
-            turn.map_or(1.0, |turn| {
-                let [start, end] = turn.done.times;
-                (end - start).as_secs_f64()
-            })
+        let least = |contestant| {
+            let turns = turns.iter().filter(|turn| turn.contestant == contestant);
+            let took = turns.map(|turn| (turn.done.times[1] - turn.done.times[0]).as_secs_f64());
+            took.fold(f64::INFINITY, f64::min)
         };
+        let fitting = fitting(self.one.batches(), least(0), least(contestant));
         let batches = &self.contestants[contestant].batches;
-        let all = batches.load(Ordering::Relaxed);
-        let fitting = fitting(all, took(0), took(contestant));
         batches.store(fitting, Ordering::Relaxed);
     }
 
@@ -378,7 +382,7 @@ impl Arena<'_> {
     fn perform(&self, table: &dyn Measured, times: usize, phases: &mut [Phase]) -> Done {
         let stop = AtomicBool::new(matches!(self.one.work.kind, Kind::Lookup { .. }));
         let watch = Watch::new(&stop);
-        let waited = waited();
+        let waits = Waits::now();
         let (mut tally, start) = (Tally::default(), Instant::now());
         for _ in 0..times {
             for phase in &mut *phases {
@@ -389,7 +393,7 @@ impl Arena<'_> {
         Done {
             tally,
             times,
-            waited: self::waited() - waited,
+            waited: waits.since(),
         }
     }
 
@@ -416,7 +420,8 @@ impl Arena<'_> {
     }
 
     /// Returns the batches of lookups after which a table is in the caches as far as it fits.
-    fn warming(&self, batches: usize, table: &dyn Measured) -> usize {
+    fn warming(&self, table: &dyn Measured) -> usize {
+        let batches = self.one.batches();
         if self.one.is_large() {
             return batches;
         }
@@ -443,24 +448,16 @@ impl Arena<'_> {
                 let mut all = Tally::default();
                 (threads.iter().flatten()).for_each(|done| all.add(&done.tally));
                 let of_turn = |turn: usize| threads.iter().map(move |turns: &Vec<_>| &turns[turn]);
-                let rates: Vec<_> = (0..count).map(|turn| rate(of_turn(turn))).collect();
+                let rate = |turn| rate(of_turn(turn), self.is_oversubscribed);
+                let rates: Vec<_> = (0..count).map(rate).collect();
                 if number == 0 {
                     first.clone_from(&rates);
                 }
-                let of_rounds = first.iter().zip(&rates);
-                let undisturbed = |of: &(&Rate, &Rate)| {
-                    common.oversubscribed || !(of.0.is_disturbed || of.1.is_disturbed)
-                };
-                let mut counted: Vec<_> = of_rounds.clone().filter(undisturbed).collect();
-                let turns = counted.len();
-                if counted.is_empty() {
-                    counted = of_rounds.collect();
-                }
-                let ratios = counted
-                    .iter()
-                    .map(|(ours, rate)| (ours.mops / rate.mops).ln());
-                let (mut ratios, rates) = (ratios.collect::<Vec<_>>(), counted.iter());
-                let mut rates: Vec<_> = rates.map(|(_, rate)| rate.mops).collect();
+                let both = first.iter().zip(&rates).map(|(ours, rate)| [ours, rate]);
+                let (both, turns) = counted(both, self.one.rounds().1);
+                let ratios = both.iter().map(|[ours, rate]| (ours.mops / rate.mops).ln());
+                let mut ratios: Vec<_> = ratios.collect();
+                let mut rates: Vec<_> = both.iter().map(|[_, rate]| rate.mops).collect();
                 let refused = contestant.refused as u64 + all.refused;
                 // The answers of subjects that hold no keys mean nothing.
                 all = Some(all)
@@ -487,35 +484,52 @@ impl Arena<'_> {
     }
 }
 
-/// Returns how many batches last as long as all of the first subject, if all of this one took so long.
+/// Returns how many batches last about as long as all of the first subject, if all of this one took so long. Those of
+/// subjects that are about as fast stay as they are.
 fn fitting(all: usize, first: f64, this: f64) -> usize {
-    ((all as f64 * first / this) as usize).clamp(1, all)
+    let times = (this / first).round().max(1.0);
+    ((all as f64 / times) as usize).max(1)
 }
 
-/// The throughput of a turn, in millions a second, and whether other programs disturbed it: a thread waited for its core
-/// for more than a hundredth of the time, or began so late that it was alone for a twentieth.
+/// Returns the turns of both subjects that count, and how many: those that nobody disturbed. If these are less than a third
+/// of the fewest turns, all are returned, and none counts.
+fn counted<'a>(
+    turns: impl Iterator<Item = [&'a Rate; 2]> + Clone,
+    fewest: usize,
+) -> (Vec<[&'a Rate; 2]>, usize) {
+    let is_disturbed = |of: &[&Rate; 2]| of.iter().any(|rate| rate.is_disturbed);
+    let undisturbed: Vec<_> = turns.clone().filter(|of| !is_disturbed(of)).collect();
+    match undisturbed.len() {
+        few if 3 * few < fewest => (turns.collect(), 0),
+        count => (undisturbed, count),
+    }
+}
+
+/// The throughput of a turn, in millions a second, and whether others disturbed it.
 #[derive(Clone, Copy)]
 struct Rate {
     mops: f64,
     is_disturbed: bool,
 }
 
-/// Returns the throughput of all threads together, from when the first began until the last ended. (More threads than
-/// cores do not begin together.)
-fn rate<'a>(turn: impl Iterator<Item = &'a Done>) -> Rate {
-    let done = turn.copied().reduce(|mut all, done| {
-        all.tally.add(&done.tally);
-        let late = done.times[0].max(all.times[0]) - done.times[0].min(all.times[0]);
-        all.waited = all.waited.max(done.waited).max(late / 5);
-        all.times[0] = all.times[0].min(done.times[0]);
-        all.times[1] = all.times[1].max(done.times[1]);
-        all
-    });
-    let done = done.expect("there is a thread");
-    let took = done.times[1] - done.times[0];
+/// The time by which threads begin apart in a short turn anyway.
+const APART: Duration = Duration::from_micros(5);
+
+/// Returns the throughput of all threads together, from when the first began until the last ended. A turn is disturbed if a
+/// thread had to wait for its core for more than a hundredth of that time, or one began more than a twentieth after another;
+/// unless there are more threads than cores, which do not begin together and always wait.
+fn rate<'a>(turn: impl Iterator<Item = &'a Done> + Clone, is_oversubscribed: bool) -> Rate {
+    let all = |of: fn(&Done) -> Instant| turn.clone().map(of);
+    let (starts, ends) = (all(|done| done.times[0]), all(|done| done.times[1]));
+    let (first, last) = (starts.clone().min(), starts.max());
+    let (first, last) = first.zip(last).expect("there is a thread");
+    let took = ends.max().expect("there is a thread") - first;
+    let operations: u64 = turn.clone().map(|done| done.tally.operations).sum();
+    let waited = turn.map(|done| done.waited).max().unwrap_or_default();
+    let is_disturbed = 100 * waited > took || 20 * (last - first) > took + 20 * APART;
     Rate {
-        mops: done.tally.operations as f64 / took.as_secs_f64() / 1e6,
-        is_disturbed: 100 * done.waited > took,
+        mops: operations as f64 / took.as_secs_f64() / 1e6,
+        is_disturbed: is_disturbed && !is_oversubscribed,
     }
 }
 
@@ -540,7 +554,7 @@ mod tests {
 
     #[test]
     fn turns_of_slower_subjects_are_shorter() {
-        for (this, expected) in [(1.0, 20), (0.5, 20), (2.0, 10), (100.0, 1)] {
+        for (this, expected) in [(1.0, 20), (0.5, 20), (1.4, 20), (2.0, 10), (100.0, 1)] {
             assert_eq!(fitting(20, 1.0, this), expected, "{this}");
         }
     }
@@ -562,15 +576,36 @@ mod tests {
             }
         };
         for (starts, expected) in [([0, 0], 2.0), ([0, 1], 1.0), ([2, 0], 2.0 / 3.0)] {
-            let rate = rate(starts.map(second).iter());
-            assert_eq!(rate.mops, expected, "{starts:?}");
-            assert_eq!(rate.is_disturbed, starts != [0, 0], "{starts:?}");
+            for is_oversubscribed in [false, true] {
+                let rate = rate(starts.map(second).iter(), is_oversubscribed);
+                assert_eq!(rate.mops, expected, "{starts:?}");
+                let is_disturbed = starts != [0, 0] && !is_oversubscribed;
+                assert_eq!(rate.is_disturbed, is_disturbed, "{starts:?}");
+            }
         }
         for (ms, is_disturbed) in [(9, false), (11, true)] {
             let mut waits = second(0);
             waits.waited = Duration::from_millis(ms);
-            assert_eq!(rate([second(0), waits].iter()).is_disturbed, is_disturbed);
+            let rate = rate([second(0), waits].iter(), false);
+            assert_eq!(rate.is_disturbed, is_disturbed);
         }
+    }
+
+    #[test]
+    fn turns_that_others_disturb_do_not_count() {
+        let [calm, disturbed] = [false, true].map(|is_disturbed| Rate {
+            mops: 1.0,
+            is_disturbed,
+        });
+        let mut turns = vec![[&calm, &disturbed], [&disturbed, &calm]];
+        turns.extend([[&calm, &calm]; 2]);
+        let count = |turns: &[[&Rate; 2]]| {
+            let (turns, count) = counted(turns.iter().copied(), 9);
+            (turns.len(), count)
+        };
+        assert_eq!(count(&turns), (4, 0));
+        turns.push([&calm, &calm]);
+        assert_eq!(count(&turns), (3, 3));
     }
 
     #[test]
