@@ -1,12 +1,13 @@
 //! How long a thread waited for a core that others had.
 
+use std::ffi::c_long;
 use std::time::Duration;
 
 /// What Linux has counted for the calling thread. Nothing elsewhere.
 #[derive(Default)]
 pub(crate) struct Waits {
     /// How often another thread took its core while it ran.
-    preempted: i64,
+    preempted: c_long,
     /// How long it could have run, but had no core.
     waited: Duration,
 }
