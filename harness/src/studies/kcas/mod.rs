@@ -62,7 +62,7 @@ pub struct Kcas {
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = within(1..1 << 32))]
     pub rounds: usize,
     /// Seconds per measurement; there are 16 for each engine, number of threads and round.
-    #[arg(long, value_name = "S", default_value = "0.07", value_parser = seconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", default_value = "0.04", value_parser = seconds, allow_negative_numbers = true)]
     #[serde(serialize_with = "in_seconds")]
     pub seconds: Duration,
     /// Seed of which words an operation changes.
