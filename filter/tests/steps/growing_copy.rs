@@ -276,7 +276,7 @@ fn shrinking_keeps_keys_in_buckets_that_are_not_counted() {
     let held = [&first[..3], &second[..3]].concat();
     let (mut both, mut uncounted, mut shrunk) = (0, 0, 0);
     // Six steps lie between the two changes of a run. Which ones depends on the threads' ids.
-    for (at, then) in pairs((20..80).step_by(3), 0..200) {
+    for (at, then) in pairs((20..80).step_by(5), 0..200) {
         let filter = grown();
         held.iter().for_each(|key| filter.insert(key).unwrap());
         let [one, other] = [(at, first[3]), (then, second[3])]

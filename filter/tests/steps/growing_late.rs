@@ -133,7 +133,7 @@ fn a_chain_leads_to_a_bucket_that_is_not_counted() {
     let held = [&[moves, staying(5), staying(21)], &first[..3], &second[..3]].concat();
     let mut uncounted = 0;
     // Six steps lie between the two changes of a run. Which ones depends on the thread's id.
-    for (step, then) in pairs((20..80).step_by(3), 0..200) {
+    for (step, then) in pairs((20..80).step_by(5), 0..200) {
         let filter = holding(16, &held);
         let split = |at, key: u64| stopped(&filter, at, move |filter| filter.insert(&key));
         let Some(splitting) = split(step, first[3]) else {
