@@ -43,7 +43,7 @@ pub(super) use work::described;
 ///
 /// Prints one table, and writes pair.csv (one row per process, workload, number of threads and
 /// subject), pair.machine.toml and pair.svg; table and verdicts are made of these rows alone. With the
-/// defaults it takes about 5 minutes on two cores, and tolerates other load, which leaves fewer turns. Ctrl-C ends it
+/// defaults it takes about 5 minutes on two cores, and tolerates some other load. Ctrl-C ends it
 /// after the current process, and keeps the finished ones.
 #[derive(Clone, Debug, Args, Serialize)]
 pub struct Pair {
