@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use filter::ExpiringCuckooFilter;
-use kcas::steps::{Access, Frozen, count, freeze_where, with_access_hook, with_hook};
-use kcas::thread_id;
+use kcas::steps::{Access, Frozen, count, freeze_where, with_access_hook};
 
-use crate::at_step::{ONCE, add, hopping, pairs, stopped, stops};
+use crate::at_step::{ONCE, add, hopping, pairs, register, stopped, stops};
 use crate::small::expiring::{Expiring, holding};
 use crate::small::{BUCKETS, Identity, key_of};
 
@@ -37,8 +36,7 @@ fn freeze_before<R: Send + 'static>(
     action: impl FnOnce() -> R + Send + 'static,
 ) -> Result<Frozen<R>, R> {
     freeze_where(is_exchange, exchange, || {
-        // Without the hook: when others claim ids at the same time, this takes more exchanges.
-        with_hook(|_| (), || thread_id::register().unwrap());
+        register();
         action()
     })
 }

@@ -10,7 +10,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::at_step::pairs;
+use crate::at_step::{pairs, register};
 use crate::small::{Asked, Caller, Operation, Small, explained, holding, key, residents};
 use Operation::{Contains, Count, Insert, InsertUnique, Remove};
 use kcas::steps::{Counts, Frozen, count, freeze, with_hook, within};
@@ -135,7 +135,7 @@ pub(crate) fn run_on<F: Stopped>(
     let mut caller = Caller::new(filter, thread);
     move || {
         if was == Was::Registered {
-            with_hook(|_| (), || kcas::thread_id::register().unwrap());
+            register();
         }
         F::run(&mut caller, operation);
         caller

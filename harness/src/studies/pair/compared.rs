@@ -11,17 +11,17 @@ pub(super) const LEAST: f64 = 1.01;
 /// that counts is how far the interval of the first subject over itself reaches from 1. (Over
 /// itself it is [`LEAST`], so that the subject may turn out to be unequal to itself.)
 pub(super) fn of(rows: &[Row], case: (&str, usize), subject: &str) -> Option<Comparison> {
-    let itself = itself(&rows[0].first);
+    let (itself, theirs) = (itself(&rows[0].first), ratios(rows, case, subject));
     let least = if subject == itself {
         LEAST
     } else {
         let itself = ratios(rows, case, &itself);
         // A few processes more may have been disturbed there.
-        let is_known = itself.len() >= FEWEST.min(ratios(rows, case, subject).len());
+        let is_known = itself.len() >= FEWEST.min(theirs.len());
         let itself = Summary::of(itself).filter(|_| is_known);
         itself.map_or(f64::INFINITY, |itself| itself.apart().max(LEAST))
     };
-    Comparison::of(ratios(rows, case, subject), subject, least)
+    Comparison::of(theirs, subject, least)
 }
 
 /// Returns each workload with each of its numbers of threads, sorted by workload.

@@ -130,7 +130,7 @@ impl One {
         };
         let before = distance();
         let random = &mut SmallRng::seed_from_u64(self.seed());
-        let arena = self.arena(registry, random)?;
+        let arena = self.arena(&cores, registry, random)?;
         let depth = random.random_range(0..64);
         let crew = Crew::new(&cores, self.threads);
         let work = |member: Member| {
@@ -172,7 +172,12 @@ impl One {
         self.seed ^ (self.process as u64) << 32 ^ (self.threads as u64) << 48
     }
 
-    fn arena<'a>(&'a self, registry: &'a Registry, random: &mut SmallRng) -> Result<Arena<'a>> {
+    fn arena<'a>(
+        &'a self,
+        cores: &Cores,
+        registry: &'a Registry,
+        random: &mut SmallRng,
+    ) -> Result<Arena<'a>> {
         let mut contestants = Vec::new();
         for name in &self.subjects {
             let info = registry.get(name)?;
@@ -220,7 +225,7 @@ impl One {
         };
         Ok(Arena {
             one: self,
-            is_oversubscribed: self.threads > Cores::detect().count(),
+            is_oversubscribed: self.threads > cores.count(),
             contestants,
             keys,
             drawn,
