@@ -184,10 +184,7 @@ impl<'a> Simulated<'a> {
         tally.operations = report.operations;
         let row = Row {
             simulated: model.name.clone(),
-            hand_over_ns: match model.cores() {
-                1 => 0.0,
-                _ => model.between(0, 1),
-            },
+            hand_over_ns: nearest(model),
             ..(self.bench).row(measurement, table, &tally, report.seconds)
         };
         Ok((row, report))
@@ -210,6 +207,14 @@ fn body(shared: Rc<Shared>, mut phase: Phase, warms_up: bool) -> Body {
         let tally = perform();
         shared.tally.borrow_mut().add(&tally);
     })
+}
+
+/// Returns the time of a hand-over between the first two cores, in ns; 0 if there is one alone.
+pub fn nearest(model: &Model) -> f64 {
+    match model.cores() {
+        1 => 0.0,
+        _ => model.between(0, 1),
+    }
 }
 
 /// Returns the name under which the machine has the times of a subject on one thread.

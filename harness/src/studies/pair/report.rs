@@ -101,7 +101,9 @@ impl Presented for Vec<Row> {
         if lines.any(|line| !line.note.is_empty()) {
             caption[0] += " Beside names: bits a key, and the share of absent keys that are found.";
         }
-        Some(Figure::new("Pairs", caption, panels, sidecar))
+        let mut figure = Figure::new("Pairs", caption, panels, sidecar);
+        figure.title = result(self).unwrap_or(figure.title);
+        Some(figure)
     }
 
     fn findings(&self, _: Option<&Sidecar>, judge: &Judge) -> Findings {
@@ -164,6 +166,17 @@ fn cell(of: &Comparison, judge: &Judge) -> String {
         }
         _ => format!("{shown} {word}"),
     }
+}
+
+/// Says in a line how the first subject compares with its first rival; `None` if it has none, or too few processes.
+fn result(rows: &[Row]) -> Option<String> {
+    let first = &rows[0].first;
+    let rival = (subjects(rows).into_iter()).find(|subject| *subject != itself(first))?;
+    let cases = compared::cases(rows).into_iter();
+    let of = cases.filter_map(|case| compared::of(rows, case, rival));
+    let enough = of.clone().all(|of| of.ratio.count >= FEWEST);
+    let times = times(of.map(|of| of.ratio.median));
+    enough.then(|| format!("{first} is {times} as fast as {rival}"))
 }
 
 fn titled(rows: &[Row], workload: &str) -> String {
@@ -288,5 +301,31 @@ mod tests {
         ];
         // The first line is of one thread.
         assert_eq!(lines[1..4], expected);
+    }
+
+    #[test]
+    fn the_title_is_how_it_compares_with_the_first_rival() {
+        let title = |processes, rivals: &[(&str, f64)]| {
+            let of = |process| {
+                let of = |threads, subject: &str, ratio| Row {
+                    threads,
+                    ..sample(process, subject, ratio)
+                };
+                let first = [of(1, "a", 1.0), of(2, "a", 1.0), of(1, "a#2", 1.01)];
+                let rivals = rivals.iter();
+                let rivals =
+                    rivals.flat_map(|&(b, ratio)| [of(1, b, ratio), of(2, b, ratio + 0.2)]);
+                first.into_iter().chain(rivals).collect::<Vec<_>>()
+            };
+            let rows: Vec<_> = (1..=processes).flat_map(of).collect();
+            rows.figure(None).unwrap().title
+        };
+        let rivals = [("b", 0.9), ("c", 7.0)];
+        assert_eq!(
+            title(FEWEST, &rivals),
+            "a is 0.90 to 1.10 times as fast as b"
+        );
+        assert_eq!(title(FEWEST - 1, &rivals), "Pairs");
+        assert_eq!(title(FEWEST, &[]), "Pairs");
     }
 }

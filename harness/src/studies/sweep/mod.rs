@@ -19,6 +19,8 @@ use crate::results::{Judge, Row, read};
 use crate::show::chart::Figure;
 use crate::show::{Findings, Outputs, Sheet, Sidecar};
 
+pub(super) use predictions::with_measured;
+
 impl Presented for Vec<Row> {
     fn again(&self) -> &'static str {
         match self.first() {

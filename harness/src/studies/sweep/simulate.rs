@@ -54,7 +54,9 @@ pub struct Options {
     ///
     /// Prints predicted over measured throughput, and a summary of the errors. What it has of
     /// one thread, and of the hand-over between two cores, is used instead of what the machine's file
-    /// has; rows measured with another hand-over are left out.
+    /// has; rows measured with another hand-over are left out. Where a hypervisor moved the cores, the hand-over
+    /// is the one next to the file's: give a machine for each distance, each with another `name`. In the directory of
+    /// the measured rows, `plot` draws both together.
     #[arg(long, value_name = "DIR")]
     against: Option<PathBuf>,
     /// Directory of the results, created if need be.
@@ -97,7 +99,7 @@ mod simulating {
     use crate::experiment::{self, Count, Experiment, Threads};
     use crate::machine::{self, Cores};
     use crate::results::{Row, read};
-    use crate::run::simulated::{Setting, Simulated};
+    use crate::run::simulated::{Setting, Simulated, nearest};
     use crate::run::{Ending, Measurement, Part, Plan, Sweep, stop_on_ctrl_c};
     use crate::show::{Outputs, Sidecar, note, progress, say};
     use crate::studies::sweep::{command, predictions};
@@ -113,8 +115,6 @@ mod simulating {
         sidecar: Sidecar,
         /// What a sweep measured, to compare with, if anything.
         measured: Vec<Row>,
-        /// The rows of it that predictions are made from.
-        alike: Vec<Row>,
     }
 
     /// What one process simulates: one subject, workload and machine, as the code of subjects has globals.
@@ -133,6 +133,11 @@ mod simulating {
     pub fn simulate(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<Ending> {
         let named = |name: &String| Model::named_or_read(name);
         let models: Vec<_> = options.machines.iter().map(named).collect::<Result<_>>()?;
+        let names: BTreeSet<_> = models.iter().map(|model| &model.name).collect();
+        ensure!(
+            names.len() == models.len(),
+            "option --machine: two machines have the same name; change the field `name` in one of their files"
+        );
         let mut all = Vec::new();
         for file in files {
             let context = || format!("in the experiment {}", file.display());
@@ -210,13 +215,14 @@ mod simulating {
         let mut sidecar = command::describe(registry, &experiment, &keys, &Cores::detect())?;
         sidecar.run.pinning = "one simulated core for each thread".into();
         let mut models = models.to_vec();
-        let hand_over = predictions::hand_over(&measured);
-        let alike = predictions::alike(&measured);
         let mut taken = Vec::new();
-        if alike.iter().any(|row| row.threads == 1) {
+        if measured.iter().any(|row| row.threads == 1) {
             taken.push("times of one thread");
         }
-        let set = |model: &mut Model| hand_over.is_some_and(|ns| model.set_hand_over(ns));
+        let set = |model: &mut Model| {
+            let ns = predictions::hand_over(&measured, nearest(model));
+            ns.is_some_and(|ns| model.set_hand_over(ns))
+        };
         if models.iter_mut().map(set).fold(false, |a, b| a | b) {
             taken.push("hand-overs");
         }
@@ -244,7 +250,6 @@ mod simulating {
             models,
             sidecar,
             measured,
-            alike,
         })
     }
 
@@ -306,7 +311,8 @@ mod simulating {
             let models = [Ok(model.clone())].into_iter().chain(drawn);
             let models: Vec<_> = models.collect::<Result<_>>()?;
             let (mut all, stop) = (Vec::new(), AtomicBool::new(false));
-            let simulated = Simulated::new(&sweep, &part.workload, &of.alike, &stop);
+            let (alike, _) = predictions::alike(&of.measured, nearest(model));
+            let simulated = Simulated::new(&sweep, &part.workload, &alike, &stop);
             for (place, measurement) in measurements(part, model, options).enumerate() {
                 if measurement.subject == self.subject {
                     let setting = Setting {
