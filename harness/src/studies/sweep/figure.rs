@@ -312,7 +312,7 @@ fn remarks(results: &Results) -> impl Iterator<Item = &'static str> {
 }
 
 /// Formats one number if all are equal, otherwise the smallest and the largest.
-fn range(numbers: impl Iterator<Item = u64> + Clone) -> String {
+pub(super) fn range(numbers: impl Iterator<Item = u64> + Clone) -> String {
     let ends = [numbers.clone().min(), numbers.max()].into_iter();
     distinct(ends.map(|end| grouped(end.unwrap_or_default()))).join(" to ")
 }

@@ -115,12 +115,11 @@ impl Presented for Predicted {
         let off = off(pairs().map(Pair::predicted));
         figure.title = format!("{title}: predictions off by {off}");
         figure.panels = panels;
-        let rounds = pairs().map(|pair| pair.measured.count).max();
-        let rounds = counted(rounds.unwrap_or_default(), "round");
+        let rounds = super::figure::range(pairs().map(|pair| pair.measured.count as u64));
         let apart = self.measured.iter().filter(|row| row.threads > 1);
         let apart = distances(apart, |row| row.hand_over_ns).unwrap_or_default();
         figure.caption[0] = figure.caption[0].replacen("Points", "Predicted", 1);
-        let measured = format!("Measured: median of {rounds}. {apart}");
+        let measured = format!("Measured: median of {rounds} rounds. {apart}");
         figure.caption.insert(1, measured);
         Some(figure)
     }
