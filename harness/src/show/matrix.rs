@@ -21,7 +21,7 @@ pub(crate) struct Cell {
 }
 
 pub(crate) const STYLE: &str = "
-.tabs > input { position: absolute; opacity: 0; }
+.tabs > input { position: absolute; left: 0; opacity: 0; }
 .tabs > label { display: inline-block; padding: 0.3rem 0.8rem; border: 1px solid #bbb; cursor: pointer; }
 .tabs > input:checked + label { background: #333; color: #fff; }
 .tabs > input:focus-visible + label { outline: 3px solid #56b4e9; }
