@@ -51,6 +51,15 @@ impl Cache {
         }
     }
 
+    /// Drops a line, if it is there.
+    pub(crate) fn drop(&mut self, line: u32) {
+        let set = self.set(line);
+        if let Some(place) = set.iter().position(|&other| other == line) {
+            set[place..].rotate_left(1);
+            set[set.len() - 1] = NONE;
+        }
+    }
+
     pub(crate) fn holds(&mut self, line: u32) -> bool {
         self.set(line).contains(&line)
     }
@@ -76,5 +85,9 @@ mod tests {
         assert_eq!(cache.touch(1), (false, None));
         assert_eq!(cache.touch(16), (false, Some(4)));
         assert!(cache.holds(0) && cache.holds(16) && !cache.holds(4));
+        cache.drop(0);
+        cache.drop(4);
+        assert!(cache.holds(8) && cache.holds(16) && !cache.holds(0));
+        assert_eq!(cache.touch(20), (false, None));
     }
 }

@@ -169,15 +169,18 @@ impl Memory {
     /// The line is in no other core's caches, or is only read.
     fn fetch(&mut self, core: usize, line: u32, access: Access, now: Time) -> Time {
         let model = &self.model;
-        let (sockets, own) = (model.hand_over.other_socket, model.llc_of(core));
-        let latency = if self.llc[own].holds(line) {
+        let latency = if self.llc[model.llc_of(core)].holds(line) {
             model.llc.ns
-        } else if let Some(holder) = nearest(model, self.lines[line as usize].holders, core) {
-            model.between(holder, core)
-        } else if (0..self.llc.len()).any(|cache| self.llc[cache].holds(line)) {
-            sockets
         } else {
-            model.memory
+            let mut holders = self.lines[line as usize].holders;
+            if holders == 0 {
+                // Those beside which another last level has it.
+                let beside = |&other: &usize| self.llc[model.llc_of(other)].holds(line);
+                let beside = (0..self.l2.len()).filter(beside);
+                holders = beside.fold(0, |holders, other| holders | 1 << other);
+            }
+            let holder = nearest(model, holders, core);
+            holder.map_or(model.memory, |holder| model.between(holder, core))
         };
         let (overlap, writes) = (self.overlap(access, false), access != Access::Load);
         self.take(core, line, writes);
@@ -342,6 +345,12 @@ impl Memory {
         }
         let domain = self.model.llc_of(core);
         self.llc[domain].touch(number);
+        if writes {
+            // What other last levels have is out of date.
+            let others = self.llc.iter_mut().enumerate();
+            let others = others.filter(|(of, _)| *of != domain);
+            others.for_each(|(_, cache)| cache.drop(number));
+        }
         self.keep(core, number);
     }
 

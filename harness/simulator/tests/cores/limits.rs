@@ -226,6 +226,24 @@ fn each_level_of_the_caches_has_its_price() {
     assert_near(found, model.waiting.pause + model.llc.ns, 0.05);
 }
 
+/// Two cores go round a table larger than their own caches, half a round apart: each finds what the other one wrote in the
+/// last level, if they share it; if each has its own, the line comes from the other's, and what its own has is out of date.
+#[test]
+fn a_line_that_another_core_has_written_comes_from_the_last_level_of_that_core() {
+    let mut model = model();
+    model.l2.kib = 128;
+    let time = |model: &Model| {
+        let report = repeat(model, 2, 8_192, &options(100_000), |words, core, done| {
+            words[(core * 4_096 + done as usize) % 8_192].fetch_add(1, Relaxed);
+        });
+        report.seconds * 2e9 / report.operations as f64
+    };
+    let shared = time(&model);
+    (model.cores_per_group, model.llc_of_group) = (1, true);
+    let more = (model.hand_over.socket - model.llc.ns) / model.overlap.exchanges;
+    assert_near(time(&model) - shared, more, 0.1);
+}
+
 #[test]
 fn a_call_that_finds_nothing_to_do_is_cheap() {
     let model = model();
