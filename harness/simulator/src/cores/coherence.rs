@@ -134,8 +134,9 @@ impl Memory {
         let lends = (line.last).is_some_and(|(last, until)| last == core && now <= until);
         let alone = line.owner == Some(core) || line.holders == 1 << core;
         if lends || (holds && (!writes || alone)) {
-            if writes && !lends {
+            if writes && !lends && line.owner != Some(core) {
                 line.owner = Some(core);
+                self.outdate(core, number);
             }
             return Step::Done(self.hit(core, number, access, now));
         }
@@ -346,12 +347,17 @@ impl Memory {
         let domain = self.model.llc_of(core);
         self.llc[domain].touch(number);
         if writes {
-            // What other last levels have is out of date.
-            let others = self.llc.iter_mut().enumerate();
-            let others = others.filter(|(of, _)| *of != domain);
-            others.for_each(|(_, cache)| cache.drop(number));
+            self.outdate(core, number);
         }
         self.keep(core, number);
+    }
+
+    /// The core writes a line: what the last-level caches of others have is out of date.
+    fn outdate(&mut self, core: usize, number: u32) {
+        let domain = self.model.llc_of(core);
+        let others = self.llc.iter_mut().enumerate();
+        let others = others.filter(|(of, _)| *of != domain);
+        others.for_each(|(_, cache)| cache.drop(number));
     }
 
     /// Puts a line into the core's own caches; another may leave them.
@@ -359,11 +365,14 @@ impl Memory {
         self.l1[core].touch(number);
         if let (_, Some(out)) = self.l2[core].touch(number) {
             let line = &mut self.lines[out as usize];
+            let is_valid = line.holders & 1 << core != 0;
             line.holders &= !(1 << core);
             if line.owner == Some(core) {
                 line.owner = None;
             }
-            self.llc[self.model.llc_of(core)].touch(out);
+            if is_valid {
+                self.llc[self.model.llc_of(core)].touch(out);
+            }
         }
     }
 
