@@ -11,8 +11,8 @@ use crate::show::{Findings, Outputs, Sheet, Sidecar, rounded};
 use crate::studies::{Presented, Rows};
 use crate::wording::counted;
 
-/// Returns the hand-over between two cores, in ns, that the most rows are [close to](are_alike): of those close to what is
-/// expected, if they are a tenth at least, as a hypervisor may have moved the cores. `None` if no row has one.
+/// Returns the most common hand-over, in ns, among the rows [like](are_alike) `expected`; among all rows, if fewer than a tenth
+/// are like it: a hypervisor may have moved the cores. `None` if no row has one.
 pub(super) fn hand_over(measured: &[Row], expected: f64) -> Option<f64> {
     let known = measured.iter().map(|row| row.hand_over_ns);
     let known: Vec<_> = known.filter(|&ns| ns > 0.0).collect();
@@ -44,8 +44,8 @@ struct Predicted {
     measured: Vec<Row>,
 }
 
-/// Returns rows of a simulation together with those that it was compared with, if those are in the same directory and of the
-/// same processor; all other rows alone.
+/// Returns rows of a simulation together with those that it was compared with (`--against`), if those are in the same directory
+/// and of the same processor; all other rows alone.
 pub(crate) fn with_measured(csv: &Path, rows: Vec<Row>) -> Result<Box<dyn Rows>> {
     let name = csv.file_name().and_then(|name| name.to_str());
     let name = name.and_then(|name| name.strip_prefix("simulated-"));
