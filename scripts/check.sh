@@ -34,7 +34,7 @@ step "tests of what changed since $(git rev-parse --short "$base")"
 # If kcas changed, the tests of filter and kcas-epoch are run, too; those of the harness are left to test.sh.
 crates=()
 touches 'kcas/|Cargo' && crates+=(lfcf-huge-pages lfcf-kcas)
-touches 'kcas/|filter/|Cargo' && crates+=(lfcf-filter histories store service)
+touches 'kcas/|filter/|Cargo' && crates+=(lfcf-filter histories store)
 touches 'kcas/|harness/kcas-epoch/|Cargo' && crates+=(kcas-epoch)
 touches 'harness/simulator/|Cargo' && crates+=(simulator)
 for crate in ${crates[@]+"${crates[@]}"}; do

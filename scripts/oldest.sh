@@ -18,7 +18,7 @@ for rustc in "${OLDEST_RUSTC:-}" "$(rustup which rustc --toolchain "$version" 2>
             trap 'rm -rf "$scratch"' EXIT
             git ls-files -z Cargo.toml README.md kcas filter | xargs -0 cp --parents --target-directory "$scratch"
             cd "$scratch"
-            sed -i '/^members = \[/,/^\]/c members = ["kcas", "kcas/huge-pages", "filter", "filter/histories", "filter/examples/programs"]' Cargo.toml
+            sed -i '/^members = \[/,/^\]/c members = ["kcas", "kcas/huge-pages", "filter", "filter/histories"]' Cargo.toml
             # Only an unstable cargo chooses these versions.
             RUSTC_BOOTSTRAP=1 cargo update --quiet -Z direct-minimal-versions
         fi

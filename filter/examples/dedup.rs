@@ -9,8 +9,9 @@
 //! cargo run --release -p lfcf-filter --example dedup -- --threads 2 access.log > distinct.log
 //! ```
 
+use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::sync::{Mutex, MutexGuard, RwLock};
@@ -22,7 +23,6 @@ use anyhow::{Context, Result, ensure};
 use clap::{Parser, value_parser};
 use filter::{CuckooFilter, Filter, InsertError, MAX_THREADS};
 use indicatif::HumanBytes;
-use programs::{at_least_1, counted, ending, is_broken_pipe, note};
 
 /// So few bytes stay in the second-level cache until their lines have been processed.
 const READ_SIZE: usize = 1 << 18;
@@ -51,7 +51,7 @@ struct Options {
     threads: Option<u16>,
     /// Number of distinct lines to make room for. If there are more, a second filter of twice the
     /// size is added, and so on: nothing is lost, but each filter adds its own errors.
-    #[arg(long, short, value_name = "N", default_value = "1000000", value_parser = at_least_1)]
+    #[arg(long, short, value_name = "N", default_value = "1000000")]
     capacity: NonZeroUsize,
     /// Hash with this seed, so that every run drops the same lines wrongly. By default the seed is
     /// random, so that nobody can choose lines that will be dropped.
@@ -60,7 +60,24 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    ending(deduplicate(Options::parse()))
+    match deduplicate(Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            note(format_args!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Writes a line to the standard error, if it is still read.
+fn note(line: fmt::Arguments) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+fn write(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()
 }
 
 fn deduplicate(options: Options) -> Result<()> {
@@ -85,10 +102,8 @@ fn deduplicate(options: Options) -> Result<()> {
     let (lines, written) = (total(|count| count.lines), total(|count| count.new));
     let seconds = start.elapsed().as_secs_f64();
     note(format_args!(
-        "{} ({}) in {seconds:.2} s with {}: {:.0} lines a second; {written} written",
-        counted(lines, "line"),
+        "{lines} lines ({}) in {seconds:.2} s with {threads} threads: {:.0} lines per second; {written} written",
         HumanBytes(total(|count| count.bytes)),
-        counted(threads as u64, "thread"),
         lines as f64 / seconds,
     ));
     seen.report();
@@ -116,13 +131,13 @@ fn work(input: &Mutex<Input>, seen: &Seen) -> Result<Count> {
         count.bytes += chunk.len() as u64;
         new.clear();
         seen.keep_new(&chunk, &mut new, &mut count)?;
-        if let Err(error) = programs::write(&new) {
+        if let Err(error) = write(&new) {
             locked(input).end();
             // The reader is gone, as behind `| head`: that is an end, not an error.
-            if is_broken_pipe(&error) {
+            if error.kind() == ErrorKind::BrokenPipe {
                 break;
             }
-            return Err(error);
+            return Err(error).context("cannot write to the standard output");
         }
     }
     Ok(count)

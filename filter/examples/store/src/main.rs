@@ -1,13 +1,13 @@
 //! The program: its commands, each of which opens a store.
 
 use std::fs;
+use std::io::{self, ErrorKind, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
-use programs::{at_least_1, counted, ending, note};
 use store::{Changes, Store};
 
 /// A key–value store in a file, and in memory a filter that knows which keys are absent.
@@ -31,7 +31,7 @@ enum Command {
         /// Any file, text or not.
         file: PathBuf,
         /// Sync after this many lines, and then print `acknowledged N`: the first N are sure to stay.
-        #[arg(long, value_name = "N", default_value = "1000", value_parser = at_least_1)]
+        #[arg(long, value_name = "N", default_value = "1000")]
         sync_every: NonZeroUsize,
     },
     /// Writes all values, ordered by the length of their keys, then by the keys: after an import into
@@ -48,7 +48,21 @@ enum Command {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    ending(run(&options.store, options.command))
+    let is_closed = |error: &io::Error| error.kind() == ErrorKind::BrokenPipe;
+    match run(&options.store, options.command) {
+        // If the reader is gone, as behind `| head`, that is an end and not an error.
+        Err(error) if !error.downcast_ref().is_some_and(is_closed) => {
+            let _ = writeln!(io::stderr(), "error: {error:#}");
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+fn write(bytes: &[u8]) -> Result<()> {
+    let mut out = io::stdout().lock();
+    let written = out.write_all(bytes).and_then(|()| out.flush());
+    written.context("cannot write to the standard output")
 }
 
 fn run(path: &Path, command: Command) -> Result<()> {
@@ -57,7 +71,7 @@ fn run(path: &Path, command: Command) -> Result<()> {
             import(&mut Store::open(path, true)?, &file, sync_every.get())
         }
         Command::Export => export(&Store::open(path, false)?),
-        Command::Get { key } => programs::write(&value(&Store::open(path, false)?, &key)?),
+        Command::Get { key } => write(&value(&Store::open(path, false)?, &key)?),
         Command::Set { key, value } => {
             let changes = Changes::from([(key.into_bytes(), Some(value.into_bytes()))]);
             Store::open(path, true)?.commit(&changes)
@@ -72,8 +86,8 @@ fn run(path: &Path, command: Command) -> Result<()> {
 fn value(store: &Store, key: &str) -> Result<Vec<u8>> {
     let before = store.reads();
     let value = store.get(key.as_bytes())?;
-    let reads = counted(store.reads() - before, "read");
-    value.with_context(|| format!("{key:?} has no value ({reads} of the file for it)"))
+    let reads = store.reads() - before;
+    value.with_context(|| format!("{key:?} has no value (reads of the file: {reads})"))
 }
 
 fn import(store: &mut Store, file: &Path, sync_every: usize) -> Result<()> {
@@ -92,9 +106,9 @@ fn import(store: &mut Store, file: &Path, sync_every: usize) -> Result<()> {
         store.commit(&changes)?;
         written += changes.len();
         // If nobody reads it any more, the import itself goes on.
-        let _ = programs::write(format!("acknowledged {number}\n").as_bytes());
+        let _ = write(format!("acknowledged {number}\n").as_bytes());
     }
-    note(format!("{written} of {} written", counted(number, "line")));
+    let _ = writeln!(io::stderr(), "{written} of {number} lines written");
     Ok(())
 }
 
@@ -105,7 +119,7 @@ fn export(store: &Store) -> Result<()> {
     for key in keys {
         let value = store.get(&key)?;
         let value = value.with_context(|| format!("{} is not found", key.escape_ascii()))?;
-        programs::write(&value)?;
+        write(&value)?;
     }
     Ok(())
 }
