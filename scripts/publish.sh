@@ -8,7 +8,7 @@
 # Measures the last commit in a clone: changes that are not committed are not in it. COMMIT=HASH measures that one, so
 # that results of several days are of one commit. It must be on main.
 # Puts rows, figures and descriptions into paper-figures, and renews all that is made of them: the page, the
-# numbers of Markdown pages, their commits, and measured.hash. If interrupted, it publishes what is complete.
+# tables of Markdown pages, their commits, and measured.hash. If interrupted, it publishes what is complete.
 # Look at the figures, then commit.
 set -euo pipefail
 case ${1:-} in
@@ -20,10 +20,9 @@ esac
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- pair
 [ "$*" != all ] || set -- pair 'sweep full' 'sweep load-factor' 'sweep hits' 'sweep skew' 'sweep rivals' \
-    'targets --seconds 3' growth window 'space memory' 'space layouts' 'space theory' 'sweep relatives' cuckoo-hashing \
+    growth window 'space memory' 'space layouts' 'space theory' 'sweep relatives' cuckoo-hashing \
     'sweep full-large' 'sweep mixes' 'sweep ablations' kcas 'sweep latency' 'sweep oversubscribed' \
-    'sweep rivals-large' 'sweep stalls' 'sweep quick' 'sweep same' 'sweep sizes' 'sweep native' \
-    'sweep hits --keys target/words.txt' 'sweep hits --keys target/packages.txt'
+    'sweep rivals-large' 'sweep stalls' 'sweep quick' 'sweep same' 'sweep sizes' 'sweep native'
 
 commit=$(git rev-parse "${COMMIT:-HEAD}^{commit}")
 git merge-base --is-ancestor "$commit" main || {
@@ -60,15 +59,11 @@ placed() {
 measure() {
     local features='' harness=$plain command=$1
     case $1 in
-    *words.txt) cp /usr/share/dict/american-english-insane "$work/target/words.txt" ;; # Debian's wamerican-insane
-    *packages.txt) apt-cache pkgnames | sort >"$work/target/packages.txt" ;;
-    esac
-    case $1 in
     'sweep stalls'*) features=steps ;;
     simulate*) features=simulation ;;
     'sweep native'*) harness=$(build '' '-C target-cpu=native') ;;
     pair) command+=" --processes 18 $(placed)" ;;
-    sweep* | targets*) command+=" $(placed)" ;;
+    sweep*) command+=" $(placed)" ;;
     esac
     [ -z "$features" ] || harness=$(build "$features")
     rm -rf "$work/results"
@@ -99,7 +94,7 @@ renew() {
         done
     fi
     "$plain" report paper-figures
-    git grep -lz '^<!-- numbers: ' -- '*.md' | xargs -0 "$plain" numbers
+    git grep -lz '^<!-- table: ' -- '*.md' | xargs -0 "$plain" tables
     git hash-object paper-figures/*.csv paper-figures/*.machine.toml | git hash-object --stdin >paper-figures/measured.hash
     scripts/rules.sh
 }

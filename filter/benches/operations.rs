@@ -1,5 +1,5 @@
 //! Single operations of one thread on a table in the cache, half full and nearly full. The harness
-//! measures many threads, and tables larger than the caches (`harness targets`).
+//! measures many threads, and tables larger than the caches (`harness pair --keys`).
 //!
 //! ```sh
 //! cargo bench -p lfcf-filter                            # all of them, two minutes

@@ -1,7 +1,6 @@
 //! The `check` command: searches for answers that no order of the calls explains, and prints them
 //! readably.
 
-use std::path::PathBuf;
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -13,54 +12,40 @@ use check::perturbation;
 use check::recorder;
 use check::{self, Candidate, Check, Found, MAX_THREADS, Report, Rounds, Settings, Totals};
 use clap::Args;
-use clap::builder::ArgPredicate;
 use indicatif::HumanCount;
 
 use crate::machine;
 use crate::run::{Ending, stop_on_ctrl_c};
-use crate::show::{note, progress, say};
+use crate::show::{Bar, note, say};
 use crate::studies::seconds;
 use crate::subjects::{Registry, SubjectInfo};
 use crate::wording::{counted, large};
 
-/// Our filters that answer single calls, in each layout.
-const OURS: &str = "lock-free,growing,lock-free-fitted,lock-free-copies";
-
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// Subjects to check, one after another; `harness list` names them. With --tally, by default all
-    /// of ours.
+    /// Subjects to check, one after another; `harness list` names them.
     #[arg(
         long,
         alias = "subject",
         value_name = "NAME,…",
         value_delimiter = ',',
-        required_unless_present = "tally",
-        default_value_if("tally", ArgPredicate::IsPresent, OURS)
+        required = true
     )]
-    pub(super) subjects: Vec<String>,
-    /// Numbers of threads, one after another; by default 8, or with --tally 2 and 8. With more threads
-    /// than cores, threads are also preempted in the middle of a call.
-    #[arg(
-        long,
-        value_name = "N,…",
-        value_delimiter = ',',
-        value_parser = threads,
-        default_value = "8",
-        hide_default_value = true,
-        default_value_if("tally", ArgPredicate::IsPresent, "2,8")
-    )]
-    pub(super) threads: Vec<usize>,
+    subjects: Vec<String>,
+    /// Numbers of threads, one after another. With more threads than cores, threads are also preempted in
+    /// the middle of a call.
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = threads, default_value = "8")]
+    threads: Vec<usize>,
     /// Record nothing, and check only answers that each thread can foresee: keys of its own in a
     /// churning table, copies that must add up, unique inserts of which one must succeed. Makes many
     /// more calls per second, on larger tables.
-    #[arg(long, conflicts_with_all = ["simulated", "tally"])]
+    #[arg(long, conflicts_with = "simulated")]
     answers: bool,
-    /// How long to check each subject with each number of threads; with --tally, all of them together.
+    /// How long to check each subject with each number of threads.
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds, allow_negative_numbers = true)]
-    pub(super) seconds: Duration,
+    seconds: Duration,
     /// Seed of the keys and calls; by default drawn anew and printed.
-    #[arg(long, value_name = "X", conflicts_with = "tally")]
+    #[arg(long, value_name = "X")]
     seed: Option<u64>,
     /// Repeat the calls of this one round of the seed. How they overlap is up to the machine, so a
     /// violation may take a while to reappear.
@@ -69,20 +54,15 @@ pub(super) struct Options {
     /// Give up when a round has not ended for this long: its threads are deadlocked or livelocked.
     /// A round takes less than a second, or a few on a busy machine.
     #[arg(long, value_name = "S", default_value = "120", value_parser = seconds, allow_negative_numbers = true)]
-    pub(super) patience: Duration,
+    patience: Duration,
     /// Do not stop threads in the middle of their calls. Builds without the feature `steps` never
     /// do.
     #[arg(long)]
     no_perturb: bool,
     /// Run threads as simulated cores, which are delayed at random before their accesses. Needs a
     /// build with the feature `simulation`.
-    #[arg(long, conflicts_with = "tally")]
+    #[arg(long)]
     simulated: bool,
-    /// Keep a tally of what was checked in soak.csv of this directory, or continue the one there:
-    /// scenarios, both ways to check, and numbers of threads take turns, each for a minute or less,
-    /// and with a row.
-    #[arg(long, value_name = "DIR")]
-    pub(super) tally: Option<PathBuf>,
 }
 
 fn threads(text: &str) -> Result<usize> {
@@ -95,7 +75,7 @@ fn threads(text: &str) -> Result<usize> {
 
 impl Options {
     /// Returns the settings of one search, with a seed of its own unless one is given.
-    pub(super) fn settings(&self, threads: usize) -> Settings {
+    fn settings(&self, threads: usize) -> Settings {
         Settings {
             check: [Check::History, Check::Answers][usize::from(self.answers)],
             threads,
@@ -127,38 +107,37 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
         }
     }
     let stop = stop_on_ctrl_c()?;
+    let (searches_planned, mut calls, mut undecided) = (searches.len(), 0, 0);
     for (entry, settings) in searches {
-        search(entry, &settings, options.patience, stop)?;
+        let totals = search(entry, &settings, options.patience, stop)?;
+        calls += totals.calls();
+        undecided += totals.undecided;
         if stop.load(Ordering::Relaxed) {
             break;
         }
     }
+    if searches_planned > 1 {
+        let undecided = HumanCount(undecided);
+        say!(
+            "In all: {}, not checked: {undecided} classes of keys",
+            large(calls, "call")
+        );
+    }
     Ok(Ending::of(stop))
 }
-
-/// How often progress is printed where standard error is not a terminal.
-const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
 fn search(
     entry: &SubjectInfo,
     settings: &Settings,
     patience: Duration,
     stop: &AtomicBool,
-) -> Result<()> {
+) -> Result<Totals> {
     announce(entry, settings)?;
-    let (bar, begun) = (progress::bar(settings.time.as_secs()), Instant::now());
-    let mut next = BETWEEN_LINES;
-    let no_more = || Ok(());
-    let report = run(entry, settings, patience, stop, no_more, &mut |totals| {
-        let (elapsed, done) = (begun.elapsed(), rounds_and_calls(totals));
-        if bar.is_hidden() && elapsed >= next {
-            note!("  {} s: {done}", elapsed.as_secs());
-            next = elapsed + BETWEEN_LINES;
-        }
-        bar.set_position(elapsed.as_secs());
-        bar.set_message(done);
+    let (bar, begun) = (Bar::new(settings.time.as_secs()), Instant::now());
+    let report = run(entry, settings, patience, stop, &mut |totals| {
+        bar.move_to(begun.elapsed().as_secs(), &rounds_and_calls(totals));
     });
-    bar.finish_and_clear();
+    drop(bar);
     let (totals, found) = report?;
     if let Some(found) = &found {
         tell(found, entry, settings);
@@ -170,7 +149,7 @@ fn search(
     } else {
         say!("{}", passed(&entry.candidate, &totals));
     }
-    Ok(())
+    Ok(totals)
 }
 
 /// Says what is wrong with a subject, and what to change if it is only declared wrongly.
@@ -232,14 +211,13 @@ fn announce(entry: &SubjectInfo, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// Runs a check, and calls `each` with the totals after each round. If a round takes longer than `patience`, calls `stuck`
-/// and ends the process.
-pub(super) fn run(
+/// Runs a check, and calls `each` with the totals after each round. If a round takes longer than `patience`, ends the
+/// process.
+fn run(
     entry: &SubjectInfo,
     settings: &Settings,
     patience: Duration,
     stop: &AtomicBool,
-    stuck: impl FnOnce() -> Result<()> + Send,
     each: &mut dyn FnMut(&Totals),
 ) -> Result<Report> {
     let again = again(entry, settings);
@@ -250,9 +228,6 @@ pub(super) fn run(
         );
         say!("{}", again(before));
         note!("error: a call does not return; to wait for longer, use --patience S");
-        if let Err(error) = stuck() {
-            note!("error: {error:#}");
-        }
         // There is no other way to stop a thread that is stuck in a call.
         process::exit(1)
     };
@@ -320,7 +295,7 @@ fn again(entry: &SubjectInfo, settings: &Settings) -> impl Fn(u64) -> String + S
 }
 
 /// Prints a violation, for a person to read and repeat.
-pub(super) fn tell(found: &Found, entry: &SubjectInfo, settings: &Settings) {
+fn tell(found: &Found, entry: &SubjectInfo, settings: &Settings) {
     let (round, threads) = (found.round, settings.threads);
     let (what, note) = match settings.check {
         Check::Answers => ("an answer is wrong.", String::new()),
@@ -368,7 +343,7 @@ fn show(totals: &Totals) {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use std::hash::Hash;
 
     use clap::Parser;
@@ -378,7 +353,7 @@ pub(super) mod tests {
     use super::*;
     use crate::subjects::LockFree;
 
-    pub(in crate::cli) fn options(line: &str) -> Options {
+    fn options(line: &str) -> Options {
         let cli = Cli::parse_from(["harness", "check"].into_iter().chain(line.split(' ')));
         let Command::Check(options) = cli.command else {
             unreachable!()
@@ -454,7 +429,7 @@ pub(super) mod tests {
         assert!(hint.contains("remove `SET`"), "{hint}");
     }
 
-    pub(in crate::cli) fn forgetful() -> Registry {
+    fn forgetful() -> Registry {
         let mut registry = Registry::new();
         registry.add::<Declared<false, true>>();
         registry

@@ -9,15 +9,14 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::machine::Program;
 use crate::run::{Ending, INTERRUPTED};
 use crate::show::{note, print, say};
-use crate::studies::sweep::{command as sweep, numbers, simulate};
-use crate::studies::{self, calibration, report};
+use crate::studies::sweep::{command as sweep, simulate};
+use crate::studies::{self, calibration, report, within};
 use crate::subjects::Registry;
 
 mod check;
 mod list;
 mod plot;
 mod reproduce;
-mod tally;
 
 /// Measures concurrent filters against each other with pinned threads, draws the figures, and
 /// checks that the answers are right.
@@ -38,13 +37,16 @@ enum Command {
     /// Writes NAME.csv (a row for each measurement), NAME.machine.toml (machine, compiler, commit, and
     /// what the columns mean) and NAME.svg (the figure). Earlier results are renamed to NAME.1.csv
     /// and so on. A file may hold several experiments. Each round runs in a process of its own, with keys of
-    /// its own, so intervals over rounds are over processes. Ctrl-C keeps the finished measurements, and
-    /// --resume continues from there; a second Ctrl-C exits at once.
+    /// its own, so intervals over rounds are over processes. Ctrl-C keeps the finished measurements; a second Ctrl-C
+    /// exits at once.
     Sweep {
         /// Experiments to run, one after another: files, or names of those in experiments/, of which
         /// quick.toml explains every field.
         #[arg(required = true, value_name = "EXPERIMENT")]
         experiments: Vec<PathBuf>,
+        /// Add this many rounds to the results of an earlier run of the same experiment, program and machine.
+        #[arg(long, value_name = "N", conflicts_with = "rounds", value_parser = within(1..=1_000))]
+        append: Option<usize>,
         #[command(flatten)]
         options: sweep::Options,
     },
@@ -88,8 +90,7 @@ enum Command {
         #[arg(long, conflicts_with = "full")]
         quick: bool,
         /// Run everything: about an hour and a quarter on two cores, with 4 GB of memory. Goes up to
-        /// 16 threads per core. Prints an estimate of the time before it starts; if it is interrupted,
-        /// --resume continues.
+        /// 16 threads per core. Prints an estimate of the time before it starts.
         #[arg(long)]
         full: bool,
         #[command(flatten)]
@@ -118,9 +119,8 @@ enum Command {
     OneMeasurement(studies::One),
     /// Show all results of a directory on one page, report.html.
     ///
-    /// The page has, for each CSV file, the question that the experiment answers, the figure,
-    /// sentences generated from the data, and the table. It needs no network and no other files.
-    /// Files without measurements are left out; files that cannot be read also make the command fail.
+    /// The page has the figure and the table of each CSV file. It needs no network and no other files. Files that cannot
+    /// be read are named on it and make the command fail.
     Report {
         /// Directory of the results.
         #[arg(default_value = "results")]
@@ -130,10 +130,10 @@ enum Command {
     ///
     /// A page marks the place of each table and names the CSV file it comes from:
     ///
-    ///   <!-- numbers: paper-figures/pair.csv table -->
-    ///   <!-- end of numbers -->
+    ///   <!-- table: paper-figures/pair.csv -->
+    ///   <!-- end of table -->
     #[command(verbatim_doc_comment)]
-    Numbers {
+    Tables {
         /// The pages, such as README.md.
         #[arg(required = true, value_name = "PAGE.md")]
         pages: Vec<PathBuf>,
@@ -182,8 +182,9 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
     match command {
         Command::Sweep {
             experiments,
+            append,
             options,
-        } => sweep::sweep(registry, &named(experiments), &options),
+        } => sweep::sweep(registry, &named(experiments), append, &options),
         Command::Simulate {
             experiments,
             options,
@@ -195,45 +196,31 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
             full,
             options,
         } => reproduce::reproduce(registry, full, &experiments_directory()?, &options),
-        Command::Check(options) => match &options.tally {
-            Some(directory) => tally::keep(registry, &options, directory),
-            None => check::check(registry, &options),
-        },
+        Command::Check(options) => check::check(registry, &options),
         Command::Study(study) => study.run(registry),
         Command::OneMeasurement(one) => one.run(registry).map(|()| Ending::Complete),
         Command::Report { directory } => report(&directory),
-        Command::Numbers { pages, check } => numbers(&pages, check),
+        Command::Tables { pages, check } => tables(&pages, check),
         Command::List => list::list(registry),
     }
 }
 
 fn report(directory: &Path) -> Result<Ending> {
-    let page = report::write(directory)?;
-    for line in &page.notes {
-        note!("note: {line}");
-    }
-    say!("{}", page.path.display());
+    let (path, unreadable) = report::write(directory)?;
+    say!("{}", path.display());
     ensure!(
-        page.unreadable.is_empty(),
-        "the report lacks results that cannot be read; measure them anew, or remove them\n  {}",
-        page.unreadable.join("\n  ")
+        unreadable.is_empty(),
+        "the page lacks files that cannot be read; measure them again, or remove them\n  {}",
+        unreadable.join("\n  ")
     );
     Ok(Ending::Complete)
 }
 
-fn numbers(pages: &[PathBuf], check: bool) -> Result<Ending> {
-    let mut wrong = 0;
+fn tables(pages: &[PathBuf], only_checks: bool) -> Result<Ending> {
     for page in pages {
-        match numbers::renew(page, check) {
-            Ok(()) => say!("{}: up to date", page.display()),
-            Err(error) => {
-                note!("error: {error:#}");
-                wrong += 1;
-            }
-        }
+        report::update_tables(page, only_checks)?;
+        say!("{}: up to date", page.display());
     }
-    let all = pages.len();
-    ensure!(wrong == 0, "{wrong} of {all} pages failed (see above)");
     Ok(Ending::Complete)
 }
 

@@ -10,9 +10,8 @@ use anyhow::{Context, Result, ensure};
 
 use super::report;
 use crate::machine::Compiler;
-use crate::run::{Ending, INTERRUPTED, resume};
-use crate::show::{Outputs, Sidecar, note};
-use crate::studies::read_any;
+use crate::run::{Ending, INTERRUPTED};
+use crate::show::note;
 use crate::studies::sweep::command as sweep;
 use crate::subjects::Registry;
 
@@ -65,7 +64,7 @@ pub(super) fn reproduce(
         let names = STEPS.map(|(name, ..)| name).join(", ");
         note!("The experiments are followed by {names}: about 30 min on two cores.");
         let files: Vec<_> = FULL.iter().map(|file| directory.join(file)).collect();
-        if sweep::sweep(registry, &files, options)? == Ending::Interrupted {
+        if sweep::sweep(registry, &files, None, options)? == Ending::Interrupted {
             return Ok(Ending::Interrupted);
         }
     } else {
@@ -73,18 +72,11 @@ pub(super) fn reproduce(
     }
     let mut failed = Vec::new();
     for &(name, feature, line) in steps {
-        // Only the same build can judge its results: a sweep decides what --resume skips, and a simulation
-        // begins again.
-        if options.resume && feature.is_none() && is_complete(&options.out, name)? {
-            note!("{name}: complete");
-            continue;
-        }
         note!("{name}");
         let mut command = command(feature)?;
         let problem = match command.args(arguments(line, directory, options)).status() {
             Ok(status) if status.success() => continue,
             Ok(status) if status.code() == Some(INTERRUPTED.into()) => {
-                note!("To continue from there, run the same command with --resume.");
                 return Ok(Ending::Interrupted);
             }
             Ok(status) => status.to_string(),
@@ -131,7 +123,6 @@ fn arguments(line: &str, directory: &Path, options: &sweep::Options) -> Vec<OsSt
     };
     let mut arguments: Vec<OsString> = line.split_whitespace().map(place).collect();
     if line.starts_with("sweep") {
-        arguments.extend(options.resume.then(|| "--resume".into()));
         arguments.extend(options.binding());
     } else if line == "pair" {
         arguments.extend(options.of_pairs());
@@ -139,16 +130,6 @@ fn arguments(line: &str, directory: &Path, options: &sweep::Options) -> Vec<OsSt
     arguments.push("--out".into());
     arguments.push((&options.out).into());
     arguments
-}
-
-/// Returns whether this program made all results of a step; what cannot be read is measured again.
-fn is_complete(directory: &Path, name: &str) -> Result<bool> {
-    let files = Outputs::named(directory, name);
-    let (Ok(sidecar), Ok(rows)) = (Sidecar::read(&files.sidecar), read_any(&files.csv)) else {
-        return Ok(false);
-    };
-    let is_whole = sidecar.run.ended.is_some() && rows.missing(&sidecar).is_none();
-    Ok(is_whole && resume::is_of_this_program(&sidecar)?)
 }
 
 #[cfg(test)]
@@ -161,16 +142,10 @@ mod tests {
     use super::*;
     use crate::experiment;
 
-    /// The rows of stalls come from another build, so only that build can decide whether they are
-    /// complete; its threads are bound as those of the other sweeps.
+    /// Threads of stalls are bound as those of the other sweeps.
     #[test]
     fn each_step_is_a_command_with_the_options_of_the_others() {
-        for given in [
-            "",
-            " --resume",
-            " --pinning scatter",
-            " --resume --cores 0-3,8",
-        ] {
+        for given in ["", " --pinning scatter", " --cores 0-3,8"] {
             let full = format!("harness reproduce --full{given}");
             let Command::Reproduce { options, .. } = Cli::parse_from(full.split(' ')).command
             else {

@@ -37,7 +37,7 @@ use crate::wording::grouped;
 use crate::workload::{Latency, Workload};
 
 pub use file::read;
-pub(crate) use problems::{first_repeated, name_problem};
+pub(crate) use problems::first_repeated;
 pub use threads::{Count, MAX_THREADS, Threads};
 
 /// What to run: every subject under every workload at every thread count, `rounds` times. A file

@@ -1,4 +1,4 @@
-//! Kinds of rows, and their CSV files, which are written row by row, and continued after an interruption.
+//! Kinds of rows, and their CSV files, which are written row by row.
 //! The names and meanings of a kind's columns are defined once, by the fields of its type.
 
 use std::collections::HashSet;
@@ -112,7 +112,7 @@ pub fn read<R: Record>(csv: &Path) -> Result<Vec<R>> {
     let wrong = |error: &csv::Error| {
         let what = locate(error, &header);
         let is_cut_off = is_cut_off(error.position().map_or(0, csv::Position::line));
-        let why = ", as it is cut off; `sweep --resume` measures it again";
+        let why = ", as it is cut off: delete this line";
         anyhow!("{name}: {what}{}", if is_cut_off { why } else { "" })
     };
     let mut rows: Vec<R> = Vec::new();
@@ -170,7 +170,7 @@ impl<Row: Record + Debug> Writer<Row> {
         // readable file.
         let names: Vec<_> = Row::COLUMNS.iter().map(|(name, _)| name).collect();
         // Half a header is of no use.
-        new.append(&names)
+        new.write_line(&names)
             .inspect_err(|_| drop(fs::remove_file(path)))?;
         Ok(new)
     }
@@ -184,40 +184,32 @@ impl<Row: Record + Debug> Writer<Row> {
         }
     }
 
-    /// Continues a file that an earlier run left. Anything after the last line end is half a row,
-    /// written by a process that was killed. It is cut off and returned; empty if there is none.
-    pub fn resume(path: &Path) -> Result<(Self, String)> {
-        let cannot = || format!("cannot continue the results file {}", path.display());
-        let text = fs::read(path).with_context(cannot)?;
-        let whole = (text.iter().rposition(|&byte| byte == b'\n')).map_or(0, |end| end + 1);
-        if whole == 0 {
-            fs::remove_file(path).with_context(cannot)?;
-            return Ok((Self::create(path)?, String::from_utf8_lossy(&text).into()));
-        }
+    /// Continues a file that can be [read].
+    pub fn append(path: &Path) -> Result<Self> {
+        let name = path.display();
+        let is_whole = fs::read(path)?.ends_with(b"\n");
+        ensure!(
+            is_whole,
+            "{name}: the last line lacks its end, as it is cut off: delete this line"
+        );
         let file = File::options().append(true).open(path);
-        let file = file.with_context(cannot)?;
-        file.set_len(whole as u64).with_context(cannot)?;
-        let torn = String::from_utf8_lossy(&text[whole..]).into();
-        Ok((Self::of(path, file), torn))
+        Ok(Self::of(
+            path,
+            file.with_context(|| format!("cannot open {name}"))?,
+        ))
     }
 
     /// Appends one row; rejects a row that [`Record::validate`] rejects.
     pub fn write(&mut self, row: &Row) -> Result<()> {
         row.validate()
             .with_context(|| format!("refusing to record {row:?}"))?;
-        self.append(row)
+        self.write_line(row)
     }
 
-    fn append(&mut self, line: &impl Serialize) -> Result<()> {
+    fn write_line(&mut self, line: &impl Serialize) -> Result<()> {
         let appended = self.csv.serialize(line).map_err(anyhow::Error::from);
         let appended = appended.and_then(|()| Ok(self.csv.flush()?));
         appended.with_context(|| self.cannot_write())
-    }
-
-    /// Waits until all rows are on the disk, where they survive a crash of the machine.
-    pub fn sync(&self) -> Result<()> {
-        let synced = self.csv.get_ref().sync_all();
-        synced.with_context(|| self.cannot_write())
     }
 
     fn cannot_write(&self) -> String {

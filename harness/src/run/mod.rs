@@ -1,5 +1,5 @@
 //! Runs an experiment. A [`plan`] says what is measured, and in which [`order`]; the [`runner`]
-//! measures, and [`resume`] continues after an interruption. A `crew` is a group of pinned threads;
+//! measures. A `crew` is a group of pinned threads;
 //! [`ending`] has Ctrl-C.
 
 mod bench;
@@ -7,7 +7,6 @@ pub(crate) mod crew;
 pub mod ending;
 pub mod order;
 pub mod plan;
-pub mod resume;
 pub mod runner;
 #[cfg(feature = "simulation")]
 pub mod simulated;
@@ -17,5 +16,4 @@ pub(crate) use bench::ensure_rare;
 pub(crate) use crew::{Arrival, Crew, Done, Member};
 pub use ending::{Ending, INTERRUPTED, stop_on_ctrl_c};
 pub use plan::{Measurement, Part, Plan};
-pub use resume::Earlier;
 pub use runner::Sweep;

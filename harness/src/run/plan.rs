@@ -104,12 +104,6 @@ impl Plan {
         let of_part = move |part| (1..=rounds).flat_map(move |round| Part::round(part, round));
         self.parts.iter().flat_map(of_part)
     }
-
-    /// Counts the measurements of `rounds` rounds that have no row among these.
-    pub fn missing(&self, rounds: usize, rows: &[Row]) -> usize {
-        let is_missing = |of: &Measurement| !rows.iter().any(|row| of.made(row));
-        self.measurements(rounds).filter(is_missing).count()
-    }
 }
 
 impl Part {
@@ -148,7 +142,6 @@ impl Measurement {
 mod tests {
     use super::*;
     use crate::experiment::{Count, Threads};
-    use crate::results::sample;
     use crate::run::runner::tests::{MIX, experiment};
 
     fn plan(subjects: &[&str]) -> Plan {
@@ -172,42 +165,6 @@ mod tests {
         assert!(rounds().any(|round| order(0, 1, round) != order(0, 2, round)));
         assert!(rounds().any(|round| order(0, 1, round) != order(1, 1, round)));
         assert!(rounds().all(|round| order(0, 1, round) == order(0, 1, round)));
-    }
-
-    #[test]
-    fn a_row_belongs_to_one_measurement_and_those_without_are_missing() {
-        let plan = plan(&["lock-free", "roofline"]);
-        let row = |made: Measurement| Row {
-            load_factor: made.workload.load(),
-            hit: made.workload.hit(),
-            workload: made.workload.label(),
-            ..sample(&made.subject, "", made.threads, made.round, 1.0)
-        };
-        // Two rounds at two numbers of threads; roofline supports only lookups.
-        let rows: Vec<Row> = plan.measurements(2).map(row).collect();
-        assert_eq!((plan.missing(2, &rows), plan.missing(2, &[])), (0, 16));
-        for gone in 0..rows.len() {
-            let mut rest = rows.clone();
-            let gone = rest.remove(gone);
-            assert_eq!(plan.missing(2, &rest), 1, "{gone:?}");
-        }
-        assert_eq!(plan.missing(3, &rows), 8);
-        let others: [fn(&mut Row); 9] = [
-            |row| row.subject = "global-lock".into(),
-            |row| row.workload = "remove".into(),
-            |row| row.load_factor = 0.8,
-            |row| row.hit = 51,
-            |row| row.skew = 1.0,
-            |row| row.threads = 3,
-            |row| row.round = 3,
-            |row| row.frozen = 1,
-            |row| row.offered = 0.5,
-        ];
-        for change in others {
-            let mut other = rows.clone();
-            change(&mut other[3]);
-            assert_eq!(plan.missing(2, &other), 1, "{:?}", other[3]);
-        }
     }
 
     /// A thread without a key would count as one and do nothing; a simulated core, for ever.

@@ -289,7 +289,6 @@ mod tests {
             plan: &Plan::of(&experiment, registry, &cores)?,
             keys: &KeySource::generated(experiment.most_keys(), experiment.seed),
             cores: &cores,
-            made: &[],
             experiment: &experiment,
             registry,
         };

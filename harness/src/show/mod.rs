@@ -1,15 +1,13 @@
-//! Presents results to a reader: files, tables, charts, sentences and the page.
+//! Presents results to a reader: files, tables and charts.
 
 pub mod chart;
 pub mod files;
-pub mod findings;
-pub(crate) mod matrix;
+pub(crate) mod lock;
 pub mod outputs;
-pub(crate) mod page;
 pub(crate) mod print;
 pub(crate) mod progress;
 pub mod sheet;
 pub mod sidecar;
 pub mod units;
 
-pub(crate) use {findings::*, outputs::*, print::*, progress::*, sheet::*, sidecar::*, units::*};
+pub(crate) use {lock::*, outputs::*, print::*, progress::*, sheet::*, sidecar::*, units::*};

@@ -1,7 +1,8 @@
-//! Progress of a command, on standard error.
+//! Progress of a command, on standard error: one bar; or, if that is not a terminal, a line every ten seconds.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -16,32 +17,65 @@ pub type Progress<'a> = dyn FnMut(&str) -> Result<()> + 'a;
 #[error("stopped")]
 pub(crate) struct Stopped;
 
+/// How often progress is printed where standard error is not a terminal.
+const BETWEEN_LINES: Duration = Duration::from_secs(10);
+
 /// Runs a measurement of this many steps, which announces each. Being stopped is no error.
 pub(crate) fn with(
     steps: u64,
     stop: &AtomicBool,
     measure: impl FnOnce(&mut Progress) -> Result<()>,
 ) -> Result<()> {
-    let bar = bar(steps);
+    let bar = Bar::new(steps);
     let measured = measure(&mut |now| {
-        if bar.message() != now {
-            if bar.is_hidden() {
-                note!("  {now}");
-            }
-            bar.set_message(now.to_owned());
-        }
-        bar.inc(1);
+        bar.step(now);
         ensure!(!stop.load(Ordering::Relaxed), Stopped);
         Ok(())
     });
-    bar.finish_and_clear();
     measured.or_else(|error| error.downcast::<Stopped>().map(drop))
 }
 
-/// A bar with the time left.
-pub(crate) fn bar(steps: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("  {bar:20} {pos}/{len}, {eta} left  {wide_msg}");
-    ProgressBar::new(steps).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+/// A bar with the time left, which disappears when it is dropped.
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    next_line: Cell<Option<Instant>>,
+}
+
+impl Bar {
+    pub(crate) fn new(steps: u64) -> Self {
+        let style = ProgressStyle::with_template("  {bar:20} {pos}/{len}, {eta} left  {wide_msg}");
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+        Self {
+            bar: ProgressBar::new(steps).with_style(style),
+            next_line: Cell::new(None),
+        }
+    }
+
+    pub(crate) fn step(&self, now: &str) {
+        self.move_to(self.bar.position() + 1, now);
+    }
+
+    pub(crate) fn move_to(&self, position: u64, now: &str) {
+        self.bar.set_position(position);
+        self.bar.set_message(now.to_owned());
+        let is_due = self
+            .next_line
+            .get()
+            .is_none_or(|next| Instant::now() >= next);
+        if self.bar.is_hidden() && is_due {
+            note!(
+                "  {position}/{}: {now}",
+                self.bar.length().unwrap_or_default()
+            );
+            self.next_line.set(Some(Instant::now() + BETWEEN_LINES));
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
 }
 
 /// Formats a time, such as `3 min 5 s`.

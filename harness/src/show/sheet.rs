@@ -49,6 +49,18 @@ pub(crate) fn markdown(
     table
 }
 
+impl Sheet {
+    /// Returns the table without padding, so that a change of one number changes one line, and its notes.
+    pub(crate) fn markdown(&self) -> String {
+        let line = |cells: &Vec<String>| format!("| {} |", cells.join(" | "));
+        let rule = format!("|---|{}", "---:|".repeat(self.header.len() - 1));
+        let lines = [line(&self.header), rule].into_iter();
+        let notes = (!self.notes.is_empty()).then(|| format!("\n{}", self.notes.join(" ")));
+        let lines = lines.chain(self.lines.iter().map(line)).chain(notes);
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
 impl fmt::Display for Sheet {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         let table = markdown(&self.header, &self.lines, 1..self.header.len());

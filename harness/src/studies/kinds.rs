@@ -38,7 +38,7 @@ pub trait Rows: Presented {
             0 => "the run was not over: rows are missing".to_owned(),
             _ => format!("{missing} of {} rows are missing", missing + self.count()),
         };
-        Some(format!("{what}; {}", self.again()))
+        Some(what)
     }
 }
 

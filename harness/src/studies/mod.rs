@@ -1,5 +1,5 @@
 //! The studies: the kinds of measurement, each with its rows, its table, its figure and its
-//! findings.
+//! kind.
 
 pub mod calibration;
 pub mod cuckoo_hashing;
@@ -9,12 +9,10 @@ pub mod kinds;
 pub mod pair;
 pub mod report;
 mod shown;
-pub mod soak;
 pub mod space;
 pub mod study;
 mod subprocess;
 pub mod sweep;
-pub mod targets;
 pub mod window;
 
 use anyhow::Result;
@@ -56,7 +54,6 @@ use studies;
 
 studies! {
     Pair(Options<Pair>),
-    Targets(targets::Options),
     Kcas(Options<Kcas>),
     /// Measure what a key takes, how often absent keys are found, and how full structures get.
     #[command(subcommand)]
@@ -74,6 +71,4 @@ const KINDS: &[Kind] = &[
     Kind::of::<<CuckooHashing as Study>::Row>(),
     Kind::of::<<Growth as Study>::Row>(),
     Kind::of::<<Window as Study>::Row>(),
-    Kind::of::<soak::Row>(),
-    Kind::of::<targets::Row>(),
 ];

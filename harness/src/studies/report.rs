@@ -1,151 +1,146 @@
-//! Writes all results of a directory as one page, `report.html`, that a browser opens from disk.
-//! For each experiment it has the question, the figure, the answer in sentences generated from the
-//! data, and the table of ratios.
+//! The page of all results of a directory, `report.html`: figures and tables. A browser opens it from disk; it needs no
+//! other file. And the same tables in Markdown pages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::kinds::{NoResults, Rows, read_any};
-use crate::results::Judge;
-use crate::show::page::Section;
-use crate::show::{Findings, Outputs, Run, Sheet, Sidecar, files, page};
+use super::kinds::read_any;
+use crate::show::{Outputs, Sheet, Sidecar, files};
 
-/// The order in which a reader should meet the experiments; others follow by name.
-const ORDER: &str = "pair pair-zen4 pair-zen5 quick full full-large oversubscribed latency stalls rivals rivals-large latency-large \
-    relatives load-factor hits skew-cached skew-large sizes-lookups sizes-changes mixes \
-    ablations kcas layouts memory targets theory soak cuckoo-hashing growth simulated-machines";
+const STYLE: &str = "
+body { font: 16px/1.5 sans-serif; max-width: 60rem; margin: 1rem auto; padding: 0 1rem; color: #222; }
+h2 { margin-top: 3rem; border-top: 1px solid #ccc; padding-top: 1rem; }
+figure { margin: 0; overflow-x: auto; }
+figure svg { max-width: 100%; height: auto; min-width: 34rem; }
+.table { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 0.85rem; }
+th, td { border: 1px solid #ccc; padding: 0.2rem 0.5rem; text-align: right; white-space: nowrap; }
+td:first-child { white-space: normal; min-width: 9rem; text-align: left; }
+.note { color: #555; font-size: 0.9rem; overflow-wrap: anywhere; }
+.bad { color: #a33c00; }
+";
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct Written {
-    pub path: PathBuf,
-    /// Notes for its reader: files that were left out, and missing rows.
-    pub notes: Vec<String>,
-    /// Results that are not on the page because they cannot be read, with the reason.
-    pub unreadable: Vec<String>,
-}
-
-/// Judges as the page of a directory does.
-pub(crate) fn judge(directory: &Path) -> Result<Judge> {
-    let files = listed(directory)?;
-    let read: Vec<_> = files.iter().flat_map(|file| section(file)).collect();
-    Ok(Judge::after(|judge| said(&read, judge)))
-}
-
-/// Returns the sentences and the table of each of these results.
-fn said(read: &[(Box<dyn Rows>, Section)], judge: &Judge) -> Vec<(Findings, Option<Sheet>)> {
-    let of = |(rows, section): &(Box<dyn Rows>, Section)| {
-        let sidecar = section.sidecar.as_ref();
-        (rows.findings(sidecar, judge), rows.sheet(sidecar, judge))
-    };
-    read.iter().map(of).collect()
-}
-
-/// Returns the CSV files of a directory, as they follow one another on its page.
-fn listed(directory: &Path) -> Result<Vec<PathBuf>> {
-    let mut files = files::listed(directory, "csv")?;
-    // Skip earlier results, which were renamed to NAME.1.csv and so on.
-    files.retain(|file| !name_of(file).contains('.') && !file.is_dir());
-    let place = |file: &PathBuf| {
-        let name = name_of(file);
-        let known = ORDER.split(' ').position(|of| of == name);
-        (known.unwrap_or(usize::MAX), name)
-    };
-    files.sort_by_key(place);
-    Ok(files)
-}
-
-/// Writes the page of all CSV files in a directory. Files that hold no results, or cannot be read,
-/// are named on it instead.
-pub fn write(directory: &Path) -> Result<Written> {
-    let files = listed(directory)?;
-    let (mut read, mut left_out) = (Vec::new(), Vec::new());
-    let (mut notes, mut unreadable) = (Vec::new(), Vec::new());
-    for file in &files {
-        match section(file) {
-            Ok(rows_and_section) => read.push(rows_and_section),
-            Err(error) => {
-                left_out.push(without_directory(file, &error));
-                let is_none = error.is::<NoResults>();
-                let reasons = if is_none { &mut notes } else { &mut unreadable };
-                reasons.push(format!("{error:#}"));
-            }
+/// Writes the page of the CSV files in a directory. Returns its path, and the errors of files that cannot be read, which
+/// the page names as well.
+pub fn write(directory: &Path) -> Result<(PathBuf, Vec<String>)> {
+    let (mut sections, mut unreadable) = (Vec::new(), Vec::new());
+    for csv in files::listed(directory, "csv")? {
+        let name = csv.file_stem().unwrap_or_default().to_string_lossy();
+        // Earlier results have names such as NAME.1.csv.
+        if name.contains('.') || csv.is_dir() {
+            continue;
+        }
+        match section(&csv, &name) {
+            Ok((title, section)) => sections.push((name.into_owned(), title, section)),
+            Err(error) => unreadable.push(format!("{error:#}")),
         }
     }
     ensure!(
-        !read.is_empty(),
-        "there are no results in {}; `harness reproduce` makes some{}",
+        !sections.is_empty(),
+        "there are no results in {}; `harness reproduce` makes some\n  {}",
         directory.display(),
-        (notes.iter().chain(&unreadable))
-            .map(|why| format!("\n  {why}"))
-            .collect::<String>()
+        unreadable.join("\n  ")
     );
-    let judged = Judge::of_page(|judge| said(&read, judge));
-    let (_, mut sections): (Vec<_>, Vec<_>) = read.into_iter().unzip();
-    for (section, (findings, sheet)) in sections.iter_mut().zip(judged) {
-        (section.findings, section.sheet) = (findings, sheet);
-    }
-    notes = (notes.iter().map(|why| format!("left out: {why}"))).collect();
-    notes.extend(sections.iter().filter_map(|section| {
-        let missing = section.missing.as_ref()?;
-        Some(format!("{}.csv: {missing}", section.name))
-    }));
-    let path = directory.join("report.html");
-    files::write(&path, &page::render(&sections, &left_out))?;
-    Ok(Written {
-        path,
-        notes,
-        unreadable,
-    })
-}
-
-/// Says why a file is left out, without naming directories, as the page may be published.
-fn without_directory(file: &Path, error: &anyhow::Error) -> String {
-    let directory = file.parent().unwrap_or(Path::new(""));
-    format!("{error:#}").replace(&format!("{}/", directory.display()), "")
-}
-
-fn name_of(file: &Path) -> String {
-    let name = file.file_stem().unwrap_or_default();
-    name.to_string_lossy().into_owned()
-}
-
-/// Returns the rows of a CSV file, and their section without table and sentences, which depend on all
-/// sections of the page.
-fn section(csv: &Path) -> Result<(Box<dyn Rows>, Section)> {
-    let rows = read_any(csv)?;
-    if rows.count() == 0 {
-        return Err(NoResults::new(csv, "it has a header, but no rows").into());
-    }
-    let outputs = Outputs::beside(csv);
-    let sidecar = outputs.described()?;
-    let described = sidecar.as_ref();
-    let run = described.map(|sidecar| &sidecar.run);
-    let name = name_of(csv);
-    let beside = [csv, &outputs.sidecar];
-    let names = beside.iter().filter(|file| file.exists());
-    let names = names.filter_map(|file| Some(file.file_name()?.to_string_lossy().into_owned()));
-    let section = Section {
-        title: run.map_or(&name, |run| &run.title).clone(),
-        question: run.map_or_else(String::new, Run::asked),
-        figure: figure(&*rows, &outputs, described)?,
-        missing: described.and_then(|sidecar| rows.missing(sidecar)),
-        findings: Findings::default(),
-        sheet: None,
-        files: names.collect(),
-        name,
-        sidecar,
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { "Lock-free cuckoo filter: measurements" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                h1 { "Lock-free cuckoo filter: measurements" }
+                ul {
+                    @for (name, title, _) in &sections { li { a href=(format!("#{name}")) { (title) } } }
+                    @for why in &unreadable { li.bad { (without(directory, why)) } }
+                }
+                @for (name, title, section) in &sections { h2 id=(name) { (title) } (section) }
+            }
+        }
     };
-    Ok((rows, section))
+    let path = directory.join("report.html");
+    files::write(&path, &page.into_string())?;
+    Ok((path, unreadable))
 }
 
-/// Returns the figure beside the CSV file; draws it if it is not there.
-fn figure(rows: &dyn Rows, outputs: &Outputs, sidecar: Option<&Sidecar>) -> Result<String> {
-    if outputs.figure.exists() {
-        return fs::read_to_string(&outputs.figure)
-            .with_context(|| format!("cannot read the figure {}", outputs.figure.display()));
+/// Removes the directory from a message, as the page may be published.
+fn without(directory: &Path, message: &str) -> String {
+    message.replace(&format!("{}/", directory.display()), "")
+}
+
+/// Returns the title of a result, and its figure and table.
+fn section(csv: &Path, name: &str) -> Result<(String, Markup)> {
+    let (rows, outputs) = (read_any(csv)?, Outputs::beside(csv));
+    ensure!(rows.count() > 0, "{} has no rows", csv.display());
+    let described = outputs.described()?;
+    let sidecar = described.as_ref();
+    let title = sidecar.map_or(name, |of| &of.run.title).to_owned();
+    let figure = match rows.figure(sidecar) {
+        _ if outputs.figure.exists() => fs::read_to_string(&outputs.figure)?,
+        figure => figure.map_or_else(String::new, |of| of.render()),
+    };
+    let section = html! {
+        @if let Some(missing) = sidecar.and_then(|of| rows.missing(of)) { p.bad { (missing) } }
+        figure { (PreEscaped(figure)) }
+        @if let Some(sheet) = rows.printed(sidecar) { details { summary { "Table" } (table(&sheet)) } }
+        p.note {
+            a href=(format!("{name}.csv")) { (name) ".csv" }
+            @if let Some(Sidecar { run, .. }) = sidecar {
+                ", " a href=(format!("{name}.machine.toml")) { (name) ".machine.toml" } ". "
+                code { (run.command) } ". " (sidecar.map_or_else(String::new, Sidecar::machine_line))
+            }
+        }
+    };
+    Ok((title, section))
+}
+
+fn table(sheet: &Sheet) -> Markup {
+    html! {
+        p { (sheet.lead) }
+        div.table { table {
+            thead { tr { @for name in &sheet.header { th { (name) } } } }
+            tbody { @for line in &sheet.lines { tr { @for cell in line { td { (cell) } } } } }
+        } }
+        @for note in &sheet.notes { p.note { (note) } }
     }
-    let figure = rows.figure(sidecar);
-    Ok(figure.map_or_else(String::new, |figure| figure.render()))
+}
+
+const BEGIN: &str = "<!-- table: ";
+const END: &str = "<!-- end of table -->";
+
+/// Writes the tables of a Markdown page, each between two marks. The first names a CSV file, relative to the page.
+/// With `only_checks`, fails if a table differs.
+pub fn update_tables(page: &Path, only_checks: bool) -> Result<()> {
+    let name = page.display();
+    let old = fs::read_to_string(page).with_context(|| format!("cannot read {name}"))?;
+    let mut new = String::new();
+    let mut lines = old.lines();
+    while let Some(line) = lines.next() {
+        new += &format!("{line}\n");
+        let mark = line
+            .strip_prefix(BEGIN)
+            .and_then(|of| of.strip_suffix(" -->"));
+        let Some(csv) = mark else { continue };
+        ensure!(
+            lines.any(|of| of == END),
+            "{name}: `{END}` is missing after `{line}`"
+        );
+        let csv = page.with_file_name(csv);
+        let rows = read_any(&csv).with_context(|| format!("{name}: {line}"))?;
+        let sheet = rows.printed(Outputs::beside(&csv).described()?.as_ref());
+        let sheet = sheet.with_context(|| format!("{} has no table", csv.display()))?;
+        new += &format!("\n{}\n\n{END}\n", sheet.markdown());
+    }
+    if old == new {
+        return Ok(());
+    }
+    if only_checks {
+        bail!("{name} differs from the results; `harness tables {name}` updates it");
+    }
+    files::write(page, &new)
 }

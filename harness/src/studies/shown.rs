@@ -1,14 +1,10 @@
-//! Shows the rows of studies that say what they measured: one table, one figure, and one form of
-//! sentences for all of them.
+//! Shows the rows of studies that say what they measured: one table and one figure.
 
 use std::borrow::Cow;
 
 use crate::results::{Comparison, INTERVAL, InRounds, Judge, Marks, Record, Results};
 use crate::show::chart::{Axis, Figure, Line, Look, Panel, Scale};
-use crate::show::{
-    BANDS, Finding, Findings, Judged, Sheet, Sidecar, THROUGHPUT, Words, duration, latency,
-    rounded, too_short,
-};
+use crate::show::{BANDS, Sheet, Sidecar, duration, latency, rounded, too_short};
 use crate::studies::Presented;
 use crate::wording::{counted, grouped};
 
@@ -82,15 +78,6 @@ impl<R> Quantity<R> {
 }
 
 impl Unit {
-    fn words(self) -> Words {
-        match self {
-            Self::Latency => Words(false, ["longer", "shorter", "the latency"]),
-            Self::Seconds => Words(false, ["longer", "shorter", "the time"]),
-            Self::BitsAKey => Words(false, ["larger", "smaller", "the memory"]),
-            Self::Throughput | Self::Number | Self::Rate => THROUGHPUT,
-        }
-    }
-
     fn axis(self) -> Axis {
         match self {
             Self::Throughput => Axis::new("million operations/s", Scale::FromZero, rounded),
@@ -147,16 +134,8 @@ pub(crate) trait Shown: Record + 'static {
     /// The subject that others are compared with; `None` if each is shown by itself.
     const OURS: Option<&'static str> = None;
 
-    /// Whether that subject is a filter of ours.
-    const IS_OF_OURS: bool = true;
-
     /// Says how it was measured, and what words mean.
     fn how(rows: &[Self]) -> String;
-
-    /// Says what the table does not show.
-    fn sentences(_rows: &[Self]) -> Vec<String> {
-        Vec::new()
-    }
 
     /// Adds panels, or lines to compare with.
     fn complete(_rows: &[Self], _panels: &mut Vec<Panel>) {}
@@ -331,36 +310,6 @@ impl<R: Shown> Presented for Vec<R> {
         let subjects = sidecar.iter().flat_map(|sidecar| &sidecar.subjects);
         caption.extend(subjects.map(|(name, meaning)| format!("{name}: {meaning}.")));
         (!panels.is_empty()).then(|| Figure::new("", caption, panels, sidecar))
-    }
-
-    fn findings(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Findings {
-        let view = View::of(self, sidecar);
-        let mut comparisons = Vec::new();
-        let compared: Vec<_> = R::QUANTITIES.iter().filter(|of| of.is_compared).collect();
-        for case in view.results.cases() {
-            for rival in view.rivals() {
-                for of in &compared {
-                    let judged = |place| {
-                        let compared = view.compared(of, (&case, place), rival)?;
-                        Some(Judged::at(place, &compared, judge))
-                    };
-                    let at: Vec<_> = view.places(&case).into_iter().filter_map(judged).collect();
-                    let (ours, words) = (R::OURS.unwrap_or_default(), of.unit.words());
-                    let lead = match compared.len() {
-                        // The words for it say what it is.
-                        1 => format!("{ours} against {rival}"),
-                        _ => format!("{ours} against {rival}, {}", of.name),
-                    };
-                    let placed = |places: &[f64]| R::placed(&case, places);
-                    comparisons.extend(Finding::of([&case, rival, &lead], &words, placed, &at));
-                }
-            }
-        }
-        Findings {
-            is_of_ours: R::OURS.is_some_and(|_| R::IS_OF_OURS),
-            comparisons,
-            ..Findings::of(R::sentences(self))
-        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::results::{Columns, Judge, Record};
 use crate::run::{Ending, stop_on_ctrl_c};
 use crate::show::chart::Figure;
 pub use crate::show::progress::Progress;
-use crate::show::{Findings, Outputs, Run, Sheet, Sidecar, note, outputs, progress, say};
+use crate::show::{FolderLock, Outputs, Run, Sheet, Sidecar, note, outputs, progress, say};
 use crate::subjects::Registry;
 
 /// One week.
@@ -55,11 +55,6 @@ pub(super) fn in_seconds<S: Serializer>(time: &Duration, serializer: S) -> Resul
 
 /// One row or more, and how they are presented to a reader.
 pub trait Presented {
-    /// How missing rows can be measured.
-    fn again(&self) -> &'static str {
-        "a new run measures them"
-    }
-
     /// Returns the table; `None` if there is nothing to compare.
     fn sheet(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet>;
 
@@ -70,11 +65,6 @@ pub trait Presented {
 
     fn figure(&self, _sidecar: Option<&Sidecar>) -> Option<Figure> {
         None
-    }
-
-    /// Returns what the rows say, in sentences.
-    fn findings(&self, _sidecar: Option<&Sidecar>, _judge: &Judge) -> Findings {
-        Findings::default()
     }
 }
 
@@ -169,6 +159,7 @@ where
     };
     // Checked before time is spent on the measurement.
     Outputs::named(out, name).check(&sidecar)?;
+    let _lock = FolderLock::acquire(out)?;
     let stop = stop_on_ctrl_c()?;
     let mut rows = Vec::new();
     let measured = progress::with(study.steps(), stop, |progress| {

@@ -47,20 +47,6 @@ pub(crate) const BOUNDS: [&str; 4] = [
     Null::NAME,
 ];
 
-/// Our table under locks; names of some go on with the number of stripes.
-const LOCKS: [&str; 6] = [
-    WordLock::NAME,
-    <SegmentLock>::NAME,
-    StripedTimestamps::NAME,
-    <Optimistic>::NAME,
-    GlobalLock::NAME,
-    RwLock::NAME,
-];
-
-pub(crate) fn is_lock(subject: &str) -> bool {
-    LOCKS.iter().any(|lock| subject.starts_with(lock))
-}
-
 /// The subjects that can be simulated: all that they share between threads comes through the doors
 /// of [`kcas::sync`] and [`subject::sync`].
 #[cfg(feature = "simulation")]

@@ -12,7 +12,7 @@ use subject::calls::Operation::{self, Contains, Insert, Remove};
 
 use super::registry::{Registry, SubjectInfo};
 use super::*;
-use crate::workload::{Keys, Measured};
+use crate::workload::Measured;
 
 /// Enough that eviction paths are long at [`LOAD`], few enough that threads collide.
 const BUCKETS: usize = 500;
@@ -109,7 +109,7 @@ fn many_lookups_at_once_answer_as_single_ones() {
     for tested in Tested::all() {
         let table = tested.empty();
         tested.each(&*table, Insert, 0..tested.keys / 2, true);
-        let keys = Keys::Numbers((0..tested.keys).collect());
+        let keys = (0..tested.keys).collect::<Vec<u64>>();
         for end in [1, 31, 32, 100, tested.keys as usize] {
             let singly = (0..end as u64).filter(|&key| answer(&*table, Contains, key));
             let found = table.count_found(&keys, 0..end);

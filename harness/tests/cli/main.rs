@@ -3,14 +3,11 @@
 mod check;
 #[cfg(unix)]
 mod interrupted;
-mod keys;
-mod numbers;
 mod outputs;
 mod place;
 mod plot;
 mod refused;
 mod reproduce;
-mod resume;
 #[cfg(feature = "simulation")]
 mod simulate;
 mod studies;

@@ -66,8 +66,11 @@ impl Ended {
 
 #[track_caller]
 pub(crate) fn has(all: &str, texts: &[&str]) {
+    // Lines may be wrapped anywhere.
+    let words = all.split_whitespace().collect::<Vec<_>>().join(" ");
     for text in texts {
-        assert!(all.contains(text), "{text:?} is not in {all}");
+        let is_there = all.contains(text) || words.contains(text);
+        assert!(is_there, "{text:?} is not in {all}");
     }
 }
 
@@ -109,7 +112,7 @@ impl Place {
     pub(crate) fn files(&self, directory: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(directory)).into_iter().flatten();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let mut names: Vec<_> = names.collect();
+        let mut names: Vec<_> = names.filter(|name| !name.starts_with('.')).collect();
         names.sort();
         names
     }

@@ -14,26 +14,19 @@ const REFUSED: &str = "
 1 | sweep tiny.toml --cores= | --cores | at least one
 2 | sweep tiny.toml --pinning spread | compact
 2 | sweep tiny.toml --pinning none --cores 0 | cannot be used with
-1 | sweep tiny.toml --keys few.txt | few.txt | 999 distinct lines
-1 | sweep tiny.toml --keys missing.txt | missing.txt
-1 | sweep tiny.toml --keys directory | directory
-1 | sweep tiny.toml --keys - | reads them again; write them to a file first
-1 | sweep tiny.toml --keys /dev/stdin | /dev/stdin is a pipe or a device | to a file first
-1 | sweep sizes.toml --keys few.txt | several sizes
+2 | sweep tiny.toml --append 2 --rounds 2 | cannot be used with
+1 | sweep tiny.toml --append 2 | --append: no rounds to add to
 1 | sweep torn.toml | torn.toml | line 6
 1 | sweep field.toml | field.toml | unknown field `sed` | `seed`
 1 | sweep keys.toml | keys.toml | `keys` | at most
 1 | sweep frozen.toml | frozen.toml | `threads` | `frozen`
 1 | sweep mistyped.toml | did you mean \"lock-free\"? Known are lock-free, 
-1 | targets target.toml | target.toml | [[pairs]] \"tiny\" | number 1 | `aim`
-1 | targets nowhere.toml | nowhere.toml
 2 | pair --workload balloon | none of lookup, lookup-hit
 2 | pair --workload fill@1 | at most 0.98
 1 | sweep quick --rounds 0 | quick.toml | `rounds`: 0 is not
 2 | reproduce --quick --full | --quick | --full
 1 | reproduce --quick --cores 0 | --cores | --full
 1 | check --subjects roofline | cannot insert
-1 | check --subjects null --tally results | holds no keys
 1 | check --subjects balloon | segment-lock-65536, striped-timestamps, optimistic
 1 | check --subjects lockfree | did you mean \"lock-free\"? Known are lock-free, 
 2 | check --subjects lock-free --threads 0 | 1 to 64
@@ -118,21 +111,14 @@ const BY_FEATURES: [(bool, &str); 3] = [
 ];
 
 /// Files with a changed [`TINY`]; `experiment::problems` has all that can be wrong in one.
-const EXPERIMENTS: [(&str, &str, &str); 7] = [
+const EXPERIMENTS: [(&str, &str, &str); 6] = [
     ("torn", "rounds = 2", "rounds 2"),
     ("field", "seed = 1", "sed = 1"),
     ("keys", "keys = 1000", "keys = 1e12"),
     ("frozen", "2]", "0]\nfrozen = []"),
     ("mistyped", "lock-free", "lockfree"),
-    ("sizes", "1000", "[1000, 2000]"),
     ("unknown", "segment-lock", "balloon"),
 ];
-
-/// A target that is less than what it aims for.
-const TARGET: &str = "[[pairs]]\nname = 'tiny'\ntitle = 'Tiny'\nfirst = 'lock-free'\n\
-                      against = ['segment-lock']\nworkload = ['fill']\nthreads = [1]\nkeys = 1000\n\
-                      [[pairs.target]]\nworkloads = ['fill']\nthreads = [1]\nsubject = 'lock-free'\n\
-                      over = 'segment-lock'\nat_least = 2\naim = 1\n";
 
 #[test]
 fn impossible_commands_say_what_is_possible_and_leave_no_files() {
@@ -140,7 +126,6 @@ fn impossible_commands_say_what_is_possible_and_leave_no_files() {
     place.write("few.txt", numbered_lines(999));
     place.write("directory/file", "");
     place.write("torn/torn.csv", "experiment,subject\n");
-    place.write("target.toml", TARGET);
     for (name, from, to) in EXPERIMENTS {
         assert!(TINY.contains(from));
         place.write(&format!("{name}.toml"), TINY.replace(from, to));
@@ -184,7 +169,7 @@ fn list_shows_subjects_workloads_and_experiments() {
 fn help_teaches() {
     for (line, texts) in [
         ("--help", &["harness reproduce"][..]),
-        ("sweep --help", &["Ctrl-C", "--resume", "0-3,8"]),
+        ("sweep --help", &["Ctrl-C", "--append", "0-3,8"]),
         ("sweep --help", &["[default: results]"]),
         ("plot --help", &["NAME.svg beside the CSV file"]),
         ("reproduce --help", &["the default"]),
@@ -192,7 +177,6 @@ fn help_teaches() {
         ("space theory --help", &["[default: 1000000]"]),
         ("growth --help", &["a thousandth of the keys"]),
         ("check --help", &["--features steps"]),
-        ("check --help", &["with --tally 2 and 8"]),
     ] {
         has(&Place::new().run(line).stdout, texts);
     }

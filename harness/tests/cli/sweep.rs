@@ -164,3 +164,34 @@ fn each_round_has_keys_of_its_own() {
     assert_eq!((once.len(), &once), (3, &again));
     assert!(once[0] != once[1] || once[1] != once[2], "{once:?}");
 }
+
+#[test]
+fn appended_rounds_follow_earlier_ones() {
+    let place = Place::with_tiny("", "");
+    place.run("sweep tiny.toml");
+    let first = place.text("results/tiny.csv");
+    place.run("sweep tiny.toml --append 1");
+    let both = place.text("results/tiny.csv");
+    let added = both.strip_prefix(&first).unwrap();
+    assert_eq!(added.lines().count(), TINY_ROWS / 2);
+    assert_eq!(column(&both, "round").last(), Some(&"3"));
+    assert!(!place.path("results/tiny.1.csv").exists());
+    let sidecar = place.table(SIDECAR);
+    assert_eq!(sidecar["experiment"]["rounds"].as_integer(), Some(3));
+    let rows = i64::try_from(TINY_ROWS / 2 * 3).unwrap();
+    assert_eq!(sidecar["run"]["rows"].as_integer(), Some(rows));
+    place.run("report").prints(&["report.html"]);
+    for (options, what) in [
+        ("--seconds 0.02", "experiment"),
+        ("--pinning none", "pinning"),
+    ] {
+        let refused = place.ends(1, &format!("sweep tiny.toml --append 1 {options}"));
+        refused.notes(&[&format!(
+            "--append: the {what} is not that of results/tiny.csv"
+        )]);
+    }
+    place.write("results/tiny.csv", both.trim_end());
+    place
+        .ends(1, "sweep tiny.toml --append 1")
+        .notes(&["as it is cut off"]);
+}

@@ -40,7 +40,7 @@ use crate::run::{Measurement, Part, Plan, order};
 use crate::subjects::{Registry, SubjectInfo};
 use crate::wording::counted;
 use crate::workload::{
-    CHAIN, KeySource, Keys, Kind, Latencies, Measured, Tally, Workload, percent,
+    CHAIN, KeySource, Keys, Kind, Latencies, Measured, Tally, Workload, copied, percent,
 };
 
 /// The share of a time-bounded measurement that precedes it as untimed warm-up.
@@ -55,8 +55,6 @@ pub struct Sweep<'a> {
     /// Keys of the fullest tables.
     pub keys: &'a KeySource,
     pub cores: &'a Cores,
-    /// Rows of an earlier run that was interrupted: these measurements are not repeated.
-    pub made: &'a [Row],
 }
 
 /// Makes the measurements of one workload with tables of one size, in one round.
@@ -96,7 +94,7 @@ impl<'a> Bench<'a> {
         let keys = sweep.experiment.residents(workload, full);
         let keys = sweep.keys.with_residents(keys);
         let drawn = phases::draw_lookups(workload, &keys, sweep.experiment.seed);
-        let looked_up = (!drawn.is_empty()).then(|| keys.keys().copied(&drawn));
+        let looked_up = (!drawn.is_empty()).then(|| copied(keys.keys(), &drawn));
         Self {
             sweep: *sweep,
             stop,
@@ -340,7 +338,6 @@ mod tests {
             plan,
             keys: &KeySource::generated(1_000, 1),
             cores,
-            made: &[],
         };
         let stop = AtomicBool::new(false);
         let bench = Bench::ready(&sweep, &plan.parts[0], &mut Tables::default(), &stop).unwrap();

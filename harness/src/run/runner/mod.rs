@@ -19,7 +19,7 @@ use crate::run::{Plan, order};
 use crate::subjects::Registry;
 use crate::workload::KeySource;
 
-/// Makes all measurements of a round, but for those that an earlier run has made. Passes on each row
+/// Makes all measurements of a round. Passes on each row
 /// as soon as it is made. Once `stop` is set, the current measurement is aborted and leaves no row.
 pub fn run(
     sweep: &Sweep,
@@ -33,9 +33,6 @@ pub fn run(
     for part in &turns {
         let mut bench = None;
         for measurement in part.round(round) {
-            if sweep.made.iter().any(|row| measurement.made(row)) {
-                continue;
-            }
             let bench = match &mut bench {
                 Some(bench) => bench,
                 None => bench.insert(Bench::ready(sweep, part, &mut tables, stop)?),
@@ -49,13 +46,8 @@ pub fn run(
     Ok(())
 }
 
-/// Makes the measurements of an experiment with these keys, but for those that were made before. Returns
-/// the rows that are new.
-pub fn rows(
-    experiment: &Experiment,
-    registry: &Registry,
-    (keys, made): (&KeySource, &[Row]),
-) -> Result<Vec<Row>> {
+/// Makes the measurements of an experiment with these keys. Returns their rows.
+pub fn rows(experiment: &Experiment, registry: &Registry, keys: &KeySource) -> Result<Vec<Row>> {
     let cores = &Cores::detect();
     let sweep = Sweep {
         experiment,
@@ -63,7 +55,6 @@ pub fn rows(
         plan: &Plan::of(experiment, registry, cores)?,
         keys,
         cores,
-        made,
     };
     let mut rows = Vec::new();
     for round in 1..=experiment.rounds {

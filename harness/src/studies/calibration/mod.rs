@@ -216,7 +216,7 @@ fn alone(registry: &Registry) -> Result<Alone> {
     note!("Measuring {count} subjects on one thread ...");
     let mut times: BTreeMap<String, BTreeMap<String, Vec<f64>>> = BTreeMap::new();
     let keys = KeySource::generated(experiment.most_keys(), experiment.seed);
-    let mut rows = runner::rows(&experiment, registry, (&keys, &[]))?;
+    let mut rows = runner::rows(&experiment, registry, &keys)?;
     rows.retain(|row| row.mops > 0.0);
     for row in rows {
         let of_subject = times.entry(row.subject).or_default();

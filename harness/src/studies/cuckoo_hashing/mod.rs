@@ -257,8 +257,6 @@ impl Row {
 type Of = Quantity<Row>;
 
 impl Shown for Row {
-    const IS_OF_OURS: bool = false;
-
     const OURS: Option<&'static str> = Some(TABLES[0]);
 
     const QUANTITIES: &'static [Of] = &[

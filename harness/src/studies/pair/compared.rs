@@ -37,7 +37,7 @@ pub(super) fn ratios(rows: &[Row], case: (&str, usize), subject: &str) -> Vec<f6
 }
 
 /// Returns the ratios of processes that had turns which count; if none had, the others', but too few for a claim.
-pub(in crate::studies) fn undisturbed(ratios: impl Iterator<Item = (f64, usize)>) -> Vec<f64> {
+fn undisturbed(ratios: impl Iterator<Item = (f64, usize)>) -> Vec<f64> {
     let (count, disturbed): (Vec<_>, Vec<_>) = ratios.partition(|(_, turns)| *turns > 0);
     let most = if count.is_empty() { FEWEST - 1 } else { 0 };
     let ratios = count.into_iter().chain(disturbed.into_iter().take(most));

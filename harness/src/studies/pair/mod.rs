@@ -24,9 +24,7 @@ use crate::studies::{Progress, Study, in_seconds, seconds, seeds, within};
 use crate::subjects::{Registry, original};
 use crate::wording::counted;
 
-pub(super) use compared::undisturbed;
 pub use work::Work;
-pub(super) use work::described;
 
 /// Compare subjects in pairs: how many times as fast is the first as each other one?
 ///

@@ -1,10 +1,10 @@
 //! Shows the rows of `pair`: the first subject beside each rival, by workload and number of threads.
 
 use super::compared::{self, LEAST};
-use super::{FIRST, Row, itself, work};
+use super::{Row, itself, work};
 use crate::results::{Comparison, EQUAL_AT_MOST, FEWEST, Judge, Verdict, distinct, median};
 use crate::show::chart::{Axis, Figure, Guide, Line, Panel, Scale};
-use crate::show::{Findings, Sheet, Sidecar, rounded, times};
+use crate::show::{Sheet, Sidecar, rounded};
 use crate::studies::Presented;
 use crate::wording::{counted, grouped};
 
@@ -105,38 +105,6 @@ impl Presented for Vec<Row> {
         figure.title = result(self).unwrap_or(figure.title);
         Some(figure)
     }
-
-    fn findings(&self, _: Option<&Sidecar>, judge: &Judge) -> Findings {
-        let cases = compared::cases(self);
-        let sentence = |&subject: &&str| {
-            let of = cases.iter().filter_map(|&case| {
-                let of = compared::of(self, case, subject)?;
-                Some((judge.verdict(&of).word(), of.ratio))
-            });
-            let of: Vec<_> = of.collect();
-            let clause = |word: &&str| {
-                let of = of.iter().filter(|(of, _)| of == word);
-                let ratios = of.map(|(_, ratio)| ratio.median);
-                let count = ratios.clone().count();
-                (count > 0).then(|| format!("{word} in {count} ({})", times(ratios)))
-            };
-            let words = ["faster", "slower", "equal", "unknown"];
-            let clauses: Vec<_> = words.iter().filter_map(clause).collect();
-            let over = over(self, subject);
-            let name = &self[0].first;
-            let (all, clauses) = (counted(of.len(), "case"), clauses.join("; "));
-            format!("{name} {over}: of {all}, {clauses}.")
-        };
-        let subjects = subjects(self);
-        let is_rival = |subject: &&&str| **subject != itself(&self[0].first);
-        let mut sentences = subjects.iter().filter(is_rival).map(sentence);
-        Findings {
-            is_of_ours: self[0].first == FIRST,
-            headlines: sentences.by_ref().take(1).collect(),
-            sentences: sentences.collect(),
-            ..Findings::default()
-        }
-    }
 }
 
 /// All subjects but the first, with which they are compared; its copy comes first.
@@ -175,8 +143,10 @@ fn result(rows: &[Row]) -> Option<String> {
     let cases = compared::cases(rows).into_iter();
     let of = cases.filter_map(|case| compared::of(rows, case, rival));
     let enough = of.clone().all(|of| of.ratio.count >= FEWEST);
-    let times = times(of.map(|of| of.ratio.median));
-    enough.then(|| format!("{first} is {times} as fast as {rival}"))
+    let ratios = of.map(|of| of.ratio.median);
+    let ends = [f64::min, f64::max].map(|of| format!("{:.2}", ratios.clone().fold(f64::NAN, of)));
+    let times = distinct(ends.into_iter()).join(" to ");
+    enough.then(|| format!("{first} is {times} times as fast as {rival}"))
 }
 
 fn titled(rows: &[Row], workload: &str) -> String {

@@ -127,7 +127,7 @@ pub(super) fn place(measure: &str) -> Option<usize> {
 }
 
 /// Describes what rows of this name and load factor time.
-pub(in crate::studies) fn described(measure: &str, load: f64) -> String {
+pub(super) fn described(measure: &str, load: f64) -> String {
     match base(measure) {
         LOOKUP => format!("Lookups, half of them hits, load factor {load}"),
         HIT => format!("Lookups of present keys, load factor {load}"),

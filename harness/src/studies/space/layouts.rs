@@ -259,22 +259,6 @@ impl Shown for Row {
         lines.retain(|line| !line.points.is_empty());
         panels.push(super::rates("layouts", "", lines));
     }
-
-    /// Says what each layout costs and how often it is wrong, and what a Bloom filter costs that is wrong as often.
-    fn sentences(rows: &[Self]) -> Vec<String> {
-        let sentence = |row: &Row| {
-            let bloom = -row.rate_theory.log2() * std::f64::consts::LOG2_E;
-            format!(
-                "{}: {:.1} bits a key, wrong about {} of absent keys by theory (measured: {}); a Bloom filter as good \
-                 takes {bloom:.1} bits, and cannot remove.",
-                row.name(),
-                row.bits_a_key,
-                super::shown(row.rate_theory),
-                super::shown(row.rate)
-            )
-        };
-        rows.iter().map(sentence).collect()
-    }
 }
 
 #[cfg(test)]

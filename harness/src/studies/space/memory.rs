@@ -16,7 +16,7 @@ use subject::calls::Operation;
 use subject::{Operations, SLOTS_PER_BUCKET};
 
 use crate::machine::Cores;
-use crate::results::{INTERVAL, Record, Results, Summary, bounded, columns, distinct, verdict};
+use crate::results::{INTERVAL, Record, Results, Summary, bounded, columns, distinct};
 use crate::run::order;
 use crate::show::chart::{Axis, Line, Look, Panel, Scale};
 use crate::show::{Run, rounded};
@@ -25,7 +25,7 @@ use crate::studies::subprocess::measure;
 use crate::studies::{At, Progress, Quantity, Shown, Study, check_loads, joined, seeds, within};
 use crate::subjects::{Laid, Registry};
 use crate::wording::{counted, grouped, large, unnumbered};
-use crate::workload::{Cycle, Keys, Lookups, Measured, Phase, Present, Watch};
+use crate::workload::{Cycle, Lookups, Measured, Phase, Present, Watch};
 
 /// How long lookups are timed.
 const TIMED: Duration = Duration::from_millis(300);
@@ -217,7 +217,7 @@ impl Memory {
         let drawn = (0..count).map(|_| random.random_range(0..2 * keys));
         let drawn: Vec<_> = drawn.collect();
         let list = drawn.iter().map(|&index| trial.key(index as u64));
-        let (list, stop) = (Keys::Numbers(list.collect()), AtomicBool::new(false));
+        let (list, stop) = (list.collect::<Vec<u64>>(), AtomicBool::new(false));
         let mut lookups = Phase::Lookup(Lookups {
             cycle: Cycle::new(0..count, 0),
             present: Present::Drawn(drawn.into(), keys),
@@ -433,37 +433,6 @@ impl Shown for Row {
             panel.x.includes.clone_from(&bits);
         }
     }
-
-    /// Says of each subject, at the highest load that it takes, what a reader weighs.
-    fn sentences(rows: &[Self]) -> Vec<String> {
-        let results = Results::along((), rows);
-        let sentence = |case: &String, of: &Choice| {
-            let [declared, resident] = of.bits_a_key();
-            let speed = |of: Summary| format!("; {:.1} million lookups a second", of.median);
-            let speed = of.speed().map_or_else(String::new, speed);
-            let (name, load, rate) = (of.subject, of.rows[0].load_factor, of.rate().median);
-            format!(
-                "{case}, {name}: {declared:.1} bits a key at load factor {load} ({resident:.1} resident); {} of absent \
-                 keys found{speed}.",
-                super::shown(rate)
-            )
-        };
-        let of_case = |case: &String| -> Vec<String> {
-            let all = choices(&results, case);
-            let beaten = all.iter().filter_map(|of| {
-                let by = all.iter().find(|other| of.is_beaten_by(other))?;
-                Some(format!("{} (by {})", of.subject, by.subject))
-            });
-            let beaten = beaten.collect::<Vec<_>>().join(", ");
-            let beaten = format!(
-                "{case}: another takes no more bits, is wrong less often and answers faster, beyond all intervals, than {}.",
-                if beaten.is_empty() { "none" } else { &beaten }
-            );
-            let sentences = all.iter().map(|of| sentence(case, of));
-            sentences.chain([beaten]).collect()
-        };
-        results.cases().iter().flat_map(of_case).collect()
-    }
 }
 
 /// A subject at the last load, which is the highest at which it refused no key, with its rows.
@@ -494,17 +463,6 @@ impl Choice<'_> {
 
     fn bits_a_key(&self) -> [f64; 2] {
         self.rows[0].bits_a_key()
-    }
-
-    fn is_beaten_by(&self, other: &Self) -> bool {
-        let is_faster = || {
-            let (slow, fast) = (self.speed()?, other.speed()?);
-            let are_enough = slow.count.min(fast.count) >= verdict::FEWEST;
-            Some(are_enough && fast.low > slow.high)
-        };
-        other.bits_a_key()[0] <= self.bits_a_key()[0]
-            && other.rate().high < self.rate().low
-            && is_faster().unwrap_or_default()
     }
 
     fn wrong(&self) -> u64 {
@@ -589,29 +547,5 @@ mod tests {
         let choices = choices(&results, &results.cases()[0]);
         let shown = choices.iter().map(|of| (of.subject, &of.rows[..]));
         assert!(shown.eq([("lock-free", &[&rows[2]][..])]));
-    }
-
-    /// Few rounds show nothing, however far apart they are.
-    #[test]
-    fn few_rounds_beat_nobody() {
-        let of = |rounds: usize| {
-            let row = |subject: &str, round, wrong, mops| Row {
-                subject: subject.into(),
-                round,
-                keys: 1_000,
-                declared_bytes: 1_000,
-                absent: 1_000_000,
-                wrong,
-                lookup_mops: Some(mops),
-                ..Row::default()
-            };
-            let of_round = |round| [row("a", round, 9_000, 1.0), row("b", round, 10, 2.0)];
-            let rows: Vec<_> = (1..=rounds).flat_map(of_round).collect();
-            let results = Results::along((), &rows);
-            let all = choices(&results, &results.cases()[0]);
-            [all[0].is_beaten_by(&all[1]), all[1].is_beaten_by(&all[0])]
-        };
-        assert_eq!(of(verdict::FEWEST - 1), [false; 2]);
-        assert_eq!(of(verdict::FEWEST), [true, false]);
     }
 }

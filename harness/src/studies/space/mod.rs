@@ -37,17 +37,6 @@ fn share(hits: u64, trials: u64) -> Summary {
     }
 }
 
-/// Formats a share as a percentage of three digits that are not 0.
-fn shown(rate: f64) -> String {
-    match 100.0 * rate {
-        0.0 => "none".into(),
-        percent => {
-            let digits = (2.0 - percent.log10().floor()).max(0.0) as usize;
-            format!("{percent:.digits$} %")
-        }
-    }
-}
-
 fn bits() -> Axis {
     Axis::new("bits a key", Scale::FromZero, |bits| format!("{bits:.0}"))
 }
@@ -73,13 +62,7 @@ fn rates(id: &str, title: &str, lines: Vec<Line>) -> Panel {
 
 #[cfg(test)]
 mod tests {
-    use super::{share, shown};
-
-    #[test]
-    fn shares_are_shown_as_percentages() {
-        let rates = [0.0, 2.4e-7, 0.001_826, 0.124, 1.0].map(shown);
-        assert_eq!(rates, ["none", "0.0000240 %", "0.183 %", "12.4 %", "100 %"]);
-    }
+    use super::share;
 
     #[test]
     fn the_interval_of_a_share_is_wilsons() {

@@ -10,21 +10,27 @@ use serde::{Deserialize, Serialize};
 
 pub use super::options::Options;
 use super::options::{Prepared, Setting, duration};
-use super::{figure, findings};
+use super::{figure, table};
 use crate::experiment::{self, Experiment};
-use crate::machine::{self, Cores, Source};
+use crate::machine::{self, Cores};
 use crate::results::{Columns, Row, Writer, read};
-use crate::run::{Earlier, Ending, Plan, Sweep, resume, runner, stop_on_ctrl_c};
+use crate::run::{Ending, Plan, Sweep, runner, stop_on_ctrl_c};
 use crate::show::sidecar::Panel;
-use crate::show::{Outputs, Run, Sidecar, Written, files, minutes, note, progress, say};
+use crate::show::{Bar, FolderLock, Outputs, Run, Sidecar, Written, files, minutes, note, say};
 use crate::studies::Presented;
 use crate::studies::subprocess::{arguments, build_in_turn, check_builds, each_row, print};
 use crate::subjects::Registry;
 use crate::wording::counted;
 use crate::workload::{Cost, KeySource, Workload};
 
-/// Checks all experiments before the first is run, then runs one after another.
-pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<Ending> {
+/// Checks all experiments before the first is run, then runs one after another. With `append`, adds this many rounds
+/// to the earlier results.
+pub fn sweep(
+    registry: &Registry,
+    files: &[PathBuf],
+    append: Option<usize>,
+    options: &Options,
+) -> Result<Ending> {
     check_builds(&options.builds)?;
     let mut experiments = Vec::new();
     for file in files {
@@ -33,17 +39,18 @@ pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Resul
             options.change(&mut experiment).with_context(named)?;
             experiment.check_subjects(registry).with_context(named)?;
             experiment.check_build().with_context(named)?;
-            if options.setting.keys.is_none() {
-                experiment.check_memory().with_context(named)?;
-            }
-            experiments.push(prepare(registry, experiment, options)?);
+            experiment.check_memory().with_context(named)?;
+            experiments.push(prepare(registry, experiment, append, options)?);
         }
     }
-    let left = || experiments.iter().filter(|of| !of.is_complete());
-    left().try_for_each(|of| of.files.check(&of.sidecar))?;
+    let mut all = experiments.iter();
+    all.try_for_each(|of| of.files.check(&of.sidecar))?;
+    let _held = FolderLock::acquire(&options.out)?;
     let stop = stop_on_ctrl_c()?;
     if let [_, _, ..] = &*experiments {
-        let times = left().map(|of| duration(&of.experiment, &of.plan));
+        let times = experiments
+            .iter()
+            .map(|of| duration(&of.experiment, &of.plan));
         let (count, time) = (experiments.len(), minutes(times.sum()));
         note!("All {count} experiments: about {time}");
     }
@@ -55,24 +62,16 @@ pub fn sweep(registry: &Registry, files: &[PathBuf], options: &Options) -> Resul
     Ok(Ending::of(stop))
 }
 
-/// Prepares an experiment, with the earlier results to continue from, if any. Writes nothing.
-fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -> Result<Prepared> {
+/// Prepares an experiment, with the earlier results that rounds are appended to, if any. Writes nothing.
+fn prepare(
+    registry: &Registry,
+    mut experiment: Experiment,
+    append: Option<usize>,
+    options: &Options,
+) -> Result<Prepared> {
     let cores = options.setting.cores(&experiment)?;
-    let keys = match &options.setting.keys {
-        // Generated keys have the same description, however many there are.
-        None => KeySource::generated(0, experiment.seed),
-        Some(file) => {
-            ensure!(
-                experiment.keys.len() == 1,
-                "{} has several sizes, and so generates its keys; leave out --keys",
-                experiment.name
-            );
-            let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-            let stem = stem.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
-            experiment.name += &format!("-{}", stem.to_lowercase());
-            options.setting.keys(&experiment)?
-        }
-    };
+    // Generated keys have the same description, however many there are.
+    let keys = KeySource::generated(0, experiment.seed);
     let plan = Plan::of(&experiment, registry, &cores)?;
     let mut sidecar = describe(registry, &experiment, &keys, &cores)?;
     sidecar.run.keys += "; the seed of round n is greater by 65536 (n - 1)";
@@ -80,17 +79,44 @@ fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -
     sidecar.run.builds = options.builds.iter().map(name).collect();
     sidecar.run.rows = Some(plan.measurements(experiment.rounds).count());
     let files = Outputs::named(&options.out, &experiment.name);
-    let resumed = (options.resume).then(|| resume::earlier(&files, &sidecar));
-    let earlier = resumed.transpose()?.flatten();
+    let earlier = append.map(|_| earlier(&files, &sidecar)).transpose()?;
+    experiment.rounds = append.unwrap_or(experiment.rounds);
     Ok(Prepared {
         experiment,
         plan,
         cores,
         files,
         sidecar,
-        of_keys: keys.remarks,
         earlier,
     })
+}
+
+/// Returns the rows and the description of an earlier run, which must have been measured as now.
+fn earlier(files: &Outputs, now: &Sidecar) -> Result<(Vec<Row>, Sidecar)> {
+    let csv = files.csv.display();
+    let rows =
+        read(&files.csv).with_context(|| format!("--append: no rounds to add to in {csv}"))?;
+    let before = Sidecar::read(&files.sidecar)?;
+    let mut asked = now.experiment.clone();
+    // The number of rounds grows.
+    let rounds = before.experiment.get("rounds").cloned();
+    rounds.map(|rounds| asked.insert("rounds".into(), rounds));
+    for (what, is_same) in [
+        ("experiment", before.experiment == asked),
+        ("machine", before.machine == now.machine),
+        ("compiler", before.compiler == now.compiler),
+        (
+            "program",
+            (&before.program, &before.harness) == (&now.program, &now.harness),
+        ),
+        ("pinning", before.run.pinning == now.run.pinning),
+    ] {
+        ensure!(
+            is_same,
+            "--append: the {what} is not that of {csv}; measure without --append"
+        );
+    }
+    Ok((rows, before))
 }
 
 pub(super) fn describe(
@@ -131,80 +157,69 @@ pub(super) fn describe(
 
 /// Runs one experiment, and writes its files. Some rows are missing if `stop` was set, or after an error.
 fn run(mut prepared: Prepared, options: &Options, stop: &AtomicBool) -> Result<()> {
-    let csv = prepared.files.csv.clone();
-    let csv = csv.display();
-    let is_complete = prepared.is_complete();
-    let earlier = prepared.earlier.take();
-    if let (true, Some(earlier)) = (is_complete, &earlier) {
-        let (name, done) = (&prepared.experiment.name, earlier.rows.len());
-        note!("{name}: complete, with {} in {csv}", counted(done, "row"));
-        return Ok(());
-    }
     announce(&prepared);
-    let (mut sidecar, mut writer, mut rows) = match earlier {
-        Some(earlier) => resume(earlier, &prepared)?,
-        None => begin(&prepared, options)?,
-    };
+    let (mut sidecar, mut writer, mut rows) = begin(&mut prepared, options)?;
     if let Some(latency) = &sidecar.run.latency {
         note!("  latency: {latency}");
     }
-
-    let started = Instant::now();
-    let all = (prepared.plan.measurements(prepared.experiment.rounds)).count();
-    let bar = progress::bar(all as u64).with_position(rows.len() as u64);
+    let (started, before) = (Instant::now(), rows.len());
+    let first = rows.iter().map(|row| row.round).max().unwrap_or_default() + 1;
+    let (rounds, each) = (
+        prepared.experiment.rounds,
+        prepared.plan.measurements(1).count(),
+    );
+    let bar = Bar::new((each * rounds) as u64);
     let is_over = || stop.load(Ordering::Relaxed);
     let mut result = Ok(());
-    for round in 1..=prepared.experiment.rounds {
-        let made = |rows: &[Row]| rows.iter().filter(|row| row.round == round).count();
-        let is_whole = |rows: &[Row]| made(rows) * prepared.experiment.rounds == all;
-        if is_over() || result.is_err() || is_whole(&rows) {
-            continue;
+    for round in first..first + rounds {
+        if is_over() || result.is_err() {
+            break;
         }
-        let so_far = (made(&rows) > 0).then(|| prepared.files.csv.clone());
-        if bar.is_hidden() {
-            note!("  {}/{all} done, now round {round}", bar.position());
-        }
-        let one = Round::of(&prepared.experiment, &options.setting, round, so_far);
+        let one = Round::of(&prepared.experiment, &options.setting, round);
         let build = build_in_turn(&options.builds, round);
-        let each = |row: Row| {
+        let already = rows.len();
+        let each_row_made = |row: Row| {
             writer.write(&row)?;
-            bar.inc(1);
             let (subject, workload, threads) = (&row.subject, &row.workload, row.threads);
-            bar.set_message(format!("{subject}: {workload}, threads {threads}"));
+            bar.step(&format!(
+                "round {round}, {subject}: {workload}, threads {threads}"
+            ));
             rows.push(row);
             anyhow::Ok(())
         };
         // Once `stop` is set, the current measurement is aborted and leaves no row.
         let arguments = arguments(ROUND, &one);
-        result = arguments.and_then(|arguments| each_row(build, arguments, stop, each));
-        if result.is_ok() && !is_over() && !is_whole(&rows) {
+        result = arguments.and_then(|arguments| each_row(build, arguments, stop, each_row_made));
+        if result.is_ok() && !is_over() && rows.len() - already < each {
             result = Err(anyhow!("round {round} ended without some of its rows"));
         }
     }
-    bar.finish_and_clear();
+    drop(bar);
     if rows.is_empty() {
         say!("Nothing was measured.");
     } else if let Some(table) = rows.printed(Some(&sidecar)) {
         say!("\n{table}");
     }
+    sidecar.run.rows = Some(before + each * rounds);
     if result.is_ok() && !is_over() {
         note!("  took {}", minutes(started.elapsed()));
-        sidecar.run.rows = Some(rows.len());
         sidecar.run.ended = Some(machine::now());
     }
     let written = write(&prepared.files, &sidecar, &rows);
-    if let Some(warning) = findings::overload_warning(&rows) {
+    if let Some(warning) = table::overload_warning(&rows) {
         note!("{warning}");
     }
     written.end(result.with_context(|| {
         let done = counted(rows.len(), "row");
-        format!("the run ended early, with {done} in {csv}")
+        format!(
+            "the run ended early, with {done} in {}",
+            prepared.files.csv.display()
+        )
     }))?;
     if is_over() {
-        let done = rows.len();
+        let (done, all) = (rows.len() - before, each * rounds);
         note!(
-            "Interrupted after {done} of {all} measurements; their rows are kept. The same command with --resume goes \
-             on from there."
+            "Interrupted after {done} of {all} measurements; their rows are kept. --append N adds N rounds."
         );
     }
     Ok(())
@@ -218,19 +233,16 @@ pub(in crate::studies) const ROUND: &str = "round";
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::studies) struct Round {
     round: usize,
-    /// The rows so far: what they have is not measured again.
-    made: Option<PathBuf>,
     setting: Setting,
     experiment: toml::Table,
 }
 
 impl Round {
-    fn of(experiment: &Experiment, setting: &Setting, round: usize, made: Option<PathBuf>) -> Self {
+    fn of(experiment: &Experiment, setting: &Setting, round: usize) -> Self {
         let mut written = experiment.as_written.clone();
         written.insert("name".into(), experiment.name.clone().into());
         Self {
             round,
-            made,
             setting: setting.clone(),
             experiment: written,
         }
@@ -244,14 +256,12 @@ impl Round {
         let mut experiment = Experiment::parse(&toml::to_string(&self.experiment)?)?;
         experiment.seed = experiment.seed.wrapping_add((self.round as u64 - 1) << 16);
         let cores = self.setting.cores(&experiment)?;
-        let made = self.made.as_deref().map(read).transpose()?;
         let sweep = Sweep {
             experiment: &experiment,
             registry,
-            keys: &self.setting.keys(&experiment)?,
+            keys: &KeySource::generated(experiment.most_keys(), experiment.seed),
             plan: &Plan::of(&experiment, registry, &cores)?,
             cores: &cores,
-            made: &made.unwrap_or_default(),
         };
         runner::run(&sweep, self.round, stop, &mut |row| print(&[row]))
     }
@@ -272,38 +282,23 @@ fn write(files: &Outputs, sidecar: &Sidecar, rows: &[Row]) -> Written {
     written
 }
 
-type Begun = (Sidecar, Writer<Row>, Vec<Row>);
-
-/// Begins a run: moves files of an earlier one aside, and makes new ones, without rows.
-fn begin(prepared: &Prepared, options: &Options) -> Result<Begun> {
+/// Begins a run: moves files of an earlier one aside and makes new ones, without rows; or continues the earlier ones.
+fn begin(prepared: &mut Prepared, options: &Options) -> Result<(Sidecar, Writer<Row>, Vec<Row>)> {
+    let (files, rounds) = (&prepared.files, prepared.experiment.rounds as i64);
+    if let Some((rows, mut sidecar)) = prepared.earlier.take() {
+        if let Some(toml::Value::Integer(all)) = sidecar.experiment.get_mut("rounds") {
+            *all += rounds;
+        }
+        sidecar.run.resumed.push(machine::now());
+        sidecar.run.ended = None;
+        sidecar.write(&files.sidecar)?;
+        return Ok((sidecar, Writer::append(&files.csv)?, rows));
+    }
     Outputs::reserve(&options.out, &prepared.experiment.name)?;
     let mut sidecar = prepared.sidecar.clone();
     sidecar.run.start();
-    sidecar.write(&prepared.files.sidecar)?;
-    Ok((sidecar, Writer::create(&prepared.files.csv)?, Vec::new()))
-}
-
-/// Continues an earlier run of this plan.
-fn resume(earlier: Earlier, prepared: &Prepared) -> Result<Begun> {
-    let missing = (prepared.plan).missing(prepared.experiment.rounds, &earlier.rows);
-    let (mut sidecar, torn) = (earlier.sidecar, earlier.torn);
-    let done = counted(earlier.rows.len(), "row");
-    note!("  going on after {done} from before");
-    if !torn.is_empty() {
-        note!("  note: the last of them was cut off in its middle and is measured again: {torn:?}");
-    }
-    if sidecar.run.ended.take().is_some() {
-        note!("  note: this run was complete, but {missing} of its rows are missing now");
-    }
-    let sources = [&sidecar.harness, &sidecar.program];
-    if !sources.into_iter().all(Source::is_as_committed) {
-        note!(
-            "  note: the source may differ from its commit; whether it does so as before cannot be checked"
-        );
-    }
-    sidecar.run.resumed.push(machine::now());
-    sidecar.write(&prepared.files.sidecar)?;
-    Ok((sidecar, earlier.writer, earlier.rows))
+    sidecar.write(&files.sidecar)?;
+    Ok((sidecar, Writer::create(&files.csv)?, Vec::new()))
 }
 
 fn announce(prepared: &Prepared) {
@@ -311,8 +306,7 @@ fn announce(prepared: &Prepared) {
     note!("{}: {}", experiment.name, experiment.title);
     note!("  keys: {}", prepared.sidecar.run.keys);
     let warning = experiment.warning(prepared.cores.count());
-    let remarks = prepared.of_keys.iter().chain(&warning);
-    for line in remarks.chain(&plan.skipped) {
+    for line in warning.iter().chain(&plan.skipped) {
         note!("  {line}");
     }
     note!(

@@ -1,10 +1,7 @@
-//! The `sweep` study, which measures an experiment: its [`command`], its table, its figure and its
-//! findings.
+//! The `sweep` study, which measures an experiment: its [`command`], its table and its figure.
 
 pub mod command;
 mod figure;
-mod findings;
-pub mod numbers;
 mod options;
 mod predictions;
 pub mod simulate;
@@ -17,28 +14,17 @@ use anyhow::Result;
 use super::study::Presented;
 use crate::results::{Judge, Row, read};
 use crate::show::chart::Figure;
-use crate::show::{Findings, Outputs, Sheet, Sidecar};
+use crate::show::{Outputs, Sheet, Sidecar};
 
 pub(super) use predictions::with_measured;
 
 impl Presented for Vec<Row> {
-    fn again(&self) -> &'static str {
-        match self.first() {
-            Some(row) if row.entries > 0 => "a new run measures them",
-            _ => "the same command with --resume measures them",
-        }
-    }
-
     fn sheet(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
         table::summary(self, sidecar, judge)
     }
 
     fn figure(&self, sidecar: Option<&Sidecar>) -> Option<Figure> {
         Some(figure::of(self, sidecar))
-    }
-
-    fn findings(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Findings {
-        findings::of(self, sidecar, judge)
     }
 }
 

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Experiment, Threads};
 use crate::machine::{Cores, Policy, pinning, topology};
-use crate::run::{Earlier, Plan};
+use crate::results::Row;
+use crate::run::Plan;
 use crate::show::{Outputs, Sidecar};
-use crate::workload::KeySource;
 
 /// How experiments are run, and where their results go.
 #[derive(Debug, Args)]
@@ -40,25 +40,11 @@ pub struct Options {
     /// Directory of the results, created if need be.
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub out: PathBuf,
-    /// Continue an interrupted run: what is in its results is not measured again.
-    ///
-    /// The experiment, the program, its --builds and the machine must be the same as then; others are
-    /// refused. Complete experiments are skipped, and those without results start from the
-    /// beginning.
-    #[arg(long)]
-    pub resume: bool,
 }
 
-/// The keys and the cores of an experiment.
+/// The cores of an experiment.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub(in crate::studies) struct Setting {
-    /// Take keys from a text file, one per line, instead of generating them; adds the
-    /// file's name to that of the results.
-    ///
-    /// Blank lines are skipped, duplicates dropped. A file with too few lines makes smaller tables.
-    /// Each round reads it again, so it can be neither a pipe nor the standard input.
-    #[arg(long, value_name = "FILE")]
-    pub(super) keys: Option<PathBuf>,
     /// Order in which threads are bound to cores; overrides the experiment.
     #[arg(long, value_name = "POLICY")]
     pinning: Option<Policy>,
@@ -132,7 +118,6 @@ impl Options {
     /// Fails if there is an option that `pair` does not have.
     pub fn check_pairs(&self) -> Result<()> {
         let given = [
-            ("--keys", self.setting.keys.is_some()),
             ("--pinning", self.setting.pinning.is_some()),
             ("--cores", self.setting.cores.is_some()),
         ];
@@ -153,14 +138,6 @@ impl Setting {
             .with_context(|| format!("{}: not a list such as 0-3,8", option()))?;
         Cores::chosen(&pinning::usable(), &ids).with_context(option)
     }
-
-    pub(super) fn keys(&self, experiment: &Experiment) -> Result<KeySource> {
-        let (keys, seed) = (experiment.most_keys(), experiment.seed);
-        match &self.keys {
-            None => Ok(KeySource::generated(keys, seed)),
-            Some(file) => KeySource::from_file(file, keys, seed),
-        }
-    }
 }
 
 /// An experiment that is ready to begin or to continue.
@@ -170,16 +147,8 @@ pub(super) struct Prepared {
     pub(super) cores: Cores,
     pub(super) files: Outputs,
     pub(super) sidecar: Sidecar,
-    /// What a user should know of the keys.
-    pub(super) of_keys: Vec<String>,
-    pub(super) earlier: Option<Earlier>,
-}
-
-impl Prepared {
-    pub(super) fn is_complete(&self) -> bool {
-        let is_complete = |earlier: &Earlier| earlier.is_complete(&self.plan, &self.experiment);
-        self.earlier.as_ref().is_some_and(is_complete)
-    }
+    /// Rows of an earlier run, to which this one adds some, with their description.
+    pub(super) earlier: Option<(Vec<Row>, Sidecar)>,
 }
 
 /// What warming up takes, as a share of a measurement's `seconds`.

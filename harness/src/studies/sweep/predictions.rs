@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::machine::{ALIKE, are_alike};
 use crate::results::{Axis, Case, Judge, Results, Row, Summary, distances, distinct, median, read};
 use crate::show::chart::{self, Figure, Line, Panel, Scale};
-use crate::show::{Findings, Outputs, Sheet, Sidecar, rounded};
+use crate::show::{Outputs, Sheet, Sidecar, rounded};
 use crate::studies::{Presented, Rows};
 use crate::wording::counted;
 
@@ -70,10 +70,6 @@ impl Rows for Predicted {
 }
 
 impl Presented for Predicted {
-    fn again(&self) -> &'static str {
-        self.rows.again()
-    }
-
     fn sheet(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
         let predicted = predictions(&self.rows, &self.measured);
         predicted.or_else(|| self.rows.sheet(sidecar, judge))
@@ -122,10 +118,6 @@ impl Presented for Predicted {
         let measured = format!("Measured: median of {rounds} rounds. {apart}");
         figure.caption.insert(1, measured);
         Some(figure)
-    }
-
-    fn findings(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Findings {
-        self.rows.findings(sidecar, judge)
     }
 }
 
@@ -205,7 +197,7 @@ pub(super) fn predictions(predicted: &[Row], measured: &[Row]) -> Option<Sheet> 
                 })
             };
             let located = [
-                super::findings::named(&at.0),
+                super::table::named(&at.0),
                 at.1.to_string(),
                 of.name.to_owned(),
             ];

@@ -304,7 +304,6 @@ mod simulating {
                 keys: &KeySource::generated(experiment.most_keys(), experiment.seed),
                 plan: &of.plan,
                 cores: &Cores::detect(),
-                made: &[],
             };
             let drawn = (2..=options.rounds as u64)
                 .map(|round| model.drawn(options.seed.wrapping_add(round)));

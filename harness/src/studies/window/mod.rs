@@ -5,22 +5,20 @@
 mod contenders;
 mod run;
 
-use std::ops::Range;
-
 use anyhow::{Result, ensure};
 use clap::Args;
 use serde::Serialize;
 
 use crate::experiment::MAX_THREADS;
 use crate::machine::Cores;
-use crate::results::{Record, columns, distinct};
+use crate::results::{Record, columns};
 use crate::run::order;
 use crate::show::chart::{Axis, Guide, Panel, Scale};
 use crate::show::{Run, rounded};
 use crate::studies::shown::Unit::{BitsAKey, Number, Throughput};
 use crate::studies::{At, Entrant, Progress, Quantity, Shown, Study, joined, seeds, within};
 use crate::subjects::Registry;
-use crate::wording::{counted, grouped, large, noun};
+use crate::wording::{counted, grouped, noun};
 
 use contenders::ALL;
 
@@ -215,29 +213,6 @@ impl Shown for Row {
              of periods is part of inserts. Ages are in windows, and of all numbers of threads.",
             grouped(rows[0].keys)
         )
-    }
-
-    fn sentences(rows: &[Self]) -> Vec<String> {
-        let sentence = |subject: &str| {
-            let of = rows.iter().filter(|row| row.subject == subject);
-            let sums = |ages: Range<f64>| {
-                let is_aged = |row: &&Row| row.is_of_one_age() && ages.contains(&row.age);
-                let all = of.clone().filter(is_aged);
-                all.fold((0, 0), |sum, of| (sum.0 + of.operations, sum.1 + of.found))
-            };
-            let ((asked, found), (old, late)) = (sums(0.0..1.0), sums(1.51..f64::INFINITY));
-            let longest = of.clone().map(|row| row.begin_ms).fold(0.0, f64::max);
-            let bits = of.filter_map(Row::bits_a_key).fold(0.0, f64::max);
-            format!(
-                "{subject} takes {bits:.1} bits for each key of a window; of {} of keys younger than a window it missed {}, and of those of keys older than one and a half it \
-                 found {:.2} %; to begin a period took it {longest:.2} ms at most.",
-                large(asked, "lookup"),
-                grouped(asked - found),
-                100.0 * late as f64 / old as f64
-            )
-        };
-        let subjects = distinct(rows.iter().map(|row| &*row.subject));
-        subjects.into_iter().map(sentence).collect()
     }
 
     fn complete(_: &[Self], panels: &mut Vec<Panel>) {

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use subject::Subject;
 
 use super::{Cycle, Tally};
-use crate::workload::KeyList;
 
 /// A list of keys to look up, cyclically.
 ///
@@ -24,23 +23,23 @@ pub struct Lookups {
 pub enum Present {
     All,
     None,
-    /// The list holds [copies](crate::workload::keys::Keys::copied) of keys in lookup order, so that
+    /// The list holds [copies](crate::workload::keys::copied) of keys in lookup order, so that
     /// reaching a rare key costs no more than reaching a frequent one. These are their indices among
     /// all keys, and how many of all keys, from the first on, are in the filter.
     Drawn(Arc<[usize]>, usize),
 }
 
 impl Lookups {
-    pub(super) fn perform_batch<S: Subject, L: KeyList>(
+    pub(super) fn perform_batch<S: Subject>(
         &mut self,
         subject: &S,
-        keys: &L,
+        keys: &[u64],
         length: usize,
         tally: &mut Tally,
     ) {
         let batch = self.cycle.next_batch(length);
         tally.operations += batch.len() as u64;
-        let asked = keys.iter(batch.clone());
+        let asked = keys[batch.clone()].iter();
         match &self.present {
             Present::All => look_up(subject, asked, iter::repeat(true), tally),
             Present::None => look_up(subject, asked, iter::repeat(false), tally),
@@ -54,16 +53,16 @@ impl Lookups {
     /// Looks up a chain of keys: the answer to one chooses the next. After a right answer that is
     /// the following key, and otherwise the one after it, so that a lap of right answers asks for
     /// every key; but the processor has to know the answer to find the key.
-    pub(super) fn perform_chain<S: Subject, L: KeyList>(
+    pub(super) fn perform_chain<S: Subject>(
         &mut self,
         subject: &S,
-        keys: &L,
+        keys: &[u64],
         length: usize,
         tally: &mut Tally,
     ) {
         for _ in 0..length {
             let at = self.cycle.next;
-            let found = black_box(subject.contains(keys.get(at)));
+            let found = black_box(subject.contains(&keys[at]));
             let present = match &self.present {
                 Present::All => true,
                 Present::None => false,

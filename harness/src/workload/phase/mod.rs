@@ -1,6 +1,5 @@
 //! Phases: what one thread of a measurement does to a subject. Their loops are compiled for each
-//! subject and each type of key: the runner chooses both at run time, but makes one dynamic call
-//! per phase, not one per operation.
+//! subject: the runner chooses it at run time, but makes one dynamic call per phase, not one per operation.
 
 mod lookups;
 mod pool;
@@ -17,7 +16,7 @@ use std::time::Instant;
 use subject::Subject;
 use subject::calls::Calls;
 
-use crate::workload::{KeyList, Keys, Kind};
+use crate::workload::Kind;
 
 pub use lookups::{Lookups, Present};
 pub use pool::{Pool, Pools, pools};
@@ -32,15 +31,15 @@ const BATCH: usize = 1_000;
 pub trait Measured: Calls {
     /// Inserts the keys at these indices in this order, and drops the refused ones from the list.
     /// Once `stop` is set, ends early and leaves the list meaningless.
-    fn fill(&self, keys: &Keys, order: &mut Vec<usize>, stop: &AtomicBool);
+    fn fill(&self, keys: &[u64], order: &mut Vec<usize>, stop: &AtomicBool);
 
-    fn count_found(&self, keys: &Keys, range: Range<usize>) -> usize;
+    fn count_found(&self, keys: &[u64], range: Range<usize>) -> usize;
 
     /// Works on a phase until it is done or the watch ends it. A timer times its operations, which
     /// must then not end by themselves.
     fn perform(
         &self,
-        keys: &Keys,
+        keys: &[u64],
         phase: &mut Phase,
         watch: &Watch,
         timer: Option<&mut Timer>,
@@ -98,36 +97,28 @@ pub struct Tally {
 }
 
 impl<S: Subject> Measured for S {
-    fn fill(&self, keys: &Keys, order: &mut Vec<usize>, stop: &AtomicBool) {
+    fn fill(&self, keys: &[u64], order: &mut Vec<usize>, stop: &AtomicBool) {
         let goes_on = || !stop.load(Ordering::Relaxed);
-        match keys {
-            Keys::Numbers(list) => order.retain(|&key| goes_on() && self.insert(list.get(key))),
-            Keys::Lines(list) => order.retain(|&key| goes_on() && self.insert(list.get(key))),
-        }
+        order.retain(|&key| goes_on() && self.insert(&keys[key]));
     }
 
-    fn count_found(&self, keys: &Keys, range: Range<usize>) -> usize {
+    fn count_found(&self, keys: &[u64], range: Range<usize>) -> usize {
         let mut present = 0;
         let note = |found| present += usize::from(found);
-        match keys {
-            Keys::Numbers(list) => self.look_up(list.iter(range), note),
-            Keys::Lines(list) => self.look_up(list.iter(range), note),
-        }
+        self.look_up(keys[range].iter(), note);
         present
     }
 
     fn perform(
         &self,
-        keys: &Keys,
+        keys: &[u64],
         phase: &mut Phase,
         watch: &Watch,
         timer: Option<&mut Timer>,
     ) -> Tally {
-        match (keys, timer) {
-            (Keys::Numbers(list), None) => phase.perform(self, list, watch),
-            (Keys::Lines(list), None) => phase.perform(self, list, watch),
-            (Keys::Numbers(list), Some(timer)) => timer.perform(self, list, phase, watch),
-            (Keys::Lines(list), Some(timer)) => timer.perform(self, list, phase, watch),
+        match timer {
+            None => phase.perform(self, keys, watch),
+            Some(timer) => timer.perform(self, keys, phase, watch),
         }
     }
 
@@ -198,7 +189,7 @@ impl Tally {
 
 impl Phase {
     /// Performs batch after batch until the phase is done or the watch ends it.
-    fn perform<S: Subject, L: KeyList>(&mut self, subject: &S, keys: &L, watch: &Watch) -> Tally {
+    fn perform<S: Subject>(&mut self, subject: &S, keys: &[u64], watch: &Watch) -> Tally {
         let mut tally = Tally::default();
         loop {
             let more = self.perform_batch(subject, keys, watch.batch(), &mut tally);
@@ -211,10 +202,10 @@ impl Phase {
     }
 
     /// Performs at most `length` operations. Returns whether there are more.
-    fn perform_batch<S: Subject, L: KeyList>(
+    fn perform_batch<S: Subject>(
         &mut self,
         subject: &S,
-        keys: &L,
+        keys: &[u64],
         length: usize,
         tally: &mut Tally,
     ) -> bool {
@@ -222,14 +213,14 @@ impl Phase {
             Self::Insert(range) => {
                 let batch = take(range, length);
                 tally.operations += batch.len() as u64;
-                let refused = keys.iter(batch).filter(|key| !subject.insert(*key));
+                let refused = keys[batch].iter().filter(|key| !subject.insert(*key));
                 tally.refused += refused.count() as u64;
                 range.start < range.end
             }
             Self::Remove(range) => {
                 let batch = take(range, length);
                 tally.operations += batch.len() as u64;
-                let missing = keys.iter(batch).filter(|key| !subject.remove(*key));
+                let missing = keys[batch].iter().filter(|key| !subject.remove(*key));
                 tally.missing += missing.count() as u64;
                 range.start < range.end
             }

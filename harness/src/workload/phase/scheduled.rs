@@ -7,7 +7,7 @@ use rand::seq::SliceRandom;
 use subject::Subject;
 
 use super::{Cycle, Pools, Tally, after};
-use crate::workload::{KeyList, Kind};
+use crate::workload::Kind;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
@@ -101,16 +101,16 @@ impl Scheduled {
     }
 
     /// An operation for which there is no key is omitted, and not counted.
-    pub(super) fn perform_batch<S: Subject, L: KeyList>(
+    pub(super) fn perform_batch<S: Subject>(
         &mut self,
         subject: &S,
-        keys: &L,
+        keys: &[u64],
         length: usize,
         tally: &mut Tally,
     ) -> bool {
-        let finds = |key: usize| subject.contains(keys.get(key));
-        let inserts = |key: usize| subject.insert(keys.get(key));
-        let removes = |key: usize| subject.remove(keys.get(key));
+        let finds = |key: usize| subject.contains(&keys[key]);
+        let inserts = |key: usize| subject.insert(&keys[key]);
+        let removes = |key: usize| subject.remove(&keys[key]);
         let (pools, own) = &self.pools;
         let own = pools.get(*own).and_then(|pool| pool.get());
         for at in self.places.next_batch(length) {

@@ -255,7 +255,7 @@ fn the_newest_keys_are_those_of_all_threads() {
 
 #[test]
 fn fills_and_drains_touch_every_key_once_and_a_stop_ends_them() {
-    let keys = Keys::Numbers((0..2_600).collect());
+    let keys = (0..2_600).collect::<Vec<u64>>();
     let (subject, stop) = (Exact::holding(2_500, 0..0), AtomicBool::new(false));
     let counted = AtomicU64::new(0);
     let works = |mut phase: Phase, progress| {

@@ -6,7 +6,7 @@ use std::time::Instant;
 use subject::Subject;
 
 use super::{Phase, Tally, Watch};
-use crate::workload::{Arrivals, CHAIN, Clock, KeyList, Timings};
+use crate::workload::{Arrivals, CHAIN, Clock, Timings};
 
 pub struct Timer {
     clock: Clock,
@@ -40,10 +40,10 @@ impl Timer {
         }
     }
 
-    pub(super) fn perform<S: Subject, L: KeyList>(
+    pub(super) fn perform<S: Subject>(
         &mut self,
         subject: &S,
-        keys: &L,
+        keys: &[u64],
         phase: &mut Phase,
         watch: &Watch,
     ) -> Tally {

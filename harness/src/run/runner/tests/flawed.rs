@@ -91,7 +91,7 @@ impl<const FLAW: u8> Subject for Flawed<FLAW> {
 fn rows_of<const FLAW: u8>(experiment: &Experiment) -> Result<Vec<Row>> {
     let mut registry = Registry::new();
     registry.add::<Flawed<FLAW>>();
-    rows(experiment, &registry, (&keys(), &[]))
+    rows(experiment, &registry, &keys())
 }
 
 /// Checks that each of these workloads ends with an error that says so, with this number of threads.

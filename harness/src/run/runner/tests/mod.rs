@@ -43,5 +43,5 @@ fn keys() -> KeySource {
 }
 
 fn standard_rows(experiment: &Experiment) -> Vec<Row> {
-    rows(experiment, &Registry::standard(), (&keys(), &[])).unwrap()
+    rows(experiment, &Registry::standard(), &keys()).unwrap()
 }

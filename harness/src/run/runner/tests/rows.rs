@@ -1,7 +1,6 @@
 //! Every measurement that was planned gives a row, and the row says what was done.
 
 use std::collections::BTreeSet;
-use std::io::Write;
 
 use super::{Experiment, MIX, WORKLOADS, experiment, keys, rows, standard_rows};
 use crate::machine::Cores;
@@ -12,7 +11,7 @@ use crate::workload::{KeySource, Latency};
 fn check_rows(keys: &KeySource, workloads: &[&str]) {
     let subjects = ["lock-free", "segment-lock", "global-lock", "roofline"];
     let experiment = experiment(&subjects, workloads);
-    let rows = rows(&experiment, &Registry::standard(), (keys, &[])).unwrap();
+    let rows = rows(&experiment, &Registry::standard(), keys).unwrap();
 
     let mut expected = Vec::new();
     for workload in &experiment.workloads {
@@ -56,10 +55,6 @@ fn check_rows(keys: &KeySource, workloads: &[&str]) {
 #[test]
 fn everything_planned_gives_a_row() {
     check_rows(&keys(), &WORKLOADS);
-    let mut file = tempfile::NamedTempFile::new().unwrap();
-    (0..2_000).for_each(|line| writeln!(file, "key {line}").unwrap());
-    let lines = KeySource::from_file(file.path(), 1_000, 1).unwrap();
-    check_rows(&lines, &[MIX, "ycsb mix='a'", "ycsb mix='c'"]);
     // Those that keep cores busy stop with the measurement.
     let busy = Experiment {
         busy: true,
@@ -79,7 +74,7 @@ fn sizes_and_workloads_take_turns_within_rounds() {
         ..experiment(&["lock-free"], &workloads)
     };
     let keys = KeySource::generated(2_000, 1);
-    let all = rows(&experiment, &Registry::standard(), (&keys, &[])).unwrap();
+    let all = rows(&experiment, &Registry::standard(), &keys).unwrap();
     assert!(all.is_sorted_by_key(|row| row.round));
     let turn = |row: &Row| (row.keys, row.workload.clone(), row.hit);
     let orders: BTreeSet<Vec<_>> = (all.chunk_by(|a, b| a.round == b.round))
@@ -89,10 +84,6 @@ fn sizes_and_workloads_take_turns_within_rounds() {
         })
         .collect();
     assert!(orders.len() > 2, "{orders:?}");
-    // What was made of one size is not missing of the other.
-    let (small, _): (Vec<_>, Vec<_>) = all.into_iter().partition(|row| row.keys == 1_000);
-    let rest = rows(&experiment, &Registry::standard(), (&keys, &small)).unwrap();
-    assert!(rest.len() == small.len() && rest.iter().all(|row| row.keys == 2_000));
 }
 
 #[test]
@@ -104,7 +95,7 @@ fn tables_may_have_the_same_slots_at_all_loads() {
     let error = Experiment::parse(&with_keys).unwrap_err().to_string();
     assert!(error.contains("leave out `keys`"), "{error}");
     let keys = KeySource::generated(experiment.most_keys(), 1);
-    for row in rows(&experiment, &Registry::standard(), (&keys, &[])).unwrap() {
+    for row in rows(&experiment, &Registry::standard(), &keys).unwrap() {
         let off = row.keys as f64 / row.slots as f64 - row.load_factor;
         assert!(row.slots == 10_000 && off.abs() < 1e-3, "{row:?}");
     }
@@ -157,8 +148,4 @@ fn operations_are_timed_at_each_rate() {
         let updates = row.workload.starts_with("mix");
         assert_eq!(kinds, [true, updates, updates], "{row:?}");
     }
-    // A round whose closed loop an earlier run has measured, and no more, is completed.
-    let again = rows(&timed, &Registry::standard(), (&keys(), &all[..1])).unwrap();
-    assert_eq!(again.len(), all.len() - 1);
-    assert!(again[0].offered > 0.0 && again[0].offered_mops > 0.0);
 }
