@@ -6,7 +6,6 @@
 #
 #   scripts/planted.sh [PATCH ...]              all of them by default, models and suites side by side
 #   scripts/planted.sh --histories [PATCH ...]  the same bugs, looked for by `harness check`, up to a minute each
-#   scripts/planted.sh --histories --simulated [PATCH ...]  by threads, and then by simulated cores for as long
 #   scripts/planted.sh --steps [PATCH ...]      the bugs of kcas, looked for by random steps of real threads against the proof
 #   scripts/planted.sh --table                  prints who catches which bug of kcas, for kcas/proof/planted.md
 #   scripts/planted.sh --refit [PATCH ...]      rewrites patches whose surroundings have changed, so that they fit again
@@ -22,17 +21,13 @@ cd "$(dirname "$0")/.."
 root=$PWD
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/planted
 
-# What looks for a bug: a test or a model, or histories of threads or of simulated cores.
-histories="" steps="" refit="" looks=("")
+# What looks for a bug: a test or a model, unless it is histories or steps of threads.
+histories="" steps="" refit=""
 case ${1:-} in
-    --histories) histories=yes looks=(threads); shift ;;
+    --histories) histories=yes; shift ;;
     --steps) steps=yes; shift ;;
     --refit) refit=yes; shift ;;
 esac
-if [ "$histories" ] && [ "${1:-}" = --simulated ]; then
-    looks+=(simulated)
-    shift
-fi
 patches=("$@")
 [ ${#patches[@]} -gt 0 ] || patches=(kcas/tests/planted/*.patch)
 [ $# -gt 0 ] || [ "$steps" ] || patches+=(filter/tests/planted/*.patch)
@@ -134,9 +129,7 @@ check() {
 # The profile of the models: without optimisation across crates, which would take longer than the
 # search.
 build_histories() {
-    local features=steps
-    [ ${#looks[@]} -eq 1 ] || features+=,simulation
-    cargo build --locked --profile loom -p harness --features $features
+    cargo build --locked --profile loom -p harness --features steps
 }
 
 # Prints NAME SUITE of what looks for a bug, unless histories do.
@@ -154,19 +147,18 @@ subject_of() { # PATCH
     esac
 }
 
-check_histories() { # LOOK SUBJECT
-    local simulated=() patience=20
-    [ "$1" = threads ] || simulated=(--simulated)
+check_histories() { # SUBJECT
+    local patience=20
     # A round of lookups that each copy a hundred buckets takes many seconds on a busy machine.
-    [ "$2" != lock-free-copies ] || patience=120
-    "$CARGO_TARGET_DIR/loom/harness" check --subjects "$2" --threads 8 --seconds "${HISTORY_SECONDS:-60}" \
-        --patience $patience "${simulated[@]}"
+    [ "$1" != lock-free-copies ] || patience=120
+    "$CARGO_TARGET_DIR/loom/harness" check --subjects "$1" --threads 8 --seconds "${HISTORY_SECONDS:-60}" \
+        --patience $patience
 }
 
 # Plants one bug after another in one copy, and removes it again, so that only the crate it touches
 # is rebuilt. Prints a line for each: `caught`, `SURVIVED`, `left out` or `BROKEN`.
 plant() { # LANE PATCH ...
-    local lane=$1 patch bug name suite why log start built look subject
+    local lane=$1 patch bug name suite why log start built subject
     shift
     copy="$target/$lane/copy"
     copy_to "$copy"
@@ -202,7 +194,7 @@ plant() { # LANE PATCH ...
         if [ "$histories$steps" ]; then
             why=$(sed -n "s/^Not in ${histories:+histories}${steps:+steps}: //p" "$root/$patch")
             if [ "$why" ]; then
-                for look in "${looks[@]}"; do printf 'left out  %-34s by %s: %s\n' "$bug" "${look:-steps}" "$why"; done
+                printf 'left out  %-34s %s\n' "$bug" "$why"
                 continue
             fi
             [ ! "$histories" ] || suite=histories name=""
@@ -215,25 +207,18 @@ plant() { # LANE PATCH ...
             check "$suite" "$name" --no-run >"$log" 2>&1 || { broken "$patch does not compile: update the patch"; return; }
         fi
         built=$((SECONDS - start))
-        for look in "${looks[@]}"; do
-            log="$target/$lane/$bug${look:+-$look}.log"
-            if [ "$look" = simulated ] && [ "$subject" != lock-free ]; then
-                printf 'left out  %-34s by %s: %s cannot be\n' "$bug" "$look" "$subject"
-                continue
-            fi
-            start=$SECONDS
-            if if [ "$look" ]; then check_histories "$look" "$subject"; else check "$suite" "$name" -- "$name" --nocapture; fi \
-                >"$log" 2>&1; then
-                printf 'SURVIVED  %-34s %s\n' "$bug" "${look:-$name}${look:+ of $subject}"
-            # A check that fails for any other reason, such as a stack that overflows, has caught nothing.
-            elif grep -q "panicked at\|^VIOLATION\|^STUCK\|wait for each other for ever" "$log"; then
-                printf 'caught    %-34s by %s %s in %d s, built in %d s\n' "$bug" "$suite" "${look:-$name}${look:+ of $subject}" \
-                    $((SECONDS - start)) "$built"
-            else
-                broken "$patch: ${look:-$name} neither passed nor failed"
-                return
-            fi
-        done
+        [ ! "$histories" ] || name="of $subject"
+        start=$SECONDS
+        if if [ "$histories" ]; then check_histories "$subject"; else check "$suite" "$name" -- "$name" --nocapture; fi \
+            >"$log" 2>&1; then
+            printf 'SURVIVED  %-34s %s\n' "$bug" "$name"
+        # A check that fails for any other reason, such as a stack that overflows, has caught nothing.
+        elif grep -q "panicked at\|^VIOLATION\|^STUCK" "$log"; then
+            printf 'caught    %-34s by %s %s in %d s, built in %d s\n' "$bug" "$suite" "$name" $((SECONDS - start)) "$built"
+        else
+            broken "$patch: $name neither passed nor failed"
+            return
+        fi
         git apply -R -p1 "$root/$patch"
     done
 }
@@ -273,9 +258,6 @@ status=0
 for lane in "${lanes[@]}"; do wait "$lane" || status=1; done
 
 count() { grep -cE "^$1" "$results" || true; }
-for look in "${looks[@]}"; do
-    echo "$(count "caught .* $look") planted bugs caught${look:+ by $look}, $(count "SURVIVED .* $look") survived${histories:+, $(count "left out .* by $look:") left out}"
-done
-all=$((${#patches[@]} * ${#looks[@]}))
+echo "$(count caught) planted bugs caught, $(count SURVIVED) survived, $(count 'left out') left out"
 [ "$status" -eq 0 ] && [ "$(count caught)" -gt 0 ] && [ "$(count SURVIVED)" -eq 0 ] &&
-    [ $(($(count caught) + $(count 'left out'))) -eq $all ]
+    [ $(($(count caught) + $(count 'left out'))) -eq ${#patches[@]} ]

@@ -212,7 +212,6 @@ const SETTINGS: Settings = Settings {
     seed: 1,
     rounds: Rounds::ALL,
     perturb: perturbation::AVAILABLE,
-    simulate: false,
 };
 
 /// Flaws show in these without a disturbance, and rounds are shorter.
@@ -383,37 +382,16 @@ fn a_check_ends_when_the_time_is_over() {
     assert!(totals.rounds <= 1 && totals.calls() < 1_000, "{totals:?}");
 }
 
-const SIMULATED: Settings = Settings {
-    perturb: false,
-    simulate: true,
-    ..SETTINGS
-};
-
-#[cfg(feature = "simulation")]
-#[test]
-fn simulated_cores_find_races_and_nothing_where_nothing_is_wrong() {
-    found(&of::<MOVES, true>(), &SIMULATED);
-    found(&of::<TAKES_TWICE, true>(), &SIMULATED);
-    let time = 2 * A_SECOND;
-    let settings = Settings { time, ..SIMULATED };
-    let (totals, found) = run(&of::<NONE, true>(), &settings).unwrap();
-    assert_eq!(found, None);
-    assert!(totals.rounds > 0 && totals.undecided == 0, "{totals:?}");
-}
-
 #[test]
 fn panics_and_impossible_settings_are_errors() {
     let many = Settings {
         threads: 65,
         ..SETTINGS
     };
-    let mut cases = vec![
+    let cases = [
         (of::<PANICS, true>(), SETTINGS, "panicked in round 0"),
         (of::<NONE, true>(), many, "1 to 64"),
     ];
-    if cfg!(not(feature = "simulation")) {
-        cases.push((of::<NONE, true>(), SIMULATED, "--features simulation"));
-    }
     for (candidate, settings, said) in cases {
         let error = format!("{:#}", run(&candidate, &settings).unwrap_err());
         assert!(error.contains(said), "{error}");

@@ -19,8 +19,6 @@ mod judge;
 pub mod perturbation;
 pub mod recorder;
 pub mod scenario;
-#[cfg(feature = "simulation")]
-mod simulated;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -76,8 +74,6 @@ pub struct Settings {
     pub rounds: Rounds,
     /// Whether threads are disturbed inside their calls, if the build supports it.
     pub perturb: bool,
-    /// Whether threads are simulated cores, which are disturbed in their own way.
-    pub simulate: bool,
 }
 
 /// Which rounds are run: every `step`th, from `first` on. A round's number determines its scenario.
@@ -223,10 +219,6 @@ impl Round<'_> {
 
     fn calls(&self, scenario: &Scenario) -> Result<Vec<Call<OfKey>>> {
         let seed = self.disturbance();
-        #[cfg(feature = "simulation")]
-        if self.settings.simulate {
-            return simulated::run_scenario(self.candidate, scenario, seed);
-        }
         let disturbance = self.settings.perturb.then_some(seed);
         run_scenario(self.candidate, scenario, disturbance, self.is_over)
     }
@@ -247,14 +239,6 @@ pub fn validate(candidate: &Candidate, settings: &Settings) -> Result<()> {
     ensure!(
         (1..=MAX_THREADS).contains(&threads),
         "{threads} threads cannot be checked; choose 1 to {MAX_THREADS}"
-    );
-    ensure!(
-        cfg!(feature = "simulation") || !settings.simulate,
-        "this build cannot simulate cores; build it with `--features simulation`"
-    );
-    ensure!(
-        settings.check == Check::History || !settings.simulate,
-        "answers alone cannot be checked on simulated cores; leave out --answers or --simulated"
     );
     ensure!(
         perturbation::AVAILABLE || !settings.perturb,
@@ -348,15 +332,6 @@ fn staff(candidate: &Candidate, scenario: &Scenario) -> Result<(Worker, Vec<Work
     Ok((keeper, workers.collect()))
 }
 
-/// Yields to other threads.
-fn rest() {
-    #[cfg(feature = "simulation")]
-    if kcas::simulation::pause(kcas::simulation::Pause::Yield) {
-        return;
-    }
-    thread::yield_now();
-}
-
 /// Number of actions of a script between two looks at the clock.
 const AT_ONCE: usize = 32;
 
@@ -438,7 +413,7 @@ impl Worker {
                     self.does(Operation::Remove, remove);
                 }
             }
-            Action::Rest => rest(),
+            Action::Rest => thread::yield_now(),
         }
     }
 

@@ -20,7 +20,7 @@ const PRESETS: [&str; 5] = [
     include_str!("../machines/graviton-3.toml"),
 ];
 
-/// Assumed numbers whose spread is known: the least and the greatest value that `calibrate` found in seven runs on an Emerald
+/// Assumed numbers whose spread is known: the least and the greatest value that probes found in seven runs on an Emerald
 /// Rapids and, with earlier probes, for `kept` and `overlap` on a Zen 4. Other machines may be further apart: a Zen 5 had 0.50 and 0.56 for
 /// `kept`, 0.97 and 0.99 for `unawaited` and, with near cores, 11.7 for `overlap.exchanges`.
 const MEASURED: [(&str, f64, f64); 5] = [
@@ -198,16 +198,6 @@ impl Model {
         }
     }
 
-    /// Sets the hand-over latency if it is the same between all cores. Returns whether it is.
-    pub fn set_hand_over(&mut self, ns: f64) -> bool {
-        let of = &mut self.hand_over;
-        let is_one = of.group == of.socket && of.socket == of.other_socket;
-        if is_one {
-            (of.group, of.socket, of.other_socket) = (ns, ns, ns);
-        }
-        is_one
-    }
-
     /// Returns the number of the last-level cache that a core uses.
     pub fn llc_of(&self, core: usize) -> usize {
         core / if self.llc_of_group {
@@ -318,17 +308,6 @@ mod tests {
         let wrong = Model { assumed, ..model };
         let error = wrong.drawn(1).unwrap_err().to_string();
         assert!(error.contains("sokets"), "{error}");
-    }
-
-    #[test]
-    fn one_hand_over_is_set_where_there_is_only_one() {
-        let mut model = Model::named_or_read("milan-7r13").unwrap();
-        let published = model.clone();
-        assert!(!model.set_hand_over(30.0));
-        assert_eq!(model, published);
-        (model.hand_over.socket, model.hand_over.other_socket) = (23.0, 23.0);
-        assert!(model.set_hand_over(30.0));
-        assert_eq!(model.between(0, model.cores() - 1), 30.0);
     }
 
     #[test]

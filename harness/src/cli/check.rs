@@ -39,7 +39,7 @@ pub(super) struct Options {
     /// Record nothing, and check only answers that each thread can foresee: keys of its own in a
     /// churning table, copies that must add up, unique inserts of which one must succeed. Makes many
     /// more calls per second, on larger tables.
-    #[arg(long, conflicts_with = "simulated")]
+    #[arg(long)]
     answers: bool,
     /// How long to check each subject with each number of threads.
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds, allow_negative_numbers = true)]
@@ -59,10 +59,6 @@ pub(super) struct Options {
     /// do.
     #[arg(long)]
     no_perturb: bool,
-    /// Run threads as simulated cores, which are delayed at random before their accesses. Needs a
-    /// build with the feature `simulation`.
-    #[arg(long)]
-    simulated: bool,
 }
 
 fn threads(text: &str) -> Result<usize> {
@@ -83,8 +79,7 @@ impl Options {
             // 32 bits, short enough to type.
             seed: self.seed.unwrap_or_else(|| rand::random::<u32>().into()),
             rounds: self.round.map_or(Rounds::ALL, Rounds::only),
-            perturb: perturbation::AVAILABLE && !self.no_perturb && !self.simulated,
-            simulate: self.simulated,
+            perturb: perturbation::AVAILABLE && !self.no_perturb,
         }
     }
 }
@@ -93,13 +88,6 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
     let mut searches = Vec::new();
     for name in &options.subjects {
         let entry = registry.get(name)?;
-        #[cfg(feature = "simulation")]
-        ensure!(
-            !options.simulated || crate::subjects::SIMULATED.contains(&entry.name),
-            "subject {:?} cannot be simulated, as not all that it shares between threads can be observed; leave out \
-             --simulated",
-            entry.name
-        );
         for &threads in &options.threads {
             let settings = options.settings(threads);
             check::validate(&entry.candidate, &settings)?;
@@ -189,7 +177,6 @@ fn announce(entry: &SubjectInfo, settings: &Settings) -> Result<()> {
     let Settings { threads, seed, .. } = settings;
     note!("  {}, seed {seed}", counted(*threads, "thread"));
     let how = match (perturbation::AVAILABLE, settings.perturb) {
-        _ if settings.simulate => "threads are simulated cores, delayed before their accesses",
         (true, true) => "this build has steps: threads are stopped in the middle of calls",
         (true, false) => "this build has steps, but threads are not disturbed",
         (false, _) => {
@@ -282,14 +269,13 @@ fn again(entry: &SubjectInfo, settings: &Settings) -> impl Fn(u64) -> String + S
     let (name, settings) = (entry.name, *settings);
     let program = machine::executable();
     let answers = (settings.check == Check::Answers).then_some(" --answers");
-    let simulated = settings.simulate.then_some(" --simulated");
-    let [answers, simulated] = [answers, simulated].map(Option::unwrap_or_default);
+    let answers = answers.unwrap_or_default();
     move |before| {
         let Settings { threads, seed, .. } = settings;
         let round = settings.rounds.number(before);
         format!(
             "  {program} check --subjects {name} --threads {threads} --seed {seed} --round {round} \
-             --seconds 60{answers}{simulated}"
+             --seconds 60{answers}"
         )
     }
 }

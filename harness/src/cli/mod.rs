@@ -10,7 +10,7 @@ use crate::machine::Program;
 use crate::run::{Ending, INTERRUPTED};
 use crate::show::{note, print, say};
 use crate::studies::sweep::{command as sweep, simulate};
-use crate::studies::{self, calibration, report, within};
+use crate::studies::{self, report, within};
 use crate::subjects::Registry;
 
 mod check;
@@ -66,12 +66,6 @@ enum Command {
         #[command(flatten)]
         options: simulate::Options,
     },
-    /// Measure this machine, and write a file for `simulate --machine FILE`.
-    ///
-    /// Measures hand-overs of cache lines, hits in each level of the caches, how many misses overlap, the
-    /// cost of waiting, and the operations of each simulated subject. Takes about a minute, and needs at
-    /// least two cores to itself, and a build without the features `steps` and `simulation`.
-    Calibrate(calibration::Options),
     /// Redraw the figure of a CSV file, for a page or a paper.
     ///
     /// Without options, draws the figure of the run. For a column of a paper, which has its own caption:
@@ -189,7 +183,6 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
             experiments,
             options,
         } => simulate::simulate(registry, &named(experiments), &options),
-        Command::Calibrate(options) => calibration::calibrate(registry, &options),
         Command::Plot(options) => plot::plot(&options),
         Command::Reproduce {
             quick: _,

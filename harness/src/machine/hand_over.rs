@@ -10,7 +10,7 @@ use super::pinning::Cores;
 
 /// Hand-overs are alike if one takes at most this many times as long as the other. Where a hypervisor
 /// moves the cores, they change fourfold within a second.
-pub(crate) const ALIKE: f64 = 1.25;
+const ALIKE: f64 = 1.25;
 
 pub(crate) fn are_alike(one: f64, other: f64) -> bool {
     one.max(other) <= ALIKE * one.min(other)
@@ -26,11 +26,7 @@ pub(crate) fn throughout(before: f64, after: f64) -> f64 {
 }
 
 /// Runs `action` on two cores, 0 and 1, from the same moment on; returns the average result.
-pub(crate) fn on_both(
-    cores: &Cores,
-    pair: [usize; 2],
-    action: impl Fn(usize) -> f64 + Sync,
-) -> f64 {
+fn on_both(cores: &Cores, pair: [usize; 2], action: impl Fn(usize) -> f64 + Sync) -> f64 {
     let ready = AtomicUsize::new(0);
     let run = |number: usize| {
         cores.pin(pair[number]);

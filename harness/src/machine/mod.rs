@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use sysinfo::{CpuRefreshKind, System};
 
-pub(crate) use hand_over::{ALIKE, are_alike, hand_over, on_both, throughout};
+pub(crate) use hand_over::{are_alike, hand_over, throughout};
 pub use pinning::Cores;
 pub(crate) use source::executable;
 pub use source::{Modified, Program, Source};

@@ -5,7 +5,7 @@
 //! compared (one panel of a figure), and a *place* on the axis of that panel.
 
 use crate::results::{Comparison, Row, SMALLEST_EFFECT, Series, Summary};
-use crate::subjects::{BOUNDS, words};
+use crate::subjects::BOUNDS;
 use crate::wording::counted;
 
 /// Rows of subjects that take turns in rounds.
@@ -309,12 +309,6 @@ impl<'a> Results<'a> {
         (count > 0).then(|| {
             format!("Left out of ratios: {measurements} in which not one operation was done.")
         })
-    }
-
-    /// True if all rows are of subjects that add to words and hold no keys.
-    pub fn are_of_words(&self) -> bool {
-        let is_of_words = |row: &Row| words::NAMES.contains(&&*row.subject);
-        self.all.iter().all(is_of_words)
     }
 }
 

@@ -9,15 +9,15 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result, ensure};
 use simulator::{Body, Core, Model, Options, Report};
 
-use crate::results::{Row, median};
+use crate::results::Row;
 use crate::run::Measurement;
 use crate::run::bench::{Bench, Sweep, Table, complaint};
 use crate::subjects::SIMULATED;
 use crate::wording::unnumbered;
 use crate::workload::{KeySource, Keys, Phase, Tally, Watch, Workload, pools};
 
-/// Distinct keys in the tables on which `calibrate` times one thread.
-pub const ALONE_KEYS: usize = 60_000;
+/// Distinct keys in the tables on which one thread was timed for the files of machines.
+const ALONE_KEYS: usize = 60_000;
 
 /// Operations of one thread that are simulated to find what the model charges for their accesses.
 const ALONE_OPERATIONS: u64 = 40_000;
@@ -33,8 +33,6 @@ pub struct Setting<'a> {
 pub struct Simulated<'a> {
     bench: Bench<'a>,
     keys: Rc<Keys>,
-    /// Measured rows of one thread, under this workload with these keys, if there are any.
-    alone: &'a [Row],
     /// Compute times of an access by subject and round, as each round may have another machine.
     compute: RefCell<HashMap<(String, usize), f64>>,
 }
@@ -46,20 +44,13 @@ struct Shared {
 }
 
 impl<'a> Simulated<'a> {
-    /// Draws the keys of a workload. Rows of one thread in `measured` are preferred to the times of the
-    /// machine's file: they are of tables of this size, and of the same hour as the other rows.
-    pub fn new(
-        sweep: &Sweep<'a>,
-        workload: &Workload,
-        measured: &'a [Row],
-        stop: &'a AtomicBool,
-    ) -> Self {
+    /// Draws the keys of a workload.
+    pub fn new(sweep: &Sweep<'a>, workload: &Workload, stop: &'a AtomicBool) -> Self {
         let bench = Bench::new(sweep, (workload, sweep.keys.residents()), stop);
         let keys = bench.looked_up.as_ref().unwrap_or(bench.keys.keys());
         Self {
             keys: Rc::new(keys.clone()),
             bench,
-            alone: measured,
             compute: RefCell::default(),
         }
     }
@@ -71,8 +62,10 @@ impl<'a> Simulated<'a> {
         if let Some(known) = self.compute.borrow().get(&key) {
             return Ok(*known);
         }
+        // The same code with another number of stripes computes as long.
         let one = Measurement {
             threads: 1,
+            subject: timed_alone(model, &measurement.subject).to_owned(),
             ..measurement.clone()
         };
         let setting = Setting {
@@ -80,39 +73,14 @@ impl<'a> Simulated<'a> {
             operations: ALONE_OPERATIONS,
             seed: 1,
         };
-        let (alone, report) = if let Some(measured) = self.measured(&one) {
-            (measured, self.run(&one, &setting, 0.0)?.1)
-        } else {
-            // The same code with another number of stripes computes as long.
-            let subject = timed_alone(model, &one.subject).to_owned();
-            let one = Measurement { subject, ..one };
-            let alone = alone(model, &one.subject, &one.workload)?;
-            (alone, self.with_small_table(&one, &setting)?)
-        };
+        let alone = alone(model, &one.subject, &one.workload)?;
+        let report = self.with_small_table(&one, &setting)?;
         let (counts, operations) = (report.counts, report.operations as f64);
         let charged = report.seconds * 1e9 / operations;
         let accesses = (counts.loads + counts.stores + counts.exchanges) as f64 / operations;
         let compute = (alone - charged).max(0.0) / accesses.max(1.0);
         self.compute.borrow_mut().insert(key, compute);
         Ok(compute)
-    }
-
-    /// Returns the time that an operation of one thread was measured to take under this very workload, in
-    /// ns: the median, as of what is predicted from it.
-    fn measured(&self, one: &Measurement) -> Option<f64> {
-        let keys = self.bench.keys.residents() as u64;
-        let is_it = |row: &&Row| {
-            let in_its_round = Measurement {
-                round: row.round,
-                ..one.clone()
-            };
-            in_its_round.made(row)
-                && (row.keys, &*row.simulated) == (keys, "")
-                && !row.stood_still()
-        };
-        let rows = self.alone.iter().filter(is_it);
-        let mut times: Vec<_> = rows.map(|row| 1e3 / row.mops).collect();
-        (!times.is_empty()).then(|| median(&mut times))
     }
 
     /// Simulates one thread at no compute time, with a table in its own caches.
@@ -122,7 +90,7 @@ impl<'a> Simulated<'a> {
             keys: &keys,
             ..self.bench.sweep
         };
-        let small = Simulated::new(&sweep, &one.workload, &[], &stop);
+        let small = Simulated::new(&sweep, &one.workload, &stop);
         let (_, report) = small.run(one, setting, 0.0)?;
         Ok(report)
     }
@@ -155,7 +123,6 @@ impl<'a> Simulated<'a> {
             compute,
             limits: limits.into_iter().filter(|_| warms_up).collect(),
             everywhere: workload.only_looks_up(),
-            delay: 0.0,
             seed: setting.seed ^ measurement.round as u64,
         };
         let (shared, report) = simulator::run(model, measurement.threads, &options, || {
@@ -228,7 +195,7 @@ fn timed_alone<'a>(model: &Model, subject: &'a str) -> &'a str {
 fn alone(model: &Model, subject: &str, workload: &Workload) -> Result<f64> {
     let none = || {
         format!(
-            "the machine {} lacks the time of {subject} on one thread; `harness calibrate` measures it",
+            "field `alone`: the machine {} lacks the time of {subject} on one thread",
             model.name
         )
     };
@@ -251,7 +218,6 @@ mod tests {
     use super::*;
     use crate::experiment::{Count, Experiment, Threads};
     use crate::machine::Cores;
-    use crate::results::sample;
     use crate::run::Plan;
     use crate::run::runner::tests::experiment;
     use crate::run::runner::tests::flawed::{DROPS, Flawed};
@@ -273,10 +239,10 @@ mod tests {
 
     const SIMULATE: Make = |of, made, setting| of.simulate(made, setting);
 
-    /// Makes rows of every subject under a workload, with these measured rows.
+    /// Makes rows of every subject under a workload.
     fn made(
         registry: &Registry,
-        (workload, measured): (&str, &[Row]),
+        workload: &str,
         (model, threads): (&Model, usize),
         make: Make,
     ) -> Result<Vec<(Row, Report)>> {
@@ -299,7 +265,7 @@ mod tests {
         };
         let (part, stop) = (&sweep.plan.parts[0], AtomicBool::new(false));
         let made = part.round(1).into_iter().map(|measurement| {
-            let simulated = Simulated::new(&sweep, &part.workload, measured, &stop);
+            let simulated = Simulated::new(&sweep, &part.workload, &stop);
             let (row, report) = make(&simulated, &measurement, &setting)?;
             assert!(report.counts.loads > 0, "{row:?} was not observed");
             Ok((row, report))
@@ -319,7 +285,7 @@ mod tests {
             simulated.run(of, setting, 0.0)
         };
         for workload in WORKLOADS {
-            let all = made(&registry, (workload, &[]), (&graviton(), 3), make).unwrap();
+            let all = made(&registry, workload, (&graviton(), 3), make).unwrap();
             assert!(all.len() >= 9, "{workload}: {}", all.len());
             for (row, _) in all {
                 crate::results::rows::Record::validate(&row).unwrap();
@@ -329,38 +295,6 @@ mod tests {
         }
     }
 
-    /// One core does what one thread was measured to do, whatever the machine's file has.
-    #[test]
-    fn simulations_begin_with_what_was_measured_of_one_thread() {
-        let registry = Registry::standard().only(&["lock-free"]);
-        let begin = |change: fn(&mut Row)| {
-            let row = |(threads, mops)| {
-                let mut row = Row {
-                    keys: 1_000,
-                    load_factor: 0.9,
-                    hit: 50,
-                    ..sample("lock-free", "mix-90-5-5", threads, 1, mops)
-                };
-                change(&mut row);
-                row
-            };
-            // In some rounds the thread had no core.
-            let alone = [0.5, 0.0, 0.25, 0.0, 0.125].map(|mops| row((1, mops)));
-            let measured = [&alone[..], &[row((2, 7.0))]].concat();
-            let from = (WORKLOADS[1], &*measured);
-            let all = made(&registry, from, (&graviton(), 1), SIMULATE);
-            all.unwrap()[0].0.mops
-        };
-        let mops = begin(|_| ());
-        assert!((0.24..0.26).contains(&mops), "{mops}");
-        let others: [fn(&mut Row); 3] = [
-            |row| row.keys = 2_000,
-            |row| row.hit = 100,
-            |row| row.simulated = "graviton-3".into(),
-        ];
-        assert!(others.into_iter().all(|other| begin(other) > 1.0));
-    }
-
     #[test]
     fn wrong_answers_and_what_cannot_be_observed_are_errors() {
         let mut registry = Registry::new();
@@ -368,11 +302,11 @@ mod tests {
         for workload in WORKLOADS {
             // No machine has its time on one thread.
             let run: Make = |of, made, setting| of.run(made, setting, 0.0);
-            let all = made(&registry, (workload, &[]), (&graviton(), 3), run);
+            let all = made(&registry, workload, (&graviton(), 3), run);
             let error = format!("{:#}", all.unwrap_err());
             assert!(error.contains("it lost a key"), "{workload}: {error}");
         }
-        let all = made(&registry, (WORKLOADS[0], &[]), (&graviton(), 3), SIMULATE);
+        let all = made(&registry, WORKLOADS[0], (&graviton(), 3), SIMULATE);
         let error = all.unwrap_err().to_string();
         assert!(error.contains("cannot be simulated"), "{error}");
     }
@@ -385,7 +319,7 @@ mod tests {
         let simulate = |wake: f64| {
             let mut model = graviton();
             model.waiting.wake = wake;
-            made(&registry, (WORKLOADS[0], &[]), (&model, 2), SIMULATE).unwrap()
+            made(&registry, WORKLOADS[0], (&model, 2), SIMULATE).unwrap()
         };
         let [(cheap, _), (dear, report)] = [1e3, 1e5].map(|wake| simulate(wake).remove(0));
         let ratio = dear.mops / cheap.mops;
@@ -406,6 +340,6 @@ mod tests {
         let insert = Workload::Insert { load: 0.9 };
         assert_eq!(alone(&model, "lock-free", &insert).unwrap(), 10.0);
         let error = alone(&model, "optimistic", &mix).unwrap_err().to_string();
-        assert!(error.contains("harness calibrate"), "{error}");
+        assert!(error.contains("`alone`"), "{error}");
     }
 }

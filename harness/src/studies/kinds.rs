@@ -7,7 +7,6 @@ use csv::StringRecord;
 
 use super::KINDS;
 use super::study::Presented;
-use super::sweep::with_measured;
 use crate::results::{Columns, Record, Row, check_header, header, read};
 use crate::show::Sidecar;
 
@@ -68,8 +67,7 @@ impl Kind {
     }
 }
 
-/// Reads all rows of a file: of a sweep, if it has the first column of one. Rows that predict those of a sweep in
-/// the same directory are shown beside them.
+/// Reads all rows of a file: of a sweep, if it has the first column of one.
 pub fn read_any(csv: &Path) -> Result<Box<dyn Rows>> {
     let header = header(csv)?;
     if let Some(kind) = KINDS.iter().find(|kind| (kind.has)(&header)) {
@@ -77,7 +75,7 @@ pub fn read_any(csv: &Path) -> Result<Box<dyn Rows>> {
     }
     let (first, _) = Row::COLUMNS[0];
     if header.iter().any(|name| name == first) {
-        return with_measured(csv, read::<Row>(csv)?);
+        return Ok(Box::new(read::<Row>(csv)?));
     }
     let why = format!("column `{first}` is missing, and no command writes such columns");
     Err(NoResults::new(csv, why).into())

@@ -1,7 +1,6 @@
 //! The studies: the kinds of measurement, each with its rows, its table, its figure and its
 //! kind.
 
-pub mod calibration;
 pub mod cuckoo_hashing;
 pub mod growth;
 pub mod kcas;

@@ -21,7 +21,6 @@ pub mod engines;
 mod locks;
 mod ours;
 pub mod registry;
-pub mod words;
 
 pub use ablations::variants::*;
 pub(crate) use ablations::{OwnersByDcss, Words};
@@ -35,7 +34,6 @@ pub use relatives::{
     BlockedBloom, Bloom, CountMin, CountingBloom, HyperLogLog, PlainCuckooMutex, ScalableBloom,
     SmartCuckooMutex, VectorQuotient,
 };
-pub use words::{KcasWords, MutexWords};
 
 use subject::Subject;
 
@@ -50,10 +48,9 @@ pub(crate) const BOUNDS: [&str; 4] = [
 /// The subjects that can be simulated: all that they share between threads comes through the doors
 /// of [`kcas::sync`] and [`subject::sync`].
 #[cfg(feature = "simulation")]
-pub(crate) const SIMULATED: [&str; 24] = [
+pub(crate) const SIMULATED: [&str; 17] = [
     LockFree::NAME,
     LockFreeFitted::NAME,
-    Growing::NAME,
     WordLock::NAME,
     <SegmentLock>::NAME,
     SegmentLock::<4_096>::NAME,
@@ -69,12 +66,6 @@ pub(crate) const SIMULATED: [&str; 24] = [
     AblationDcss::NAME,
     Roofline::NAME,
     UpdateRoofline::NAME,
-    KcasWords::<2>::NAME,
-    KcasWords::<4>::NAME,
-    KcasWords::<8>::NAME,
-    MutexWords::<2>::NAME,
-    MutexWords::<4>::NAME,
-    MutexWords::<8>::NAME,
 ];
 
 #[cfg(test)]

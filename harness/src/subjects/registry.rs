@@ -73,12 +73,6 @@ impl Registry {
         registry.add::<BatchedRoofline>();
         registry.add::<UpdateRoofline>();
         registry.add::<Null>();
-        registry.add::<KcasWords<2>>();
-        registry.add::<KcasWords<4>>();
-        registry.add::<KcasWords<8>>();
-        registry.add::<MutexWords<2>>();
-        registry.add::<MutexWords<4>>();
-        registry.add::<MutexWords<8>>();
         registry.add::<AblationControl>();
         registry.add::<AblationTwoPhaseLookup>();
         registry.add::<AblationOneRound>();

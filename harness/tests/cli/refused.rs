@@ -94,7 +94,7 @@ const REFUSED: &str = "
 ";
 
 /// The same, and whether this build refuses it.
-const BY_FEATURES: [(bool, &str); 3] = [
+const BY_FEATURES: [(bool, &str); 2] = [
     (
         !cfg!(feature = "steps"),
         "1 | sweep stalls | stalls.toml | `frozen` | \
@@ -103,10 +103,6 @@ const BY_FEATURES: [(bool, &str); 3] = [
     (
         !cfg!(feature = "simulation"),
         "1 | simulate tiny.toml | --features simulation -- simulate",
-    ),
-    (
-        cfg!(any(feature = "simulation", feature = "steps")),
-        "1 | calibrate | cargo run --release -p harness -- calibrate",
     ),
 ];
 

@@ -31,9 +31,6 @@ pub struct Options {
     /// Whether all cores begin with the table in their own caches, as after reading it; otherwise only
     /// the last level has it.
     pub everywhere: bool,
-    /// The longest delay of a core before an access, in ns; each eighth access is delayed. It has no
-    /// counterpart in a machine: it makes rare orders of accesses likelier.
-    pub delay: f64,
     pub seed: u64,
 }
 

@@ -122,10 +122,6 @@ impl Scheduler {
     /// The core waits until no other one is behind it. Returns whether it can go on at once.
     pub(crate) fn take_turn(&mut self, core: usize) -> bool {
         self.count(core);
-        let delay = time(self.options.delay);
-        if delay > 0 && self.random.random_ratio(1, 8) {
-            self.cores[core].clock += self.random.random_range(0..delay);
-        }
         let clock = self.cores[core].clock;
         match self.ready.peek() {
             Some(Reverse((other, _))) if *other < clock => {

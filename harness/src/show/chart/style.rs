@@ -43,8 +43,8 @@ const FIXED_STYLES: &str = "lock-free|segment-lock|global-lock|roofline|two-phas
     ablation-one-round-lookup|ablation-hop-by-hop|ablation-random-walk|ablation-epoch|\
     ablation-helping-readers|ablation-uncounted|smart-cuckoo|plain-cuckoo|count-min|\
     hyperloglog|growing|update-roofline|bloom|counting-bloom|null|lock-free-fitted|\
-    scalable-bloom|mutex|batched-roofline|striped-timestamps|ablation-dcss|kcas-2|\
-    kcas-4|kcas-8|mutex-2|mutex-4|mutex-8|lock-free-copies|ours|ours-by-dcss|ours, epoch|\
+    scalable-bloom|mutex|batched-roofline|striped-timestamps|ablation-dcss|\
+    lock-free-copies|ours|ours-by-dcss|ours, epoch|\
     crate kcas|crate mwcas|growing-batch|lock bits";
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,7 +3,6 @@
 pub mod command;
 mod figure;
 mod options;
-mod predictions;
 pub mod simulate;
 mod table;
 
@@ -15,8 +14,6 @@ use super::study::Presented;
 use crate::results::{Judge, Row, read};
 use crate::show::chart::Figure;
 use crate::show::{Outputs, Sheet, Sidecar};
-
-pub(super) use predictions::with_measured;
 
 impl Presented for Vec<Row> {
     fn sheet(&self, sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {

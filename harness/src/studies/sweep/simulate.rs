@@ -8,10 +8,10 @@ use clap::Args;
 /// What is simulated, and where the results go.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Machines to simulate: names, or files as `calibrate` writes them.
+    /// Machines to simulate: names, or files like those in harness/simulator/machines.
     ///
     /// Known are ice-lake-8375c, ice-lake-8375c-2s (two sockets), milan-7r13, sapphire-rapids and
-    /// graviton-3. Their files (harness/simulator/machines) say where each number comes from, and
+    /// graviton-3. Their files say where each number comes from, and
     /// which are assumed.
     #[arg(
         long = "machine",
@@ -50,15 +50,6 @@ pub struct Options {
     /// and the lines that cores contend for.
     #[arg(long)]
     explain: bool,
-    /// Also compare with what `sweep` measured: the NAME.csv of this directory.
-    ///
-    /// Prints predicted over measured throughput, and a summary of the errors. What it has of
-    /// one thread, and of the hand-over between two cores, is used instead of what the machine's file
-    /// has; rows measured with another hand-over are left out. Where a hypervisor moved the cores, the hand-over
-    /// is the one next to the file's: give a machine for each distance, each with another `name`. In the directory of
-    /// the measured rows, `plot` draws both together.
-    #[arg(long, value_name = "DIR")]
-    against: Option<PathBuf>,
     /// Directory of the results, created if need be.
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
@@ -98,11 +89,11 @@ mod simulating {
     use super::Options;
     use crate::experiment::{self, Count, Experiment, Threads};
     use crate::machine::{self, Cores};
-    use crate::results::{Row, read};
-    use crate::run::simulated::{Setting, Simulated, nearest};
+    use crate::results::Row;
+    use crate::run::simulated::{Setting, Simulated};
     use crate::run::{Ending, Measurement, Part, Plan, Sweep, stop_on_ctrl_c};
     use crate::show::{Outputs, Sidecar, note, progress, say};
-    use crate::studies::sweep::{command, predictions};
+    use crate::studies::sweep::command;
     use crate::studies::{leave, subprocess};
     use crate::subjects::{Registry, SIMULATED};
     use crate::wording::counted;
@@ -113,8 +104,6 @@ mod simulating {
         plan: Plan,
         models: Vec<Model>,
         sidecar: Sidecar,
-        /// What a sweep measured, to compare with, if anything.
-        measured: Vec<Row>,
     }
 
     /// What one process simulates: one subject, workload and machine, as the code of subjects has globals.
@@ -198,10 +187,6 @@ mod simulating {
                 cannot.join(", ")
             );
         }
-        let csv = format!("{}.csv", experiment.name);
-        let against = options.against.as_ref();
-        let measured = against.map(|directory| read(&directory.join(csv)));
-        let measured: Vec<Row> = measured.transpose()?.unwrap_or_default();
         experiment.name = format!("simulated-{}", experiment.name);
         experiment.title = format!("{} (simulated)", experiment.title);
         let counts: BTreeSet<usize> = models.iter().flat_map(|of| cores(of, options)).collect();
@@ -214,24 +199,8 @@ mod simulating {
         let keys = KeySource::generated(0, experiment.seed);
         let mut sidecar = command::describe(registry, &experiment, &keys, &Cores::detect())?;
         sidecar.run.pinning = "one simulated core for each thread".into();
-        let mut models = models.to_vec();
-        let mut taken = Vec::new();
-        if measured.iter().any(|row| row.threads == 1) {
-            taken.push("times of one thread");
-        }
-        let set = |model: &mut Model| {
-            let ns = predictions::hand_over(&measured, nearest(model));
-            ns.is_some_and(|ns| model.set_hand_over(ns))
-        };
-        if models.iter_mut().map(set).fold(false, |a, b| a | b) {
-            taken.push("hand-overs");
-        }
-        let taken = match &*taken.join(" and ") {
-            "" => String::new(),
-            taken => format!("; {taken} from the results it is compared with"),
-        };
         let mut described = toml::Table::new();
-        for model in &models {
+        for model in models {
             let assumed = match &model.assumed[..] {
                 [] => String::new(),
                 assumed => format!(
@@ -239,7 +208,7 @@ mod simulating {
                     assumed.join(", ")
                 ),
             };
-            let line = format!("{}: {}{assumed}{taken}", model.name, model.description);
+            let line = format!("{}: {}{assumed}", model.name, model.description);
             sidecar.run.simulated.push(line);
             described.insert(model.name.clone(), toml::Value::try_from(model)?);
         }
@@ -247,9 +216,8 @@ mod simulating {
         Ok(Prepared {
             experiment,
             plan,
-            models,
+            models: models.to_vec(),
             sidecar,
-            measured,
         })
     }
 
@@ -310,8 +278,7 @@ mod simulating {
             let models = [Ok(model.clone())].into_iter().chain(drawn);
             let models: Vec<_> = models.collect::<Result<_>>()?;
             let (mut all, stop) = (Vec::new(), AtomicBool::new(false));
-            let (alike, _) = predictions::alike(&of.measured, nearest(model));
-            let simulated = Simulated::new(&sweep, &part.workload, &alike, &stop);
+            let simulated = Simulated::new(&sweep, &part.workload, &stop);
             for (place, measurement) in measurements(part, model, options).enumerate() {
                 if measurement.subject == self.subject {
                     let setting = Setting {
@@ -363,9 +330,6 @@ mod simulating {
             counted(rows.len(), "row"),
             (accesses as f64 / seconds / 1e6 * 10.0).round() / 10.0
         );
-        if let Some(sheet) = predictions::predictions(&rows, &prepared.measured) {
-            say!("\n{sheet}");
-        }
         sidecar.run.rows = Some(steps);
         sidecar.run.ended = (rows.len() == steps).then(machine::now);
         let name = &prepared.experiment.name;
