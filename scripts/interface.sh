@@ -25,7 +25,7 @@ rm -rf "$earlier"
 mkdir -p "$earlier"
 git archive "$base" -- . ':!paper-figures' | tar --extract --directory "$earlier"
 
-features() { if [ "$1" = filter ]; then echo serde; else echo steps,simulation; fi; }
+features() { if [ "$1" = filter ]; then echo serde; else echo steps; fi; }
 
 # What the crate in this folder offers, one item a line. (From the docs as JSON, which only nightly
 # compilers write.)

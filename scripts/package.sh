@@ -57,7 +57,7 @@ cargo test --workspace --all-features
 if cargo +nightly --version >/dev/null 2>&1; then
     # With the features that the manifests ask docs.rs for.
     RUSTDOCFLAGS="--cfg docsrs -D warnings" cargo +nightly doc --workspace --no-deps \
-        --features lfcf-kcas/steps,lfcf-kcas/simulation,lfcf-filter/serde
+        --features lfcf-kcas/steps,lfcf-filter/serde
 else
     echo "The docs are not built as docs.rs does: a nightly compiler is missing."
 fi

@@ -27,7 +27,7 @@ fn new_chunk(nth: usize) -> Chunk {
     let ids = first..MAX_THREADS.min(first + (FIRST_CHUNK << nth));
     let counter = |_| CachePadded::new(AtomicU64::new(0));
     let chunk: Chunk = ids.map(counter).collect();
-    kcas::simulation::name("counter", &chunk, first);
+    kcas::steps::name("counter", &chunk);
     chunk
 }
 

@@ -108,11 +108,10 @@ fn new_chunk((): ()) -> Chunk {
     std::array::from_fn(|_| CachePadded::new(Record::new()))
 }
 
-/// Returns the addresses of the record for an id's descriptors; makes it if there is none.
-#[cfg(all(feature = "simulation", not(kcas_loom)))]
-pub fn addresses(id: usize) -> std::ops::Range<usize> {
-    let start = std::ptr::from_ref(Record::of(id)).addr();
-    start..start + size_of::<Record>()
+/// Names the record for an id's descriptors for an observer; makes it if there is none.
+#[cfg(all(feature = "steps", not(kcas_loom)))]
+pub(crate) fn name(id: usize) {
+    crate::steps::name("descriptor", std::slice::from_ref(Record::of(id)));
 }
 
 impl Record {

@@ -144,10 +144,8 @@ mod descriptor;
 #[cfg(all(test, kcas_loom))]
 mod descriptor_models;
 mod entry;
-mod machine;
 #[cfg(kcas_loom)]
 pub mod model;
-pub mod simulation;
 pub mod steps;
 mod storage;
 pub mod sync;

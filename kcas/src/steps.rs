@@ -8,13 +8,17 @@
 //! one), or a call of [`step`] by other code. A thread stopped by its hook has done all steps before this
 //! one, and nothing of this one.
 //!
-//! A hook can ask for the kind of [`Access`] of a step; `count` counts the steps of each kind.
+//! A hook can ask for the kind of [`Access`] of a step; `count` counts the steps of each kind. An `Observer` also
+//! learns the address, and sees the accesses of all code that it lets run.
 
 #[cfg(all(feature = "steps", not(kcas_loom)))]
-pub use hooks::{Counts, Frozen, count, freeze, freeze_where, with_access_hook, with_hook, within};
+pub use hooks::{
+    Counts, Frozen, Observer, count, freeze, freeze_where, name, with_access_hook, with_hook,
+    with_observer, within,
+};
 
 #[cfg(all(feature = "steps", not(kcas_loom)))]
-pub(crate) use hooks::access;
+pub(crate) use hooks::{access, failed};
 
 /// What a step does to shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,49 +38,101 @@ pub enum Access {
 /// `steps`.
 #[inline(always)]
 pub fn step() {
-    access(Access::Other);
+    access(Access::Other, 0);
 }
 
-/// [`step`] of a known kind.
+/// [`step`] of a known kind, at an address.
 #[cfg(not(all(feature = "steps", not(kcas_loom))))]
 #[inline(always)]
-pub(crate) fn access(_: Access) {}
+pub(crate) fn access(_: Access, _: usize) {}
+
+/// Names memory for an observer. Does nothing without the feature `steps`.
+#[cfg(not(all(feature = "steps", not(kcas_loom))))]
+#[inline(always)]
+pub fn name<T>(_: &'static str, _: &[T]) {}
 
 #[cfg(all(feature = "steps", not(kcas_loom)))]
 mod hooks {
     use std::cell::{Cell, RefCell};
+    use std::ops::Range;
     use std::rc::Rc;
     use std::sync::mpsc::{self, Receiver, Sender};
     use std::thread::{self, JoinHandle};
 
     use super::Access;
 
-    struct Hook {
-        steps: u64,
-        run: Box<dyn FnMut(u64, Access)>,
+    /// Learns what a thread does to shared memory.
+    pub trait Observer {
+        /// Called before a step. The address is 0 for [`Access::Other`].
+        fn step(&self, access: Access, address: usize);
+
+        /// Called after a compare-and-swap that failed.
+        fn failed(&self) {}
+
+        /// Called when the memory at these addresses gets a name.
+        fn name(&self, _: &'static str, _: Range<usize>) {}
     }
 
-    std::thread_local! {
-        static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
-    }
+    /// An observer that numbers steps. Its hook is absent while it runs: what the hook does itself does not count as
+    /// steps.
+    struct Hook<F>(Cell<Option<(u64, F)>>);
 
-    /// [`step`](super::step) of a known kind.
-    #[inline]
-    pub(crate) fn access(access: Access) {
-        // A thread that is being torn down no longer has a hook.
-        let hook = HOOK.try_with(|hook| hook.borrow_mut().take());
-        if let Ok(Some(hook)) = hook {
-            run(hook, access);
+    impl<F: FnMut(u64, Access)> Observer for Hook<F> {
+        fn step(&self, access: Access, _: usize) {
+            if let Some((step, mut run)) = self.0.take() {
+                run(step, access);
+                self.0.set(Some((step + 1, run)));
+            }
         }
     }
 
-    /// Runs the hook. The thread has none meanwhile: what the hook does itself does not count as
-    /// steps.
-    #[cold]
-    fn run(mut hook: Hook, access: Access) {
-        (hook.run)(hook.steps, access);
-        hook.steps += 1;
-        HOOK.set(Some(hook));
+    std::thread_local! {
+        static OBSERVER: RefCell<Option<Rc<dyn Observer>>> = const { RefCell::new(None) };
+    }
+
+    /// Returns the observer of this thread. A thread that is being torn down no longer has one. The observer is not
+    /// borrowed while it acts: it may let other code run on this thread, which it observes as well.
+    #[inline]
+    fn observer() -> Option<Rc<dyn Observer>> {
+        OBSERVER
+            .try_with(|observer| observer.borrow().clone())
+            .ok()?
+    }
+
+    /// [`step`](super::step) of a known kind, at an address.
+    #[inline]
+    pub(crate) fn access(access: Access, address: usize) {
+        if let Some(observer) = observer() {
+            observer.step(access, address);
+        }
+    }
+
+    /// Reports that the last exchange has failed.
+    #[inline]
+    pub(crate) fn failed() {
+        if let Some(observer) = observer() {
+            observer.failed();
+        }
+    }
+
+    /// Names memory for the observer of this thread.
+    pub fn name<T>(what: &'static str, elements: &[T]) {
+        if let Some(observer) = observer() {
+            let bytes = elements.as_ptr_range();
+            observer.name(what, bytes.start.addr()..bytes.end.addr());
+        }
+    }
+
+    /// Runs `action` under this observer. If the thread already had one, that is suspended meanwhile.
+    pub fn with_observer<R>(observer: Rc<dyn Observer>, action: impl FnOnce() -> R) -> R {
+        struct Restore(Option<Rc<dyn Observer>>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                OBSERVER.set(self.0.take());
+            }
+        }
+        let _restore = Restore(OBSERVER.replace(Some(observer)));
+        action()
     }
 
     /// Runs `action`, and before each of its steps `hook`, which gets the number of the step, from
@@ -90,15 +146,7 @@ mod hooks {
         hook: impl FnMut(u64, Access) + 'static,
         action: impl FnOnce() -> R,
     ) -> R {
-        struct Restore(Option<Hook>);
-        impl Drop for Restore {
-            fn drop(&mut self) {
-                HOOK.set(self.0.take());
-            }
-        }
-        let run = Box::new(hook);
-        let _restore = Restore(HOOK.replace(Some(Hook { steps: 0, run })));
-        action()
+        with_observer(Rc::new(Hook(Cell::new(Some((0, hook))))), action)
     }
 
     /// Number of steps of each kind.
@@ -224,11 +272,59 @@ mod hooks {
 // They step through the whole crate; what is tested depends on none of it.
 #[cfg(all(test, feature = "steps", not(kcas_loom)))]
 mod tests {
+    use std::cell::RefCell;
     use std::rc::Rc;
 
-    use super::{Counts, count, step, with_hook};
+    use super::{Access, Counts, Observer, count, step, with_hook, with_observer};
     use crate::sync::{AtomicU64, OnFirstUse, Ordering};
+    use crate::thread_id::{self, SpareId, ThreadId};
     use crate::{Entry, Error, WordArray};
+
+    /// Accesses with their addresses; `None` for each exchange that failed.
+    #[derive(Default)]
+    struct Recorded(RefCell<Vec<Option<(Access, usize)>>>);
+
+    impl Observer for Recorded {
+        fn step(&self, access: Access, address: usize) {
+            self.0.borrow_mut().push(Some((access, address)));
+        }
+
+        fn failed(&self) {
+            self.0.borrow_mut().push(None);
+        }
+    }
+
+    #[test]
+    fn observer_learns_addresses_and_failures() {
+        let word = AtomicU64::new(5);
+        let recorded = Rc::new(Recorded::default());
+        let (success, failure) = (Ordering::SeqCst, Ordering::Relaxed);
+        word.store(6, Ordering::Relaxed);
+        with_observer(Rc::clone(&recorded) as Rc<dyn Observer>, || {
+            assert_eq!(word.load(Ordering::Relaxed), 6);
+            word.store(7, Ordering::Relaxed);
+            let _ = word.compare_exchange(7, 8, success, failure);
+            let _ = word.compare_exchange(7, 8, success, failure);
+        });
+        word.load(Ordering::Relaxed);
+        let at = |access| Some((access, std::ptr::from_ref(&word).addr()));
+        let [load, store, exchange] = [Access::Load, Access::Store, Access::Exchange].map(at);
+        assert_eq!(
+            *recorded.0.borrow(),
+            [load, store, exchange, exchange, None]
+        );
+    }
+
+    #[test]
+    fn spare_id_replaces_own_while_lent() {
+        let spare = [(); 2].map(|()| SpareId::claim().unwrap());
+        let held = || thread_id::with(ThreadId::index).unwrap();
+        let own = held();
+        let [one, two] = &spare;
+        let lent = [one.lend(held), two.lend(|| one.lend(held)), two.lend(held)];
+        assert!(lent[0] == lent[1] && lent[0] != lent[2] && !lent.contains(&own));
+        assert_eq!(held(), own);
+    }
 
     fn steps_of(action: impl FnOnce()) -> u64 {
         let ((), counts) = count(action);

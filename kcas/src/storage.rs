@@ -102,8 +102,8 @@ impl Pieces {
             quarter,
             later: (0..later(quarter)).map(|_| SetOnce::new()).collect(),
         };
-        prepare(&pieces.first, 0);
-        crate::machine::name("side word", &*pieces.side, 0);
+        prepare(&pieces.first);
+        crate::steps::name("side word", &*pieces.side);
         #[cfg(kcas_loom)]
         for piece in 0..pieces.later.len() {
             pieces.make(piece)?;
@@ -144,8 +144,7 @@ impl Pieces {
         if self.later[piece].get().is_none() {
             let len = self.size_of(piece);
             let words = zeros(len).ok_or(OutOfMemory { len })?;
-            let before: usize = (0..piece).map(|piece| self.size_of(piece)).sum();
-            prepare(&words, self.first.len() + before);
+            prepare(&words);
             // If it fails, another thread has made the piece.
             self.later[piece].set(words);
         }

@@ -7,9 +7,9 @@
 
 #[cfg(kcas_loom)]
 pub use loom::sync::atomic::Ordering;
-#[cfg(any(kcas_loom, feature = "steps", feature = "simulation"))]
+#[cfg(any(kcas_loom, feature = "steps"))]
 pub use observed::AtomicU64;
-#[cfg(not(any(kcas_loom, feature = "steps", feature = "simulation")))]
+#[cfg(not(any(kcas_loom, feature = "steps")))]
 pub use std::sync::atomic::AtomicU64;
 #[cfg(not(kcas_loom))]
 pub use std::sync::atomic::Ordering;
@@ -18,17 +18,14 @@ use once_cell::race::OnceBox;
 
 use crate::steps::Access;
 
-/// Announces an access that is about to be made, to a simulator and then to a hook of
-/// [`steps`](crate::steps). Under loom there is neither.
+/// Announces an access that is about to be made, to an observer of [`steps`](crate::steps). Under loom there is none.
 #[inline(always)]
 fn announce<T>(place: &T, access: Access) {
-    crate::machine::access(std::ptr::from_ref(place).addr(), access);
-    crate::steps::access(access);
+    crate::steps::access(access, std::ptr::from_ref(place).addr());
 }
 
 /// An atomic that does something before each access: a [step](crate::steps) with the feature
-/// `steps`, an event of a [simulation](crate::simulation) with the feature `simulation`, and the
-/// following under loom.
+/// `steps`, and the following under loom.
 ///
 /// Loom (0.7.2) decides which executions to explore from the *last* access to an atomic alone. When
 /// a thread loads an atomic and then writes it, its own load hides an earlier load by another
@@ -37,7 +34,7 @@ fn announce<T>(place: &T, access: Access) {
 /// relaxed read-modify-write of a companion, which loom takes to be dependent on every other one:
 /// no order of accesses is left out. It orders nothing and publishes nothing, so loads may return
 /// the same values as without it. `kcas/tests/loom.rs` shows what would be missed.
-#[cfg(any(kcas_loom, feature = "steps", feature = "simulation"))]
+#[cfg(any(kcas_loom, feature = "steps"))]
 mod observed {
     #[cfg(kcas_loom)]
     use loom::sync::atomic;
@@ -148,8 +145,10 @@ mod observed {
             let result = self
                 .before(Access::Exchange)
                 .compare_exchange(current, new, success, failure);
-            #[cfg(all(feature = "simulation", not(kcas_loom)))]
-            crate::machine::exchanged(result.is_ok());
+            #[cfg(not(kcas_loom))]
+            if result.is_err() {
+                crate::steps::failed();
+            }
             #[cfg(any(kcas_loom, all(test, feature = "steps")))]
             report(Event::Exchange(self.address(), current, new, result));
             result
@@ -161,13 +160,13 @@ mod observed {
 ///
 /// The memory comes zeroed from the system, which supplies a large piece page by page on first
 /// write: a table that is never filled takes only the pages that were written.
-#[cfg(not(any(kcas_loom, feature = "steps", feature = "simulation")))]
+#[cfg(not(any(kcas_loom, feature = "steps")))]
 pub fn zeros(len: usize) -> Option<Box<[AtomicU64]>> {
     bytemuck::try_zeroed_slice_box(len).ok()
 }
 
 /// Returns `len` zeros, or `None` when the allocator refuses the memory.
-#[cfg(any(kcas_loom, feature = "steps", feature = "simulation"))]
+#[cfg(any(kcas_loom, feature = "steps"))]
 pub fn zeros(len: usize) -> Option<Box<[AtomicU64]>> {
     let mut zeros = Vec::new();
     zeros.try_reserve_exact(len).ok()?;

@@ -142,10 +142,41 @@ pub(crate) fn end_of_thread() {
     drop(GiveBack);
 }
 
-/// Replaces the id that the current thread holds.
-#[cfg(all(feature = "simulation", not(kcas_loom)))]
-pub(crate) fn swap(index: Option<usize>) -> Option<usize> {
-    HELD_HERE.with(|held| held.replace(index))
+/// An id that no thread holds, for simulated cores, which share a thread. It is given back when dropped.
+#[cfg(all(feature = "steps", not(kcas_loom)))]
+#[derive(Debug)]
+pub struct SpareId(ThreadId);
+
+#[cfg(all(feature = "steps", not(kcas_loom)))]
+impl SpareId {
+    /// Claims an id and names its descriptors (`name` in [`steps`](crate::steps)).
+    ///
+    /// # Errors
+    /// [`TooManyThreads`] when every id is held.
+    pub fn claim() -> Result<SpareId, TooManyThreads> {
+        let id = ThreadId::acquire()?;
+        crate::descriptor::name(id.index);
+        Ok(SpareId(id))
+    }
+
+    /// Runs `action` with this id instead of the current thread's.
+    pub fn lend<R>(&self, action: impl FnOnce() -> R) -> R {
+        struct Restore(Option<usize>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                HELD_HERE.set(self.0);
+            }
+        }
+        let _restore = Restore(HELD_HERE.replace(Some(self.0.index)));
+        action()
+    }
+}
+
+#[cfg(all(feature = "steps", not(kcas_loom)))]
+impl Drop for SpareId {
+    fn drop(&mut self) {
+        self.0.give_back();
+    }
 }
 
 impl ThreadId {

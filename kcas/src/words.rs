@@ -150,7 +150,7 @@ impl WordArray {
     }
 
     fn of(words: Box<[AtomicU64]>) -> WordArray {
-        prepare(&words, 0);
+        prepare(&words);
         WordArray { words }
     }
 }
@@ -379,11 +379,11 @@ impl<W: Storage> Drop for WordArray<W> {
     }
 }
 
-/// Prepares a piece of memory for the words of an array from this index on.
-pub(crate) fn prepare(words: &[AtomicU64], first: usize) {
+/// Prepares a piece of memory for the words of an array.
+pub(crate) fn prepare(words: &[AtomicU64]) {
     #[cfg(feature = "huge-pages")]
     huge_pages::advise(words);
-    crate::machine::name("bucket", words, first);
+    crate::steps::name("bucket", words);
 }
 
 /// Announces a new array, all zero, to [whoever watches](crate::conformance).

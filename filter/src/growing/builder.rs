@@ -15,12 +15,11 @@ const FIRST_BUCKETS: usize = 1 << 10;
 const KEYS_OF_FEW: usize = 2;
 
 /// Address space that a filter reserves unless the builder sets another, in words: 64 MiB. A lookup in
-/// a table within it need not find out which piece a bucket is in. (None in tests that stop threads or simulate
-/// cores, which would write all of it.)
+/// a table within it need not find out which piece a bucket is in. (None in builds with the feature `steps`,
+/// which would write all of it.)
 const RESERVED: usize = if cfg!(any(
     kcas_loom,
     feature = "steps",
-    feature = "simulation",
     not(target_pointer_width = "64")
 )) {
     0

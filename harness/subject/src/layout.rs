@@ -43,7 +43,7 @@ pub fn zeroed(words: usize) -> Result<Box<[AtomicU64]>> {
         kcas::sync::zeros(words).with_context(|| format!("no memory for {words} words"))?;
     #[cfg(feature = "huge-pages")]
     huge_pages::advise(&zeroed);
-    name("bucket", &zeroed, 0);
+    name("bucket", &zeroed);
     Ok(zeroed)
 }
 

@@ -1,6 +1,6 @@
 //! The atomics, mutexes and backoff of the measured locks. Ordinarily they are the standard library's
-//! and crossbeam's; with the feature `simulation`, the same observed by a
-//! [simulator](kcas::simulation), if one is under way.
+//! and crossbeam's; with the feature `simulation`, the same on the cores of the crate `simulator`, if a simulation is
+//! under way.
 
 use std::sync::PoisonError;
 
@@ -10,7 +10,7 @@ use kcas::steps::step;
 #[cfg(feature = "simulation")]
 pub use simulated::Backoff;
 
-pub use kcas::simulation::name;
+pub use kcas::steps::name;
 pub use kcas::sync::AtomicU64;
 
 /// The standard library's mutex. Poison is ignored: no action here panics halfway, so a thread that
@@ -49,7 +49,7 @@ mod simulated {
     use std::cell::Cell;
     use std::sync::atomic::Ordering;
 
-    use kcas::simulation::{self, Pause};
+    use simulator::{Pause, is_under_way, park, pause, wake};
 
     use super::AtomicU64;
 
@@ -71,18 +71,18 @@ mod simulated {
         /// Waits, on the core.
         pub fn spin(&self) {
             let times = self.times().min(Self::SPINS);
-            if !simulation::pause(Pause::Spin(1 << times)) {
+            if !pause(Pause::Spin(1 << times)) {
                 self.ordinary.spin();
             }
         }
 
         /// Waits; yields the core if the wait has been long.
         pub fn snooze(&self) {
-            let pause = match self.times() {
+            let how = match self.times() {
                 times @ ..=Self::SPINS => Pause::Spin(1 << times),
                 _ => Pause::Yield,
             };
-            if !simulation::pause(pause) {
+            if !pause(how) {
                 self.ordinary.snooze();
             }
         }
@@ -113,7 +113,7 @@ mod simulated {
     impl State {
         /// Takes the mutex, if a simulation is under way.
         pub(super) fn take(&self) -> Option<Held<'_>> {
-            simulation::is_under_way().then(|| {
+            is_under_way().then(|| {
                 self.wait();
                 Held(&self.0)
             })
@@ -131,9 +131,9 @@ mod simulated {
             while seen == AWAITED || self.0.swap(AWAITED, Ordering::Acquire) != FREE {
                 // The system call begins, and looks again: often the mutex has changed hands by
                 // then. Nothing comes between that look and the sleep.
-                simulation::pause(Pause::Call);
+                pause(Pause::Call);
                 if self.0.load(Ordering::Relaxed) == AWAITED {
-                    simulation::park(std::ptr::from_ref(&self.0).addr());
+                    park(std::ptr::from_ref(&self.0).addr());
                 }
                 seen = self.look();
             }
@@ -151,7 +151,7 @@ mod simulated {
                 if seen != HELD {
                     return seen;
                 }
-                simulation::pause(Pause::Spin(1));
+                pause(Pause::Spin(1));
             }
             HELD
         }
@@ -161,7 +161,7 @@ mod simulated {
         fn drop(&mut self) {
             // Release: pairs with the Acquire of the next holder.
             if self.0.swap(FREE, Ordering::Release) == AWAITED {
-                simulation::wake(std::ptr::from_ref(self.0).addr());
+                wake(std::ptr::from_ref(self.0).addr());
             }
         }
     }

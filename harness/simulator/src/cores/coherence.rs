@@ -4,7 +4,7 @@
 //! machine's latency; the next one begins when the last has arrived, so that a fight for one line is
 //! serial. Uncontended accesses of one core overlap. The crate's docs explain the model.
 
-use kcas::simulation::Access;
+use kcas::steps::Access;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
@@ -30,19 +30,8 @@ pub(crate) enum Step {
     Queued,
 }
 
-/// What was observed of a line, or of several. Times are in ps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Observed {
-    /// Hand-overs from one core to another.
-    pub transfers: u64,
-    /// Time for which cores waited while others got a line first, of all cores together.
-    pub waiting: u64,
-    /// Time that hand-overs took, whether a core waited for them or not.
-    pub moving: u64,
-}
-
-/// A core that waits for a line, whether to write it, and since when.
-type Waiter = (usize, bool, Time);
+/// A core that waits for a line, and whether to write it.
+type Waiter = (usize, bool);
 
 #[derive(Debug, Default)]
 struct Line {
@@ -59,7 +48,6 @@ struct Line {
     /// To whom it was, and when the one before it ended.
     reached: Option<(usize, Time)>,
     queue: Vec<Waiter>,
-    observed: Observed,
 }
 
 #[derive(Debug)]
@@ -223,7 +211,7 @@ impl Memory {
         let writes = access != Access::Load;
         let line = &mut self.lines[number as usize];
         if line.under_way > 0 {
-            line.queue.push((core, writes, now));
+            line.queue.push((core, writes));
             return Step::Queued;
         }
         let upgrade = line.holders & 1 << core != 0;
@@ -245,9 +233,6 @@ impl Memory {
         };
         line.reached = Some((core, others));
         let arrives = begin + time(latency);
-        line.observed.transfers += 1;
-        line.observed.waiting += begin.saturating_sub(now);
-        line.observed.moving += time(latency);
         let kept = begin + time(latency * self.model.kept);
         let at_once = access == Access::Store || (begin < now && kept <= now);
         line.last = (line.owner == Some(from) && !at_once).then_some((from, kept));
@@ -294,19 +279,14 @@ impl Memory {
         let chosen: Vec<Waiter> = if line.queue[at].1 {
             vec![line.queue.remove(at)]
         } else {
-            line.queue
-                .extract_if(.., |(_, writes, _)| !*writes)
-                .collect()
+            line.queue.extract_if(.., |(_, writes)| !*writes).collect()
         };
         let owned = self.lines[number as usize].owner == Some(core);
         let (mut latest, mut next) = (0.0_f64, Vec::new());
-        for (next_core, writes, since) in chosen {
+        for (next_core, writes) in chosen {
             let latency = self.model.between(core, next_core);
             latest = latest.max(latency);
             let line = &mut self.lines[number as usize];
-            line.observed.transfers += 1;
-            line.observed.waiting += now - since;
-            line.observed.moving += time(latency);
             line.under_way += 1;
             line.reached = None;
             line.arrived = line.arrived.max(now + time(latency));
@@ -322,7 +302,7 @@ impl Memory {
     /// near ones more often than far ones, by the inverse of the distance.
     fn choose(&mut self, core: usize, number: u32) -> usize {
         let queue = &self.lines[number as usize].queue;
-        let weight = |(other, ..): &Waiter| 1.0 / self.model.between(core, *other).max(1e-3);
+        let weight = |(other, _): &Waiter| 1.0 / self.model.between(core, *other).max(1e-3);
         let all: f64 = queue.iter().map(weight).sum();
         let mut drawn = self.random.random_range(0.0..all);
         let drawn = queue.iter().position(|waiter| {
@@ -374,16 +354,6 @@ impl Memory {
                 self.llc[self.model.llc_of(core)].touch(out);
             }
         }
-    }
-
-    pub(crate) fn forget(&mut self) {
-        let forget = |line: &mut Line| line.observed = Observed::default();
-        self.lines.iter_mut().for_each(forget);
-    }
-
-    /// Returns what was observed of each line, in the order of their numbers.
-    pub(crate) fn observed(&self) -> impl Iterator<Item = Observed> {
-        self.lines.iter().map(|line| line.observed)
     }
 }
 

@@ -1,13 +1,15 @@
-//! The door between the code that runs and the machine: the hooks of [`kcas::simulation`], and the
+//! The door between the code that runs and the machine: an observer of [`kcas::steps`], how code waits, and the
 //! stacks on which cores run.
 
 use std::cell::{Cell, RefCell};
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use corosensei::{Coroutine, CoroutineResult, Yielder};
-use kcas::simulation::{self, Access, Machine, Named, Pause};
+use kcas::steps::{Access, Observer, with_observer};
+use kcas::thread_id::SpareId;
 
 use super::scheduler::Scheduler;
 
@@ -34,6 +36,62 @@ impl Core {
     }
 }
 
+/// How a core waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// For as many pause instructions as this.
+    Spin(u32),
+    /// By giving its core to another thread, if one wants it.
+    Yield,
+    /// In a system call that finds nothing to wait for.
+    Call,
+}
+
+std::thread_local! {
+    /// The machine on which the code of this thread runs.
+    static MACHINE: RefCell<Option<Rc<Door>>> = const { RefCell::new(None) };
+}
+
+/// Calls `action` with the machine and the core that runs; returns false, at once, outside a simulation.
+fn on_core(action: impl FnOnce(&Door, usize)) -> bool {
+    // Not borrowed meanwhile: another core may run.
+    let machine = MACHINE.try_with(|machine| machine.borrow().clone());
+    let machine = machine.ok().flatten();
+    if let Some(door) = &machine
+        && let Some(core) = door.now.get()
+    {
+        action(door, core);
+    }
+    machine.is_some()
+}
+
+/// True if this thread simulates.
+pub fn is_under_way() -> bool {
+    on_core(|_, _| ())
+}
+
+/// The core waits. Returns false, at once, outside a simulation.
+pub fn pause(pause: Pause) -> bool {
+    on_core(|door, core| {
+        if !door.with(|scheduler| scheduler.pause(core, pause)) {
+            door.suspend(core);
+        }
+    })
+}
+
+/// The core sleeps until another one [`wake`]s it.
+pub fn park(address: usize) {
+    on_core(|door, core| {
+        door.with(|scheduler| scheduler.park(core, address));
+        door.suspend(core);
+    });
+}
+
+/// Wakes one core that sleeps at this address, if there is one.
+pub fn wake(address: usize) {
+    on_core(|door, core| door.with(|scheduler| scheduler.wake(core, address)));
+}
+
 type Stack = Coroutine<(), (), ()>;
 
 pub(crate) struct Door {
@@ -57,20 +115,30 @@ impl Door {
         action(&mut self.scheduler.borrow_mut())
     }
 
+    /// Runs `action` on this machine: all that this thread does meanwhile is observed.
+    pub(crate) fn within<R>(self: &Rc<Self>, action: impl FnOnce() -> R) -> R {
+        struct Restore(Option<Rc<Door>>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                MACHINE.set(self.0.take());
+            }
+        }
+        let _restore = Restore(MACHINE.replace(Some(Rc::clone(self))));
+        with_observer(Rc::clone(self) as Rc<dyn Observer>, action)
+    }
+
     /// Runs the bodies, each on its core, until all have ended; false if some wait for ever.
-    pub(crate) fn run(self: &Rc<Self>, bodies: Vec<Body>, ids: &[usize]) -> bool {
+    pub(crate) fn run(self: &Rc<Self>, bodies: Vec<Body>, ids: &[SpareId]) -> bool {
         let stack = |(number, body)| self.stack(number, body);
         let mut stacks: Vec<_> = bodies.into_iter().enumerate().map(stack).collect();
-        let own = simulation::swap_id(None);
         while let Some(core) = self.with(Scheduler::next) {
             self.now.set(Some(core));
-            simulation::swap_id(Some(ids[core]));
-            if let CoroutineResult::Return(()) = stacks[core].resume(()) {
+            let ran = ids[core].lend(|| stacks[core].resume(()));
+            if let CoroutineResult::Return(()) = ran {
                 self.with(|scheduler| scheduler.end(core));
             }
         }
         self.now.set(None);
-        simulation::swap_id(own);
         stacks.iter().all(Stack::done)
     }
 
@@ -99,11 +167,14 @@ impl Door {
     }
 }
 
-impl Machine for Door {
-    fn access(&self, address: usize, access: Access) {
+impl Observer for Door {
+    fn step(&self, access: Access, address: usize) {
         let Some(core) = self.now.get() else {
             return;
         };
+        if access == Access::Other {
+            return;
+        }
         let turn = |scheduler: &mut Scheduler| {
             scheduler.compute(core, address, access);
             scheduler.take_turn(core)
@@ -117,34 +188,13 @@ impl Machine for Door {
         }
     }
 
-    fn exchanged(&self, succeeded: bool) {
-        if let (Some(core), false) = (self.now.get(), succeeded) {
+    fn failed(&self) {
+        if let Some(core) = self.now.get() {
             self.with(|scheduler| scheduler.failed(core));
         }
     }
 
-    fn pause(&self, pause: Pause) {
-        if let Some(core) = self.now.get()
-            && !self.with(|scheduler| scheduler.pause(core, pause))
-        {
-            self.suspend(core);
-        }
-    }
-
-    fn park(&self, address: usize) {
-        if let Some(core) = self.now.get() {
-            self.with(|scheduler| scheduler.park(core, address));
-            self.suspend(core);
-        }
-    }
-
-    fn wake(&self, address: usize) {
-        if let Some(core) = self.now.get() {
-            self.with(|scheduler| scheduler.wake(core, address));
-        }
-    }
-
-    fn name(&self, named: Named) {
-        self.with(|scheduler| scheduler.memory.regions.name(named));
+    fn name(&self, what: &'static str, bytes: Range<usize>) {
+        self.with(|scheduler| scheduler.memory.regions.name(what, bytes));
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use kcas::simulation::Access;
+use kcas::steps::Access;
 
 /// An access as a branch predictor would tell it from others: what it does, and to which memory.
 type Kind = (u8, u32);

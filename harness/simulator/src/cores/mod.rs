@@ -4,17 +4,13 @@ mod caches;
 mod coherence;
 mod door;
 mod foresight;
-mod names;
 mod regions;
 mod scheduler;
 
-use std::rc::Rc;
-
 use anyhow::{Result, ensure};
-use kcas::simulation::{self, Named};
+use kcas::thread_id::{SpareId, TooManyThreads};
 
-pub use coherence::Observed;
-pub use door::{Body, Core};
+pub use door::{Body, Core, Pause, is_under_way, park, pause, wake};
 
 use crate::model::Model;
 use coherence::Time;
@@ -40,9 +36,6 @@ pub struct Counts {
     pub stores: u64,
     /// Exchanges, whether they succeeded or not.
     pub exchanges: u64,
-    pub failed: u64,
-    /// Time of pauses and yields, in ps.
-    pub paused: u64,
     /// How often a core went to sleep.
     pub parked: u64,
     /// System calls of cores that wanted to sleep, and those that woke nobody.
@@ -65,13 +58,6 @@ pub struct Report {
     /// Simulated seconds that they took.
     pub seconds: f64,
     pub counts: Counts,
-    /// Accesses of the whole run, those of its earlier parts included: what was simulated.
-    pub accesses: u64,
-    /// What was observed of all lines together.
-    pub observed: Observed,
-    /// The ten lines for which cores waited longest, the longest first, by what they hold, such as
-    /// `buckets 16 to 23`.
-    pub contended: Vec<(String, Observed)>,
 }
 
 /// Runs bodies on the cores of a machine, one on each. `prepare` builds what they share on the machine, at no
@@ -90,56 +76,15 @@ pub fn run<S>(
     );
     let scheduler = Scheduler::new(model, cores, options);
     let door = Door::new(scheduler, cores);
-    let machine = Rc::clone(&door);
-    simulation::within(machine, || {
+    door.within(|| {
         let (shared, bodies) = prepare()?;
         ensure!(bodies.len() == cores, "each core runs one body");
         // The table of the subject.
         door.with(|scheduler| scheduler.memory.warm("bucket", options.everywhere));
-        let mut ids = Ids(Vec::new());
-        for _ in 0..cores {
-            let id = simulation::claim_id()?;
-            ids.0.push(id);
-            let record = simulation::record(id);
-            door.with(|scheduler| {
-                scheduler.memory.regions.name(Named {
-                    what: "descriptor",
-                    start: record.start,
-                    bytes: record.len(),
-                    len: 1,
-                    first: id,
-                });
-            });
-        }
-        let all_end = door.run(bodies, &ids.0);
+        let ids = (0..cores).map(|_| SpareId::claim());
+        let ids: Vec<_> = ids.collect::<Result<_, TooManyThreads>>()?;
+        let all_end = door.run(bodies, &ids);
         ensure!(all_end, "simulated threads wait for each other for ever");
-        Ok((shared, door.with(|scheduler| report(scheduler, &ids.0))))
+        Ok((shared, door.with(|scheduler| scheduler.report())))
     })
-}
-
-/// The ids of the threads, given back in the end.
-struct Ids(Vec<usize>);
-
-impl Drop for Ids {
-    fn drop(&mut self) {
-        self.0.drain(..).for_each(simulation::give_back_id);
-    }
-}
-
-fn report(scheduler: &Scheduler, ids: &[usize]) -> Report {
-    let (part, duration) = scheduler.result();
-    let mut observed = Observed::default();
-    for line in scheduler.memory.observed() {
-        observed.transfers += line.transfers;
-        observed.waiting += line.waiting;
-        observed.moving += line.moving;
-    }
-    Report {
-        operations: part.operations,
-        seconds: duration as f64 / 1e12,
-        counts: part.counts,
-        accesses: scheduler.accesses,
-        observed,
-        contended: names::contended(&scheduler.memory, ids),
-    }
 }

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use kcas::simulation::{Access, Pause};
+use kcas::steps::Access;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use super::coherence::{Memory, Step, Time, time};
 use super::foresight::Foresight;
-use super::{Counts, Options, Part};
+use super::{Counts, Options, Part, Pause, Report};
 use crate::model::Model;
 
 /// Compute times are drawn uniformly, up to this share below or above their mean, so that cores do not march in step.
@@ -41,7 +41,6 @@ pub(crate) struct Scheduler {
     /// Sleeping cores, by the address at which they sleep.
     asleep: BTreeMap<usize, VecDeque<usize>>,
     part: Part,
-    pub(crate) accesses: u64,
     began: Time,
     random: SmallRng,
 }
@@ -56,7 +55,6 @@ impl Scheduler {
             together: Vec::new(),
             asleep: BTreeMap::new(),
             part: Part::default(),
-            accesses: 0,
             began: 0,
             random: SmallRng::seed_from_u64(options.seed),
         };
@@ -135,7 +133,6 @@ impl Scheduler {
     /// The core, whose turn it is, makes an access and returns true, or waits for its line.
     pub(crate) fn access(&mut self, core: usize, address: usize, access: Access) -> bool {
         self.part.counts.count(access);
-        self.accesses += 1;
         let clock = self.cores[core].clock;
         match self.memory.access(core, address, access, clock) {
             Step::Done(at) => {
@@ -158,7 +155,6 @@ impl Scheduler {
 
     /// An exchange has failed, which the core did not expect.
     pub(crate) fn failed(&mut self, core: usize) {
-        self.part.counts.failed += 1;
         self.cores[core].clock += time(self.memory.model.mispredicted);
         self.memory.resume(core, self.cores[core].clock);
     }
@@ -173,7 +169,6 @@ impl Scheduler {
                 self.memory.model.waiting.call
             }
         };
-        self.part.counts.paused += time(cost);
         self.cores[core].clock += time(cost);
         self.cores[core].paused = true;
         self.memory.resume(core, self.cores[core].clock);
@@ -222,7 +217,6 @@ impl Scheduler {
             number: self.part.number + 1,
             ..Part::default()
         };
-        self.memory.forget();
         for core in together {
             let state = &mut self.cores[core];
             state.counted = 0;
@@ -232,12 +226,16 @@ impl Scheduler {
         }
     }
 
-    /// Returns the last part of the run, with its duration.
-    pub(crate) fn result(&self) -> (&Part, Time) {
+    /// Reports the last part of the run.
+    pub(crate) fn report(&self) -> Report {
         let latest = self.cores.iter().map(|state| state.clock).max();
         let duration = latest.unwrap_or_default().saturating_sub(self.began);
         let duration = self.part.stopped.unwrap_or(duration);
-        (&self.part, duration)
+        Report {
+            operations: self.part.operations,
+            seconds: duration as f64 / 1e12,
+            counts: self.part.counts,
+        }
     }
 }
 
@@ -246,7 +244,7 @@ impl Counts {
         *match access {
             Access::Load => &mut self.loads,
             Access::Store => &mut self.stores,
-            Access::Exchange | Access::Other => &mut self.exchanges,
+            _ => &mut self.exchanges,
         } += 1;
     }
 }

@@ -46,10 +46,6 @@ pub struct Options {
         value_parser = crate::studies::study::within(1_000..=1_000_000_000)
     )]
     operations: usize,
-    /// Also print, for each row of the first round, accesses, hand-overs and waiting per operation,
-    /// and the lines that cores contend for.
-    #[arg(long)]
-    explain: bool,
     /// Directory of the results, created if need be.
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
@@ -84,7 +80,7 @@ mod simulating {
     use std::thread;
 
     use anyhow::{Context, Result, ensure};
-    use simulator::{Model, Report};
+    use simulator::Model;
 
     use super::Options;
     use crate::experiment::{self, Count, Experiment, Threads};
@@ -92,11 +88,10 @@ mod simulating {
     use crate::results::Row;
     use crate::run::simulated::{Setting, Simulated};
     use crate::run::{Ending, Measurement, Part, Plan, Sweep, stop_on_ctrl_c};
-    use crate::show::{Outputs, Sidecar, note, progress, say};
+    use crate::show::{Outputs, Sidecar, note, progress};
     use crate::studies::sweep::command;
     use crate::studies::{leave, subprocess};
     use crate::subjects::{Registry, SIMULATED};
-    use crate::wording::counted;
     use crate::workload::KeySource;
 
     struct Prepared {
@@ -116,8 +111,8 @@ mod simulating {
         subject: &'a str,
     }
 
-    /// A row, its place in its group, the number of its simulated accesses, and its explanation.
-    type Made = (Row, usize, u64, Option<String>);
+    /// A row, and its place in its group.
+    type Made = (Row, usize);
 
     pub fn simulate(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<Ending> {
         let named = |name: &String| Model::named_or_read(name);
@@ -286,10 +281,8 @@ mod simulating {
                         operations: options.operations as u64,
                         seed: options.seed,
                     };
-                    let (row, report) = simulated.simulate(&measurement, &setting)?;
-                    let explained = options.explain && measurement.round == 1;
-                    let text = explained.then(|| explanation(&row, &report));
-                    all.push((row, place, report.accesses, text));
+                    let (row, _) = simulated.simulate(&measurement, &setting)?;
+                    all.push((row, place));
                 }
             }
             Ok(all)
@@ -306,7 +299,6 @@ mod simulating {
         let steps: usize = shares.iter().map(of).sum();
         let mut sidecar = prepared.sidecar.clone();
         sidecar.run.start();
-        let begun = std::time::Instant::now();
         let mut made: Vec<(usize, Made)> = Vec::new();
         let simulated = progress::with(steps as u64, stop, |progress| {
             simulate_all(first, shares.len(), |index, rows| {
@@ -317,19 +309,8 @@ mod simulating {
                 ended
             })
         });
-        let (mut rows, mut accesses) = (Vec::new(), 0);
-        made.sort_by_key(|(group, (_, place, ..))| (*group, *place));
-        for (_, (row, _, more, text)) in made {
-            text.iter().for_each(|text| say!("{text}"));
-            accesses += more;
-            rows.push(row);
-        }
-        let seconds = begun.elapsed().as_secs_f64();
-        note!(
-            "  {} in {seconds:.1} s, {} million simulated accesses per second",
-            counted(rows.len(), "row"),
-            (accesses as f64 / seconds / 1e6 * 10.0).round() / 10.0
-        );
+        made.sort_by_key(|(group, (_, place))| (*group, *place));
+        let rows: Vec<Row> = made.into_iter().map(|(_, (row, _))| row).collect();
         sidecar.run.rows = Some(steps);
         sidecar.run.ended = (rows.len() == steps).then(machine::now);
         let name = &prepared.experiment.name;
@@ -367,45 +348,5 @@ mod simulating {
             let mut ended = ended.into_iter();
             ended.try_for_each(|(index, rows)| each(index, rows?))
         })
-    }
-
-    fn explanation(row: &Row, report: &Report) -> String {
-        let (counts, lines) = (&report.counts, &report.observed);
-        let each = |number: f64| number / report.operations as f64;
-        let of = |number: u64| each(number as f64);
-        let mut text = format!(
-            "{} under {} (load factor {}), {} of {} (simulated): {:.2} million operations per second\n  \
-             per operation: {:.2} loads, {:.2} stores, {:.2} exchanges ({:.3} failed), {:.3} hand-overs \
-             of lines\n  \
-             per operation, in ns of one core: {:.1} in all, {:.1} waiting for lines that others got \
-             first, {:.1} pausing; {:.1} of hand-overs, which overlap",
-            row.subject,
-            row.workload,
-            row.load_factor,
-            counted(row.threads, "core"),
-            row.simulated,
-            row.mops,
-            of(counts.loads),
-            of(counts.stores),
-            of(counts.exchanges),
-            of(counts.failed),
-            of(lines.transfers),
-            each(report.seconds * 1e9 * row.threads as f64),
-            of(lines.waiting) / 1e3,
-            of(counts.paused) / 1e3,
-            of(lines.moving) / 1e3,
-        );
-        if counts.calls > 0 {
-            text += &format!(
-                "\n  per 1,000 operations: {:.3} system calls that sought to sleep or woke nobody, {:.3} sleeps",
-                of(counts.calls) * 1e3,
-                of(counts.parked) * 1e3,
-            );
-        }
-        for (name, line) in &report.contended {
-            let (transfers, waited) = (line.transfers, line.waiting as f64 / 1e3);
-            text += &format!("\n  {name:28} {transfers:7} hand-overs, {waited:9.0} ns waited");
-        }
-        text
     }
 }

@@ -72,7 +72,7 @@ impl<L: Lookup> Subject for Striped<L> {
         let table = Table::new(buckets)?;
         let stripes = L::STRIPES.min(buckets.next_power_of_two());
         let stripes: Box<[_]> = (0..stripes).map(|_| CachePadded::default()).collect();
-        name("stripe", &stripes, 0);
+        name("stripe", &stripes);
         Ok(Self {
             table,
             stripes,
