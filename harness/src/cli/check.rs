@@ -213,7 +213,7 @@ fn run(
             "STUCK after {}: the next one has not ended for {patience:?}. To repeat its calls:",
             counted(before, "round")
         );
-        say!("{}", again(before));
+        say!(as is: "{}", again(before));
         note!("error: a call does not return; to wait for longer, use --patience S");
         // There is no other way to stop a thread that is stuck in a call.
         process::exit(1)
@@ -295,13 +295,13 @@ fn tell(found: &Found, entry: &SubjectInfo, settings: &Settings) {
     say!("VIOLATION: {what}");
     let of = format!("{}, {}", found.scenario, counted(threads, "thread"));
     say!("round {round}: {of}");
-    say!("{}{note}", found.history.to_string().trim_end());
+    say!(as is: "{}{note}", found.history.to_string().trim_end());
     say!("To repeat the same calls, which may overlap differently:");
     let settings = Settings {
         rounds: Rounds::only(round),
         ..*settings
     };
-    say!("{}\n", again(entry, &settings)(0));
+    say!(as is: "{}\n", again(entry, &settings)(0));
 }
 
 fn rounds_and_calls(totals: &Totals) -> String {

@@ -131,9 +131,10 @@ pub const INTERRUPTED_KEYS: usize = 1_000_000;
 const MAX_ROUNDS: usize = 1_000;
 const MAX_SECONDS: f64 = 600.0;
 
-/// The most memory that a sweep needs per key, in bytes: three sets of keys, their shuffled orders,
-/// and one table of every subject. Deliberately on the high side.
-const BYTES_PER_KEY: u64 = 100;
+/// The most memory that a sweep needs, in bytes, deliberately on the high side: for each key three sets of keys and their
+/// shuffled orders, and for each slot one table of every subject.
+const BYTES_PER_KEY: f64 = 60.0;
+const BYTES_PER_SLOT: f64 = 40.0;
 
 impl Experiment {
     pub fn check_subjects(&self, registry: &Registry) -> Result<()> {
@@ -203,7 +204,14 @@ impl Experiment {
     }
 
     pub fn check_memory(&self) -> Result<()> {
-        machine::check_memory("field `keys`", self.most_keys() as u64, BYTES_PER_KEY)
+        let keys = self.most_keys() as f64;
+        let loads = self
+            .workloads
+            .iter()
+            .map(|workload| self.full_load(workload));
+        let slots = keys / loads.fold(1.0, f64::min);
+        let bytes = keys * BYTES_PER_KEY + slots * BYTES_PER_SLOT;
+        machine::check_memory("fields `keys` and `load`", bytes)
     }
 }
 

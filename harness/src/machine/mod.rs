@@ -9,11 +9,13 @@ pub mod topology;
 mod waits;
 
 use std::env;
+use std::num::NonZero;
 use std::path::Path;
+use std::thread;
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
-use sysinfo::{CpuRefreshKind, System};
+use sysinfo::{CpuRefreshKind, ProcessesToUpdate, System};
 
 pub(crate) use hand_over::{are_alike, hand_over, throughout};
 pub use pinning::Cores;
@@ -144,17 +146,48 @@ pub fn now() -> String {
     now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Fails if `keys` keys of `each` bytes do not fit into the memory that is available without swapping.
-/// The error begins with `asked_by`, the option or field that asks for them.
-pub fn check_memory(asked_by: &str, keys: u64, each: u64) -> Result<()> {
-    let mut system = System::new().context("cannot ask the system for its memory")?;
-    system.refresh_memory();
-    let most = system.available_memory() / each;
+/// Fails if this many bytes do not fit into the memory that is available without swapping, if that is known. The error
+/// begins with `asked_by`, the option or field that asks for them.
+pub fn check_memory(asked_by: &str, bytes: f64) -> Result<()> {
+    ensure_fits(asked_by, bytes, available_memory())
+}
+
+fn ensure_fits(asked_by: &str, bytes: f64, available: Option<u64>) -> Result<()> {
+    let Some(most) = available else { return Ok(()) };
+    let gib = |bytes: f64| bytes / f64::from(1 << 30);
     ensure!(
-        keys <= most,
-        "{asked_by}: {keys} keys do not fit into the available memory; at most {most} do"
+        bytes <= most as f64,
+        "{asked_by}: needs up to {:.1} GiB of memory; at most {:.1} GiB are available",
+        gib(bytes),
+        gib(most as f64)
     );
     Ok(())
+}
+
+/// Returns the bytes that this process can still allocate without swapping, within the limits of its container; `None` if
+/// the system does not tell.
+fn available_memory() -> Option<u64> {
+    let mut system = System::new().ok()?;
+    system.refresh_memory();
+    let own = sysinfo::get_current_pid().ok();
+    let own = own.and_then(|own| {
+        system.refresh_processes(ProcessesToUpdate::Some(&[own]), false);
+        system.process(own)?.cgroup_limits()
+    });
+    let host = (system.total_memory() > 0).then(|| system.available_memory());
+    // What is cached counts as used there, but can be reclaimed.
+    let limits = [own, system.cgroup_limits()].into_iter().flatten();
+    let limits = limits.map(|of| of.total_memory.saturating_sub(of.rss));
+    limits.chain(host).min()
+}
+
+/// Says how many cores a container allows, if that is fewer than this process may run on.
+pub(crate) fn quota_note(usable: usize) -> Option<String> {
+    let allowed = thread::available_parallelism().map_or(usable, NonZero::get);
+    let few = format!(
+        "note: a CPU quota allows {allowed} of {usable} cores: threads are halted at times"
+    );
+    (allowed < usable).then_some(few)
 }
 
 /// Returns the command line of this process for a description, without directories.
@@ -232,6 +265,23 @@ fn line_of(path: impl AsRef<Path>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_check_without_known_memory_passes() {
+        for (available, fits) in [(None, true), (Some(1_000), false), (Some(2_000), true)] {
+            assert_eq!(ensure_fits("--keys", 2_000.0, available).is_ok(), fits);
+        }
+        let error = ensure_fits("--keys", f64::INFINITY, Some(1 << 30)).unwrap_err();
+        assert!(error.to_string().starts_with("--keys: "), "{error}");
+        assert!(available_memory().is_none_or(|of| of > 0));
+    }
+
+    #[test]
+    fn cpu_quota_is_noted_where_fewer_cores_are_allowed() {
+        let allowed = thread::available_parallelism().unwrap().get();
+        assert_eq!(quota_note(allowed), None);
+        assert!(quota_note(allowed + 1).is_some());
+    }
 
     #[test]
     fn commands_are_described_without_directories() {

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::files::{Staged, create, write};
 use super::print::{leaves_files, note, say};
-use crate::machine::Compiler;
+use crate::machine::{self, Compiler, pinning};
 use crate::show::Sidecar;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +48,8 @@ impl Outputs {
             let notes = check_build(&sidecar.compiler, !cfg!(debug_assertions))?;
             if !NOTED.swap(true, Ordering::Relaxed) {
                 notes.iter().for_each(|text| note!("note: {text}"));
+                let quota = machine::quota_note(pinning::usable().len());
+                quota.iter().for_each(|text| note!("{text}"));
             }
         }
         let directory = self.csv.parent().unwrap_or(Path::new(""));

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Prints a line to standard output: what the user asked for.
 macro_rules! say {
+    (as is: $($text:tt)*) => { $crate::show::print::as_is(format_args!($($text)*)) };
     ($($text:tt)*) => { $crate::show::print::out(format_args!($($text)*)) };
 }
 pub(crate) use say;
@@ -59,13 +60,47 @@ impl Write for Stdout {
     }
 }
 
+/// How wide printed lines are at most, in columns.
+pub(crate) const WIDTH: usize = 100;
+
+/// Breaks lines that are too wide at spaces. What follows begins as far from the left as the line.
+fn wrapped(text: &str) -> String {
+    let mut lines = Vec::new();
+    for line in text.split('\n') {
+        if line.chars().count() <= WIDTH || line.starts_with('|') {
+            lines.push(line.to_owned());
+            continue;
+        }
+        let indent = &line[..line.len() - line.trim_start().len()];
+        let mut now = indent.to_owned();
+        for word in line.split_whitespace() {
+            let is_first = now.len() == indent.len();
+            if !is_first && now.chars().count() + 1 + word.chars().count() > WIDTH {
+                lines.push(std::mem::replace(&mut now, indent.to_owned()));
+            } else if !is_first {
+                now.push(' ');
+            }
+            now += word;
+        }
+        lines.push(now);
+    }
+    lines.join("\n")
+}
+
 pub(crate) fn out(text: Arguments) {
+    let _ = writeln!(Stdout, "{}", wrapped(&text.to_string()));
+}
+
+/// Prints text whose lines must not be broken, such as commands to copy.
+pub(crate) fn as_is(text: Arguments) {
     let _ = writeln!(Stdout, "{text}");
 }
 
 /// Prints to standard error, without a line end.
 pub(crate) fn err(text: Arguments) {
-    let _ = io::stderr().lock().write_fmt(text);
+    let _ = io::stderr()
+        .lock()
+        .write_all(wrapped(&text.to_string()).as_bytes());
 }
 
 /// Prints help to standard output, and an error in the command line to standard error.
@@ -89,5 +124,22 @@ pub(crate) fn finish() -> Result<(), &'static io::Error> {
     match FAILED.get() {
         Some(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_lines_are_broken_at_spaces() {
+        let text = format!("short\n  {}\n| {}", "word ".repeat(30), "cell ".repeat(30));
+        let printed = wrapped(&text);
+        let lines: Vec<_> = printed.lines().collect();
+        assert_eq!((lines.len(), lines[0]), (4, "short"));
+        assert!(lines[1].starts_with("  word") && lines[2].starts_with("  word"));
+        assert!(lines[1..3].iter().all(|line| line.len() <= WIDTH));
+        assert_eq!(printed.matches("word").count(), 30);
+        assert_eq!(wrapped(&"x".repeat(200)), "x".repeat(200));
     }
 }

@@ -269,6 +269,7 @@ impl<R: Shown> Presented for Vec<R> {
         notes.extend(sidecar.and_then(too_short));
         Some(Sheet {
             lead: R::how(self),
+            labels: named.len(),
             header: named.chain(names).map(str::to_owned).collect(),
             lines,
             notes,

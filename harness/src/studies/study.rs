@@ -17,6 +17,7 @@ use crate::show::chart::Figure;
 pub use crate::show::progress::Progress;
 use crate::show::{FolderLock, Outputs, Run, Sheet, Sidecar, note, outputs, progress, say};
 use crate::subjects::Registry;
+use crate::workload::MIN_LOAD;
 
 /// One week.
 const MOST_SECONDS: f64 = 604_800.0;
@@ -43,8 +44,8 @@ pub(crate) fn seconds(text: &str) -> Result<Duration> {
 
 pub(super) fn check_loads(loads: &[f64], most: f64) -> Result<()> {
     for &load in loads {
-        let fits = load > 0.0 && load <= most;
-        ensure!(fits, "--loads: {load} is not above 0 and at most {most}");
+        let fits = (MIN_LOAD..=most).contains(&load);
+        ensure!(fits, "--loads: {load:?} is not from {MIN_LOAD:?} to {most}");
     }
     Ok(())
 }

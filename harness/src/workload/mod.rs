@@ -17,12 +17,15 @@ pub use {arrivals::*, clock::*, keys::*, latency::*, phase::*};
 /// Beyond this load factor, buckets of four slots cannot be filled reliably.
 pub const MAX_LOAD: f64 = 0.98;
 
+/// Below this load factor, a table is nearly all empty.
+pub const MIN_LOAD: f64 = 1e-6;
+
 /// Beyond this Zipf exponent, nearly every choice is the same key.
 pub const MAX_SKEW: f64 = 5.0;
 
 /// A workload: a `[[workload]]` table of an experiment, which selects it by `kind`.
 ///
-/// `load` is a load factor, occupied slots over all slots, above 0 and at most [`MAX_LOAD`]: the one that
+/// `load` is a load factor, occupied slots over all slots, from [`MIN_LOAD`] to [`MAX_LOAD`]: the one that
 /// the filter has throughout, or that a fill ends at and a removal starts from. `hit` is the percentage
 /// of lookups that ask for a key that is in the filter, and `skew` the exponent of the Zipf law by which
 /// keys are chosen; 0 if all are equally likely. The other numbers are percentages of operations.
@@ -271,6 +274,7 @@ pub(crate) mod tests {
             ("insert load=-0.5", "load"),
             ("insert load=0.99", "load"),
             ("insert load=nan", "load"),
+            ("insert load=1e-300", "load"),
             ("mix lookup=90 insert=6 remove=4", "insert"),
             ("mix lookup=90 insert=6 remove=6", "lookup"),
             ("mix lookup=101 insert=0 remove=0", "lookup"),

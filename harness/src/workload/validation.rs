@@ -2,15 +2,15 @@
 
 use anyhow::{Result, ensure};
 
-use super::{MAX_LOAD, MAX_SKEW, Workload, Ycsb};
+use super::{MAX_LOAD, MAX_SKEW, MIN_LOAD, Workload, Ycsb};
 
 impl Workload {
     /// Checks every value: what runs is what is stated. An error begins with the field at fault.
     pub fn validate(&self) -> Result<()> {
         let (load, skew) = (self.load(), self.skew());
         ensure!(
-            load > 0.0 && load <= MAX_LOAD,
-            "field `load`: {load} is not a usable load factor: it must be above 0 and at most {MAX_LOAD}"
+            (MIN_LOAD..=MAX_LOAD).contains(&load),
+            "field `load`: {load:?} is not a usable load factor: it must be from {MIN_LOAD:?} to {MAX_LOAD}"
         );
         ensure!(
             (0.0..=MAX_SKEW).contains(&skew),

@@ -2,6 +2,7 @@
 //! to directories that are not writable.
 
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use crate::place::{Ended, Place, TINY, has};
@@ -262,4 +263,58 @@ fn memory_keeps_what_it_measured_when_a_subject_fails() {
     has(error, &["kept", "exact-set at load factor 0.5"]);
     has(&ended.stdout, &["| lock-free"]);
     assert_eq!(place.text("r/memory.csv").lines().count(), 2);
+}
+
+/// The other run holds the folder until it ends.
+#[test]
+fn folder_in_use_is_refused_and_holder_named() {
+    let place = place();
+    place.write("long.toml", experiment("long", 1_000));
+    let mut long = place.command("sweep long.toml --out r");
+    let long = long.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut first = long.spawn().unwrap();
+    let mut lines = BufReader::new(first.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("round 1, ")));
+    let holder = format!("process {} (harness sweep long.toml --out r)", first.id());
+    for line in ["sweep a.toml --out r", &format!("{LAYOUTS} --out r")] {
+        let refused = place.ends(1, line);
+        refused.notes(&["r is in use by", &holder, "--out"]);
+    }
+    // Another folder is free, but the cores are not.
+    place
+        .run("sweep a.toml --out s")
+        .notes(&["another harness measures"]);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    place.run("sweep a.toml --out r");
+    assert_eq!(
+        place
+            .files("r")
+            .iter()
+            .filter(|file| file.starts_with("a."))
+            .count(),
+        3
+    );
+}
+
+#[test]
+fn bad_value_leaves_earlier_results_in_place() {
+    let place = place();
+    place.run("sweep a.toml --out r");
+    let earlier = (place.files("r"), place.text("r/a.csv"));
+    let good = place.text("a.toml");
+    for load in ["1e-300", "nan", "0.0", "-0.1", "1.0"] {
+        place.write(
+            "a.toml",
+            good.replace("load = 0.9", &format!("load = {load}")),
+        );
+        place
+            .ends(1, "sweep a.toml --out r")
+            .notes(&["field `load`"]);
+        assert_eq!((place.files("r"), place.text("r/a.csv")), earlier, "{load}");
+    }
+    // A build that measures nothing.
+    place.write("a.toml", good);
+    place.ends(1, "sweep a.toml --out r --builds /usr/bin/true");
+    assert_eq!((place.files("r"), place.text("r/a.csv")), earlier);
 }

@@ -22,7 +22,13 @@ const REFUSED: &str = "
 1 | sweep frozen.toml | frozen.toml | `threads` | `frozen`
 1 | sweep mistyped.toml | did you mean \"lock-free\"? Known are lock-free, 
 2 | pair --workload balloon | none of lookup, lookup-hit
-2 | pair --workload fill@1 | at most 0.98
+2 | pair --workload fill@1 | to 0.98
+2 | pair --workload fill@1e-300 | 1e-300
+1 | pair --workload fill@1e-6 --keys 4000000000 | --keys | at most
+1 | space memory --loads 1e-300 | --loads | 1e-300
+1 | space memory --loads 1e-6 --keys 4000000000 | --keys | at most
+1 | sweep low.toml | low.toml | 1e-300
+1 | sweep slots.toml | slots.toml | `keys` and `load` | at most
 1 | sweep quick --rounds 0 | quick.toml | `rounds`: 0 is not
 2 | reproduce --quick --full | --quick | --full
 1 | reproduce --quick --cores 0 | --cores | --full
@@ -55,9 +61,9 @@ const REFUSED: &str = "
 2 | kcas --seconds 1e300 | --seconds | at most 604800
 2 | kcas --seconds -1 | '-1' | --seconds | above 0
 1 | cuckoo-hashing --loads 0.5,0.2 | --loads | ascending order
-1 | cuckoo-hashing --loads 0 | --loads | not above 0 and at most 2
-1 | cuckoo-hashing --loads NaN | --loads | not above 0 and at most 2
-1 | cuckoo-hashing --loads 3 | error: --loads: 3 is not above 0 and at most 2
+1 | cuckoo-hashing --loads 0 | --loads | not from 1e-6 to 2
+1 | cuckoo-hashing --loads NaN | --loads | not from 1e-6 to 2
+1 | cuckoo-hashing --loads 3 | error: --loads: 3.0 is not from 1e-6 to 2
 1 | cuckoo-hashing --buckets 1000 --loads 0.0001 | --loads | too few
 2 | cuckoo-hashing --kicks 0 | --kicks
 2 | growth --keys 9999 | --keys
@@ -73,7 +79,7 @@ const REFUSED: &str = "
 1 | space memory --subjects exactset | did you mean \"exact-set\"? Known are lock-free, 
 2 | space memory --keys 60000,999 | --keys
 2 | space memory --rounds 0 | --rounds
-1 | space memory --loads 1.5 | 1.5 is not above 0 and at most 1
+1 | space memory --loads 1.5 | 1.5 is not from 1e-6 to 1
 1 | space theory --subjects blom | did you mean \"bloom\"? Known are lock-free, 
 1 | space theory --subjects bloom,roofline | \"roofline\"; known are lock-free
 2 | space theory --keys 9999 | 10000..=
@@ -107,10 +113,16 @@ const BY_FEATURES: [(bool, &str); 2] = [
 ];
 
 /// Files with a changed [`TINY`]; `experiment::problems` has all that can be wrong in one.
-const EXPERIMENTS: [(&str, &str, &str); 6] = [
+const EXPERIMENTS: [(&str, &str, &str); 8] = [
     ("torn", "rounds = 2", "rounds 2"),
     ("field", "seed = 1", "sed = 1"),
     ("keys", "keys = 1000", "keys = 1e12"),
+    ("low", "0.9", "1e-300"),
+    (
+        "slots",
+        "keys = 1000\nseed = 1\n\n[[workload]]\nkind = \"lookup-hit\"\nload = 0.9",
+        "keys = 100_000_000\nseed = 1\n\n[[workload]]\nkind = \"lookup-hit\"\nload = 1e-6",
+    ),
     ("frozen", "2]", "0]\nfrozen = []"),
     ("mistyped", "lock-free", "lockfree"),
     ("unknown", "segment-lock", "balloon"),
@@ -158,6 +170,12 @@ fn list_shows_subjects_workloads_and_experiments() {
     // There are none here.
     let listed = Place::new().run("list");
     assert!(!listed.stdout.contains("not usable"));
+    assert!(
+        listed
+            .stdout
+            .lines()
+            .all(|line| line.chars().count() <= 100)
+    );
     listed.prints(&["quick.toml", "stalls.toml"]);
 }
 

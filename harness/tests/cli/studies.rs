@@ -92,7 +92,10 @@ fn a_study_leaves_table_rows_a_figure_that_can_be_drawn_again_and_a_page() {
     for study in &STUDIES {
         let place = Place::new();
         let all = |texts: &'static str| texts.split("; ").collect::<Vec<_>>();
-        place.run(study.line).prints(&all(study.prints));
+        let ended = place.run(study.line).prints(&all(study.prints));
+        for line in ended.stdout.lines().chain(ended.stderr.lines()) {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
         let file = |ending: &str| format!("results/{}.{ending}", study.name);
         let csv = place.text(&file("csv"));
         assert!(csv.starts_with(study.columns), "{csv}");

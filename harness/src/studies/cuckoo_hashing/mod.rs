@@ -11,7 +11,7 @@ use serde::Serialize;
 use clap::{Args, value_parser};
 use relatives::smart_cuckoo::{Buckets, CuckooTable, Key, PlainCuckoo, SmartCuckoo};
 
-use crate::machine::Cores;
+use crate::machine::{self, Cores};
 use crate::results::{Record, bounded, columns};
 use crate::show::chart::{Axis, Scale};
 use crate::show::{Run, rounded};
@@ -122,6 +122,9 @@ const MIXES: [Mix; 5] = [
     ("0/95/5", 0, 95),
 ];
 
+/// Two tables, and twice as many keys in their order.
+const BYTES_PER_BUCKET: f64 = 64.0;
+
 /// The largest load: with twice as many keys as buckets, there is nothing new to see.
 const MOST_LOAD: f64 = 2.0;
 
@@ -153,6 +156,7 @@ impl Study for CuckooHashing {
             "--loads: {:?} must be in ascending order, each once",
             self.loads
         );
+        machine::check_memory("--buckets", self.buckets as f64 * BYTES_PER_BUCKET)?;
         let parts = [0.0].into_iter().chain(self.loads.iter().copied());
         let counts: Vec<_> = parts.map(|load| offered(self.buckets, load)).collect();
         ensure!(

@@ -92,8 +92,9 @@ pub struct Setting {
     pub seed: u64,
 }
 
-/// Upper bound of the bytes per key, but for an exact set.
-const BYTES_A_KEY: u64 = 8;
+/// Upper bounds of the bytes for each key, and of those of a table for each slot, except for an exact set.
+const BYTES_PER_KEY: f64 = 60.0;
+const BYTES_PER_SLOT: f64 = 5.0;
 
 /// The subjects where none are named.
 const FIRST: &str = "lock-free";
@@ -263,8 +264,10 @@ impl Study for Pair {
         check_builds(&self.setting.builds)?;
         let subjects = self.subjects();
         // Each process has all tables at once, if turns share them.
-        let each = BYTES_A_KEY * subjects.len() as u64;
-        machine::check_memory("--keys", self.keys as u64, each)?;
+        let (keys, loads) = (self.keys as f64, self.workload.iter().map(|work| work.load));
+        let slots = keys / loads.fold(1.0, f64::min);
+        let tables = slots * BYTES_PER_SLOT * subjects.len() as f64;
+        machine::check_memory("--keys and --workload", keys * BYTES_PER_KEY + tables)?;
         for name in &subjects {
             registry.get(name)?;
         }

@@ -47,6 +47,7 @@ impl Presented for Vec<Row> {
         Some(Sheet {
             lead: format!("How many times as fast {} is.", self[0].first),
             header: header.chain(rivals).collect(),
+            labels: 2,
             lines,
             notes: notes(self),
         })

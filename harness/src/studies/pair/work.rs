@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use subject::Operations;
 
-use crate::workload::MAX_LOAD;
+use crate::workload::{MAX_LOAD, MIN_LOAD};
 
 /// How rows name what is timed; @ and a load factor may follow.
 pub(super) const LOOKUP: &str = "lookup";
@@ -95,8 +95,8 @@ impl FromStr for Work {
         let load = load.map_or(Ok(usual), str::parse);
         let load = load.context("after @ stands a load factor, such as 0.5")?;
         ensure!(
-            load > 0.0 && load <= MAX_LOAD,
-            "the load factor {load} is not above 0 and at most {MAX_LOAD}"
+            (MIN_LOAD..=MAX_LOAD).contains(&load),
+            "the load factor {load:?} is not from {MIN_LOAD:?} to {MAX_LOAD}"
         );
         Ok(Self { kind, load })
     }
@@ -166,8 +166,9 @@ mod tests {
         assert!(Work::all().all(|work| work.measures().iter().all(|of| place(of).is_some())));
         for (text, problem) in [
             ("fill@", "after @"),
-            ("fill@0", "not above 0"),
-            ("fill@nan", "not above 0"),
+            ("fill@0", "not from 1e-6"),
+            ("fill@nan", "not from 1e-6"),
+            ("fill@1e-300", "not from 1e-6"),
             ("update@0.99", "at most 0.98"),
         ] {
             let error = text.parse::<Work>().unwrap_err().to_string();

@@ -11,6 +11,7 @@ use rand::{RngExt, SeedableRng};
 use relatives::theory::Trial;
 use serde::Serialize;
 
+use crate::machine;
 use crate::results::{Record, Summary, bounded, columns};
 use crate::show::chart::{Axis, Line, Look, Panel, Scale};
 use crate::show::{Run, rounded};
@@ -88,6 +89,9 @@ impl Record for Row {
     }
 }
 
+/// A bucket, and its part of the counters.
+const BYTES_PER_BUCKET: f64 = 9.0;
+
 type Measure = fn(&Layouts) -> Result<Row>;
 
 /// The layouts that are measured: the named ones, and some more.
@@ -109,6 +113,11 @@ impl Study for Layouts {
     type Row = Row;
 
     const NAME: &'static str = "layouts";
+
+    fn check(&self, _: &Registry) -> Result<bool> {
+        machine::check_memory("--buckets", self.buckets as f64 * BYTES_PER_BUCKET)?;
+        Ok(true)
+    }
 
     fn about(&self, _: &Registry) -> Result<(Run, Vec<(String, String)>)> {
         let about = [

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use subject::calls::Operation;
 use subject::{Operations, SLOTS_PER_BUCKET};
 
-use crate::machine::Cores;
+use crate::machine::{self, Cores};
 use crate::results::{INTERVAL, Record, Results, Summary, bounded, columns, distinct};
 use crate::run::order;
 use crate::show::chart::{Axis, Line, Look, Panel, Scale};
@@ -25,7 +25,7 @@ use crate::studies::subprocess::measure;
 use crate::studies::{At, Progress, Quantity, Shown, Study, check_loads, joined, seeds, within};
 use crate::subjects::{Laid, Registry};
 use crate::wording::{counted, grouped, large, unnumbered};
-use crate::workload::{Cycle, Lookups, Measured, Phase, Present, Watch};
+use crate::workload::{Cycle, Lookups, MIN_LOAD, Measured, Phase, Present, Watch};
 
 /// How long lookups are timed.
 const TIMED: Duration = Duration::from_millis(300);
@@ -67,6 +67,10 @@ columns! {
     /// Whether that thread was pinned to a core.
     pinned: bool,
 }
+
+/// Upper bounds: of the list of keys, and of an exact set.
+const BYTES_PER_KEY: f64 = 24.0;
+const BYTES_PER_SLOT: f64 = 30.0;
 
 /// Measure what matters when choosing a filter: bits a key, error rate and speed of lookups.
 ///
@@ -291,6 +295,13 @@ impl Study for Memory {
             }
         }
         check_loads(&self.loads, 1.0)?;
+        let keys = self.keys.iter().copied().max().unwrap_or_default() as f64;
+        // Loads are tried from the highest on.
+        let slots = keys / self.loads.iter().copied().fold(MIN_LOAD, f64::max);
+        machine::check_memory(
+            "--keys and --loads",
+            keys * BYTES_PER_KEY + slots * BYTES_PER_SLOT,
+        )?;
         Ok(true)
     }
 

@@ -7,6 +7,7 @@ use relatives::theory::{Claim, Claims, LEAST_KEYS, SIGMAS, Trial};
 use serde::Serialize;
 
 use super::structures::STRUCTURES;
+use crate::machine;
 use crate::results::{Judge, Record, columns};
 use crate::show::{Column, Run, Sheet, Sidecar};
 use crate::studies::{Presented, Progress, Study, seeds};
@@ -118,6 +119,8 @@ impl Study for Theory {
     }
 
     fn check(&self, _: &Registry) -> Result<bool> {
+        // The largest structure, and the keys.
+        machine::check_memory("--keys", self.keys as f64 * 40.0)?;
         Ok(!self.structures()?.is_empty())
     }
 

@@ -1,7 +1,7 @@
 //! The `sweep` command: measures what experiment files describe, and writes the results.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -54,7 +54,7 @@ pub fn sweep(
         let (count, time) = (experiments.len(), minutes(times.sum()));
         note!("All {count} experiments: about {time}");
     }
-    for prepared in experiments {
+    for prepared in &experiments {
         if !stop.load(Ordering::Relaxed) {
             run(prepared, options, stop)?;
         }
@@ -156,9 +156,12 @@ pub(super) fn describe(
 }
 
 /// Runs one experiment, and writes its files. Some rows are missing if `stop` was set, or after an error.
-fn run(mut prepared: Prepared, options: &Options, stop: &AtomicBool) -> Result<()> {
-    announce(&prepared);
-    let (mut sidecar, mut writer, mut rows) = begin(&mut prepared, options)?;
+fn run(prepared: &Prepared, options: &Options, stop: &AtomicBool) -> Result<()> {
+    announce(prepared);
+    let mut sidecar = begun(prepared);
+    let mut rows = (prepared.earlier.as_ref()).map_or_else(Vec::new, |(rows, _)| rows.clone());
+    // Earlier results stay where they are until there is a row to take their place.
+    let mut writer = None;
     if let Some(latency) = &sidecar.run.latency {
         note!("  latency: {latency}");
     }
@@ -179,7 +182,12 @@ fn run(mut prepared: Prepared, options: &Options, stop: &AtomicBool) -> Result<(
         let build = build_in_turn(&options.builds, round);
         let already = rows.len();
         let each_row_made = |row: Row| {
-            writer.write(&row)?;
+            if writer.is_none() {
+                writer = Some(begin(prepared, &sidecar)?);
+            }
+            writer
+                .iter_mut()
+                .try_for_each(|writer| writer.write(&row))?;
             let (subject, workload, threads) = (&row.subject, &row.workload, row.threads);
             bar.step(&format!(
                 "round {round}, {subject}: {workload}, threads {threads}"
@@ -195,9 +203,11 @@ fn run(mut prepared: Prepared, options: &Options, stop: &AtomicBool) -> Result<(
         }
     }
     drop(bar);
-    if rows.is_empty() {
+    if writer.is_none() {
         say!("Nothing was measured.");
-    } else if let Some(table) = rows.printed(Some(&sidecar)) {
+        return result;
+    }
+    if let Some(table) = rows.printed(Some(&sidecar)) {
         say!("\n{table}");
     }
     sidecar.run.rows = Some(before + each * rounds);
@@ -270,35 +280,42 @@ impl Round {
 /// Writes the files of a run that has ended, but for the rows, which are in theirs.
 fn write(files: &Outputs, sidecar: &Sidecar, rows: &[Row]) -> Written {
     let mut written = Written::default();
-    if !rows.is_empty() {
-        written.add(&files.csv, Ok(()));
-    }
+    written.add(&files.csv, Ok(()));
     written.add(&files.sidecar, sidecar.write(&files.sidecar));
-    if !rows.is_empty() {
-        let figure = figure::of(rows, Some(sidecar)).render();
-        written.add(&files.figure, files::write(&files.figure, &figure));
-        written.name();
-    }
+    let figure = figure::of(rows, Some(sidecar)).render();
+    written.add(&files.figure, files::write(&files.figure, &figure));
+    written.name();
     written
 }
 
-/// Begins a run: moves files of an earlier one aside and makes new ones, without rows; or continues the earlier ones.
-fn begin(prepared: &mut Prepared, options: &Options) -> Result<(Sidecar, Writer<Row>, Vec<Row>)> {
-    let (files, rounds) = (&prepared.files, prepared.experiment.rounds as i64);
-    if let Some((rows, mut sidecar)) = prepared.earlier.take() {
-        if let Some(toml::Value::Integer(all)) = sidecar.experiment.get_mut("rounds") {
-            *all += rounds;
-        }
-        sidecar.run.resumed.push(machine::now());
-        sidecar.run.ended = None;
-        sidecar.write(&files.sidecar)?;
-        return Ok((sidecar, Writer::append(&files.csv)?, rows));
+/// Begins to write rows: moves files of an earlier run aside and makes new ones; or continues the earlier ones.
+fn begin(prepared: &Prepared, sidecar: &Sidecar) -> Result<Writer<Row>> {
+    let files = &prepared.files;
+    let directory = files.csv.parent().unwrap_or(Path::new(""));
+    if prepared.earlier.is_none() {
+        Outputs::reserve(directory, &prepared.experiment.name)?;
     }
-    Outputs::reserve(&options.out, &prepared.experiment.name)?;
-    let mut sidecar = prepared.sidecar.clone();
-    sidecar.run.start();
     sidecar.write(&files.sidecar)?;
-    Ok((sidecar, Writer::create(&files.csv)?, Vec::new()))
+    match prepared.earlier {
+        Some(_) => Writer::append(&files.csv),
+        None => Writer::create(&files.csv),
+    }
+}
+
+/// Returns the description of a run that begins now.
+fn begun(prepared: &Prepared) -> Sidecar {
+    let Some((_, earlier)) = &prepared.earlier else {
+        let mut sidecar = prepared.sidecar.clone();
+        sidecar.run.start();
+        return sidecar;
+    };
+    let mut sidecar = earlier.clone();
+    if let Some(toml::Value::Integer(all)) = sidecar.experiment.get_mut("rounds") {
+        *all += prepared.experiment.rounds as i64;
+    }
+    sidecar.run.resumed.push(machine::now());
+    sidecar.run.ended = None;
+    sidecar
 }
 
 fn announce(prepared: &Prepared) {

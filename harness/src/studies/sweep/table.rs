@@ -81,6 +81,7 @@ fn latencies(results: &Results, sidecar: Option<&Sidecar>) -> Sheet {
         };
         OPERATIONS.into_iter().filter_map(line).collect()
     });
+    sheet.labels += 1;
     let rows = results.all;
     if rows.iter().any(|row| row.chained_ns > 0.0) {
         sheet.notes.push(format!(
@@ -138,10 +139,12 @@ fn located<C: AsRef<str>>(
     }
     let mut header = vec!["workload".to_owned()];
     header.extend(axes.iter().map(|&axis| column(axis).to_owned()));
+    let labels = header.len();
     header.extend(columns.iter().map(|name| name.as_ref().to_owned()));
     Sheet {
         lead: lead.to_owned(),
         header,
+        labels,
         lines,
         notes: Vec::new(),
     }

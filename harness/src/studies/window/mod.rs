@@ -10,7 +10,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::experiment::MAX_THREADS;
-use crate::machine::Cores;
+use crate::machine::{self, Cores};
 use crate::results::{Record, columns};
 use crate::run::order;
 use crate::show::chart::{Axis, Guide, Panel, Scale};
@@ -90,6 +90,12 @@ impl Study for Window {
     type Row = Row;
 
     const NAME: &'static str = "window";
+
+    fn check(&self, _: &Registry) -> Result<bool> {
+        // The largest filter takes 23, and each key is in a list.
+        machine::check_memory("--keys", self.keys as f64 * 40.0)?;
+        Ok(true)
+    }
 
     fn about(&self, _: &Registry) -> Result<(Run, Vec<(String, String)>)> {
         let about = [
