@@ -60,9 +60,8 @@ enum Command {
     /// Writes simulated-NAME.csv, whose rows are like those of a sweep but name the machine, and its
     /// description and figure. Ignores `threads`, `rounds`, `seconds` and `pinning` of the experiment.
     Simulate {
-        /// Experiments to simulate, one after another: files, or names of those in experiments/.
-        #[arg(required = true, value_name = "EXPERIMENT")]
-        experiments: Vec<PathBuf>,
+        /// The experiment to simulate: a file, or the name of one in experiments/.
+        experiment: PathBuf,
         #[command(flatten)]
         options: simulate::Options,
     },
@@ -180,9 +179,9 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
             options,
         } => sweep::sweep(registry, &named(experiments), append, &options),
         Command::Simulate {
-            experiments,
+            experiment,
             options,
-        } => simulate::simulate(registry, &named(experiments), &options),
+        } => simulate::simulate(registry, &named(vec![experiment])[0], &options),
         Command::Plot(options) => plot::plot(&options),
         Command::Reproduce {
             quick: _,

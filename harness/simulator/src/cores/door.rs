@@ -47,27 +47,22 @@ pub enum Pause {
     Call,
 }
 
-std::thread_local! {
+scoped_tls::scoped_thread_local! {
     /// The machine on which the code of this thread runs.
-    static MACHINE: RefCell<Option<Rc<Door>>> = const { RefCell::new(None) };
-}
-
-/// Calls `action` with the machine and the core that runs; returns false, at once, outside a simulation.
-fn on_core(action: impl FnOnce(&Door, usize)) -> bool {
-    // Not borrowed meanwhile: another core may run.
-    let machine = MACHINE.try_with(|machine| machine.borrow().clone());
-    let machine = machine.ok().flatten();
-    if let Some(door) = &machine
-        && let Some(core) = door.now.get()
-    {
-        action(door, core);
-    }
-    machine.is_some()
+    static MACHINE: Rc<Door>
 }
 
 /// True if this thread simulates.
 pub fn is_under_way() -> bool {
-    on_core(|_, _| ())
+    MACHINE.is_set()
+}
+
+/// Calls `action` with the machine and the core that runs; returns false, at once, outside a simulation.
+fn on_core(action: impl FnOnce(&Door, usize)) -> bool {
+    is_under_way() && {
+        MACHINE.with(|door| door.now.get().map(|core| action(door, core)));
+        true
+    }
 }
 
 /// The core waits. Returns false, at once, outside a simulation.
@@ -117,14 +112,7 @@ impl Door {
 
     /// Runs `action` on this machine: all that this thread does meanwhile is observed.
     pub(crate) fn within<R>(self: &Rc<Self>, action: impl FnOnce() -> R) -> R {
-        struct Restore(Option<Rc<Door>>);
-        impl Drop for Restore {
-            fn drop(&mut self) {
-                MACHINE.set(self.0.take());
-            }
-        }
-        let _restore = Restore(MACHINE.replace(Some(Rc::clone(self))));
-        with_observer(Rc::clone(self) as Rc<dyn Observer>, action)
+        MACHINE.set(self, || with_observer(Rc::clone(self) as _, action))
     }
 
     /// Runs the bodies, each on its core, until all have ended; false if some wait for ever.
@@ -169,12 +157,9 @@ impl Door {
 
 impl Observer for Door {
     fn step(&self, access: Access, address: usize) {
-        let Some(core) = self.now.get() else {
+        let Some(core) = self.now.get().filter(|_| access != Access::Other) else {
             return;
         };
-        if access == Access::Other {
-            return;
-        }
         let turn = |scheduler: &mut Scheduler| {
             scheduler.compute(core, address, access);
             scheduler.take_turn(core)

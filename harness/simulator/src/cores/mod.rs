@@ -30,18 +30,6 @@ pub struct Options {
     pub seed: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    pub loads: u64,
-    pub stores: u64,
-    /// Exchanges, whether they succeeded or not.
-    pub exchanges: u64,
-    /// How often a core went to sleep.
-    pub parked: u64,
-    /// System calls of cores that wanted to sleep, and those that woke nobody.
-    pub calls: u64,
-}
-
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Part {
     number: usize,
@@ -49,6 +37,16 @@ pub(crate) struct Part {
     /// When its limit was reached.
     stopped: Option<Time>,
     counts: Counts,
+}
+
+/// What cores did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub accesses: u64,
+    /// How often a core went to sleep.
+    pub parked: u64,
+    /// System calls of cores that wanted to sleep, and those that woke nobody.
+    pub calls: u64,
 }
 
 /// The last part of a run.

@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::coherence::{Memory, Step, Time, time};
 use super::foresight::Foresight;
-use super::{Counts, Options, Part, Pause, Report};
+use super::{Options, Part, Pause, Report};
 use crate::model::Model;
 
 /// Compute times are drawn uniformly, up to this share below or above their mean, so that cores do not march in step.
@@ -132,7 +132,7 @@ impl Scheduler {
 
     /// The core, whose turn it is, makes an access and returns true, or waits for its line.
     pub(crate) fn access(&mut self, core: usize, address: usize, access: Access) -> bool {
-        self.part.counts.count(access);
+        self.part.counts.accesses += 1;
         let clock = self.cores[core].clock;
         match self.memory.access(core, address, access, clock) {
             Step::Done(at) => {
@@ -236,15 +236,5 @@ impl Scheduler {
             seconds: duration as f64 / 1e12,
             counts: self.part.counts,
         }
-    }
-}
-
-impl Counts {
-    fn count(&mut self, access: Access) {
-        *match access {
-            Access::Load => &mut self.loads,
-            Access::Store => &mut self.stores,
-            _ => &mut self.exchanges,
-        } += 1;
     }
 }

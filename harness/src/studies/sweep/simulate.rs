@@ -54,11 +54,11 @@ pub struct Options {
     share: Option<usize>,
 }
 
-/// Simulates experiments, one after another. Writes simulated-NAME.csv and so on.
+/// Simulates an experiment. Writes simulated-NAME.csv and so on.
 #[cfg(not(feature = "simulation"))]
 pub fn simulate(
     _: &crate::subjects::registry::Registry,
-    _: &[PathBuf],
+    _: &std::path::Path,
     _: &Options,
 ) -> anyhow::Result<crate::run::ending::Ending> {
     anyhow::bail!(
@@ -74,12 +74,12 @@ pub use simulating::simulate;
 mod simulating {
     use std::collections::BTreeSet;
     use std::env;
-    use std::path::PathBuf;
-    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-    use std::sync::mpsc;
-    use std::thread;
+    use std::path::Path;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Mutex, PoisonError};
 
-    use anyhow::{Context, Result, ensure};
+    use anyhow::{Context, Result, bail, ensure};
+    use rayon::prelude::*;
     use simulator::Model;
 
     use super::Options;
@@ -88,22 +88,15 @@ mod simulating {
     use crate::results::Row;
     use crate::run::simulated::{Setting, Simulated};
     use crate::run::{Ending, Measurement, Part, Plan, Sweep, stop_on_ctrl_c};
-    use crate::show::{Outputs, Sidecar, note, progress};
+    use crate::show::progress::{Stopped, bar};
+    use crate::show::{Outputs, Sidecar, note};
     use crate::studies::sweep::command;
     use crate::studies::{leave, subprocess};
     use crate::subjects::{Registry, SIMULATED};
     use crate::workload::KeySource;
 
-    struct Prepared {
-        experiment: Experiment,
-        plan: Plan,
-        models: Vec<Model>,
-        sidecar: Sidecar,
-    }
-
     /// What one process simulates: one subject, workload and machine, as the code of subjects has globals.
     struct Share<'a> {
-        of: &'a Prepared,
         model: &'a Model,
         part: &'a Part,
         /// Number of this workload on this machine.
@@ -114,7 +107,7 @@ mod simulating {
     /// A row, and its place in its group.
     type Made = (Row, usize);
 
-    pub fn simulate(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<Ending> {
+    pub fn simulate(registry: &Registry, file: &Path, options: &Options) -> Result<Ending> {
         let named = |name: &String| Model::named_or_read(name);
         let models: Vec<_> = options.machines.iter().map(named).collect::<Result<_>>()?;
         let names: BTreeSet<_> = models.iter().map(|model| &model.name).collect();
@@ -122,41 +115,39 @@ mod simulating {
             names.len() == models.len(),
             "option --machine: two machines have the same name; change the field `name` in one of their files"
         );
-        let mut all = Vec::new();
-        for file in files {
-            let context = || format!("in the experiment {}", file.display());
-            for experiment in experiment::read(file)? {
-                let prepared = prepare(registry, experiment, &models, options);
-                all.push(prepared.with_context(context)?);
-            }
-        }
+        let prepared = prepare(registry, file, &models, options);
+        let experiment =
+            prepared.with_context(|| format!("in the experiment {}", file.display()))?;
+        let plan = Plan::of(&experiment, registry, &Cores::detect())?;
+        let shares = shares(&plan, &models);
         if let Some(index) = options.share {
-            let share = all.iter().flat_map(Prepared::shares).nth(index);
-            let share = share.with_context(|| format!("there is no share {index}"))?;
-            subprocess::print(&share.simulate(registry, options)?)?;
+            let share = shares.get(index).context("there is no such share")?;
+            subprocess::print(&share.simulate(registry, &experiment, &plan, options)?)?;
             return Ok(Ending::Complete);
         }
-        for of in &all {
-            Outputs::named(&options.out, &of.experiment.name).check(&of.sidecar)?;
-        }
+        let mut sidecar = describe(registry, &experiment, &models)?;
+        Outputs::named(&options.out, &experiment.name).check(&sidecar)?;
         let stop = stop_on_ctrl_c()?;
-        let mut first = 0;
-        for prepared in all {
-            let shares = prepared.shares().len();
-            if !stop.load(Ordering::Relaxed) {
-                run(prepared, first, options, stop)?;
-            }
-            first += shares;
-        }
+        sidecar.run.start();
+        let (rows, simulated) = simulate_all(&shares, stop);
+        let of = |share: &Share| measurements(share, options).count();
+        let steps: usize = shares.iter().map(of).sum();
+        sidecar.run.rows = Some(steps);
+        sidecar.run.ended = (rows.len() == steps).then(machine::now);
+        leave(&options.out, &experiment.name, &rows, &sidecar, simulated)?;
         Ok(Ending::of(stop))
     }
 
+    /// Reads an experiment and makes it one of simulated cores.
     fn prepare(
         registry: &Registry,
-        mut experiment: Experiment,
+        file: &Path,
         models: &[Model],
         options: &Options,
-    ) -> Result<Prepared> {
+    ) -> Result<Experiment> {
+        let Ok([mut experiment]) = <[_; 1]>::try_from(experiment::read(file)?) else {
+            bail!("the file has several experiments; give one that has a single one");
+        };
         experiment.check_subjects(registry)?;
         ensure!(
             experiment.keys.len() == 1,
@@ -164,8 +155,7 @@ mod simulating {
         );
         ensure!(
             !experiment.freezes() && experiment.latency.is_none(),
-            "fields `frozen` and `latency`: threads cannot be frozen, nor single operations timed, where cores are \
-             simulated; leave these fields out"
+            "fields `frozen` and `latency`: threads cannot be frozen, nor single operations timed, where cores are              simulated; leave these fields out"
         );
         let can = |subject: &String| SIMULATED.contains(&subject.as_str());
         let (can, cannot): (_, Vec<_>) = experiment.subjects.into_iter().partition(can);
@@ -190,9 +180,12 @@ mod simulating {
             "option --cores: give numbers from 1 to the number of cores of a machine"
         );
         experiment.threads = Threads::List(counts.into_iter().map(Count::Exactly).collect());
-        let plan = Plan::of(&experiment, registry, &Cores::detect())?;
+        Ok(experiment)
+    }
+
+    fn describe(registry: &Registry, experiment: &Experiment, models: &[Model]) -> Result<Sidecar> {
         let keys = KeySource::generated(0, experiment.seed);
-        let mut sidecar = command::describe(registry, &experiment, &keys, &Cores::detect())?;
+        let mut sidecar = command::describe(registry, experiment, &keys, &Cores::detect())?;
         sidecar.run.pinning = "one simulated core for each thread".into();
         let mut described = toml::Table::new();
         for model in models {
@@ -208,12 +201,7 @@ mod simulating {
             described.insert(model.name.clone(), toml::Value::try_from(model)?);
         }
         (sidecar.experiment).insert("machine".into(), described.into());
-        Ok(Prepared {
-            experiment,
-            plan,
-            models: models.to_vec(),
-            sidecar,
-        })
+        Ok(sidecar)
     }
 
     /// Returns the numbers of cores that are simulated of a machine.
@@ -228,125 +216,103 @@ mod simulating {
         counts
     }
 
-    /// Returns the measurements of a workload on a machine, in the order of their rows.
-    fn measurements<'a>(
-        part: &'a Part,
-        model: &Model,
-        options: &Options,
-    ) -> impl Iterator<Item = Measurement> + use<'a> {
-        let counts = cores(model, options);
-        let all = (1..=options.rounds).flat_map(|round| part.round(round));
-        all.filter(move |of| counts.contains(&of.threads))
+    /// Returns the shares: all subjects of the first workload on the first machine, and so on.
+    fn shares<'a>(plan: &'a Plan, models: &'a [Model]) -> Vec<Share<'a>> {
+        let all = models
+            .iter()
+            .flat_map(|of| plan.parts.iter().map(move |part| (of, part)));
+        let shares = all.enumerate().flat_map(|(group, (model, part))| {
+            part.subjects.iter().map(move |subject| Share {
+                model,
+                part,
+                group,
+                subject,
+            })
+        });
+        shares.collect()
     }
 
-    impl Prepared {
-        /// Returns the shares: all subjects of the first workload on the first machine, and so on.
-        fn shares(&self) -> Vec<Share<'_>> {
-            let parts = &self.plan.parts;
-            let all = (self.models.iter()).flat_map(|of| parts.iter().map(move |part| (of, part)));
-            let shares = all.enumerate().flat_map(|(group, (model, part))| {
-                part.subjects.iter().map(move |subject| Share {
-                    of: self,
-                    model,
-                    part,
-                    group,
-                    subject,
-                })
-            });
-            shares.collect()
-        }
+    /// Returns the measurements of a share, each with its place among those of its group.
+    fn measurements(
+        share: &Share,
+        options: &Options,
+    ) -> impl Iterator<Item = (usize, Measurement)> {
+        let counts = cores(share.model, options);
+        let all = (1..=options.rounds)
+            .flat_map(|round| share.part.round(round))
+            .enumerate();
+        all.filter(move |(_, of)| counts.contains(&of.threads) && of.subject == share.subject)
     }
 
     impl Share<'_> {
-        fn simulate(&self, registry: &Registry, options: &Options) -> Result<Vec<Made>> {
-            let (of, model, part) = (self.of, self.model, self.part);
-            let experiment = &of.experiment;
+        fn simulate(
+            &self,
+            registry: &Registry,
+            experiment: &Experiment,
+            plan: &Plan,
+            options: &Options,
+        ) -> Result<Vec<Made>> {
             let sweep = Sweep {
                 experiment,
                 registry,
                 keys: &KeySource::generated(experiment.most_keys(), experiment.seed),
-                plan: &of.plan,
+                plan,
                 cores: &Cores::detect(),
             };
-            let drawn = (2..=options.rounds as u64)
-                .map(|round| model.drawn(options.seed.wrapping_add(round)));
-            let models = [Ok(model.clone())].into_iter().chain(drawn);
-            let models: Vec<_> = models.collect::<Result<_>>()?;
-            let (mut all, stop) = (Vec::new(), AtomicBool::new(false));
-            let simulated = Simulated::new(&sweep, &part.workload, &stop);
-            for (place, measurement) in measurements(part, model, options).enumerate() {
-                if measurement.subject == self.subject {
-                    let setting = Setting {
-                        model: &models[measurement.round - 1],
-                        operations: options.operations as u64,
-                        seed: options.seed,
-                    };
-                    let (row, _) = simulated.simulate(&measurement, &setting)?;
-                    all.push((row, place));
-                }
-            }
-            Ok(all)
+            let stop = AtomicBool::new(false);
+            let simulated = Simulated::new(&sweep, &self.part.workload, &stop);
+            let simulate = |(place, measurement): (_, Measurement)| {
+                let drawn = options.seed.wrapping_add(measurement.round as u64);
+                let model = match measurement.round {
+                    1 => self.model.clone(),
+                    _ => self.model.drawn(drawn)?,
+                };
+                let setting = Setting {
+                    model: &model,
+                    operations: options.operations as u64,
+                    seed: options.seed,
+                };
+                let (row, _) = simulated.simulate(&measurement, &setting)?;
+                Ok((row, place))
+            };
+            measurements(self, options).map(simulate).collect()
         }
     }
 
-    /// Simulates an experiment. `first` is the index of its first share among those of all experiments.
-    fn run(prepared: Prepared, first: usize, options: &Options, stop: &AtomicBool) -> Result<()> {
-        let shares = prepared.shares();
-        let of = |share: &Share| {
-            let made = measurements(share.part, share.model, options).count();
-            made / share.part.subjects.len()
-        };
-        let steps: usize = shares.iter().map(of).sum();
-        let mut sidecar = prepared.sidecar.clone();
-        sidecar.run.start();
-        let mut made: Vec<(usize, Made)> = Vec::new();
-        let simulated = progress::with(steps as u64, stop, |progress| {
-            simulate_all(first, shares.len(), |index, rows| {
-                let Share { model, part, .. } = shares[index];
-                let what = format!("{}: {}", model.name, part.workload.describe());
-                let ended = rows.iter().try_for_each(|_| progress(&what));
-                made.extend(rows.into_iter().map(|row| (shares[index].group, row)));
-                ended
-            })
-        });
-        made.sort_by_key(|(group, (_, place))| (*group, *place));
-        let rows: Vec<Row> = made.into_iter().map(|(_, (row, _))| row).collect();
-        sidecar.run.rows = Some(steps);
-        sidecar.run.ended = (rows.len() == steps).then(machine::now);
-        let name = &prepared.experiment.name;
-        leave(&options.out, name, &rows, &sidecar, simulated)
-    }
-
-    /// Simulates `count` shares from the `first` on, in as many processes of this program at once as
-    /// there are cores, and passes the rows of each to `each` as it ends, until that fails.
-    fn simulate_all(
-        first: usize,
-        count: usize,
-        mut each: impl FnMut(usize, Vec<Made>) -> Result<()>,
-    ) -> Result<()> {
-        let made = |index: usize| {
-            let mut arguments: Vec<_> = env::args_os().skip(1).collect();
-            // After the name of the command.
-            arguments.insert(1, format!("--share={}", first + index).into());
-            (index, subprocess::rows(None, arguments))
-        };
-        let next = AtomicUsize::new(0);
-        let (sender, ended) = mpsc::channel();
-        thread::scope(|scope| {
-            for _ in 0..Cores::detect().count().min(count) {
-                let (sender, next) = (sender.clone(), &next);
-                scope.spawn(move || {
-                    let index =
-                        || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|at| *at < count);
-                    // Sending fails once one has failed, or the caller has broken off.
-                    while let Some(index) = index()
-                        && sender.send(made(index)).is_ok()
-                    {}
-                });
-            }
-            drop(sender);
-            let mut ended = ended.into_iter();
-            ended.try_for_each(|(index, rows)| each(index, rows?))
-        })
+    /// Simulates all shares, in as many processes of this program at once as there are cores. Returns the rows of those
+    /// that ended, and an error other than Ctrl-C.
+    fn simulate_all(shares: &[Share], stop: &AtomicBool) -> (Vec<Row>, Result<()>) {
+        let bar = bar(shares.len() as u64);
+        let all = Mutex::new(Vec::new());
+        let simulated = shares
+            .par_iter()
+            .enumerate()
+            .try_for_each(|(index, share)| {
+                ensure!(!stop.load(Ordering::Relaxed), Stopped);
+                bar.set_message(format!(
+                    "{}: {}",
+                    share.model.name,
+                    share.part.workload.describe()
+                ));
+                let mut arguments: Vec<_> = env::args_os().skip(1).collect();
+                // After the name of the command.
+                arguments.insert(1, format!("--share={index}").into());
+                let made: Vec<Made> = subprocess::rows(None, arguments)?;
+                let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                all.extend(
+                    made.into_iter()
+                        .map(|(row, place)| (share.group, place, row)),
+                );
+                bar.inc(1);
+                Ok(())
+            });
+        bar.finish_and_clear();
+        let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+        all.sort_by_key(|(group, place, _)| (*group, *place));
+        let rows = all.into_iter().map(|(.., row)| row).collect();
+        (
+            rows,
+            simulated.or_else(|error| error.downcast::<Stopped>().map(drop)),
+        )
     }
 }
