@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use figures::plot::{Figure, Form, Panel, Scale, Series, count, duration, power_of_two};
+use figures::plot::{Figure, Form, Panel, Scale, Series, duration, number, power_of_two};
 use figures::stats::{Summary, ratios};
 
 type Row = std::collections::HashMap<String, String>;
@@ -12,12 +12,8 @@ fn main() -> Result<()> {
     let [from, to] = [1, 2].map(|place| std::env::args().nth(place).context("give two folders"));
     let (from, to) = (from?, to?);
     let read = |name: &str| -> Result<Vec<Row>> {
-        let text = std::fs::read_to_string(Path::new(&from).join(name).with_extension("csv"))?;
-        let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned));
-        let header: Vec<_> = lines.next().context("no header")?.collect();
-        Ok(lines
-            .map(|line| header.iter().cloned().zip(line).collect())
-            .collect())
+        let mut csv = csv::Reader::from_path(Path::new(&from).join(name).with_extension("csv"))?;
+        Ok(csv.deserialize().collect::<Result<_, _>>()?)
     };
     let draw = |name: &str, figure: Figure| -> Result<()> {
         std::fs::write(
@@ -27,6 +23,20 @@ fn main() -> Result<()> {
         Ok(())
     };
     draw("pair", pair(&read("pair")?))?;
+    draw(
+        "pair-narrow",
+        Figure {
+            is_narrow: true,
+            ..pair(&read("pair")?)
+        },
+    )?;
+    draw(
+        "full-narrow",
+        Figure {
+            is_narrow: true,
+            ..sweep(&read("full")?, "full", "threads")
+        },
+    )?;
     for (name, x) in [
         ("full", "threads"),
         ("oversubscribed", "threads"),
@@ -295,7 +305,7 @@ fn growth(rows: &[Row]) -> Figure {
             },
         ],
         scales: [Scale::Log, Scale::Auto],
-        formats: [count, format],
+        formats: [number, format],
         series: column(rows, "subject")
             .iter()
             .map(|subject| {
@@ -318,7 +328,7 @@ fn growth(rows: &[Row]) -> Figure {
     Figure {
         title: "Sets that grow a thousandfold under load".into(),
         panels: [
-            ("mops", "lookups and inserts", count as fn(f64) -> String),
+            ("mops", "lookups and inserts", number as fn(f64) -> String),
             ("lookup_p50_ns", "lookup, median", duration),
             ("lookup_p99_ns", "lookup, 99th percentile", duration),
             ("insert_p99_ns", "insert, 99th percentile", duration),
