@@ -1,4 +1,45 @@
-//! Turns measurements into [statistics](stats), [tables](table) and [figures](plot).
+//! Turns measurements into [statistics](stats), [tables](table) and [figures](plot). The crate knows
+//! neither subjects nor files: rows become [`stats::Summary`] values, and those become cells and points.
+//!
+//! # Which figure uses which form
+//!
+//! | Figures | Form |
+//! |---|---|
+//! | `full`, `full-large`, `quick`, `native`, `rivals`, `mixes`, `relatives`, `oversubscribed`, `simulated-machines` | [`Form::Line`] over threads on a [`Scale::Log`] axis, with [`Panel::shade`] from more threads than cores on |
+//! | `kcas`, `load-factor`, `sizes-*`, `skew-*`, `hits*` | [`Form::Line`] over words, load factor, slots, skew or hits |
+//! | `pair*`, `ablations`, `same` | [`Form::Dots`] in [`Panel::rows`], with [`Panel::reference`] 1 and [`Figure::shares_values`] |
+//! | `latency*` | [`Form::Tail`] over threads |
+//! | `stalls` | [`Form::Line`], and [`Form::Cloud`] for single rounds |
+//! | `growth`, `cuckoo-hashing`, `window` | [`Form::Band`] over keys, load or threads |
+//! | `memory`, `layouts` | [`Form::Dots`] with [`Series::labels`], and [`Form::Guide`] for the bounds |
+//!
+//! # Why plotters
+//!
+//! `pair` and `full` were drawn from the same rows with `plotters` 0.3.7 and with `kuva` 0.6.0. Those of
+//! `plotters` are the ones to print:
+//!
+//! - It numbers an axis with the values that it is given: 1, 2, 4 and 8 threads. `kuva` numbers a
+//!   logarithmic axis with 1, 2, 5 and 10, and widens its range to whole powers of ten.
+//! - It places marks at any distance from their true place, so subjects of equal speed stay visible.
+//! - `kuva` repeats the names of rows in each panel, overlaps numbers of narrow panels, and lays its
+//!   legend out in one column above the panels.
+//! - Four packages enter the build instead of 60 kinds of plot, a calendar and a table of font widths.
+//!
+//! `plotters` was built without `ttf`, so neither a build nor a drawing looks for fonts.
+//!
+//! [`Form::Line`]: plot::Form::Line
+//! [`Form::Dots`]: plot::Form::Dots
+//! [`Form::Tail`]: plot::Form::Tail
+//! [`Form::Cloud`]: plot::Form::Cloud
+//! [`Form::Band`]: plot::Form::Band
+//! [`Form::Guide`]: plot::Form::Guide
+//! [`Scale::Log`]: plot::Scale::Log
+//! [`Panel::shade`]: plot::Panel::shade
+//! [`Panel::rows`]: plot::Panel::rows
+//! [`Panel::reference`]: plot::Panel::reference
+//! [`Figure::shares_values`]: plot::Figure::shares_values
+//! [`Series::labels`]: plot::Series::labels
+
 pub mod plot;
 pub mod stats;
 pub mod table;

@@ -109,15 +109,19 @@ impl Default for Panel {
 
 /// Formats a number in at most four digits, with `k`, `M` or `G` from 10,000 on.
 pub fn number(value: f64) -> String {
-    let rounded = |value: f64| format!("{value:.3e}").parse().unwrap_or(value);
     match value.abs() {
         0.0 => "0".into(),
-        1e-3..1e4 => rounded(value).to_string(),
-        1e4..1e6 => format!("{} k", rounded(value / 1e3)),
-        1e6..1e9 => format!("{} M", rounded(value / 1e6)),
-        1e9..1e12 => format!("{} G", rounded(value / 1e9)),
-        _ => format!("{:e}", rounded(value)),
+        1e-3..1e4 => rounded(value, 3).to_string(),
+        1e4..1e6 => format!("{} k", rounded(value / 1e3, 3)),
+        1e6..1e9 => format!("{} M", rounded(value / 1e6, 3)),
+        1e9..1e12 => format!("{} G", rounded(value / 1e9, 3)),
+        _ => format!("{:e}", rounded(value, 3)),
     }
+}
+
+/// Keeps some digits after the first one.
+fn rounded(value: f64, digits: usize) -> f64 {
+    format!("{value:.digits$e}").parse().unwrap_or(value)
 }
 
 /// Formats nanoseconds.
@@ -154,9 +158,16 @@ impl Scale {
 
     fn value(self, place: f64) -> f64 {
         match self {
-            Self::Log => 10_f64.powf(place),
+            // Without the rounding errors of logarithms.
+            Self::Log => rounded(10_f64.powf(place), 12),
             _ => place,
         }
+    }
+
+    /// Returns where a value is drawn, between the ends of the axis.
+    fn map(self, range: &Range<f64>, value: f64, (start, end): (i32, i32)) -> i32 {
+        let share = (self.place(value) - range.start) / (range.end - range.start);
+        start + (share.clamp(0.0, 1.0) * f64::from(end - start)).round() as i32
     }
 
     /// Decides between logarithms and none. Returns the scale with the range of its places.
@@ -206,9 +217,10 @@ impl Scale {
                 .collect()
         };
         let is_log = self == Self::Log;
-        let (fine, coarse) = match is_log {
-            true => (of_decades(&[1, 2, 5]), of_decades(&[1])),
-            false => Default::default(),
+        let (fine, coarse) = if is_log {
+            (of_decades(&[1, 2, 5]), of_decades(&[1]))
+        } else {
+            Default::default()
         };
         if fine.len() >= FEW && (fine.len() as f64 <= most || coarse.len() < 2) {
             fine
@@ -256,9 +268,8 @@ impl Ranged for Ticks {
     type FormatOption = DefaultFormatting;
     type ValueType = f64;
 
-    fn map(&self, place: &f64, (start, end): (i32, i32)) -> i32 {
-        let share = (place - self.0.start) / (self.0.end - self.0.start);
-        start + (share.clamp(0.0, 1.0) * f64::from(end - start)).round() as i32
+    fn map(&self, place: &f64, ends: (i32, i32)) -> i32 {
+        Scale::Linear.map(&self.0, *place, ends)
     }
 
     fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
@@ -438,7 +449,7 @@ impl Figure {
                 MARGIN + beside[..=column].iter().sum::<i32>() + column as i32 * (plot + GAP);
             let frame = [left, tops[index / columns], plot, panel.height(plot)];
             let named = [self.ends(index, columns), !self.continues(index, columns)];
-            panel.draw(&area, frame, &shared, &names, named)?;
+            panel.draw(&area, frame, &names, (&shared, named))?;
         }
         for (line, shown) in caption.iter().enumerate() {
             let y = y + LINE * line as i32 + LINE / 2;
@@ -459,10 +470,8 @@ impl Figure {
     /// Returns whether a panel has the rows, or the kind of values, of the panel at its left.
     fn continues(&self, index: usize, columns: usize) -> bool {
         let [left, panel] = [index.saturating_sub(1), index].map(|index| &self.panels[index]);
-        let are_alike = match panel.rows.is_empty() {
-            true => left.rows.is_empty() && left.names[1] == panel.names[1],
-            false => left.rows == panel.rows,
-        };
+        let are_alike =
+            left.rows == panel.rows && (panel.is_in_rows() || left.names[1] == panel.names[1]);
         are_alike && !index.is_multiple_of(columns)
     }
 
@@ -519,84 +528,73 @@ impl Figure {
 
 impl Panel {
     fn check(&self) -> Result<()> {
-        let drawn = |value: &f64| (-MAX..=MAX).contains(value);
+        let is_drawn = |value: f64| value.abs() <= MAX;
         let fits = |axis: usize, value: f64| self.scales[axis] != Scale::Log || value > MIN;
-        let points = self.series.iter().flat_map(|series| &series.points);
-        for (x, y) in points {
+        let title = &self.title;
+        for (x, y) in self.series.iter().flat_map(|series| &series.points) {
+            let is_known = [*x, y.low, y.median, y.high].into_iter().all(is_drawn);
             ensure!(
-                [*x, y.low, y.median, y.high].iter().all(drawn) && fits(0, *x) && fits(1, y.median),
-                "panel {:?} cannot draw {} [{}–{}] at {x}: expected numbers up to {MAX:e}, and above 0 on a logarithmic axis",
-                self.title,
-                y.median,
-                y.low,
-                y.high
+                is_known && fits(0, *x) && fits(1, y.median),
+                "panel {title:?} cannot draw {} at {x}: expected numbers up to {MAX:e}, and above 0 on a logarithmic axis",
+                y.format(|value| value.to_string())
             );
         }
         let shade = self.shade.iter().map(|(from, _)| *from);
-        let mut others = self
-            .places
-            .iter()
-            .copied()
-            .chain(self.reference)
-            .chain(shade);
-        ensure!(
-            others.all(|value| drawn(&value)),
-            "panel {:?} has a place beyond {MAX:e}",
-            self.title
-        );
+        let mut others = shade.chain(self.reference).chain(self.places.clone());
+        let are_drawn = others.all(is_drawn);
+        ensure!(are_drawn, "panel {title:?} has a place beyond {MAX:e}");
         Ok(())
     }
 
+    fn is_in_rows(&self) -> bool {
+        !self.rows.is_empty()
+    }
+
     fn points(&self) -> impl Iterator<Item = &(f64, Summary)> {
-        let series = self
-            .series
-            .iter()
-            .filter(|series| series.form != Form::Guide);
+        let series = self.series.iter();
+        let series = series.filter(|series| series.form != Form::Guide);
         series.flat_map(|series| &series.points)
     }
 
     fn values(&self) -> impl Iterator<Item = f64> {
-        let values = self
-            .points()
-            .flat_map(|(_, of)| [of.low, of.median, of.high]);
-        values.chain(self.reference)
+        let values = |(_, of): &(f64, Summary)| [of.low, of.median, of.high];
+        self.points().flat_map(values).chain(self.reference)
     }
 
-    /// Returns scale, range and format of the horizontal axis and of the vertical one.
-    fn axes(&self, shared: &[f64]) -> [(Scale, Range<f64>, fn(f64) -> String); 2] {
+    /// Returns the scale and the range of the horizontal axis and of the vertical one.
+    fn axes(&self, shared: &[f64]) -> [(Scale, Range<f64>); 2] {
         let values: Vec<f64> = self.values().chain(shared.iter().copied()).collect();
-        let (scale, range) = self.scales[1].over(&values, 0.06);
-        let values = (scale, range, self.formats[1]);
-        if !self.rows.is_empty() {
+        let values = self.scales[1].over(&values, 0.06);
+        if self.is_in_rows() {
             let rows = 0.5 - self.rows.len() as f64..0.5;
-            return [values, (Scale::Linear, rows, self.formats[0])];
+            return [values, (Scale::Linear, rows)];
         }
-        let xs: Vec<f64> = self
-            .points()
-            .map(|(x, _)| *x)
-            .chain(self.places.iter().copied())
-            .collect();
+        let xs = self.points().map(|(x, _)| *x);
+        let xs: Vec<f64> = xs.chain(self.places.clone()).collect();
         // Marks of one place lie next to each other.
         let room = if self.places.is_empty() { 0.04 } else { 0.12 };
-        let (scale, range) = self.scales[0].over(&xs, room);
-        [(scale, range, self.formats[0]), values]
+        [self.scales[0].over(&xs, room), values]
     }
 
+    /// Returns the width of what is at the left of the plot.
     fn left(&self, is_named: bool) -> i32 {
-        let [_, (scale, range, format)] = self.axes(&[]);
-        let texts = match (self.rows.is_empty(), is_named) {
-            (true, _) => scale.ticks(&range, 9.0).into_iter().map(format).collect(),
-            (false, true) => self.rows.clone(),
-            (false, false) => Vec::new(),
+        let [_, (scale, range)] = self.axes(&[]);
+        let texts = match (self.is_in_rows(), is_named) {
+            (true, true) => self.rows.clone(),
+            (true, false) => Vec::new(),
+            (false, _) => scale
+                .ticks(&range, 9.0)
+                .into_iter()
+                .map(self.formats[1])
+                .collect(),
         };
-        let widest = texts.iter().map(|text| width_of(text)).max().unwrap_or(0);
-        widest
-            + 18
-            + if self.rows.is_empty() && is_named {
-                LINE
-            } else {
-                0
-            }
+        let widest = texts.iter().map(|text| width_of(text)).max();
+        let name = if is_named && !self.is_in_rows() {
+            LINE
+        } else {
+            0
+        };
+        widest.unwrap_or(0) + 18 + name
     }
 
     fn head(&self, plot: i32) -> i32 {
@@ -605,11 +603,9 @@ impl Panel {
 
     fn height(&self, plot: i32) -> i32 {
         let row = (ROW * self.series.len() as i32 + 10).max(LINE);
-        let rows = row * self.rows.len() as i32;
-        if rows > 0 {
-            rows
-        } else {
-            (plot * 7 / 10).clamp(200, 440)
+        match self.rows.len() as i32 {
+            0 => (plot * 7 / 10).clamp(200, 440),
+            rows => row * rows,
         }
     }
 
@@ -619,71 +615,132 @@ impl Panel {
     }
 
     fn name_below(&self) -> &str {
-        &self.names[usize::from(!self.rows.is_empty())]
+        &self.names[usize::from(self.is_in_rows())]
     }
 
     fn draw(
         &self,
         area: &Area,
+        frame: [i32; 4],
+        names: &[&str],
+        (shared, named): (&[f64], [bool; 2]),
+    ) -> Result<()> {
+        let [left, top, width, height] = frame;
+        let (right, bottom) = (left + width, top + height);
+        let [(across, x_range), (upwards, y_range)] = self.axes(shared);
+        let x_of = |value| across.map(&x_range, value, (left, right));
+        let y_of = |value| upwards.map(&y_range, value, (bottom, top));
+        if let Some((from, _)) = &self.shade {
+            let before = self.places.iter().filter(|place| *place < from);
+            let before = before.map(|place| x_of(*place)).max();
+            let start = before.map_or(left, |before| i32::midpoint(before, x_of(*from)));
+            rectangle(area, [(start, top), (right, bottom)])?;
+        }
+        self.draw_axes(area, frame, shared, named)?;
+        if let Some(value) = self.reference {
+            let [x, y] = [x_of(value), y_of(value)];
+            dashed(
+                area,
+                if self.is_in_rows() {
+                    vec![(x, top), (x, bottom)]
+                } else {
+                    vec![(left, y), (right, y)]
+                },
+            )?;
+        }
+        let subjects = distinct(self.series.iter().map(|series| &*series.name));
+        let xs: Vec<i32> = self.places.iter().map(|place| x_of(*place)).collect();
+        let gap = xs.windows(2).map(|pair| (pair[1] - pair[0]).abs()).min();
+        let step = if self.is_in_rows() {
+            ROW
+        } else {
+            (7 * gap.unwrap_or(0) / 10 / subjects.len().max(1) as i32).min(12)
+        };
+        let (mut marks, mut labels) = (Vec::new(), Vec::new());
+        for series in &self.series {
+            let index = subjects.iter().position(|name| *name == series.name);
+            let index = index.unwrap_or_default() as i32;
+            let shift = step * (2 * index + 1 - subjects.len() as i32) / 2;
+            if series.form == Form::Guide {
+                let within = |&(x, y): &(f64, f64)| x_range.contains(&x) && y_range.contains(&y);
+                let places = series.between([across, upwards]).into_iter().filter(within);
+                let values = places.map(|(x, y)| (across.value(x), upwards.value(y)));
+                dashed(area, values.map(|(x, y)| (x_of(x), y_of(y))).collect())?;
+                continue;
+            }
+            let place = |x: f64, y: f64| {
+                if self.is_in_rows() {
+                    (x_of(y), y_of(-x) + shift)
+                } else {
+                    (x_of(x) + shift, y_of(y))
+                }
+            };
+            series.draw(area, &place, style(names, &series.name))?;
+            let places = series.points.iter().map(|(x, of)| place(*x, of.median));
+            marks.extend(places.clone().map(|(x, y)| [x - 8, x + 8, y - 8, y + 8]));
+            labels.extend(series.labels.iter().zip(places));
+        }
+        for (label, at) in labels {
+            let place = place_of_label(label, at, [left, right + GAP], &marks);
+            text(
+                area,
+                label,
+                (place[0], place[2] + TEXT / 2),
+                HPos::Left,
+                TEXT,
+            )?;
+            marks.push(place);
+        }
+        Ok(())
+    }
+
+    fn draw_axes(
+        &self,
+        area: &Area,
         [left, top, width, height]: [i32; 4],
         shared: &[f64],
-        names: &[&str],
         [is_named_below, is_named_beside]: [bool; 2],
     ) -> Result<()> {
-        let has_rows = !self.rows.is_empty();
-        let (right, bottom) = (left + width, top + height);
-        let [
-            (across, across_range, across_format),
-            (upwards, upwards_range, upwards_format),
-        ] = self.axes(shared);
-        let across_axis = Ticks(across_range.clone(), Vec::new());
-        let x_of = |value: f64| across_axis.map(&across.place(value), (left, right));
-        let mut numbers = match has_rows || self.places.is_empty() {
-            true => across.ticks(&across_range, f64::from(width) / 38.0),
-            false => self.places.clone(),
+        let [(across, x_range), (upwards, y_range)] = self.axes(shared);
+        let format = self.formats[usize::from(self.is_in_rows())];
+        let mut numbers = if self.is_in_rows() || self.places.is_empty() {
+            across.ticks(&x_range, f64::from(width / 38).min(14.0))
+        } else {
+            self.places.clone()
         };
         // Numbers must not run into one another.
         let mut free = i32::MIN;
         numbers.retain(|&value| {
-            let (x, half) = (x_of(value), width_of(&across_format(value)) / 2 + 5);
-            let fits = x - half >= free && across_range.contains(&across.place(value));
+            let x = across.map(&x_range, value, (0, width));
+            let half = width_of(&format(value)) / 2 + 5;
+            let fits = x - half >= free && x_range.contains(&across.place(value));
             free = if fits { x + half } else { free };
             fits
         });
-        let levels = match has_rows {
-            true => (0..self.rows.len()).map(|row| -(row as f64)).collect(),
-            false => upwards.ticks(&upwards_range, f64::from(height) / f64::from(TEXT)),
+        let levels = if self.is_in_rows() {
+            (0..self.rows.len()).map(|row| -(row as f64)).collect()
+        } else {
+            upwards.ticks(&y_range, f64::from(height / TEXT))
         };
-        let places = |scale: Scale, values: Vec<f64>| -> Vec<f64> {
-            values.into_iter().map(|value| scale.place(value)).collect()
+        let axis = |scale: Scale, range, values: Vec<f64>| {
+            let values = values.into_iter().map(|value| scale.place(value));
+            Ticks(range, values.collect())
         };
-        if let Some((from, _)) = &self.shade {
-            let before = self
-                .places
-                .iter()
-                .filter(|place| *place < from)
-                .map(|place| x_of(*place));
-            let start = before
-                .max()
-                .map_or(left, |before| (before + x_of(*from)) / 2);
-            rectangle(area, [(start, top), (right, bottom)])?;
-        }
         let beside = self.left(is_named_beside);
-        let part = area
-            .clone()
-            .shrink((left - beside, top), (beside + width, height + 2 * LINE));
+        let size = (beside + width, height + 2 * LINE);
+        let part = area.clone().shrink((left - beside, top), size);
         let mut chart = ChartBuilder::on(&part)
             .set_label_area_size(LabelAreaPosition::Left, beside)
             .set_label_area_size(LabelAreaPosition::Bottom, 2 * LINE)
             .build_cartesian_2d(
-                Ticks(across_range.clone(), places(across, numbers)),
-                Ticks(upwards_range.clone(), places(upwards, levels)),
+                axis(across, x_range, numbers),
+                axis(upwards, y_range, levels),
             )?;
-        let number_below = |place: &f64| across_format(across.value(*place));
+        let number_below = |place: &f64| format(across.value(*place));
         let text_beside = |place: &f64| match self.rows.get((-place).max(0.0) as usize) {
             Some(row) if is_named_beside => row.clone(),
             Some(_) => String::new(),
-            None => upwards_format(upwards.value(*place)),
+            None => self.formats[1](upwards.value(*place)),
         };
         let mut mesh = chart.configure_mesh();
         mesh.light_line_style(TRANSPARENT)
@@ -693,143 +750,89 @@ impl Panel {
             .label_style(("sans-serif", font(TEXT)))
             .x_label_formatter(&number_below)
             .y_label_formatter(&text_beside);
-        if is_named_beside && !has_rows {
+        if is_named_beside && !self.is_in_rows() {
             mesh.y_desc(&*self.names[1]);
         }
         mesh.draw()?;
         let lines = |shown: &str| wrap(shown, width + GAP).into_iter().zip(0..);
         for (shown, line) in lines(self.name_below()).filter(|_| is_named_below) {
-            let at = (
-                (left + right) / 2,
-                bottom + LINE * (line + 1) + LINE * 2 / 3,
-            );
-            text(area, &shown, at, HPos::Center, TEXT)?;
+            let y = top + height + LINE * (line + 1) + LINE * 2 / 3;
+            text(area, &shown, (left + width / 2, y), HPos::Center, TEXT)?;
         }
         for (shown, line) in lines(&self.title) {
             let y = top - self.head(width) + LINE * line + LINE / 2;
             text(area, &shown, (left, y), HPos::Left, TEXT)?;
         }
-        let point = |x: f64, y: f64| {
-            let [x, y] = if has_rows { [y, -x] } else { [x, y] };
-            chart.backend_coord(&(across.place(x), upwards.place(y)))
-        };
-        if let Some(reference) = self.reference {
-            let (x, y) = point(0.0, reference);
-            dashed(
-                area,
-                if has_rows {
-                    vec![(x, top), (x, bottom)]
-                } else {
-                    vec![(left, y), (right, y)]
-                },
-            )?;
-        }
-        let in_panel = distinct(self.series.iter().map(|series| &*series.name));
-        let xs: Vec<i32> = self.places.iter().map(|place| x_of(*place)).collect();
-        let gap = xs
-            .windows(2)
-            .map(|pair| (pair[1] - pair[0]).abs())
-            .min()
-            .unwrap_or(0);
-        let step = if has_rows {
-            ROW
-        } else {
-            (7 * gap / 10 / in_panel.len().max(1) as i32).min(12)
-        };
-        let mut marks = Vec::new();
-        let mut labels = Vec::new();
-        for series in &self.series {
-            let index = in_panel
-                .iter()
-                .position(|name| *name == series.name)
-                .unwrap_or(0) as i32;
-            let shift = step * (2 * index + 1 - in_panel.len() as i32) / 2;
-            if series.form == Form::Guide {
-                let ends = series.points.windows(2).flat_map(|ends| {
-                    let place = |(x, y): (f64, Summary)| (across.place(x), upwards.place(y.median));
-                    let [from, to] = [ends[0], ends[1]].map(place);
-                    let between = |(from, to): (f64, f64), part: i32| {
-                        from + (to - from) * f64::from(part) / 500.0
-                    };
-                    (0..=500).map(move |part| {
-                        (between((from.0, to.0), part), between((from.1, to.1), part))
-                    })
-                });
-                let within =
-                    |(x, y): &(f64, f64)| across_range.contains(x) && upwards_range.contains(y);
-                let line = ends.filter(within).map(|place| chart.backend_coord(&place));
-                dashed(area, line.collect())?;
-                continue;
-            }
-            let place = |x: f64, y: f64| match (point(x, y), has_rows) {
-                ((x, y), true) => (x, y + shift),
-                ((x, y), false) => (x + shift, y),
-            };
-            series.draw(area, &place, style(names, &series.name))?;
-            let places = series.points.iter().map(|(x, of)| place(*x, of.median));
-            marks.extend(places.clone().map(|(x, y)| [x - 8, x + 8, y - 8, y + 8]));
-            labels.extend(series.labels.iter().zip(places));
-        }
-        // To the right, or where the text hides least.
-        for (label, (x, y)) in labels {
-            let (width, half) = (width_of(label), TEXT / 2);
-            let box_at = |[x, y]: [i32; 2]| [x, x + width, y - half, y + half];
-            let hidden = |[from, to, top, bottom]: [i32; 4]| {
-                let overlaps =
-                    |of: &&[i32; 4]| from < of[1] && of[0] < to && top < of[3] && of[2] < bottom;
-                let beyond = usize::from(to > right + GAP) + 2 * usize::from(from < left);
-                marks.iter().filter(overlaps).count() + 9 * beyond
-            };
-            let sides = [x + 12, x - 12 - width, x - width / 2];
-            let levels = [y, y - LINE * 2 / 3, y + LINE * 2 / 3, y - LINE, y + LINE];
-            let tries = levels
-                .into_iter()
-                .flat_map(|y| sides.map(|x| box_at([x, y])));
-            if let Some(best) = tries.min_by_key(|of| hidden(*of)) {
-                text(area, label, (best[0], best[2] + half), HPos::Left, TEXT)?;
-                marks.push(best);
-            }
-        }
         Ok(())
     }
 }
 
+/// Returns where a text next to a mark hides least: left, right, top and bottom.
+fn place_of_label(label: &str, at: Point, [left, right]: [i32; 2], marks: &[[i32; 4]]) -> [i32; 4] {
+    let (x, y) = at;
+    let (width, half) = (width_of(label), TEXT / 2);
+    let hidden = |place: &[i32; 4]| {
+        let [from, to, top, bottom] = *place;
+        let overlaps = |of: &&[i32; 4]| from < of[1] && of[0] < to && top < of[3] && of[2] < bottom;
+        let is_outside = from < left || to > right;
+        marks.iter().filter(overlaps).count() + 9 * usize::from(is_outside)
+    };
+    let sides = [x + 12, x - 12 - width, x - width / 2];
+    let downs = [0, -LINE * 2 / 3, LINE * 2 / 3, -LINE, LINE];
+    let places = downs.into_iter().flat_map(|down| {
+        let y = y + down;
+        sides.map(|x| [x, x + width, y - half, y + half])
+    });
+    places.min_by_key(hidden).unwrap_or_default()
+}
+
 impl Series {
+    /// Returns places on the straight lines between the points.
+    fn between(&self, scales: [Scale; 2]) -> Vec<(f64, f64)> {
+        const PARTS: i32 = 500;
+        let places = |(x, y): (f64, Summary)| [scales[0].place(x), scales[1].place(y.median)];
+        let lines = self
+            .points
+            .windows(2)
+            .map(|ends| [ends[0], ends[1]].map(places));
+        let parts = lines.flat_map(|[from, to]| {
+            let along = move |axis: usize, part: f64| from[axis] + (to[axis] - from[axis]) * part;
+            let shares = (0..=PARTS).map(|part| f64::from(part) / f64::from(PARTS));
+            shares.map(move |part| (along(0, part), along(1, part)))
+        });
+        parts.collect()
+    }
+
     fn draw(&self, area: &Area, place: &dyn Fn(f64, f64) -> Point, style: Style) -> Result<()> {
         let colour = style.0;
         let points = |value: fn(&Summary) -> f64| -> Vec<Point> {
             let points = self.points.iter();
             points.map(|(x, of)| place(*x, value(of))).collect()
         };
-        let [low, middle, high] = [
-            points(|of| of.low),
-            points(|of| of.median),
-            points(|of| of.high),
-        ];
+        let (low, high) = (points(|of| of.low), points(|of| of.high));
+        let middle = points(|of| of.median);
         match self.form {
             Form::Cloud => {
                 let dot = |at: Point| area.draw(&Circle::new(at, 3, colour.mix(0.5).filled()));
                 return Ok(middle.into_iter().try_for_each(dot)?);
             }
             Form::Band => {
-                let outline: Vec<_> = low.iter().chain(high.iter().rev()).copied().collect();
-                area.draw(&Polygon::new(outline, colour.mix(0.2)))?;
+                let outline = low.iter().chain(high.iter().rev()).copied();
+                area.draw(&Polygon::new(outline.collect::<Vec<_>>(), colour.mix(0.2)))?;
             }
             _ => {
-                for ends in low.iter().zip(&high).filter(|(low, high)| low != high) {
-                    path(area, vec![*ends.0, *ends.1], colour, 2)?;
-                }
+                let ends = low.iter().zip(&high).filter(|(low, high)| low != high);
+                let mut ends = ends.map(|(low, high)| vec![*low, *high]);
+                ends.try_for_each(|ends| path(area, ends, colour, 2))?;
             }
         }
-        if matches!(self.form, Form::Line | Form::Band) && middle.len() > 1 {
+        let is_joined = matches!(self.form, Form::Line | Form::Band);
+        if is_joined && middle.len() > 1 {
             path(area, middle.clone(), colour, 3)?;
         }
-        let every = if self.form == Form::Band {
-            middle.len().div_ceil(6).max(1)
-        } else {
-            1
-        };
-        for (index, (x, y)) in middle.iter().copied().enumerate().step_by(every) {
+        let is_band = self.form == Form::Band;
+        let every = if is_band { middle.len() / 6 + 1 } else { 1 };
+        for (index, (x, y)) in middle.into_iter().enumerate().step_by(every) {
             if self.form == Form::Tail {
                 path(area, vec![(x - 6, y), (x + 6, y)], colour, 3)?;
                 mark(area, low[index], style, false)?;

@@ -55,9 +55,12 @@ fn cells(rows: &[Vec<String>], columns: &[usize]) -> Vec<Vec<String>> {
 
 fn table(is_markdown: bool, header: &[String], rows: &[Vec<String>]) -> Table {
     let line = |cells: &[String]| -> Vec<String> {
-        let cell = |cell: &String| match is_markdown {
-            true => cell.replace('|', "\\|").replace('\n', " "),
-            false => cell.replace('\n', " "),
+        let cell = |cell: &String| {
+            if is_markdown {
+                cell.replace('|', "\\|").replace('\n', " ")
+            } else {
+                cell.replace('\n', " ")
+            }
         };
         cells.iter().map(cell).collect()
     };
