@@ -17,7 +17,8 @@ use crate::stats::Summary;
 #[derive(Clone, Debug, Default)]
 pub struct Figure {
     pub title: String,
-    /// How to read the figure, then machine and date. A fourth line is not drawn.
+    /// How to read the figure; after the last line break, machine and date. At most three lines are
+    /// drawn; machine and date are not cut.
     pub caption: String,
     pub panels: Vec<Panel>,
     /// Panels side by side; 0 for as many as have room.
@@ -397,11 +398,7 @@ impl Figure {
         let inner = if self.is_narrow { COLUMN } else { PAGE } - 2 * MARGIN;
         let title = wrap(&self.title, inner * 3 / 4);
         let legend = self.legend(inner);
-        let mut caption = wrap(&self.caption, inner);
-        if caption.len() > 3 {
-            caption.truncate(3);
-            caption[2] += " …";
-        }
+        let caption = self.caption_lines(inner);
         let (columns, beside, plot) = self.grid(inner);
         let mut y = MARGIN + (LINE + 8) * title.len() as i32;
         let legend_top = y + LINE / 2;
@@ -458,6 +455,26 @@ impl Figure {
         area.present()?;
         drop(area);
         Ok(svg)
+    }
+
+    fn caption_lines(&self, width: i32) -> Vec<String> {
+        const MOST: usize = 3;
+        let (how, machine) = self
+            .caption
+            .rsplit_once('\n')
+            .unwrap_or((&self.caption, ""));
+        let (mut lines, mut machine) = (wrap(how, width), wrap(machine, width));
+        machine.truncate(MOST);
+        let most = MOST - machine.len();
+        if lines.len() > most {
+            lines.truncate(most);
+            lines
+                .iter_mut()
+                .skip(most.saturating_sub(1))
+                .for_each(|line| *line += " …");
+        }
+        lines.extend(machine);
+        lines
     }
 
     /// Returns the names of all series but guides, in the order in which they first appear.
