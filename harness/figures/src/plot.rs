@@ -88,7 +88,7 @@ pub enum Form {
     Tail,
     /// Small dots without intervals or legend: single measurements.
     Cloud,
-    /// A dashed line that does not extend the axes.
+    /// A dashed line that does not extend the axes; points outside of them are skipped.
     Guide,
 }
 
@@ -181,10 +181,9 @@ impl Scale {
             scale => scale,
         };
         // An interval down to 0 ends at the edge of a logarithmic axis.
-        let shown = values
-            .iter()
-            .filter(|value| scale != Self::Log || **value > MIN);
-        let [mut least, mut most] = ends(shown.map(|value| scale.place(*value)));
+        let is_shown = |value: &f64| scale != Self::Log || *value > MIN;
+        let shown = values.iter().copied().filter(is_shown);
+        let [mut least, mut most] = ends(shown.map(|value| scale.place(value)));
         if least > most {
             [least, most] = [0.0, 1.0];
         }
@@ -196,11 +195,8 @@ impl Scale {
             [least, most] = [least - 0.3, most + 0.3 + 1e-3 * most.abs()];
         }
         let size = most - least;
-        let below = if scale == Self::Zero && least == 0.0 {
-            0.0
-        } else {
-            room * size
-        };
+        let is_ground = scale == Self::Zero && least == 0.0;
+        let below = if is_ground { 0.0 } else { room * size };
         (scale, least - below..most + room * size)
     }
 
@@ -208,21 +204,16 @@ impl Scale {
     fn ticks(self, range: &Range<f64>, most: f64) -> Vec<f64> {
         const FEW: usize = 3;
         let powers = range.start.floor().max(-30.0) as i32..=range.end.ceil().min(30.0) as i32;
-        let of_decades = |steps: &[i32]| -> Vec<f64> {
-            let values = powers.clone().flat_map(|power| {
-                let value = move |step| format!("{step}e{power}").parse().unwrap_or(f64::NAN);
-                steps.iter().map(value).collect::<Vec<f64>>()
+        let is_within = |value: &f64| self == Self::Log && range.contains(&self.place(*value));
+        let of_decades = |steps: &'static [i32]| -> Vec<f64> {
+            let texts = powers.clone().flat_map(|power| {
+                let text = move |step| format!("{step}e{power}");
+                steps.iter().map(text)
             });
-            values
-                .filter(|value| range.contains(&self.place(*value)))
-                .collect()
+            let values = texts.filter_map(|text| text.parse().ok());
+            values.filter(is_within).collect()
         };
-        let is_log = self == Self::Log;
-        let (fine, coarse) = if is_log {
-            (of_decades(&[1, 2, 5]), of_decades(&[1]))
-        } else {
-            Default::default()
-        };
+        let (fine, coarse) = (of_decades(&[1, 2, 5]), of_decades(&[1]));
         if fine.len() >= FEW && (fine.len() as f64 <= most || coarse.len() < 2) {
             fine
         } else if fine.len() >= FEW {
@@ -232,15 +223,13 @@ impl Scale {
             let [first, last] = [range.start, range.end].map(|place| self.value(place));
             let least = 1.6 * (last - first) / most.max(4.0);
             let ten = 10_f64.powf(least.log10().floor());
-            let steps = [1.0, 2.0, 5.0].map(|step| step * ten).into_iter();
-            let step = steps
-                .filter(|step| *step >= least)
-                .fold(10.0 * ten, f64::min);
+            let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * ten);
+            let step = steps.into_iter().find(|step| *step >= least);
+            let step = step.unwrap_or(10.0 * ten);
             let start = (first / step).ceil();
             let count = ((last / step).floor() - start).clamp(0.0, 2.0 * most.max(4.0)) as u32;
-            (0..=count)
-                .map(|index| (start + f64::from(index)) * step + 0.0)
-                .collect()
+            let values = (0..=count).map(|index| (start + f64::from(index)) * step);
+            values.collect()
         }
     }
 }
@@ -679,10 +668,11 @@ impl Panel {
             let index = index.unwrap_or_default() as i32;
             let shift = step * (2 * index + 1 - subjects.len() as i32) / 2;
             if series.form == Form::Guide {
-                let within = |&(x, y): &(f64, f64)| x_range.contains(&x) && y_range.contains(&y);
-                let places = series.between([across, upwards]).into_iter().filter(within);
-                let values = places.map(|(x, y)| (across.value(x), upwards.value(y)));
-                dashed(area, values.map(|(x, y)| (x_of(x), y_of(y))).collect())?;
+                let places = series.points.iter().map(|(x, y)| (*x, y.median));
+                let within = places.filter(|(x, y)| {
+                    x_range.contains(&across.place(*x)) && y_range.contains(&upwards.place(*y))
+                });
+                dashed(area, within.map(|(x, y)| (x_of(x), y_of(y))).collect())?;
                 continue;
             }
             let place = |x: f64, y: f64| {
@@ -804,22 +794,6 @@ fn place_of_label(label: &str, at: Point, [left, right]: [i32; 2], marks: &[[i32
 }
 
 impl Series {
-    /// Returns places on the straight lines between the points.
-    fn between(&self, scales: [Scale; 2]) -> Vec<(f64, f64)> {
-        const PARTS: i32 = 500;
-        let places = |(x, y): (f64, Summary)| [scales[0].place(x), scales[1].place(y.median)];
-        let lines = self
-            .points
-            .windows(2)
-            .map(|ends| [ends[0], ends[1]].map(places));
-        let parts = lines.flat_map(|[from, to]| {
-            let along = move |axis: usize, part: f64| from[axis] + (to[axis] - from[axis]) * part;
-            let shares = (0..=PARTS).map(|part| f64::from(part) / f64::from(PARTS));
-            shares.map(move |part| (along(0, part), along(1, part)))
-        });
-        parts.collect()
-    }
-
     fn draw(&self, area: &Area, place: &dyn Fn(f64, f64) -> Point, style: Style) -> Result<()> {
         let colour = style.0;
         let points = |value: fn(&Summary) -> f64| -> Vec<Point> {
