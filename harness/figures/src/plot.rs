@@ -363,7 +363,9 @@ fn rectangle(area: &Area, corners: [Point; 2]) -> Result<()> {
 
 fn mark(area: &Area, (x, y): Point, (colour, corners, _): Style, is_open: bool) -> Result<()> {
     let corners = corners.chunks_exact(2);
-    let mut points: Vec<Point> = corners.map(|of| (x + of[0], y + of[1])).collect();
+    let mut points: Vec<Point> = corners
+        .map(|corner| (x + corner[0], y + corner[1]))
+        .collect();
     let fill = if is_open { WHITE } else { colour };
     area.draw(&Polygon::new(points.clone(), fill))?;
     points.push(points[0]);
@@ -371,7 +373,10 @@ fn mark(area: &Area, (x, y): Point, (colour, corners, _): Style, is_open: bool) 
 }
 
 fn style(names: &[&str], name: &str) -> Style {
-    let index = names.iter().position(|of| *of == name).unwrap_or_default();
+    let index = names
+        .iter()
+        .position(|known| *known == name)
+        .unwrap_or_default();
     let [colour, mark] = [COLOURS.len(), MARKS.len()].map(|count| index % count);
     (COLOURS[colour], MARKS[mark], index >= COLOURS.len())
 }
@@ -489,7 +494,7 @@ impl Figure {
 
     /// Returns the number of columns, the room at the left of each, and the width of a plot.
     fn grid(&self, width: i32) -> (usize, Vec<i32>, i32) {
-        let of = |columns: usize| {
+        let layout = |columns: usize| {
             let beside = |column: usize| {
                 let panels = (column..self.panels.len()).step_by(columns);
                 let lefts =
@@ -501,9 +506,9 @@ impl Figure {
             (columns, beside, plot)
         };
         let count = self.panels.len().max(1);
-        let fits = |columns: &usize| of(*columns).2 >= NARROWEST;
+        let fits = |columns: &usize| layout(*columns).2 >= NARROWEST;
         let most = (1..=count).rev().find(fits).unwrap_or(1);
-        of(match self.columns {
+        layout(match self.columns {
             0 => count.div_ceil(count.div_ceil(most)),
             columns => columns.min(most),
         })
@@ -519,7 +524,7 @@ impl Figure {
         let (mut x, mut y) = (0, 0);
         for (name, form) in series.chain(shades.map(|(_, name)| (&**name, None))) {
             let needed = SAMPLE + 10 + width_of(name);
-            if legend.iter().any(|(of, ..)| *of == name) {
+            if legend.iter().any(|(known, ..)| *known == name) {
                 continue;
             }
             if x > 0 && x + needed > width {
@@ -563,7 +568,7 @@ impl Panel {
     }
 
     fn values(&self) -> impl Iterator<Item = f64> {
-        let values = |(_, of): &(f64, Summary)| [of.low, of.median, of.high];
+        let values = |(_, y): &(f64, Summary)| [y.low, y.median, y.high];
         self.points().flat_map(values).chain(self.reference)
     }
 
@@ -683,7 +688,7 @@ impl Panel {
                 }
             };
             series.draw(area, &place, style(names, &series.name))?;
-            let places = series.points.iter().map(|(x, of)| place(*x, of.median));
+            let places = series.points.iter().map(|(x, y)| place(*x, y.median));
             marks.extend(places.clone().map(|(x, y)| [x - 8, x + 8, y - 8, y + 8]));
             labels.extend(series.labels.iter().zip(places));
         }
@@ -780,7 +785,8 @@ fn place_of_label(label: &str, at: Point, [left, right]: [i32; 2], marks: &[[i32
     let (width, half) = (width_of(label), TEXT / 2);
     let hidden = |place: &[i32; 4]| {
         let [from, to, top, bottom] = *place;
-        let overlaps = |of: &&[i32; 4]| from < of[1] && of[0] < to && top < of[3] && of[2] < bottom;
+        let overlaps =
+            |mark: &&[i32; 4]| from < mark[1] && mark[0] < to && top < mark[3] && mark[2] < bottom;
         let is_outside = from < left || to > right;
         marks.iter().filter(overlaps).count() + 9 * usize::from(is_outside)
     };
@@ -798,10 +804,10 @@ impl Series {
         let colour = style.0;
         let points = |value: fn(&Summary) -> f64| -> Vec<Point> {
             let points = self.points.iter();
-            points.map(|(x, of)| place(*x, value(of))).collect()
+            points.map(|(x, y)| place(*x, value(y))).collect()
         };
-        let (low, high) = (points(|of| of.low), points(|of| of.high));
-        let middle = points(|of| of.median);
+        let (low, high) = (points(|y| y.low), points(|y| y.high));
+        let middle = points(|y| y.median);
         match self.form {
             Form::Cloud => {
                 let dot = |at: Point| area.draw(&Circle::new(at, 3, colour.mix(0.5).filled()));

@@ -29,7 +29,7 @@ pub struct Summary {
 
 impl Summary {
     /// Summarizes values; `None` if there are none or one is not a number.
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub fn new(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         if values.iter().any(|value| value.is_nan()) {
             return None;
@@ -78,7 +78,9 @@ impl Summary {
 /// rounds vary less than values do.
 pub fn ratios(a: &[(usize, f64)], b: &[(usize, f64)]) -> Vec<f64> {
     let ratio = |&(round, value): &(usize, f64)| {
-        let &(_, other) = b.iter().find(|(of, other)| *of == round && *other > 0.0)?;
+        let &(_, other) = b
+            .iter()
+            .find(|(other_round, other)| *other_round == round && *other > 0.0)?;
         Some(value / other)
     };
     a.iter().filter_map(ratio).collect()
@@ -98,7 +100,7 @@ impl Verdict {
     /// `itself` is the ratio of the subject to itself in the same run: its reach is noise. The subject
     /// is faster if the whole interval of `ratio` is above 1 and above that reach. It is slower if the
     /// whole interval is as far below 1. Fewer than [`MIN_VALUES`] processes decide nothing.
-    pub fn of(ratio: &Summary, itself: &Summary) -> Self {
+    pub fn new(ratio: &Summary, itself: &Summary) -> Self {
         let noise = itself.reach().max(1.0);
         if ratio.count.min(itself.count) < MIN_VALUES || noise.is_nan() {
             Self::Undecided
@@ -127,7 +129,7 @@ mod tests {
     use super::*;
 
     fn summary(values: &[f64]) -> Summary {
-        Summary::of(values.iter().copied()).unwrap()
+        Summary::new(values.iter().copied()).unwrap()
     }
 
     #[test]
@@ -148,7 +150,7 @@ mod tests {
         let counts = [1, 2, 5, 6, 8, 9, 11, 12, 15, 20, 30];
         let ranks = [1, 1, 1, 1, 1, 2, 2, 3, 4, 6, 10];
         for (count, rank) in counts.into_iter().zip(ranks) {
-            let found = Summary::of((1..=count).rev().map(f64::from)).unwrap();
+            let found = Summary::new((1..=count).rev().map(f64::from)).unwrap();
             let expected = (f64::from(rank), f64::from(count + 1 - rank));
             assert_eq!((found.low, found.high), expected, "{count}");
         }
@@ -156,8 +158,8 @@ mod tests {
 
     #[test]
     fn summary_without_numbers_is_none() {
-        assert_eq!(Summary::of([]), None);
-        assert_eq!(Summary::of([1.0, f64::NAN]), None);
+        assert_eq!(Summary::new([]), None);
+        assert_eq!(Summary::new([1.0, f64::NAN]), None);
     }
 
     #[test]
@@ -173,7 +175,7 @@ mod tests {
         // Nine values, of which the interval leaves out one at each end.
         let nine = |low: f64, high: f64| {
             let inner = (0..7).map(|step| low + (high - low) * f64::from(step) / 6.0);
-            Summary::of([0.0].into_iter().chain(inner).chain([99.0])).unwrap()
+            Summary::new([0.0].into_iter().chain(inner).chain([99.0])).unwrap()
         };
         let calm = nine(0.998, 1.002);
         for (low, high, itself, expected) in [
@@ -188,20 +190,20 @@ mod tests {
             (1.03, 1.038, nine(0.95, 1.0), Undecided),
             (1.03, 1.038, nine(0.0, 1.0), Undecided),
         ] {
-            let found = Verdict::of(&nine(low, high), &itself);
+            let found = Verdict::new(&nine(low, high), &itself);
             assert_eq!(found, expected, "{low} {high} {itself:?}");
         }
         // A ratio to itself never decides.
-        assert_eq!(Verdict::of(&calm, &calm), Undecided);
+        assert_eq!(Verdict::new(&calm, &calm), Undecided);
     }
 
     #[test]
     fn verdict_of_five_processes_is_undecided() {
         let [five, six] = [5, 6].map(|count| summary(&vec![2.0; count]));
         let [few, many] = [5, 6].map(|count| summary(&vec![1.0; count]));
-        assert_eq!(Verdict::of(&six, &many), Verdict::Faster);
-        assert_eq!(Verdict::of(&five, &many), Verdict::Undecided);
-        assert_eq!(Verdict::of(&six, &few), Verdict::Undecided);
+        assert_eq!(Verdict::new(&six, &many), Verdict::Faster);
+        assert_eq!(Verdict::new(&five, &many), Verdict::Undecided);
+        assert_eq!(Verdict::new(&six, &few), Verdict::Undecided);
         assert_eq!(Verdict::Undecided.to_string(), "undecided");
     }
 }

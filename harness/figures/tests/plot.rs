@@ -82,8 +82,8 @@ fn points_and_legend_have_one_mark_each() {
             .filter(|text| ["a", "b"].contains(text));
         assert_eq!(names.count(), 2, "{form:?}");
         // A name keeps its colour: blue first, then vermilion.
-        let of = |colour| marks.iter().filter(|of| **of == colour).count();
-        assert_eq!([of("#0072B2"), of("#D55E00")], [7, 5], "{form:?}");
+        let count = |colour| marks.iter().filter(|mark| **mark == colour).count();
+        assert_eq!([count("#0072B2"), count("#D55E00")], [7, 5], "{form:?}");
     }
 }
 
@@ -107,7 +107,7 @@ fn interval_ends_lie_at_their_values() {
     assert!(
         lengths
             .windows(2)
-            .any(|of| (of[0] * 3 - of[1] * 4).abs() <= 6),
+            .any(|pair| (pair[0] * 3 - pair[1] * 4).abs() <= 6),
         "{lengths:?}"
     );
 }
@@ -168,7 +168,10 @@ fn rows_are_named_once_with_line_at_one() {
         ("speed", 2),
         ("1", 2),
     ] {
-        let found = texts(&with).into_iter().filter(|of| *of == text).count();
+        let found = texts(&with)
+            .into_iter()
+            .filter(|shown| *shown == text)
+            .count();
         assert_eq!(found, count, "{text}");
     }
     let dashes = |svg: &str| attributes(svg, "polyline", "points").len();
