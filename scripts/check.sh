@@ -37,6 +37,7 @@ touches 'kcas/|Cargo' && crates+=(lfcf-huge-pages lfcf-kcas)
 touches 'kcas/|filter/|Cargo' && crates+=(lfcf-filter histories store)
 touches 'kcas/|harness/kcas-epoch/|Cargo' && crates+=(kcas-epoch)
 touches 'harness/simulator/|Cargo' && crates+=(simulator)
+touches 'harness/figures/|Cargo' && crates+=(figures)
 for crate in ${crates[@]+"${crates[@]}"}; do
     EXAMPLE_FLAGS=--all-features cargo test --locked -p "$crate" --all-features
 done
