@@ -23,7 +23,8 @@
 //! - It places marks at any distance from their true place, so subjects of equal speed stay visible.
 //! - `kuva` repeats the names of rows in each panel, overlaps numbers of narrow panels, and lays its
 //!   legend out in one column above the panels.
-//! - Four packages enter the build instead of 60 kinds of plot, a calendar and a table of font widths.
+//! - `plotters` adds three packages to the build. `kuva` adds a calendar, tables of font widths and some
+//!   60 kinds of plot.
 //!
 //! `plotters` was built without `ttf`, so neither a build nor a drawing looks for fonts.
 //!
