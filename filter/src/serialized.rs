@@ -1,12 +1,14 @@
 //! Serialization with serde: a filter becomes one sequence of bytes, the same as when it is
 //! [saved](crate::save); in a format for people to read, such as JSON, one string of base64.
 
+use std::fmt;
 use std::hash::BuildHasher;
+use std::iter;
 
 use base64::Engine;
 use base64::display::Base64Display;
 use base64::prelude::BASE64_STANDARD;
-use serde::de::{Deserialize, Deserializer};
+use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 use serde::{de, ser};
 
@@ -27,10 +29,38 @@ fn serialize<R: Serializer>(bytes: &[u8], serializer: R) -> Result<R::Ok, R::Err
 
 fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
     if deserializer.is_human_readable() {
-        let text = String::deserialize(deserializer)?;
-        BASE64_STANDARD.decode(text).map_err(de::Error::custom)
+        // Buffers of serde call themselves readable, and contain whatever the format contained.
+        deserializer.deserialize_any(Bytes)
     } else {
-        serde_bytes::deserialize(deserializer)
+        // Some of these formats do not say what follows.
+        deserializer.deserialize_byte_buf(Bytes)
+    }
+}
+
+/// Returns the bytes of a saved filter, whatever they are written as.
+struct Bytes;
+
+impl<'de> Visitor<'de> for Bytes {
+    type Value = Vec<u8>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a saved filter as bytes, base64 or a sequence of numbers")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<u8>, E> {
+        BASE64_STANDARD.decode(text).map_err(E::custom)
+    }
+
+    fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
+        Ok(bytes.to_vec())
+    }
+
+    fn visit_byte_buf<E: de::Error>(self, bytes: Vec<u8>) -> Result<Vec<u8>, E> {
+        Ok(bytes)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<Vec<u8>, A::Error> {
+        iter::from_fn(|| numbers.next_element().transpose()).collect()
     }
 }
 
@@ -46,7 +76,10 @@ macro_rules! serialized {
             }
         }
 
-        /// Requires the feature `serde`. Like loading with the hasher's default value.
+        /// Requires the feature `serde`. Like loading with the hasher's default value. Reads bytes, base64 and a
+        /// sequence of numbers, because a conversion from another format may contain any of them. A binary format
+        /// may refuse base64 itself, as `ciborium` does outside enums with tags, untagged enums and flattened
+        /// fields.
         impl<'de, $($parameters)* S: BuildHasher + Default> Deserialize<'de> for $filter {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let bytes = deserialize(deserializer)?;

@@ -1,11 +1,12 @@
 //! Filters as part of a larger value that is serialized.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::hash::RandomState;
 
 use filter::{CuckooFilter, ExpiringCuckooFilter, Filter, GrowingCuckooFilter};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 fn hashes() -> impl Iterator<Item = u64> {
     (0..1_000u64).map(|nth| nth.wrapping_mul(0x9e37_79b9_7f4a_7c15))
@@ -56,4 +57,135 @@ fn another_hasher_is_an_error() {
     let bytes = postcard::to_stdvec(&CuckooFilter::with_capacity(1_000)).unwrap();
     assert!(postcard::from_bytes::<CuckooFilter>(&bytes).is_ok());
     assert!(postcard::from_bytes::<CuckooFilter<4, 12, RandomState>>(&bytes).is_err());
+}
+
+#[derive(Deserialize, Serialize)]
+struct Newtype(CuckooFilter);
+
+#[derive(Deserialize, Serialize)]
+struct Tuple(u8, CuckooFilter);
+
+#[derive(Deserialize, Serialize)]
+struct Field {
+    filter: CuckooFilter,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Flattened {
+    #[serde(flatten)]
+    field: Field,
+}
+
+#[derive(Deserialize, Serialize)]
+enum External {
+    Newtype(CuckooFilter),
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(tag = "kind")]
+enum Internal {
+    Struct { filter: CuckooFilter },
+}
+
+/// The content comes before the tag if the keys are in order.
+#[derive(Deserialize, Serialize)]
+#[serde(tag = "kind", content = "content")]
+enum Adjacent {
+    Newtype(CuckooFilter),
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(untagged)]
+enum Untagged {
+    Newtype(CuckooFilter),
+}
+
+type WriteAndRead<'a, C> = &'a dyn Fn(&C) -> anyhow::Result<C>;
+
+/// Writes and reads the filter in a container, in each format and across formats. Serde reads some containers into a
+/// buffer first (`is_buffered`). Otherwise, `ciborium` itself refuses text in place of bytes.
+fn survives_each_format<C: Serialize + DeserializeOwned>(
+    is_buffered: bool,
+    put: impl Fn(CuckooFilter) -> C,
+    take: impl Fn(C) -> CuckooFilter,
+) {
+    let formats: [(&str, WriteAndRead<C>); 10] = [
+        ("JSON", &|c| {
+            Ok(serde_json::from_str(&serde_json::to_string(c)?)?)
+        }),
+        ("value of JSON", &|c| {
+            Ok(serde_json::from_value(serde_json::to_value(c)?)?)
+        }),
+        ("CBOR", &|c| {
+            let mut bytes = Vec::new();
+            ciborium::into_writer(c, &mut bytes)?;
+            Ok(ciborium::from_reader(&bytes[..])?)
+        }),
+        ("value of CBOR", &|c| {
+            Ok(ciborium::Value::serialized(c)?.deserialized()?)
+        }),
+        ("MessagePack", &|c| {
+            Ok(rmp_serde::from_slice(&rmp_serde::to_vec_named(c)?)?)
+        }),
+        ("MessagePack for people", &|c| {
+            let mut bytes = Vec::new();
+            let writer = rmp_serde::Serializer::new(&mut bytes).with_struct_map();
+            c.serialize(&mut writer.with_human_readable())?;
+            Ok(rmp_serde::from_slice(&bytes)?)
+        }),
+        ("JSON to MessagePack", &|c| {
+            let bytes = rmp_serde::to_vec_named(&serde_json::to_value(c)?)?;
+            Ok(rmp_serde::from_slice(&bytes)?)
+        }),
+        ("CBOR to JSON", &|c| {
+            let text = serde_json::to_string(&ciborium::Value::serialized(c)?)?;
+            Ok(serde_json::from_str(&text)?)
+        }),
+        ("MessagePack to CBOR", &|c| {
+            let bytes = rmp_serde::to_vec_named(c)?;
+            let value: ciborium::Value = rmp_serde::from_slice(&bytes)?;
+            Ok(value.deserialized()?)
+        }),
+        ("JSON to CBOR", &|c| {
+            let value = ciborium::Value::serialized(&serde_json::to_value(c)?)?;
+            Ok(value.deserialized()?)
+        }),
+    ];
+    for (name, write_and_read) in formats {
+        let filter = CuckooFilter::with_capacity(1_000);
+        hashes().for_each(|hash| filter.insert_hash(hash).unwrap());
+        match write_and_read(&put(filter)) {
+            Ok(container) => assert!(holds_all(&take(container)), "{name}"),
+            Err(error) => {
+                let is_expected = name == "JSON to CBOR" && !is_buffered;
+                assert!(is_expected, "{name}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn filter_in_any_container_survives_each_format() {
+    survives_each_format(false, |filter| filter, |filter| filter);
+    survives_each_format(false, Newtype, |Newtype(filter)| filter);
+    survives_each_format(false, |filter| Tuple(7, filter), |Tuple(_, filter)| filter);
+    survives_each_format(
+        false,
+        |filter| (filter, "after".to_owned()),
+        |(filter, _)| filter,
+    );
+    survives_each_format(false, |filter| Field { filter }, |field| field.filter);
+    survives_each_format(false, Some, |some| some.unwrap());
+    survives_each_format(false, |filter| vec![filter], |mut all| all.remove(0));
+    let named = |filter| BTreeMap::from([("seen".to_owned(), filter)]);
+    survives_each_format(false, named, |mut all| all.remove("seen").unwrap());
+    survives_each_format(false, External::Newtype, |External::Newtype(filter)| filter);
+    let internal = |filter| Internal::Struct { filter };
+    survives_each_format(true, internal, |Internal::Struct { filter }| filter);
+    survives_each_format(true, Adjacent::Newtype, |Adjacent::Newtype(filter)| filter);
+    survives_each_format(true, Untagged::Newtype, |Untagged::Newtype(filter)| filter);
+    let flattened = |filter| Flattened {
+        field: Field { filter },
+    };
+    survives_each_format(true, flattened, |flattened| flattened.field.filter);
 }
