@@ -255,7 +255,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
         self.length.clear();
     }
 
-    fn write_to(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
+    fn write_dyn(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
         let snapshot = self.snapshot()?;
         fixed::write::<Layout<SLOTS, BITS>>(snapshot.buckets, snapshot, &self.hasher, writer)?;
         Ok(())

@@ -105,8 +105,8 @@ macro_rules! methods {
             ///
             /// # Errors
             /// [`SaveError`], perhaps after a part was written.
-            pub fn write_to(&self, mut writer: impl Write) -> Result<(), SaveError> {
-                Filter::write_to(self, &mut writer)
+            pub fn write_to(&self, writer: impl Write) -> Result<(), SaveError> {
+                Filter::write_to(self, writer)
             }
 
             /// [`Filter::save`]. Save to one name from one thread at a time.
@@ -115,7 +115,7 @@ macro_rules! methods {
             /// [`SaveError`]; an older file is as it was, unless the error is [`NotSynced`](SaveError::NotSynced):
             /// then it has been replaced.
             pub fn save(&self, path: impl AsRef<Path>) -> Result<(), SaveError> {
-                Filter::save(self, path.as_ref())
+                Filter::save(self, path)
             }
         }
 

@@ -18,7 +18,7 @@ use crate::snapshot::SnapshotError;
 /// this trait; those with hashes, those for many keys and [`try_remove`](Self::try_remove) do.
 ///
 /// To share a filter that is chosen at run time, put the box into an `Arc`: an `Arc<Box<dyn Filter + Send + Sync>>` has
-/// all calls, but an `Arc<dyn Filter + Send + Sync>` lacks those that take keys.
+/// all calls, but an `Arc<dyn Filter + Send + Sync>` lacks those that take keys, paths or writers of any type.
 ///
 /// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator and what a thread's
 /// first update [may lock](crate#guarantees)): a thread that stops anywhere else stops nobody. All keys with the same
@@ -176,17 +176,14 @@ pub trait Filter {
     #[doc(alias = "reset")]
     fn clear(&mut self);
 
-    /// Saves the filter to a writer, which needs no buffer of its own, in the format that
-    /// [`save`](crate::save) describes. Others may insert and remove meanwhile: what is in the filter
-    /// throughout is saved, and what is saved was in it at some moment of the call. Loading requires
-    /// the same [hasher](crate::save#hashers).
+    /// [`write_to`](Self::write_to) for a filter whose type is not known here.
     ///
     /// # Errors
-    /// [`SaveError`], perhaps after a part was written; the filter holds what it held.
+    /// See [`write_to`](Self::write_to).
     ///
     /// # Panics
-    /// When the hasher panics: saving hashes some known keys, so that the hasher can be recognised.
-    fn write_to(&self, writer: &mut dyn Write) -> Result<(), SaveError>;
+    /// See [`write_to`](Self::write_to).
+    fn write_dyn(&self, writer: &mut dyn Write) -> Result<(), SaveError>;
 
     /// [`write_to`](Self::write_to) memory.
     ///
@@ -194,27 +191,19 @@ pub trait Filter {
     /// [`SnapshotError`]; the filter holds what it held.
     ///
     /// # Panics
-    /// As [`write_to`](Self::write_to).
+    /// See [`write_to`](Self::write_to).
     #[doc(alias = "serialize")]
     fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError>;
 
-    /// Saves the filter as a file, which it replaces at one moment: if the program is killed or the
-    /// disk is full, an older file stays as it was. (If the program is killed, the unfinished file,
-    /// `NAME.partial0` or the next free number, stays beside it. Remove such files while nobody saves.) The new file has the permissions of any new file, and takes the place of a
-    /// symbolic link, not of what the link leads to. When the call succeeds, the file has been synced to
-    /// disk; on Unix, its folder too.
-    ///
-    /// Of two calls with the same name that overlap, the file of the one that ends last stays, even if that one read
-    /// the filter first. Both return `Ok`. So save to one name from one thread at a time.
+    /// [`save`](Self::save) for a filter whose type is not known here.
     ///
     /// # Errors
-    /// [`SaveError`]; an older file is as it was, unless the error is [`NotSynced`](SaveError::NotSynced): then it
-    /// has been replaced.
+    /// See [`save`](Self::save).
     ///
     /// # Panics
-    /// As [`write_to`](Self::write_to).
-    fn save(&self, path: &Path) -> Result<(), SaveError> {
-        save_as(path, |writer| self.write_to(writer))
+    /// See [`write_to`](Self::write_to).
+    fn save_dyn(&self, path: &Path) -> Result<(), SaveError> {
+        save_as(path, |writer| self.write_dyn(writer))
     }
 
     /// True if no copy is held; as exact as [`len`](Self::len).
@@ -324,6 +313,48 @@ pub trait Filter {
         Self: Sized,
     {
         self.try_remove_hash(self.hash(key))
+    }
+
+    /// Saves the filter to a writer, which needs no buffer of its own, in the format that
+    /// [`save`](crate::save) describes. Others may insert and remove meanwhile: what is in the filter
+    /// throughout is saved, and what is saved was in it at some moment of the call. Loading requires
+    /// the same [hasher](crate::save#hashers).
+    ///
+    /// # Errors
+    /// [`SaveError`], perhaps after a part was written; the filter holds what it held.
+    ///
+    /// # Panics
+    /// When the hasher panics: saving hashes some known keys, so that the hasher can be recognised.
+    fn write_to(&self, mut writer: impl Write) -> Result<(), SaveError>
+    where
+        Self: Sized,
+    {
+        self.write_dyn(&mut writer)
+    }
+
+    /// Saves the filter as a file, which it replaces at one moment: if the program is killed or the
+    /// disk is full, an older file stays as it was. The new file has the permissions of any new file. When the call
+    /// succeeds, the file has been synced to disk; on Unix, its folder too.
+    ///
+    /// - **Links, devices.** The file replaces a symbolic link, not the file that the link leads to. A directory, a
+    ///   device, a pipe, a socket or a link to one of them is refused: [`write_to`](Self::write_to) can write to a
+    ///   device.
+    /// - **A killed program** leaves the unfinished file in the same folder, as `cuckoo.partial0` or the next free
+    ///   number. Remove such files while no thread or program saves there.
+    /// - **Two calls with one name.** If they overlap, both return `Ok`, and the file of the call that ends last stays,
+    ///   even if that call read the filter first. Save under one name from one thread at a time.
+    ///
+    /// # Errors
+    /// [`SaveError`]; an older file is as it was, unless the error is [`NotSynced`](SaveError::NotSynced): then it
+    /// has been replaced.
+    ///
+    /// # Panics
+    /// See [`write_to`](Self::write_to).
+    fn save(&self, path: impl AsRef<Path>) -> Result<(), SaveError>
+    where
+        Self: Sized,
+    {
+        self.save_dyn(path.as_ref())
     }
 
     /// [`contains_hash_batch`](Self::contains_hash_batch) of keys.
@@ -448,7 +479,7 @@ macro_rules! passed_on {
             fn len() -> usize;
             fn capacity() -> usize;
             fn false_positive_rate() -> f64;
-            fn write_to(writer: &mut dyn Write) -> Result<(), SaveError>;
+            fn write_dyn(writer: &mut dyn Write) -> Result<(), SaveError>;
             fn to_bytes() -> Result<Vec<u8>, SnapshotError>;
         }
     };

@@ -36,7 +36,7 @@ fn write(folder: PathBuf) -> Result<(), Box<dyn Error>> {
             filter.insert_hash(filter.hash_dyn(&number.to_string()))?;
             filter.insert_hash(filter.hash_dyn(&number.to_string().as_bytes()))?;
         }
-        filter.save(&folder.join(format!("rust-{kind}")))?;
+        filter.save_dyn(&folder.join(format!("rust-{kind}")))?;
     }
     Ok(())
 }

@@ -183,7 +183,7 @@ pub unsafe extern "C" fn cuckoo_save(
 ) -> CuckooStatus {
     // SAFETY: the caller's.
     let path = unsafe { text_at(path) };
-    answer(|| Ok(of(filter)?.save(path?.as_ref())?))
+    answer(|| Ok(of(filter)?.save_dyn(path?.as_ref())?))
 }
 
 /// # Safety
@@ -278,7 +278,11 @@ pub extern "C" fn cuckoo_advance(
     filter: Option<&CuckooFilter>,
     period: Option<&mut MaybeUninit<u64>>,
 ) -> CuckooStatus {
-    answer(|| tell(period, expiring(filter)?.advance()?))
+    answer(|| {
+        let filter = expiring(filter)?;
+        check_period(filter.period() + 1)?;
+        tell(period, filter.advance()?)
+    })
 }
 
 /// Begins periods of a filter that forgets until the present one has this number, which is below 2^42; none

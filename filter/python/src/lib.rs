@@ -104,7 +104,7 @@ impl CuckooFilter {
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| self.0.filter().save(&path)).map_err(raised)
+        py.detach(|| self.0.filter().save_dyn(&path)).map_err(raised)
     }
 
     #[staticmethod]
@@ -181,6 +181,7 @@ impl CuckooFilter {
 
     fn advance(&self, py: Python<'_>) -> PyResult<u64> {
         let filter = self.that_expires()?;
+        check_period(filter.period() + 1).map_err(PyValueError::new_err)?;
         py.detach(|| filter.advance()).map_err(raised)
     }
 

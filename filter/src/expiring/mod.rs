@@ -393,7 +393,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
         self.length.clear();
     }
 
-    fn write_to(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
+    fn write_dyn(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
         let (buckets, words) = self.saved()?;
         fixed::write::<Ages<SLOTS, BITS, AGE_BITS>>(buckets, words, &self.hasher, writer)?;
         Ok(())

@@ -305,7 +305,7 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
         }
     }
 
-    fn write_to(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
+    fn write_dyn(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
         Ok(Made::begin(&self.table)?.write(&self.hasher, writer)?)
     }
 

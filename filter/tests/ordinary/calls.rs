@@ -1,5 +1,6 @@
 //! What all kinds of filters have in common.
 
+use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -109,6 +110,29 @@ fn a_file_is_replaced_at_one_moment() {
     assert!(text.contains("no/seen.filter cannot be opened: "), "{text}");
     // A folder cannot be replaced by a file.
     assert!(filter.save(folder.path()).is_err());
+}
+
+/// In a box as without one: names of any type, and writers by value.
+#[test]
+fn boxed_filter_saves_like_unboxed_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("seen.filter");
+    let name = path.to_str().unwrap();
+    let growing = Box::new(GrowingCuckooFilter::new());
+    growing.save(name).unwrap();
+    growing.write_to(std::io::sink()).unwrap();
+    let chosen: Box<dyn Filter> = growing;
+    chosen.save(name).unwrap();
+    chosen.save(OsStr::new(name)).unwrap();
+    chosen.save(&path).unwrap();
+    chosen.write_to(std::io::sink()).unwrap();
+    // The same without the box, if the type is not known.
+    let unknown = &*chosen;
+    unknown.save_dyn(&path).unwrap();
+    let mut bytes = Vec::new();
+    unknown.write_dyn(&mut bytes).unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    assert_eq!(unknown.to_bytes().unwrap(), bytes);
 }
 
 #[test]
