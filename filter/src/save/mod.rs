@@ -91,7 +91,7 @@ pub(crate) mod known_keys;
 pub(crate) mod words;
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use crate::snapshot::SnapshotError;
@@ -106,10 +106,7 @@ pub enum SaveError {
     #[error("the filter cannot be written: {0}")]
     Io(#[from] io::Error),
     /// The file cannot be replaced; an older one is as it was.
-    #[error(
-        "the filter cannot be saved as {path}: {error}. Save it in a folder that exists, may be read and written to, \
-         and has room for a second file"
-    )]
+    #[error("the filter cannot be saved as {path}: {error}{}", advice(error))]
     File {
         /// The file's name.
         path: String,
@@ -257,6 +254,7 @@ fn replace(
         path: path.display().to_string(),
         error,
     };
+    check_replaceable(path).map_err(failed)?;
     // Opened first, since nothing may fail for want of it once the file is replaced. Only Unix can open a folder.
     let folder = path
         .parent()
@@ -305,6 +303,45 @@ pub fn load_whole<F>(
     }
 }
 
+/// Returns what helps against an error of saving, if that is known.
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::NotFound
+        | ErrorKind::NotADirectory
+        | ErrorKind::PermissionDenied
+        | ErrorKind::ReadOnlyFilesystem => {
+            ". Save it in a folder that exists and may be read and written to"
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            ". Save it in a folder that has room for a second file"
+        }
+        ErrorKind::InvalidInput | ErrorKind::IsADirectory => ". Save it under another name",
+        _ => "",
+    }
+}
+
+/// Checks that a path leads to a file or nowhere. A rename would replace a device or a link to one, too.
+fn check_replaceable(path: &Path) -> io::Result<()> {
+    let refused = |why| Err(io::Error::new(ErrorKind::InvalidInput, why));
+    if path.as_os_str().is_empty() {
+        return refused("the name is empty");
+    }
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => {
+            // Fails with the system's own error.
+            File::options().write(true).open(path)?;
+            refused("it is a directory")
+        }
+        Ok(found) if !found.is_file() => refused("it is a device, a pipe or a socket"),
+        // Whatever an error here says, there is nothing or a link that leads nowhere.
+        _ => Ok(()),
+    }
+}
+
 /// The name of a file that is removed in the end, also by a panic, unless it has got another name.
 struct Partial(PathBuf);
 
@@ -315,14 +352,12 @@ impl Drop for Partial {
     }
 }
 
-/// Creates a file beside another one, under a name that nobody uses.
+/// Creates a file in the folder of another one, under a short name that nobody uses.
 fn create_beside(path: &Path) -> io::Result<(Partial, File)> {
-    for number in 0.. {
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".partial{number}"));
-        let name = PathBuf::from(name);
+    let names = (0..).map(|number| path.with_file_name(format!("cuckoo.partial{number}")));
+    for name in names.filter(|name| name != path) {
         match File::create_new(&name) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             created => {
                 let file = created?;
                 return Ok((Partial(name), file));
@@ -352,7 +387,7 @@ mod tests {
                 let mut steps = steps.borrow_mut();
                 steps.push((file.metadata()?.is_dir(), found()));
                 let goes_on = (steps.len() <= failing).then_some(());
-                goes_on.ok_or(io::ErrorKind::Other.into())
+                goes_on.ok_or(ErrorKind::Other.into())
             };
             let write = |writer: &mut dyn Write| Ok(writer.write_all(b"new")?);
             let open = |folder: &Path| {
@@ -387,6 +422,19 @@ mod tests {
         saved.unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(folder.path().read_dir().unwrap().count(), 1);
+    }
+
+    /// Not even then is there an unfinished file under the filter's name.
+    #[test]
+    fn save_under_name_of_partial_is_atomic() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cuckoo.partial0");
+        let saved = save_as(&path, |writer| {
+            assert!(!path.exists());
+            Ok(writer.write_all(b"new")?)
+        });
+        saved.unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
     }
 
     /// As a hasher may.

@@ -1,5 +1,15 @@
 //! Saved filters: what their bytes are, and what is refused.
 
+#[cfg(unix)]
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    fs::{self, FileType},
+    os::unix::{fs::symlink, net::UnixListener},
+    path::Path,
+    process::{Command, Stdio},
+};
+
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 
@@ -161,6 +171,16 @@ fn a_saved_filter_of_another_type_is_named() {
     assert!(error.contains(advice), "{error}");
 }
 
+/// Only the widths of the ages differ.
+#[test]
+fn ages_of_other_width_are_refused() {
+    let wide = ExpiringCuckooFilter::builder().ages::<2, 20, 3>();
+    let bytes = wide.buckets(5).build().unwrap().to_bytes().unwrap();
+    let narrow = ExpiringCuckooFilter::builder().ages::<2, 20, 2>();
+    let error = narrow.from_bytes(&bytes).unwrap_err().to_string();
+    assert!(error.contains("ages::<2, 20, 3>()"), "{error}");
+}
+
 /// Bytes that are shorter than the first field and begin differently are not a filter that was cut
 /// off.
 #[test]
@@ -225,4 +245,135 @@ fn a_filter_is_loaded_from_a_pipe() {
         }
         writer.join().unwrap().unwrap();
     }
+}
+
+/// What a name leads to, the names in its folder, and the text of the error if a filter is saved under that name.
+#[cfg(unix)]
+fn saved_as(path: &Path) -> (Option<FileType>, BTreeSet<OsString>, Result<(), String>) {
+    let saved = CuckooFilter::with_capacity(10).save(path);
+    let kind = fs::symlink_metadata(path).map(|data| data.file_type()).ok();
+    let names = path.parent().unwrap().read_dir().unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name()).collect();
+    (kind, names, saved.map_err(|error| error.to_string()))
+}
+
+/// Devices are nodes in a folder of the test, for which it must be run by root.
+#[cfg(unix)]
+#[test]
+fn save_over_device_pipe_or_socket_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let run = |program: &str, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        let made = command.current_dir(&folder).args(arguments);
+        made.stderr(Stdio::null()).status().unwrap().success()
+    };
+    assert!(run("mkfifo", &["pipe"]));
+    let _socket = UnixListener::bind(at("socket")).unwrap();
+    fs::create_dir(at("folder")).unwrap();
+    let mut names = vec!["pipe", "socket", "folder"];
+    // The numbers of /dev/null and of the first loop device.
+    let devices = [("character", ["c", "1", "3"]), ("block", ["b", "7", "0"])];
+    for (name, [kind, major, minor]) in devices {
+        if run("mknod", &[name, kind, major, minor]) {
+            names.push(name);
+        }
+    }
+    for name in names {
+        let link = format!("link to {name}");
+        symlink(at(name), at(&link)).unwrap();
+        for name in [name, &link] {
+            let before = fs::symlink_metadata(at(name)).unwrap().file_type();
+            let (after, names, saved) = saved_as(&at(name));
+            let error = saved.expect_err(name);
+            assert_eq!(after, Some(before), "{name}");
+            assert!(
+                !names
+                    .iter()
+                    .any(|name| name.to_string_lossy().contains("partial"))
+            );
+            let what = if name.ends_with("folder") {
+                "directory"
+            } else {
+                "a device, a pipe or a socket"
+            };
+            assert!(error.contains(what), "{name}: {error}");
+            assert!(
+                error.ends_with(". Save it under another name"),
+                "{name}: {error}"
+            );
+        }
+    }
+}
+
+/// What a link leads to stays as it is.
+#[cfg(unix)]
+#[test]
+fn save_over_file_or_link_replaces_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("other"), "other").unwrap();
+    fs::write(at("file"), "old").unwrap();
+    symlink(at("other"), at("link")).unwrap();
+    symlink(at("nowhere"), at("dangling")).unwrap();
+    symlink(at("loop"), at("loop")).unwrap();
+    for name in ["file", "link", "dangling", "loop", "new"] {
+        let (kind, _, saved) = saved_as(&at(name));
+        assert_eq!(saved, Ok(()), "{name}");
+        assert!(kind.unwrap().is_file(), "{name}");
+        assert!(CuckooFilter::load(at(name)).unwrap().is_empty());
+    }
+    assert_eq!(fs::read(at("other")).unwrap(), b"other");
+    assert_eq!(folder.path().read_dir().unwrap().count(), 6);
+}
+
+/// 255 bytes are the longest name of most file systems.
+#[cfg(unix)]
+#[test]
+fn save_under_longest_names_succeeds() {
+    for length in [1, 240, 246, 247, 250, 254, 255, 256] {
+        let folder = tempfile::tempdir().unwrap();
+        let name = OsString::from("x".repeat(length));
+        let (_, names, saved) = saved_as(&folder.path().join(&name));
+        if length == 256 {
+            let error = saved.unwrap_err();
+            assert!(
+                error.contains("name too long") && !error.contains("folder"),
+                "{error}"
+            );
+            assert!(names.is_empty());
+        } else {
+            assert_eq!(saved, Ok(()), "{length} bytes");
+            assert_eq!(names, BTreeSet::from([name]));
+        }
+    }
+}
+
+/// Each error says what helps: another name does not help against a folder that is missing, nor the other way round.
+#[cfg(unix)]
+#[test]
+fn errors_of_save_give_fitting_advice() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), "a file").unwrap();
+    let another_folder = "Save it in a folder that exists and may be read and written to";
+    let another_name = "Save it under another name";
+    for (name, advice) in [
+        ("missing/seen", another_folder),
+        ("file/seen", another_folder),
+        ("new/", another_folder),
+        ("/proc/self/seen", another_folder),
+        ("/proc/self/comm", another_folder),
+        ("a\0b", another_name),
+        ("a\0b/seen", another_name),
+        ("..", another_name),
+        ("/", another_name),
+    ] {
+        // An absolute name replaces the folder.
+        let saved = CuckooFilter::with_capacity(10).save(folder.path().join(name));
+        let error = saved.expect_err(name).to_string();
+        assert!(error.ends_with(advice), "{error}");
+    }
+    let error = CuckooFilter::with_capacity(10).save("").unwrap_err();
+    assert!(error.to_string().ends_with(another_name), "{error}");
+    assert_eq!(folder.path().read_dir().unwrap().count(), 1);
 }
