@@ -31,7 +31,7 @@ use crate::{batch, lookup, update};
 
 pub use ages::Ages;
 pub use builder::ExpiringBuilder;
-use table::{Aged, Inserted, MAX_ASKED, WatchedAged, insert, sweep};
+use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, insert, sweep};
 
 /// A [`CuckooFilter`](crate::CuckooFilter) whose keys expire: it answers "was this key seen recently?".
 ///
@@ -170,7 +170,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// [`TooManyThreads`]; nothing has changed.
     ///
     /// # Panics
-    /// After 2^43 periods. (From 2^42 on, a saved filter cannot be loaded.)
+    /// In period 2^42 − 1, which is the last one. Nothing has changed then except that its sweep is finished.
     #[doc(alias("tick", "expire"))]
     pub fn advance(&self) -> Result<u64, TooManyThreads> {
         thread_id::with(|id| {
@@ -197,10 +197,17 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// seen.insert("key")?;
     /// seen.advance_to(1_000_002)?;
     /// assert!(seen.contains("key"));
-    /// seen.advance_to(1_000_003)?;
+    /// seen.advance_to(1_000_003)?; // the third period that has begun since the insert
     /// assert!(!seen.contains("key"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// **A skipped period ages no key.** A key expires when [`PERIODS`](Ages::PERIODS) periods have begun since its
+    /// insert, whatever their numbers are.
+    /// - Keys from before the call expire before the call skips.
+    /// - A key that another thread inserts during the call may be from the period before the skip. For example, the
+    ///   first call of `advance_to(1_001)` begins periods 1 to 4 and 1,001. A key of period 4 is then found in periods
+    ///   1,001 and 1,002, and not in 1,003.
     ///
     /// **A number that is too great**, from a wrong clock or in other units, cannot be taken back, not even by
     /// [`clear`](Filter::clear) or by saving and loading: until the clock reaches it, this function begins no period, and
@@ -215,7 +222,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// # Panics
     /// When `period` is 2^42 or more.
     pub fn advance_to(&self, period: u64) -> Result<(), TooManyThreads> {
-        assert!(period <= MAX_ASKED, "there is no period {period}");
+        assert!(period <= MAX_PERIOD, "there is no period {period}");
         let mut last = self.table.clock();
         if last.period >= period && self.table.is_swept(last) {
             return Ok(());

@@ -1,6 +1,6 @@
 //! How a filter that forgets is saved, and loaded.
 
-use super::table::{Aged, MAX_ASKED};
+use super::table::{Aged, MAX_PERIOD};
 use super::{Ages, ExpiringCuckooFilter};
 use crate::layout::Layout;
 use crate::save::LoadError;
@@ -27,8 +27,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Saved
         hasher: S,
     ) -> Result<Self::Filter<S>, LoadError> {
         let period = words.pop().expect("the period follows the buckets");
-        // So that as many more can begin.
-        if period > MAX_ASKED {
+        if period > MAX_PERIOD {
             let what = "so late a period";
             return Err(LoadError::Impossible { what });
         }

@@ -79,11 +79,8 @@ fn run_of(buckets: usize) -> usize {
     RUN.max(buckets.div_ceil((1 << RUN_BITS) - 1))
 }
 
-/// The last period.
-const MAX_PERIOD: u64 = (1 << (64 - RUN_BITS)) - 1;
-
-/// The last period that can be asked for or loaded: as many more can follow.
-pub(super) const MAX_ASKED: u64 = MAX_PERIOD / 2;
+/// The last period. None later is loaded, and so none begins.
+pub(super) const MAX_PERIOD: u64 = (1 << (63 - RUN_BITS)) - 1;
 
 /// Which period it is, and how far its sweep has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -79,7 +80,7 @@ fn a_pause_of_any_length_forgets_everything() {
         assert_eq!(filter.period(), 7 + pause);
     }
     let filter = Expiring::with_capacity(100);
-    let late = std::panic::catch_unwind(|| filter.advance_to(1 << 42));
+    let late = catch_unwind(|| filter.advance_to(1 << 42));
     assert!(late.is_err() && filter.period() == 0);
 }
 
@@ -241,6 +242,22 @@ fn forged(words: &[u64], period: u64) -> Vec<u8> {
         place.copy_from_slice(&word.to_le_bytes());
     }
     with_right_checksums(bytes, 32)
+}
+
+/// A filter of a later period could be saved, and not loaded.
+#[test]
+fn advance_in_last_period_panics() {
+    const LAST: u64 = (1 << 42) - 1;
+    let filter = Expiring::with_capacity(100);
+    filter.advance_to(LAST).unwrap();
+    filter.insert("key").unwrap();
+    let loaded = Expiring::from_bytes(&filter.to_bytes().unwrap()).unwrap();
+    for filter in [filter, loaded] {
+        assert!(catch_unwind(AssertUnwindSafe(|| filter.advance())).is_err());
+        assert_eq!(filter.period(), LAST);
+        let saved = Expiring::from_bytes(&filter.to_bytes().unwrap()).unwrap();
+        assert!(saved.contains("key"));
+    }
 }
 
 /// Any fingerprints and ages, also several copies of a class, and ages that are due to be forgotten: every

@@ -9,6 +9,7 @@ use kcas::steps::{Access, Frozen, count, freeze_where, with_access_hook};
 use crate::at_step::{ONCE, add, hopping, pairs, register, stopped, stops};
 use crate::small::expiring::{Expiring, holding};
 use crate::small::{BUCKETS, Identity, key_of};
+use crate::stalls::never_full_while_room_moves;
 
 /// The default division: three periods, and timestamps of 7 bits.
 type Usual = ExpiringCuckooFilter<4, 12, 2, Identity>;
@@ -193,8 +194,7 @@ fn a_leap_begins_twice_as_many_periods_as_there_are_ages() {
     }
 }
 
-/// A key of period 0 is three periods old in period 3, however that was reached: the example in the docs of
-/// `advance_to`.
+/// A key that came before a leaping call is gone in period 3 and in every later one, wherever that call has stopped.
 #[test]
 fn a_leap_forgets_for_those_who_go_less_far() {
     for step in 0.. {
@@ -216,19 +216,59 @@ fn a_leap_forgets_for_those_who_go_less_far() {
     }
 }
 
-/// The docs of `try_clone`: "others may insert, remove and advance meanwhile", and progress as in a filter of
-/// fixed size: a limited number of steps for each bucket.
+/// The docs of `advance_to`: what expires is counted in periods that have begun, and a skipped one has not. The call
+/// begins periods 1 to 4 before it skips.
 #[test]
-fn a_copy_ends_while_periods_begin() {
-    let filter = usual();
-    let others = Arc::clone(&filter);
-    let hook = move |step, access| {
-        assert!(step < 1_000, "not done after {step} steps");
-        if is_exchange(access) {
-            others.advance().unwrap();
+fn key_inserted_during_leap_outlives_skipped_periods() {
+    let key = usual_key(0);
+    let leap = |filter: &Usual| filter.advance_to(1_001).unwrap();
+    let mut since = BTreeSet::new();
+    for (_, filter, stopped) in stops(0, usual, leap) {
+        let inserted = filter.period();
+        filter.insert(&key).unwrap();
+        stopped.thaw();
+        let skipped = if inserted < 1_001 { 996 } else { 0 };
+        for period in 1_001..1_005 {
+            filter.advance_to(period).unwrap();
+            let begun = period - inserted - skipped;
+            assert_eq!(filter.contains(&key), begun < 3, "{inserted} to {period}");
         }
+        since.insert(inserted);
+    }
+    assert_eq!(since, BTreeSet::from([0, 1, 2, 3, 4, 1_001]));
+}
+
+/// The docs of `try_clone`: "others may insert, remove and advance meanwhile", "the copy's period is the one in which
+/// the call ends", and progress as in a filter of fixed size: a limited number of steps for each bucket. A save is the
+/// same.
+#[test]
+fn copy_while_periods_begin_ends_in_last() {
+    let load = |bytes: Vec<u8>| {
+        let builder = ExpiringCuckooFilter::builder().unmixed_hasher(Identity::default());
+        builder.from_bytes(&bytes).unwrap()
     };
-    with_access_hook(hook, || filter.try_clone().unwrap());
+    let calls: [&dyn Fn(&Usual) -> Usual; 2] = [&|filter| filter.try_clone().unwrap(), &|filter| {
+        load(filter.to_bytes().unwrap())
+    }];
+    for copy in calls {
+        let filter = usual();
+        let others = Arc::clone(&filter);
+        let hook = move |step, access| {
+            assert!(step < 1_000, "not done after {step} steps");
+            if is_exchange(access) {
+                others.advance().unwrap();
+            }
+        };
+        let copy = with_access_hook(hook, || copy(&filter));
+        assert!(filter.period() >= BUCKETS as u64);
+        assert_eq!(copy.period(), filter.period());
+    }
+}
+
+/// The same as `no_full_while_there_is_always_room`, in a filter that forgets.
+#[test]
+fn expiring_insert_while_room_moves_is_never_full() {
+    never_full_while_room_moves(holding::<2>);
 }
 
 /// Runs are short here, so that there are more of them than the clock can count.

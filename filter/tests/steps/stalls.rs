@@ -10,6 +10,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use filter::Filter;
+
 use crate::at_step::{pairs, register};
 use crate::small::{Asked, Caller, Operation, Small, explained, holding, key, residents};
 use Operation::{Contains, Count, Insert, InsertUnique, Remove};
@@ -233,8 +235,7 @@ fn two_threads_stopped_at_every_pair_of_steps() {
 /// There is always room for one more key, now in one of its buckets and now in the other: the room
 /// changes sides before any of the insert's steps, in every combination. The insert, unique or not,
 /// never gets `Full`.
-#[test]
-fn no_full_while_there_is_always_room() {
+pub(crate) fn never_full_while_room_moves<F: Filter + 'static>(holding: fn(&[u64]) -> Arc<F>) {
     const STEPS: u32 = 12;
     let stays = [key(0, 0, 0), key(1, 1, 0)];
     let moves = [key(0, 0, 1), key(1, 1, 1)];
@@ -263,6 +264,11 @@ fn no_full_while_there_is_always_room() {
         assert_eq!(result, Ok(()), "changes before these steps: {changes:b}");
         assert!(filter.contains(&new));
     }
+}
+
+#[test]
+fn no_full_while_there_is_always_room() {
+    never_full_while_room_moves(holding);
 }
 
 /// An insert reads its second bucket only if the first one is more than half full.
