@@ -1,51 +1,44 @@
 //! Batched calls, which wait for memory once per group of keys instead of once per key.
 //!
 //! In a table larger than the caches, a call spends nearly all its time waiting for its two
-//! buckets. A single lookup already waits for both at once, and the processor runs ahead into the
-//! next call as far as it can guess. Here it need not guess: all keys of a group are hashed first,
-//! then all their buckets are loaded, and only then is anything decided. Each key goes through the
-//! same protocol as in a single call, with the same linearization point; the batch as a whole is
+//! buckets. The processor runs ahead into the next calls, but only as many instructions as it can hold: about eight
+//! lookups. Here the buckets of a whole group are prefetched first, and a prefetch holds nothing up. Each key goes
+//! through the same protocol as in a single call, with the same linearization point; the batch as a whole is
 //! not atomic.
 
-use crate::buckets::{BucketTable, Buckets};
+use crate::buckets::Buckets;
+use crate::hashing::Location;
 use crate::lookup;
 use crate::traits::Filter;
 
-/// Number of keys looked up at a time: few enough to keep what is known of them in registers, and
-/// if one has changed, all are looked up again. The processor overlaps the groups by itself, since it need not guess
-/// an answer. (In models, as many as a batch has there.)
-const LOOKUPS: usize = if cfg!(kcas_loom) { 2 } else { 4 };
-
-/// Number of keys whose buckets are loaded before the first is inserted, removed, or looked up in a filter that grows:
-/// more than the cache misses that a core can have in flight, so that the wait at the end of a group is short
-/// compared with the group. An exchange holds up everything after it, and a lookup there has too many instructions for
-/// the processor to run far ahead, so groups do not overlap.
+/// Number of keys whose buckets are prefetched before the first is used: more than the cache misses that a core can have
+/// in flight, so that the wait at the end of a group is short compared with the group.
 pub(crate) const FETCHED: usize = 64;
 
-/// Writes to `found`, for each hash, whether the key's class has a copy.
+/// Writes to `found`, for each key, whether its class has a copy. Keys are located in the same pass as they are
+/// prefetched.
 ///
 /// Linearization point of each key: as in [`lookup`].
-pub(crate) fn contains<const SLOTS: usize, const BITS: usize>(
+pub(crate) fn contains<T, const SLOTS: usize, const BITS: usize>(
     buckets: &Buckets<SLOTS, BITS>,
-    hashes: &[u64],
+    keys: &[T],
     found: &mut [bool],
+    locate: impl Fn(&T) -> Location,
 ) {
-    assert_same_length(hashes, found);
-    let locate = |&hash: &u64| buckets.geometry().locate(hash);
-    for (hashes, answers) in hashes.chunks(LOOKUPS).zip(found.chunks_mut(LOOKUPS)) {
-        let whole = <&[u64; LOOKUPS]>::try_from(hashes);
-        if let (Ok(hashes), Ok(answers)) = (whole, <&mut [_; LOOKUPS]>::try_from(&mut *answers)) {
-            lookup::contains_all(buckets, hashes.each_ref().map(locate), answers);
-        } else {
-            for (hash, answer) in hashes.iter().zip(answers) {
-                *answer = lookup::contains(buckets, locate(hash));
-            }
+    assert_same_length(keys, found);
+    let mut locations = [Location::default(); FETCHED];
+    for (keys, found) in keys.chunks(FETCHED).zip(found.chunks_mut(FETCHED)) {
+        for (location, key) in locations.iter_mut().zip(keys) {
+            *location = locate(key);
+            lookup::fetch(buckets.words(), *location);
+        }
+        for (location, found) in locations.iter().zip(found) {
+            *found = lookup::contains(buckets, *location);
         }
     }
 }
 
-/// Calls `one` for each hash, in order, once the filter has brought the buckets of its group into
-/// the cache. They may change before the call, which reads them again.
+/// Calls `one` for each hash, in order, once the filter has prefetched the buckets of its group. They may change before the call, which reads them again.
 pub(crate) fn in_fetched_groups<F: Filter + ?Sized, R>(
     filter: &F,
     hashes: &[u64],

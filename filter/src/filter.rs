@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
-use std::hint::black_box;
 use std::io::Write;
 
 use crate::buckets::{BucketTable, Buckets};
@@ -212,12 +211,17 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
     }
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
-        batch::contains(&self.buckets, hashes, found);
+        batch::contains(&self.buckets, hashes, found, |&hash| self.locate(hash));
+    }
+
+    fn contains_batch<T: Hash>(&self, keys: &[T], found: &mut [bool]) {
+        let locate = |key: &T| self.locate(self.hash(key));
+        batch::contains(&self.buckets, keys, found, locate);
     }
 
     fn fetch(&self, hashes: &[u64]) {
         for &hash in hashes {
-            black_box(lookup::load_both(self.buckets.words(), self.locate(hash)));
+            lookup::fetch(self.buckets.words(), self.locate(hash));
         }
     }
 

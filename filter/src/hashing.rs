@@ -200,7 +200,7 @@ impl<H: Hasher> Hasher for MixedHasher<H> {
 }
 
 /// The fingerprint of a key, and the buckets where it may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Location {
     /// What is stored for the key; at least 1.
     pub fingerprint: u64,

@@ -62,21 +62,11 @@ pub(crate) fn load_both(words: &WordArray, location: Location) -> [u64; 2] {
     [first, second]
 }
 
-/// [`contains`] for several keys, whose buckets are all read before anything is decided.
+/// Prefetches both buckets of a key.
 #[inline]
-pub(crate) fn contains_all<const KEYS: usize, const SLOTS: usize, const BITS: usize>(
-    buckets: &Buckets<SLOTS, BITS>,
-    locations: [Location; KEYS],
-    found: &mut [bool; KEYS],
-) {
-    let (words, shape) = (buckets.words(), Layout::<SLOTS, BITS>::SHAPE);
-    let raw_words = locations.map(|location| load_both(words, location));
-    for key in 0..KEYS {
-        match look_again(words, shape, locations[key], raw_words[key]) {
-            Some(answer) => found[key] = answer,
-            None => return *found = locations.map(|location| contains(buckets, location)),
-        }
-    }
+pub(crate) fn fetch(words: &WordArray, location: Location) {
+    words.prefetch(location.first);
+    words.prefetch(location.second);
 }
 
 /// [`contains`] for a layout known only at run time; `None` if an operation is under way on a

@@ -103,8 +103,11 @@ pub trait Filter {
     fn remove_hash(&self, hash: u64) -> bool;
 
     /// Calls [`contains_hash`](Self::contains_hash) for each of `hashes`, and writes the answers to the same places
-    /// in `found`. This is faster than one call at a time if the filter is larger than the
-    /// caches (a growing one: from 16 MiB on). Each call is atomic, the batch is not; this holds for all batches.
+    /// in `found`. Each call is atomic, the batch is not; this holds for all batches.
+    ///
+    /// A batch prefetches the buckets of up to 64 keys before it looks up the first. With 64 keys or more, lookups in a
+    /// fixed-size filter of 8 million keys are 1.5 to 1.9 times as fast as single calls, and of 60,000 keys at least as
+    /// fast. A growing filter prefetches from 16 MiB on. Other processors than x86 and 64-bit ARM prefetch nothing.
     ///
     /// # Panics
     /// When `found` and `hashes` differ in length.
@@ -136,8 +139,7 @@ pub trait Filter {
         batch::in_fetched_groups(self, hashes, removed, Self::remove_hash);
     }
 
-    /// Reads the buckets of a group of keys, so that they are in the cache: for batches of updates, and of lookups in a
-    /// growing filter.
+    /// Prefetches the buckets of a group of keys: for batches of updates, and of lookups in a growing filter.
     #[doc(hidden)]
     fn fetch(&self, hashes: &[u64]);
 

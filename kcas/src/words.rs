@@ -1,5 +1,7 @@
 //! The public type [`WordArray`], and the errors of its operations.
 
+use prefetch_index::prefetch_index;
+
 use crate::commit::{self, CompareExchangeError};
 #[cfg(any(kcas_loom, all(test, feature = "steps")))]
 use crate::conformance::{Event, report};
@@ -214,6 +216,16 @@ impl<W: Storage> WordArray<W> {
     #[inline]
     pub fn load_raw(&self, index: usize) -> u64 {
         commit::load_raw(self.words.words(), index)
+    }
+
+    /// Asks the processor to bring the word into its cache. This changes only how long later accesses take; on a
+    /// processor other than x86 and 64-bit ARM it does nothing.
+    ///
+    /// # Panics
+    /// When `index` is out of range.
+    #[inline]
+    pub fn prefetch(&self, index: usize) {
+        prefetch_index(std::slice::from_ref(&self.words.words()[index]), 0);
     }
 
     /// [`load`](Self::load), but an operation found on the word is first helped to completion, as

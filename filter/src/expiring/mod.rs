@@ -12,7 +12,6 @@ mod table;
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
-use std::hint::black_box;
 use std::io::Write;
 use std::iter;
 
@@ -355,13 +354,19 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
     }
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
-        batch::contains(&self.table.buckets, hashes, found);
+        batch::contains(&self.table.buckets, hashes, found, |&hash| {
+            self.locate(hash)
+        });
+    }
+
+    fn contains_batch<T: Hash>(&self, keys: &[T], found: &mut [bool]) {
+        let locate = |key: &T| self.locate(self.hash(key));
+        batch::contains(&self.table.buckets, keys, found, locate);
     }
 
     fn fetch(&self, hashes: &[u64]) {
         for &hash in hashes {
-            let words = self.table.buckets.words();
-            black_box(lookup::load_both(words, self.locate(hash)));
+            lookup::fetch(self.table.buckets.words(), self.locate(hash));
         }
     }
 

@@ -8,7 +8,6 @@ mod word;
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
-use std::hint::black_box;
 use std::io::Write;
 
 use crate::batch::{self, assert_same_length};
@@ -28,8 +27,8 @@ pub use saved::SavedBytes;
 use table::{Table, false_positive_rate};
 use word::SLOTS;
 
-/// From this many buckets (16 MiB) on, a batch of lookups first loads the buckets of a whole group. In smaller tables
-/// the loads of single lookups overlap as well, and loading twice costs more.
+/// From this many buckets (16 MiB) on, a batch of lookups first prefetches the buckets of a whole group. In smaller tables
+/// the loads of single lookups overlap as well, and locating each key twice costs more.
 const FETCHED_BUCKETS: usize = 1 << 21;
 
 /// A [`CuckooFilter`](crate::CuckooFilter) without a fixed capacity: its one table grows as keys are
@@ -263,7 +262,7 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
 
     fn fetch(&self, hashes: &[u64]) {
         for &hash in hashes {
-            black_box(self.table.fetch(Key::new(hash)));
+            self.table.fetch(Key::new(hash));
         }
     }
 

@@ -243,11 +243,12 @@ impl Table {
         self.length.clear();
     }
 
-    /// Reads a key's buckets, so that they are in the cache.
+    /// Prefetches a key's buckets.
     #[inline]
-    pub(super) fn fetch(&self, key: Key) -> [u64; 2] {
-        let places = key.places(self.size());
-        places.map(|place| self.words.load_raw(place.bucket))
+    pub(super) fn fetch(&self, key: Key) {
+        for place in key.places(self.size()) {
+            self.words.prefetch(place.bucket);
+        }
     }
 
     /// True if the key has a copy; `None` if its buckets are changing, or `load` has no such word.

@@ -169,14 +169,6 @@ impl<F: Asked> Caller<F> {
         found
     }
 
-    pub(crate) fn contains_batch(&mut self, keys: [u64; 2]) {
-        let mut found = [false; 2];
-        self.filter.contains_batch(&keys, &mut found);
-        for (key, found) in keys.into_iter().zip(found) {
-            self.write_down(Some(key), Event::Contains(found));
-        }
-    }
-
     pub(crate) fn remove(&mut self, key: u64) -> bool {
         let removed = self.filter.remove(&key);
         self.write_down(Some(key), Event::Remove(removed));

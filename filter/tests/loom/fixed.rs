@@ -26,16 +26,6 @@ fn lookup_of_a_key_that_a_chain_moves() {
     }
 }
 
-/// The same for a lookup in a batch, in which the buckets of another key are loaded between its
-/// own.
-#[test]
-fn batch_with_a_key_that_a_chain_moves() {
-    for moved in [key(0, 1, 3), key(1, 0, 3)] {
-        let look = move |reader: &mut Caller| reader.contains_batch([moved, key(2, 1, 2)]);
-        explore_race(4, 7_000, &residents(), look, insert(key(0, 2, 0)));
-    }
-}
-
 /// A chain moves a resident key into a bucket, and then the key gets back by an insert and a remove
 /// of its class, so that the bucket's slots are as they were. A lookup that read the bucket before
 /// and after must notice that something was added meanwhile.
