@@ -13,7 +13,7 @@ builds() {
     step "lints of what users build, and of what the model checker explores"
     cargo clippy --locked --workspace --all-targets -- -D warnings
     RUSTFLAGS="--cfg kcas_loom" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom" \
-        cargo clippy --locked --profile loom -p lfcf-kcas -p lfcf-filter --lib --test loom -- -D warnings
+        cargo clippy --locked --profile loom --features loom -p lfcf-kcas -p lfcf-filter --lib --test loom -- -D warnings
 
     step "tests of the build that is published"
     # Its words are the standard library's atomics: they take memory as it is used, and runs are longer.

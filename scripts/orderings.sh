@@ -67,7 +67,7 @@ export LOOM_CHECKPOINT_INTERVAL=500
 run() {
     local crate=$1 suite=$2
     shift 2
-    cargo test --locked --profile loom -p "$crate" "$suite" "$@"
+    cargo test --locked --profile loom --features loom -p "$crate" "$suite" "$@"
 }
 
 # True if the model finds a bug.

@@ -115,7 +115,7 @@ check() {
     case $suite in
         model)
             read -r crate suite < <(models | awk -v name="$name" '$3 == name { print $1, $2 }')
-            RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}" cargo test --locked --profile loom "${soon_built[@]}" -p "$crate" "$suite" "$@"
+            RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}" cargo test --locked --profile loom --features loom "${soon_built[@]}" -p "$crate" "$suite" "$@"
             ;;
         random)
             CONFORMANCE_STEPS="${CONFORMANCE_STEPS:-2000000}" cargo test --locked -p lfcf-kcas --features steps --lib "$@"

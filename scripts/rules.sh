@@ -80,6 +80,11 @@ measured() { git hash-object paper-figures/*.csv paper-figures/*.machine.toml | 
 [ "$(measured)" = "$(cat paper-figures/measured.hash)" ] ||
     fail "rows or a description in paper-figures differ from what was measured; for new results, write $(measured) into measured.hash there"
 
+# What a user of the crates builds, as these packages outside the workspace are.
+if grep -nH '^name = "loom"' filter/{c,python,examples/redis}/Cargo.lock; then
+    fail "whoever uses kcas has loom in the lock file, which only the models need"
+fi
+
 # Each test that the README names as the answer to a request exists, and each that the changelog names as what keeps a
 # bug away.
 functions=$(grep -rhoE 'fn [a-z0-9_]+\(' {kcas,filter}/{src,tests} --include='*.rs')
