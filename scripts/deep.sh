@@ -18,6 +18,7 @@ builds() {
     step "tests of the build that is published"
     # Its words are the standard library's atomics: they take memory as it is used, and runs are longer.
     cargo test --locked -p lfcf-kcas -p lfcf-filter --lib --test ordinary --test alone
+    some_of_each 1 cargo test --locked -p lfcf-kcas --test alone memory_is_taken_as_words_are_written
 
     step "tests of the harness as it measures: what its features change"
     cargo test --locked -p subject -p relatives -p kcas-epoch -p check

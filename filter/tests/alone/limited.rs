@@ -3,6 +3,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The system's allocator, except for requests that are too large for the current thread.
@@ -36,7 +37,8 @@ pub(crate) fn held() -> usize {
 impl Limited {
     /// Allocates, if that is allowed; returns a null pointer otherwise.
     fn granted(&self, layout: Layout, allocate: impl FnOnce() -> *mut u8) -> *mut u8 {
-        let allowed = layout.size() <= MOST.get() || {
+        // A test that fails needs memory to say so.
+        let allowed = layout.size() <= MOST.get() || std::thread::panicking() || {
             let granted = GRANTED.get();
             GRANTED.set(granted.saturating_sub(1));
             granted > 0
@@ -76,7 +78,15 @@ pub(crate) fn with_most<R>(most: usize, action: impl FnOnce() -> R) -> R {
 pub(crate) fn with_granted<R>(most: usize, times: usize, action: impl FnOnce() -> R) -> R {
     GRANTED.set(times);
     let before = MOST.replace(most);
-    let result = action();
+    let result = catch_unwind(AssertUnwindSafe(action));
     MOST.set(before);
-    result
+    result.unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+#[test]
+fn panic_without_memory_unwinds() {
+    crate::turn();
+    let fails = || with_most(0, || assert_eq!(1, 2, "{:9000}", "long"));
+    assert!(catch_unwind(fails).is_err());
+    assert_eq!(vec![1_u64; 1_000].len(), 1_000);
 }
