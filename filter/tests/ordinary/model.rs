@@ -82,8 +82,9 @@ fn agrees<F: Filter>(
     commands: &[Command],
 ) -> Result<(), TestCaseError> {
     let mut copies = HashMap::<Class, usize>::new();
-    let all: Vec<u8> = (0..=u8::MAX).collect();
-    for command in commands {
+    // The last group of a batch is not a whole one.
+    let all: Vec<u8> = (0..=u8::MAX).chain(0..40).collect();
+    for (at, command) in commands.iter().enumerate() {
         match command {
             Command::Insert(keys) => {
                 let results = results(&filter, keys, Ok(()), F::insert, F::insert_batch);
@@ -132,6 +133,14 @@ fn agrees<F: Filter>(
                 copies.clear();
             }
         }
+        let held: usize = copies.values().sum();
+        prop_assert_eq!((filter.len(), filter.is_empty()), (held, held == 0));
+        prop_assert_eq!(filter.load_factor(), held as f64 / filter.capacity() as f64);
+        // A wrong copy stays until it is cleared, and checking all keys takes most of the time.
+        let next = commands.get(at + 1);
+        if at % 8 < 7 && !matches!(next, None | Some(Command::Clear | Command::Reload)) {
+            continue;
+        }
         let mut found = vec![false; all.len()];
         filter.contains_batch(&all, &mut found);
         for (&key, found) in all.iter().zip(found) {
@@ -139,9 +148,6 @@ fn agrees<F: Filter>(
             prop_assert_eq!(filter.count(&key), held, "key {} after {:?}", key, command);
             prop_assert_eq!([filter.contains(&key), found], [held > 0; 2]);
         }
-        let held: usize = copies.values().sum();
-        prop_assert_eq!((filter.len(), filter.is_empty()), (held, held == 0));
-        prop_assert_eq!(filter.load_factor(), held as f64 / filter.capacity() as f64);
     }
     Ok(())
 }
