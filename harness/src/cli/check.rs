@@ -107,7 +107,7 @@ pub(super) fn check(registry: &Registry, options: &Options) -> Result<Ending> {
     if searches_planned > 1 {
         let undecided = HumanCount(undecided);
         say!(
-            "In all: {}, not checked: {undecided} classes of keys",
+            "In all: {}; undecided: {undecided} classes of keys",
             large(calls, "call")
         );
     }

@@ -20,8 +20,7 @@ use sysinfo::{CpuRefreshKind, ProcessesToUpdate, System};
 pub(crate) use hand_over::{are_alike, hand_over, throughout};
 pub use pinning::Cores;
 pub(crate) use source::executable;
-pub use source::{Modified, Program, Source};
-pub(crate) use source::{NO_LIST, ensure_current};
+pub use source::{Program, Source};
 pub use topology::{HardwareThread, Policy, show_list};
 pub(crate) use waits::Waits;
 
@@ -177,7 +176,7 @@ fn available_memory() -> Option<u64> {
     let host = (system.total_memory() > 0).then(|| system.available_memory());
     // What is cached counts as used there, but can be reclaimed.
     let limits = [own, system.cgroup_limits()].into_iter().flatten();
-    let limits = limits.map(|of| of.total_memory.saturating_sub(of.rss));
+    let limits = limits.map(|limit| limit.total_memory.saturating_sub(limit.rss));
     limits.chain(host).min()
 }
 
@@ -273,7 +272,7 @@ mod tests {
         }
         let error = ensure_fits("--keys", f64::INFINITY, Some(1 << 30)).unwrap_err();
         assert!(error.to_string().starts_with("--keys: "), "{error}");
-        assert!(available_memory().is_none_or(|of| of > 0));
+        assert!(available_memory().is_none_or(|bytes| bytes > 0));
     }
 
     #[test]

@@ -1,8 +1,6 @@
-//! Finds out which program measured, and which source it was compiled from. If something cannot be
-//! found out, the description gives the reason.
+//! Finds out which program measured, and the commit of its source.
 
 use std::env;
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -52,40 +50,26 @@ pub struct Source {
     pub name: String,
     pub version: String,
     pub commit: String,
-    pub modified: Modified,
-}
-
-/// Whether files differ from the checked-out commit: tracked ones, or untracked Rust files.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Modified {
-    Known(bool),
-    /// The reason why it is unknown.
-    Unknown(String),
+    /// Whether files differ from the checked-out commit: tracked ones, or untracked Rust files; true if that is unknown.
+    pub modified: bool,
 }
 
 impl Source {
     pub fn of_harness() -> Self {
         let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
-        let directory = Path::new(env!("CARGO_MANIFEST_DIR"));
-        Self::lying_in(directory, name.into(), version).unless_outdated()
+        Self::lying_in(Path::new(env!("CARGO_MANIFEST_DIR")), name.into(), version)
     }
 
-    /// Describes the source of the running program, if it has been set.
+    /// Describes the source of the running program, or of this crate if the program did not call
+    /// [`cli::main`](crate::cli::main).
     pub fn of_program() -> Self {
-        if let Some(program) = PROGRAM.get() {
-            let (directory, name) = (Path::new(program.directory), program.name.into());
-            return Self::lying_in(directory, name, program.version).unless_outdated();
-        }
-        let reason = unknown(
-            "the program is not known; it must call `cli::main` with `harness::program!()`",
-        );
-        Self {
-            name: executable(),
-            version: reason.clone(),
-            commit: reason.clone(),
-            modified: Modified::Unknown(reason),
-        }
+        PROGRAM.get().map_or_else(Self::of_harness, |program| {
+            Self::lying_in(
+                Path::new(program.directory),
+                program.name.into(),
+                program.version,
+            )
+        })
     }
 
     /// Asks git about the package in this directory.
@@ -95,34 +79,15 @@ impl Source {
         // commit.
         let tracked = git(&["ls-files", "--error-unmatch", "Cargo.toml"]);
         let commit = tracked.and_then(|_| git(&["rev-parse", "--verify", "HEAD"]));
-        let modified = commit.clone().and_then(|_| {
-            let status = git(&["status", "--porcelain", "--untracked-files=all"])?;
-            // Files that a run writes are no modification.
-            let is_source = |line: &str| !line.starts_with("??") || line.contains(".rs");
-            Ok(status.lines().any(is_source))
-        });
+        let status = git(&["status", "--porcelain", "--untracked-files=all"]);
+        // Files that a run writes are no modification.
+        let is_source = |line: &str| !line.starts_with("??") || line.contains(".rs");
         Self {
             name,
             version: version.to_owned(),
+            modified: commit.is_err() || status.is_ok_and(|status| status.lines().any(is_source)),
             commit: commit.unwrap_or_else(|reason| unknown(&reason)),
-            modified: match modified {
-                Ok(modified) => Modified::Known(modified),
-                Err(reason) => Modified::Unknown(unknown(&reason)),
-            },
         }
-    }
-
-    /// Marks the source as perhaps modified if the running program may be older.
-    fn unless_outdated(mut self) -> Self {
-        if let (Modified::Known(_), Err(reason)) = (&self.modified, ensure_current()) {
-            self.modified = Modified::Unknown(unknown(&reason));
-        }
-        self
-    }
-
-    /// Returns whether the source is known to be exactly that of the commit.
-    pub fn is_as_committed(&self) -> bool {
-        self.modified == Modified::Known(false)
     }
 
     /// Formats the commit for a caption: shortened, and with a note if files were modified.
@@ -130,12 +95,7 @@ impl Source {
         let Some(commit) = self.commit.get(..10).filter(|_| !self.commit.contains(':')) else {
             return "unknown".into();
         };
-        let note = match self.modified {
-            Modified::Known(false) => "",
-            Modified::Known(true) => " (modified)",
-            Modified::Unknown(_) => " (perhaps modified)",
-        };
-        format!("{commit}{note}")
+        format!("{commit}{}", if self.modified { " (modified)" } else { "" })
     }
 }
 
@@ -144,41 +104,6 @@ pub(crate) fn executable() -> String {
     let started_as = env::args_os().next().unwrap_or_default();
     let name = Path::new(&started_as).file_stem().unwrap_or_default();
     name.to_string_lossy().into_owned()
-}
-
-/// Fails if the running program may have been compiled from other files than the present ones, whose
-/// commit git names. Like Cargo, it compares modification times. It notices neither a file that changed
-/// during compilation, nor a changed dependency from elsewhere.
-pub(crate) fn ensure_current() -> Result<(), String> {
-    let program = env::current_exe().map_err(|error| format!("the program's file: {error}"))?;
-    ensure_newest(&program)
-}
-
-/// Why this cannot be known of a program that was installed, or built for tests alone.
-pub(crate) const NO_LIST: &str =
-    "the list of the files it was compiled from is not beside the program";
-
-/// Fails unless all files that `program` was compiled from are older. Cargo lists them beside it.
-fn ensure_newest(program: &Path) -> Result<(), String> {
-    let list = program.with_extension("d");
-    let list = fs::read_to_string(&list).map_err(|_| NO_LIST)?;
-    let first = list.lines().next().unwrap_or_default();
-    // The compiler's own list, beside a program built for tests, is relative to some other directory.
-    let files = first.split_once(": ").map(|(_, files)| files);
-    let files = files.filter(|files| Path::new(files).is_absolute());
-    let changed = |file: &Path| fs::metadata(file).and_then(|file| file.modified());
-    let built = changed(program).map_err(|error| format!("the program's file: {error}"))?;
-    // A space in a name follows a backslash.
-    for file in files.ok_or(NO_LIST)?.replace("\\ ", "\0").split(' ') {
-        let file = file.replace('\0', " ");
-        let name = Path::new(&file).file_name().unwrap_or_default().display();
-        match changed(Path::new(&file)) {
-            Ok(time) if time <= built => {}
-            Ok(_) => return Err(format!("{name} changed after the program was compiled")),
-            Err(error) => return Err(format!("{name}, of the program's source: {error}")),
-        }
-    }
-    Ok(())
 }
 
 fn git(directory: &Path, arguments: &[&str]) -> Result<String, String> {
@@ -198,6 +123,8 @@ fn git(directory: &Path, arguments: &[&str]) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// A package in a repository of its own.
@@ -241,14 +168,14 @@ mod tests {
         assert_eq!((&*source.name, &*source.version), ("mine", "0.3.0"));
         assert_eq!(source.commit, commit);
         assert_ne!(source.commit, Source::of_harness().commit);
-        assert!(source.is_as_committed());
+        assert!(!source.modified);
         package.write("tiny.csv");
-        assert!(package.source().is_as_committed());
+        assert!(!package.source().modified);
         package.write("new.rs");
-        assert_eq!(package.source().modified, Modified::Known(true));
+        assert!(package.source().modified);
         fs::remove_file(package.0.path().join("new.rs")).unwrap();
         fs::write(package.0.path().join("main.rs"), "other").unwrap();
-        assert_eq!(package.source().modified, Modified::Known(true));
+        assert!(package.source().modified);
     }
 
     #[test]
@@ -260,73 +187,25 @@ mod tests {
         for directory in [nowhere.path(), fresh.0.path(), around.0.path()] {
             let source = Source::lying_in(directory, "mine".into(), "0.3.0");
             assert!(source.commit.starts_with("unknown: "), "{source:?}");
-            assert!(matches!(source.modified, Modified::Unknown(_)));
+            assert!(source.modified);
             assert_eq!(source.short(), "unknown");
         }
     }
 
     #[test]
-    fn a_program_older_than_its_source_names_no_commit_for_sure() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = |name: &str| directory.path().join(name);
-        let (program, source) = (path("a program"), path("a source.rs"));
-        let at = |file: &Path, seconds| {
-            let file = fs::File::create(file).unwrap();
-            let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
-            file.set_modified(time).unwrap();
-        };
-        at(&program, 2_000);
-        assert_eq!(ensure_newest(&program), Err(NO_LIST.into()));
-        let escaped = |file: &Path| file.display().to_string().replace(' ', "\\ ");
-        let list = |files: String| {
-            let list = format!("{}: {files}\n", escaped(&program));
-            fs::write(path("a program.d"), list).unwrap();
-        };
-        list(escaped(&source));
-        for older in [1_000, 2_000] {
-            at(&source, older);
-            assert_eq!(ensure_newest(&program), Ok(()));
-        }
-        at(&source, 2_001);
-        let reason = "a source.rs changed after the program was compiled";
-        assert_eq!(ensure_newest(&program), Err(reason.into()));
-        list(escaped(&path("gone.rs")));
-        let reason = ensure_newest(&program).unwrap_err();
-        assert!(reason.starts_with("gone.rs, of the program's source: "));
-
-        // This is what the compiler leaves beside this test.
-        let running = env::current_exe().unwrap();
-        let listed = fs::read_to_string(running.with_extension("d")).unwrap();
-        assert!(listed.contains("source.rs"), "{listed}");
-        assert_eq!(ensure_newest(&running), Err(NO_LIST.into()));
-    }
-
-    #[test]
-    fn a_program_that_does_not_say_what_it_is_has_the_name_of_its_file() {
-        let source = Source::of_program();
-        assert!(source.name.starts_with("harness-"), "{source:?}");
-        for unknown in [&source.version, &source.commit] {
-            assert!(unknown.contains("harness::program!()"), "{source:?}");
-        }
-    }
-
-    #[test]
-    fn a_commit_is_shortened_for_captions() {
+    fn commit_is_shortened_for_captions() {
         let full = "0123456789abcdef0123456789abcdef01234567";
         let short = |commit: &str, modified| {
-            let source = Source {
-                name: String::new(),
-                version: String::new(),
-                commit: commit.into(),
+            let commit = commit.into();
+            Source {
+                commit,
                 modified,
-            };
-            source.short()
+                ..Source::of_harness()
+            }
+            .short()
         };
-        let [known, modified] = [false, true].map(Modified::Known);
-        let unknown = Modified::Unknown("unknown: why".into());
-        assert_eq!(short(full, known.clone()), "0123456789");
-        assert_eq!(short(full, modified), "0123456789 (modified)");
-        assert_eq!(short(full, unknown), "0123456789 (perhaps modified)");
-        assert_eq!(short("unknown: no git", known), "unknown");
+        assert_eq!(short(full, false), "0123456789");
+        assert_eq!(short(full, true), "0123456789 (modified)");
+        assert_eq!(short("unknown: no git", true), "unknown");
     }
 }

@@ -6,7 +6,6 @@ use subject::Operations;
 
 use crate::experiment::Experiment;
 use crate::machine::Cores;
-use crate::results::Row;
 use crate::run::order;
 use crate::subjects::Registry;
 use crate::workload::Workload;
@@ -122,19 +121,6 @@ impl Part {
             })
         };
         self.points.iter().enumerate().flat_map(of).collect()
-    }
-}
-
-impl Measurement {
-    /// Returns whether this measurement made the row.
-    pub fn made(&self, row: &Row) -> bool {
-        let workload = &self.workload;
-        (row.threads, row.frozen, row.round) == (self.threads, self.frozen, self.round)
-            && row.subject == self.subject
-            && row.workload == workload.label()
-            && (row.load_factor, row.skew) == (workload.load(), workload.skew())
-            && (row.hit, row.offered) == (workload.hit(), self.offered)
-            && self.size.is_none_or(|keys| row.keys as usize == keys)
     }
 }
 

@@ -96,12 +96,16 @@ impl fmt::Display for Sheet {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         writeln!(formatter, "{}\n", self.lead)?;
         for part in self.parts() {
-            let of = |cells: &Vec<String>| -> Vec<String> {
+            let cells_of_part = |cells: &Vec<String>| -> Vec<String> {
                 part.iter()
                     .map(|&at| cells.get(at).cloned().unwrap_or_default())
                     .collect()
             };
-            let table = markdown(of(&self.header), self.lines.iter().map(of), 1..part.len());
+            let table = markdown(
+                cells_of_part(&self.header),
+                self.lines.iter().map(cells_of_part),
+                1..part.len(),
+            );
             writeln!(formatter, "{table}\n")?;
         }
         self.notes

@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 use sysinfo::System;
 
 use super::files;
-use super::print::note;
-use crate::machine::{self, Compiler, Machine, NO_LIST, Source, command_line, now};
+use crate::machine::{Compiler, Machine, Source, command_line, now};
 use crate::results::{Axis, Case};
 use crate::wording::counted;
 
@@ -136,14 +135,6 @@ impl Sidecar {
     /// Describes a run of this program here, with these columns, without subjects and workloads.
     pub fn describe(run: Run, columns: &[(&str, &str)]) -> Result<Self> {
         let column = |(name, meaning): &(&str, &str)| (name.to_string(), meaning.trim().to_owned());
-        // If this cannot be known, only the description says so.
-        if let Err(reason) = machine::ensure_current()
-            && reason != NO_LIST
-        {
-            note!(
-                "  note: the results may not be of the commit that they name: {reason}; rebuild the program"
-            );
-        }
         Ok(Self {
             run,
             machine: Machine::describe()?,

@@ -34,7 +34,9 @@ pub fn write(directory: &Path) -> Result<(PathBuf, Vec<String>)> {
             continue;
         }
         match section(&csv, &name) {
-            Ok((title, section)) => sections.push((name.into_owned(), title, section)),
+            Ok((title, section)) => {
+                sections.push((name.to_string(), format!("{name}: {title}"), section))
+            }
             Err(error) => unreadable.push(format!("{error:#}")),
         }
     }

@@ -37,7 +37,7 @@ const FEWEST_KEYS: u64 = 10_000;
 const MOST_KEYS: u64 = 1 << 30;
 
 /// Upper bound of the bytes per key.
-const BYTES_A_KEY: f64 = 8.0;
+const BYTES_PER_KEY: f64 = 8.0;
 
 /// Measure sets while they grow a thousandfold: throughput, latency and memory on the way.
 ///
@@ -172,7 +172,7 @@ impl Study for Growth {
             self.keys,
             self.slices
         );
-        machine::check_memory("--keys", self.keys as f64 * BYTES_A_KEY)?;
+        machine::check_memory("--keys", self.keys as f64 * BYTES_PER_KEY)?;
         Ok(true)
     }
 
