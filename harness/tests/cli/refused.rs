@@ -24,7 +24,7 @@ const REFUSED: &str = "
 2 | pair --workload balloon | none of lookup, lookup-hit
 2 | pair --workload fill@1 | to 0.98
 2 | pair --workload fill@1e-300 | 1e-300
-1 | pair --workload fill@1e-6 --keys 4000000000 | --keys | at most
+1 | pair --workload fill@1e-6 --keys 100000000 | --keys | at most
 1 | space memory --loads 1e-300 | --loads | 1e-300
 1 | space memory --loads 1e-6 --keys 4000000000 | --keys | at most
 1 | sweep low.toml | low.toml | 1e-300
