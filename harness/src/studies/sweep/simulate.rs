@@ -78,7 +78,7 @@ mod simulating {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Mutex, PoisonError};
 
-    use anyhow::{Context, Result, bail, ensure};
+    use anyhow::{Context, Error, Result, bail, ensure};
     use rayon::prelude::*;
     use simulator::Model;
 
@@ -88,7 +88,7 @@ mod simulating {
     use crate::results::Row;
     use crate::run::simulated::{Setting, Simulated};
     use crate::run::{Ending, Measurement, Part, Plan, Sweep, stop_on_ctrl_c};
-    use crate::show::progress::{Stopped, bar};
+    use crate::show::progress::{Bar, Stopped};
     use crate::show::{Outputs, Sidecar, note};
     use crate::studies::sweep::command;
     use crate::studies::{leave, subprocess};
@@ -282,37 +282,26 @@ mod simulating {
     /// Simulates all shares, in as many processes of this program at once as there are cores. Returns the rows of those
     /// that ended, and an error other than Ctrl-C.
     fn simulate_all(shares: &[Share], stop: &AtomicBool) -> (Vec<Row>, Result<()>) {
-        let bar = bar(shares.len() as u64);
-        let all = Mutex::new(Vec::new());
-        let simulated = shares
-            .par_iter()
-            .enumerate()
-            .try_for_each(|(index, share)| {
-                ensure!(!stop.load(Ordering::Relaxed), Stopped);
-                bar.set_message(format!(
-                    "{}: {}",
-                    share.model.name,
-                    share.part.workload.describe()
-                ));
-                let mut arguments: Vec<_> = env::args_os().skip(1).collect();
-                // After the name of the command.
-                arguments.insert(1, format!("--share={index}").into());
-                let made: Vec<Made> = subprocess::rows(None, arguments)?;
-                let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
-                all.extend(
-                    made.into_iter()
-                        .map(|(row, place)| (share.group, place, row)),
-                );
-                bar.inc(1);
-                Ok(())
-            });
-        bar.finish_and_clear();
-        let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let done = Mutex::new((Bar::new(shares.len() as u64), Vec::new()));
+        let simulated = shares.par_iter().enumerate().try_for_each(|(index, of)| {
+            ensure!(!stop.load(Ordering::Relaxed), Stopped);
+            let mut arguments: Vec<_> = env::args_os().skip(1).collect();
+            // After the name of the command.
+            arguments.insert(1, format!("--share={index}").into());
+            let made: Vec<Made> = subprocess::rows(None, arguments)?;
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            let workload = of.part.workload.describe();
+            (done.0).step(&format!("{}: {workload}", of.model.name));
+            done.1
+                .extend(made.into_iter().map(|(row, place)| (of.group, place, row)));
+            Ok(())
+        });
+        let (_, mut all) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
         all.sort_by_key(|(group, place, _)| (*group, *place));
         let rows = all.into_iter().map(|(.., row)| row).collect();
         (
             rows,
-            simulated.or_else(|error| error.downcast::<Stopped>().map(drop)),
+            simulated.or_else(|error: Error| error.downcast::<Stopped>().map(drop)),
         )
     }
 }
