@@ -3,7 +3,7 @@
 use std::env;
 use std::fs::{self, File, TryLockError};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process;
 
 use anyhow::{Context, Result, bail};
@@ -12,9 +12,13 @@ use super::files;
 use super::print::note;
 use crate::machine::command_line;
 
+const NAME: &str = ".harness.lock";
+
 /// Holds an output folder until it is dropped, or the process ends.
 #[derive(Debug)]
 pub(crate) struct FolderLock {
+    /// The folder, if it is new.
+    created: Option<PathBuf>,
     _folder: File,
     _machine: Option<File>,
 }
@@ -22,8 +26,9 @@ pub(crate) struct FolderLock {
 impl FolderLock {
     /// Fails if another process holds the folder, and names that process.
     pub(crate) fn acquire(directory: &Path) -> Result<Self> {
+        let created = (!directory.exists()).then(|| directory.to_owned());
         files::create(directory)?;
-        let path = directory.join(".harness.lock");
+        let path = directory.join(NAME);
         let folder = match lock(&path) {
             Ok(folder) => folder,
             Err(TryLockError::WouldBlock) => bail!(
@@ -42,9 +47,23 @@ impl FolderLock {
             note!("note: another harness measures, which disturbs both: {holder}");
         }
         Ok(Self {
+            created,
             _folder: folder,
             _machine: machine.ok(),
         })
+    }
+}
+
+/// Removes a new folder in which nothing was written.
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        let Some(directory) = &self.created else {
+            return;
+        };
+        if fs::read_dir(directory).is_ok_and(|entries| entries.count() == 1) {
+            let _ = fs::remove_file(directory.join(NAME));
+            let _ = fs::remove_dir(directory);
+        }
     }
 }
 

@@ -109,8 +109,7 @@ fn check_build(compiler: &Compiler, optimised: bool) -> Result<Vec<String>> {
     let stops = compiler.steps.then(|| STOPS.to_owned());
     let profile = compiler.other_profile().map(|profile| {
         format!(
-            "this build is of the profile {profile}, and its results say so; figures to publish are \
-             measured with `cargo run --profile figures`"
+            "this build has the profile {profile}; publish figures of `cargo run --profile figures`"
         )
     });
     Ok(observes.into_iter().chain(stops).chain(profile).collect())

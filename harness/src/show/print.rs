@@ -63,11 +63,13 @@ impl Write for Stdout {
 /// How wide printed lines are at most, in columns.
 pub(crate) const WIDTH: usize = 100;
 
-/// Breaks lines that are too wide at spaces. What follows begins as far from the left as the line.
+/// Breaks lines that are too wide at spaces, except those of tables and errors. What follows begins as far from the left
+/// as the line.
 fn wrapped(text: &str) -> String {
     let mut lines = Vec::new();
     for line in text.split('\n') {
-        if line.chars().count() <= WIDTH || line.starts_with('|') {
+        let stays = line.starts_with('|') || line.starts_with("error: ");
+        if line.chars().count() <= WIDTH || stays {
             lines.push(line.to_owned());
             continue;
         }

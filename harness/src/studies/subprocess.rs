@@ -149,12 +149,15 @@ pub(super) fn build_in_turn(builds: &[PathBuf], number: usize) -> Option<&Path> 
     build.map(PathBuf::as_path)
 }
 
-/// Where this program is found even after another build has taken its place.
+/// Where this program is found even after another build has taken its place; without /proc, where it was started.
 fn this_program() -> Result<PathBuf> {
-    if cfg!(target_os = "linux") {
-        return Ok("/proc/self/exe".into());
+    let itself = Path::new("/proc/self/exe");
+    if itself.exists() {
+        return Ok(itself.into());
     }
-    env::current_exe().context("cannot find this program")
+    let started = || env::args_os().next().map(PathBuf::from);
+    let program = env::current_exe().ok().or_else(started);
+    program.context("cannot find this program")
 }
 
 /// In a process that measures: returns the flag that is set when the process that started this one asks it to end,

@@ -177,7 +177,7 @@ fn unwritable_results_are_found_before_anything_is_measured() {
             let ended = limited(&place, limit, &line, "error: cannot write results");
             assert_eq!(ended.stdout, "");
             let lines = ended.stderr.lines();
-            let lines = lines.filter(|line| !line.trim_start().starts_with("note: "));
+            let lines = lines.filter(|line| line.starts_with("error: "));
             assert_eq!(lines.count(), 1, "{ended:?}");
             has(&ended.stderr, &["--out"]);
         }
