@@ -192,7 +192,7 @@ fn is_documented<const SLOTS: usize, const BITS: usize>() {
 }
 
 /// The promise of `Builder::capacity` for small tables, where chance plays a large part: of this
-/// many tables, at most one refuses one of its keys. Too small a margin shows at some of these
+/// many tables, at most three refuse one of their keys. Too small a margin shows at some of these
 /// sizes.
 #[test]
 fn small_tables_rarely_refuse() {
@@ -201,14 +201,19 @@ fn small_tables_rarely_refuse() {
 
 fn keeps_the_promise<const SLOTS: usize, const BITS: usize>() {
     for n in [1, 3, 6, 9, 14, 24, 32, 50, 70, 100, 300, 1_000] {
-        let tables = 1_000_u64.min(200_000 / n);
+        // Fewer show less, but in a build with steps, each access takes longer.
+        let (most, tables) = if cfg!(feature = "steps") {
+            (1, 1_000_u64.min(200_000 / n))
+        } else {
+            (3, 10_000_u64.min(2_000_000 / n))
+        };
         let refuses = |&seed: &u64| refuses::<SLOTS, BITS>(n, seed);
         let refused = (0..tables).filter(refuses).count();
         let what = format!("{SLOTS}×{BITS}, {n} keys: {refused} of {tables} tables refused one");
         if refused > 0 {
             println!("{what}");
         }
-        assert!(refused <= 1, "{what}");
+        assert!(refused <= most, "{what}");
     }
 }
 
