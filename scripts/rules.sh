@@ -87,13 +87,13 @@ fi
 
 # Each test that the README names as the answer to a request exists, and each that the changelog names as what keeps a
 # bug away.
-functions=$(grep -rhoE 'fn [a-z0-9_]+\(' {kcas,filter}/{src,tests} --include='*.rs')
+functions=$(git grep -hoE '(fn|def) [a-z0-9_]+\(' -- {kcas,filter}/'*.'{rs,py})
 while IFS=: read -r page header; do
     named=$(awk -F'|' -v header="$header" '$0 == header { table = 1 } !/^\|/ { table = 0 }
         table { number = split($(NF - 1), parts, "`"); for (at = 2; at <= number; at += 2) print parts[at] }' "$page")
     [ "$(wc -l <<<"$named")" -gt 10 ] || fail "$page names few tests under \"$header\""
     for name in $named; do
-        grep -qF "fn $name(" <<<"$functions" || fail "$page names the test $name, which is not there"
+        grep -qE "(fn|def) $name\(" <<<"$functions" || fail "$page names the test $name, which is not there"
     done
 done <<'END'
 filter/README.md:| Request | Answer | Test |

@@ -19,9 +19,10 @@ class Full(RuntimeError):
 class CuckooFilter:
     """A filter of fixed size, or one that grows or forgets. All threads may use it at once.
 
-    The batches take keys, or an array of 64-bit hashes (array.array("Q"), numpy.uint64) as hashes=,
-    and return a byte for each. Without hashes=, the numbers of an array are keys. bytes and str are one
-    key: a TypeError here. Other threads of Python go on meanwhile. A batch is many calls, not one.
+    The batches take keys, or an array of hashes as hashes=, and return a byte for each. The array has unsigned
+    64-bit integers of either byte order: array.array("Q"), numpy.uint64, ctypes.c_uint64 or a memoryview cast to
+    "Q". Any other array raises a TypeError. Without hashes=, the numbers of an array are keys. bytes and str are
+    one key: a TypeError here. Other threads of Python go on meanwhile. A batch is many calls, not one.
     """
 
     def __new__(cls, capacity: int, *, false_positive_rate: float = 0.002) -> CuckooFilter:

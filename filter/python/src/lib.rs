@@ -11,11 +11,10 @@ use cuckoo::{CuckooStatus, status_of};
 use filter::{
     ExpiringCuckooFilter, Filter, FixedState, LoadError, SaveError, TooManyThreads, register_thread,
 };
-use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::{PyByteArray, PyBytes};
+use pyo3::types::{PyByteArray, PyBytes, PyMemoryView};
 
 pyo3::create_exception!(lfcf, Full, PyRuntimeError, "There is no room for the key.");
 
@@ -64,11 +63,13 @@ impl CuckooFilter {
     fn batch(&self, py: Python<'_>, keys: Keys<'_>, hashes: Hashes<'_>, call: Many) -> Answers {
         let keys = keys.map(|keys| listed(&keys)).transpose()?;
         // Copied, since other threads may write to the array meanwhile.
-        let hashes = hashes.map(|hashes| copied(&hashes)).transpose()?;
+        let hashes = hashes
+            .map(|hashes| HashArray::copied(&hashes))
+            .transpose()?;
         let answers = py.detach(|| {
             let hashes = match (&keys, hashes) {
                 (Some(keys), None) => keys.iter().map(Key::hash).collect(),
-                (None, Some(hashes)) => hashes,
+                (None, Some(hashes)) => hashes.hashes(),
                 _ => return Err(PyValueError::new_err("pass either keys or hashes")),
             };
             call(self.0.filter(), &hashes).map_err(raised)
@@ -217,14 +218,44 @@ fn listed(keys: &Bound<'_, PyAny>) -> PyResult<Vec<Key>> {
     keys.extract()
 }
 
-/// An array of hashes; an empty one may be anywhere, even where no number can be.
-fn copied(array: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
-    let buffer = PyUntypedBuffer::get(array)?;
-    // Items of no bytes cannot be counted; they are refused below.
-    if buffer.item_size() > 0 && buffer.item_count() == 0 {
-        return Ok(Vec::new());
+/// An array of hashes: the bytes of its items in order, and how to read an item.
+struct HashArray {
+    bytes: PyBackedBytes,
+    read: fn([u8; 8]) -> u64,
+}
+
+impl HashArray {
+    /// Copies an array. `PyBuffer<u64>` would read the bytes of big-endian items in the machine's order.
+    fn copied(array: &Bound<'_, PyAny>) -> PyResult<HashArray> {
+        let refused = |found: String| {
+            PyTypeError::new_err(format!(
+                "hashes= {found}; expected unsigned 64-bit integers of either byte order: array('Q'), \
+                 numpy.uint64, ctypes.c_uint64 or a memoryview cast to 'Q'"
+            ))
+        };
+        let view = PyMemoryView::from(array)
+            .map_err(|error| refused(format!("is not an array ({error})")))?;
+        let format: String = view.getattr("format")?.extract()?;
+        let size: usize = view.getattr("itemsize")?.extract()?;
+        let read = match (format.as_bytes(), size) {
+            ([order @ .., b'Q' | b'L' | b'N'], 8) => match order {
+                b"" | b"@" | b"=" => Some(u64::from_ne_bytes as fn(_) -> _),
+                b"<" => Some(u64::from_le_bytes as _),
+                b">" | b"!" => Some(u64::from_be_bytes as _),
+                _ => None,
+            },
+            _ => None,
+        };
+        let read =
+            read.ok_or_else(|| refused(format!("has items of format {format:?}, {size} bytes")))?;
+        let bytes = view.call_method0("tobytes")?.extract()?;
+        Ok(HashArray { bytes, read })
     }
-    buffer.into_typed()?.to_vec(array.py())
+
+    fn hashes(&self) -> Vec<u64> {
+        let (items, _) = self.bytes.as_chunks();
+        items.iter().map(|&item| (self.read)(item)).collect()
+    }
 }
 
 /// The exception for an error of the filters.
