@@ -7,12 +7,13 @@ use redis_module::key::{RedisKey, RedisKeyWritable};
 use redis_module::raw;
 use redis_module::{Context, ContextFlags, RedisError, RedisResult, RedisString, RedisValue};
 
+use crate::limit::{self, BESIDES, Excess, UNCHECKED};
 use crate::stored::{CHUNK, FILTER_TYPE, Stored, Value, Whole, builder};
 
 const OK: RedisResult = Ok(RedisValue::SimpleStringStatic("OK"));
 const NOT_FOUND: RedisError = RedisError::Str("ERR not found");
 const NO_EXPANSION: RedisError = RedisError::Str(
-    "ERR EXPANSION 0 is not possible: the filter always grows; bound it by maxmemory",
+    "ERR EXPANSION 0 is not possible: the filter always grows; bound it by max-filter-bytes",
 );
 const NO_RESERVE_OPTION: RedisError =
     RedisError::Str("ERR unknown option: there are BUCKETSIZE, MAXITERATIONS and EXPANSION");
@@ -36,12 +37,24 @@ fn build(capacity: u64) -> Result<Value, RedisError> {
     /// Slots of a bucket.
     const SLOTS: u64 = 3;
     // (The builder's own least size is for larger sets.)
-    let filter = builder().buckets((capacity / SLOTS).max(1) as usize);
+    let buckets = 1 << (capacity / SLOTS).max(1).ilog2();
+    limit::check(0, BESIDES + 8 * buckets).map_err(|excess| {
+        let fits = (excess.room.max(UNCHECKED - 1) - BESIDES) / 8;
+        let most = ((2 * SLOTS) << fits.ilog2()) - 1;
+        let possible = format!("a capacity of at most {most} fits");
+        RedisError::String(format!("OOM {}: {possible}", excess.text))
+    })?;
+    let filter = builder().buckets(buckets);
     Ok(Value::new(Stored::new(filter.build().map_err(error)?, 0)))
 }
 
 /// Reads a number that must be in a range.
-fn within(arg: &RedisString, name: &str, least: u64, most: u64) -> Result<u64, RedisError> {
+pub(crate) fn within(
+    arg: &RedisString,
+    name: &str,
+    least: u64,
+    most: u64,
+) -> Result<u64, RedisError> {
     let value = arg.parse_unsigned_integer().ok();
     let value = value.filter(|value| (least..=most).contains(value));
     let needed = || format!("ERR {name}: a whole number from {least} to {most} is needed");
@@ -49,7 +62,7 @@ fn within(arg: &RedisString, name: &str, least: u64, most: u64) -> Result<u64, R
 }
 
 /// True if the argument is this word, in upper or lower case.
-fn is(arg: &RedisString, word: &str) -> bool {
+pub(crate) fn is(arg: &RedisString, word: &str) -> bool {
     arg.as_slice().eq_ignore_ascii_case(word.as_bytes())
 }
 
@@ -113,11 +126,18 @@ pub(crate) fn reserve(ctx: &Context, args: &[RedisString]) -> RedisResult {
 
 /// `CF.ADD key item`, `CF.ADDNX key item`
 pub(crate) fn add(ctx: &Context, args: &[RedisString], new_only: bool) -> RedisResult {
-    let results = add_items(ctx, &args[1], &args[2..], Some(DEFAULT_CAPACITY), new_only)?;
-    match results[0] {
-        Ok(added) => Ok(RedisValue::Bool(added)),
-        Err(refused) if !new_only && is_refusal(&refused) => Ok(RedisValue::Bool(false)),
-        Err(failed) => Err(error(failed)),
+    let (results, excess) = add_items(ctx, &args[1], &args[2..], Some(DEFAULT_CAPACITY), new_only)?;
+    match (results[0], excess) {
+        (Ok(added), _) => Ok(RedisValue::Bool(added)),
+        (Err(refused), _) if !new_only && is_refusal(&refused) => Ok(RedisValue::Bool(false)),
+        (Err(InsertError::OutOfMemory { .. }), Some(excess)) => {
+            let possible = "delete items or raise the limit";
+            Err(RedisError::String(format!(
+                "OOM {}: {possible}",
+                excess.text
+            )))
+        }
+        (Err(failed), _) => Err(error(failed)),
     }
 }
 
@@ -142,7 +162,7 @@ pub(crate) fn insert(ctx: &Context, args: &[RedisString], new_only: bool) -> Red
             _ => return Err(RedisError::WrongArity),
         };
     };
-    let results = add_items(ctx, &args[1], items, create.then_some(capacity), new_only)?;
+    let (results, _) = add_items(ctx, &args[1], items, create.then_some(capacity), new_only)?;
     let as_bool = !new_only && ctx.get_flags().contains(ContextFlags::FLAGS_RESP3);
     // 1 if it was added, 0 if it was there (as often as can be), −1 if there was no memory, or no room for a new one.
     let reply = |result| match result {
@@ -161,7 +181,7 @@ fn add_items(
     items: &[RedisString],
     capacity: Option<u64>,
     new_only: bool,
-) -> Result<Vec<Added>, RedisError> {
+) -> Result<(Vec<Added>, Option<Excess>), RedisError> {
     let key = ctx.open_key_writable(name);
     let created = value_mut(&key)?.is_none();
     if created {
@@ -176,7 +196,8 @@ fn add_items(
             filter.insert(item.as_slice()).map(|()| true)
         }
     };
-    let results: Vec<_> = items.iter().map(add).collect();
+    let add_all = || items.iter().map(add).collect();
+    let (results, excess): (Vec<_>, _) = limit::growing(filter.memory_bytes(), add_all);
     let failed = |result: &Added| matches!(result, Err(error) if !is_refusal(error));
     if results
         .iter()
@@ -199,7 +220,7 @@ fn add_items(
         // Refused items too: the filter may have grown for them.
         ctx.replicate_verbatim();
     }
-    Ok(results)
+    Ok((results, excess))
 }
 
 type Added = Result<bool, InsertError>;

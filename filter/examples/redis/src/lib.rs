@@ -3,6 +3,7 @@
 //! README.md says what they do and how they differ from RedisBloom's.
 
 mod commands;
+mod limit;
 mod memory;
 mod registry;
 mod stored;
@@ -13,11 +14,15 @@ use std::ptr;
 use redis_module::{Context, RedisString, Status, raw};
 
 /// Prepares what the macro below does not.
-fn init(ctx: &Context, _: &[RedisString]) -> Status {
+fn init(ctx: &Context, args: &[RedisString]) -> Status {
     // A damaged payload is an error of the command that brought it, and not the server's end.
     ctx.set_module_options(raw::ModuleOptions::HANDLE_IO_ERRORS);
     // The standard error of a server is often nowhere.
     panic::set_hook(Box::new(|panic| log(&panic.to_string().replace('\0', ""))));
+    if let Err(error) = limit::configure(args) {
+        log(&format!("the arguments of the module: {error}"));
+        return Status::Err;
+    }
     registry::register(ctx)
 }
 

@@ -10,6 +10,8 @@ use std::ptr;
 
 use redis_module::raw;
 
+use crate::limit;
+
 /// What the server's allocator aligns to, whichever it is: some have a prefix of eight bytes.
 const ALIGNED: usize = 8;
 
@@ -91,6 +93,9 @@ unsafe impl GlobalAlloc for ServerMemory {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if !limit::may_take(layout.size()) {
+            return ptr::null_mut();
+        }
         if is_ordinary(layout) && layout.size() >= LARGE {
             return take_zeroed(layout.size());
         }

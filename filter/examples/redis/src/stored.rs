@@ -4,7 +4,7 @@
 
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
-use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};
 use std::mem;
 use std::ptr;
 use std::time::{Duration, Instant};
@@ -15,6 +15,7 @@ use redis_module::native_types::RedisType;
 use redis_module::raw::{self, RedisModuleDigest, RedisModuleIO, RedisModuleString};
 use redis_module::{RedisBuffer, TYPE_METHOD_VERSION};
 
+use crate::limit::{self, BESIDES};
 use crate::{caught, log};
 
 /// The most bytes in a chunk of a dump.
@@ -95,15 +96,20 @@ impl Stored {
         if (bytes.len() as u64) < *least {
             return Ok(());
         }
-        match builder().from_bytes(bytes) {
-            Ok(filter) => *self = Stored::new(filter, 0),
-            Err(LoadError::Truncated { bytes: more }) => *least = more,
-            Err(error) => {
-                bytes.truncate(bytes.len() - data.len());
-                return Err(error);
+        let added = match builder().from_bytes(bytes) {
+            Ok(filter) => {
+                *self = Stored::new(filter, 0);
+                return Ok(());
             }
+            Err(LoadError::Truncated { bytes: whole }) => {
+                check(bytes.len(), whole).map(|()| *least = whole)
+            }
+            Err(error) => Err(error),
+        };
+        if added.is_err() {
+            bytes.truncate(bytes.len() - data.len());
         }
-        Ok(())
+        added
     }
 
     /// Passes on the saved filter, or what there is of it, in pieces.
@@ -131,6 +137,13 @@ impl Stored {
     }
 }
 
+/// Checks that there may be a filter that takes `whole` bytes when it is saved, of which `held` have been taken.
+fn check(held: usize, whole: u64) -> Result<(), LoadError> {
+    let more = (whole as usize).saturating_sub(held);
+    let checked = limit::check(held, more.saturating_add(BESIDES));
+    checked.map_err(|excess| LoadError::Io(io::Error::new(ErrorKind::OutOfMemory, excess.text)))
+}
+
 impl Whole {
     /// Returns the filter, to change it. A dump under way goes on with what it began with; unless there is
     /// no memory for that.
@@ -139,6 +152,7 @@ impl Whole {
         let keep = |mut dump: Dump| {
             if dump.copy.is_none() {
                 let (mut saved, mut copy) = (self.filter.saved_bytes(), Vec::new());
+                check(0, saved.len()).ok()?;
                 copy.try_reserve_exact(saved.len() as usize).ok()?;
                 saved.read_to_end(&mut copy).expect("memory can be read");
                 dump.copy = Some(copy);
@@ -183,17 +197,18 @@ struct Strings(*mut RedisModuleIO, Option<Cursor<RedisBuffer>>);
 
 impl Read for Strings {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if let Some(string) = &mut self.1
-            && let read @ 1.. = string.read(out)?
-        {
-            return Ok(read);
+        if let Some(string) = &mut self.1 {
+            let read = string.read(out)?;
+            if read > 0 || string.get_ref().as_ref().is_empty() {
+                return Ok(read);
+            }
         }
         let next = raw::load_string_buffer(self.0).map_err(io::Error::other)?;
         self.1.insert(Cursor::new(next)).read(out)
     }
 }
 
-/// Version of what `rdb_save` writes. The first one had no number of copies removed.
+/// Version of what `rdb_save` writes.
 const ENCODING: c_int = 2;
 
 /// What an RDB payload begins with: the value is a whole filter, or the beginning of one.
@@ -250,7 +265,7 @@ fn boxed(load: impl FnOnce() -> Result<Stored, LoadError>) -> *mut c_void {
 unsafe extern "C" fn rdb_load(io: *mut RedisModuleIO, encoding: c_int) -> *mut c_void {
     let number = || raw::load_unsigned(io).map_err(|error| LoadError::Io(io::Error::other(error)));
     boxed(|| {
-        if !(1..=ENCODING).contains(&encoding) {
+        if encoding != ENCODING {
             let (found, known) = (encoding as u32, ENCODING as u32);
             return Err(LoadError::Version { found, known });
         }
@@ -258,8 +273,14 @@ unsafe extern "C" fn rdb_load(io: *mut RedisModuleIO, encoding: c_int) -> *mut c
         let mut strings = Strings(io, None);
         match kind {
             WHOLE => {
-                let deleted = if encoding == 1 { 0 } else { number()? };
-                let filter = builder().read_from(&mut strings)?;
+                let deleted = number()?;
+                let mut first = Vec::new();
+                let read = strings.by_ref().take(PIECE as u64).read_to_end(&mut first);
+                read.map_err(LoadError::Io)?;
+                if let Err(LoadError::Truncated { bytes }) = builder().from_bytes(&first) {
+                    check(0, bytes)?;
+                }
+                let filter = builder().read_from(first.chain(&mut strings))?;
                 match strings.read(&mut [0]).map_err(LoadError::Io)? {
                     0 => Ok(Stored::new(filter, deleted)),
                     _ => Err(LoadError::TooLong { excess: 1 }),
@@ -346,6 +367,7 @@ unsafe extern "C" fn copy(
     // SAFETY: the server passes a value of our type.
     boxed(|| match &mut *unsafe { value(of) }.borrow_mut() {
         Stored::Whole(whole) => {
+            check(0, whole.filter.saved_bytes().len())?;
             let filter = builder().read_from(whole.filter.saved_bytes())?;
             Ok(Stored::new(filter, whole.deleted))
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use redis::Value;
 
-use crate::server::{Server, ask, error, in_batches, line, try_ask};
+use crate::server::{Server, ask, error, in_batches, line};
 
 /// A reply in short: 1, true, "text", [1, 0].
 fn short(reply: Value) -> String {
@@ -160,29 +160,6 @@ fn the_server_knows_keys_and_what_is_done_with_them() {
         let keys = short(line(c, &format!("COMMAND GETKEYSANDFLAGS {command}")));
         assert_eq!(keys, wanted, "{command}");
     }
-}
-
-/// A filter grows until the server has no memory left. Then commands that add are refused, and those that free
-/// are not.
-#[test]
-fn a_full_server_accepts_deletions() {
-    let server = Server::start(&["--maxmemory", "12mb"]);
-    let c = &mut server.connect();
-    let mut number = 0;
-    let refused = loop {
-        let items = (number..number + 1000).map(|number| number.to_string());
-        let args = ["f", "ITEMS"].map(String::from).into_iter().chain(items);
-        match try_ask::<Vec<i64>>(c, "CF.INSERT", &args.collect::<Vec<_>>()) {
-            Ok(added) => assert!(added.iter().all(|&added| added == 1)),
-            Err(error) => break error.to_string(),
-        }
-        number += 1000;
-    };
-    assert!(refused.contains("maxmemory"), "{refused}");
-    let size: u64 = ask(c, "MEMORY", &["USAGE", "f"]);
-    assert!(size > 8 << 20, "the filter takes {size} bytes of 12 MiB");
-    assert_eq!(line(c, "CF.DEL f 0"), Value::Int(1));
-    assert_eq!(line(c, "CF.COMPACT f"), Value::Okay);
 }
 
 /// Many items ten times each: the memory of some copies of each, and no item is denied before as many copies

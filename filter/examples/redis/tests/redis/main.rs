@@ -5,6 +5,7 @@ mod commands;
 mod damage;
 #[path = "../../../../tests/common/forged.rs"]
 mod forged;
+mod memory;
 mod persistence;
 mod recipe;
 mod replication;

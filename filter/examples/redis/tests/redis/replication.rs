@@ -34,7 +34,7 @@ fn random_commands(c: &mut Connection, random: &mut SmallRng) {
 }
 
 /// Waits until the replica has everything, which must be what the master has.
-fn replicated(c: &mut Connection, of: &mut Connection, when: &str) {
+pub(crate) fn replicated(c: &mut Connection, of: &mut Connection, when: &str) {
     while ask::<i64>(c, "WAIT", &["1", "1000"]) < 1 {
         thread::sleep(Duration::from_millis(10));
     }

@@ -30,17 +30,23 @@ pub(crate) struct Server {
     pub(crate) port: u16,
 }
 
+/// A server in this directory, with these settings besides the usual ones. The first ones may be arguments of the module.
+fn command(dir: &TempDir, port: u16, args: &[&str]) -> Command {
+    let mut command = Command::new("redis-server");
+    command.args(["--port", &port.to_string(), "--bind", "127.0.0.1"]);
+    command.args(["--save", "", "--logfile", "log"]);
+    command.args(["--enable-debug-command", "yes"]);
+    command.arg("--dir").arg(dir.path());
+    command.arg("--loadmodule").arg(module()).args(args);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
 impl Server {
     /// Starts one with these settings besides the usual ones.
     pub(crate) fn start(args: &[&str]) -> Server {
         let (dir, port) = (TempDir::new().expect("a directory"), free_port());
-        let mut command = Command::new("redis-server");
-        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1"]);
-        command.args(["--save", "", "--logfile", "log"]);
-        command.args(["--enable-debug-command", "yes"]);
-        command.arg("--dir").arg(dir.path());
-        command.arg("--loadmodule").arg(module()).args(args);
-        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut command = command(&dir, port, args);
         let server = Server {
             child: command.spawn().expect("redis-server is installed"),
             command,
@@ -51,12 +57,35 @@ impl Server {
         server
     }
 
+    /// Returns the log of one that does not start.
+    pub(crate) fn log_of_refused(args: &[&str]) -> String {
+        let (dir, port) = (TempDir::new().expect("a directory"), free_port());
+        let mut command = command(&dir, port, args);
+        let mut server = Server {
+            child: command.spawn().expect("redis-server is installed"),
+            command,
+            dir,
+            port,
+        };
+        while server.child.try_wait().expect("it has run").is_none() {
+            assert!(server.try_connect("2").is_err(), "the server has started");
+            thread::sleep(Duration::from_millis(5));
+        }
+        server.log()
+    }
+
     /// Ends it at once, as if the power had failed, and starts it again on the same files.
     pub(crate) fn kill_and_restart(&mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");
         self.child = self.command.spawn().expect("it starts again");
         self.await_ready();
+    }
+
+    /// The same, with other settings.
+    pub(crate) fn restart_with(&mut self, args: &[&str]) {
+        self.command = command(&self.dir, self.port, args);
+        self.kill_and_restart();
     }
 
     fn await_ready(&self) {
@@ -150,7 +179,7 @@ pub(crate) fn try_ask<T: FromRedisValue>(
     redis::cmd(command).arg(args).query(connection)
 }
 
-fn try_line(connection: &mut Connection, line: &str) -> RedisResult<Value> {
+pub(crate) fn try_line(connection: &mut Connection, line: &str) -> RedisResult<Value> {
     let words: Vec<&str> = line.split(' ').collect();
     try_ask(connection, words[0], &words[1..])
 }
