@@ -29,8 +29,13 @@ class CuckooFilter:
         """A filter of fixed size with room for this many keys, with at most this false positive rate."""
 
     @staticmethod
-    def growing(capacity: int = 0) -> CuckooFilter:
-        """A filter that grows. It begins to grow at 0.37 to 1.2 times capacity; a small one at some 1,900 keys."""
+    def growing(capacity: int = 0, *, reserved_bytes: int | None = None) -> CuckooFilter:
+        """A filter that grows. It begins to grow at 0.37 to 1.2 times capacity; a small one at some 1,900 keys.
+
+        reserved_bytes sets how many bytes the filter allocates at once for its table, so that the table grows in one
+        piece up to that size: None sets the default of Rust, and 0 the least memory. reserved_bytes in Rust lists where
+        the reserved bytes are real memory.
+        """
 
     @staticmethod
     def expiring(capacity: int) -> CuckooFilter:
@@ -40,8 +45,8 @@ class CuckooFilter:
         """
 
     @staticmethod
-    def load(path: str | PathLike[str]) -> CuckooFilter:
-        """Loads a filter of any kind, saved from any language.
+    def load(path: str | PathLike[str], *, reserved_bytes: int | None = None) -> CuckooFilter:
+        """Loads a filter of any kind, saved from any language. A filter that grows gets these reserved_bytes.
 
         ValueError if the file is not a filter, or is damaged.
         """
@@ -50,7 +55,7 @@ class CuckooFilter:
         """Replaces a file at one moment. Other threads may go on, but only one at a time may save under this name.
 
         Of two calls that overlap, the file of the one that ends last stays, even if that one read the filter first.
-        After an OSError, an older file is as it was, unless the text says that the filter is saved, but may be lost
+        A directory, a device, a pipe or a socket is refused. After an OSError, an older file is as it was, unless the text says that the filter is saved, but may be lost
         when the power fails.
         """
 

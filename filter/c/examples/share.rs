@@ -26,7 +26,7 @@ fn write(folder: PathBuf) -> Result<(), Box<dyn Error>> {
     forgets.advance_to(7)?;
     let filters = [
         ("fixed", &AnyFilter::fixed(5_000, 0.002)?),
-        ("growing", &AnyFilter::growing(0)?),
+        ("growing", &AnyFilter::growing(0, None)?),
         ("expiring", &expiring),
     ];
     for (kind, any) in filters {

@@ -64,8 +64,13 @@ enum CuckooStatus cuckoo_new_fixed(size_t capacity,
 
 /*
  Makes a filter that grows. It begins to grow at 0.37 to 1.2 times `capacity`; a small one at some 1,900 keys.
+
+ `reserved_bytes` sets how many bytes the filter allocates at once for its table, so that the table grows in one piece
+ up to that size: NULL sets the default of Rust, and 0 the least memory. reserved_bytes in Rust lists where the
+ reserved bytes are real memory.
  */
 enum CuckooStatus cuckoo_new_growing(size_t capacity,
+                                     const size_t *reserved_bytes,
                                      struct CuckooFilter **filter);
 
 /*
@@ -77,12 +82,15 @@ enum CuckooStatus cuckoo_new_expiring(size_t capacity,
                                       struct CuckooFilter **filter);
 
 /*
- Loads a filter of any kind that was saved from any language, with the default hasher of Rust.
+ Loads a filter of any kind that was saved from any language, with the default hasher of Rust. A filter
+ that grows gets these `reserved_bytes`, as in cuckoo_new_growing.
 
  # Safety
  `path` is NULL, or UTF-8 that ends with a 0.
  */
-enum CuckooStatus cuckoo_load(const char *path, struct CuckooFilter **filter);
+enum CuckooStatus cuckoo_load(const char *path,
+                              const size_t *reserved_bytes,
+                              struct CuckooFilter **filter);
 
 /*
  Saves the filter as a file, which it replaces at one moment. Other threads may go on, but only one at a time may

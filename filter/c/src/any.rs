@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
+use filter::growing::GrowingBuilder;
 use filter::internals::load_whole;
 use filter::{
     CuckooFilter, DynBuildError, DynCuckooFilter, ExpiringCuckooFilter, Filter,
@@ -17,6 +18,14 @@ pub enum AnyFilter {
     Expiring(Box<ExpiringCuckooFilter>),
 }
 
+fn growing(reserved_bytes: Option<usize>) -> GrowingBuilder {
+    let builder = GrowingCuckooFilter::builder();
+    match reserved_bytes {
+        Some(bytes) => builder.reserved_bytes(bytes),
+        None => builder,
+    }
+}
+
 impl AnyFilter {
     fn lasting(filter: impl Filter + Send + Sync + 'static) -> Self {
         Self::Lasting(Box::new(filter))
@@ -28,9 +37,10 @@ impl AnyFilter {
         Ok(Self::lasting(builder.false_positive_rate(rate).build()?))
     }
 
-    /// Makes one that grows: from 0.37 to 1.2 times `capacity` on, or some 1,900 keys.
-    pub fn growing(capacity: usize) -> Result<Self, DynBuildError> {
-        let builder = GrowingCuckooFilter::builder().capacity(capacity);
+    /// Makes one that grows: from 0.37 to 1.2 times `capacity` on, or some 1,900 keys. `reserved_bytes` is set in its
+    /// builder.
+    pub fn growing(capacity: usize, reserved_bytes: Option<usize>) -> Result<Self, DynBuildError> {
+        let builder = growing(reserved_bytes).capacity(capacity);
         Ok(Self::lasting(builder.build()?))
     }
 
@@ -40,8 +50,8 @@ impl AnyFilter {
         Ok(Self::Expiring(Box::new(builder.build()?)))
     }
 
-    /// Loads a file of whichever kind it is.
-    pub fn load(path: &Path) -> Result<Self, LoadError> {
+    /// Loads a file of whichever kind it is; one that grows, with `reserved_bytes` in its builder.
+    pub fn load(path: &Path, reserved_bytes: Option<usize>) -> Result<Self, LoadError> {
         load_whole(path, |file| {
             // They say of which kind it is, and are read once: it may be a pipe.
             let mut head = Vec::new();
@@ -49,7 +59,7 @@ impl AnyFilter {
             first.map_err(LoadError::Io)?;
             let reader = head.chain(file);
             Ok(match &head[..] {
-                b"cuckoog\n" => Self::lasting(GrowingCuckooFilter::read_from(reader)?),
+                b"cuckoog\n" => Self::lasting(growing(reserved_bytes).read_from(reader)?),
                 b"cuckoox\n" => Self::Expiring(Box::new(ExpiringCuckooFilter::read_from(reader)?)),
                 _ => Self::lasting(DynCuckooFilter::read_from(reader)?),
             })

@@ -136,12 +136,18 @@ pub extern "C" fn cuckoo_new_fixed(
 }
 
 /// Makes a filter that grows. It begins to grow at 0.37 to 1.2 times `capacity`; a small one at some 1,900 keys.
+///
+/// `reserved_bytes` sets how many bytes the filter allocates at once for its table, so that the table grows in one piece
+/// up to that size: NULL sets the default of Rust, and 0 the least memory. reserved_bytes in Rust lists where the
+/// reserved bytes are real memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuckoo_new_growing(
     capacity: usize,
+    reserved_bytes: Option<&usize>,
     filter: Option<&mut MaybeUninit<Option<Box<CuckooFilter>>>>,
 ) -> CuckooStatus {
-    put(filter, || Ok(AnyFilter::growing(capacity)?))
+    let reserved = reserved_bytes.copied();
+    put(filter, || Ok(AnyFilter::growing(capacity, reserved)?))
 }
 
 /// Makes a filter that forgets keys two to three periods after they last came (cuckoo_advance_to), with room for
@@ -155,18 +161,21 @@ pub extern "C" fn cuckoo_new_expiring(
     put(filter, || Ok(AnyFilter::expiring(capacity)?))
 }
 
-/// Loads a filter of any kind that was saved from any language, with the default hasher of Rust.
+/// Loads a filter of any kind that was saved from any language, with the default hasher of Rust. A filter
+/// that grows gets these `reserved_bytes`, as in cuckoo_new_growing.
 ///
 /// # Safety
 /// `path` is NULL, or UTF-8 that ends with a 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuckoo_load(
     path: *const c_char,
+    reserved_bytes: Option<&usize>,
     filter: Option<&mut MaybeUninit<Option<Box<CuckooFilter>>>>,
 ) -> CuckooStatus {
     // SAFETY: the caller's.
     let path = unsafe { text_at(path) };
-    put(filter, || Ok(AnyFilter::load(path?.as_ref())?))
+    let reserved = reserved_bytes.copied();
+    put(filter, || Ok(AnyFilter::load(path?.as_ref(), reserved)?))
 }
 
 /// Saves the filter as a file, which it replaces at one moment. Other threads may go on, but only one at a time may

@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "cuckoo.h"
 
@@ -23,7 +26,7 @@ static CuckooFilter *load(const char *folder, const char *name) {
     char path[4096];
     CuckooFilter *filter;
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    DONE(cuckoo_load(path, &filter));
+    DONE(cuckoo_load(path, NULL, &filter));
     return filter;
 }
 
@@ -108,7 +111,7 @@ static void a_filter_of_any_kind_is_loaded_from_a_pipe(const char *golden, const
     snprintf(command, sizeof command, "(cat '%s/version-3'; head -c 1000000 /dev/zero) >'%s/pipe' &", golden, folder);
     CHECK(system(command) == 0);
     snprintf(command, sizeof command, "%s/pipe", folder);
-    CHECK(cuckoo_load(command, &filter) == CUCKOO_STATUS_FORMAT && filter == NULL);
+    CHECK(cuckoo_load(command, NULL, &filter) == CUCKOO_STATUS_FORMAT && filter == NULL);
     CHECK(strncmp(cuckoo_message(), "1 bytes follow", 14) == 0);
     snprintf(command, sizeof command, "rm '%s/pipe'", folder);
     CHECK(system(command) == 0);
@@ -169,11 +172,11 @@ static void errors_have_a_code_and_a_text(const char *folder) {
     bool answer = true;
     CHECK(cuckoo_new_fixed(10, 1.5, &filter) == CUCKOO_STATUS_INVALID && filter == NULL);
     CHECK(strstr(cuckoo_message(), "below 1"));
-    CHECK(cuckoo_new_growing(SIZE_MAX, &filter) == CUCKOO_STATUS_INVALID);
+    CHECK(cuckoo_new_growing(SIZE_MAX, NULL, &filter) == CUCKOO_STATUS_INVALID);
     CHECK(cuckoo_new_expiring(10, NULL) == CUCKOO_STATUS_INVALID);
-    CHECK(cuckoo_load("not/there", &filter) == CUCKOO_STATUS_FILE);
+    CHECK(cuckoo_load("not/there", NULL, &filter) == CUCKOO_STATUS_FILE);
     CHECK(strstr(cuckoo_message(), "not/there"));
-    CHECK(cuckoo_load(NULL, &filter) == CUCKOO_STATUS_INVALID);
+    CHECK(cuckoo_load(NULL, NULL, &filter) == CUCKOO_STATUS_INVALID);
     CHECK(cuckoo_insert(NULL, 1) == CUCKOO_STATUS_INVALID);
     CHECK(cuckoo_insert_unique(NULL, 1, &answer) == CUCKOO_STATUS_INVALID);
     CHECK(cuckoo_remove(NULL, 1, &answer) == CUCKOO_STATUS_INVALID);
@@ -201,8 +204,67 @@ static void errors_have_a_code_and_a_text(const char *folder) {
     CHECK(file && fseek(file, 41, SEEK_SET) == 0);
     int byte = fgetc(file);
     CHECK(fseek(file, 41, SEEK_SET) == 0 && fputc(byte ^ 1, file) != EOF && fclose(file) == 0);
-    CHECK(cuckoo_load(path, &filter) == CUCKOO_STATUS_FORMAT && filter == NULL);
+    CHECK(cuckoo_load(path, NULL, &filter) == CUCKOO_STATUS_FORMAT && filter == NULL);
     CHECK(strstr(cuckoo_message(), "damaged"));
+}
+
+/* The address space of this process. */
+static size_t address_space(void) {
+    size_t pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file && fscanf(file, "%zu", &pages) == 1 && fclose(file) == 0);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void growing_filter_reserves_only_requested_bytes(const char *folder) {
+    enum { MIB = 1 << 20 };
+    const size_t requests[] = {0, 300 * (size_t)MIB};
+    char path[4096];
+    snprintf(path, sizeof path, "%s/reserving", folder);
+    for (size_t request = 0; request < 2; request++) {
+        CuckooFilter *made, *loaded;
+        size_t before = address_space();
+        DONE(cuckoo_new_growing(1000000, &requests[request], &made));
+        DONE(cuckoo_save(made, path));
+        DONE(cuckoo_load(path, &requests[request], &loaded));
+        size_t taken = address_space() - before;
+        CHECK(2 * requests[request] <= taken && taken < 2 * requests[request] + 32 * MIB);
+        cuckoo_free(made);
+        cuckoo_free(loaded);
+    }
+}
+
+/* Not to a real device: a defect would replace it. */
+static void save_to_special_file_is_refused(const char *folder) {
+    CuckooFilter *filter;
+    char paths[4][4200];
+    const char *names[] = {"directory", "fifo", "device", "link"};
+    for (size_t kind = 0; kind < 4; kind++) {
+        CHECK(snprintf(paths[kind], sizeof paths[kind], "%s/special-%s", folder, names[kind]) < 4200);
+        remove(paths[kind]);
+    }
+    CHECK(mkdir(paths[0], 0700) == 0 && mkfifo(paths[1], 0600) == 0 && symlink(paths[1], paths[3]) == 0);
+    /* Only root may make one, of the numbers of /dev/null. */
+    if (mknod(paths[2], S_IFCHR | 0600, makedev(1, 3)) != 0) strcpy(paths[2], paths[1]);
+    DONE(cuckoo_new_fixed(10, 0.002, &filter));
+    for (size_t kind = 0; kind < 4; kind++) {
+        struct stat before, after;
+        CHECK(lstat(paths[kind], &before) == 0);
+        CHECK(cuckoo_save(filter, paths[kind]) == CUCKOO_STATUS_FILE);
+        CHECK(strstr(cuckoo_message(), paths[kind]));
+        CHECK(strstr(cuckoo_message(), kind == 0 ? "directory" : "a device, a pipe or a socket"));
+        CHECK(lstat(paths[kind], &after) == 0 && after.st_mode == before.st_mode && after.st_ino == before.st_ino);
+    }
+    /* A link to a file is replaced, and not the file. */
+    CHECK(remove(paths[3]) == 0 && symlink("rust-fixed", paths[3]) == 0);
+    DONE(cuckoo_save(filter, paths[3]));
+    cuckoo_free(filter);
+    filter = load(folder, "special-link");
+    CHECK(cuckoo_length(filter) == 0);
+    cuckoo_free(filter);
+    filter = load(folder, "rust-fixed");
+    CHECK(cuckoo_length(filter) > 0);
+    cuckoo_free(filter);
 }
 
 static void *insert_all(void *argument) {
@@ -219,7 +281,7 @@ static void *insert_all(void *argument) {
 static void one_thread_of_all_adds_a_key(void) {
     CuckooFilter *filters[3];
     DONE(cuckoo_new_fixed(KEYS, 0.002, &filters[0]));
-    DONE(cuckoo_new_growing(0, &filters[1]));
+    DONE(cuckoo_new_growing(0, NULL, &filters[1]));
     DONE(cuckoo_new_expiring(KEYS, &filters[2]));
     for (size_t kind = 0; kind < 3; kind++) {
         pthread_t threads[THREADS];
@@ -275,6 +337,8 @@ int main(int count, char **arguments) {
     a_filter_of_any_kind_is_loaded_from_a_pipe(arguments[1], arguments[2]);
     files_are_shared_with_rust(arguments[2]);
     errors_have_a_code_and_a_text(arguments[2]);
+    growing_filter_reserves_only_requested_bytes(arguments[2]);
+    save_to_special_file_is_refused(arguments[2]);
     an_ending_thread_gets_errors();
     a_thread_that_removed_once_gives_its_place_back();
     one_thread_of_all_adds_a_key();

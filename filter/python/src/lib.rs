@@ -88,9 +88,10 @@ impl CuckooFilter {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (capacity=0))]
-    fn growing(capacity: usize) -> PyResult<Self> {
-        AnyFilter::growing(capacity).map(Self).map_err(raised)
+    #[pyo3(signature = (capacity=0, *, reserved_bytes=None))]
+    fn growing(capacity: usize, reserved_bytes: Option<usize>) -> PyResult<Self> {
+        let made = AnyFilter::growing(capacity, reserved_bytes);
+        made.map(Self).map_err(raised)
     }
 
     #[staticmethod]
@@ -99,8 +100,9 @@ impl CuckooFilter {
     }
 
     #[staticmethod]
-    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let loaded = py.detach(|| AnyFilter::load(&path));
+    #[pyo3(signature = (path, *, reserved_bytes=None))]
+    fn load(py: Python<'_>, path: PathBuf, reserved_bytes: Option<usize>) -> PyResult<Self> {
+        let loaded = py.detach(|| AnyFilter::load(&path, reserved_bytes));
         loaded.map(Self).map_err(raised)
     }
 

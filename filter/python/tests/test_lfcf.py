@@ -1,9 +1,12 @@
 """Tests of the module lfcf: GOLDEN=folder SHARED=folder python -m unittest."""
 
+import contextlib
 import ctypes
 import errno
 import mmap
 import os
+import socket
+import stat
 import threading
 import unittest
 from array import array
@@ -99,6 +102,52 @@ class Files(unittest.TestCase):
             self.assertEqual(raised.exception.errno, errno.ENOENT)
         with self.assertRaises(IsADirectoryError):
             CuckooFilter.load(SHARED)
+
+    def test_save_to_special_file_is_refused(self):
+        folder = SHARED / "special"
+        folder.mkdir()
+        directory, fifo, link, device = (folder / name for name in ("directory", "fifo", "link", "device"))
+        directory.mkdir()
+        os.mkfifo(fifo)
+        link.symlink_to(fifo)
+        special = [fifo, link]
+        # Not to a real device: a defect would replace it. Only root may make one, here of the numbers of /dev/null.
+        with contextlib.suppress(PermissionError):
+            os.mknod(device, stat.S_IFCHR | 0o600, os.makedev(1, 3))
+            special.append(device)
+        filter = CuckooFilter(10)
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(folder / "socket"))
+            for path in (*special, folder / "socket"):
+                before = path.lstat()
+                with self.subTest(path), self.assertRaisesRegex(OSError, f"{path}.*a device, a pipe or a socket"):
+                    filter.save(path)
+                self.assertEqual(path.lstat(), before)
+        with self.assertRaises(IsADirectoryError):
+            filter.save(directory)
+        # A link to a file is replaced, and not the file.
+        (folder / "file").write_bytes(b"older")
+        link.unlink()
+        link.symlink_to("file")
+        filter.save(link)
+        self.assertEqual((len(CuckooFilter.load(link)), (folder / "file").read_bytes()), (0, b"older"))
+
+    def test_growing_filter_reserves_only_requested_bytes(self):
+        def address_space():
+            return int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
+
+        path = SHARED / "reserving"
+        for requested in (0, 300 << 20):
+            before = address_space()
+            made = CuckooFilter.growing(1_000_000, reserved_bytes=requested)
+            made.save(path)
+            loaded = CuckooFilter.load(path, reserved_bytes=requested)
+            taken = address_space() - before
+            self.assertTrue(2 * requested <= taken < 2 * requested + (32 << 20), taken)
+            self.assertEqual(loaded.capacity, made.capacity)
+            del made, loaded
+        with self.assertRaises(MemoryError):
+            CuckooFilter.growing(reserved_bytes=2**62)
 
 
 class Keys(unittest.TestCase):
