@@ -1,4 +1,5 @@
 /* Tests of the C interface: test GOLDEN_FOLDER SHARED_FOLDER. */
+#define _DEFAULT_SOURCE /* mknod */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>

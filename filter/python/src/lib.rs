@@ -107,7 +107,8 @@ impl CuckooFilter {
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| self.0.filter().save_dyn(&path)).map_err(raised)
+        py.detach(|| self.0.filter().save_dyn(&path))
+            .map_err(raised)
     }
 
     #[staticmethod]

@@ -154,9 +154,9 @@ fn filter_bytes_bound_each_filter() {
         load(c, &format!("{key}2"), &chunk).expect("it fits");
     }
     let free = Server::start(&[]);
-    let of = &mut free.connect();
-    line(of, "CF.RESERVE large 1000000");
-    let part = dump(of, "large").remove(0).1;
+    let unlimited = &mut free.connect();
+    line(unlimited, "CF.RESERVE large 1000000");
+    let part = dump(unlimited, "large").remove(0).1;
     load(c, "large", &(10, part[..10].to_vec())).expect("its size is not known yet");
     for _ in 0..2 {
         let refused = load(c, "large", &(1_000, part[10..1_000].to_vec()));
