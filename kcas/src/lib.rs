@@ -154,7 +154,7 @@ pub mod thread_id;
 mod words;
 
 pub use entry::{Entries, Entry};
-pub use storage::{FirstPiece, Pieces, SideWord, Storage};
+pub use storage::{Piece, Pieces, Storage, Word};
 pub use words::{Error, OutOfMemory, WordArray, sort_entries};
 
 /// The README's example is a test.

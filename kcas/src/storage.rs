@@ -67,17 +67,53 @@ impl Storage for Box<[AtomicU64]> {
 /// Base-2 logarithm of the number of words up to which an array grows.
 const MOST: u32 = 34;
 
-/// Number of pieces after the first: four to each doubling.
-fn later(quarter: u32) -> usize {
-    if cfg!(kcas_loom) {
-        4
-    } else {
-        4 * MOST.saturating_sub(quarter + 2) as usize
-    }
-}
+/// Maximum number of pieces after the first: four to each doubling, from one of four words on.
+const LATER: usize = if cfg!(kcas_loom) {
+    4
+} else {
+    4 * (MOST - 2) as usize
+};
 
 /// Number of [side words](WordArray::side). (In models one, since fewer words have fewer orders.)
 const SIDE_WORDS: usize = if cfg!(kcas_loom) { 1 } else { 8 };
+
+/// A piece of memory of a growing array: for the words from an index on.
+#[derive(Debug)]
+pub struct Piece {
+    before: usize,
+    words: Box<[AtomicU64]>,
+}
+
+impl Piece {
+    fn try_new(before: usize, len: usize) -> Result<Piece, OutOfMemory> {
+        let words = zeros(len).ok_or(OutOfMemory { len })?;
+        prepare(&words);
+        Ok(Piece { before, words })
+    }
+
+    fn get(&self, index: usize) -> Option<&AtomicU64> {
+        self.words.get(index.wrapping_sub(self.before))
+    }
+
+    /// Returns the number of words.
+    #[expect(clippy::len_without_is_empty, reason = "a piece is never empty")]
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Returns the word of this index of the array, if it is in this piece.
+    #[inline(always)]
+    pub fn word(&self, index: usize) -> Option<Word<'_>> {
+        self.get(index).map(Word)
+    }
+
+    /// Returns the word at this place in the piece: in the [first](WordArray::first_piece), that of this index.
+    #[inline(always)]
+    pub fn nth(&self, place: usize) -> Option<Word<'_>> {
+        self.words.get(place).map(Word)
+    }
+}
 
 /// Words in pieces that are never moved or freed while the array lives. Four pieces of equal size
 /// double the array; so whatever it grows to, at most a fifth of it is more than was asked for.
@@ -86,10 +122,12 @@ const SIDE_WORDS: usize = if cfg!(kcas_loom) { 1 } else { 8 };
 #[derive(Debug)]
 pub struct Pieces {
     side: Box<[CachePadded<AtomicU64>; SIDE_WORDS]>,
-    first: Box<[AtomicU64]>,
+    first: Piece,
     /// Base-2 logarithm of the number of words of one of the first four pieces after the first.
     quarter: u32,
-    later: Box<[SetOnce<Box<[AtomicU64]>>]>,
+    bias: usize,
+    origin: usize,
+    later: Box<[SetOnce<Piece>; LATER]>,
 }
 
 impl Pieces {
@@ -98,14 +136,15 @@ impl Pieces {
         let quarter = (first.max(4) / 4).ilog2();
         let pieces = Pieces {
             side: Box::new(std::array::from_fn(|_| CachePadded::new(AtomicU64::new(0)))),
-            first: zeros(first).ok_or(OutOfMemory { len: first })?,
+            first: Piece::try_new(0, first)?,
             quarter,
-            later: (0..later(quarter)).map(|_| SetOnce::new()).collect(),
+            bias: (4usize << quarter).wrapping_sub(first),
+            origin: 4 * quarter as usize + 4,
+            later: Box::new([const { SetOnce::new() }; LATER]),
         };
-        prepare(&pieces.first);
         crate::steps::name("side word", &*pieces.side);
         #[cfg(kcas_loom)]
-        for piece in 0..pieces.later.len() {
+        for piece in 0..LATER {
             pieces.make(piece)?;
         }
         Ok(pieces)
@@ -122,17 +161,13 @@ impl Pieces {
         }
     }
 
-    /// Returns the piece after the first that holds the word of this index, and its place there.
-    #[inline]
-    fn place_of(&self, index: usize) -> (usize, usize) {
-        // Counted as if the first piece consisted of four quarters.
-        let after = index - self.first.len() + (4 << self.quarter);
-        let size = after.ilog2() - 2;
-        let doubling = (size - self.quarter) as usize;
-        (
-            doubling * 4 + (after >> size & 3),
-            after & ((1 << size) - 1),
-        )
+    /// Returns the number of the piece after the first that holds the word of this index. (The first piece is counted
+    /// as if it consisted of four quarters.)
+    #[inline(always)]
+    fn piece_of(&self, index: usize) -> usize {
+        let after = index.wrapping_add(self.bias);
+        let size = (after | 4).ilog2() - 2;
+        (4 * size as usize + (after >> size)).wrapping_sub(self.origin)
     }
 
     /// Returns the number of words of a piece after the first.
@@ -142,11 +177,10 @@ impl Pieces {
 
     fn make(&self, piece: usize) -> Result<(), OutOfMemory> {
         if self.later[piece].get().is_none() {
-            let len = self.size_of(piece);
-            let words = zeros(len).ok_or(OutOfMemory { len })?;
-            prepare(&words);
+            let sizes = (0..piece).map(|piece| self.size_of(piece));
+            let before = self.first.words.len() + sizes.sum::<usize>();
             // If it fails, another thread has made the piece.
-            self.later[piece].set(words);
+            self.later[piece].set(Piece::try_new(before, self.size_of(piece))?);
         }
         Ok(())
     }
@@ -159,14 +193,19 @@ impl Pieces {
         last.is_none_or(|last| self.has(last.index))
     }
 
-    // Not inlined: most arrays have one piece.
+    /// Returns the piece after the first that may hold the word of this index, if there is one.
+    #[inline(always)]
+    fn later(&self, index: usize) -> Option<&Piece> {
+        self.later[self.piece_of(index) % LATER].get()
+    }
+
+    // Not inlined: many arrays have one piece.
     #[inline(never)]
-    fn later(&self, index: usize) -> Option<&AtomicU64> {
-        if let Some(number) = index.checked_sub(self.first_side()) {
-            return Some(self.side.get(number)?);
+    fn get_elsewhere(&self, index: usize) -> Option<&AtomicU64> {
+        match index.checked_sub(self.first_side()) {
+            Some(number) => self.side.get(number).map(|word| &**word),
+            None => self.later(index)?.get(index),
         }
-        let (piece, place) = self.place_of(index);
-        self.later.get(piece)?.get()?.get(place)
     }
 }
 
@@ -183,14 +222,20 @@ impl WordArray<Pieces> {
     /// Returns the [side word](Self::side) itself.
     #[inline(always)]
     #[cfg_attr(kcas_loom, allow(clippy::modulo_one))]
-    pub fn side_word(&self, number: usize) -> SideWord<'_> {
-        SideWord(&self.words.side[number % SIDE_WORDS])
+    pub fn side_word(&self, number: usize) -> Word<'_> {
+        Word(&self.words.side[number % SIDE_WORDS])
     }
 
-    /// Returns the words that the array began with.
+    /// Returns the piece of memory that the array began with.
     #[inline(always)]
-    pub fn first_piece(&self) -> FirstPiece<'_> {
-        FirstPiece(&self.words.first)
+    pub fn first_piece(&self) -> &Piece {
+        &self.words.first
+    }
+
+    /// Returns the one piece, other than the first, that can have the word of this index, if it has been made.
+    #[inline(always)]
+    pub fn later_piece(&self, index: usize) -> Option<&Piece> {
+        self.words.later(index)
     }
 
     /// Returns the memory, in bytes, that the array takes in addition to its words: its side words, and a list of
@@ -223,34 +268,21 @@ impl WordArray<Pieces> {
     /// later call goes on. (If it grants a piece, and then refuses the 16 bytes that note it, the process ends.)
     pub fn grow_to(&self, len: usize) -> Result<(), OutOfMemory> {
         let pieces = &self.words;
-        if len <= pieces.first.len() {
+        if len <= pieces.first.words.len() {
             return Ok(());
         }
-        // (Near the greatest number, a length cannot be counted in quarters.)
-        let countable = len.checked_add(4 << pieces.quarter);
-        let last = countable.map(|_| pieces.place_of(len - 1).0);
-        let last = last.filter(|&last| last < pieces.later.len());
-        (0..=last.ok_or(OutOfMemory { len })?).try_for_each(|piece| pieces.make(piece))
+        if len.checked_shr(MOST).unwrap_or(0) != 0 {
+            return Err(OutOfMemory { len });
+        }
+        (0..=pieces.piece_of(len - 1)).try_for_each(|piece| pieces.make(piece))
     }
 }
 
-/// The words that a growing array began with, for a fast path that keeps their address in registers.
+/// A word of a growing array, for a fast path that loads it more than once.
 #[derive(Clone, Copy, Debug)]
-pub struct FirstPiece<'a>(&'a [AtomicU64]);
+pub struct Word<'a>(&'a AtomicU64);
 
-impl FirstPiece<'_> {
-    /// [`WordArray::load_raw`], but `None` for a word that the array did not begin with.
-    #[inline(always)]
-    pub fn load_raw(self, index: usize) -> Option<u64> {
-        self.0.get(index).map(look)
-    }
-}
-
-/// A [side word](WordArray::side), for a fast path that loads it more than once.
-#[derive(Clone, Copy, Debug)]
-pub struct SideWord<'a>(&'a AtomicU64);
-
-impl SideWord<'_> {
+impl Word<'_> {
     /// Loads it, as [`WordArray::load_raw`] does.
     #[inline(always)]
     pub fn load_raw(self) -> u64 {
@@ -267,9 +299,9 @@ impl Index<usize> for Pieces {
         fn past_the_end(index: usize) -> ! {
             panic!("index {index} is past the end of an array");
         }
-        match self.first.get(index) {
+        match self.first.words.get(index) {
             Some(word) => word,
-            None => match self.later(index) {
+            None => match self.get_elsewhere(index) {
                 Some(word) => word,
                 None => past_the_end(index),
             },
@@ -288,12 +320,12 @@ impl Storage for Pieces {
     /// Not counting the side words.
     fn number(&self) -> usize {
         let made = self.later.iter().map_while(SetOnce::get);
-        self.first.len() + made.map(|piece| piece.len()).sum::<usize>()
+        self.first.words.len() + made.map(|piece| piece.words.len()).sum::<usize>()
     }
 
     #[inline]
     fn has(&self, index: usize) -> bool {
-        index < self.first.len() || self.later(index).is_some()
+        index < self.first.words.len() || self.get_elsewhere(index).is_some()
     }
 
     #[inline]
@@ -306,9 +338,9 @@ impl Storage for Pieces {
     }
 
     fn each_piece(&self, mut each: impl FnMut(&[AtomicU64])) {
-        each(&self.first);
+        each(&self.first.words);
         for piece in self.later.iter().map_while(SetOnce::get) {
-            each(piece);
+            each(&piece.words);
         }
         for word in &*self.side {
             each(std::slice::from_ref(&**word));
@@ -360,8 +392,7 @@ mod tests {
         assert!(few.grow_to(usize::MAX).is_err());
         assert!(words.grow_to(8).is_ok() && !pieces.has(8));
         if let Some(most) = 1_usize.checked_shl(MOST) {
-            let number = pieces.later.len();
-            assert!(pieces.place_of(most - 1).0 == number - 1 && pieces.place_of(most).0 == number);
+            assert_eq!(few.words.piece_of(most - 1), LATER - 1);
         }
     }
 }

@@ -228,7 +228,7 @@ pub(crate) struct SetOnce<T> {
 }
 
 impl<T> SetOnce<T> {
-    pub(crate) fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         SetOnce {
             value: OnceBox::new(),
         }

@@ -14,42 +14,63 @@ const FIRST_BUCKETS: usize = 1 << 10;
 /// Keys for each bucket of a small table, which begins to grow before it is full.
 const KEYS_OF_FEW: usize = 2;
 
-/// Address space that a filter reserves unless the builder sets another, in words: 64 MiB. A lookup in
-/// a table within it need not find out which piece a bucket is in. (None in builds with the feature `steps`,
-/// which would write all of it.)
-const RESERVED: usize = if cfg!(any(
+/// Unless the builder says how much to reserve, a table of at least this many buckets (128 KiB) reserves four times its
+/// first size, up to 64 MiB. (Smaller blocks come from memory that a process may have used before, which is cleared. None
+/// in builds with the feature `steps`, which would write all of it.)
+const LEAST_RESERVING: usize = if cfg!(any(
     kcas_loom,
     feature = "steps",
     not(target_pointer_width = "64")
 )) {
-    0
+    usize::MAX
 } else {
-    1 << 23
+    1 << 14
 };
+const MAX_RESERVED: usize = 1 << 23;
 
 /// What the builder of a [`GrowingCuckooFilter`] builds.
 #[derive(Clone, Copy, Debug)]
 pub struct Growing {
-    /// Words of address space to reserve.
-    pub(super) reserved: usize,
+    /// Words of address space to reserve, if the builder has been told.
+    pub(super) reserved: Option<usize>,
     /// The greatest false positive rate allowed.
     pub(super) max_rate: f64,
+}
+
+impl Growing {
+    /// Returns how many words to allocate at once for a table that begins with this many.
+    pub(super) fn first_words(self, buckets: usize) -> usize {
+        let unasked = match buckets {
+            LEAST_RESERVING.. => (4 * buckets).min(MAX_RESERVED),
+            _ => 0,
+        };
+        buckets.max(self.reserved.unwrap_or(unasked))
+    }
 }
 
 /// Builds a [`GrowingCuckooFilter`]; see [`GrowingCuckooFilter::builder`].
 pub type GrowingBuilder<S = FixedState> = Builder<Growing, S>;
 
 impl<S> Builder<Growing, S> {
-    /// Sets how much address space the filter reserves at once, in bytes: 64 MiB unless this is called.
-    /// (A first size that needs more gets more.)
+    /// Sets how many bytes the filter allocates at once for its table, including the table's first size (and at least that
+    /// much).
     ///
-    /// Up to that size, the table is in one piece, and lookups are a little faster. Memory is taken page by
-    /// page as the table grows, so reserving costs nothing where the system overcommits. Set 0 where it does
-    /// not, or where an allocator counts reserved memory as used: then the table is made in pieces from the
-    /// start, four for each doubling.
+    /// Up to that size, the table is one piece of memory, and lookups are fastest. Beyond it, the table grows by further
+    /// pieces, four for each doubling; in a core's caches, lookups then take about half as long again. Unless this is
+    /// called, a filter whose [first size](Builder::capacity) is at least 128 KiB allocates four times that size, or 64 MiB
+    /// if that is less; a smaller filter allocates its first size alone. So does a filter that is loaded or copied, by the
+    /// size that it has then.
     ///
-    /// With glibc, a block of up to 32 MiB may lie in memory that the program has freed. Such memory is cleared, so all
-    /// of it is taken at once. There, reserve nothing or more than 32 MiB, or set `M_MMAP_THRESHOLD`.
+    /// [`memory_bytes`](crate::Filter::memory_bytes) counts what the table has grown into, and no more. What is reserved
+    /// beyond that costs nothing as long as the system supplies memory when a page is first written, as Linux does for large
+    /// blocks. It is real memory where that is not so:
+    ///
+    /// - after 65,536 large blocks in a process that uses glibc, and for blocks of up to 32 MiB that lie in memory that
+    ///   the process has freed: such blocks are cleared, and so written, at once;
+    /// - after `mlockall`;
+    /// - in systems that do not overcommit, and in allocators that count or limit what is requested.
+    ///
+    /// Call this with 0 there: then the filter never allocates more than a quarter beyond what it uses.
     ///
     /// ```
     /// use filter::GrowingCuckooFilter;
@@ -59,7 +80,7 @@ impl<S> Builder<Growing, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reserved_bytes(mut self, bytes: usize) -> Self {
-        self.kind.reserved = bytes / size_of::<u64>();
+        self.kind.reserved = Some(bytes / size_of::<u64>());
         self
     }
 
@@ -148,7 +169,7 @@ impl GrowingCuckooFilter {
     /// Starts building a filter.
     pub fn builder() -> GrowingBuilder {
         Builder::new(Growing {
-            reserved: RESERVED,
+            reserved: None,
             max_rate: 1.0,
         })
     }

@@ -46,8 +46,9 @@ const FETCHED_BUCKETS: usize = 1 << 21;
 /// full take longer than here (`paper-figures/speed-*.csv`). If the maximum number of keys is known, a fixed-size
 /// filter is smaller and, with room to spare, faster.
 ///
-/// Its memory comes from the system page by page: it reserves address space for 64 MiB, which takes no
-/// memory ([`Builder::reserved_bytes`](crate::Builder::reserved_bytes)), and grows into it. Removed
+/// It allocates its first size, 8 KiB by default, and grows by pieces of a quarter. If its first size is 128 KiB or more, it
+/// allocates four times that, up to 64 MiB, and grows into it. The builder can
+/// [set](crate::Builder::reserved_bytes) how much to allocate at once. Removed
 /// keys leave room for others; [`shrink_to_fit`](Self::shrink_to_fit) releases memory.
 ///
 /// ```

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use arrayvec::ArrayVec;
 use kcas::sync::{AtomicU64, Ordering};
-use kcas::{Entry, OutOfMemory, Pieces, WordArray};
+use kcas::{Entry, OutOfMemory, Pieces, Word, WordArray};
 
 use super::address::{Key, Moving, Place, Size, parent};
 use super::builder::Growing;
@@ -148,11 +148,16 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Makes a table of 2^`base` empty buckets, and reserves address space for some more.
+    /// Makes a table of 2^`base` empty buckets.
     pub(super) fn try_new(base: u32, kind: Growing) -> Result<Self, OutOfMemory> {
+        Table::with_words(base, kind.first_words(1 << base), kind)
+    }
+
+    /// Makes a table of 2^`base` empty buckets, with memory for this many.
+    fn with_words(base: u32, words: usize, kind: Growing) -> Result<Self, OutOfMemory> {
         let buckets = 1 << base;
         Ok(Table {
-            words: WordArray::try_growing(buckets.max(kind.reserved))?,
+            words: WordArray::try_growing(words)?,
             size: AtomicU64::new(Size::of(buckets).bits()),
             next: AtomicU64::new(buckets as u64),
             filled: AtomicU64::new(0),
@@ -170,10 +175,9 @@ impl Table {
         base: u32,
         words: &[u64],
         doubled: usize,
-        mut kind: Growing,
+        kind: Growing,
     ) -> Result<Self, OutOfMemory> {
-        kind.reserved = words.len().max(kind.reserved);
-        let mut table = Table::try_new(base, kind)?;
+        let mut table = Table::with_words(base, kind.first_words(words.len()), kind)?;
         for (bucket, &word) in words.iter().enumerate() {
             table.words.set(bucket, word);
         }
@@ -251,16 +255,21 @@ impl Table {
         }
     }
 
-    /// True if the key has a copy; `None` if its buckets are changing, or `load` has no such word.
+    /// True if the key has a copy; `None` if its buckets are changing, or `word` finds none.
     ///
     /// As in a fixed-size filter, the answer is data, and each of the rare cases has a branch.
     #[inline(always)]
-    fn contains_at_once(&self, key: Key, load: impl Fn(usize) -> Option<u64>) -> Option<bool> {
-        let places = key.places(self.size());
+    fn contains_at_once<'a>(
+        &self,
+        (key, size): (Key, Size),
+        word: impl Fn(usize) -> Option<Word<'a>>,
+    ) -> Option<bool> {
+        let places = key.places(size);
         let counter = self.words.side_word(key.side());
         let turns = counter.load_raw();
-        let [first, second] = [load(places[0].bucket)?, load(places[1].bucket)?];
-        if load(places[0].bucket)? != first || counter.load_raw() != turns {
+        let buckets = [word(places[0].bucket)?, word(places[1].bucket)?];
+        let [first, second] = [buckets[0].load_raw(), buckets[1].load_raw()];
+        if buckets[0].load_raw() != first || counter.load_raw() != turns {
             return None;
         }
         // The level is compared with the slots: one difference for both.
@@ -275,20 +284,29 @@ impl Table {
     /// turned over. Linearization point: the read that matches, or the last read of the second bucket.
     #[inline(always)]
     pub(super) fn contains(&self, hash: u64) -> bool {
-        let words = self.words.first_piece();
-        match self.contains_at_once(Key::new(hash), |bucket| words.load_raw(bucket)) {
+        let (first, size) = (self.words.first_piece(), self.size());
+        if size.buckets() > first.len() {
+            return self.contains_in_pieces(hash);
+        }
+        match self.contains_at_once((Key::new(hash), size), |bucket| first.nth(bucket)) {
             Some(found) => found,
             // Not given the key, which would be stored to memory in every lookup.
-            None => self.contains_elsewhere(hash),
+            None => self.contains_slowly(hash),
         }
     }
 
-    /// [`contains`](Self::contains) in a table that has outgrown its first piece of memory. (Cold: else a
-    /// lookup in one that has not would make two jumps more.)
-    #[cold]
-    fn contains_elsewhere(&self, hash: u64) -> bool {
-        self.contains_at_once(Key::new(hash), |bucket| Some(self.words.load_raw(bucket)))
-            .unwrap_or_else(|| self.contains_slowly(hash))
+    /// [`contains`](Self::contains) in a table that has outgrown its first piece of memory.
+    #[inline(never)]
+    fn contains_in_pieces(&self, hash: u64) -> bool {
+        let first = self.words.first_piece();
+        let word = |bucket| {
+            let (is_in_first, later) = (bucket < first.len(), self.words.later_piece(bucket));
+            select_unpredictable(is_in_first, Some(first), later)?.word(bucket)
+        };
+        match self.contains_at_once((Key::new(hash), self.size()), word) {
+            Some(found) => found,
+            None => self.contains_slowly(hash),
+        }
     }
 
     #[cold]
@@ -1011,7 +1029,7 @@ mod tests {
     /// A table of 2^8 buckets, without memory for more.
     fn empty() -> Table {
         let kind = Growing {
-            reserved: 0,
+            reserved: Some(0),
             max_rate: 1.0,
         };
         Table::try_new(8, kind).unwrap()
