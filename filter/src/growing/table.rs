@@ -1024,15 +1024,63 @@ pub(super) fn has_level(bucket: usize, buckets: usize, base: u32, word: u64) -> 
 #[cfg(all(test, not(kcas_loom)))]
 mod tests {
     use super::*;
+    use crate::growing::GrowingCuckooFilter;
+    use crate::growing::saved::Made;
+    use crate::hashing::FixedState;
     use crate::length::fewer;
 
-    /// A table of 2^8 buckets, without memory for more.
+    /// Without memory for more than there is.
+    const KIND: Growing = Growing {
+        reserved: Some(0),
+        max_rate: 1.0,
+    };
+
+    /// A table of 2^8 buckets.
     fn empty() -> Table {
-        let kind = Growing {
-            reserved: Some(0),
-            max_rate: 1.0,
-        };
-        Table::try_new(8, kind).unwrap()
+        Table::try_new(8, KIND).unwrap()
+    }
+
+    /// A table of one key that has no bit left. The first bucket of a new round, whose split doubles it, is not made, and
+    /// the second is.
+    fn half_made() -> Table {
+        let mut table = Table::try_new(LEAST_BUCKETS.ilog2(), KIND).unwrap();
+        insert(&table, Key::new(0));
+        let buckets = LEAST_BUCKETS << AHEAD;
+        table.words.grow_to(buckets + 2).unwrap();
+        (LEAST_BUCKETS..buckets).for_each(|upper| table.split(upper));
+        table.size = AtomicU64::new(Size::of(buckets).bits());
+        table.split(buckets + 1);
+        assert!(table.is_made(buckets + 1) && !table.is_made(buckets));
+        table
+    }
+
+    fn insert(table: &Table, key: Key) {
+        let insert = || table.insert(key).map(|()| 1);
+        table.length.count(insert).unwrap();
+    }
+
+    #[test]
+    fn copies_of_half_made_table_count_doubled_slots() {
+        let table = half_made();
+        let copy = Made::begin(&table).unwrap().copy(KIND).unwrap();
+        let bytes = Made::begin(&table).unwrap().into_bytes(&FixedState);
+        let builder = GrowingCuckooFilter::builder();
+        let loaded = builder.from_bytes(&bytes.unwrap()).unwrap().table;
+        for table in [copy, loaded] {
+            assert_eq!((table.doubled(), table.length.sum()), (1, 1));
+            assert!(table.remove(Key::new(0)));
+        }
+    }
+
+    #[test]
+    fn cleared_table_counts_only_later_keys() {
+        let mut table = half_made();
+        table.split(LEAST_BUCKETS << AHEAD);
+        assert_eq!(table.doubled(), 1);
+        table.clear();
+        (1..=3).for_each(|hash| insert(&table, Key::new(hash)));
+        let copy = Made::begin(&table).unwrap().copy(KIND).unwrap();
+        assert_eq!(copy.length.sum(), 3);
     }
 
     #[test]

@@ -286,6 +286,17 @@ fn copies_in_succession() {
     explore_race(2, 27_000, &held, twice, writes);
 }
 
+/// A copy of a filter in which a chain moves a key from each of two buckets to the next: the last bucket and the first
+/// have no key in common.
+#[test]
+fn copy_of_a_chain_over_three_buckets() {
+    let held = [key(0, 1, 0), key(0, 0, 0), key(1, 2, 0), key(1, 1, 0)];
+    let new = key(0, 0, 1);
+    let [moved, first, last, second] = held;
+    let copy = copy([moved, first, last, second, new], 4);
+    explore_race(2, 1, &held, copy, insert(new));
+}
+
 /// A copy of a filter in which a chain moves a key out of a bucket from which another thread takes
 /// another key: no key that stays is missing, and none is there twice.
 #[test]

@@ -73,6 +73,31 @@ fn a_key_that_hops_during_two_copies_is_in_both_once() {
     }
 }
 
+/// A chain through all three buckets, before each step of a copy: every key that stays is in the copy once.
+#[test]
+fn copy_during_chain_over_three_buckets() {
+    for (here, there) in PAIRS {
+        let third = 3 - here - there;
+        let new = key(here, here, 1);
+        let all = [
+            key(here, there, 0),
+            key(here, here, 0),
+            key(there, third, 0),
+            key(there, there, 0),
+            new,
+        ];
+        for at in 0..40 {
+            let filter = holding(&all[..4]);
+            let insert = move |others: &Small| others.insert(&new).unwrap();
+            let copy = before_step(&filter, at, insert, Small::try_clone).unwrap();
+            let counts = all.map(|key| copy.count(&key));
+            let what = format!("from {here} over {there}, before step {at}: {counts:?}");
+            assert!(counts[..4] == [1; 4] && counts[4] <= 1, "{what}");
+            assert_eq!(copy.len(), 4 + counts[4], "{what}");
+        }
+    }
+}
+
 fn filter_of(buckets: usize) -> Arc<CuckooFilter> {
     Arc::new(CuckooFilter::builder().buckets(buckets).build().unwrap())
 }

@@ -79,6 +79,54 @@ fn two_helpers_in_any_rhythm() {
     println!("two helpers: {rhythms} rhythms");
 }
 
+/// A helper has taken a failed operation out of its first words, but not of the later ones, when it stops. Another thread
+/// changes the second word, so the owner finds that it differs. The owner leaves no tag behind, though its record is used again.
+#[test]
+fn failed_operation_leaves_no_tag_behind() {
+    let mut changed = 0;
+    for stops in 0.. {
+        let words = Arc::new(WordArray::new(6));
+        let run = |words: &WordArray, entries: [(usize, u64); 4]| {
+            words.kcas(&entries.map(|(index, expected)| Entry::new(index, expected, 1)))
+        };
+        let theirs = Arc::clone(&words);
+        let owner = in_turns(move || {
+            let failed = run(&theirs, [(0, 0), (1, 0), (2, 0), (3, 9)]);
+            assert_eq!(
+                theirs.kcas(&[4, 5].map(|index| Entry::new(index, 0, 1))),
+                Ok(())
+            );
+            failed
+        });
+        // It has the first word.
+        assert!(owner.advance(1));
+        let theirs = Arc::clone(&words);
+        let helper = in_turns(move || theirs.load_helping(0));
+        if !helper.advance(stops) {
+            assert!(changed > 0, "no step left the second word alone");
+            return;
+        }
+        let is_free = words.load_raw(1) == 0;
+        if is_free {
+            assert_eq!(words.compare_exchange(1, 0, 5), Ok(0));
+            changed += u32::from(words.load_raw(2) != 0);
+        }
+        assert_eq!(owner.thaw(), Err(Error::Mismatch));
+        for (index, held) in [0, if is_free { 5 } else { 0 }, 0, 0]
+            .into_iter()
+            .enumerate()
+        {
+            let exchanged = within(KCAS, || words.compare_exchange(index, held, 7));
+            assert_eq!(
+                exchanged,
+                Ok(held),
+                "word {index}, {stops} exchanges of a helper"
+            );
+        }
+        helper.thaw();
+    }
+}
+
 /// Readers that help leave nothing of an operation, and make it succeed if it can.
 #[test]
 fn an_operation_is_helped_to_its_end_wherever_it_was_stopped() {
