@@ -132,7 +132,7 @@ fn a_chain_leads_to_a_bucket_that_is_not_counted() {
     let mut uncounted = [0; 2];
     // Six steps lie between the two changes of a run. Which ones depends on the thread's id.
     for (step, then) in pairs((20..80).step_by(5), 0..200) {
-        for (nth, (from, to)) in [(5, 18), (9, 23)].into_iter().enumerate() {
+        for (nth, (from, to)) in [(5, 18), (10, 23)].into_iter().enumerate() {
             let moves = key(apart(from ^ to, 5, 0), from);
             let others = [moves, staying(from), staying(from + 16)];
             let held = [&others, &first[..3], &second[..3]].concat();
