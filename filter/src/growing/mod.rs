@@ -41,8 +41,9 @@ const FETCHED_BUCKETS: usize = 1 << 21;
 /// after thirteen ([`false_positive_rate`](Self::false_positive_rate)). The builder can limit how often it
 /// [may be](crate::Builder::max_false_positive_rate) wrong.
 ///
-/// It takes more memory than a fixed-size filter. Lookups take about 1.4 times as long in a core's caches, and 1.8
-/// times as long past them; filling it takes longer, too. But inserts and removes in a fixed-size filter that is nearly
+/// It takes more memory than a fixed-size filter ([25 to 46 bits per key](self#what-it-costs)). In the memory that it
+/// [reserves](crate::Builder::reserved_bytes), lookups take about 1.5 times as long in a core's caches, and 1.4 times as
+/// long past them; beyond it, they take longer. Filling it takes longer, too. But inserts and removes in a fixed-size filter that is nearly
 /// full take longer than here (`paper-figures/speed-*.csv`). If the maximum number of keys is known, a fixed-size
 /// filter is smaller and, with room to spare, faster.
 ///

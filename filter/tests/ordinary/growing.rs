@@ -223,6 +223,35 @@ fn without_reserved_memory_a_quarter_more_is_allocated_at_most() {
     assert!((stated..most).contains(&allocated), "{allocated}, {stated}");
 }
 
+/// The table in `design.md`: whole numbers between which the bits per key are. (The feature `steps` makes fewer buckets at a
+/// time.)
+#[test]
+#[cfg(not(feature = "steps"))]
+fn memory_per_key_is_as_documented() {
+    let filter = GrowingCuckooFilter::new();
+    let mut keys = 0_u64;
+    let mut table = String::from("| Distinct keys | Bits per key |\n|---|---|\n");
+    for (from, to, what) in [
+        (2_000, 10_000, "2,000 to 10,000"),
+        (10_000, 100_000, "10,000 to 100,000"),
+        (100_000, 400_000, "100,000 to 400,000"),
+        (400_000, 1_600_000, "400,000 to 1,600,000"),
+    ] {
+        let (mut least, mut most) = (f64::MAX, 0.0_f64);
+        while keys < to {
+            filter.insert(&keys).unwrap();
+            keys += 1;
+            if keys >= from && keys % 16 == 0 {
+                let bits = filter.memory_bytes() as f64 * 8.0 / keys as f64;
+                (least, most) = (least.min(bits), most.max(bits));
+            }
+        }
+        table += &format!("| {what} | {:.0} to {:.0} |\n", least.floor(), most.ceil());
+    }
+    let design = include_str!("../../src/growing/design.md");
+    assert!(design.contains(&table), "{table}");
+}
+
 /// It grows up to the limit. Copies, saved filters and emptied filters keep the limit.
 #[test]
 fn it_does_not_grow_beyond_the_error_rate_that_is_allowed() {

@@ -186,8 +186,7 @@ impl Growing {
 
 impl Subject for Growing {
     const NAME: &'static str = "growing";
-    const DESCRIPTION: &'static str =
-        "the lock-free filter that grows, from a hundredth of the size";
+    const DESCRIPTION: &'static str = "the lock-free filter that grows, from a hundredth of the size, with memory reserved for it";
     const GUARANTEES: &'static str = "linearizable; lock-free, also while it grows";
     const OPERATIONS: Operations = UNIQUE;
     const GROWS: bool = true;
@@ -196,6 +195,8 @@ impl Subject for Growing {
     fn with_buckets(buckets: usize) -> Result<Self> {
         geometry(buckets)?;
         let builder = GrowingCuckooFilter::builder().buckets((buckets / 100).max(2));
+        // Four times what a fixed-size filter takes: more than it grows into.
+        let builder = builder.reserved_bytes(4 * buckets * size_of::<u64>());
         Ok(Self(builder.build()?))
     }
 
