@@ -294,7 +294,7 @@ fn copy_of_a_chain_over_three_buckets() {
     let new = key(0, 0, 1);
     let [moved, first, last, second] = held;
     let copy = copy([moved, first, last, second, new], 4);
-    explore_race(1, 100, &held, copy, insert(new));
+    explore_race(1, 150, &held, copy, insert(new));
 }
 
 /// A copy of a filter in which a chain moves a key out of a bucket from which another thread takes
