@@ -23,13 +23,17 @@
 pub use {check, relatives, subject};
 
 pub mod cli;
+pub(crate) mod crew;
 pub mod experiment;
 pub mod machine;
 pub mod results;
+pub mod row;
 pub mod run;
 pub mod show;
 pub mod studies;
+pub mod study;
 pub mod subjects;
+pub mod worker;
 pub mod workload;
 
 pub use subject::wording;

@@ -12,6 +12,7 @@ use crate::show::{note, print, say};
 use crate::studies::sweep::{command as sweep, simulate};
 use crate::studies::{self, report, within};
 use crate::subjects::Registry;
+use crate::worker::Worker;
 
 mod check;
 mod list;
@@ -110,6 +111,9 @@ enum Command {
     /// Make one measurement of a study; studies start this command themselves.
     #[command(hide = true)]
     OneMeasurement(studies::One),
+    /// Measure in a process of its own; commands start this one themselves.
+    #[command(hide = true)]
+    Worker(Worker),
     /// Show all results of a directory on one page, report.html.
     ///
     /// The page has the figure and the table of each CSV file. It needs no network and no other files. Files that cannot
@@ -190,6 +194,10 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
         } => reproduce::reproduce(registry, full, &experiments_directory()?, &options),
         Command::Check(options) => check::check(registry, &options),
         Command::Study(study) => study.run(registry),
+        Command::Worker(worker) => {
+            worker.begin()?;
+            studies::serve(&worker, registry).map(|()| Ending::Complete)
+        }
         Command::OneMeasurement(one) => one.run(registry).map(|()| Ending::Complete),
         Command::Report { directory } => report(&directory),
         Command::Tables { pages, check } => tables(&pages, check),

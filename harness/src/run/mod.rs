@@ -1,9 +1,8 @@
 //! Runs an experiment. A [`plan`] says what is measured, and in which [`order`]; the [`runner`]
-//! measures. A `crew` is a group of pinned threads;
+//! measures.
 //! [`ending`] has Ctrl-C.
 
 mod bench;
-pub(crate) mod crew;
 pub mod ending;
 pub mod order;
 pub mod plan;
@@ -12,8 +11,8 @@ pub mod runner;
 pub mod simulated;
 mod stall;
 
+pub(crate) use crate::crew::{Arrival, Crew, Done, Member};
 pub(crate) use bench::ensure_rare;
-pub(crate) use crew::{Arrival, Crew, Done, Member};
 pub use ending::{Ending, INTERRUPTED, stop_on_ctrl_c};
 pub use plan::{Measurement, Part, Plan};
 pub use runner::Sweep;

@@ -23,7 +23,7 @@ use rand::RngExt;
 use rand::rngs::SmallRng;
 use subject::calls::Operation;
 
-use crate::run::crew::settled;
+use crate::crew::settled;
 use crate::workload::{Measured, Watch};
 
 /// A thread stops at one of this many steps, which are more than a hundred operations.

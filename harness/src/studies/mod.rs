@@ -14,11 +14,12 @@ mod subprocess;
 pub mod sweep;
 pub mod window;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Subcommand;
 
 use crate::run::Ending;
 use crate::subjects::Registry;
+use crate::worker::Worker;
 
 use cuckoo_hashing::CuckooHashing;
 use growth::Growth;
@@ -31,27 +32,9 @@ pub use study::*;
 pub use subprocess::One;
 use window::Window;
 
-macro_rules! studies {
-    ($($(#[$about:meta])* $name:ident($options:ty),)+) => {
-        /// The studies that have a command.
-        #[derive(Debug, Subcommand)]
-        pub enum Command {
-            $($(#[$about])* $name($options),)+
-        }
-
-        impl Command {
-            /// Measures, and writes the results.
-            pub fn run(&self, registry: &Registry) -> Result<Ending> {
-                match self {
-                    $(Self::$name(options) => options.run(registry),)+
-                }
-            }
-        }
-    };
-}
-use studies;
-
-studies! {
+/// The studies that have a command.
+#[derive(Debug, Subcommand)]
+pub enum Command {
     Pair(Options<Pair>),
     Kcas(Options<Kcas>),
     /// Measure what a key takes, how often absent keys are found, and how full structures get.
@@ -59,7 +42,29 @@ studies! {
     Space(space::Command),
     CuckooHashing(Options<CuckooHashing>),
     Growth(Options<Growth>),
-    Window(Options<Window>),
+    Window(crate::study::Options<Window>),
+}
+
+impl Command {
+    /// Measures, and writes the results.
+    pub fn run(&self, registry: &Registry) -> Result<Ending> {
+        match self {
+            Self::Pair(options) => options.run(registry),
+            Self::Kcas(options) => options.run(registry),
+            Self::Space(options) => options.run(registry),
+            Self::CuckooHashing(options) => options.run(registry),
+            Self::Growth(options) => options.run(registry),
+            Self::Window(options) => window::STUDY.run(options, registry),
+        }
+    }
+}
+
+/// Measures one task of a study in this process.
+pub fn serve(worker: &Worker, registry: &Registry) -> Result<()> {
+    match &*worker.kind {
+        "window" => window::STUDY.serve(worker, registry),
+        other => bail!("no study is called {other}"),
+    }
 }
 
 const KINDS: &[Kind] = &[
@@ -69,5 +74,4 @@ const KINDS: &[Kind] = &[
     Kind::of::<theory::Row>(),
     Kind::of::<<CuckooHashing as Study>::Row>(),
     Kind::of::<<Growth as Study>::Row>(),
-    Kind::of::<<Window as Study>::Row>(),
 ];

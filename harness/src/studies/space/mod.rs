@@ -10,17 +10,29 @@ use anyhow::Result;
 use clap::Subcommand;
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use super::studies;
 use super::study::Options;
 use crate::results::Summary;
 use crate::run::Ending;
 use crate::show::chart::{Axis, Guide, Line, Panel, Scale};
 use crate::subjects::Registry;
 
-studies! {
+/// The studies of space.
+#[derive(Debug, Subcommand)]
+pub enum Command {
     Memory(Options<memory::Memory>),
     Layouts(Options<layouts::Layouts>),
     Theory(Options<theory::Theory>),
+}
+
+impl Command {
+    /// Measures, and writes the results.
+    pub fn run(&self, registry: &Registry) -> Result<Ending> {
+        match self {
+            Self::Memory(options) => options.run(registry),
+            Self::Layouts(options) => options.run(registry),
+            Self::Theory(options) => options.run(registry),
+        }
+    }
 }
 
 /// Returns what share `hits` are of `trials`, with its 95 % confidence interval (Wilson 1927).

@@ -1,4 +1,5 @@
-//! Pinned threads that start together: the one way in which anything is measured on several threads.
+//! Pinned threads that start together, and meet between turns: the one way in which anything is measured on several
+//! threads.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -54,6 +55,8 @@ pub(crate) struct Crew<'a> {
     /// When all had arrived.
     opened: OnceLock<Instant>,
     ended: AtomicUsize,
+    /// How often threads came to a meeting, over all meetings.
+    came: AtomicUsize,
 }
 
 pub(crate) struct Member<'a> {
@@ -61,15 +64,48 @@ pub(crate) struct Member<'a> {
     pub(crate) pinned: bool,
     /// Lets it wait, once it is ready, until all are.
     pub(crate) arrival: Arrival<'a>,
+    pub(crate) meetings: Meetings<'a>,
 }
 
+/// The meetings of one thread with all others of its crew, once all have arrived. They spin, so that they go on
+/// together.
+pub(crate) struct Meetings<'a> {
+    crew: &'a Crew<'a>,
+    made: usize,
+}
+
+impl Meetings<'_> {
+    /// Waits until all threads have come so often as this one. Returns whether none has panicked.
+    pub(crate) fn meet(&mut self) -> bool {
+        self.made += 1;
+        let (came, all) = (&self.crew.came, self.made * self.crew.threads);
+        // Release pairs with the acquire below: all that go on see what each did before it came.
+        came.fetch_add(1, Ordering::Release);
+        let backoff = Backoff::new();
+        loop {
+            let came = came.load(Ordering::Acquire);
+            if came >= all {
+                return came < BROKEN;
+            }
+            backoff.snooze();
+        }
+    }
+}
+
+/// What a thread that panics stores as the meetings, so that nobody waits for it.
+const BROKEN: usize = usize::MAX / 2;
+
 /// Counts the end of a thread, even if it panics.
-struct End<'a>(&'a AtomicUsize);
+struct End<'a>(&'a Crew<'a>);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
+        if thread::panicking() {
+            // Release pairs with the acquire in `meet`.
+            self.0.came.store(BROKEN, Ordering::Release);
+        }
         // Relaxed, as nothing is published with it: the work of a thread is read only after a join.
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.0.ended.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -114,6 +150,7 @@ impl<'a> Crew<'a> {
             awaited: AtomicUsize::new(threads + 1),
             opened: OnceLock::new(),
             ended: AtomicUsize::new(0),
+            came: AtomicUsize::new(0),
         }
     }
 
@@ -129,12 +166,16 @@ impl<'a> Crew<'a> {
                 // Made here: a thread that panics before it arrives must not be waited for.
                 let arrival = Arrival(self);
                 scope.spawn(move || {
-                    let _end = End(&self.ended);
+                    let _end = End(self);
                     let pinned = self.cores.pin(thread);
                     work(Member {
                         thread,
                         pinned,
                         arrival,
+                        meetings: Meetings {
+                            crew: self,
+                            made: 0,
+                        },
                     })
                 })
             };
@@ -225,6 +266,26 @@ mod tests {
         };
         let (_, stuck) = crew.run(&work, lead).unwrap();
         assert_eq!(stuck, (2, 0));
+    }
+
+    #[test]
+    fn thread_that_panics_keeps_nobody_waiting() {
+        let cores = &Cores::detect();
+        let crew = Crew::new(cores, 3);
+        let went_on = AtomicUsize::new(0);
+        let work = |mut member: Member| {
+            for meeting in 0..100 {
+                assert!(member.thread > 0 || meeting < 50, "on purpose");
+                if !member.meetings.meet() {
+                    break;
+                }
+                went_on.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        let error = crew.run(&work, |_, arrival| drop(arrival)).unwrap_err();
+        assert_eq!(error.to_string(), "a thread panicked");
+        // The others may learn of it in their last meeting.
+        assert!((148..=150).contains(&went_on.into_inner()));
     }
 
     #[test]
