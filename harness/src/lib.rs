@@ -29,6 +29,7 @@ pub mod machine;
 pub mod results;
 pub mod row;
 pub mod run;
+pub mod sheet;
 pub mod show;
 pub mod studies;
 pub mod study;

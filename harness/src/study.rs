@@ -16,16 +16,20 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use figures::plot::{Figure, Form, Panel, Scale, Series, number};
+use figures::stats::{Summary, Verdict, ratios};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Cores;
 use crate::row::{Sample, Writer};
 use crate::run::{Ending, order, stop_on_ctrl_c};
+use crate::sheet::{Sheet, Table};
 use crate::show::{Outputs, Run, Sidecar, note, progress, say};
 use crate::studies::{seeds, within};
 use crate::subjects::{Registry, original};
@@ -49,8 +53,8 @@ pub struct Study<O: 'static> {
     pub measure: fn(&O, &Task, &Registry) -> Result<Vec<Sample>>,
     /// The columns of the table.
     pub quantities: &'static [Quantity],
-    /// Name of the horizontal axis of a case, and whether it is logarithmic.
-    pub axis: fn(case: &str) -> (&'static str, bool),
+    /// Name and scale of the horizontal axis of a case.
+    pub axis: fn(case: &str) -> (&'static str, Scale),
     /// Keeps the places of a case that the table shows.
     pub tabled: fn(case: &str, places: Vec<f64>) -> Vec<f64>,
     /// Says how it was measured, and what words mean.
@@ -62,11 +66,16 @@ pub struct Study<O: 'static> {
 pub struct Quantity {
     /// As in samples, with the unit.
     pub name: &'static str,
-    /// Whether ours is compared with each other subject.
-    pub compared: bool,
-    /// Whether it has a panel for each case.
-    pub drawn: bool,
-    pub logarithmic: bool,
+    /// If ours is compared with each other subject, what is better.
+    pub better: Option<Better>,
+    /// The scale of the panels that it has, one for each case.
+    pub drawn: Option<Scale>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    More,
+    Less,
 }
 
 /// What one process measures.
@@ -209,6 +218,13 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
         sidecar.run.ended =
             (ending == Ending::Complete && measured.is_ok()).then(crate::machine::now);
         sidecar.write(&files.sidecar)?;
+        if !samples.is_empty() {
+            let sheet = self.sheet(study, &samples, &sidecar.machine_line());
+            say!("{sheet}\n");
+            if let Some(figure) = &sheet.figure {
+                fs::write(&files.figure, figure.svg()?)?;
+            }
+        }
         say!("{}", files.csv.display());
         if ending == Ending::Interrupted {
             note!(
@@ -228,6 +244,188 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
             subjects: BTreeMap::from_iter(subjects),
             experiment: written,
             ..Sidecar::describe(run, &[])?
+        })
+    }
+}
+
+/// Samples of one study, and how they are shown.
+struct View<'a, O: 'static> {
+    study: &'a Study<O>,
+    samples: &'a [Sample],
+    /// All subjects but the copy of the first one.
+    subjects: Vec<&'a str>,
+    /// The copy.
+    itself: String,
+}
+
+impl<O> Study<O> {
+    /// Returns the tables, and the figure with this last line of its caption.
+    pub fn sheet(&self, options: &O, samples: &[Sample], measured_on: &str) -> Sheet {
+        let mut subjects: Vec<_> = samples.iter().map(|of| &*of.subject).collect();
+        let ours = subjects.first().map_or("", |of| original(of)).to_owned();
+        // In round 1 they are in the order of the study.
+        dedup(&mut subjects);
+        let itself = format!("{ours}#2");
+        subjects.retain(|subject| *subject != itself);
+        let view = View {
+            study: self,
+            samples,
+            subjects,
+            itself,
+        };
+        let how = (self.how)(options);
+        let mut cases: Vec<_> = samples.iter().map(|of| &*of.case).collect();
+        dedup(&mut cases);
+        let panels = self.quantities.iter().flat_map(|of| {
+            let panel = |case: &&str| view.panel(of, case);
+            cases.iter().filter_map(panel).collect::<Vec<_>>()
+        });
+        Sheet {
+            figure: Some(Figure {
+                title: self.title.into(),
+                caption: format!("{how}\n{measured_on}"),
+                panels: panels.collect(),
+                ..Figure::default()
+            }),
+            lead: how,
+            tables: cases.iter().map(|case| view.table(case)).collect(),
+            notes: vec![format!(
+                "Median over the rounds [interval of 95 %]. Faster and slower: how many times as good {ours} is, within rounds; the \
+                 whole interval is further from 1 than that of {ours} over itself."
+            )],
+        }
+    }
+}
+
+/// Keeps the first of equal values.
+pub(crate) fn dedup<T: PartialEq>(values: &mut Vec<T>) {
+    let mut kept: Vec<T> = Vec::new();
+    for value in values.drain(..) {
+        if !kept.contains(&value) {
+            kept.push(value);
+        }
+    }
+    *values = kept;
+}
+
+impl<O> View<'_, O> {
+    /// Returns the values of a subject at a place, by round.
+    fn values(
+        &self,
+        of: &Quantity,
+        (case, place): (&str, f64),
+        subject: &str,
+    ) -> Vec<(usize, f64)> {
+        let is = |of: &Quantity, sample: &&Sample| {
+            sample.subject == subject
+                && (&*sample.case, sample.place) == (case, place)
+                && sample.quantity == of.name
+        };
+        let samples = self.samples.iter().filter(|sample| is(of, sample));
+        samples.map(|sample| (sample.round, sample.value)).collect()
+    }
+
+    fn places(&self, case: &str) -> Vec<f64> {
+        let of_case = self.samples.iter().filter(|sample| sample.case == case);
+        let mut places: Vec<_> = of_case.map(|sample| sample.place).collect();
+        places.sort_unstable_by(f64::total_cmp);
+        places.dedup();
+        places
+    }
+
+    /// Returns how many times as good ours is as another subject, and the verdict.
+    fn compared(
+        &self,
+        of: &Quantity,
+        at: (&str, f64),
+        subject: &str,
+    ) -> Option<(Summary, Verdict)> {
+        let ratio = |subject: &str| {
+            let [ours, theirs] =
+                [self.subjects[0], subject].map(|of_it| self.values(of, at, of_it));
+            Summary::of(match of.better? {
+                Better::More => ratios(&ours, &theirs),
+                Better::Less => ratios(&theirs, &ours),
+            })
+        };
+        let (ratio, itself) = (ratio(subject)?, ratio(&self.itself));
+        let verdict = itself.map_or(Verdict::Undecided, |itself| Verdict::of(&ratio, &itself));
+        Some((ratio, verdict))
+    }
+
+    /// A line for each place and subject: each by itself, and ours over each rival.
+    fn table(&self, case: &str) -> Table {
+        let (axis, _) = (self.study.axis)(case);
+        let is_known = |of: &&Quantity| {
+            self.samples
+                .iter()
+                .any(|sample| sample.case == case && sample.quantity == of.name)
+        };
+        let quantities: Vec<_> = self.study.quantities.iter().filter(is_known).collect();
+        let mut header = vec![format!("{axis}, subject")];
+        let mut lines = Vec::new();
+        for of in &quantities {
+            header.push(of.name.into());
+            header.extend(of.better.map(|_| format!("{} as good", self.subjects[0])));
+        }
+        for place in (self.study.tabled)(case, self.places(case)) {
+            for &subject in &self.subjects {
+                let mut line = vec![format!("{}, {subject}", number(place))];
+                for of in &quantities {
+                    let own = self.values(of, (case, place), subject);
+                    let own = Summary::of(own.into_iter().map(|(_, value)| value));
+                    line.push(own.map_or("–".into(), |own| own.format(number)));
+                    let compared = self.compared(of, (case, place), subject);
+                    let compared = compared.filter(|_| subject != self.subjects[0]);
+                    line.extend(of.better.map(|_| match compared {
+                        Some((ratio, verdict)) => {
+                            format!("{} {verdict}", ratio.format(|of| format!("{of:.2}")))
+                        }
+                        None => "–".into(),
+                    }));
+                }
+                let is_empty = line[1..].iter().all(|cell| cell == "–");
+                lines.extend((!is_empty).then_some(line));
+            }
+        }
+        Table {
+            title: case.into(),
+            header,
+            lines,
+        }
+    }
+
+    fn panel(&self, of: &Quantity, case: &str) -> Option<Panel> {
+        let scale = of.drawn?;
+        let (axis, along) = (self.study.axis)(case);
+        let places = self.places(case);
+        let series = |&subject: &&str| {
+            let point = |&place: &f64| {
+                let values = self.values(of, (case, place), subject);
+                Some((
+                    place,
+                    Summary::of(values.into_iter().map(|(_, value)| value))?,
+                ))
+            };
+            Series {
+                name: subject.into(),
+                form: if places.len() > 12 {
+                    Form::Band
+                } else {
+                    Form::Line
+                },
+                points: places.iter().filter_map(point).collect(),
+                ..Series::default()
+            }
+        };
+        let mut series: Vec<_> = self.subjects.iter().map(series).collect();
+        series.retain(|of| !of.points.is_empty());
+        (!series.is_empty()).then(|| Panel {
+            title: case.into(),
+            names: [axis.into(), of.name.into()],
+            scales: [along, scale],
+            series,
+            ..Panel::default()
         })
     }
 }

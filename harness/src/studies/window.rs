@@ -11,6 +11,7 @@ use arc_swap::{ArcSwap, Cache};
 use clap::Args;
 use cuckoo_clock::config::{BitCount, ConfigError, CuckooConfiguration, TtlConfig};
 use cuckoo_clock::{InsertValues, LookupValues};
+use figures::plot::Scale;
 use filter::{CuckooFilter, ExpiringCuckooFilter, Filter};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -21,7 +22,7 @@ use crate::experiment::MAX_THREADS;
 use crate::machine::Cores;
 use crate::row::Sample;
 use crate::studies::within;
-use crate::study::{Quantity, Study, Task, unchecked};
+use crate::study::{Better, Quantity, Study, Task, unchecked};
 use crate::subjects::original;
 use crate::wording::{counted, grouped};
 use crate::workload::Tally;
@@ -46,27 +47,23 @@ pub struct Window {
 
 const THROUGHPUT: Quantity = Quantity {
     name: "throughput, million/s",
-    compared: true,
-    drawn: true,
-    logarithmic: false,
+    better: Some(Better::More),
+    drawn: Some(Scale::Zero),
 };
 const FOUND: Quantity = Quantity {
     name: "share found",
-    compared: false,
-    drawn: true,
-    logarithmic: false,
+    better: None,
+    drawn: Some(Scale::Zero),
 };
 const BITS: Quantity = Quantity {
     name: "bits for each key of a window",
-    compared: false,
-    drawn: false,
-    logarithmic: false,
+    better: None,
+    drawn: None,
 };
 const LONGEST: Quantity = Quantity {
     name: "longest beginning of a period, ms",
-    compared: false,
-    drawn: false,
-    logarithmic: false,
+    better: None,
+    drawn: None,
 };
 
 pub static STUDY: Study<Window> = Study {
@@ -90,8 +87,8 @@ pub static STUDY: Study<Window> = Study {
     measure: |window, task, _| window.measure(task),
     quantities: &[THROUGHPUT, FOUND, BITS, LONGEST],
     axis: |case| match case.starts_with(OF_ONE_AGE) {
-        true => ("age of the key in windows", false),
-        false => ("threads", true),
+        true => ("age of the key in windows", Scale::Zero),
+        false => ("threads", Scale::Log),
     },
     // Of ages, those at which some are to be forgotten.
     tabled: |case, mut places| {

@@ -1,0 +1,47 @@
+//! What rows become for a reader: tables, notes and a figure.
+
+use std::fmt;
+
+use figures::plot::Figure;
+use figures::table;
+
+#[derive(Clone, Debug, Default)]
+pub struct Sheet {
+    /// Says what the numbers are, and how they were measured.
+    pub lead: String,
+    pub tables: Vec<Table>,
+    pub notes: Vec<String>,
+    pub figure: Option<Figure>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    /// Empty if there is one table.
+    pub title: String,
+    pub header: Vec<String>,
+    /// The first cell names the line.
+    pub lines: Vec<Vec<String>>,
+}
+
+impl Sheet {
+    fn text(&self, format: fn(&[String], &[Vec<String>]) -> String) -> String {
+        let mut parts = vec![self.lead.clone()];
+        for table in &self.tables {
+            parts.extend(Some(table.title.clone()).filter(|title| !title.is_empty()));
+            parts.push(format(&table.header, &table.lines));
+        }
+        parts.extend((!self.notes.is_empty()).then(|| self.notes.join("\n")));
+        parts.join("\n\n")
+    }
+
+    pub fn markdown(&self) -> String {
+        self.text(table::markdown)
+    }
+}
+
+/// For a terminal.
+impl fmt::Display for Sheet {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str(&self.text(table::terminal))
+    }
+}
