@@ -34,6 +34,8 @@ pub mod show;
 pub mod studies;
 pub mod study;
 pub mod subjects;
+#[allow(dead_code, reason = "sweeps are about to use it")]
+pub(crate) mod turns;
 pub mod worker;
 pub mod workload;
 

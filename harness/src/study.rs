@@ -36,6 +36,9 @@ use crate::subjects::{Registry, original};
 use crate::wording::counted;
 use crate::worker::{self, Worker, build_in_turn, check_builds};
 
+/// Names, and what they mean.
+pub type Subjects = Vec<(String, String)>;
+
 pub struct Study<O: 'static> {
     /// Name of the command and of its files.
     pub name: &'static str,
@@ -44,7 +47,7 @@ pub struct Study<O: 'static> {
     /// Fails if options make no sense together, or too little memory is there.
     pub check: fn(&O) -> Result<()>,
     /// Name and meaning of each subject, ours first.
-    pub subjects: fn(&O, &Registry) -> Result<Vec<(String, String)>>,
+    pub subjects: fn(&O, &Registry) -> Result<Subjects>,
     /// Whether each subject has processes of its own, since it leaves memory or threads behind.
     pub alone: bool,
     /// What is measured in processes of its own, such as each number of threads.
@@ -235,7 +238,7 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
         measured.map(|()| ending)
     }
 
-    fn describe(&self, options: &Options<O>, subjects: Vec<(String, String)>) -> Result<Sidecar> {
+    fn describe(&self, options: &Options<O>, subjects: Subjects) -> Result<Sidecar> {
         let about = [self.title, self.question];
         let run = Run::seeded(about, options.setting.seed, Cores::detect().describe());
         let mut written = toml::Table::try_from(&options.study)?;

@@ -86,9 +86,12 @@ pub static STUDY: Study<Window> = Study {
     },
     measure: |window, task, _| window.measure(task),
     quantities: &[THROUGHPUT, FOUND, BITS, LONGEST],
-    axis: |case| match case.starts_with(OF_ONE_AGE) {
-        true => ("age of the key in windows", Scale::Zero),
-        false => ("threads", Scale::Log),
+    axis: |case| {
+        if case.starts_with(OF_ONE_AGE) {
+            ("age of the key in windows", Scale::Zero)
+        } else {
+            ("threads", Scale::Log)
+        }
     },
     // Of ages, those at which some are to be forgotten.
     tabled: |case, mut places| {
