@@ -346,13 +346,13 @@ impl<O> View<'_, O> {
         let ratio = |subject: &str| {
             let [ours, theirs] =
                 [self.subjects[0], subject].map(|of_it| self.values(of, at, of_it));
-            Summary::of(match of.better? {
+            Summary::new(match of.better? {
                 Better::More => ratios(&ours, &theirs),
                 Better::Less => ratios(&theirs, &ours),
             })
         };
         let (ratio, itself) = (ratio(subject)?, ratio(&self.itself));
-        let verdict = itself.map_or(Verdict::Undecided, |itself| Verdict::of(&ratio, &itself));
+        let verdict = itself.map_or(Verdict::Undecided, |itself| Verdict::new(&ratio, &itself));
         Some((ratio, verdict))
     }
 
@@ -376,7 +376,7 @@ impl<O> View<'_, O> {
                 let mut line = vec![format!("{}, {subject}", number(place))];
                 for of in &quantities {
                     let own = self.values(of, (case, place), subject);
-                    let own = Summary::of(own.into_iter().map(|(_, value)| value));
+                    let own = Summary::new(own.into_iter().map(|(_, value)| value));
                     line.push(own.map_or("–".into(), |own| own.format(number)));
                     let compared = self.compared(of, (case, place), subject);
                     let compared = compared.filter(|_| subject != self.subjects[0]);
@@ -407,7 +407,7 @@ impl<O> View<'_, O> {
                 let values = self.values(of, (case, place), subject);
                 Some((
                     place,
-                    Summary::of(values.into_iter().map(|(_, value)| value))?,
+                    Summary::new(values.into_iter().map(|(_, value)| value))?,
                 ))
             };
             Series {

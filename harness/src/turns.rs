@@ -307,8 +307,8 @@ pub(crate) fn compare(first: &[Rate], this: &[Rate], fewest: usize) -> Option<Co
         .map(|(first, this)| (first.mops / this.mops).ln());
     let mops = counted.iter().map(|(_, this)| this.mops);
     Some(Compared {
-        ratio: Summary::of(ratios)?.median.exp(),
-        mops: Summary::of(mops)?.median,
+        ratio: Summary::new(ratios)?.median.exp(),
+        mops: Summary::new(mops)?.median,
         turns,
     })
 }
