@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Result, ensure};
 use harness::experiment::Experiment;
+use harness::keys::KeySource;
 use harness::machine::pinning::Cores;
 use harness::registry::Registry;
 use harness::results::record::Row;
@@ -16,7 +17,6 @@ use harness::subjects::{
     AblationControl, AblationDcss, AblationEpoch, AblationHelpingReaders, AblationHopByHop,
     GlobalLock, LockFree, Roofline, SegmentLock, TwoPhase, WordLock,
 };
-use harness::workload::keys::KeySource;
 
 // A structure without steps, as a user may bring one along. Its `main` is used by the example alone.
 #[allow(dead_code)]

@@ -10,16 +10,16 @@ use super::Bench;
 use crate::run::Measurement;
 use crate::workload::{
     Cycle, KeySource, Lookups, Measured, Op, Phase, Pool, Pools, Present, Scheduled, Workload,
-    Ycsb, draw, pools,
+    Ycsb, drawn_ages, drawn_lookups, pools,
 };
 
 /// Draws the keys that all threads look up, if the workload needs them in advance.
 pub(super) fn draw_lookups(workload: &Workload, keys: &KeySource, seed: u64) -> Arc<[usize]> {
     let mut random = SmallRng::seed_from_u64(seed);
     match *workload {
-        Workload::Lookup { hit, skew, .. } => draw::lookups(keys, hit, skew, &mut random),
+        Workload::Lookup { hit, skew, .. } => drawn_lookups(keys, hit, skew, &mut random),
         Workload::Ycsb { mix, skew, .. } if mix != Ycsb::D => {
-            draw::lookups(keys, 100, skew, &mut random)
+            drawn_lookups(keys, 100, skew, &mut random)
         }
         _ => Arc::default(),
     }
@@ -126,7 +126,7 @@ impl Part<'_> {
     fn window(&mut self, lookup: u8, skew: f64, (pools, own): (Pools, usize)) -> Scheduled {
         let inside = self.fill(self.share(self.bench.keys.resident()));
         let (size, threads) = (inside.len(), pools.len());
-        let ages = draw::ages(size * threads, skew, &mut self.random).into_iter();
+        let ages = drawn_ages(size * threads, skew, &mut self.random).into_iter();
         let ages = ages.map(|age| ((own + age) % threads, age / threads));
         let counts = [(Op::LookupAged, percent(lookup))];
         Scheduled {

@@ -22,7 +22,7 @@ use crate::results::median;
 use crate::run::{Crew, Member, ensure_rare};
 use crate::subjects::{Registry, SubjectInfo};
 use crate::workload::{
-    Cycle, KeySource, Keys, Lookups, Measured, Phase, Present, Tally, Watch, copied, draw,
+    Cycle, KeySource, Keys, Lookups, Measured, Phase, Present, Tally, Watch, copied, drawn_lookups,
 };
 
 /// Tables of each subject, where a turn does not need a new one; of [large](One::is_large) ones, one.
@@ -216,7 +216,7 @@ impl One {
             }
         }
         let (keys, drawn) = if let Kind::Lookup { hits } = self.work.kind {
-            let drawn = draw::lookups(&source, hits, 0.0, random);
+            let drawn = drawn_lookups(&source, hits, 0.0, random);
             (copied(source.keys(), &drawn), drawn)
         } else {
             // Its first keys are those of the source.

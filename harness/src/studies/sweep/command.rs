@@ -122,7 +122,7 @@ fn earlier(files: &Outputs, now: &Sidecar) -> Result<(Vec<Row>, Sidecar)> {
 pub(super) fn describe(
     registry: &Registry,
     experiment: &Experiment,
-    keys: &KeySource,
+    _: &KeySource,
     cores: &Cores,
 ) -> Result<Sidecar> {
     let mut subjects = BTreeMap::new();
@@ -138,7 +138,7 @@ pub(super) fn describe(
         title: workload.title(),
     };
     let about = [&*experiment.title, &experiment.question];
-    let from = keys.description.clone();
+    let from = format!("generated from seed {}", experiment.seed);
     let begun = Run::begin(about, experiment.seed, from, cores.describe());
     let cost = experiment.latency.as_ref().map(|_| Cost::measure());
     let latency = experiment.latency.as_ref().zip(cost.as_ref());

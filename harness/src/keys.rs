@@ -1,14 +1,104 @@
-//! The choice of keys to look up, drawn before anything is timed.
+//! The keys of a sweep, generated from a seed.
+//!
+//! A source holds all its keys in one list, in random order, and cuts it into three disjoint sets:
+//! *resident* keys fill a table to its load factor, *churn* keys (half as many) replace residents
+//! that a mix removes, and *absent* keys (as many as residents) are never inserted. The keys to look up are drawn before
+//! anything is timed.
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use filter::hashing::mix;
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand_distr::Zipf;
 
-use crate::workload::KeySource;
+/// Keys, which are numbers.
+pub type Keys = Vec<u64>;
+
+/// Returns the keys at these indices: a walk through them is sequential in memory.
+pub fn copied(keys: &[u64], indices: &[usize]) -> Keys {
+    indices.iter().map(|&index| keys[index]).collect()
+}
+
+#[derive(Debug, Clone)]
+pub struct KeySource {
+    keys: Arc<Keys>,
+    /// Where the sets begin.
+    start: usize,
+    residents: usize,
+}
+
+/// The keys beyond those of the sets, to which [`shifted`](KeySource::shifted) sets reach.
+const MORE: usize = 1 << 20;
+
+impl KeySource {
+    /// Generates numbers from the seed: `keys` residents, and the matching churn and absent keys.
+    pub fn generated(keys: usize, seed: u64) -> Self {
+        let start = spread(seed);
+        let counters = 0..(total(keys) + MORE) as u64;
+        let numbers = counters.map(|counter| spread(start.wrapping_add(counter)));
+        Self {
+            keys: Arc::new(numbers.collect()),
+            start: 0,
+            residents: keys,
+        }
+    }
+
+    /// Returns other sets of the same sizes, which may overlap with these.
+    #[must_use]
+    pub fn shifted(&self, by: usize) -> Self {
+        Self {
+            start: by % MORE,
+            ..self.clone()
+        }
+    }
+
+    /// Returns the same keys, of which fewer fill a table.
+    pub fn with_residents(&self, residents: usize) -> Self {
+        Self {
+            residents: residents.min(self.residents),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the number of keys that fill a table to its load factor.
+    pub fn residents(&self) -> usize {
+        self.residents
+    }
+
+    /// Returns all keys. [`resident`](Self::resident), [`churn`](Self::churn) and
+    /// [`absent`](Self::absent) return the ranges of the three sets.
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    pub fn resident(&self) -> Range<usize> {
+        self.start..self.start + self.residents
+    }
+
+    /// Returns the range of the keys that replace removed ones. It directly follows the residents.
+    pub fn churn(&self) -> Range<usize> {
+        let start = self.resident().end;
+        start..start + self.residents.div_ceil(2)
+    }
+
+    /// Returns the range of the keys that are never inserted.
+    pub fn absent(&self) -> Range<usize> {
+        let start = self.churn().end;
+        start..start + self.residents
+    }
+}
+
+fn total(residents: usize) -> usize {
+    2 * residents + residents.div_ceil(2)
+}
+
+/// A bijection that looks random, as in SplitMix64: keys are distinct.
+fn spread(counter: u64) -> u64 {
+    mix(counter.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
 
 /// Keys drawn per resident, so that rare keys, of which a Zipf law has many, are among them.
 const PER_KEY: usize = 16;
@@ -21,7 +111,12 @@ const ENOUGH: usize = 1_000_000;
 /// Draws the keys to look up, for all threads together: `hit` per cent are residents, the others
 /// absent, in random order. With a skew of 0 they walk through all keys; otherwise their ranks
 /// follow a Zipf law with this exponent.
-pub fn lookups(source: &KeySource, hit: u8, skew: f64, random: &mut SmallRng) -> Arc<[usize]> {
+pub fn drawn_lookups(
+    source: &KeySource,
+    hit: u8,
+    skew: f64,
+    random: &mut SmallRng,
+) -> Arc<[usize]> {
     let residents = source.residents();
     let draws = (PER_KEY * residents).clamp(FEWEST, ENOUGH).max(residents);
     let hundreds = draws.div_ceil(100);
@@ -38,7 +133,7 @@ pub fn lookups(source: &KeySource, hit: u8, skew: f64, random: &mut SmallRng) ->
 /// after it. With a skew of 0 all ages are equally likely, otherwise the newest keys are the
 /// likeliest, by a Zipf law. Threads cycle through the ages; as the window slides on, they select
 /// other keys each time, so a short list is enough.
-pub fn ages(size: usize, skew: f64, random: &mut SmallRng) -> Vec<usize> {
+pub fn drawn_ages(size: usize, skew: f64, random: &mut SmallRng) -> Vec<usize> {
     const AGES: usize = 1 << 16;
     let size = size.max(1);
     match zipf(size, skew) {
@@ -76,16 +171,52 @@ fn rank(zipf: Zipf<f64>, random: &mut SmallRng) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use rand::SeedableRng;
 
     use super::*;
+
+    #[test]
+    fn generated_keys_are_distinct_and_follow_the_seed() {
+        let numbers = |seed| KeySource::generated(10_001, seed).keys;
+        let distinct: HashSet<u64> = numbers(1).iter().copied().collect();
+        assert_eq!(distinct.len(), 25_003 + MORE);
+        assert_eq!(numbers(1), numbers(1));
+        assert_ne!(numbers(1), numbers(2));
+    }
+
+    #[test]
+    fn the_three_sets_are_disjoint_and_use_every_key() {
+        for residents in [1, 2, 1_001, 60_000] {
+            let source = KeySource::generated(residents, 1);
+            assert_eq!(source.resident(), 0..residents);
+            assert_eq!(source.churn().start, source.resident().end);
+            assert_eq!(source.churn().len(), residents.div_ceil(2));
+            assert_eq!(source.absent().start, source.churn().end);
+            assert_eq!(source.absent(), source.absent().start..total(residents));
+        }
+    }
+
+    #[test]
+    fn shifted_sets_have_other_residents() {
+        let source = KeySource::generated(1_000, 1);
+        let shifted = source.shifted(3_000);
+        assert_eq!(
+            (shifted.resident(), shifted.residents()),
+            (3_000..4_000, 1_000)
+        );
+        assert_eq!(shifted.absent().end, 5_500);
+        // They never reach beyond the list.
+        assert!(source.shifted(MORE - 1).absent().end <= source.keys().len());
+    }
 
     const KEYS: usize = 10_000;
     const DRAWS: usize = PER_KEY * KEYS;
 
     fn drawn(hit: u8, skew: f64) -> (KeySource, Arc<[usize]>) {
         let source = KeySource::generated(KEYS, 1);
-        let drawn = lookups(&source, hit, skew, &mut SmallRng::seed_from_u64(1));
+        let drawn = drawn_lookups(&source, hit, skew, &mut SmallRng::seed_from_u64(1));
         (source, drawn)
     }
 
@@ -155,7 +286,7 @@ mod tests {
         let draws = [FEWEST, 160_000, ENOUGH, 1_000_100];
         for (keys, draws) in [1_000, 10_000, 100_000, 1_000_001].into_iter().zip(draws) {
             let source = KeySource::generated(keys, 1);
-            let drawn = lookups(&source, 50, 0.0, &mut SmallRng::seed_from_u64(1));
+            let drawn = drawn_lookups(&source, 50, 0.0, &mut SmallRng::seed_from_u64(1));
             assert_eq!(drawn.len(), draws);
         }
     }
@@ -163,10 +294,10 @@ mod tests {
     #[test]
     fn ages_follow_the_law_and_stay_in_the_window() {
         for skew in [0.5, 0.99, 1.2] {
-            let ages = ages(KEYS, skew, &mut SmallRng::seed_from_u64(1));
+            let ages = drawn_ages(KEYS, skew, &mut SmallRng::seed_from_u64(1));
             check_law(&counts(ages.into_iter(), KEYS), skew);
         }
-        let ages = ages(10, 0.0, &mut SmallRng::seed_from_u64(1));
+        let ages = drawn_ages(10, 0.0, &mut SmallRng::seed_from_u64(1));
         let counts = counts(ages.iter().copied(), 10);
         let expected = ages.len() / 10;
         let is_near = |count: &usize| count.abs_diff(expected) < 400;

@@ -1,18 +1,10 @@
 //! Workloads: what the threads of a measurement do, as an experiment may ask for it.
 
-pub mod arrivals;
-pub mod clock;
-pub mod draw;
-pub mod keys;
-pub mod latency;
-mod names;
-pub mod phase;
-mod validation;
-
+use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 use subject::Operations;
 
-pub use {arrivals::*, clock::*, keys::*, latency::*, phase::*};
+pub use crate::{keys::*, latency::*, operations::*};
 
 /// Beyond this load factor, buckets of four slots cannot be filled reliably.
 pub const MAX_LOAD: f64 = 0.98;
@@ -214,12 +206,196 @@ impl Workload {
     }
 }
 
+impl Workload {
+    /// Returns a short name for CSV and figure, such as `lookup-hit` or `mix-90-5-5`. It omits load
+    /// factor, hit percentage and skew, which have their own columns; but the name of a mix
+    /// includes its hit percentage unless it is the usual 50 %.
+    pub fn label(&self) -> String {
+        self.names().0
+    }
+
+    /// Describes the operations, for figures that show load factor, hits and skew otherwise.
+    pub fn title(&self) -> String {
+        self.names().1
+    }
+
+    /// Returns a full description, such as `Lookup, key present (load factor 0.92)`.
+    pub fn describe(&self) -> String {
+        let (title, load) = (self.title(), self.load());
+        let hits = match *self {
+            Self::Lookup { hit, .. } => format!(", {hit} % hits"),
+            _ => String::new(),
+        };
+        let skew = match self.skew() {
+            0.0 => String::new(),
+            skew => format!(", Zipf {skew}"),
+        };
+        match self {
+            Self::Insert { .. } | Self::Grow { .. } => format!("{title} to load factor {load}"),
+            _ => format!("{title}{hits}{skew} (load factor {load})"),
+        }
+    }
+
+    fn names(&self) -> (String, String) {
+        let simple = |label: &str, title: &str| (label.into(), title.into());
+        match *self {
+            Self::LookupHit { .. } => simple("lookup-hit", "Lookup, key present"),
+            Self::LookupMiss { .. } => simple("lookup-miss", "Lookup, key absent"),
+            Self::Insert { .. } => simple("insert", "Insert, from empty"),
+            Self::Remove { .. } => simple("remove", "Remove, to empty"),
+            Self::Lookup { .. } => simple("lookup", "Lookup"),
+            Self::Mix {
+                lookup,
+                insert,
+                remove,
+                hit,
+                ..
+            } => {
+                let (short, long) = unusual(hit);
+                let label = format!("mix-{lookup}-{insert}-{remove}{short}");
+                let updates = format!("{insert} % insert, {remove} % remove");
+                (label, format!("{lookup} % lookup{long}, {updates}"))
+            }
+            Self::Ycsb { mix, .. } => {
+                let (letter, what) = match mix {
+                    Ycsb::A => ('a', "50 % lookup, 50 % update"),
+                    Ycsb::B => ('b', "95 % lookup, 5 % update"),
+                    Ycsb::C => ('c', "lookup only"),
+                    Ycsb::D => ('d', "95 % lookup of new keys, 5 % insert for the oldest"),
+                    Ycsb::F => ('f', "50 % lookup, 50 % lookup and update"),
+                };
+                let upper = letter.to_ascii_uppercase();
+                (format!("ycsb-{letter}"), format!("YCSB {upper}: {what}"))
+            }
+            Self::Window { lookup, .. } => {
+                let slide = 100 - lookup.min(100);
+                let title =
+                    format!("Sliding window: {lookup} % lookup, {slide} % insert for the oldest");
+                (format!("window-{lookup}-{slide}"), title)
+            }
+            Self::Grow {
+                insert,
+                lookup,
+                hit,
+                from,
+                ..
+            } => {
+                let (suffix, start) = match from {
+                    0.0 => (String::new(), "empty".into()),
+                    from => (format!("-from-{from}"), format!("load factor {from}")),
+                };
+                let (_, hits) = unusual(hit);
+                let title = format!("{insert} % insert, {lookup} % lookup{hits}, from {start}");
+                (format!("grow-{insert}-{lookup}{suffix}"), title)
+            }
+        }
+    }
+}
+
+/// Returns a hit percentage for a label and for a title, or nothing if it is the usual one.
+fn unusual(hit: u8) -> (String, String) {
+    if hit == default_hit() {
+        return Default::default();
+    }
+    (format!("-hit-{hit}"), format!(", {hit} % hits"))
+}
+
+impl Workload {
+    /// Checks every value: what runs is what is stated. An error begins with the field at fault.
+    pub fn validate(&self) -> Result<()> {
+        let (load, skew) = (self.load(), self.skew());
+        ensure!(
+            (MIN_LOAD..=MAX_LOAD).contains(&load),
+            "field `load`: {load:?} is not a usable load factor: it must be from {MIN_LOAD:?} to {MAX_LOAD}"
+        );
+        ensure!(
+            (0.0..=MAX_SKEW).contains(&skew),
+            "field `skew`: {skew} is not a usable Zipf exponent: it must be from 0, for no skew, to {MAX_SKEW}"
+        );
+        match *self {
+            Self::Mix {
+                lookup,
+                insert,
+                remove,
+                hit,
+                ..
+            } => {
+                percentages(&[("lookup", lookup), ("insert", insert), ("hit", hit)])?;
+                ensure!(
+                    insert == remove,
+                    "field `insert`: {insert} must equal remove ({remove}), so that the load factor holds"
+                );
+                sum_to_100("lookup, insert and remove", &[lookup, insert, remove])
+            }
+            Self::Lookup { hit, .. } => percentages(&[("hit", hit)]),
+            Self::Window { lookup, .. } => percentages(&[("lookup", lookup)]),
+            Self::Grow {
+                insert,
+                lookup,
+                hit,
+                from,
+                load,
+            } => {
+                percentages(&[("insert", insert), ("lookup", lookup), ("hit", hit)])?;
+                ensure!(
+                    insert > 0,
+                    "field `insert`: 0 never fills the filter; it must be from 1 to 100"
+                );
+                ensure!(
+                    (0.0..load).contains(&from),
+                    "field `from`: {from} must be from 0 to below load, which is {load}"
+                );
+                sum_to_100("lookup and insert", &[lookup, insert])
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that each thread has a key of its own, where threads insert and remove keys. A thread without
+    /// one would do nothing, yet count as a thread, and a simulation would never end.
+    pub fn check_keys(&self, keys: usize, threads: usize) -> Result<()> {
+        // Half of the keys of a mix stay in the table.
+        let each = match self {
+            Self::Mix { insert: 1.., .. } => 2,
+            Self::Ycsb { mix: Ycsb::D, .. } | Self::Window { .. } => 1,
+            _ => return Ok(()),
+        };
+        let (enough, most, label) = (threads * each, keys / each, self.label());
+        ensure!(
+            keys >= enough,
+            "field `keys`: {keys} are too few for {threads} threads, each of which inserts and removes keys of its \
+             own under {label}: take {enough} keys or more, or at most {most} threads"
+        );
+        Ok(())
+    }
+}
+
+fn percentages(fields: &[(&str, u8)]) -> Result<()> {
+    for (field, percent) in fields {
+        ensure!(
+            *percent <= 100,
+            "field `{field}`: {percent} is not a percentage: it must be from 0 to 100"
+        );
+    }
+    Ok(())
+}
+
+/// Checks that these percentages, one of which is `lookup`, sum to 100.
+fn sum_to_100(names: &str, percentages: &[u8]) -> Result<()> {
+    let sum: u16 = percentages.iter().copied().map(u16::from).sum();
+    ensure!(
+        sum == 100,
+        "field `lookup`: {names} are percentages and must sum to 100, not {sum}"
+    );
+    Ok(())
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
 
     /// Parses a kind with its fields; the load factor is 0.9 unless they state it.
-    pub(crate) fn parse(text: &str) -> Result<Workload, toml::de::Error> {
+    pub(crate) fn parse(text: &str) -> std::result::Result<Workload, toml::de::Error> {
         let (kind, fields) = text.split_once(' ').unwrap_or((text, ""));
         let has_load = text.contains("load");
         let load = if has_load { "" } else { "load=0.9" };
