@@ -22,22 +22,34 @@
 
 pub use {check, relatives, subject};
 
+pub(crate) mod answers;
+pub mod bench;
 pub mod cli;
 pub(crate) mod crew;
+pub(crate) mod deadline;
+pub mod ending;
 pub mod experiment;
 pub mod keys;
 pub mod latency;
 pub mod machine;
 pub mod operations;
+pub mod page;
+pub(crate) mod phases;
+pub mod plan;
 pub mod results;
 pub mod row;
 pub mod run;
 pub mod sheet;
 pub mod show;
+pub mod simulate;
+#[cfg(feature = "simulation")]
+pub mod simulated;
+pub(crate) mod stall;
 pub mod studies;
 pub mod study;
 pub mod subjects;
-#[allow(dead_code, reason = "sweeps are about to use it")]
+pub mod sweep;
+pub mod sweep_sheet;
 pub(crate) mod turns;
 pub mod worker;
 pub mod workload;

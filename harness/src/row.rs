@@ -162,7 +162,7 @@ impl Row {
         kinds.into_iter().filter_map(timed)
     }
 
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         ensure!(self.threads > 0, "column `threads` is 0");
         ensure!(self.round > 0, "column `round` is 0");
         let is_load = self.load_factor > 0.0 && self.load_factor <= 1.0;

@@ -26,9 +26,10 @@ use figures::stats::{Summary, Verdict, ratios};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::ending::{Ending, stop_on_ctrl_c};
 use crate::machine::Cores;
+use crate::plan::shuffled;
 use crate::row::{Sample, Writer};
-use crate::run::{Ending, order, stop_on_ctrl_c};
 use crate::sheet::{Sheet, Table};
 use crate::show::{Outputs, Run, Sidecar, note, progress, say};
 use crate::studies::{seeds, within};
@@ -169,7 +170,7 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
             seed: setting.seed ^ (round as u64) << 32,
         };
         let of_part = |(turn, part): (usize, &String)| {
-            let order = order::shuffled(names, setting.seed, round, turn);
+            let order = shuffled(names, setting.seed, round, turn);
             if self.alone {
                 let each = order.into_iter().map(|name| task(part, vec![name]));
                 each.collect()
@@ -259,6 +260,15 @@ struct View<'a, O: 'static> {
     subjects: Vec<&'a str>,
     /// The copy.
     itself: String,
+}
+
+impl<O: DeserializeOwned> Study<O> {
+    /// Returns the tables and the figure of samples whose options are in their description.
+    pub fn shown(&self, samples: &[Sample], sidecar: Option<&Sidecar>) -> Result<Sheet> {
+        let sidecar = sidecar.context("its description, NAME.machine.toml, is missing")?;
+        let options = sidecar.experiment.clone().try_into()?;
+        Ok(self.sheet(&options, samples, &sidecar.machine_line()))
+    }
 }
 
 impl<O> Study<O> {

@@ -19,9 +19,9 @@ use csv::WriterBuilder;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::ending::INTERRUPTED;
 use crate::machine::Source;
 use crate::row;
-use crate::run::INTERRUPTED;
 use crate::show::{Stdout, note};
 
 /// How often a process looks whether another one is to end.
@@ -148,10 +148,13 @@ pub fn build_in_turn(builds: &[PathBuf], round: usize) -> Option<&Path> {
     build.map(PathBuf::as_path)
 }
 
-/// Where this program is found even after another build has taken its place.
+/// Where this program is found even after another build has taken its place; without /proc, where it was started.
 fn this_program() -> Result<PathBuf> {
-    if cfg!(target_os = "linux") {
-        return Ok("/proc/self/exe".into());
+    let itself = Path::new("/proc/self/exe");
+    if itself.exists() {
+        return Ok(itself.into());
     }
-    env::current_exe().context("cannot find this program")
+    let started = || env::args_os().next().map(PathBuf::from);
+    let program = env::current_exe().ok().or_else(started);
+    program.context("cannot find this program")
 }

@@ -142,6 +142,16 @@ impl Workload {
         }
     }
 
+    pub fn looks_up(&self) -> bool {
+        match self {
+            Self::Insert { .. } | Self::Remove { .. } => false,
+            Self::Mix { lookup, .. } | Self::Window { lookup, .. } | Self::Grow { lookup, .. } => {
+                *lookup > 0
+            }
+            _ => true,
+        }
+    }
+
     /// Returns the percentage of lookups that ask for a present key, if there are lookups.
     pub fn hit(&self) -> u8 {
         match *self {

@@ -4,14 +4,12 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Result, ensure};
+use harness::bench;
 use harness::experiment::Experiment;
-use harness::keys::KeySource;
 use harness::machine::pinning::Cores;
+use harness::plan::Plan;
 use harness::registry::Registry;
-use harness::results::record::Row;
-use harness::results::rows::Record;
-use harness::run::plan::Plan;
-use harness::run::runner;
+use harness::row::Row;
 use harness::subject::Subject;
 use harness::subjects::{
     AblationControl, AblationDcss, AblationEpoch, AblationHelpingReaders, AblationHopByHop,
@@ -40,17 +38,15 @@ fn sweep<S: Subject>(frozen: &[usize], workload: &str, seconds: f64) -> Result<V
     );
     let (experiment, mut registry) = (Experiment::parse(&text)?, Registry::new());
     registry.add::<S>();
-    let plan = Plan::of(&experiment, &registry, &Cores::detect())?;
+    let (names, cores) = (&experiment.subjects, Cores::detect());
+    let plan = Plan::new(&experiment, names, &registry, &cores)?;
     ensure!(plan.skipped.is_empty(), plan.skipped.join("; "));
-    let keys = KeySource::generated(KEYS, 1);
-    let rows = runner::rows(&experiment, &registry, (&keys, &[]))?;
-    rows.iter().try_for_each(Record::validate)?;
-    Ok(rows)
+    bench::rows(&experiment, names, &registry, &cores)
 }
 
 /// Returns the operations in each round, with `frozen` threads frozen.
 fn operations(rows: &[Row], frozen: usize) -> Vec<u64> {
-    let rows = rows.iter().filter(|row| row.frozen == frozen);
+    let rows = rows.iter().filter(|row| row.frozen == Some(frozen));
     let operations: Vec<u64> = rows.map(|row| row.operations).collect();
     assert_eq!(operations.len(), ROUNDS);
     operations

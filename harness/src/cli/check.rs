@@ -14,8 +14,8 @@ use check::{self, Candidate, Check, Found, MAX_THREADS, Report, Rounds, Settings
 use clap::Args;
 use indicatif::HumanCount;
 
+use crate::ending::{Ending, stop_on_ctrl_c};
 use crate::machine;
-use crate::run::{Ending, stop_on_ctrl_c};
 use crate::show::{Bar, note, say};
 use crate::studies::seconds;
 use crate::subjects::{Registry, SubjectInfo};

@@ -3,8 +3,8 @@
 use anyhow::Result;
 
 use super::experiments_directory;
+use crate::ending::Ending;
 use crate::experiment;
-use crate::run::Ending;
 use crate::show::{files, say};
 use crate::subjects::Registry;
 use crate::workload::Workload;

@@ -6,13 +6,14 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::ending::{Ending, INTERRUPTED};
 use crate::machine::Program;
-use crate::run::{Ending, INTERRUPTED};
+use crate::page;
 use crate::show::{note, print, say};
-use crate::studies::sweep::{command as sweep, simulate};
-use crate::studies::{self, report, within};
+use crate::studies::{self, within};
 use crate::subjects::Registry;
 use crate::worker::Worker;
+use crate::{simulate, sweep};
 
 mod check;
 mod list;
@@ -51,6 +52,7 @@ enum Command {
         #[command(flatten)]
         options: sweep::Options,
     },
+    Pair(sweep::Pair),
     /// Predict the results of an experiment on machines with many cores.
     ///
     /// Runs the real code of the subjects on simulated cores, whose memory is a model of a machine;
@@ -70,17 +72,17 @@ enum Command {
     ///
     /// Without options, draws the figure of the run. For a column of a paper, which has its own caption:
     ///
-    /// `harness plot results/quick.csv --bare --width column`
+    /// `harness plot results/quick.csv --bare --narrow`
     Plot(plot::Options),
     /// Measure the lock-free filter against its rivals: figures, ratios, and a page that shows
     /// them.
     ///
-    /// Runs `pair` with its defaults, or with --full everything that the figures of a paper need: also
+    /// Measures pair.toml, or with --full everything that the figures of a paper need: also
     /// throughput against threads within and beyond the caches, latency, rivals, load factor, hits, skew,
     /// mixes, ablations, layouts, memory, K-CAS, stalls, and simulated machines with many cores. Files and Ctrl-C are as for `sweep`; the page is report.html. To
     /// measure figures to publish, use `cargo run --profile figures -p harness -- reproduce --full`.
     Reproduce {
-        /// Run pairs alone, five minutes on two cores (the default). --rounds is the number of processes.
+        /// Run pairs alone, five minutes on two cores (the default).
         #[arg(long, conflicts_with = "full")]
         quick: bool,
         /// Run everything: about an hour and a quarter on two cores, with 4 GB of memory. Goes up to
@@ -181,7 +183,11 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
             experiments,
             append,
             options,
-        } => sweep::sweep(registry, &named(experiments), append, &options),
+        } => {
+            let experiments = sweep::read(registry, &named(experiments), &options)?;
+            sweep::sweep(registry, experiments, append, &options)
+        }
+        Command::Pair(pair) => pair.run(registry),
         Command::Simulate {
             experiment,
             options,
@@ -194,10 +200,7 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
         } => reproduce::reproduce(registry, full, &experiments_directory()?, &options),
         Command::Check(options) => check::check(registry, &options),
         Command::Study(study) => study.run(registry),
-        Command::Worker(worker) => {
-            worker.begin()?;
-            studies::serve(&worker, registry).map(|()| Ending::Complete)
-        }
+        Command::Worker(worker) => studies::serve(&worker, registry).map(|()| Ending::Complete),
         Command::OneMeasurement(one) => one.run(registry).map(|()| Ending::Complete),
         Command::Report { directory } => report(&directory),
         Command::Tables { pages, check } => tables(&pages, check),
@@ -206,7 +209,7 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
 }
 
 fn report(directory: &Path) -> Result<Ending> {
-    let (path, unreadable) = report::write(directory)?;
+    let (path, unreadable) = page::write(directory)?;
     say!("{}", path.display());
     ensure!(
         unreadable.is_empty(),
@@ -218,7 +221,7 @@ fn report(directory: &Path) -> Result<Ending> {
 
 fn tables(pages: &[PathBuf], only_checks: bool) -> Result<Ending> {
     for page in pages {
-        report::update_tables(page, only_checks)?;
+        page::update_tables(page, only_checks)?;
         say!("{}: up to date", page.display());
     }
     Ok(Ending::Complete)

@@ -1,5 +1,4 @@
-//! The `reproduce` command: measures everything the figures need, and writes the page that shows
-//! them.
+//! The `reproduce` command: measures what the figures need, and writes the page that shows them.
 
 use std::env;
 use std::ffi::OsString;
@@ -9,16 +8,18 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::report;
+use crate::ending::{Ending, INTERRUPTED};
 use crate::machine::Compiler;
-use crate::run::{Ending, INTERRUPTED};
 use crate::show::note;
-use crate::studies::sweep::command as sweep;
 use crate::subjects::Registry;
+use crate::sweep;
 
-/// The experiments of `reproduce --full`. On two cores all of it, builds included, takes an hour and
-/// a quarter, the limit we set: the 25 minutes of `sizes.toml` and the four each of
-/// `rivals-large.toml` and `oversubscribed.toml` would be too many.
+const QUICK: &[&str] = &["pair.toml"];
+
+/// The experiments of `reproduce --full`. On two cores all of it, builds included, takes an hour and a quarter, the limit
+/// we set: the others would be too many.
 const FULL: &[&str] = &[
+    "pair.toml",
     "full.toml",
     "full-large.toml",
     "latency.toml",
@@ -30,15 +31,10 @@ const FULL: &[&str] = &[
     "ablations.toml",
 ];
 
-/// A command: its name, the feature of the build that it needs, and its arguments. It runs in a process of
-/// its own, so that nothing it leaves behind, such as threads that never end, disturbs another. Files are in
-/// the directory of the experiments.
-type Step = (&'static str, Option<&'static str>, &'static str);
-
-/// The first step is all of `--quick`. The simulation has as many rounds as the measurements. With ten times
-/// as many operations, its throughputs differ by 2 %; with half as many, by up to a fifth.
-const STEPS: [Step; 6] = [
-    ("pair", None, "pair"),
+/// What follows: a name, the feature of the build that it needs, and its arguments. Each runs in a process of its own. Files
+/// are in the directory of the experiments. The simulation has as many rounds as the measurements: with ten times as many
+/// operations, its throughputs differ by 2 %; with half as many, by up to a fifth.
+const STEPS: [(&str, Option<&str>, &str); 5] = [
     ("layouts", None, "space layouts"),
     ("memory", None, "space memory"),
     ("kcas", None, "kcas"),
@@ -51,44 +47,34 @@ const STEPS: [Step; 6] = [
     ),
 ];
 
-/// Measures pairs, or with `full` all experiments in `directory` and all studies; then writes the page.
+/// Measures pairs, or with `full` all experiments and studies; then writes the page.
 pub(super) fn reproduce(
     registry: &Registry,
     full: bool,
     directory: &Path,
     options: &sweep::Options,
 ) -> Result<Ending> {
-    let mut steps = &STEPS[..1];
-    if full {
-        steps = &STEPS;
-        let names = STEPS.map(|(name, ..)| name).join(", ");
-        note!("The experiments are followed by {names}: about 30 min on two cores.");
-        let files: Vec<_> = FULL.iter().map(|file| directory.join(file)).collect();
-        if sweep::sweep(registry, &files, None, options)? == Ending::Interrupted {
-            return Ok(Ending::Interrupted);
-        }
-    } else {
-        options.check_pairs()?;
+    let files = if full { FULL } else { QUICK };
+    let files: Vec<_> = files.iter().map(|file| directory.join(file)).collect();
+    let experiments = sweep::read(registry, &files, options)?;
+    if sweep::sweep(registry, experiments, None, options)? == Ending::Interrupted {
+        return Ok(Ending::Interrupted);
     }
     let mut failed = Vec::new();
-    for &(name, feature, line) in steps {
+    for (name, feature, line) in STEPS.into_iter().filter(|_| full) {
         note!("{name}");
         let mut command = command(feature)?;
-        let problem = match command.args(arguments(line, directory, options)).status() {
-            Ok(status) if status.success() => continue,
-            Ok(status) if status.code() == Some(INTERRUPTED.into()) => {
-                return Ok(Ending::Interrupted);
-            }
-            Ok(status) => status.to_string(),
-            Err(error) => error.to_string(),
-        };
-        note!("{name} failed ({problem}); the others go on");
-        failed.push(name);
+        let status = command.args(arguments(line, directory, options)).status();
+        match status.map(|status| status.code()) {
+            Ok(Some(0)) => {}
+            Ok(Some(code)) if code == INTERRUPTED.into() => return Ok(Ending::Interrupted),
+            _ => failed.push(name),
+        }
     }
     let ending = report(&options.out)?;
     ensure!(
         failed.is_empty(),
-        "not everything was measured: {} failed (see above); the report has the rest",
+        "not everything was measured: {} failed (see above); the page has the rest",
         failed.join(", ")
     );
     Ok(ending)
@@ -123,9 +109,7 @@ fn arguments(line: &str, directory: &Path, options: &sweep::Options) -> Vec<OsSt
     };
     let mut arguments: Vec<OsString> = line.split_whitespace().map(place).collect();
     if line.starts_with("sweep") {
-        arguments.extend(options.binding());
-    } else if line == "pair" {
-        arguments.extend(options.of_pairs());
+        arguments.extend(options.binding.arguments().map(OsString::from));
     }
     arguments.push("--out".into());
     arguments.push((&options.out).into());

@@ -32,7 +32,7 @@ use serde::{Deserialize, Deserializer, de};
 use toml::Value;
 
 use crate::machine::{self, Policy};
-use crate::subjects::Registry;
+use crate::subjects::{Registry, original};
 use crate::wording::grouped;
 use crate::workload::{Latency, Workload};
 
@@ -52,6 +52,8 @@ pub struct Experiment {
     /// The question that the experiment answers, for the report.
     pub question: String,
     pub subjects: Vec<String>,
+    /// Further subjects. The figure then shows how many times as fast the first of `subjects` is as each other one.
+    pub against: Vec<String>,
     pub threads: Threads,
     /// How many additional threads are frozen in the middle of an insert or remove while the others
     /// are measured. With any value other than 0, every measurement has a table of its own, and
@@ -91,6 +93,7 @@ impl Default for Experiment {
             title: String::new(),
             question: String::new(),
             subjects: Vec::new(),
+            against: Vec::new(),
             threads: Threads::Auto,
             frozen: vec![0],
             busy: false,
@@ -138,17 +141,27 @@ const BYTES_PER_SLOT: f64 = 40.0;
 
 impl Experiment {
     pub fn check_subjects(&self, registry: &Registry) -> Result<()> {
-        for subject in &self.subjects {
+        for subject in self.subjects.iter().chain(&self.against) {
             registry.get(subject).context("field `subjects`")?;
         }
         Ok(())
     }
 
+    /// Returns all subjects. The first one is measured twice, as NAME#2, too: what differs there is noise.
+    pub fn contestants(&self) -> Vec<String> {
+        let itself = format!("{}#2", original(&self.subjects[0]));
+        let mut all = [&self.subjects[..], &self.against].concat();
+        if !all.contains(&itself) {
+            all.insert(1, itself);
+        }
+        all
+    }
+
     /// Returns the rates at which operations are due, as shares of each subject's throughput in the
-    /// closed loop; 0 is that loop itself, which comes first.
-    pub fn offered(&self) -> impl Iterator<Item = f64> {
+    /// closed loop; `None` is that loop itself, which comes first.
+    pub fn offered(&self) -> impl Iterator<Item = Option<f64>> {
         let shares = self.latency.iter().flat_map(|latency| &latency.offered);
-        [0.0].into_iter().chain(shares.copied())
+        [None].into_iter().chain(shares.copied().map(Some))
     }
 
     pub fn freezes(&self) -> bool {
@@ -217,7 +230,22 @@ impl Experiment {
 
 #[cfg(test)]
 pub(crate) mod testing {
-    use super::Experiment;
+    use super::{Count, Experiment, Threads};
+    use crate::workload::tests::parse;
+
+    /// Returns an experiment of two rounds with one and two threads.
+    pub(crate) fn tiny(subjects: &[&str], workloads: &[&str]) -> Experiment {
+        Experiment {
+            name: "tiny".into(),
+            subjects: subjects.iter().copied().map(str::to_owned).collect(),
+            threads: Threads::List(vec![Count::Exactly(1), Count::Exactly(2)]),
+            rounds: 2,
+            seconds: 1e-3,
+            keys: vec![1_000],
+            workloads: workloads.iter().map(|text| parse(text).unwrap()).collect(),
+            ..Experiment::default()
+        }
+    }
 
     /// An experiment in which everything is possible.
     pub(crate) const GOOD: &str = r#"

@@ -62,6 +62,11 @@ impl Experiment {
         let above = format!("{seconds} must be above 0 and at most {MAX_SECONDS}");
         problems.unless(seconds > 0.0 && seconds <= MAX_SECONDS, "seconds", above);
         problems.list("subjects", &self.subjects, "", |_| true);
+        if let Some(twice) = self.against.iter().find(|of| self.subjects.contains(of)) {
+            problems.add("against", format!("{twice:?} is one of `subjects`"));
+        } else if let Some(twice) = first_repeated(&self.against) {
+            problems.add("against", format!("{twice:?} appears twice"));
+        }
         let few = format!("too few; {MIN_KEYS} or more are needed");
         problems.list("keys", &self.keys, &few, |&keys| {
             let residents = |of| self.residents(of, keys);
@@ -158,6 +163,8 @@ mod tests {
             \"A tiny sweep\" | \" \" | `title`
             [\"lock-free\", \"roofline\"] | [] | `subjects`
             \"roofline\" | \"lock-free\" | `subjects`: \"lock-free\" appears twice
+            seed     = 7 | against = [\"roofline\"] | `against`: \"roofline\" is one of
+            seed     = 7 | against = [\"a\", \"a\"] | `against`: \"a\" appears twice
             [2, 1] | [0, 1] | `threads`: 0 is not between 1 and 1024
             [2, 1] | [1, 1] | `threads`: 1 appears twice
             [2, 1] | [] | `threads`

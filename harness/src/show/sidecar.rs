@@ -148,6 +148,15 @@ impl Sidecar {
         })
     }
 
+    /// Returns a message if some of the rows that the run made are missing, or if it did not end.
+    pub(crate) fn missing(&self, rows: usize) -> Option<String> {
+        match self.run.rows?.saturating_sub(rows) {
+            0 if self.run.ended.is_some() => None,
+            0 => Some("the run was not over: rows are missing".into()),
+            missing => Some(format!("{missing} of {} rows are missing", missing + rows)),
+        }
+    }
+
     /// Describes what the run was measured with.
     pub(crate) fn machine_line(&self) -> String {
         let (machine, run) = (&self.machine, &self.run);

@@ -5,8 +5,6 @@ pub mod cuckoo_hashing;
 pub mod growth;
 pub mod kcas;
 pub mod kinds;
-pub mod pair;
-pub mod report;
 mod shown;
 pub mod space;
 pub mod study;
@@ -17,15 +15,20 @@ pub mod window;
 use anyhow::{Result, bail};
 use clap::Subcommand;
 
-use crate::run::Ending;
+use crate::ending::Ending;
+use crate::row::{SWEEP, Sample};
+use crate::sheet::Sheet;
+use crate::show::Sidecar;
+#[cfg(feature = "simulation")]
+use crate::simulate;
 use crate::subjects::Registry;
+use crate::sweep as sweep_rounds;
 use crate::worker::Worker;
 
 use cuckoo_hashing::CuckooHashing;
 use growth::Growth;
 use kcas::Kcas;
 pub use kinds::*;
-use pair::Pair;
 pub(crate) use shown::*;
 use space::{layouts, memory, theory};
 pub use study::*;
@@ -35,7 +38,6 @@ use window::Window;
 /// The studies that have a command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    Pair(Options<Pair>),
     Kcas(Options<Kcas>),
     /// Measure what a key takes, how often absent keys are found, and how full structures get.
     #[command(subcommand)]
@@ -49,7 +51,6 @@ impl Command {
     /// Measures, and writes the results.
     pub fn run(&self, registry: &Registry) -> Result<Ending> {
         match self {
-            Self::Pair(options) => options.run(registry),
             Self::Kcas(options) => options.run(registry),
             Self::Space(options) => options.run(registry),
             Self::CuckooHashing(options) => options.run(registry),
@@ -59,16 +60,27 @@ impl Command {
     }
 }
 
+/// Returns what samples of a study become for a reader.
+pub fn sheet(samples: &[Sample], sidecar: Option<&Sidecar>) -> Result<Sheet> {
+    match &*samples[0].study {
+        "window" => window::STUDY.shown(samples, sidecar),
+        other => bail!("no study is called {other}"),
+    }
+}
+
 /// Measures one task of a study in this process.
 pub fn serve(worker: &Worker, registry: &Registry) -> Result<()> {
+    let stop = &*worker.begin()?;
     match &*worker.kind {
+        SWEEP => sweep_rounds::serve(worker, registry, stop),
+        #[cfg(feature = "simulation")]
+        simulate::KIND => simulate::serve(worker, registry, stop),
         "window" => window::STUDY.serve(worker, registry),
         other => bail!("no study is called {other}"),
     }
 }
 
 const KINDS: &[Kind] = &[
-    Kind::of::<<Pair as Study>::Row>(),
     Kind::of::<layouts::Row>(),
     Kind::of::<memory::Row>(),
     Kind::of::<theory::Row>(),

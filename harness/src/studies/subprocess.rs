@@ -22,12 +22,10 @@ use serde::de::DeserializeOwned;
 
 use super::growth::{self, Growth};
 use super::kcas::{Kcas, contest::Contest};
-use super::pair::{self, Pair};
 use super::space::memory::Memory;
 use super::study::Study;
-use super::sweep::command::{ROUND, Round};
+use crate::ending::INTERRUPTED;
 use crate::machine::Source;
-use crate::run::INTERRUPTED;
 use crate::show::{Stdout, note};
 use crate::subjects::Registry;
 
@@ -135,20 +133,6 @@ pub(super) fn each_row<R: DeserializeOwned>(
     Ok(())
 }
 
-/// Fails unless all these builds are files.
-pub(super) fn check_builds(builds: &[PathBuf]) -> Result<()> {
-    match builds.iter().find(|build| !build.is_file()) {
-        Some(build) => bail!("--builds: {} is not a file", build.display()),
-        None => Ok(()),
-    }
-}
-
-/// Returns the build that measures in this process or round, from 1: each in turn; `None` for this program alone.
-pub(super) fn build_in_turn(builds: &[PathBuf], number: usize) -> Option<&Path> {
-    let build = builds.iter().cycle().nth(number - 1);
-    build.map(PathBuf::as_path)
-}
-
 /// Where this program is found even after another build has taken its place; without /proc, where it was started.
 fn this_program() -> Result<PathBuf> {
     let itself = Path::new("/proc/self/exe");
@@ -203,7 +187,7 @@ impl One {
             "this build is of commit {own}, but the one that started it is of {}; build both from the same commit",
             self.commit
         );
-        let stop = stop_with_parent();
+        let _stop = stop_with_parent();
         match &*self.study {
             Kcas::NAME => toml::from_str::<Contest>(&self.task)?.run_here(),
             Memory::NAME => {
@@ -214,11 +198,6 @@ impl One {
                 let one: growth::One = toml::from_str(&self.task)?;
                 print(&one.measure()?)
             }
-            Pair::NAME => {
-                let one: pair::One = toml::from_str(&self.task)?;
-                print(&one.measure(registry)?)
-            }
-            ROUND => toml::from_str::<Round>(&self.task)?.measure_here(registry, &stop),
             other => bail!("no study {other:?} measures in a process of its own"),
         }
     }

@@ -5,10 +5,7 @@ mod check;
 mod interrupted;
 mod outputs;
 mod place;
-mod plot;
 mod refused;
-mod reproduce;
 #[cfg(feature = "simulation")]
 mod simulate;
-mod studies;
 mod sweep;

@@ -1,7 +1,7 @@
 //! A directory to run the program in, and a small experiment.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
@@ -12,7 +12,7 @@ title = "A tiny sweep"
 subjects = ["lock-free", "segment-lock", "roofline"]
 threads = [1, 2]
 rounds = 2
-seconds = 0.01
+seconds = 0.001
 keys = 1000
 seed = 1
 
@@ -25,8 +25,8 @@ kind = "insert"
 load = 0.9
 "#;
 
-/// Two workloads, two numbers of threads, two rounds; roofline cannot insert.
-pub(crate) const TINY_ROWS: usize = 2 * 2 * 3 + 2 * 2 * 2;
+/// Two workloads, two numbers of threads, two rounds; the first one twice; roofline cannot insert.
+pub(crate) const TINY_ROWS: usize = 2 * 2 * 4 + 2 * 2 * 3;
 
 /// A directory of its own to run the program in.
 pub(crate) struct Place(pub(crate) TempDir);
@@ -140,11 +140,6 @@ impl Place {
     }
 }
 
-pub(crate) fn committed(name: &str) -> String {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("paper-figures");
-    top.join(name).display().to_string()
-}
-
 pub(crate) fn rows(csv: &str) -> usize {
     csv.lines().count() - 1
 }
@@ -154,8 +149,4 @@ pub(crate) fn column<'a>(csv: &'a str, name: &str) -> Vec<&'a str> {
     let mut lines = csv.lines().map(|line| line.split(','));
     let at = lines.next().unwrap().position(|of| of == name).unwrap();
     lines.map(|mut row| row.nth(at).unwrap()).collect()
-}
-
-pub(crate) fn numbered_lines(count: usize) -> String {
-    (0..count).map(|line| format!("key {line}\n")).collect()
 }

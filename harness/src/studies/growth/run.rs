@@ -240,7 +240,7 @@ impl<'a, C: Subject> Worker<'a, C> {
 mod tests {
     use super::super::{Growth, tests::growth};
     use super::*;
-    use crate::run::runner::tests::flawed::{DROPS, Flawed, PANICS, REFUSES};
+    use crate::bench::flawed::{DROPS, Flawed, PANICS, REFUSES};
 
     fn error<S: Subject>() -> String {
         let run = One {

@@ -7,7 +7,7 @@ use crate::results::{Axis, Case, INTERVAL, Judge, Marks, Results, Row, Verdict, 
 use crate::show::{Sheet, Sidecar, duration, latency, too_short};
 use crate::subjects::BOUNDS;
 use crate::wording::counted;
-use crate::workload::{CHAIN, percent};
+use crate::workload::CHAIN;
 
 /// Returns the table that suits the rows; `None` if there is nothing to compare.
 pub(super) fn summary(rows: &[Row], sidecar: Option<&Sidecar>, judge: &Judge) -> Option<Sheet> {
@@ -264,31 +264,6 @@ pub(super) fn flaws(results: &Results) -> Vec<String> {
     results.subjects().into_iter().filter_map(said).collect()
 }
 
-/// Below this share of the rate at which operations were due, a subject has not kept up.
-const KEEPS_UP: f64 = 0.95;
-
-/// Says in which measurements operations were due faster than they were done; `None` if in none. They then
-/// queued up for as long as the measurement lasted, so that latencies reflect its length, and not the
-/// subject.
-pub(super) fn overload_warning(rows: &[Row]) -> Option<String> {
-    let is_overloaded =
-        |row: &&Row| row.offered_mops > 0.0 && row.mops < KEEPS_UP * row.offered_mops;
-    let overloaded = rows.iter().filter(is_overloaded).map(|row| {
-        let (threads, due) = (counted(row.threads, "thread"), percent(row.offered));
-        let (subject, workload) = (&row.subject, &row.workload);
-        format!("{subject} under {workload}, {threads}, {due} % due")
-    });
-    let overloaded = distinct(overloaded);
-    (!overloaded.is_empty()).then(|| {
-        format!(
-            "Less than {} % of the operations due were done, at least once, in the cases below. Their latencies \
-             grow with the length of the measurement, and show only that the rate is too high:\n  {}",
-            KEEPS_UP * 100.0,
-            overloaded.join("\n  ")
-        )
-    })
-}
-
 /// Names the workload, with its share of hits and its load factor where they tell something.
 pub(super) fn named(case: &Case) -> String {
     let workload = match case.value(Axis::Hit) {
@@ -334,25 +309,5 @@ mod tests {
         }
         let of_times = table(&rows).unwrap();
         assert_eq!(of_times.matches("100 ns").count(), 2, "{of_times}");
-    }
-
-    #[test]
-    fn overload_is_reported_once() {
-        let timed = |subject, mops, offered_mops| Row {
-            offered: 0.6,
-            offered_mops,
-            ..row(subject, "mix-90-5-5", 8, 1, mops)
-        };
-        let keeping_up = [timed("lock-free", 0.951, 1.0), timed("exact-set", 0.1, 0.0)];
-        assert_eq!(overload_warning(&keeping_up), None);
-        let rows = [
-            timed("a", 0.949, 1.0),
-            timed("b", 0.96, 1.0),
-            timed("a", 0.3, 1.0),
-        ];
-        let warning = overload_warning(&rows).unwrap();
-        let case = "a under mix-90-5-5, 8 threads, 60 % due";
-        assert_eq!(warning.matches(case).count(), 1, "{warning}");
-        assert!(!warning.contains("b under"), "{warning}");
     }
 }

@@ -24,7 +24,7 @@ use rand::rngs::SmallRng;
 use subject::calls::Operation;
 
 use crate::crew::settled;
-use crate::workload::{Measured, Watch};
+use crate::operations::{Measured, Watch};
 
 /// A thread stops at one of this many steps, which are more than a hundred operations.
 const STEPS: u64 = 2_000;

@@ -8,9 +8,10 @@ use anyhow::Result;
 use filter::FixedState;
 use subject::Subject;
 
-use super::{MIX, WORKLOADS, experiment, keys, rows};
+use super::tests::{MIX, WORKLOADS, rows_on_one_core};
+use crate::experiment::testing::tiny;
 use crate::experiment::{Count, Experiment, Threads};
-use crate::results::Row;
+use crate::row::Row;
 use crate::subjects::{Registry, SegmentLock};
 
 /// A filter with a flaw of one kind.
@@ -91,52 +92,56 @@ impl<const FLAW: u8> Subject for Flawed<FLAW> {
 fn rows_of<const FLAW: u8>(experiment: &Experiment) -> Result<Vec<Row>> {
     let mut registry = Registry::new();
     registry.add::<Flawed<FLAW>>();
-    rows(experiment, &registry, &keys())
+    rows_on_one_core(experiment, &registry)
 }
 
-/// Checks that each of these workloads ends with an error that says so, with this number of threads.
-fn complains<const FLAW: u8>(threads: usize, workloads: &[&str], said: &str) {
-    for workload in workloads {
+/// Checks that each of these workloads ends with an error that says so: one thread takes turns, several do not.
+fn complains<const FLAW: u8>(threads: &[usize], workloads: &[&str], said: &str) {
+    for (workload, threads) in workloads
+        .iter()
+        .flat_map(|of| threads.iter().map(move |n| (of, n)))
+    {
         let experiment = Experiment {
-            threads: Threads::List(vec![Count::Exactly(threads)]),
-            ..experiment(&["flawed"], &[workload])
+            threads: Threads::List(vec![Count::Exactly(*threads)]),
+            ..tiny(&["flawed"], &[workload])
         };
         let error = format!("{:#}", rows_of::<FLAW>(&experiment).unwrap_err());
-        let label = experiment.workloads[0].label();
-        let who = format!("\"flawed\" failed under {label}");
-        assert!(error.contains(&who) && error.contains(said), "{error}");
+        let who = format!("failed under {}", experiment.workloads[0].label());
+        assert!(
+            error.contains(&who) && error.contains(said),
+            "{threads}: {error}"
+        );
     }
 }
 
 #[test]
-fn a_subject_with_a_flaw_ends_the_run() {
-    complains::<DROPS>(1, &WORKLOADS, "it lost a key");
-    complains::<FINDS_ALL>(1, &WORKLOADS, "it finds what is not there");
-    complains::<PANICS>(1, &["insert", MIX], "a thread panicked");
+fn subject_with_flaw_ends_round() {
+    complains::<DROPS>(&[1, 2], &WORKLOADS, "it lost a key");
+    complains::<FINDS_ALL>(&[1, 2], &WORKLOADS, "it finds what is not there");
+    complains::<PANICS>(&[1, 2], &["insert", MIX], "a thread panicked");
     // Under updates, copies gather that only the removal of all keys in the end reveals.
     let kept = ["remove", "ycsb mix='a'", "ycsb mix='f'"];
-    complains::<KEEPS>(1, &kept, "it finds what is not there");
+    complains::<KEEPS>(&[1, 2], &kept, "it finds what is not there");
     // With such a skew, all lookups concern some 20 keys of 1,000: the others are looked up in the end.
     let skewed = ["ycsb mix='c' skew=5"];
-    complains::<DROPS_ONE>(1, &skewed, "it lost a key: 1 of the keys");
+    complains::<DROPS_ONE>(&[1, 2], &skewed, "it lost a key: 1 of the keys");
     // Threads that update the same keys may miss some meanwhile, but none when all are done.
     let updates = ["ycsb mix='a'", "ycsb mix='b'", "ycsb mix='f'"];
-    complains::<FINDS_NONE>(2, &updates, "it lost a key: 1000 of the keys");
+    complains::<FINDS_NONE>(&[2], &updates, "it lost a key: 1000 of the keys");
     // Keys that were refused excuse one miss of each in a lap over the keys, and no more.
     let lookups = ["lookup-hit", "lookup skew=0.99", "ycsb mix='c'"];
-    complains::<MISSES_MEANWHILE>(1, &lookups, "it lost a key for a while");
+    complains::<MISSES_MEANWHILE>(&[1, 2], &lookups, "it lost a key for a while");
 }
 
 /// With such a skew, nearly all lookups of absent keys concern that one.
 #[test]
-fn a_popular_key_that_is_mistaken_for_another_is_no_flaw() {
-    let experiment = experiment(&["flawed"], &["lookup skew=5"]);
-    rows_of::<FINDS_ONE>(&experiment).unwrap();
+fn popular_key_mistaken_for_another_is_no_flaw() {
+    rows_of::<FINDS_ONE>(&tiny(&["flawed"], &["lookup skew=5"])).unwrap();
 }
 
 #[test]
-fn keys_refused_are_recorded_and_not_taken_for_lost() {
-    for row in rows_of::<REFUSES>(&experiment(&["flawed"], &WORKLOADS)).unwrap() {
+fn refused_keys_are_recorded_and_not_taken_for_lost() {
+    for row in rows_of::<REFUSES>(&tiny(&["flawed"], &WORKLOADS)).unwrap() {
         assert!(row.refused >= 1_000 / 50 - 2, "{row:?}");
     }
 }

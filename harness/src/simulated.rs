@@ -1,7 +1,7 @@
 //! Makes one measurement on a simulated machine. Tables, keys, phases and checks are those of a
-//! `bench`.
+//! [`bench`](crate::bench).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
@@ -9,11 +9,13 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result};
 use simulator::{Body, Core, Model, Options, Report};
 
-use crate::results::Row;
-use crate::run::Measurement;
-use crate::run::bench::{Bench, Sweep, Table, complaint};
+use crate::bench::{Bench, Sweep, Table};
+use crate::keys::KeySource;
+use crate::operations::{Phase, Tally, Watch};
+use crate::plan::{Part, Point};
+use crate::row::Row;
 use crate::wording::unnumbered;
-use crate::workload::{KeySource, Keys, Phase, Tally, Watch, Workload, pools};
+use crate::workload::Workload;
 
 /// Distinct keys in the tables on which one thread was timed for the files of machines.
 const ALONE_KEYS: usize = 60_000;
@@ -31,49 +33,52 @@ pub struct Setting<'a> {
 
 pub struct Simulated<'a> {
     bench: Bench<'a>,
-    keys: Rc<Keys>,
+    part: &'a Part,
+    list: Rc<Vec<u64>>,
     /// Compute times of an access by subject and round, as each round may have another machine.
     compute: RefCell<HashMap<(String, usize), f64>>,
 }
 
 struct Shared {
     table: Table,
-    keys: Rc<Keys>,
+    list: Rc<Vec<u64>>,
     tally: RefCell<Tally>,
+    left_out: Cell<u64>,
 }
 
 impl<'a> Simulated<'a> {
     /// Draws the keys of a workload.
-    pub fn new(sweep: &Sweep<'a>, workload: &Workload, stop: &'a AtomicBool) -> Self {
-        let bench = Bench::new(sweep, (workload, sweep.keys.residents()), stop);
-        let keys = bench.looked_up.as_ref().unwrap_or(bench.keys.keys());
+    pub fn new(sweep: Sweep<'a>, part: &'a Part, stop: &'a AtomicBool) -> Self {
+        let bench = Bench::new(sweep, part, stop);
         Self {
-            keys: Rc::new(keys.clone()),
+            list: Rc::new(bench.list().to_vec()),
+            part,
             bench,
             compute: RefCell::default(),
         }
     }
 
+    /// Begins a round, from 1.
+    pub fn begin(&mut self, round: usize) {
+        self.bench.sweep.round = round;
+    }
+
     /// Returns the time that passes before each access, in ns: what an operation takes on one thread,
     /// less what the model charges for its accesses there, shared evenly among them.
-    fn compute(&self, measurement: &Measurement, model: &Model) -> Result<f64> {
-        let key = (measurement.subject.clone(), measurement.round);
+    fn compute(&self, subject: &str, model: &Model) -> Result<f64> {
+        let key = (subject.to_owned(), self.bench.sweep.round);
         if let Some(known) = self.compute.borrow().get(&key) {
             return Ok(*known);
         }
         // The same code with another number of stripes computes as long.
-        let one = Measurement {
-            threads: 1,
-            subject: timed_alone(model, &measurement.subject).to_owned(),
-            ..measurement.clone()
-        };
+        let subject = timed_alone(model, subject);
         let setting = Setting {
             model,
             operations: ALONE_OPERATIONS,
             seed: 1,
         };
-        let alone = alone(model, &one.subject, &one.workload)?;
-        let report = self.with_small_table(&one, &setting)?;
+        let alone = alone(model, subject, self.bench.workload)?;
+        let report = self.with_small_table(subject, &setting)?;
         let (counts, operations) = (report.counts, report.operations as f64);
         let charged = report.seconds * 1e9 / operations;
         let accesses = counts.accesses as f64 / operations;
@@ -83,68 +88,89 @@ impl<'a> Simulated<'a> {
     }
 
     /// Simulates one thread at no compute time, with a table in its own caches.
-    fn with_small_table(&self, one: &Measurement, setting: &Setting) -> Result<Report> {
+    fn with_small_table(&self, subject: &str, setting: &Setting) -> Result<Report> {
         let (keys, stop) = (KeySource::generated(ALONE_KEYS, 1), AtomicBool::new(false));
         let sweep = Sweep {
             keys: &keys,
             ..self.bench.sweep
         };
-        let small = Simulated::new(&sweep, &one.workload, &stop);
-        let (_, report) = small.run(one, setting, 0.0)?;
+        let part = Part {
+            size: ALONE_KEYS,
+            ..self.part.clone()
+        };
+        let (_, report) = Simulated::new(sweep, &part, &stop).run(subject, 1, setting, 0.0)?;
         Ok(report)
     }
 
     /// Simulates a measurement. Returns its row, and what was observed of its accesses.
-    pub fn simulate(&self, measurement: &Measurement, setting: &Setting) -> Result<(Row, Report)> {
-        let compute = self.compute(measurement, setting.model)?;
-        self.run(measurement, setting, compute)
+    pub fn simulate(
+        &self,
+        subject: &str,
+        threads: usize,
+        setting: &Setting,
+    ) -> Result<(Row, Report)> {
+        let compute = self.compute(subject, setting.model)?;
+        self.run(subject, threads, setting, compute)
     }
 
     fn run(
         &self,
-        measurement: &Measurement,
+        subject: &str,
+        threads: usize,
         setting: &Setting,
         compute: f64,
     ) -> Result<(Row, Report)> {
-        let Setting { model, .. } = *setting;
-        let entry = self.bench.sweep.registry.get(&measurement.subject)?;
-        let workload = &measurement.workload;
-        let warms_up = workload.is_time_bounded();
+        let (Setting { model, .. }, bench) = (*setting, &self.bench);
+        let info = bench.sweep.registry.get(subject)?;
+        let warms_up = bench.workload.is_time_bounded();
         let limits = [setting.operations / 2, setting.operations];
         let options = Options {
             compute,
             limits: limits.into_iter().filter(|_| warms_up).collect(),
-            everywhere: workload.only_looks_up(),
-            seed: setting.seed ^ measurement.round as u64,
+            everywhere: bench.workload.only_looks_up(),
+            seed: setting.seed ^ bench.sweep.round as u64,
         };
-        let (shared, report) = simulator::run(model, measurement.threads, &options, || {
-            let table = self.bench.fresh_table(entry, workload)?;
+        let (shared, report) = simulator::run(model, threads, &options, || {
+            let table = bench.table(info, threads, &mut bench.random(0))?;
             let mut refused = table.refused;
             let shared = Rc::new(Shared {
                 table,
-                keys: Rc::clone(&self.keys),
+                list: Rc::clone(&self.list),
                 tally: RefCell::default(),
+                left_out: Cell::new(0),
             });
             let mut bodies = Vec::new();
-            let pools = pools(measurement.threads);
-            for core in 0..measurement.threads {
-                let subject = &*shared.table.subject;
-                let (phase, more) = self.bench.prepare(core, subject, measurement, &pools);
+            for core in 0..threads {
+                let (phase, more) = bench.prepare((core, threads), &shared.table, &bench.keys);
                 refused += more;
                 bodies.push(body(Rc::clone(&shared), phase, warms_up));
             }
             shared.tally.borrow_mut().refused_before = refused;
             Ok((shared, bodies))
         })?;
-        let Shared { table, tally, .. } = &*shared;
-        let mut tally = *tally.borrow();
-        let checked = (self.bench).check(entry, table, &tally, measurement);
-        checked.with_context(|| complaint(measurement))?;
-        tally.operations = report.operations;
+        let tally = *shared.tally.borrow();
+        let point = &Point {
+            threads,
+            frozen: None,
+            offered: None,
+            in_turns: false,
+        };
+        let made = (tally, shared.left_out.get());
+        let checked = bench.check(info, (&shared.table, &bench.keys), made, threads);
+        checked.with_context(|| bench.complaint(subject, point))?;
+        let nearest = (model.cores() > 1).then(|| model.between(0, 1));
         let row = Row {
-            simulated: model.name.clone(),
-            hand_over_ns: nearest(model),
-            ..(self.bench).row(measurement, table, &tally, report.seconds)
+            oversubscribed: false,
+            pinned: true,
+            simulated: Some(model.name.clone()),
+            hand_over_ns: nearest,
+            operations: report.operations,
+            refused: tally.refused_before + tally.refused,
+            absent: tally.absent,
+            false_positives: tally.false_positives,
+            seconds: report.seconds,
+            mops: report.operations as f64 / report.seconds / 1e6,
+            ..bench.row(subject, point, &shared.table)
         };
         Ok((row, report))
     }
@@ -157,7 +183,7 @@ fn body(shared: Rc<Shared>, mut phase: Phase, warms_up: bool) -> Body {
             stop: &core.stop,
             progress: Some(&core.operations),
         };
-        let mut perform = || (shared.table.subject).perform(&shared.keys, &mut phase, &watch, None);
+        let mut perform = || (shared.table.subject).perform(&shared.list, &mut phase, &watch, None);
         if warms_up {
             let warm_up = perform();
             shared.tally.borrow_mut().add_untimed(&warm_up);
@@ -165,15 +191,10 @@ fn body(shared: Rc<Shared>, mut phase: Phase, warms_up: bool) -> Body {
         }
         let tally = perform();
         shared.tally.borrow_mut().add(&tally);
+        shared
+            .left_out
+            .set(shared.left_out.get() + phase.left_out());
     })
-}
-
-/// Returns the time of a hand-over between the first two cores, in ns; 0 if there is one alone.
-pub fn nearest(model: &Model) -> f64 {
-    match model.cores() {
-        1 => 0.0,
-        _ => model.between(0, 1),
-    }
 }
 
 /// Returns the name under which the machine has the times of a subject on one thread.
@@ -208,11 +229,10 @@ fn alone(model: &Model, subject: &str, workload: &Workload) -> Result<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Count, Experiment, Threads};
+    use crate::bench::flawed::{DROPS, Flawed};
+    use crate::experiment::testing::tiny;
     use crate::machine::Cores;
-    use crate::run::Plan;
-    use crate::run::runner::tests::experiment;
-    use crate::run::runner::tests::flawed::{DROPS, Flawed};
+    use crate::plan::Plan;
     use crate::subjects::{Registry, SIMULATED};
     use crate::workload::tests::parse;
 
@@ -227,9 +247,9 @@ mod tests {
         "ycsb mix='a'",
     ];
 
-    type Make = fn(&Simulated, &Measurement, &Setting) -> Result<(Row, Report)>;
+    type Make = fn(&Simulated, &str, usize, &Setting) -> Result<(Row, Report)>;
 
-    const SIMULATE: Make = |of, made, setting| of.simulate(made, setting);
+    const SIMULATE: Make = |of, subject, threads, setting| of.simulate(subject, threads, setting);
 
     /// Makes rows of every subject under a workload.
     fn made(
@@ -238,17 +258,15 @@ mod tests {
         (model, threads): (&Model, usize),
         make: Make,
     ) -> Result<Vec<(Row, Report)>> {
-        let experiment = Experiment {
-            threads: Threads::List(vec![Count::Exactly(threads)]),
-            ..experiment(&registry.names(), &[workload])
-        };
+        let experiment = tiny(&registry.names(), &[workload]);
         let cores = Cores::detect();
         let sweep = Sweep {
-            plan: &Plan::of(&experiment, registry, &cores)?,
+            plan: &Plan::new(&experiment, &experiment.subjects, registry, &cores)?,
             keys: &KeySource::generated(experiment.most_keys(), experiment.seed),
             cores: &cores,
             experiment: &experiment,
             registry,
+            round: 1,
         };
         let setting = Setting {
             model,
@@ -256,9 +274,9 @@ mod tests {
             seed: 1,
         };
         let (part, stop) = (&sweep.plan.parts[0], AtomicBool::new(false));
-        let made = part.round(1).into_iter().map(|measurement| {
-            let simulated = Simulated::new(&sweep, &part.workload, &stop);
-            let (row, report) = make(&simulated, &measurement, &setting)?;
+        let made = part.subjects.iter().map(|subject| {
+            let simulated = Simulated::new(sweep, part, &stop);
+            let (row, report) = make(&simulated, subject, threads, &setting)?;
             assert!(report.counts.accesses > 0, "{row:?} was not observed");
             Ok((row, report))
         });
@@ -271,17 +289,17 @@ mod tests {
         let registry = Registry::standard().only(&SIMULATED);
         // The times of one thread are known for all. To find out which part of them is computing
         // would take a minute, so none is charged.
-        let make: Make = |simulated, of, setting| {
-            let subject = timed_alone(setting.model, &of.subject);
-            alone(setting.model, subject, &of.workload)?;
-            simulated.run(of, setting, 0.0)
+        let make: Make = |simulated, subject, threads, setting| {
+            let timed = timed_alone(setting.model, subject);
+            alone(setting.model, timed, simulated.bench.workload)?;
+            simulated.run(subject, threads, setting, 0.0)
         };
         for workload in WORKLOADS {
             let all = made(&registry, workload, (&graviton(), 3), make).unwrap();
             assert!(all.len() >= 9, "{workload}: {}", all.len());
             for (row, _) in all {
-                crate::results::rows::Record::validate(&row).unwrap();
-                assert_eq!(row.simulated, "graviton-3");
+                row.check().unwrap();
+                assert_eq!(row.simulated.as_deref(), Some("graviton-3"));
                 assert!(row.operations >= 900, "{row:?}");
             }
         }
@@ -293,7 +311,7 @@ mod tests {
         registry.add::<Flawed<DROPS>>();
         for workload in WORKLOADS {
             // No machine has its time on one thread.
-            let run: Make = |of, made, setting| of.run(made, setting, 0.0);
+            let run: Make = |of, subject, threads, setting| of.run(subject, threads, setting, 0.0);
             let all = made(&registry, workload, (&graviton(), 3), run);
             let error = format!("{:#}", all.unwrap_err());
             assert!(error.contains("it lost a key"), "{workload}: {error}");

@@ -2,19 +2,21 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
 
-use super::Bench;
-use crate::run::Measurement;
-use crate::workload::{
-    Cycle, KeySource, Lookups, Measured, Op, Phase, Pool, Pools, Present, Scheduled, Workload,
-    Ycsb, drawn_ages, drawn_lookups, pools,
+use crate::bench::Table;
+use crate::keys::{KeySource, drawn_ages, drawn_lookups};
+use crate::operations::{
+    Cycle, Lookups, Measured, Op, Phase, Pool, Pools, Present, Scheduled, pools,
 };
+use crate::workload::{Workload, Ycsb};
 
 /// Draws the keys that all threads look up, if the workload needs them in advance.
-pub(super) fn draw_lookups(workload: &Workload, keys: &KeySource, seed: u64) -> Arc<[usize]> {
+pub(crate) fn draw_lookups(workload: &Workload, keys: &KeySource, seed: u64) -> Arc<[usize]> {
     let mut random = SmallRng::seed_from_u64(seed);
     match *workload {
         Workload::Lookup { hit, skew, .. } => drawn_lookups(keys, hit, skew, &mut random),
@@ -25,44 +27,39 @@ pub(super) fn draw_lookups(workload: &Workload, keys: &KeySource, seed: u64) -> 
     }
 }
 
-impl Bench<'_> {
-    /// Prepares a thread's part of the table. Returns what the thread is to do, and how many keys
-    /// were refused. All threads of a measurement get the same `pools`, one for each of them.
-    pub(in crate::run) fn prepare(
-        &self,
-        thread: usize,
-        subject: &dyn Measured,
-        measurement: &Measurement,
-        pools: &Pools,
-    ) -> (Phase, u64) {
-        let mut part = Part {
-            bench: self,
-            subject,
-            pools,
-            thread,
-            threads: measurement.threads,
-            random: self.random(thread),
-            refused: 0,
-        };
-        let phase = part.phase(&measurement.workload);
-        (phase, part.refused)
-    }
+/// Inserts keys in random order, so that a walk along the list does not meet them in the order of insertion. Returns the
+/// accepted keys, in the order of the list.
+pub(crate) fn fill(
+    of: &dyn Measured,
+    (keys, range): (&KeySource, Range<usize>),
+    random: &mut SmallRng,
+    stop: &AtomicBool,
+) -> Vec<usize> {
+    let mut order: Vec<usize> = range.collect();
+    order.shuffle(random);
+    of.fill(keys.keys(), &mut order, stop);
+    order.sort_unstable();
+    order
 }
 
-/// One thread's part of a measurement while it is prepared.
-struct Part<'a> {
-    bench: &'a Bench<'a>,
-    subject: &'a dyn Measured,
-    pools: &'a Pools,
-    thread: usize,
-    threads: usize,
-    random: SmallRng,
-    refused: u64,
+/// One thread's part of a table while it is prepared.
+pub(crate) struct Part<'a> {
+    pub(crate) table: &'a Table,
+    pub(crate) keys: &'a KeySource,
+    /// The keys that all threads look up, if they were drawn before.
+    pub(crate) drawn: &'a Arc<[usize]>,
+    pub(crate) thread: usize,
+    pub(crate) threads: usize,
+    pub(crate) random: SmallRng,
+    /// How many keys the table has refused.
+    pub(crate) refused: u64,
+    pub(crate) stop: &'a AtomicBool,
 }
 
 impl Part<'_> {
-    fn phase(&mut self, workload: &Workload) -> Phase {
-        let keys = &self.bench.keys;
+    /// Fills the part. Returns what the thread is to do.
+    pub(crate) fn phase(&mut self, workload: &Workload) -> Phase {
+        let keys = self.keys;
         let lookups = |cycle, present| Phase::Lookup(Lookups { cycle, present });
         let scheduled = match *workload {
             Workload::LookupHit { .. } => {
@@ -72,7 +69,7 @@ impl Part<'_> {
                 return lookups(self.cycle(keys.absent()), Present::None);
             }
             Workload::Lookup { .. } | Workload::Ycsb { mix: Ycsb::C, .. } => {
-                let drawn = Arc::clone(&self.bench.drawn);
+                let drawn = Arc::clone(self.drawn);
                 let present = Present::Drawn(Arc::clone(&drawn), keys.residents());
                 return lookups(self.cycle(0..drawn.len()), present);
             }
@@ -89,7 +86,7 @@ impl Part<'_> {
                 skew,
                 ..
             } => {
-                let shared = (Arc::clone(self.pools), self.thread);
+                let shared = (Arc::clone(&self.table.pools), self.thread);
                 self.window(mix.lookup(), skew, shared)
             }
             Workload::Ycsb { mix, .. } => self.updates(mix),
@@ -107,14 +104,14 @@ impl Part<'_> {
     /// Prepares a mix. Half of the resident keys stay; the other half and the churn keys are the
     /// two pools, each of them half inserted.
     fn mix(&mut self, lookup: u8, hit: u8) -> Scheduled {
-        let resident = self.bench.keys.resident();
-        let middle = resident.len() / 2;
-        let stable = self.fill(self.share(0..middle));
+        let resident = self.keys.resident();
+        let middle = resident.start + resident.len() / 2;
+        let stable = self.fill(self.share(resident.start..middle));
         let pool = self.fill(self.share(middle..resident.end));
         let counts = lookups(lookup, hit);
         Scheduled {
             stable,
-            walk: self.cycle(self.bench.keys.absent()),
+            walk: self.cycle(self.keys.absent()),
             pools: self.with_own((pools(1), 0), pool),
             ..Scheduled::new(&counts, Op::Remove, &mut self.random)
         }
@@ -124,7 +121,7 @@ impl Part<'_> {
     /// windows of all these pools, of which one will be the thread's own. An age counts the newer
     /// keys of all threads, which are taken to slide in turns.
     fn window(&mut self, lookup: u8, skew: f64, (pools, own): (Pools, usize)) -> Scheduled {
-        let inside = self.fill(self.share(self.bench.keys.resident()));
+        let inside = self.fill(self.share(self.keys.resident()));
         let (size, threads) = (inside.len(), pools.len());
         let ages = drawn_ages(size * threads, skew, &mut self.random).into_iter();
         let ages = ages.map(|age| ((own + age) % threads, age / threads));
@@ -138,21 +135,21 @@ impl Part<'_> {
     }
 
     fn updates(&mut self, mix: Ycsb) -> Scheduled {
-        self.fill(self.share(self.bench.keys.resident()));
+        self.fill(self.share(self.keys.resident()));
         let update = match mix {
             Ycsb::F => Op::ReadAndUpdate,
             _ => Op::Update,
         };
         let counts = [(Op::LookupShared, percent(mix.lookup()))];
         Scheduled {
-            walk: self.cycle(0..self.bench.drawn.len()),
+            walk: self.cycle(0..self.drawn.len()),
             ..Scheduled::new(&counts, update, &mut self.random)
         }
     }
 
     /// Prepares a phase that fills the table, of which it finds this share filled.
     fn growth(&mut self, insert: u8, hit: u8, filled: f64) -> Scheduled {
-        let mine = self.share(self.bench.keys.resident());
+        let mine = self.share(self.keys.resident());
         let middle = mine.start + (mine.len() as f64 * filled) as usize;
         let mut stable = self.fill(mine.start..middle);
         stable.reserve_exact(mine.end - middle);
@@ -160,7 +157,7 @@ impl Part<'_> {
         Scheduled {
             stable,
             coming: Some(middle..mine.end),
-            walk: self.cycle(self.bench.keys.absent()),
+            walk: self.cycle(self.keys.absent()),
             ..Scheduled::new(&counts, Op::Grow, &mut self.random)
         }
     }
@@ -168,7 +165,8 @@ impl Part<'_> {
     /// Inserts these keys, and returns the accepted ones.
     fn fill(&mut self, keys: Range<usize>) -> Vec<usize> {
         let asked = keys.len();
-        let accepted = self.bench.fill(self.subject, keys, &mut self.random);
+        let subject = &*self.table.subject;
+        let accepted = fill(subject, (self.keys, keys), &mut self.random, self.stop);
         self.refused += (asked - accepted.len()) as u64;
         accepted
     }
@@ -176,7 +174,7 @@ impl Part<'_> {
     /// Sets the thread's own pool: the keys inside, and its churn keys, which are outside.
     fn with_own(&self, (pools, own): (Pools, usize), mut inside: Vec<usize>) -> (Pools, usize) {
         let live = inside.len();
-        inside.extend(self.share(self.bench.keys.churn()));
+        inside.extend(self.share(self.keys.churn()));
         pools[own].get_or_init(|| Pool::new(inside, live));
         (pools, own)
     }

@@ -1,15 +1,19 @@
-//! Checks the answers of a measurement against what is known of the keys.
+//! Checks the answers about each table against what is known of the keys: a subject that loses a key, or finds too many
+//! that were never inserted, ends the run with an error instead of appearing in the figure. Some absent keys are looked
+//! up afterwards and, where no thread asked for them, some that are there. Refused keys excuse as many misses: if other
+//! keys are missed in their place, that goes unnoticed.
+
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, ensure};
 use subject::Operations;
 
-use super::{Bench, Table};
-use crate::run::Measurement;
+use crate::keys::KeySource;
+use crate::operations::{Measured, Phase, Tally, Watch};
 use crate::subjects::SubjectInfo;
-use crate::workload::{Phase, Tally, Watch, Workload, Ycsb};
+use crate::workload::{Workload, Ycsb};
 
-/// The largest share of absent keys that may be found: far above that of a sensible filter, far
-/// below that of a broken one.
+/// The largest share of absent keys that may be found: far above that of a sensible filter, far below that of a broken one.
 const MAX_FALSE_POSITIVE_RATE: f64 = 0.05;
 
 /// This many absent keys may always be found: few lookups prove nothing.
@@ -19,27 +23,40 @@ const CHANCE: f64 = 3.0;
 /// asked for any.
 const PROBES: usize = 1_000;
 
-impl Bench<'_> {
-    /// Checks the answers, if the subject gives any: all accepted keys must be there, and hardly any other.
-    /// Where threads have updated the same keys, each must be there once, as before: so all are removed, and
-    /// must be found before that, and not after it.
-    pub(in crate::run) fn check(
-        &self,
-        entry: &SubjectInfo,
-        table: &Table,
-        tally: &Tally,
-        measurement: &Measurement,
-    ) -> Result<()> {
-        if !entry.holds_keys || entry.operations.missing(Operations::INSERT).is_some() {
+/// What all threads did to a table.
+pub(crate) struct Answers<'a> {
+    pub(crate) workload: &'a Workload,
+    pub(crate) threads: usize,
+    pub(crate) subject: &'a dyn Measured,
+    pub(crate) keys: &'a KeySource,
+    /// The keys that all threads looked up, if they were drawn before.
+    pub(crate) drawn: &'a [usize],
+    pub(crate) tally: Tally,
+    /// Keys that should be in the table in the end, but were removed and then refused.
+    pub(crate) left_out: u64,
+    pub(crate) stop: &'a AtomicBool,
+}
+
+impl Answers<'_> {
+    /// Checks the answers, if the subject gives any: all accepted keys must be there, and hardly any other. Where threads have
+    /// updated the same keys, each must be there once, as before: so all are removed, and must be found before that, and not
+    /// after it.
+    pub(crate) fn check(&self, info: &SubjectInfo) -> Result<()> {
+        if !info.holds_keys || info.operations.missing(Operations::INSERT).is_some() {
             return Ok(());
         }
-        let (workload, subject) = (&measurement.workload, &table.subject);
+        let Self {
+            workload,
+            tally,
+            subject,
+            ..
+        } = self;
         let refused = tally.refused_before;
         let (keys, residents) = (self.keys.keys(), self.keys.residents() as u64);
         let found = || subject.count_found(keys, self.keys.resident()) as u64;
         let are_updated = matches!(workload, Workload::Ycsb { mix, .. } if mix.updates());
         // A thread that works alone knows every answer, unless keys were refused.
-        let is_foreseen = measurement.threads == 1 && refused + tally.refused == 0;
+        let is_foreseen = self.threads == 1 && refused + tally.refused == 0;
         // Only refused keys may be missing: once, or once in every lap of a lookup over the keys.
         let (missing, excused) = match workload {
             Workload::LookupHit { .. }
@@ -47,7 +64,7 @@ impl Bench<'_> {
             | Workload::Ycsb { mix: Ycsb::C, .. }
                 if refused > 0 =>
             {
-                self.check_laps(tally, table, measurement.threads)?;
+                self.check_laps()?;
                 (residents - found(), refused)
             }
             Workload::Insert { .. } => (residents - found(), tally.refused),
@@ -56,7 +73,7 @@ impl Bench<'_> {
                 let not_found = residents - found();
                 let mut remove = Phase::Remove(self.keys.resident());
                 let removed = subject.perform(keys, &mut remove, &Watch::new(self.stop), None);
-                (not_found.max(removed.missing), refused + tally.left_out)
+                (not_found.max(removed.missing), refused + self.left_out)
             }
             Workload::Ycsb { mix: Ycsb::C, .. } if tally.missing == 0 => {
                 (residents - found(), refused)
@@ -75,8 +92,8 @@ impl Bench<'_> {
         };
         ensure!(
             missing <= excused,
-            "it lost a key: {missing} of the keys that had been inserted and not removed were said to \
-             be absent; only {excused} had been refused"
+            "it lost a key: {missing} of the keys that had been inserted and not removed were said to be absent; only {excused} \
+             had been refused"
         );
         let (false_positives, absent) = match workload {
             Workload::Remove { .. } => (found(), residents),
@@ -97,25 +114,25 @@ impl Bench<'_> {
         ensure_rare(false_positives, absent)
     }
 
-    /// Checks that threads that only looked keys up missed no more than refused keys. The table has not
-    /// changed, so each of their laps over the keys misses as many as a lap that is made now.
-    fn check_laps(&self, tally: &Tally, table: &Table, threads: usize) -> Result<()> {
+    /// Checks that threads that only looked keys up missed no more than refused keys. The table has not changed, so each of
+    /// their laps over the keys misses as many as a lap that is made now.
+    fn check_laps(&self) -> Result<()> {
         let (keys, residents) = (self.keys.keys(), self.keys.resident());
         let is_missed = |&&key: &&usize| {
-            residents.contains(&key) && table.subject.count_found(keys, key..key + 1) == 0
+            residents.contains(&key) && self.subject.count_found(keys, key..key + 1) == 0
         };
         let all: Vec<usize> = residents.clone().collect();
-        let lap = match &*self.drawn {
+        let lap = match self.drawn {
             [] => &all[..],
             drawn => drawn,
         };
         let missed = lap.iter().filter(is_missed).count() as u64;
-        let excused = most_missed((missed, lap.len() as u64), tally, threads);
+        let excused = most_missed((missed, lap.len() as u64), &self.tally, self.threads);
         ensure!(
-            tally.missing <= excused,
-            "it lost a key for a while: {} lookups missed a key; as one lap over the keys misses {missed} refused \
-             keys, at most {excused} can have done so",
-            tally.missing
+            self.tally.missing <= excused,
+            "it lost a key for a while: {} lookups missed a key; as one lap over the keys misses {missed} refused keys, at most \
+             {excused} can have done so",
+            self.tally.missing
         );
         Ok(())
     }
@@ -125,15 +142,14 @@ impl Bench<'_> {
 pub(crate) fn ensure_rare(found: u64, absent: u64) -> Result<()> {
     ensure!(
         found as f64 <= MAX_FALSE_POSITIVE_RATE * absent as f64 + CHANCE,
-        "it finds what is not there: {found} of {absent} lookups of absent keys said that the key is \
-         present, more than {} %",
+        "it finds what is not there: {found} of {absent} lookups of absent keys said that the key is present, more than {} %",
         MAX_FALSE_POSITIVE_RATE * 100.0
     );
     Ok(())
 }
 
-/// Returns the most lookups of these threads that can have missed a key if each lap over `length` keys
-/// misses `missed` of them.
+/// Returns the most lookups of these threads that can have missed a key if each lap over `length` keys misses `missed` of
+/// them.
 fn most_missed((missed, length): (u64, u64), made: &Tally, threads: usize) -> u64 {
     // In a chain, a wrong answer passes over a key.
     let passed = made.missing + made.false_positives;

@@ -7,8 +7,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::kinds::read_any;
-use crate::show::{Outputs, Sheet, Sidecar, files};
+use crate::row::{self, Rows};
+use crate::sheet::{Sheet, Table};
+use crate::show::{Outputs, Sidecar, files};
+use crate::studies::{self, read_any};
+use crate::sweep_sheet;
 
 const STYLE: &str = "
 body { font: 16px/1.5 sans-serif; max-width: 60rem; margin: 1rem auto; padding: 0 1rem; color: #222; }
@@ -75,39 +78,96 @@ fn without(directory: &Path, message: &str) -> String {
     message.replace(&format!("{}/", directory.display()), "")
 }
 
-/// Returns the title of a result, and its figure and table.
+/// A result, as it is shown.
+pub struct Shown {
+    pub sheet: Sheet,
+    pub sidecar: Option<Sidecar>,
+    /// Says that rows are missing.
+    missing: Option<String>,
+}
+
+/// Reads a result of a sweep or of a study.
+pub fn read(csv: &Path) -> Result<Shown> {
+    let sidecar = Outputs::beside(csv).described()?;
+    let (count, sheet) = match row::read(csv) {
+        Ok(Rows::Sweep(rows)) if !rows.is_empty() => {
+            (rows.len(), sweep_sheet::of(&rows, sidecar.as_ref()))
+        }
+        Ok(Rows::Study(samples)) if !samples.is_empty() => {
+            let sheet = studies::sheet(&samples, sidecar.as_ref());
+            (
+                samples.len(),
+                sheet.with_context(|| format!("in {}", csv.display()))?,
+            )
+        }
+        Ok(_) => bail!("{} has no rows", csv.display()),
+        Err(error) => (0, other(csv, sidecar.as_ref()).map_err(|_| error)?),
+    };
+    let missing = sidecar
+        .as_ref()
+        .and_then(|of| of.missing(count))
+        .filter(|_| count > 0);
+    Ok(Shown {
+        sheet,
+        sidecar,
+        missing,
+    })
+}
+
+/// Reads a result of a study that writes rows of its own, without the figure.
+fn other(csv: &Path, sidecar: Option<&Sidecar>) -> Result<Sheet> {
+    let sheet = read_any(csv)?.printed(sidecar);
+    let sheet = sheet.with_context(|| format!("{} has no table", csv.display()))?;
+    Ok(Sheet {
+        lead: sheet.lead,
+        tables: vec![Table {
+            title: String::new(),
+            header: sheet.header,
+            lines: sheet.lines,
+        }],
+        notes: sheet.notes,
+        figure: None,
+    })
+}
+
+/// Returns the title of a result, and its figure and tables.
 fn section(csv: &Path, name: &str) -> Result<(String, Markup)> {
-    let (rows, outputs) = (read_any(csv)?, Outputs::beside(csv));
-    ensure!(rows.count() > 0, "{} has no rows", csv.display());
-    let described = outputs.described()?;
-    let sidecar = described.as_ref();
-    let title = sidecar.map_or(name, |of| &of.run.title).to_owned();
-    let figure = match rows.figure(sidecar) {
-        _ if outputs.figure.exists() => fs::read_to_string(&outputs.figure)?,
-        figure => figure.map_or_else(String::new, |of| of.render()),
+    let Shown {
+        sheet,
+        sidecar,
+        missing,
+    } = read(csv)?;
+    let drawn = Outputs::beside(csv).figure;
+    let title = sidecar.as_ref().map_or(name, |of| &of.run.title).to_owned();
+    let figure = match &sheet.figure {
+        _ if drawn.exists() => fs::read_to_string(&drawn)?,
+        figure => figure.as_ref().map_or(Ok(String::new()), |of| of.svg())?,
     };
     let section = html! {
-        @if let Some(missing) = sidecar.and_then(|of| rows.missing(of)) { p.bad { (missing) } }
+        @if let Some(missing) = missing { p.bad { (missing) } }
         figure { (PreEscaped(figure)) }
-        @if let Some(sheet) = rows.printed(sidecar) { details { summary { "Table" } (table(&sheet)) } }
+        details { summary { "Table" } (tables(&sheet)) }
         p.note {
             a href=(format!("{name}.csv")) { (name) ".csv" }
-            @if let Some(Sidecar { run, .. }) = sidecar {
+            @if let Some(sidecar) = &sidecar {
                 ", " a href=(format!("{name}.machine.toml")) { (name) ".machine.toml" } ". "
-                code { (run.command) } ". " (sidecar.map_or_else(String::new, Sidecar::machine_line))
+                code { (sidecar.run.command) } ". " (sidecar.machine_line())
             }
         }
     };
     Ok((title, section))
 }
 
-fn table(sheet: &Sheet) -> Markup {
+fn tables(sheet: &Sheet) -> Markup {
     html! {
         p { (sheet.lead) }
-        div.table { table {
-            thead { tr { @for name in &sheet.header { th { (name) } } } }
-            tbody { @for line in &sheet.lines { tr { @for cell in line { td { (cell) } } } } }
-        } }
+        @for table in &sheet.tables {
+            p { (table.title) }
+            div.table { table {
+                thead { tr { @for name in &table.header { th { (name) } } } }
+                tbody { @for line in &table.lines { tr { @for cell in line { td { (cell) } } } } }
+            } }
+        }
         @for note in &sheet.notes { p.note { (note) } }
     }
 }
@@ -133,10 +193,8 @@ pub fn update_tables(page: &Path, only_checks: bool) -> Result<()> {
             "{name}: `{END}` is missing after `{line}`"
         );
         let csv = page.with_file_name(csv);
-        let rows = read_any(&csv).with_context(|| format!("{name}: {line}"))?;
-        let sheet = rows.printed(Outputs::beside(&csv).described()?.as_ref());
-        let sheet = sheet.with_context(|| format!("{} has no table", csv.display()))?;
-        new += &format!("\n{}\n\n{END}\n", sheet.markdown());
+        let shown = read(&csv).with_context(|| format!("{name}: {line}"))?;
+        new += &format!("\n{}\n\n{END}\n", shown.sheet.markdown());
     }
     if old == new {
         return Ok(());

@@ -1,0 +1,204 @@
+//! Every measurement that was planned gives a row, and the row says what was done.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+
+use super::rows;
+use crate::experiment::Experiment;
+use crate::experiment::testing::tiny;
+use crate::latency::Latency;
+use crate::machine::Cores;
+use crate::machine::pinning::usable;
+use crate::row::Row;
+use crate::subjects::Registry;
+
+pub(crate) const MIX: &str = "mix lookup=80 insert=10 remove=10";
+
+pub(crate) const WORKLOADS: [&str; 12] = [
+    "lookup-hit",
+    "lookup-miss",
+    "insert load=0.95",
+    "remove load=0.95",
+    MIX,
+    "lookup skew=0.99",
+    "ycsb mix='a'",
+    "ycsb mix='c'",
+    "ycsb mix='d'",
+    "ycsb mix='f'",
+    "window lookup=75",
+    "grow insert=25 lookup=75 from=0.3 load=0.95",
+];
+
+/// Makes all rows in this process, on one core: one thread takes turns, two are more than there are cores.
+pub(crate) fn rows_on_one_core(experiment: &Experiment, registry: &Registry) -> Result<Vec<Row>> {
+    let cores = match &usable()[..] {
+        [] => Cores::detect(),
+        all => Cores::chosen(all, &all[..1])?,
+    };
+    rows(experiment, &experiment.contestants(), registry, &cores)
+}
+
+fn standard_rows(experiment: &Experiment) -> Vec<Row> {
+    rows_on_one_core(experiment, &Registry::standard()).unwrap()
+}
+
+#[test]
+fn everything_planned_gives_a_row() {
+    let subjects = ["lock-free", "global-lock", "roofline"];
+    let experiment = Experiment {
+        rounds: 1,
+        ..tiny(&subjects, &WORKLOADS)
+    };
+    let all = standard_rows(&experiment);
+    let mut expected = BTreeSet::new();
+    for workload in &experiment.workloads {
+        let looks_up = workload.label().starts_with("lookup");
+        for subject in ["lock-free", "lock-free#2", "global-lock", "roofline"] {
+            if subject != "roofline" || looks_up {
+                expected.extend([1, 2].map(|threads| (subject, workload.label(), threads)));
+            }
+        }
+    }
+    let name = |row: &'_ Row| (row.subject.clone(), row.workload.clone(), row.threads);
+    let found: BTreeSet<_> = all.iter().map(name).collect();
+    let expected = expected
+        .into_iter()
+        .map(|(subject, of, threads)| (subject.into(), of, threads));
+    assert_eq!(found, expected.collect());
+    for row in all {
+        row.check().unwrap();
+        assert_eq!((row.keys, row.refused), (1_000, 0), "{row:?}");
+        let room = row.slots as f64 - 1_000.0 / row.load_factor;
+        assert!((0.0..4.0).contains(&room), "{row:?}");
+        assert!(row.memory_bytes >= row.slots * 2, "{row:?}");
+        assert!(row.seconds > 0.0 && row.p50_ns.is_none(), "{row:?}");
+        let is_whole = ["insert", "remove"].contains(&&*row.workload);
+        assert!(!is_whole || row.operations % 1_000 == 0, "{row:?}");
+        assert_eq!(row.oversubscribed, row.threads == 2);
+        assert_eq!(row.turns.is_some(), row.threads == 1);
+        let is_one = (row.subject == "lock-free").then_some(1.0);
+        assert!(
+            row.ratio > Some(0.0) && is_one.is_none_or(|one| row.ratio == Some(one)),
+            "{row:?}"
+        );
+    }
+    // Those that keep cores busy stop with the measurement.
+    let busy = Experiment {
+        busy: true,
+        ..tiny(&["lock-free"], &[MIX])
+    };
+    assert_eq!(standard_rows(&busy).len(), 8);
+}
+
+/// What differs along the axis of a figure follows in an order of the round: the size, and what a workload states.
+#[test]
+fn sizes_and_workloads_are_shuffled_within_rounds() {
+    let experiment = Experiment {
+        keys: vec![1_000, 2_000],
+        rounds: 5,
+        ..tiny(
+            &["lock-free"],
+            &["insert", "lookup hit=20", "lookup hit=80"],
+        )
+    };
+    let all = standard_rows(&experiment);
+    assert!(all.is_sorted_by_key(|row| row.round));
+    let turn = |row: &Row| (row.keys, row.workload.clone(), row.hit);
+    let orders: BTreeSet<Vec<_>> = (all.chunk_by(|a, b| a.round == b.round))
+        .map(|round| {
+            assert_eq!(round.len(), 24, "two numbers of threads, and two tables");
+            round.iter().map(turn).collect()
+        })
+        .collect();
+    assert!(orders.len() > 2, "{orders:?}");
+}
+
+#[test]
+fn tables_may_have_the_same_slots_at_all_loads() {
+    let text = "name = 'tiny'\ntitle = 'Tiny'\nsubjects = ['lock-free']\nthreads = [1]\nrounds = 1\nseconds = 1e-3\n\
+        slots = 10_000\nworkload = [{ kind = 'insert', load = 0.9 }, { kind = 'insert', load = 0.3 }]";
+    let experiment = Experiment::parse(text).unwrap();
+    let with_keys = text.replace("slots", "keys = 9_000\nslots");
+    let error = Experiment::parse(&with_keys).unwrap_err().to_string();
+    assert!(error.contains("leave out `keys`"), "{error}");
+    for row in standard_rows(&experiment) {
+        let off = row.keys as f64 / row.slots as f64 - row.load_factor;
+        assert!(row.slots == 10_000 && off.abs() < 1e-3, "{row:?}");
+    }
+}
+
+/// Its inserts are measured, though no lookup can show their effect.
+#[test]
+fn subject_that_cannot_look_up_gives_rows_of_inserts() {
+    let experiment = Experiment {
+        rounds: 1,
+        ..tiny(&["count-min", "hyperloglog"], &["insert", "lookup-hit"])
+    };
+    let rows = standard_rows(&experiment);
+    for (subject, workload, expected) in [
+        ("count-min", "insert", 2),
+        ("count-min", "lookup-hit", 2),
+        ("hyperloglog", "insert", 2),
+        ("hyperloglog", "lookup-hit", 0),
+    ] {
+        let found = (rows.iter()).filter(|row| row.subject == subject && row.workload == workload);
+        assert_eq!(found.count(), expected, "{subject} {workload}");
+    }
+}
+
+/// What the first one cannot do is not compared.
+#[test]
+fn subjects_without_the_first_have_no_ratio() {
+    let all = standard_rows(&Experiment {
+        rounds: 1,
+        ..tiny(&["fastbloom", "word-lock"], &["remove"])
+    });
+    let is_right = |row: &Row| row.subject == "word-lock" && row.ratio.is_none();
+    assert!(all.len() == 2 && all.iter().all(is_right), "{all:?}");
+}
+
+#[test]
+fn operations_are_timed_at_each_rate() {
+    let timed = Experiment {
+        seconds: 0.05,
+        rounds: 1,
+        latency: Some(Latency {
+            offered: vec![0.02],
+        }),
+        ..tiny(&["segment-lock"], &[MIX, "ycsb mix='a'", "lookup-hit"])
+    };
+    let all = standard_rows(&timed);
+    assert_eq!(all.len(), 3 * 2 * 2 * 2);
+    for row in &all {
+        row.check().unwrap();
+        assert!(row.p50_ns > Some(0) && row.max_ns > row.p50_ns, "{row:?}");
+        assert_eq!(row.turns, None);
+        let of = |other: &&Row| {
+            (&other.subject, &other.workload, other.threads)
+                == (&row.subject, &row.workload, row.threads)
+        };
+        let closed = all
+            .iter()
+            .filter(of)
+            .find(|other| other.offered.is_none())
+            .unwrap();
+        let due = row.offered.map(|_| 0.02 * closed.mops);
+        assert_eq!(row.offered_mops, due, "{row:?}");
+        // On a busy machine, fewer are done.
+        assert!(due.is_none_or(|due| row.mops < 2.0 * due), "{row:?}");
+        let are_chained = due.is_none() && row.workload == "lookup-hit";
+        assert_eq!(row.chained_ns.is_some(), are_chained, "{row:?}");
+        // An update is neither an insert nor a remove.
+        let kinds = row.by_kind().count();
+        assert_eq!(
+            kinds,
+            if row.workload.starts_with("mix") {
+                3
+            } else {
+                1
+            },
+            "{row:?}"
+        );
+    }
+}

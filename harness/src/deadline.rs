@@ -1,0 +1,311 @@
+//! Measures one subject after another until a deadline: with more threads than cores, with threads that are
+//! [frozen](crate::stall), or with operations that are [timed one by one](crate::latency).
+//!
+//! Every thread is pinned, gets its part ready, warms up, and waits for the others; then all are timed together, from the
+//! earliest start to the latest end. Fills and drains always run to completion, each on a table of its own; they are
+//! repeated until they add up to the experiment's `seconds`.
+//!
+//! Frozen threads are frozen in the middle of an insert or remove once all others are ready. The others then run for
+//! `seconds`, and what they have done by then is what counts, whether they can be stopped then or are blocked. No frozen
+//! thread is released before.
+
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+use std::hint;
+use std::sync::atomic::Ordering;
+use std::thread::{self, Scope};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use filter::FixedState;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use sysinfo::System;
+
+use crate::bench::{Bench, Table};
+use crate::crew::{Arrival, Crew, Done, Member};
+use crate::latency::{Arrivals, CHAIN, CHAINS, Kind, Latencies, Pace, Timer, Timings};
+use crate::machine::throughout;
+use crate::operations::{Tally, Watch};
+use crate::plan::Point;
+use crate::row::Row;
+use crate::stall::{self, Observed};
+
+/// The share of a time-bounded measurement that precedes it as untimed warm-up.
+const WARM_UP: f64 = 0.1;
+
+/// How often to look for a request to stop while others are measured.
+const LOOK_FOR_STOP: Duration = Duration::from_millis(20);
+
+/// The throughput in the closed loop, in million operations per second, by subject and threads.
+pub(crate) type Saturation = HashMap<(String, usize), f64>;
+
+/// What is measured of a subject: where, and how many million operations are due each second, in an open loop.
+type Measurement<'a> = (&'a Point, Option<f64>);
+
+impl Bench<'_> {
+    /// Measures these subjects one right after another. Returns their rows; some are missing if it was stopped.
+    pub(crate) fn one_by_one(
+        &self,
+        names: &[String],
+        point: &Point,
+        saturation: &mut Saturation,
+    ) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        for name in names {
+            let place = (name.clone(), point.threads);
+            let closed = saturation.get(&place).copied().unwrap_or_default();
+            let due = point.offered.map(|offered| offered * closed);
+            let measured = self.measure(name, (point, due));
+            let measured = measured.with_context(|| self.complaint(name, point))?;
+            let Some(row) = measured else { break };
+            if point.offered.is_none() {
+                saturation.insert(place, row.mops);
+            }
+            rows.push(row);
+        }
+        let first = rows.iter().find(|row| row.subject == row.first);
+        if let Some(mops) = first.map(|row| row.mops) {
+            let decides = |row: &&mut Row| mops > 0.0 && row.mops > 0.0;
+            rows.iter_mut()
+                .filter(decides)
+                .for_each(|row| row.ratio = Some(mops / row.mops));
+        }
+        Ok(rows)
+    }
+
+    /// Measures, and returns the row; `None` if it was stopped meanwhile.
+    fn measure(&self, name: &str, measurement: Measurement) -> Result<Option<Row>> {
+        let (point, due) = measurement;
+        let distance = || match point.frozen {
+            Some(1..) => 0.0,
+            _ => self.hand_over(),
+        };
+        let is_whole = !self.workload.is_time_bounded();
+        let mut row: Option<Row> = None;
+        if is_whole {
+            // Those of a fixed time warm up by themselves.
+            self.measure_once(name, measurement)?;
+        }
+        let before = distance();
+        while row
+            .as_ref()
+            .is_none_or(|row| is_whole && row.seconds < self.sweep.experiment.seconds)
+        {
+            let Some(once) = self.measure_once(name, measurement)? else {
+                return Ok(None);
+            };
+            row = Some(match row {
+                None => once,
+                Some(row) => Row {
+                    pinned: row.pinned && once.pinned,
+                    operations: row.operations + once.operations,
+                    refused: row.refused + once.refused,
+                    seconds: row.seconds + once.seconds,
+                    ..row
+                },
+            });
+        }
+        Ok(row.map(|row| Row {
+            mops: row.operations as f64 / row.seconds / 1e6,
+            hand_over_ns: Some(throughout(before, distance())).filter(|ns| row.pinned && *ns > 0.0),
+            load_average: System::load_average().ok().map(|load| load.one),
+            offered_mops: due,
+            ..row
+        }))
+    }
+
+    /// Measures once: for a fixed time, or one fill or drain.
+    fn measure_once(&self, name: &str, measurement: Measurement) -> Result<Option<Row>> {
+        let (point, _) = measurement;
+        let info = self.sweep.registry.get(name)?;
+        let table = &*self.kept_table((name, 0), point.threads, &mut self.random(0))?;
+        let (done, left_out) = self.run_threads(table, measurement)?;
+        let stopped = || self.stop.load(Ordering::Relaxed);
+        if stopped() {
+            return Ok(None);
+        }
+        let made = (done.tally, left_out);
+        let checked = self.check(info, (table, &self.keys), made, point.threads);
+        if stopped() {
+            return Ok(None);
+        }
+        checked?;
+        let tally = &done.tally;
+        let mut row = Row {
+            pinned: done.pinned,
+            operations: tally.operations,
+            refused: tally.refused_before + tally.refused,
+            absent: tally.absent,
+            false_positives: tally.false_positives,
+            seconds: done.seconds(),
+            ..self.row(name, point, table)
+        };
+        if let Some(timings) = done.timings {
+            record(&mut row, &timings);
+        }
+        Ok(Some(row))
+    }
+
+    /// Runs the workload on all threads. Returns what they did, and how many keys they left out.
+    fn run_threads(&self, table: &Table, measurement: Measurement) -> Result<(Done, u64)> {
+        let (
+            Point {
+                threads, frozen, ..
+            },
+            cores,
+        ) = (*measurement.0, self.sweep.cores);
+        let observed = frozen.map(|_| Observed::new(threads));
+        let observed = observed.as_ref();
+        let crew = Crew::new(cores, threads);
+        let work = |member: Member| self.run_thread(member, table, measurement, observed);
+        let (results, seen) = crew.run(&work, |scope, arrival| {
+            for core in (threads..cores.count()).filter(|_| self.sweep.experiment.busy) {
+                let crew = &crew;
+                // No pause instruction, for which a hypervisor might give the core to someone else.
+                scope.spawn(move || {
+                    cores.pin(core);
+                    while !crew.is_over() {}
+                });
+            }
+            let seen = observed.map(|observed| {
+                let frozen = frozen.unwrap_or_default();
+                let seen = self.observe(scope, table, frozen, arrival, observed);
+                observed.end();
+                seen
+            });
+            seen.transpose()
+        })?;
+        let (done, left_out): (Vec<_>, Vec<u64>) = results.into_iter().unzip();
+        let mut together = Done::together(done.into_iter())?;
+        together.tally.refused_before += table.refused;
+        if let Some((operations, start, end)) = seen? {
+            // Those after the time are not counted.
+            let done = &mut together.tally;
+            done.untimed += done.operations.saturating_sub(operations);
+            done.operations = operations;
+            (together.start, together.end) = (start, end);
+        }
+        Ok((together, left_out.iter().sum()))
+    }
+
+    /// Freezes threads once all others are ready, lets the others run, and counts what they did in their time, from start
+    /// to end.
+    fn observe<'scope>(
+        &self,
+        scope: &'scope Scope<'scope, '_>,
+        table: &'scope Table,
+        frozen: usize,
+        arrival: Arrival,
+        observed: &Observed,
+    ) -> Result<(u64, Instant, Instant)> {
+        arrival.wait_for_others();
+        // Different steps in every round, but the same for all subjects of a round.
+        let (seed, seconds) = (self.sweep.experiment.seed, self.sweep.experiment.seconds);
+        let seed = (seed, frozen, self.sweep.round);
+        let mut random = SmallRng::seed_from_u64(FixedState.hash_one(seed));
+        let frozen = stall::freeze(scope, &*table.subject, frozen, &mut random)?;
+
+        let start = arrival.wait();
+        let deadline = start + Duration::from_secs_f64(seconds);
+        while !self.stop.load(Ordering::Relaxed) && Instant::now() < deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            thread::sleep(left.min(LOOK_FOR_STOP));
+        }
+        let seen = (observed.operations(), start, Instant::now());
+        frozen.release()?;
+        Ok(seen)
+    }
+
+    fn run_thread(
+        &self,
+        member: Member,
+        table: &Table,
+        measurement: Measurement,
+        observed: Option<&Observed>,
+    ) -> (Done, u64) {
+        let (thread, (point, _)) = (member.thread, measurement);
+        let (mut phase, refused) = self.prepare((thread, point.threads), table, &self.keys);
+
+        let mut watch = Watch::new(self.stop);
+        let mut perform = |watch: &Watch, timer: Option<&mut Timer>| {
+            table.subject.perform(self.list(), &mut phase, watch, timer)
+        };
+        let mut untimed = Tally::default();
+        let time_bounded = self.workload.is_time_bounded();
+        let seconds = Duration::from_secs_f64(self.sweep.experiment.seconds);
+        if time_bounded {
+            watch.deadline = Some(Instant::now() + seconds.mul_f64(WARM_UP));
+            untimed.add_untimed(&perform(&watch, None));
+        }
+
+        let mut timer = self.timer(thread, measurement);
+        let opened = member.arrival.wait();
+        watch.deadline = time_bounded.then(|| opened + seconds);
+        if let Some(observed) = observed {
+            watch = observed.watch(thread);
+        }
+        if let Some(timer) = &mut timer {
+            timer.opened = opened;
+        }
+        let start = Instant::now();
+        let mut tally = perform(&watch, timer.as_mut());
+        let end = Instant::now();
+
+        let mut timings = timer.map(|timer| timer.timings);
+        if let Some(timings) = &mut timings
+            && point.offered.is_none()
+            && self.workload.only_looks_up()
+        {
+            watch.deadline = Some(opened + seconds.mul_f64(1.0 + CHAINS));
+            let mut chains = Timer::new(Pace::Chained);
+            untimed.add_untimed(&perform(&watch, Some(&mut chains)));
+            timings.add(&chains.timings);
+        }
+        tally.add(&untimed);
+        tally.refused_before = refused;
+        let done = Done {
+            tally,
+            start,
+            end,
+            pinned: member.pinned,
+            timings,
+        };
+        (done, phase.left_out())
+    }
+
+    /// Returns the timer for single operations of a thread, if latencies are requested.
+    fn timer(&self, thread: usize, (point, due): Measurement) -> Option<Timer> {
+        self.sweep.experiment.latency.as_ref()?;
+        let Some(due) = due else {
+            return Some(Timer::new(Pace::Closed));
+        };
+        let per_second = due * 1e6 / point.threads as f64;
+        let arrivals = Arrivals::new(per_second, &mut self.random(thread));
+        let are_more = point.threads > self.sweep.cores.count();
+        let waits: [fn(); 2] = [hint::spin_loop, thread::yield_now];
+        let wait = waits[usize::from(are_more)];
+        Some(Timer::new(Pace::Open(arrivals, wait)))
+    }
+}
+
+/// Records latencies, unless there are none of a kind.
+fn record(row: &mut Row, timings: &Timings) {
+    let all = &timings.all();
+    [row.p50_ns, row.p99_ns, row.p999_ns] = percentiles(all);
+    row.max_ns = Some(all.within(1.0)).filter(|_| all.count() > 0);
+    let chained = timings.chains.within(0.5) as f64 / CHAIN as f64;
+    row.chained_ns = Some(chained).filter(|_| timings.chains.count() > 0);
+    let of = |kind| percentiles(timings.of(kind));
+    [row.lookup_p50_ns, row.lookup_p99_ns, row.lookup_p999_ns] = of(Kind::Lookup);
+    [row.insert_p50_ns, row.insert_p99_ns, row.insert_p999_ns] = of(Kind::Insert);
+    [row.remove_p50_ns, row.remove_p99_ns, row.remove_p999_ns] = of(Kind::Remove);
+}
+
+/// Returns what 50, 99 and 99.9 % of operations did not exceed.
+fn percentiles(latencies: &Latencies) -> [Option<u64>; 3] {
+    [0.5, 0.99, 0.999].map(|share| {
+        let within = latencies.within(share);
+        Some(within).filter(|_| latencies.count() > 0)
+    })
+}

@@ -1,0 +1,178 @@
+//! What an experiment measures on this machine, round by round, and what is left out. In each round, sizes and workloads
+//! follow one another in an order of the round's own, so that whatever the machine does affects all places along the axis
+//! of a figure alike.
+
+use anyhow::Result;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom;
+use subject::Operations;
+
+use crate::experiment::Experiment;
+use crate::machine::Cores;
+use crate::subjects::Registry;
+use crate::workload::Workload;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The workloads, for each size of the tables, in the order of round 1, without those that no subject supports.
+    pub parts: Vec<Part>,
+    /// Says which subjects do not support what a workload needs.
+    pub skipped: Vec<String>,
+}
+
+/// A workload, with all that is measured under it with tables of one size in every round.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    pub workload: Workload,
+    /// Keys of a full table.
+    pub size: usize,
+    /// Names of the subjects that support it, at least one, in the order of the experiment.
+    pub subjects: Vec<String>,
+    pub points: Vec<Point>,
+}
+
+/// What the subjects of a part are compared at.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    pub threads: usize,
+    /// Threads that are frozen meanwhile, if the experiment has those.
+    pub frozen: Option<usize>,
+    /// Rate at which operations are due, as a share of the subject's throughput in the closed loop; `None` in that loop,
+    /// where each thread starts one as soon as it has done the last.
+    pub offered: Option<f64>,
+    /// Whether subjects take turns: each thread has a core, none is frozen, and no operation is timed by itself.
+    pub in_turns: bool,
+}
+
+impl Plan {
+    /// Returns what a run of this experiment does with these subjects on these cores.
+    pub fn new(
+        experiment: &Experiment,
+        names: &[String],
+        registry: &Registry,
+        cores: &Cores,
+    ) -> Result<Self> {
+        experiment.check_build()?;
+        // A frozen thread needs inserts and removes.
+        let freezes = experiment.freezes();
+        let needed = |of: &Workload| if freezes { Operations::ALL } else { of.needs() };
+        let mut points = Vec::new();
+        for threads in experiment.threads.counts(cores.count()) {
+            for workload in &experiment.workloads {
+                for &keys in &experiment.keys {
+                    workload.check_keys(experiment.residents(workload, keys), threads)?;
+                }
+            }
+            let has_cores = threads <= cores.count();
+            for &frozen in &experiment.frozen {
+                points.extend(experiment.offered().map(|offered| Point {
+                    threads,
+                    frozen: freezes.then_some(frozen),
+                    offered,
+                    in_turns: has_cores && !freezes && experiment.latency.is_none(),
+                }));
+            }
+        }
+        let (mut measured, mut skipped) = (Vec::new(), Vec::new());
+        for workload in &experiment.workloads {
+            let mut able = Vec::new();
+            for subject in names {
+                match registry.get(subject)?.operations.missing(needed(workload)) {
+                    None => able.push(subject.clone()),
+                    Some(operation) => skipped.push(format!(
+                        "{subject} is left out of {}: it cannot {operation}",
+                        workload.label()
+                    )),
+                }
+            }
+            if !able.is_empty() {
+                measured.push((workload, able));
+            }
+        }
+        let sizes = experiment.keys.iter();
+        let parts = sizes.flat_map(|&size| {
+            let part = |(workload, subjects): &(&Workload, Vec<String>)| Part {
+                workload: Workload::clone(workload),
+                size,
+                subjects: subjects.clone(),
+                points: points.clone(),
+            };
+            measured.iter().map(part).collect::<Vec<_>>()
+        });
+        Ok(Self {
+            parts: parts.collect(),
+            skipped,
+        })
+    }
+
+    /// Returns the number of rows of a round.
+    pub fn rows(&self) -> usize {
+        let rows = |part: &Part| part.points.len() * part.subjects.len();
+        self.parts.iter().map(rows).sum()
+    }
+}
+
+/// Returns a list in an order of the round, from 1. `turn` numbers what is measured in that round. Round 1 keeps the order
+/// of the list: figures and tables name subjects in the order of their first rows.
+///
+/// If subjects only rotated, each would always follow the same one, and would find the caches and the clock rate as that
+/// one leaves them.
+pub fn shuffled<T: Clone>(list: &[T], seed: u64, round: usize, turn: usize) -> Vec<T> {
+    let mut list = list.to_vec();
+    if round > 1 {
+        let drawn = seed ^ (round as u64) << 32 ^ (turn as u64) << 48;
+        list.shuffle(&mut SmallRng::seed_from_u64(drawn));
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::testing::tiny;
+    use crate::experiment::{Count, Threads};
+
+    const LIST: [usize; 4] = [0, 1, 2, 3];
+
+    #[test]
+    fn order_depends_on_seed_round_and_turn() {
+        assert_eq!(shuffled(&LIST, 1, 1, 5), LIST);
+        let all = |of: &dyn Fn(usize) -> Vec<usize>| {
+            let orders: std::collections::BTreeSet<_> = (2..50).map(of).collect();
+            assert!(orders.len() > 12, "{orders:?}");
+        };
+        all(&|round| shuffled(&LIST, 1, round, 0));
+        all(&|turn| shuffled(&LIST, 1, 2, turn));
+        all(&|seed| shuffled(&LIST, seed as u64, 2, 0));
+        assert_eq!(shuffled(&LIST, 7, 3, 2), shuffled(&LIST, 7, 3, 2));
+    }
+
+    /// A thread without a key would count as one and do nothing; a simulated core, for ever.
+    #[test]
+    fn each_thread_needs_keys_of_its_own() {
+        for (workload, most) in [
+            ("mix lookup=0 insert=50 remove=50", 500),
+            ("window lookup=50", 1_000),
+            ("ycsb mix='d'", 1_000),
+            ("lookup-hit", usize::MAX),
+            ("insert", usize::MAX),
+            ("ycsb mix='a'", usize::MAX),
+        ] {
+            let plan = |threads: usize| {
+                let experiment = Experiment {
+                    threads: Threads::List(vec![Count::Exactly(threads)]),
+                    ..tiny(&["lock-free"], &[workload])
+                };
+                let (registry, cores) = (Registry::standard(), Cores::detect());
+                Plan::new(&experiment, &experiment.contestants(), &registry, &cores)
+            };
+            assert!(plan(most.min(1_001)).is_ok(), "{workload}");
+            if most < usize::MAX {
+                let error = plan(most + 1).unwrap_err().to_string();
+                let said = format!("at most {most} threads");
+                assert!(error.contains("`keys`") && error.contains(&said), "{error}");
+            }
+        }
+    }
+}
