@@ -138,11 +138,12 @@ pub(crate) struct Bench<'a> {
     /// The keys that all threads look up, drawn once for all subjects, and copies of them; there may be none.
     drawn: Arc<[usize]>,
     looked_up: Vec<u64>,
-    /// Those that are only looked up, by subject, number, buckets and keys: other workloads and numbers of threads use them
-    /// as well.
-    tables: Arc<Mutex<HashMap<(String, usize, usize, usize), Arc<Table>>>>,
+    tables: Arc<Mutex<Kept>>,
     pub(crate) stop: &'a AtomicBool,
 }
+
+/// Tables that are only looked up, by subject, number, buckets and keys: all workloads and numbers of threads use them.
+type Kept = HashMap<(String, usize, usize, usize), Arc<Table>>;
 
 /// A subject with the keys that a workload starts from.
 pub(crate) struct Table {

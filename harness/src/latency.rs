@@ -317,7 +317,6 @@ impl Timer {
                 }
             },
         }
-        tally.left_out = phase.left_out();
         tally
     }
 }

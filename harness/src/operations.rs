@@ -84,9 +84,6 @@ pub struct Tally {
     pub absent: u64,
     /// Those among them that found it nevertheless.
     pub false_positives: u64,
-    /// Keys that were removed, then refused when they should have been inserted again, and are still
-    /// missing at the end of the phase.
-    pub left_out: u64,
 }
 
 impl<S: Subject> Measured for S {
@@ -157,7 +154,6 @@ impl Tally {
         self.missing += other.missing;
         self.absent += other.absent;
         self.false_positives += other.false_positives;
-        self.left_out += other.left_out;
     }
 
     /// Adds what was done beside the measurement: wrong answers always count, operations do not.
@@ -166,7 +162,6 @@ impl Tally {
             operations: 0,
             untimed: other.operations,
             refused: 0,
-            left_out: 0,
             ..*other
         });
     }
@@ -190,7 +185,6 @@ impl Phase {
                 break;
             }
         }
-        tally.left_out = self.left_out();
         tally
     }
 

@@ -77,7 +77,7 @@ pub use simulating::{serve, simulate};
 mod simulating {
     use std::collections::BTreeSet;
     use std::path::Path;
-    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Mutex, PoisonError};
 
     use anyhow::{Context, Result, bail, ensure};
@@ -314,6 +314,9 @@ mod simulating {
         let mut written = experiment.as_written.clone();
         written.insert("name".into(), experiment.name.clone().into());
         let simulated = shares.par_iter().enumerate().try_for_each(|(index, share)| {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
             let task = Task {
                 share: index,
                 options: options.clone(),

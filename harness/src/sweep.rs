@@ -388,9 +388,10 @@ impl Prepared {
         let of_part = |part: &crate::plan::Part| {
             let keys = part.size as f64 * part.subjects.len() as f64;
             // Those that are only looked up are shared.
-            let filled = match part.workload.only_looks_up() {
-                true => 1.0,
-                false => 3.0 * part.points.len() as f64,
+            let filled = if part.workload.only_looks_up() {
+                1.0
+            } else {
+                3.0 * part.points.len() as f64
             };
             let rows = (part.points.len() * part.subjects.len()) as f64;
             rows * self.experiment.seconds * (1.0 + WARM_UP) + filled * keys * EACH_KEY

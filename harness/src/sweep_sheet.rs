@@ -505,15 +505,11 @@ impl<'a> View<'a> {
         let marks = if is_timed {
             "filled marks: p50, dashes: p99, open marks: p99.9"
         } else {
-            "bars: exact intervals of 95 %"
+            "bars: intervals of 95 %"
         };
         let mut text = format!("Medians of {}; {marks}.", counted(rounds, "round"));
         if has_rivals {
-            let _ = write!(
-                text,
-                " {} is the same subject again: what differs there is noise.",
-                self.itself
-            );
+            let _ = write!(text, " {}: the same again, so noise.", self.itself);
         }
         if self.axis == Frozen {
             text += " Frozen threads stopped in the middle of an insert or remove. Dots: single rounds.";

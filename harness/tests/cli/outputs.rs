@@ -142,7 +142,9 @@ fn folder_in_use_is_refused_and_holder_named() {
     let refused = place.ends(1, "sweep tiny.toml --out r");
     refused.notes(&["r is in use by", &holder, "--out"]);
     // Another folder is free, but the cores are not.
-    place.run("sweep tiny.toml --rounds 1 --out s").notes(&["another harness measures"]);
+    place
+        .run("sweep tiny.toml --rounds 1 --out s")
+        .notes(&["another harness measures"]);
     first.kill().unwrap();
     first.wait().unwrap();
     place.run("sweep tiny.toml --rounds 1 --out r");
@@ -153,8 +155,15 @@ fn run_without_rows_leaves_earlier_results_in_place() {
     let place = Place::with_tiny("rounds = 2", "rounds = 1");
     place.run("sweep tiny.toml --out r");
     let earlier = (place.files("r"), place.text("r/tiny.csv"));
-    place.write("low.toml", place.text("tiny.toml").replace("load = 0.9", "load = 1e-300"));
-    place.ends(1, "sweep low.toml --out r").notes(&["field `load`"]);
+    place.write(
+        "low.toml",
+        place
+            .text("tiny.toml")
+            .replace("load = 0.9", "load = 1e-300"),
+    );
+    place
+        .ends(1, "sweep low.toml --out r")
+        .notes(&["field `load`"]);
     // A build that measures nothing.
     place.ends(1, "sweep tiny.toml --out r --builds /usr/bin/true");
     assert_eq!((place.files("r"), place.text("r/tiny.csv")), earlier);
