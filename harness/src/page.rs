@@ -38,7 +38,7 @@ pub fn write(directory: &Path) -> Result<(PathBuf, Vec<String>)> {
         }
         match section(&csv, &name) {
             Ok((title, section)) => {
-                sections.push((name.to_string(), format!("{name}: {title}"), section))
+                sections.push((name.to_string(), format!("{name}: {title}"), section));
             }
             Err(error) => unreadable.push(format!("{error:#}")),
         }

@@ -127,8 +127,7 @@ mod simulating {
             bail!("the file has several experiments; give one that has a single one");
         };
         let prepared = prepare(registry, experiment, options);
-        let prepared =
-            prepared.with_context(|| format!("in the experiment {}", file.display()))?;
+        let prepared = prepared.with_context(|| format!("in the experiment {}", file.display()))?;
         let stop = stop_on_ctrl_c()?;
         let _held = FolderLock::acquire(&options.out)?;
         run(registry, &prepared, options, stop)?;
@@ -313,23 +312,26 @@ mod simulating {
         let made = Mutex::new((Bar::new(steps as u64), Vec::new()));
         let mut written = experiment.as_written.clone();
         written.insert("name".into(), experiment.name.clone().into());
-        let simulated = shares.par_iter().enumerate().try_for_each(|(index, share)| {
-            if stop.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            let task = Task {
-                share: index,
-                options: options.clone(),
-                experiment: written.clone(),
-            };
-            let what = format!("{}: {}", share.model.name, share.part.workload.describe());
-            worker::measure(None, (KIND, &task), stop, |row: Row| {
-                let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
-                made.0.step(&what);
-                made.1.push((share.group, row));
-                Ok(())
-            })
-        });
+        let simulated = shares
+            .par_iter()
+            .enumerate()
+            .try_for_each(|(index, share)| {
+                if stop.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                let task = Task {
+                    share: index,
+                    options: options.clone(),
+                    experiment: written.clone(),
+                };
+                let what = format!("{}: {}", share.model.name, share.part.workload.describe());
+                worker::measure(None, (KIND, &task), stop, |row: Row| {
+                    let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+                    made.0.step(&what);
+                    made.1.push((share.group, row));
+                    Ok(())
+                })
+            });
         let (_, mut made) = made.into_inner().unwrap_or_else(PoisonError::into_inner);
         let subject = |row: &Row| experiment.subjects.iter().position(|of| *of == row.subject);
         made.sort_by_key(|(group, row)| (*group, row.round, row.threads, subject(row)));

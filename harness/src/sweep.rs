@@ -293,7 +293,11 @@ impl Prepared {
                 Outputs::reserve(&options.out, &self.experiment.name)?;
             }
             self.sidecar.write(&self.files.sidecar)?;
-            if appends { Writer::append(&self.files.csv) } else { Writer::create(&self.files.csv) }
+            if appends {
+                Writer::append(&self.files.csv)
+            } else {
+                Writer::create(&self.files.csv)
+            }
         };
         let (started, mut rows) = (Instant::now(), self.earlier);
         let (before, each) = (rows.len(), self.plan.rows());

@@ -58,16 +58,6 @@ pub(crate) fn markdown(
 }
 
 impl Sheet {
-    /// Returns the table without padding, so that a change of one number changes one line, and its notes.
-    pub(crate) fn markdown(&self) -> String {
-        let line = |cells: &Vec<String>| format!("| {} |", cells.join(" | "));
-        let rule = format!("|---|{}", "---:|".repeat(self.header.len() - 1));
-        let lines = [line(&self.header), rule].into_iter();
-        let notes = (!self.notes.is_empty()).then(|| format!("\n{}", self.notes.join(" ")));
-        let lines = lines.chain(self.lines.iter().map(line)).chain(notes);
-        lines.collect::<Vec<_>>().join("\n")
-    }
-
     /// Groups the columns that are no labels, so that each group with the labels is as wide as can be printed.
     fn parts(&self) -> Vec<Vec<usize>> {
         let width = |column: usize| {
