@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # For scripts that deliberately change the code: `copy_to DIRECTORY` copies the sources of the
 # workspace there from the directory $root, uncommitted ones included.
 copy_to() {

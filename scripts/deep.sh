@@ -1,36 +1,25 @@
 #!/usr/bin/env bash
-# Runs the checks that take long, after scripts/test.sh: lints of the other builds, tests of the build
-# that is published and of the harness as it measures, pairs of stopped threads, millions of keys and back,
-# the long models, the proof, and every planted bug, which a check must catch.
+# Runs the checks that take long: pairs of stopped threads, millions of keys and back, the long models, the proof, and every
+# planted bug, which a check must catch. Begin with `cargo test --workspace` and scripts/check.sh --full: it uses what they
+# built, and repeats none of their tests.
 #
-#   scripts/deep.sh             everything, about 25 minutes on two cores
-#   scripts/deep.sh STEP ...    some steps of it: builds, models, proof, planted
+#   scripts/deep.sh             everything, about 20 minutes on two cores
+#   scripts/deep.sh STEP ...    some steps of it: tests, models, proof, planted
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/steps.sh
 
-builds() {
-    step "lints of what users build, and of what the model checker explores"
-    cargo clippy --locked --workspace --all-targets -- -D warnings
-    RUSTFLAGS="--cfg kcas_loom" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom" \
-        cargo clippy --locked --profile loom --features loom -p lfcf-kcas -p lfcf-filter --lib --test loom -- -D warnings
-
-    step "tests of the build that is published"
-    # Its words are the standard library's atomics: they take memory as it is used, and runs are longer.
-    cargo test --locked -p lfcf-kcas -p lfcf-filter --lib --test ordinary --test alone
-    some_of_each 1 cargo test --locked -p lfcf-kcas --test alone memory_is_taken_as_words_are_written
-
-    step "tests of the harness as it measures: what its features change"
-    cargo test --locked -p subject -p relatives -p kcas-epoch -p check
-    cargo test --locked -p harness --test check
-    some_of_each 1 cargo test --locked -p harness --test cli refused::
+tests() {
+    step "the build that cargo test --workspace tests is the published one"
+    # Its words are the standard library's atomics, unless a member of the workspace turns on a feature that replaces them.
+    some_of_each 1 cargo test --locked --workspace --test alone memory_is_taken_as_words_are_written
 
     step "pairs of threads, stopped at each of their steps"
     some_of_each 1 cargo test --locked --workspace --all-features --test steps -- --ignored
 
     step "from 1,280 buckets to millions of keys and back to nothing"
     # KEYS=100000000 for longer: the filter then takes 340 MB.
-    some_of_each 1 cargo test --locked -p lfcf-filter --test alone growing_and_back -- --ignored --nocapture
+    some_of_each 1 cargo test --locked --workspace --test alone growing_and_back -- --ignored --nocapture
 }
 
 models() {
@@ -40,13 +29,11 @@ models() {
 
 proof() {
     step "proof"
-    # The only check that needs more than Rust and git.
-    if python3 -c 'import z3' 2>/dev/null; then
-        scripts/proof.sh
+    # The only check here that needs more than Rust and git.
+    if python3 -c 'import z3' 2>/dev/null || [ "${asked_for_proof:-}" = yes ]; then
+        scripts/optional.sh proof
     else
-        echo "not proved: z3 is missing (scripts/proof.sh says how to get it)"
-        # What was asked for by name, or by asked_for_proof=yes, must not seem to have passed.
-        [ "${asked_for_proof:-}" != yes ]
+        echo "not proved: z3 is missing (scripts/optional.sh says how to get it)"
     fi
 }
 
@@ -63,12 +50,13 @@ planted() {
 }
 
 everything() {
-    builds
+    tests
     beside proof
     models
     await proof
     planted
 }
 
+# A proof that was asked for by name, or by asked_for_proof=yes, must not seem to have passed.
 [[ " $* " != *" proof "* ]] || asked_for_proof=yes
-run_steps "builds models proof planted" "$@"
+run_steps "tests models proof planted" "$@"

@@ -3,8 +3,8 @@
 # explored.
 #
 #   scripts/loom.sh [TEST-NAME-FILTER ...]    all models, if none is named
-#   scripts/loom.sh --short                   without those of more than 10,000 executions, which scripts/test.sh leaves out
-#   scripts/loom.sh --long                    only those: scripts/deep.sh explores what scripts/test.sh leaves out
+#   scripts/loom.sh --short                   without those of more than 10,000 executions, which scripts/check.sh leaves out
+#   scripts/loom.sh --long                    only those: scripts/deep.sh explores what scripts/check.sh --full leaves out
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

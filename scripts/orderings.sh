@@ -5,10 +5,16 @@
 # weaker than SeqCst, why the proof, which takes all for SeqCst, holds nevertheless.
 #
 #   scripts/orderings.sh [PATTERN]        about 10 minutes on two cores
-#   scripts/orderings.sh --compare        only compares the table with the code: under a second
+#   scripts/orderings.sh --compare        only compares this table, and that of actions, with the code: under a second
 #
 # PATTERN (for grep -E) selects lines of the table. A line that ends in "?" is checked against all
 # models.
+#
+#   scripts/orderings.sh --actions [MODEL ...]
+#
+# counts instead how often each model, and a run of random steps, takes each action of the proof (kcas/proof/kcas.py), and
+# writes kcas/proof/actions.csv. About 10 minutes for all models and CONFORMANCE_STEPS random steps, by default ten
+# million. For the models whose names have MODEL in them, only their rows are renewed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -47,8 +53,59 @@ compare() {
     fi
 }
 
+counted=kcas/proof/actions.csv
+random_steps="random steps of four threads"
+
+# Prints the actions of the proof.
+actions() {
+    awk '/^ +action\($/ { getline; while (match($0, /"[^"]*"/)) { print substr($0, RSTART + 1, RLENGTH - 2); $0 = substr($0, RSTART + RLENGTH) } }' \
+        kcas/proof/kcas.py
+}
+
+# The table of actions has each model and each action, and something takes each action.
+compare_actions() {
+    diff <(head -1 $counted | sed 's/^model,//; s/\("[^"]*"\|[^,]*\),\{0,1\}/\1\n/g' | tr -d '"' | grep .) <(actions) >&2 ||
+        { echo "$counted has other actions (<) than the proof (>): scripts/orderings.sh --actions" >&2; return 1; }
+    diff <(sed '1d; s/,.*//' $counted | LC_ALL=C sort) <({ models | awk '{ print $3 }'; echo "$random_steps"; } | LC_ALL=C sort) >&2 ||
+        { echo "$counted has other rows (<) than there are models (>): scripts/orderings.sh --actions MODEL" >&2; return 1; }
+    awk -F, 'NR > 1 { for (at = 2; at <= NF; at++) sum[at] += $at }
+        END { for (at in sum) if (!sum[at]) { print FILENAME ": nothing takes action " at - 1 > "/dev/stderr"; exit 1 } }' $counted
+}
+
+count_actions() { # [MODEL ...]
+    ACTIONS=$(mktemp) kept=$(mktemp)
+    export ACTIONS
+    trap 'rm -f "$ACTIONS" "$kept"' EXIT
+    scripts/loom.sh "$@"
+    if [ $# -eq 0 ]; then
+        CONFORMANCE_STEPS=${CONFORMANCE_STEPS:-10000000} cargo test --locked -p lfcf-kcas --features steps --lib each_write
+    else
+        # The rows of other models, if these are still there.
+        awk -F, 'NR == FNR { new[$1]; next } FNR > 1 && !($1 in new)' "$ACTIONS" $counted |
+            awk -F, 'NR == FNR { there[$0]; next } $1 in there' <(models | awk '{ print $3 }'; echo "$random_steps") - >"$kept"
+    fi
+    {
+        actions | awk 'BEGIN { printf "model" } { printf /,/ ? ",\"%s\"" : ",%s", $0 } END { print "" }'
+        # Some models are explored in several forms.
+        awk -F, '{ for (at = 2; at <= NF; at++) sum[$1, at] += $at; rows[$1] } END { for (row in rows) {
+            printf "%s", row; for (at = 2; at <= NF; at++) printf ",%d", sum[row, at]; print "" } }' "$ACTIONS" | cat - "$kept" | LC_ALL=C sort
+    } >$counted
+}
+
+case ${1:-} in
+    --actions)
+        count_actions "${@:2}"
+        compare_actions
+        exit
+        ;;
+    --compare)
+        status=0
+        compare || status=1
+        compare_actions || status=1
+        exit $status
+        ;;
+esac
 compare
-[ "${1:-}" != --compare ] || exit 0
 if ! grep -v '^#' $table | grep -qE "${1:-.}"; then
     echo "no line of $table matches \"$1\"" >&2
     exit 2

@@ -69,7 +69,7 @@ table() {
     local caught=0 proved=0 stepped=0
     header() { sed -n "s/^$1: //p; /^---/q" "$patch"; }
     printf '# Planted bugs of kcas, and who catches them\n\nMade by `scripts/planted.sh --table`. %s\n\n' \
-        "The last column is what \`scripts/planted.sh\` runs, the one before it \`scripts/planted.sh --steps\`, the one before that \`scripts/proof.sh\`."
+        "The last column is what \`scripts/planted.sh\` runs, the one before it \`scripts/planted.sh --steps\`, the one before that \`scripts/optional.sh proof\`."
     printf '| Bug | What is wrong | Proof | Random steps | Its own check |\n|---|---|---|---|---|\n'
     for patch in kcas/tests/planted/*.patch; do
         bug=$(basename "$patch" .patch) why=$(header "Not in the proof") steps=$(header "Not in steps") proof=$(header "In the proof")
@@ -96,6 +96,8 @@ if [ "${1:-}" = --table ]; then
 fi
 
 export RUST_BACKTRACE=0
+# A bug changes little of one crate.
+export CARGO_INCREMENTAL=1
 # A model that only explores less than before has not caught anything.
 export MODEL_FLOORS=off
 
@@ -172,7 +174,7 @@ plant() { # LANE PATCH ...
     fi
     # Keeps git from taking the copy for a part of this repository.
     export GIT_CEILING_DIRECTORIES="$target/$lane"
-    # What fails without a bug catches none. (scripts/test.sh runs the suites without one in this same build, and
+    # What fails without a bug catches none. (scripts/check.sh --full runs the suites without one in this same build, and
     # scripts/deep.sh the long models.)
     log="$target/$lane.log"
     if [ "$steps" ]; then

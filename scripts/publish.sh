@@ -4,12 +4,18 @@
 #   scripts/publish.sh                          what the README shows, in some 20 minutes with the builds
 #   scripts/publish.sh 'sweep load-factor' kcas
 #   scripts/publish.sh all                      all that is measured natively, in two to three hours
+#   scripts/publish.sh --placements 9           publishes nothing: only builds the harness with its functions in other orders
 #
 # Measures the last commit in a clone: changes that are not committed are not in it. COMMIT=HASH measures that one, so
 # that results of several days are of one commit. It must be on main.
 # Puts rows, figures and descriptions into paper-figures, and renews all that is made of them: the page, the
 # tables of Markdown pages, their commits, and measured.hash. If interrupted, it publishes what is complete.
 # Look at the figures, then commit.
+#
+# --placements NUMBER makes target/placements/1 to NUMBER, so that measurements do not depend on where the linker put the
+# code: target/placements/1 pair --builds "$(seq -f target/placements/%g -s , 9)". It compiles once, in about three
+# minutes, and links once for each order. It needs a linker that can shuffle sections, as LLVM's can, which Rust uses by
+# default on x86-64 Linux.
 set -euo pipefail
 case ${1:-} in
 -h | --help)
@@ -18,6 +24,44 @@ case ${1:-} in
     ;;
 esac
 cd "$(dirname "$0")/.."
+
+# Builds the harness of the current directory with its functions in this number of orders.
+place() { # NUMBER
+    local target linker seed
+    [[ ${1:-} =~ ^[1-9][0-9]?$ ]] || {
+        echo "expected a number of orders from 1 to 99, for example: scripts/publish.sh --placements 9" >&2
+        exit 2
+    }
+    target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+    rm -rf "$target/placements"
+    mkdir -p "$target/placements"
+    # A linker that makes the others on the way: what it links is gone when the compiler ends.
+    linker=$(mktemp -d)
+    cat >"$linker/cc" <<END
+#!/usr/bin/env bash
+set -euo pipefail
+for seed in \$(seq "$1"); do
+    cc "\$@" "-Wl,--shuffle-sections=.text*=\$seed"
+    for ((at = 1; at < \$#; at++)); do
+        [ "\${!at}" != -o ] || out=\$((at + 1))
+    done
+    cp "\${!out}" "$target/placements/\$seed"
+done
+END
+    chmod +x "$linker/cc"
+    # (Another linker than the last time: so it is always built.)
+    CARGO_TARGET_DIR=$target cargo rustc --locked --profile figures -p harness --bin harness -- -C linker="$linker/cc" || return
+    rm -rf "$linker"
+    for seed in $(seq "$1"); do
+        # By this list the program knows whether its sources are as committed.
+        cp "$target/figures/harness.d" "$target/placements/$seed.d"
+    done
+}
+
+if [ "${1:-}" = --placements ]; then
+    place "${2:-}"
+    exit
+fi
 [ $# -gt 0 ] || set -- pair
 [ "$*" != all ] || set -- pair 'sweep full' 'sweep load-factor' 'sweep hits' 'sweep skew' 'sweep rivals' \
     growth window 'space memory' 'space layouts' 'space theory' 'sweep relatives' cuckoo-hashing \
@@ -49,7 +93,7 @@ build() { # FEATURES [FLAGS]
 # them: what is said must not depend on where the code lies.
 placed() {
     if [ ! -e "$work/target/placements" ]; then
-        (cd "$work" && CARGO_TARGET_DIR=$top/target/publish/shuffled scripts/placements.sh 18 >&2) || return
+        (cd "$work" && CARGO_TARGET_DIR=$top/target/publish/shuffled place 18 >&2) || return
         ln -sfn "$top/target/publish/shuffled/placements" "$work/target/placements"
     fi
     echo "--builds $(seq -f target/placements/%g -s , 18)"

@@ -1,4 +1,5 @@
-# For test.sh and deep.sh, whose steps are functions, and for scripts that choose tests by name.
+# shellcheck shell=bash
+# For check.sh and deep.sh, whose steps are functions, and for scripts that choose tests by name.
 
 background=""
 

@@ -5,7 +5,7 @@ A *class* is a fingerprint with its two buckets. Inserts, removes and whole chai
 compare-and-swap or one K-CAS (kcas/proof/kcas.py). Timestamps are numbers without bound; real ones wrap (filter/src/layout.rs).
 A growing filter, whose buckets are split while it is used, is not in it.
 
-Run it with PYTHONPATH=kcas/proof, as `scripts/proof.sh` does:
+Run it with PYTHONPATH=kcas/proof, as `scripts/optional.sh proof` does:
 
     lookup.py             proves everything, shows that each action is possible, and that each mistake is found
     lookup.py MISTAKE     lists what has a counterexample with one mistake

@@ -28,7 +28,7 @@ fn example(name: &str) -> Command {
 
 fn build(name: &str) -> PathBuf {
     // The options that cargo built the tests with, so that nothing is built twice.
-    let flags = env::var("EXAMPLE_FLAGS").unwrap_or_default();
+    let flags = env::var("EXAMPLE_FLAGS").unwrap_or_else(|_| "--workspace".to_owned());
     let build = CargoBuild::new()
         .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
         .example(name)

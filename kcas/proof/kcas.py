@@ -1,5 +1,5 @@
 """K-CAS with owner tags and reused records: an inductive invariant, for any number of words, threads, operations, helpers and
-readers. README.md beside this file explains it; `scripts/proof.sh` runs it.
+readers. README.md beside this file explains it; `scripts/optional.sh proof` runs it.
 
 A Word is an array with an index. An *operation* is one K-CAS: one sequence number of one thread. Each action below is one access to shared memory, with the
 function and the line that makes it. Where the code could do less than an action allows, the action allows more: helpers

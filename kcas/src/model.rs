@@ -16,7 +16,7 @@ std::thread_local! {
     static THREADS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// How many executions `scripts/test.sh` has time for; `scripts/deep.sh` explores the longer models.
+/// How many executions `scripts/check.sh --full` has time for; `scripts/deep.sh` explores the longer models.
 const LONG: u64 = 10_000;
 
 /// Explores every execution of a test's `model` with at most `preemptions` forced thread switches (`None`:

@@ -1,4 +1,4 @@
-/* The cuckoo filters for programs in C. Written by cbindgen: scripts/c.sh --header. */
+/* The cuckoo filters for programs in C. Written by cbindgen: scripts/optional.sh c --header. */
 
 #ifndef CUCKOO_H
 #define CUCKOO_H
