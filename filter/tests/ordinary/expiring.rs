@@ -181,58 +181,6 @@ fn no_key_is_missed_within_its_window() {
     assert_eq!(filter.len(), 0);
 }
 
-/// 300 numbers, of which a hundred each were inserted in period 5, 6 and 7.
-fn golden() -> ExpiringCuckooFilter {
-    let filter = Expiring::builder().buckets(97).build().unwrap();
-    for key in 0..300_u64 {
-        filter.advance_to(5 + key / 100).unwrap();
-        filter.insert(&key).unwrap();
-    }
-    filter
-}
-
-/// As for the other filters: what was saved once can be loaded for ever.
-#[test]
-fn a_filter_saved_in_version_3_is_loaded() {
-    let bytes = include_bytes!("../golden/expiring-version-3");
-    let loaded = Expiring::from_bytes(bytes).unwrap();
-    assert_eq!(loaded.period(), 7);
-    for period in 7..11 {
-        let forgotten = (period - 7) * 100;
-        assert!((forgotten..300).all(|key| loaded.contains(&key)));
-        let found = (0..forgotten).filter(|key| loaded.contains(key)).count();
-        assert!(found < 5, "{found} that are forgotten");
-        loaded.advance().unwrap();
-    }
-    assert!(golden().to_bytes().unwrap() == bytes, "as before");
-}
-
-/// Reads ages as the docs of `save` describe them.
-#[test]
-fn ages_are_saved_as_documented() {
-    let filter = golden();
-    let bytes = filter.to_bytes().unwrap();
-    assert_eq!(bytes[..8], *b"cuckoox\n");
-    assert_eq!(bytes[12..16], [4, 0, 12, 2]);
-    assert_eq!(bytes.len(), 40 + 8 * 97 + 8 + 8);
-    let number = |offset: usize| u64::from_le_bytes(bytes[offset..][..8].try_into().unwrap());
-    assert_eq!(number(40 + 8 * 97), 7);
-    let mut of_age = [0; 4];
-    for bucket in 0..97 {
-        let word = number(40 + 8 * bucket);
-        assert_eq!(word >> 56, 0);
-        for slot in 0..4 {
-            let age = word >> (48 + 2 * slot) & 3;
-            match word >> (12 * slot) & 0xfff {
-                0 => assert_eq!(age, 0),
-                _ => of_age[age as usize] += 1,
-            }
-        }
-    }
-    assert_eq!(of_age.iter().sum::<usize>(), filter.len());
-    assert!(of_age[..3].iter().all(|number| (98..=100).contains(number)) && of_age[3] == 0);
-}
-
 /// Returns the file of a filter whose buckets hold these words, in this period.
 fn forged(words: &[u64], period: u64) -> Vec<u8> {
     let filter = Expiring::builder().buckets(words.len());

@@ -49,11 +49,8 @@ fn batches_in_a_table_past_the_caches_answer_as_single_calls() {
     let keys = Vec::from_iter((0..200).rev());
     let mut found = vec![false; keys.len()];
     filter.contains_batch(&keys, &mut found);
-    assert!(
-        keys.iter()
-            .zip(found)
-            .all(|(key, found)| found == filter.contains(key))
-    );
+    let is_found = |(key, found)| found == filter.contains(key);
+    assert!(keys.iter().zip(found).all(is_found));
     assert!((0..100).all(|key| filter.contains(&key)));
 }
 
@@ -134,9 +131,7 @@ fn grow(filter: &GrowingCuckooFilter<Identity>, buckets: usize, random: &mut Std
             assert!(filter.remove(&others.pop_front().unwrap().0));
         }
     }
-    others
-        .iter()
-        .for_each(|(key, _)| assert!(filter.remove(key)));
+    assert!(others.iter().all(|(key, _)| filter.remove(key)));
 }
 
 /// A key that comes just before its bucket is split has used up its nine bits eight doublings later. From then on it may take
@@ -287,10 +282,8 @@ fn it_does_not_grow_beyond_the_error_rate_that_is_allowed() {
     assert_eq!(filter.capacity(), 48);
     assert_eq!(fill(&filter).1, error);
     // Loaded with a limit that it has passed, it keeps its size and its rate.
-    let less = builder
-        .max_false_positive_rate(MAX / 2.0)
-        .from_bytes(&bytes)
-        .unwrap();
+    let less = builder.max_false_positive_rate(MAX / 2.0);
+    let less = less.from_bytes(&bytes).unwrap();
     assert_eq!(less.insert(&key), Err(error));
     assert_eq!((less.capacity(), less.len() as u64), (slots, key));
     assert!(less.false_positive_rate() > 0.99 * MAX);

@@ -5,8 +5,8 @@ use std::io::{Read, Seek, SeekFrom};
 use filter::LoadError;
 use filter::growing::GrowingCuckooFilter;
 
-use crate::damage::growing_builder;
 use crate::forged::with_right_checksums;
+use crate::formats::growing_builder;
 
 fn saved(filter: &GrowingCuckooFilter) -> Vec<u8> {
     filter.to_bytes().unwrap()
@@ -78,15 +78,6 @@ fn bytes_read_in_place_are_those_that_are_saved() {
             assert!(filter.is_empty());
         }
     }
-}
-
-/// What was saved once can be loaded for ever.
-#[test]
-fn a_growing_filter_saved_in_version_3_is_loaded() {
-    let bytes = include_bytes!("../golden/growing-version-3");
-    let loaded = load(bytes).unwrap();
-    assert_eq!(loaded.len(), 300);
-    assert!((0..300_u64).all(|key| loaded.contains(&key)));
 }
 
 /// Returns the bytes of a filter that began with 2^`base` buckets and has these words, of whose slots this many

@@ -5,11 +5,11 @@
 mod at_once;
 mod calls;
 mod capacity;
-mod damage;
 mod dyn_filter;
 mod expiring;
 #[path = "../common/forged.rs"]
 mod forged;
+mod formats;
 mod growing;
 mod growing_saved;
 mod hashers;

@@ -10,7 +10,7 @@ use filter::{
 };
 use proptest::prelude::*;
 
-use crate::damage::growing_builder;
+use crate::formats::growing_builder;
 
 #[derive(Clone, Debug)]
 enum Command {

@@ -169,11 +169,8 @@ fn filter_in_any_container_survives_each_format() {
     survives_each_format(false, |filter| filter, |filter| filter);
     survives_each_format(false, Newtype, |Newtype(filter)| filter);
     survives_each_format(false, |filter| Tuple(7, filter), |Tuple(_, filter)| filter);
-    survives_each_format(
-        false,
-        |filter| (filter, "after".to_owned()),
-        |(filter, _)| filter,
-    );
+    let pair = |filter| (filter, "after".to_owned());
+    survives_each_format(false, pair, |(filter, _)| filter);
     survives_each_format(false, |filter| Field { filter }, |field| field.filter);
     survives_each_format(false, Some, |some| some.unwrap());
     survives_each_format(false, |filter| vec![filter], |mut all| all.remove(0));

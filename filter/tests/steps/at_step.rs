@@ -1,23 +1,11 @@
-//! Calls of a filter that are stopped at a step, or between whose steps something happens.
+//! Calls of any filter that are stopped at a step, for as long as others work, or between whose steps something happens.
 
 use std::sync::Arc;
 
 use filter::Filter;
-use kcas::steps::{Frozen, count, freeze, with_hook};
+use kcas::steps::{Access, Frozen, count, freeze, freeze_where, with_hook, within};
 
-use crate::small::growing::Growing;
-
-/// Makes a call in a thread that has changed the filter before; the filter does not have the key `absent`. Otherwise
-/// the number of steps would depend on the thread's id, and so on other tests.
-pub(crate) fn counted<R>(
-    absent: u64,
-    call: impl FnOnce(&Growing) -> R + Copy,
-) -> impl FnOnce(&Growing) -> R + Copy {
-    move |filter| {
-        with_hook(|_| (), || assert!(!filter.remove(&absent)));
-        call(filter)
-    }
-}
+use crate::small::{Asked, Caller, Operation, explained};
 
 pub(crate) fn steps_of(call: impl FnOnce()) -> u64 {
     let ((), steps) = count(call);
@@ -45,18 +33,35 @@ pub(crate) fn register() {
     with_hook(|_| (), || kcas::thread_id::register().unwrap());
 }
 
-/// Stops a call in a thread of its own before this step; `None`, when it has ended, if it has fewer.
-pub(crate) fn stopped<F: Send + Sync + 'static, R: Send + 'static>(
+/// Stops a call in a thread of its own before this step of those that count; `None`, when it has ended, if it has fewer.
+fn stopped_where<F: Send + Sync + 'static, R: Send + 'static>(
+    counts: fn(Access) -> bool,
     filter: &Arc<F>,
     at: u64,
     call: impl FnOnce(&F) -> R + Send + 'static,
 ) -> Option<Frozen<R>> {
     let filter = Arc::clone(filter);
-    freeze(at, move || {
+    let call = move || {
         register();
         call(&filter)
-    })
-    .ok()
+    };
+    freeze_where(counts, at, call).ok()
+}
+
+pub(crate) fn stopped<F: Send + Sync + 'static, R: Send + 'static>(
+    filter: &Arc<F>,
+    at: u64,
+    call: impl FnOnce(&F) -> R + Send + 'static,
+) -> Option<Frozen<R>> {
+    stopped_where(|_| true, filter, at, call)
+}
+
+pub(crate) fn stopped_before_exchange<F: Send + Sync + 'static, R: Send + 'static>(
+    filter: &Arc<F>,
+    nth: u64,
+    call: impl FnOnce(&F) -> R + Send + 'static,
+) -> Option<Frozen<R>> {
+    stopped_where(|access| access == Access::Exchange, filter, nth, call)
 }
 
 /// Stops a call before each of its steps, of which it has more than `least`, each time in a filter that is made anew.
@@ -144,4 +149,167 @@ pub(crate) fn pairs<A: Copy, B>(
         seconds.map(move |second| (first, second))
     };
     firsts.into_iter().flat_map(with)
+}
+
+/// A filter that is stopped.
+pub(crate) trait Stopped: Asked {
+    /// Steps of a lookup while nobody moves.
+    const LOOKUP: u64;
+
+    /// More steps than any call takes in this filter, with two stopped operations to help.
+    const MOST_STEPS: u64;
+
+    /// What the others do while threads are stopped in these operations: they look up what stays, and insert and
+    /// remove the new keys.
+    fn work(state: &State<Self>, others: &mut Caller<Self>, stopped: &[Operation]) {
+        let (lookup, update) = (Self::LOOKUP, Self::MOST_STEPS);
+        let settled = state.settled(&others.filter, stopped);
+        for round in 0..2 {
+            for &key in &settled {
+                assert!(within(lookup, || others.contains(key)), "{key:#x} is lost");
+            }
+            for &new in &state.new {
+                assert!(!within(lookup, || others.contains(new)));
+                let inserted = match round {
+                    0 => within(update, || others.insert(new)).is_ok(),
+                    _ => within(update, || others.insert_unique(new)) == Ok(true),
+                };
+                assert_eq!(within(lookup, || others.contains(new)), inserted);
+                assert_eq!(within(update, || others.remove(new)), inserted);
+                assert!(!within(update, || others.remove(new)));
+            }
+        }
+    }
+}
+
+/// A filter in a state that is hard to get right.
+pub(crate) struct State<F> {
+    pub(crate) name: &'static str,
+    /// Makes a filter that holds these keys.
+    pub(crate) holding: fn(&[u64]) -> Arc<F>,
+    pub(crate) held: Vec<u64>,
+    /// What the others insert and remove.
+    pub(crate) new: Vec<u64>,
+}
+
+impl<F: Stopped> State<F> {
+    pub(crate) fn filter(&self) -> Arc<F> {
+        (self.holding)(&self.held)
+    }
+
+    /// Returns the keys that stay, whatever these operations remove: none is sure to, once a period has begun.
+    pub(crate) fn settled(&self, filter: &F, operations: &[Operation]) -> Vec<u64> {
+        if (F::PERIOD)(filter) > 0 {
+            return Vec::new();
+        }
+        let mut settled = self.held.clone();
+        for operation in operations {
+            if let Operation::Remove(key) = operation {
+                settled.retain(|held| (F::CLASS)(filter, held) != (F::CLASS)(filter, key));
+            }
+        }
+        settled
+    }
+
+    /// Stops each operation at each of its steps. Then the others make the calls `after`, or do their usual work if
+    /// there are none.
+    pub(crate) fn stopped_at_every_step(
+        &self,
+        operations: &[(&str, Operation)],
+        after: &[Operation],
+    ) {
+        for (&(name, operation), was) in pairs(operations, [Was::New, Was::Registered]) {
+            let is_stopped = |step: &u64| self.is_stopped(was, [(operation, *step)], after, true);
+            let steps = (0..).take_while(is_stopped).count();
+            assert!(steps > 0, "{name} has no steps");
+            println!("{}, {name}: stopped at each of {steps} steps", self.name);
+        }
+    }
+
+    /// The same with two: the second meets the first, stopped at each of its steps, and is itself stopped at each step
+    /// of what it then does. Either one of the two goes on first.
+    pub(crate) fn stopped_at_every_pair_of_steps(
+        &self,
+        [first, second]: [Operation; 2],
+        after: &[Operation],
+    ) {
+        let mut count = 0;
+        for was in [Was::New, Was::Registered] {
+            let stops = (0..).map(|first_step| {
+                let is_stopped = |second_step: &u64| {
+                    let calls = [(first, first_step), (second, *second_step)];
+                    let is_stopped = |in_order| self.is_stopped(was, calls, after, in_order);
+                    [true, false].map(is_stopped) != [false; 2]
+                };
+                (0..).take_while(is_stopped).count()
+            });
+            count += stops.take_while(|stops| *stops > 0).sum::<usize>();
+        }
+        let name = self.name;
+        println!("{name}: {first:x?} with {second:x?}: {count} pairs of steps, in both orders");
+    }
+
+    /// Makes each call in a thread of its own, up to this step of it. The others then make those `after`, or do their
+    /// usual work; and the threads go on, the first one first or last. False if one of the calls has no such step.
+    fn is_stopped<const N: usize>(
+        &self,
+        was: Was,
+        calls: [(Operation, u64); N],
+        after: &[Operation],
+        in_order: bool,
+    ) -> bool {
+        let filter = self.filter();
+        let mut stopped = Vec::new();
+        for (thread, (operation, step)) in (1..).zip(calls) {
+            assert!(step < F::MOST_STEPS, "{operation:?} has no end");
+            match freeze(step, run_on(&filter, thread, was, operation)) {
+                Ok(frozen) => stopped.push(frozen),
+                Err(_) => {
+                    stopped.into_iter().for_each(|frozen| _ = frozen.thaw());
+                    return false;
+                }
+            }
+        }
+        let mut others = Caller::new(&filter, 0);
+        for &operation in after {
+            within(F::MOST_STEPS, || F::run(&mut others, operation));
+        }
+        let begun = [&calls.map(|(operation, _)| operation), after].concat();
+        if after.is_empty() {
+            F::work(self, &mut others, &begun);
+        }
+        for key in self.settled(&filter, &begun) {
+            assert!(filter.contains(&key), "{key:#x} is lost");
+        }
+        if !in_order {
+            stopped.reverse();
+        }
+        let callers = stopped.into_iter().map(Frozen::thaw);
+        explained(&self.held, callers.chain([others]));
+        true
+    }
+}
+
+/// Whether a thread has made a change before it is stopped: if so, it tries an update at once; if not, it
+/// claims an id first.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Was {
+    Registered,
+    New,
+}
+
+pub(crate) fn run_on<F: Stopped>(
+    filter: &Arc<F>,
+    thread: usize,
+    was: Was,
+    operation: Operation,
+) -> impl FnOnce() -> Caller<F> + use<F> {
+    let mut caller = Caller::new(filter, thread);
+    move || {
+        if was == Was::Registered {
+            register();
+        }
+        F::run(&mut caller, operation);
+        caller
+    }
 }

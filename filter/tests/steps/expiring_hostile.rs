@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use filter::ExpiringCuckooFilter;
-use kcas::steps::{Access, Frozen, count, freeze_where, with_access_hook};
+use kcas::steps::{Access, Frozen, count, with_access_hook};
 
-use crate::at_step::{ONCE, add, hopping, pairs, register, stopped, stops};
+use crate::at_step::{ONCE, add, hopping, pairs, stopped_before_exchange, stops};
 use crate::small::expiring::{Expiring, holding};
 use crate::small::{BUCKETS, Identity, key_of};
 use crate::stalls::never_full_while_room_moves;
@@ -27,21 +27,6 @@ fn usual_key(nth: usize) -> u64 {
     key_of::<4, 12>(0, 0, nth)
 }
 
-fn is_exchange(access: Access) -> bool {
-    access == Access::Exchange
-}
-
-/// Runs `action` in a thread that has an id, up to the exchange with this number.
-fn freeze_before<R: Send + 'static>(
-    exchange: u64,
-    action: impl FnOnce() -> R + Send + 'static,
-) -> Result<Frozen<R>, R> {
-    freeze_where(is_exchange, exchange, || {
-        register();
-        action()
-    })
-}
-
 /// A call is stopped before an exchange, and goes on after some numbers of additions to bucket 0, of which `least` is
 /// the least possible: something goes wrong after whole turns of the timestamp only. Each filter is made anew.
 fn after_whole_turns_only<R: Send + 'static>(
@@ -54,8 +39,7 @@ fn after_whole_turns_only<R: Send + 'static>(
     for additions in few.into_iter().chain([TURN, TURN + 1, 2 * TURN]) {
         let stop = |exchange| {
             let filter = make();
-            let called = Arc::clone(&filter);
-            let late = freeze_before(exchange, move || call(&called)).ok()?;
+            let late = stopped_before_exchange(&filter, exchange, call)?;
             Some(goes_wrong(&filter, late, additions))
         };
         // At all of them.
@@ -146,11 +130,10 @@ fn is_noticed_although_periods_begin(periods: u64, threads: u64, exchanges: u64)
     let more = move |others: &Arc<Usual>, _| {
         for period in 1..=periods {
             let sweep = |thread| {
-                let filter = Arc::clone(others);
                 // The first thread begins the period.
                 let stop = u64::from(thread == 0) + exchanges;
-                freeze_before(stop, move || filter.advance_to(period))
-                    .expect("it has more to sweep")
+                let sweeping = move |filter: &Usual| filter.advance_to(period);
+                stopped_before_exchange(others, stop, sweeping).expect("it has more to sweep")
             };
             let sweeping: Vec<_> = (0..threads).map(sweep).collect();
             (sweeping.into_iter()).for_each(|sweeping| sweeping.thaw().unwrap());
@@ -197,14 +180,14 @@ fn a_leap_begins_twice_as_many_periods_as_there_are_ages() {
 /// A key that came before a leaping call is gone in period 3 and in every later one, wherever that call has stopped.
 #[test]
 fn a_leap_forgets_for_those_who_go_less_far() {
-    for step in 0.. {
+    let key = usual_key(0);
+    let make = || {
         let filter = usual();
-        let key = usual_key(0);
         filter.insert(&key).unwrap();
-        let leap = |filter: &Usual| filter.advance_to(1_000).unwrap();
-        let Some(stopped) = stopped(&filter, step, leap) else {
-            break;
-        };
+        filter
+    };
+    let leap = |filter: &Usual| filter.advance_to(1_000).unwrap();
+    for (_, filter, stopped) in stops(0, make, leap) {
         let period = filter.period();
         if period > 3 {
             filter.advance_to(period).unwrap();
@@ -255,7 +238,7 @@ fn copy_while_periods_begin_ends_in_last() {
         let others = Arc::clone(&filter);
         let hook = move |step, access| {
             assert!(step < 1_000, "not done after {step} steps");
-            if is_exchange(access) {
+            if access == Access::Exchange {
                 others.advance().unwrap();
             }
         };

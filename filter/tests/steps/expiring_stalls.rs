@@ -2,9 +2,9 @@
 //! operation, and at pairs of steps; the others do their work meanwhile, begin periods included, in a
 //! bounded number of steps.
 
+use crate::at_step::{State, Stopped, Was, run_on};
 use crate::small::expiring::{Caller, Expiring, holding};
 use crate::small::{Asked, Operation, explained, key, residents};
-use crate::stalls::{State, Stopped, Was, run_on};
 use Operation::{Advance, Contains, Insert, InsertIfAbsent, Remove, TryClone};
 use kcas::steps::{freeze, within};
 
@@ -40,17 +40,20 @@ fn full() -> State<Expiring> {
 #[test]
 fn one_thread_stopped_at_every_step() {
     let moved = residents()[0];
-    full().stopped_at_every_step(&[
-        ("insert, plain", Insert(key(1, 0, 0))),
-        ("insert, with a chain", Insert(key(0, 2, 0))),
-        ("insert, full", Insert(key(2, 2, 2))),
-        ("insert, there", Insert(moved)),
-        ("insert_if_absent, there", InsertIfAbsent(moved)),
-        ("contains", Contains(moved)),
-        ("remove", Remove(moved)),
-        ("advance", Advance),
-        ("copy", TryClone(moved)),
-    ]);
+    full().stopped_at_every_step(
+        &[
+            ("insert, plain", Insert(key(1, 0, 0))),
+            ("insert, with a chain", Insert(key(0, 2, 0))),
+            ("insert, full", Insert(key(2, 2, 2))),
+            ("insert, there", Insert(moved)),
+            ("insert_if_absent, there", InsertIfAbsent(moved)),
+            ("contains", Contains(moved)),
+            ("remove", Remove(moved)),
+            ("advance", Advance),
+            ("copy", TryClone(moved)),
+        ],
+        &[],
+    );
 }
 
 /// A period begins while one thread is stopped, and another stops in what it does then.

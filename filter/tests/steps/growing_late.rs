@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use filter::{InsertError, internals};
 use kcas::steps::{with_hook, within};
 
-use crate::at_step::{before_step, pairs, stopped, stops};
+use crate::at_step::{pairs, stopped, stops};
+use crate::growing_stalls::state;
+use crate::small::Operation::{Insert, InsertUnique, Remove};
 use crate::small::growing::{
     FILLING, Growing, apart, from_the_other_bucket, grown, holding, key, staying,
 };
@@ -60,18 +62,11 @@ fn a_chain_does_not_wait_for_a_run_of_splits() {
     for full in [0, 1] {
         let filling = FILLING.map(|address| staying(address + full));
         let held = [&[moves, staying(2), staying(18)], &filling[..3]].concat();
-        let split = move |filter: &Growing| filter.insert(&filling[3]);
-        for (step, filter, splitting) in stops(50, || holding(16, &held), split) {
-            // Its second bucket may be the one that is being split.
-            let second = key(apart(5 ^ full, 5, 0), 5);
-            within(3_000, || filter.insert_unique(&second)).unwrap();
-            assert!(within(3_000, || filter.remove(&second)));
-            within(3_000, || filter.insert(&staying(34))).unwrap();
-            splitting.thaw().unwrap();
-            assert!(filter.capacity() > 48);
-            let left = (lost(&filter, &held), filter.len());
-            assert_eq!(left, (None, held.len() + 2), "stopped at {step}");
-        }
+        // Its second bucket may be the one that is being split.
+        let second = key(apart(5 ^ full, 5, 0), 5);
+        let after = [InsertUnique(second), Remove(second), Insert(staying(34))];
+        state("a run of splits", held, Vec::new())
+            .stopped_at_every_step(&[("insert", Insert(filling[3]))], &after);
     }
 }
 
@@ -99,27 +94,27 @@ fn no_round_begins_before_the_last_one_has_ended() {
     let splitting = |from: u64| FILLING.map(|address| staying(address + from));
     let moves = key(apart(5 ^ 32, 6, 0), 5);
     let held = [moves, staying(5), staying(37)];
-    for step in 0.. {
+    let [one, two] = [12, 14].map(splitting);
+    let first = [&held[..], &one[..3]].concat();
+    let make = || {
         let filter = holding(16, &[]);
         for keys in (0..6).map(|run| splitting(2 * run)) {
             keys.iter().for_each(|key| filter.insert(key).unwrap());
             assert!(keys.iter().all(|key| filter.remove(key)));
         }
         assert_eq!(filter.capacity(), 3 * 28);
-        let [one, two] = [12, 14].map(splitting);
-        let first = [&held[..], &one[..3]].concat();
         first.iter().for_each(|key| filter.insert(key).unwrap());
-        let Some(stopped) = stopped(&filter, step, move |filter| filter.insert(&one[3])) else {
-            assert!(step > 50 && filter.capacity() == 3 * 30);
-            return;
-        };
+        filter
+    };
+    let split = move |filter: &Growing| filter.insert(&one[3]);
+    for (step, filter, stopped) in stops(50, make, split) {
         let others = [&two[..], &[1, 33, 65, 97].map(staying)].concat();
         for key in &others {
             within(3_000, || filter.insert(key)).unwrap();
         }
         within(3_000, || filter.insert(&staying(69))).unwrap();
         stopped.thaw().unwrap();
-        let lost = lost(&filter, &[first, others].concat());
+        let lost = lost(&filter, &[&first[..], &others].concat());
         assert_eq!(lost, None, "stopped at {step}");
     }
 }
@@ -205,19 +200,12 @@ fn a_unique_insert_makes_chains_that_leave_room_for_its_other_bucket() {
 #[test]
 fn a_chain_moves_no_key_to_the_half_where_it_is_not_looked_for() {
     // From bucket 2 to bucket 0, which will be 16; or from 14 to 12, which is split only after six runs, and will be 28.
-    for ((from, to), at) in pairs([(2, 0), (14, 12)], 0..60) {
+    for (from, to) in [(2, 0), (14, 12)] {
         let moves = key(apart(18, 5, 0), from);
-        let filling = FILLING.map(|address| staying(address + to + 1));
-        let held = [&[moves, staying(from), staying(from + 16)], &filling[..3]].concat();
-        let filter = holding(16, &held);
-        let split = move |others: &Growing| {
-            others.insert(&filling[3]).unwrap();
-            assert!(others.capacity() > 48);
-        };
-        let insert = |filter: &Growing| filter.insert(&staying(from + 32));
-        before_step(&filter, at, split, insert).unwrap();
-        let lost = lost(&filter, &held);
-        assert_eq!(lost, None, "to bucket {to}, split before step {at}");
+        let [filling @ .., split] = FILLING.map(|address| staying(address + to + 1));
+        let held = [&[moves, staying(from), staying(from + 16)], &filling[..]].concat();
+        let chain = ("insert, with a chain", Insert(staying(from + 32)));
+        state("before a split", held, Vec::new()).stopped_at_every_step(&[chain], &[Insert(split)]);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::at_step::{add, before_step, counted, hop, hopping, pairs, steps_of, stopped};
+use crate::at_step::{add, before_step, hop, hopping, pairs, stopped, stopped_before_exchange};
 use crate::small::growing::{
     FILLING, Growing, apart, from_the_other_bucket, grown, holding, key, staying,
 };
@@ -14,21 +14,13 @@ fn is_copied_after(before: u64, additions: u64) -> bool {
     let here = key(apart(1, 4, 0), 0);
     let there = from_the_other_bucket(here);
     let other = key(apart(0, 4, 0), 0);
-    // Before its exchange; after that it counts.
-    let before = || {
+    (0..60).all(|at| {
         let filter = holding(16, &[there]);
         add(&*filter, other, before);
-        filter
-    };
-    let inserts = counted(other, move |filter| filter.insert(&here).unwrap());
-    let removes = counted(other, move |filter| assert!(filter.remove(&there)));
-    let filters = [before(), before()];
-    let insert = steps_of(|| inserts(&filters[0])) - 3;
-    let remove = steps_of(|| removes(&filters[1])) - 3;
-    (0..60).all(|at| {
-        let filter = before();
-        let inserting = stopped(&filter, insert, inserts).expect("it has this step");
-        let removing = stopped(&filter, remove, removes).expect("it has this step");
+        let inserts = move |filter: &Growing| filter.insert(&here).unwrap();
+        let removes = move |filter: &Growing| assert!(filter.remove(&there));
+        let inserting = stopped_before_exchange(&filter, 0, inserts).unwrap();
+        let removing = stopped_before_exchange(&filter, 0, removes).unwrap();
         let add_and_go_on = move |others: &Growing| {
             add(others, other, additions);
             inserting.thaw();
@@ -62,44 +54,32 @@ fn advanced(other: u64, times: u64) -> Arc<Growing> {
     filter
 }
 
-/// The copy is in the first bucket while a lookup reads the second one. Each bucket has the counter that
-/// lookups of its keys look at.
+/// Each bucket has the counter that lookups of its keys look at. At first, the copy is in the first bucket while a lookup
+/// reads the second one. Then a whole turn of 63 additions, some of them before the copy moves and the others after, meets
+/// whatever a lookup has read by then, of the bucket and of the counter.
 #[test]
 fn a_key_is_found_while_a_timestamp_wraps() {
-    for bucket in 0..16 {
+    let is_found = |bucket, at, before, additions: [u64; 2]| {
         let [here, other] = [1, 0].map(|bits| key(apart(bits, 4, 0), bucket));
         let keys = [here, from_the_other_bucket(here)];
-        for additions in 0..130 {
-            // A timestamp of 0 does not come again.
-            let filter = advanced(other, 1);
-            let more = move |others: &Arc<Growing>, _| add(&**others, other, additions);
-            let steps = [u64::MAX, 3, 4];
-            let found = hopping(&filter, keys, hop, steps, Growing::contains, more);
-            assert!(found, "bucket {bucket}: missing after {additions}");
-        }
+        let look = |look: fn(&Growing, &u64) -> usize| {
+            let more = move |others: &Arc<Growing>, is_back| {
+                add(&**others, other, additions[usize::from(is_back)]);
+            };
+            hopping(&advanced(other, before), keys, hop, at, look, more)
+        };
+        let counted = look(|filter, key| filter.contains(key).into()) * look(Growing::count);
+        let what = format!("bucket {bucket}, {at:?}: {additions:?} after {before}");
+        assert!((1..=2).contains(&counted), "{what}: {counted}");
+    };
+    for (bucket, additions) in pairs(0..16, 0..130) {
+        // A timestamp of 0 does not come again.
+        is_found(bucket, [u64::MAX, 3, 4], 1, [0, additions]);
     }
-}
-
-/// A whole turn of 63 additions, some of them before the copy moves and the others after: whatever a lookup has
-/// read by then, of the bucket and of the counter.
-#[test]
-fn a_key_is_found_while_a_timestamp_wraps_at_any_steps() {
-    let [here, other] = [1, 0].map(|bits| key(apart(bits, 4, 0), 0));
-    let keys = [here, from_the_other_bucket(here)];
     let steps = pairs(pairs(0..8, 0..8), 0..8);
     for ((first, to), back) in steps.filter(|((first, to), back)| first <= to && to <= back) {
         for (before, additions) in [(1, 0), (2, 62), (30, 40), (62, 2), (62, 60)] {
-            let filter = || advanced(other, before);
-            let more = move |others: &Arc<Growing>, is_back| {
-                let times = if is_back { 62 - additions } else { additions };
-                add(&**others, other, times);
-            };
-            let at = [first, to, back];
-            let found = hopping(&filter(), keys, hop, at, Growing::contains, more);
-            let copies = hopping(&filter(), keys, hop, at, Growing::count, more);
-            let what = format!("{first}, {to}, {back}: {additions} after {before}");
-            let right = found && (1..=2).contains(&copies);
-            assert!(right, "{what}: {found}, {copies}");
+            is_found(0, [first, to, back], before, [additions, 62 - additions]);
         }
     }
 }
@@ -137,17 +117,10 @@ fn is_lost_after(additions: u64) -> bool {
     // They differ in a bit that only slots of their other bucket know, which has been split.
     let [removed, other] = [0, 1 << 13].map(|bit| key(apart(2, 5, 0), 2 | bit));
     let filler = staying(2);
-    let before = || {
-        let filter = grown();
-        filter.insert(&removed).unwrap();
-        filter
-    };
-    let removes = counted(filler, move |filter| assert!(filter.remove(&removed)));
-    // Before its exchange; after that it counts.
-    let another = before();
-    let step = steps_of(|| removes(&another)) - 3;
-    let filter = before();
-    let removing = stopped(&filter, step, removes).expect("it has this step");
+    let filter = grown();
+    filter.insert(&removed).unwrap();
+    let removes = move |filter: &Growing| assert!(filter.remove(&removed));
+    let removing = stopped_before_exchange(&filter, 0, removes).unwrap();
     assert!(filter.remove(&removed));
     add(&*filter, filler, additions);
     filter.insert(&other).unwrap();

@@ -12,41 +12,10 @@ use std::sync::Arc;
 
 use filter::Filter;
 
-use crate::at_step::{pairs, register};
-use crate::small::{Asked, Caller, Operation, Small, explained, holding, key, residents};
+use crate::at_step::{State, Stopped, Was, run_on};
+use crate::small::{Operation, Small, explained, holding, key, residents};
 use Operation::{Contains, Count, Insert, InsertUnique, Remove};
-use kcas::steps::{Counts, Frozen, count, freeze, with_hook, within};
-
-/// A filter that is stopped.
-pub(crate) trait Stopped: Asked {
-    /// Steps of a lookup while nobody moves.
-    const LOOKUP: u64;
-
-    /// More steps than any call takes in this filter, with two stopped operations to help.
-    const MOST_STEPS: u64;
-
-    /// What the others do while threads are stopped in these operations: they look up what stays, and insert and
-    /// remove the new keys.
-    fn work(state: &State<Self>, others: &mut Caller<Self>, stopped: &[Operation]) {
-        let (lookup, update) = (Self::LOOKUP, Self::MOST_STEPS);
-        let settled = state.settled(&others.filter, stopped);
-        for round in 0..2 {
-            for &key in &settled {
-                assert!(within(lookup, || others.contains(key)), "{key:#x} is lost");
-            }
-            for &new in &state.new {
-                assert!(!within(lookup, || others.contains(new)));
-                let inserted = match round {
-                    0 => within(update, || others.insert(new)).is_ok(),
-                    _ => within(update, || others.insert_unique(new)) == Ok(true),
-                };
-                assert_eq!(within(lookup, || others.contains(new)), inserted);
-                assert_eq!(within(update, || others.remove(new)), inserted);
-                assert!(!within(update, || others.remove(new)));
-            }
-        }
-    }
-}
+use kcas::steps::{Counts, count, with_hook, within};
 
 impl Stopped for Small {
     /// Three peeks, and if an operation was seen, three loads, each of which reads a record: at most
@@ -55,133 +24,6 @@ impl Stopped for Small {
     const LOOKUP: u64 = 3 + 3 * (1 + 4 + 3 + 2 + 4);
 
     const MOST_STEPS: u64 = 2_000;
-}
-
-/// A filter in a state that is hard to get right.
-pub(crate) struct State<F> {
-    pub(crate) name: &'static str,
-    /// Makes a filter that holds these keys.
-    pub(crate) holding: fn(&[u64]) -> Arc<F>,
-    pub(crate) held: Vec<u64>,
-    /// What the others insert and remove.
-    pub(crate) new: Vec<u64>,
-}
-
-impl<F: Stopped> State<F> {
-    pub(crate) fn filter(&self) -> Arc<F> {
-        (self.holding)(&self.held)
-    }
-
-    /// Returns the keys that stay, whatever these operations remove: none is sure to, once a period has begun.
-    fn settled(&self, filter: &F, operations: &[Operation]) -> Vec<u64> {
-        if (F::PERIOD)(filter) > 0 {
-            return Vec::new();
-        }
-        let mut settled = self.held.clone();
-        for operation in operations {
-            if let Remove(key) = operation {
-                settled.retain(|held| (F::CLASS)(filter, held) != (F::CLASS)(filter, key));
-            }
-        }
-        settled
-    }
-
-    pub(crate) fn stopped_at_every_step(&self, operations: &[(&str, Operation)]) {
-        for (&(name, operation), was) in pairs(operations, [Was::New, Was::Registered]) {
-            let is_stopped = |step: &u64| stopped(self, was, [(operation, *step)], &[], true);
-            let steps = (0..).take_while(is_stopped).count();
-            assert!(steps > 0, "{name} has no steps");
-            println!("{}, {name}: stopped at each of {steps} steps", self.name);
-        }
-    }
-
-    /// The second operation meets the first, stopped at each of its steps, and is itself stopped at
-    /// each step of what it then does. Then the others make the calls `after`, or do their usual work
-    /// if there are none; and either one of the two goes on first.
-    pub(crate) fn stopped_at_every_pair_of_steps(
-        &self,
-        [first, second]: [Operation; 2],
-        after: &[Operation],
-    ) {
-        let mut count = 0;
-        for was in [Was::New, Was::Registered] {
-            let stops = (0..).map(|first_step| {
-                let is_stopped = |second_step: &u64| {
-                    let calls = [(first, first_step), (second, *second_step)];
-                    let stopped = |in_order| stopped(self, was, calls, after, in_order);
-                    [true, false].map(stopped) != [false; 2]
-                };
-                (0..).take_while(is_stopped).count()
-            });
-            count += stops.take_while(|stops| *stops > 0).sum::<usize>();
-        }
-        let name = self.name;
-        println!("{name}: {first:x?} with {second:x?}: {count} pairs of steps, in both orders");
-    }
-}
-
-/// Whether a thread has made a change before it is stopped: if so, it tries an update at once; if not, it
-/// claims an id first.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Was {
-    Registered,
-    New,
-}
-
-pub(crate) fn run_on<F: Stopped>(
-    filter: &Arc<F>,
-    thread: usize,
-    was: Was,
-    operation: Operation,
-) -> impl FnOnce() -> Caller<F> + use<F> {
-    let mut caller = Caller::new(filter, thread);
-    move || {
-        if was == Was::Registered {
-            register();
-        }
-        F::run(&mut caller, operation);
-        caller
-    }
-}
-
-/// Makes each call in a thread of its own, up to this step of it. The others then make those `after`, or do their
-/// usual work; and the threads go on, the first one first or last. False if one of the calls has no such step.
-fn stopped<F: Stopped, const N: usize>(
-    state: &State<F>,
-    was: Was,
-    calls: [(Operation, u64); N],
-    after: &[Operation],
-    in_order: bool,
-) -> bool {
-    let filter = state.filter();
-    let mut stopped = Vec::new();
-    for (thread, (operation, step)) in (1..).zip(calls) {
-        assert!(step < F::MOST_STEPS, "{operation:?} has no end");
-        match freeze(step, run_on(&filter, thread, was, operation)) {
-            Ok(frozen) => stopped.push(frozen),
-            Err(_) => {
-                stopped.into_iter().for_each(|frozen| _ = frozen.thaw());
-                return false;
-            }
-        }
-    }
-    let mut others = Caller::new(&filter, 0);
-    for &operation in after {
-        within(F::MOST_STEPS, || F::run(&mut others, operation));
-    }
-    let begun = [&calls.map(|(operation, _)| operation), after].concat();
-    if after.is_empty() {
-        F::work(state, &mut others, &begun);
-    }
-    for key in state.settled(&filter, &begun) {
-        assert!(filter.contains(&key), "{key:#x} is lost");
-    }
-    if !in_order {
-        stopped.reverse();
-    }
-    let callers = stopped.into_iter().map(Frozen::thaw);
-    explained(&state.held, callers.chain([others]));
-    true
 }
 
 fn state(name: &'static str, held: impl Into<Vec<u64>>) -> State<Small> {
@@ -197,21 +39,24 @@ fn state(name: &'static str, held: impl Into<Vec<u64>>) -> State<Small> {
 #[test]
 fn one_thread_stopped_at_every_step() {
     let moved = residents()[0];
-    state("residents", residents()).stopped_at_every_step(&[
-        ("insert, plain", Insert(key(1, 0, 0))),
-        ("insert, with a chain", Insert(key(0, 2, 0))),
-        ("insert, full", Insert(key(2, 2, 2))),
-        ("insert_unique, plain", InsertUnique(key(1, 0, 0))),
-        ("insert_unique, with a chain", InsertUnique(key(0, 2, 0))),
-        ("insert_unique, full", InsertUnique(key(2, 2, 2))),
-        ("insert_unique, there", InsertUnique(moved)),
-        ("count", Count(moved)),
-        ("remove, in the first bucket", Remove(moved)),
-        ("remove, in the second bucket", Remove(key(1, 0, 3))),
-        ("remove, none there", Remove(key(1, 1, 0))),
-        ("contains, present", Contains(moved)),
-        ("contains, absent", Contains(key(1, 1, 0))),
-    ]);
+    state("residents", residents()).stopped_at_every_step(
+        &[
+            ("insert, plain", Insert(key(1, 0, 0))),
+            ("insert, with a chain", Insert(key(0, 2, 0))),
+            ("insert, full", Insert(key(2, 2, 2))),
+            ("insert_unique, plain", InsertUnique(key(1, 0, 0))),
+            ("insert_unique, with a chain", InsertUnique(key(0, 2, 0))),
+            ("insert_unique, full", InsertUnique(key(2, 2, 2))),
+            ("insert_unique, there", InsertUnique(moved)),
+            ("count", Count(moved)),
+            ("remove, in the first bucket", Remove(moved)),
+            ("remove, in the second bucket", Remove(key(1, 0, 3))),
+            ("remove, none there", Remove(key(1, 1, 0))),
+            ("contains, present", Contains(moved)),
+            ("contains, absent", Contains(key(1, 1, 0))),
+        ],
+        &[],
+    );
 }
 
 /// Two inserts whose chains overlap, and removes of what they move.
