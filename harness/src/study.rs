@@ -11,8 +11,8 @@
 //!
 //! In each round, parts follow one another, and each has a process of its own, in which the study lets the subjects take
 //! turns; or one for each subject, one right after another in an order of the round's own, if [`Study::alone`] says so.
-//! The first subject also takes part as NAME#2: what differs there is noise. Its command prints one table, and writes
-//! NAME.csv, NAME.machine.toml and NAME.svg, all from the samples alone.
+//! If subjects are compared, the first one also takes part as NAME#2: what differs there is noise. Its command prints one table, and writes
+//! NAME.csv, NAME.machine.toml and NAME.svg, all from the samples alone. [`Extras`] are for what few studies need.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -63,6 +63,25 @@ pub struct Study<O: 'static> {
     pub tabled: fn(case: &str, places: Vec<f64>) -> Vec<f64>,
     /// Says how it was measured, and what words mean.
     pub how: fn(&O) -> String,
+    pub extras: Extras,
+}
+
+/// What few studies need.
+pub struct Extras {
+    /// Returns whether a task is to be measured, after these samples.
+    pub is_needed: fn(&Task, &[Sample]) -> bool,
+    /// Adds to tables and figure what is no panel of one quantity, or replaces them.
+    pub complete: fn(&[Sample], &mut Sheet),
+    /// Fails if samples refute what they are to show.
+    pub judge: fn(&[Sample]) -> Result<()>,
+}
+
+impl Extras {
+    pub const NONE: Self = Self {
+        is_needed: |_, _| true,
+        complete: |_, _| (),
+        judge: |_| Ok(()),
+    };
 }
 
 /// What a number of a sample is.
@@ -74,6 +93,16 @@ pub struct Quantity {
     pub better: Option<Better>,
     /// The scale of the panels that it has, one for each case.
     pub drawn: Option<Scale>,
+}
+
+impl Quantity {
+    pub const fn new(name: &'static str, better: Option<Better>, drawn: Option<Scale>) -> Self {
+        Self {
+            name,
+            better,
+            drawn,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,9 +148,9 @@ impl Task {
 
 /// A task with the options of its study, as another process gets it.
 #[derive(Serialize, Deserialize)]
-struct Asked<O> {
-    task: Task,
-    options: O,
+pub(crate) struct Asked<O> {
+    pub(crate) task: Task,
+    pub(crate) options: O,
 }
 
 // Not a doc comment: that would replace the help of every study's command.
@@ -191,7 +220,9 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
         let subjects = (self.subjects)(study, registry)?;
         let first = original(&subjects[0].0);
         let mut names: Vec<_> = subjects.iter().map(|(name, _)| name.clone()).collect();
-        names.insert(1, format!("{first}#2"));
+        if self.compares() {
+            names.insert(1, format!("{first}#2"));
+        }
 
         let mut sidecar = self.describe(options, subjects.clone())?;
         Outputs::named(&setting.out, self.name).check(&sidecar)?;
@@ -204,8 +235,14 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
         let tasks: Vec<_> = tasks.collect();
         let measured = progress::with(tasks.len() as u64, stop, |progress| {
             for task in tasks {
-                let now = format!("round {}, {}", task.round, task.part);
+                let mut now = format!("round {}, {}", task.round, task.part);
+                if self.alone {
+                    now += &format!(", {}", task.subjects[0]);
+                }
                 progress(&now)?;
+                if !(self.extras.is_needed)(&task, &samples) {
+                    continue;
+                }
                 let (build, options) = (build_in_turn(&setting.builds, task.round), study);
                 let asked = Asked { task, options };
                 worker::measure(build, (self.name, &asked), stop, |sample: Sample| {
@@ -226,7 +263,8 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
             let sheet = self.sheet(study, &samples, &sidecar.machine_line());
             say!("{sheet}\n");
             if let Some(figure) = &sheet.figure {
-                fs::write(&files.figure, figure.svg()?)?;
+                let written = fs::write(&files.figure, figure.svg()?);
+                written.with_context(|| format!("cannot write {}", files.figure.display()))?;
             }
         }
         say!("{}", files.csv.display());
@@ -236,7 +274,11 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
                 counted(samples.len(), "sample")
             );
         }
-        measured.map(|()| ending)
+        measured?;
+        if ending == Ending::Complete {
+            (self.extras.judge)(&samples)?;
+        }
+        Ok(ending)
     }
 
     fn describe(&self, options: &Options<O>, subjects: Subjects) -> Result<Sidecar> {
@@ -272,6 +314,10 @@ impl<O: DeserializeOwned> Study<O> {
 }
 
 impl<O> Study<O> {
+    fn compares(&self) -> bool {
+        self.quantities.iter().any(|of| of.better.is_some())
+    }
+
     /// Returns the tables, and the figure with this last line of its caption.
     pub fn sheet(&self, options: &O, samples: &[Sample], measured_on: &str) -> Sheet {
         let mut subjects: Vec<_> = samples.iter().map(|of| &*of.subject).collect();
@@ -293,7 +339,14 @@ impl<O> Study<O> {
             let panel = |case: &&str| view.panel(of, case);
             cases.iter().filter_map(panel).collect::<Vec<_>>()
         });
-        Sheet {
+        let mut notes = "Median over the rounds [interval of 95 %].".to_owned();
+        if self.compares() {
+            notes += &format!(
+                " Faster and slower: how many times as good {ours} is, within rounds; the whole interval is further from 1 than \
+                 that of {ours} over itself."
+            );
+        }
+        let mut sheet = Sheet {
             figure: Some(Figure {
                 title: self.title.into(),
                 caption: format!("{how}\n{measured_on}"),
@@ -302,11 +355,10 @@ impl<O> Study<O> {
             }),
             lead: how,
             tables: cases.iter().map(|case| view.table(case)).collect(),
-            notes: vec![format!(
-                "Median over the rounds [interval of 95 %]. Faster and slower: how many times as good {ours} is, within rounds; the \
-                 whole interval is further from 1 than that of {ours} over itself."
-            )],
-        }
+            notes: vec![notes],
+        };
+        (self.extras.complete)(samples, &mut sheet);
+        sheet
     }
 }
 

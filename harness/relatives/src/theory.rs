@@ -151,7 +151,7 @@ impl Trial {
         let refused = (0..).find(|&index| !subject.insert(&self.key(index)));
         let (inserted, slots) = (refused.unwrap_or_default(), subject.slots(buckets) as f64);
         let load = (inserted - S::STASH as u64) as f64 / slots;
-        let at = format!("at load {load:.3}");
+        let at = "at the first refusal";
         // The load of the first refusal varies between tables by the order of one over the root of
         // their slots.
         let most = allowed.end() + SIGMAS / slots.sqrt();

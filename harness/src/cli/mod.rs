@@ -110,9 +110,6 @@ enum Command {
     Check(check::Options),
     #[command(flatten)]
     Study(studies::Command),
-    /// Make one measurement of a study; studies start this command themselves.
-    #[command(hide = true)]
-    OneMeasurement(studies::One),
     /// Measure in a process of its own; commands start this one themselves.
     #[command(hide = true)]
     Worker(Worker),
@@ -201,7 +198,6 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
         Command::Check(options) => check::check(registry, &options),
         Command::Study(study) => study.run(registry),
         Command::Worker(worker) => studies::serve(&worker, registry).map(|()| Ending::Complete),
-        Command::OneMeasurement(one) => one.run(registry).map(|()| Ending::Complete),
         Command::Report { directory } => report(&directory),
         Command::Tables { pages, check } => tables(&pages, check),
         Command::List => list::list(registry),

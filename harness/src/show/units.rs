@@ -6,8 +6,6 @@ use crate::show::Sidecar;
 const _: () = assert!(FEWEST == 9, "captions name the number");
 pub(crate) const BARS: &str =
     "Bars: exact interval of the median, of 95 % at least; with fewer than 9 rounds, no claim.";
-pub(crate) const BANDS: &str =
-    "Bands: exact interval of the median, of 95 % at least; with fewer than 9 rounds, no claim.";
 
 /// Formats a number without the rounding errors of its last digits.
 pub(crate) fn rounded(value: f64) -> String {

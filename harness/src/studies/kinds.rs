@@ -1,13 +1,11 @@
-//! Reads rows of any kind of study: the columns of a CSV file decide which kind it is.
+//! Reads rows of sweeps as they were written before rows named their study.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use csv::StringRecord;
 
-use super::KINDS;
 use super::study::Presented;
-use crate::results::{Columns, Record, Row, check_header, header, read};
+use crate::results::{Columns, Row, header, read};
 use crate::show::Sidecar;
 
 /// The error for a file whose columns match no known kind of rows.
@@ -50,29 +48,9 @@ where
     }
 }
 
-pub(super) struct Kind {
-    has: fn(&StringRecord) -> bool,
-    read: fn(&Path) -> Result<Box<dyn Rows>>,
-}
-
-impl Kind {
-    pub(super) const fn of<R: Record + 'static>() -> Self
-    where
-        Vec<R>: Presented,
-    {
-        Self {
-            has: |header| check_header::<R>(header).is_ok(),
-            read: |csv| Ok(Box::new(read::<R>(csv)?)),
-        }
-    }
-}
-
-/// Reads all rows of a file: of a sweep, if it has the first column of one.
+/// Reads all rows of a sweep as it was written earlier.
 pub fn read_any(csv: &Path) -> Result<Box<dyn Rows>> {
     let header = header(csv)?;
-    if let Some(kind) = KINDS.iter().find(|kind| (kind.has)(&header)) {
-        return (kind.read)(csv);
-    }
     let (first, _) = Row::COLUMNS[0];
     if header.iter().any(|name| name == first) {
         return Ok(Box::new(read::<Row>(csv)?));

@@ -1,38 +1,36 @@
-//! The studies: the kinds of measurement, each with its rows, its table, its figure and its
-//! kind.
+//! The studies: the kinds of measurement, each a function that returns samples.
 
 pub mod cuckoo_hashing;
 pub mod growth;
 pub mod kcas;
 pub mod kinds;
-mod shown;
 pub mod space;
 pub mod study;
-mod subprocess;
 pub mod sweep;
+pub mod theory;
 pub mod window;
 
 use anyhow::{Result, bail};
 use clap::Subcommand;
 
 use crate::ending::Ending;
+use crate::machine::Cores;
 use crate::row::{SWEEP, Sample};
 use crate::sheet::Sheet;
 use crate::show::Sidecar;
 #[cfg(feature = "simulation")]
 use crate::simulate;
+use crate::study::Options;
 use crate::subjects::Registry;
 use crate::sweep as sweep_rounds;
+use crate::wording::counted;
 use crate::worker::Worker;
 
 use cuckoo_hashing::CuckooHashing;
 use growth::Growth;
 use kcas::Kcas;
 pub use kinds::*;
-pub(crate) use shown::*;
-use space::{layouts, memory, theory};
 pub use study::*;
-pub use subprocess::One;
 use window::Window;
 
 /// The studies that have a command.
@@ -44,17 +42,17 @@ pub enum Command {
     Space(space::Command),
     CuckooHashing(Options<CuckooHashing>),
     Growth(Options<Growth>),
-    Window(crate::study::Options<Window>),
+    Window(Options<Window>),
 }
 
 impl Command {
     /// Measures, and writes the results.
     pub fn run(&self, registry: &Registry) -> Result<Ending> {
         match self {
-            Self::Kcas(options) => options.run(registry),
+            Self::Kcas(options) => kcas::run(options, registry),
             Self::Space(options) => options.run(registry),
-            Self::CuckooHashing(options) => options.run(registry),
-            Self::Growth(options) => options.run(registry),
+            Self::CuckooHashing(options) => cuckoo_hashing::STUDY.run(options, registry),
+            Self::Growth(options) => growth::STUDY.run(options, registry),
             Self::Window(options) => window::STUDY.run(options, registry),
         }
     }
@@ -63,6 +61,12 @@ impl Command {
 /// Returns what samples of a study become for a reader.
 pub fn sheet(samples: &[Sample], sidecar: Option<&Sidecar>) -> Result<Sheet> {
     match &*samples[0].study {
+        "cuckoo-hashing" => cuckoo_hashing::STUDY.shown(samples, sidecar),
+        "growth" => growth::STUDY.shown(samples, sidecar),
+        "kcas" => kcas::STUDY.shown(samples, sidecar),
+        "layouts" => space::LAYOUTS.shown(samples, sidecar),
+        "memory" => space::MEMORY.shown(samples, sidecar),
+        "theory" => theory::STUDY.shown(samples, sidecar),
         "window" => window::STUDY.shown(samples, sidecar),
         other => bail!("no study is called {other}"),
     }
@@ -75,15 +79,23 @@ pub fn serve(worker: &Worker, registry: &Registry) -> Result<()> {
         SWEEP => sweep_rounds::serve(worker, registry, stop),
         #[cfg(feature = "simulation")]
         simulate::KIND => simulate::serve(worker, registry, stop),
+        "cuckoo-hashing" => cuckoo_hashing::STUDY.serve(worker, registry),
+        "growth" => growth::STUDY.serve(worker, registry),
+        "kcas" => kcas::STUDY.serve(worker, registry),
+        "layouts" => space::LAYOUTS.serve(worker, registry),
+        "memory" => space::MEMORY.serve(worker, registry),
+        "theory" => theory::STUDY.serve(worker, registry),
         "window" => window::STUDY.serve(worker, registry),
         other => bail!("no study is called {other}"),
     }
 }
 
-const KINDS: &[Kind] = &[
-    Kind::of::<layouts::Row>(),
-    Kind::of::<memory::Row>(),
-    Kind::of::<theory::Row>(),
-    Kind::of::<<CuckooHashing as Study>::Row>(),
-    Kind::of::<<Growth as Study>::Row>(),
-];
+/// Names a number of threads, and says if they are more than cores.
+fn labelled(threads: usize) -> String {
+    let more = if threads > Cores::detect().count() {
+        ", oversubscribed"
+    } else {
+        ""
+    };
+    counted(threads, "thread") + more
+}

@@ -22,7 +22,7 @@ use crate::experiment::MAX_THREADS;
 use crate::machine::Cores;
 use crate::row::Sample;
 use crate::studies::within;
-use crate::study::{Better, Quantity, Study, Task, unchecked};
+use crate::study::{Better, Extras, Quantity, Study, Task, unchecked};
 use crate::subjects::original;
 use crate::wording::{counted, grouped};
 use crate::workload::Tally;
@@ -45,26 +45,14 @@ pub struct Window {
     pub threads: Vec<usize>,
 }
 
-const THROUGHPUT: Quantity = Quantity {
-    name: "throughput, million/s",
-    better: Some(Better::More),
-    drawn: Some(Scale::Zero),
-};
-const FOUND: Quantity = Quantity {
-    name: "share found",
-    better: None,
-    drawn: Some(Scale::Zero),
-};
-const BITS: Quantity = Quantity {
-    name: "bits for each key of a window",
-    better: None,
-    drawn: None,
-};
-const LONGEST: Quantity = Quantity {
-    name: "longest beginning of a period, ms",
-    better: None,
-    drawn: None,
-};
+const THROUGHPUT: Quantity = Quantity::new(
+    "throughput, million/s",
+    Some(Better::More),
+    Some(Scale::Zero),
+);
+const FOUND: Quantity = Quantity::new("share found", None, Some(Scale::Zero));
+const BITS: Quantity = Quantity::new("bits for each key of a window", None, None);
+const LONGEST: Quantity = Quantity::new("longest beginning of a period, ms", None, None);
 
 pub static STUDY: Study<Window> = Study {
     name: "window",
@@ -105,6 +93,7 @@ pub static STUDY: Study<Window> = Study {
             grouped(window.keys as u64)
         )
     },
+    extras: Extras::NONE,
 };
 
 /// What is compared, ours first.

@@ -41,6 +41,7 @@ pub(crate) enum Look {
     /// the ends of an interval, with the 99th percentile, in place of the median, between them.
     Reach,
     /// Not joined, each with its interval as a bar, and its name beside it.
+    #[allow(dead_code, reason = "studies are drawn by the crate `figures` already")]
     Named(Vec<String>),
 }
 

@@ -1,0 +1,453 @@
+//! The `cuckoo-hashing` study: SmartCuckoo against plain cuckoo hashing with one thread (the figure of that name). Both tables
+//! get the same operations on the same keys, and every answer is checked.
+
+use std::time::Instant;
+
+use anyhow::{Result, bail, ensure};
+use clap::{Args, value_parser};
+use figures::plot::Scale;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use relatives::smart_cuckoo::{Buckets, CuckooTable, Key, PlainCuckoo, SmartCuckoo};
+use serde::{Deserialize, Serialize};
+
+use super::{check_loads, within};
+use crate::machine::{self, Cores};
+use crate::row::Sample;
+use crate::study::{Better, Extras, Quantity, Study, Subjects, Task, all_places};
+use crate::subjects::{Registry, original};
+use crate::wording::{counted, grouped};
+use crate::workload::{Op, Scheduled, after};
+
+/// Measure SmartCuckoo against plain cuckoo hashing: kicks, failed inserts, and throughput.
+///
+/// Both are exact hash tables for one thread, with two hash functions and one key per bucket;
+/// SmartCuckoo knows before it moves a key whether an insert must fail. Both run the five mixes of
+/// SmartCuckoo's evaluation, up to half a key per bucket, where inserts begin to fail, and beyond;
+/// they take turns at each load, and ratios are taken within rounds.
+///
+/// Prints one table, and writes cuckoo-hashing.csv, cuckoo-hashing.machine.toml and
+/// cuckoo-hashing.svg. Takes a quarter of a minute, and needs a core to itself.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct CuckooHashing {
+    /// Buckets of each table, with one key each.
+    #[arg(long, value_name = "N", default_value_t = 1 << 18, value_parser = within(100..=Buckets::MOST as u64))]
+    pub buckets: usize,
+    /// Loads, ascending, above 0 and at most 2: keys offered per bucket, refused ones included.
+    /// Beyond 0.5 keys must be refused.
+    #[arg(
+        long,
+        value_name = "F,F,…",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        default_value = "0.2,0.4,0.45,0.5,0.55,0.6,0.75,0.9"
+    )]
+    pub loads: Vec<f64>,
+    /// Kicks after which the plain table gives up and undoes them.
+    #[arg(long, value_name = "N", default_value_t = PlainCuckoo::MOST_KICKS, value_parser = value_parser!(u64).range(1..1 << 32))]
+    pub kicks: u64,
+    /// Operations at each load of the mix that inserts nothing. Beyond load 0.5 each of its updates
+    /// walks a large part of SmartCuckoo's table.
+    #[arg(long, value_name = "N", default_value_t = 4_000, value_parser = within(1..1 << 32))]
+    pub operations: usize,
+}
+
+const THROUGHPUT: Quantity = Quantity::new(
+    "throughput, million/s",
+    Some(Better::More),
+    Some(Scale::Zero),
+);
+// The order of keys is the same under all mixes, so these are of the first one.
+const KICKS: Quantity = Quantity::new("kicks an insert", None, Some(Scale::Zero));
+const REFUSED: Quantity = Quantity::new("share refused", None, Some(Scale::Zero));
+/// Refused keys for which nothing was moved.
+const EARLY: Quantity = Quantity::new("found early", None, None);
+/// Keys thrown out of their bucket for keys that were refused; as many moves again undid it.
+const WASTED: Quantity = Quantity::new("kicks wasted", None, None);
+const FIRST_REFUSED: Quantity = Quantity::new("first refused at load", None, None);
+/// Buckets that were told anew which subgraph they are in.
+const RENEWED: Quantity = Quantity::new("buckets renewed an update", None, None);
+const BYTES: Quantity = Quantity::new("bytes a bucket", None, None);
+
+pub static STUDY: Study<CuckooHashing> = Study {
+    name: "cuckoo-hashing",
+    title: "SmartCuckoo and plain cuckoo hashing",
+    question: "What does it bring to know beforehand that an insert must fail?",
+    check: CuckooHashing::check,
+    subjects: described,
+    alone: false,
+    parts: |_| MIXES.map(|(name, ..)| name.into()).into(),
+    measure: |study, task, _| study.measure(task),
+    quantities: &[
+        THROUGHPUT,
+        KICKS,
+        REFUSED,
+        EARLY,
+        WASTED,
+        FIRST_REFUSED,
+        RENEWED,
+        BYTES,
+    ],
+    axis: |_| ("load: keys offered for each bucket", Scale::Zero),
+    tabled: all_places,
+    how: |study| {
+        format!(
+            "Tables of {} buckets of one key each, under mixes of inserts/lookups/updates; what stands at a load was measured \
+             between the load before and that one. Load: keys offered for each bucket, refused ones included. {} gives up \
+             after {}, which count; those that undo them do not. Kicks and refusals are the same under all mixes.",
+            grouped(study.buckets as u64),
+            PlainCuckoo::NAME,
+            counted(study.kicks as f64, "kick"),
+        )
+    },
+    extras: Extras::NONE,
+};
+
+/// Percentages of operations, as in `experiments/mixes.toml`: name, inserts of new keys, lookups,
+/// half of them of inserted keys, half of absent ones. The rest are updates: a key is removed and
+/// inserted again, as a set has no value that could be changed in place.
+type Mix = (&'static str, usize, usize);
+
+/// The mixes of SmartCuckoo's evaluation, in the order of the paper.
+const MIXES: [Mix; 5] = [
+    ("100/0/0", 100, 0),
+    ("75/25/0", 75, 25),
+    ("50/50/0", 50, 50),
+    ("25/75/0", 25, 75),
+    ("0/95/5", 0, 95),
+];
+
+/// Three tables, and twice as many keys in their order.
+const BYTES_PER_BUCKET: f64 = 88.0;
+
+/// The largest load: with twice as many keys as buckets, there is nothing new to see.
+const MOST_LOAD: f64 = 2.0;
+
+fn described(_: &CuckooHashing, registry: &Registry) -> Result<Subjects> {
+    let described = |name: &str| {
+        // As a subject it is behind a mutex; here it is not.
+        let meaning = registry.get(name)?.description.replace("; one mutex", "");
+        Ok((name.to_owned(), meaning))
+    };
+    let names = [SmartCuckoo::NAME, PlainCuckoo::NAME].into_iter();
+    names.map(described).collect()
+}
+
+impl CuckooHashing {
+    fn check(&self) -> Result<()> {
+        ensure!(!self.loads.is_empty(), "--loads: give at least one");
+        check_loads(&self.loads, MOST_LOAD)?;
+        ensure!(
+            self.loads.is_sorted_by(|a, b| a < b),
+            "--loads: {:?} must be in ascending order, each once",
+            self.loads
+        );
+        machine::check_memory("--buckets", self.buckets as f64 * BYTES_PER_BUCKET)?;
+        let parts = [0.0].into_iter().chain(self.loads.iter().copied());
+        let counts: Vec<_> = parts.map(|load| self.offered(load)).collect();
+        ensure!(
+            counts.is_sorted_by(|a, b| a < b),
+            "--loads: {} buckets are too few to tell {:?} apart; raise --buckets",
+            self.buckets,
+            self.loads
+        );
+        Ok(())
+    }
+
+    fn offered(&self, load: f64) -> usize {
+        (load * self.buckets as f64) as usize
+    }
+
+    fn measure(&self, task: &Task) -> Result<Vec<Sample>> {
+        Cores::detect().pin(0);
+        let Some(mix) = MIXES.into_iter().find(|mix| mix.0 == task.part) else {
+            bail!("no mix is called {}", task.part)
+        };
+        let seed = SmallRng::seed_from_u64(task.seed);
+        let keys = &Keys::new(self, &mut seed.clone());
+        let run = |name: &String| -> Result<(String, Box<dyn Run + '_>)> {
+            let random = &mut seed.clone();
+            let run: Box<dyn Run> = match original(name) {
+                SmartCuckoo::NAME => {
+                    let table = SmartCuckoo::new(self.buckets)?;
+                    Box::new(OneTable::new(table, mix, keys, random))
+                }
+                PlainCuckoo::NAME => {
+                    let table = PlainCuckoo::with_limit(self.buckets, self.kicks)?;
+                    Box::new(OneTable::new(table, mix, keys, random))
+                }
+                other => bail!("no table is called {other}"),
+            };
+            Ok((name.clone(), run))
+        };
+        let mut runs = task.subjects.iter().map(run).collect::<Result<Vec<_>>>()?;
+        let mut samples = Vec::new();
+        for &load in &self.loads {
+            for (name, run) in &mut runs {
+                let part = run.part(self.offered(load), self.operations)?;
+                let sample =
+                    |(of, value): &(Quantity, f64)| task.sample(name, (mix.0, load), of, *value);
+                samples.extend(part.values(mix).iter().map(sample));
+            }
+            // Which table goes first alternates.
+            runs.rotate_left(1);
+        }
+        Ok(samples)
+    }
+}
+
+/// Keys, all distinct except in one table in about 2^30.
+struct Keys {
+    /// Keys to insert, in this order.
+    coming: Vec<Key>,
+    /// Keys that are never inserted.
+    absent: Vec<Key>,
+}
+
+impl Keys {
+    fn new(study: &CuckooHashing, random: &mut SmallRng) -> Self {
+        let most = study.loads.last().copied().unwrap_or_default();
+        let count = study.offered(most);
+        let mut draw = || {
+            let keys = (0..count).map(|_| Key::new(random.random()).unwrap_or(Key::MIN));
+            keys.collect()
+        };
+        Self {
+            coming: draw(),
+            absent: draw(),
+        }
+    }
+}
+
+/// What was done to one table from the load before to this one.
+#[derive(Clone, Debug, Default)]
+struct Part {
+    /// Keys offered; in the mix without inserts that was before the clock started.
+    inserts: u64,
+    refused: u64,
+    refused_early: u64,
+    /// Keys thrown out of their bucket for keys that were placed.
+    kicks: u64,
+    wasted_kicks: u64,
+    /// Half of them of absent keys.
+    lookups: u64,
+    updates: u64,
+    renewed: u64,
+    /// Operations that were timed: lookups, updates, and inserts but for the mix without.
+    operations: u64,
+    seconds: f64,
+    /// Load at which the table first refused a key, if it has.
+    first_refusal: Option<f64>,
+    bytes_a_bucket: f64,
+}
+
+impl Part {
+    fn values(&self, mix: Mix) -> Vec<(Quantity, f64)> {
+        let an_insert = |count: u64| count as f64 / self.inserts.max(1) as f64;
+        let mut values = vec![(THROUGHPUT, self.operations as f64 / self.seconds / 1e6)];
+        if mix == MIXES[0] {
+            values.push((KICKS, an_insert(self.kicks + self.wasted_kicks)));
+            values.push((REFUSED, an_insert(self.refused)));
+            values.push((EARLY, self.refused_early as f64));
+            values.push((WASTED, self.wasted_kicks as f64));
+            values.extend(self.first_refusal.map(|load| (FIRST_REFUSED, load)));
+            values.push((BYTES, self.bytes_a_bucket));
+        }
+        if self.updates > 0 {
+            values.push((RENEWED, self.renewed as f64 / self.updates as f64));
+        }
+        values
+    }
+}
+
+/// A table under a mix, and how far it has come.
+struct OneTable<'a, T> {
+    table: T,
+    mix: Mix,
+    keys: &'a Keys,
+    schedule: Scheduled,
+    offered: usize,
+    inside: Vec<Key>,
+    next_inside: usize,
+    next_absent: usize,
+    /// Number of keys that had been offered when the table first refused one.
+    first_refusal: Option<usize>,
+    wrong: u64,
+}
+
+/// [`OneTable`], whatever it is.
+trait Run {
+    /// Runs until `offered` keys were offered, and returns what was done since the last load. A mix
+    /// without inserts gets its keys before the clock starts, and then runs for `operations` operations.
+    fn part(&mut self, offered: usize, operations: usize) -> Result<Part>;
+}
+
+impl<T: CuckooTable> Run for OneTable<'_, T> {
+    fn part(&mut self, offered: usize, operations: usize) -> Result<Part> {
+        let (mix, inserts, _) = self.mix;
+        let mut part = Part::default();
+        let grows = inserts > 0;
+        if !grows {
+            while self.offered < offered {
+                self.offer(&mut part);
+            }
+        }
+        let start = Instant::now();
+        while if grows {
+            self.offered < offered
+        } else {
+            part.operations < operations as u64
+        } {
+            self.operate(&mut part);
+        }
+        part.seconds = start.elapsed().as_secs_f64();
+        let (of, wrong) = (T::NAME, self.wrong);
+        ensure!(wrong == 0, "{of} gave {wrong} wrong answers in mix {mix}");
+        let buckets = self.table.buckets().number() as f64;
+        part.first_refusal = self.first_refusal.map(|offered| offered as f64 / buckets);
+        part.bytes_a_bucket = self.table.memory_bytes() as f64 / buckets;
+        Ok(part)
+    }
+}
+
+impl<'a, T: CuckooTable> OneTable<'a, T> {
+    fn new(table: T, mix: Mix, keys: &'a Keys, random: &mut SmallRng) -> Self {
+        let (_, inserts, lookups) = mix;
+        let counts = [
+            (Op::Grow, inserts * 100),
+            (Op::LookupStable, lookups * 50),
+            (Op::LookupAbsent, lookups * 50),
+        ];
+        Self {
+            table,
+            mix,
+            keys,
+            schedule: Scheduled::new(&counts, Op::Update, random),
+            offered: 0,
+            inside: Vec::with_capacity(keys.coming.len()),
+            next_inside: 0,
+            next_absent: 0,
+            first_refusal: None,
+            wrong: 0,
+        }
+    }
+
+    fn operate(&mut self, part: &mut Part) {
+        match self.schedule.next_op() {
+            Op::Grow => self.offer(part),
+            Op::LookupStable if !self.inside.is_empty() => {
+                let key = self.next_inside();
+                self.wrong += u64::from(!self.table.contains(key));
+                part.lookups += 1;
+            }
+            Op::LookupStable | Op::LookupAbsent => {
+                let key = self.keys.absent[self.next_absent];
+                self.next_absent = after(self.next_absent, self.keys.absent.len());
+                self.wrong += u64::from(self.table.contains(key));
+                part.lookups += 1;
+            }
+            _ => {
+                let key = self.next_inside();
+                match self.table.remove(key) {
+                    Some(renewed) => part.renewed += renewed as u64,
+                    None => self.wrong += 1,
+                }
+                self.wrong += u64::from(!self.table.insert(key).placed);
+                part.updates += 1;
+            }
+        }
+        part.operations += 1;
+    }
+
+    fn offer(&mut self, part: &mut Part) {
+        let key = self.keys.coming[self.offered];
+        self.offered += 1;
+        let insertion = self.table.insert(key);
+        part.inserts += 1;
+        if insertion.placed {
+            self.inside.push(key);
+            part.kicks += insertion.kicks;
+        } else {
+            part.refused += 1;
+            part.refused_early += u64::from(insertion.kicks == 0);
+            part.wasted_kicks += insertion.kicks;
+            self.first_refusal.get_or_insert(self.offered);
+        }
+    }
+
+    fn next_inside(&mut self) -> Key {
+        let next = self.next_inside;
+        self.next_inside = after(next, self.inside.len());
+        self.inside[next]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn study() -> CuckooHashing {
+        CuckooHashing {
+            buckets: 4_000,
+            loads: vec![0.25, 0.4, 0.75],
+            kicks: 50,
+            operations: 10_000,
+        }
+    }
+
+    #[test]
+    fn smart_cuckoo_wastes_no_kick_in_any_mix() {
+        let (study, seed) = (study(), SmallRng::seed_from_u64(1));
+        let keys = &Keys::new(&study, &mut seed.clone());
+        for mix in MIXES {
+            let table = SmartCuckoo::new(study.buckets).unwrap();
+            let mut smart = OneTable::new(table, mix, keys, &mut seed.clone());
+            let table = PlainCuckoo::with_limit(study.buckets, study.kicks).unwrap();
+            let mut plain = OneTable::new(table, mix, keys, &mut seed.clone());
+            let (mut inserts, mut lookups) = (0, 0);
+            for load in &study.loads {
+                let offered = study.offered(*load);
+                let smart = smart.part(offered, study.operations).unwrap();
+                let plain = plain.part(offered, study.operations).unwrap();
+                assert_eq!(smart.inserts, plain.inserts);
+                assert_eq!(smart.operations, plain.operations);
+                let early = (smart.refused_early, smart.wasted_kicks);
+                assert_eq!(early, (smart.refused, 0));
+                assert_eq!(plain.wasted_kicks, 50 * plain.refused);
+                assert!(plain.refused_early == 0 && plain.renewed == 0);
+                // The table that gives up early refuses more in the end.
+                assert!(smart.refused <= plain.refused);
+                assert_eq!(smart.refused > 100, *load == 0.75, "{smart:?}");
+                assert_eq!(smart.first_refusal.is_some(), *load == 0.75);
+                (inserts, lookups) = (inserts + smart.inserts, lookups + smart.lookups);
+                if mix == MIXES[4] {
+                    // Once through the schedule.
+                    assert_eq!((smart.lookups, smart.updates), (9_500, 500));
+                    assert!(smart.renewed > smart.updates);
+                }
+            }
+            // The operations of a growing mix are in the proportions of its percentages.
+            let share = mix.2 as f64 / mix.1 as f64 * inserts as f64;
+            let is_near = (lookups as f64 - share).abs() <= 0.05 * share;
+            assert!(is_near || mix == MIXES[4], "{mix:?}: {lookups}");
+        }
+    }
+
+    /// Keys that count as absent are inserted, and so found; then keys that count as inserted are not, and so missed.
+    #[test]
+    fn wrong_answers_end_run() {
+        let random = &mut SmallRng::seed_from_u64(1);
+        let keys = Keys::new(&study(), random);
+        let (coming, absent) = (keys.coming.clone(), keys.coming.clone());
+        let found = Keys { coming, absent };
+        for mix in [MIXES[1], MIXES[4]] {
+            for (keys, inside) in [(&found, Vec::new()), (&keys, keys.absent.clone())] {
+                let table = PlainCuckoo::new(4_000).unwrap();
+                let mut run = OneTable::new(table, mix, keys, random);
+                run.inside = inside;
+                let error = run.part(500, 500).unwrap_err().to_string();
+                assert!(error.contains("plain-cuckoo gave"), "{error}");
+            }
+        }
+    }
+}

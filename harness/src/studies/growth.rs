@@ -1,0 +1,431 @@
+//! The `growth` study: sets that grow a thousandfold under load (the figure of that name). The run is cut into slices, evenly
+//! spaced on a logarithmic scale but for the first one. Threads wait for each other between two slices, so that the number of
+//! keys is known; that time does not count.
+//!
+//! One of 16 lookups is timed, chosen at random, so that the choice is not in step with anything. Timing
+//! costs the same for all contenders, tens of nanoseconds where an insert takes hundreds, and brings
+//! ratios of throughput nearer to 1 than they would otherwise be. Memory that the system provides when
+//! it is first written is part of what is measured: each run has a process of its own, to which no other has left any.
+
+use std::hint::black_box;
+use std::ops::Range;
+use std::sync::Mutex;
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, value_parser};
+use figures::plot::Scale;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use serde::{Deserialize, Serialize};
+use subject::Subject;
+use subject::layout::FALSE_POSITIVE_RATE;
+
+use super::{labelled, within};
+use crate::crew::{Crew, Done};
+use crate::experiment::MAX_THREADS;
+use crate::latency::{Clock, Cost, Kind, Timings};
+use crate::machine::{self, Cores};
+use crate::operations::Tally;
+use crate::row::Sample;
+use crate::study::{Better, Extras, Quantity, Study, Task, dedup};
+use crate::subjects::{Growing, LockFree, ScalableBloom, original};
+use crate::wording::{counted, grouped, large};
+
+/// The fewest keys that can be measured: the first slice has ten of them.
+const FEWEST_KEYS: u64 = 10_000;
+/// The most keys that can be measured.
+const MOST_KEYS: u64 = 1 << 30;
+/// Upper bound of the bytes per key.
+const BYTES_PER_KEY: f64 = 8.0;
+/// The keys in the set at the end, over those at the end of the first slice.
+const GROWTH: u64 = 1_000;
+/// On average, one of this many lookups is timed.
+const TIMED_LOOKUPS: u64 = 16;
+
+/// Measure sets while they grow a thousandfold: throughput, latency and memory on the way.
+///
+/// The filter that grows starts with the capacity of a thousandth of the keys. Its rivals
+/// are the filter of fixed size, which has room for all keys from the start, and a scalable Bloom
+/// filter. Pinned threads insert keys, and look some up after each insert: half of these are in the
+/// set, and if one is not found the run ends with an error. The run is cut into slices by the number
+/// of keys in the set. Every insert is timed, since few of them pay for growing, and one of 16 lookups.
+/// Subjects of a round run one right after another, each in a process of its own, and ratios are taken within rounds.
+///
+/// Prints one table, and writes growth.csv, growth.machine.toml and growth.svg. Takes about two minutes, and needs the
+/// cores to itself. Ctrl-C ends it after the current run, and keeps the finished ones.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Growth {
+    /// Keys to insert, all distinct. Below two million, the filter that grows starts with room for
+    /// more than a thousandth of them.
+    #[arg(long, value_name = "N", default_value_t = 10_000_000, value_parser = value_parser!(u64).range(FEWEST_KEYS..=MOST_KEYS))]
+    pub keys: u64,
+    /// Threads that insert and look up, each bound to a core; by default one per core. More are
+    /// possible, and are labelled as oversubscribed.
+    #[arg(long, value_name = "N", value_parser = within(1..=MAX_THREADS as u64))]
+    pub threads: Option<usize>,
+    /// Lookups after each insert, half of them of keys that are in the set.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u32).range(1..=1_000))]
+    pub lookups: u32,
+    /// Slices between a thousandth of the keys and all of them; one more slice comes before. The
+    /// table shows powers of ten if there are 3, 6, 9 and so on.
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = within(1..=300))]
+    pub slices: usize,
+}
+
+const MORE: Option<Better> = Some(Better::More);
+const LESS: Option<Better> = Some(Better::Less);
+const LOG: Option<Scale> = Some(Scale::Log);
+
+const THROUGHPUT: Quantity =
+    Quantity::new("lookups and inserts, million/s", MORE, Some(Scale::Zero));
+/// While threads insert.
+const INSERTS: Quantity = Quantity::new("inserts alone, million/s", MORE, None);
+const BITS: Quantity = Quantity::new("bits a key", None, LOG);
+const WHOLE: Quantity = Quantity::new("the whole way, s", LESS, None);
+const FALSE: Quantity = Quantity::new("share of absent keys found", None, None);
+/// That a lookup may ask: stages of scalable-bloom.
+const TABLES: Quantity = Quantity::new("tables", None, None);
+/// What an operation would show that took no time.
+const TIMING: Quantity = Quantity::new("timing of nothing, ns", None, None);
+/// Each with the share of the operations that were as fast.
+const LATENCIES: [(Quantity, Kind, f64); 7] = [
+    (LOOKUP[0], Kind::Lookup, 0.5),
+    (LOOKUP[1], Kind::Lookup, 0.99),
+    (LOOKUP[2], Kind::Lookup, 1.0),
+    (INSERT[0], Kind::Insert, 0.5),
+    (INSERT[1], Kind::Insert, 0.99),
+    (INSERT[2], Kind::Insert, 0.9999),
+    (INSERT[3], Kind::Insert, 1.0),
+];
+const LOOKUP: [Quantity; 3] = [
+    Quantity::new("lookup, median, ns", LESS, LOG),
+    Quantity::new("lookup, 99th percentile, ns", LESS, LOG),
+    Quantity::new("lookup, longest, ns", None, None),
+];
+const INSERT: [Quantity; 4] = [
+    Quantity::new("insert, median, ns", None, None),
+    Quantity::new("insert, 99th percentile, ns", LESS, LOG),
+    Quantity::new("insert, 99.99th percentile, ns", LESS, LOG),
+    Quantity::new("insert, longest, ns", LESS, LOG),
+];
+
+pub static STUDY: Study<Growth> = Study {
+    name: "growth",
+    title: "Sets that grow a thousandfold under load",
+    question: "What does it cost, in throughput, latency and memory, not to know how many keys will come?",
+    check: |growth| {
+        ensure!(
+            ends(growth.keys, growth.slices).is_sorted_by(|a, b| a < b),
+            "--slices: {} keys are too few to tell {} slices apart; raise --keys, or lower --slices",
+            growth.keys,
+            growth.slices
+        );
+        machine::check_memory("--keys", growth.keys as f64 * BYTES_PER_KEY)
+    },
+    subjects: |_, _| {
+        Ok(SUBJECTS
+            .map(|(name, meaning)| (name.into(), meaning.into()))
+            .into())
+    },
+    alone: true,
+    parts: |growth| vec![growth.case()],
+    measure: |growth, task, _| growth.measure(task),
+    quantities: &[
+        THROUGHPUT, INSERTS, LOOKUP[0], LOOKUP[1], INSERT[1], INSERT[2], INSERT[3], BITS, WHOLE,
+    ],
+    axis: |_| ("keys in the set", Scale::Log),
+    tabled: |_, ends| nearest_tens(&ends),
+    how: |growth| {
+        format!(
+            "{} keys, inserted by {}, with {} after each, half of them of keys that are in. What stands at a size was measured \
+             between the size before and that one, first writes to new memory included.",
+            grouped(growth.keys),
+            labelled(growth.threads()),
+            counted(growth.lookups, "lookup"),
+        )
+    },
+    extras: Extras::NONE,
+};
+
+/// What is compared, ours first.
+const SUBJECTS: [(&str, &str); 3] = [
+    (
+        Growing::NAME,
+        "the lock-free filter that grows, started with the capacity of a thousandth of the keys, and at least with 8 KiB",
+    ),
+    (
+        LockFree::NAME,
+        "the lock-free filter of fixed size, with room for all keys from the start",
+    ),
+    (
+        ScalableBloom::NAME,
+        "scalable Bloom filter, started with a stage for a thousandth of the keys, each stage four times as large as the one \
+         before; wrong as often as a full lock-free, and cannot remove",
+    ),
+];
+
+/// Returns the ends of slices that are nearest to a thousandth, a hundredth, a tenth, and all of the keys.
+fn nearest_tens(ends: &[f64]) -> Vec<f64> {
+    let all = ends.last().copied().unwrap_or_default();
+    let nearest = |tens| {
+        let off = |end: &&f64| (**end - all / 10_f64.powi(tens)).abs();
+        ends.iter().min_by(|a, b| off(a).total_cmp(&off(b)))
+    };
+    let tens = (0..=GROWTH.ilog10() as i32).rev();
+    let mut nearest = tens.filter_map(nearest).copied().collect();
+    dedup(&mut nearest);
+    nearest
+}
+
+/// Returns the numbers of keys at which slices end: the first at a thousandth of all keys, then
+/// `others` more, evenly spaced on a logarithmic scale.
+fn ends(keys: u64, others: usize) -> Vec<u64> {
+    let end = |slice: usize| {
+        let left = (others - slice) as f64 / others as f64;
+        (keys as f64 / (GROWTH as f64).powf(left)).round() as u64
+    };
+    (0..=others).map(end).collect()
+}
+
+impl Growth {
+    fn threads(&self) -> usize {
+        self.threads.unwrap_or_else(|| Cores::detect().count())
+    }
+
+    fn case(&self) -> String {
+        format!("{}, {}", large(self.keys, "key"), labelled(self.threads()))
+    }
+
+    fn measure(&self, task: &Task) -> Result<Vec<Sample>> {
+        match original(&task.subjects[0]) {
+            Growing::NAME => self.grow(task, |first, _| Ok(Growing::with_room_for(first)?), |_| 1),
+            LockFree::NAME => self.grow(task, |_, all| Ok(LockFree::with_room_for(all)?), |_| 1),
+            ScalableBloom::NAME => {
+                let (growth, tightening) = (ScalableBloom::MUCH_GROWTH, ScalableBloom::TIGHTENING);
+                let new = |first, _| {
+                    let new = ScalableBloom::new(first, FALSE_POSITIVE_RATE, growth, tightening);
+                    new.context("its first stage")
+                };
+                self.grow(task, new, ScalableBloom::stages)
+            }
+            other => bail!("no set that grows is called {other}"),
+        }
+    }
+
+    /// Creates an empty set by `new`, which gets the numbers of keys of the first slice and of all slices,
+    /// and returns the samples of each slice. `tables` returns how many tables a lookup may ask.
+    fn grow<S: Subject>(
+        &self,
+        task: &Task,
+        new: impl FnOnce(usize, usize) -> Result<S>,
+        tables: fn(&S) -> usize,
+    ) -> Result<Vec<Sample>> {
+        let (keys, threads) = (self.keys, self.threads());
+        let (cores, case) = (Cores::detect(), self.case());
+        let subject = &new(usize::try_from(keys / GROWTH)?, usize::try_from(keys)?)
+            .with_context(|| format!("{} cannot be created for {keys} keys", S::NAME))?;
+        let new = |thread| Mutex::new(Worker::new((self, task.seed), subject, thread));
+        let workers: Vec<_> = (0..threads).map(new).collect();
+        // Uncontended: each thread takes its own, and this one takes them once the threads have ended.
+        let worker = |thread: usize| workers[thread].lock().expect("it has not panicked");
+        let (mut start, mut elapsed, mut samples) = (0, 0.0, Vec::new());
+        for end in ends(keys, self.slices) {
+            // All threads together insert each key once.
+            let done = Crew::share(&cores, threads, start..end, |thread, own| {
+                let mut worker = worker(thread);
+                move || worker.insert_all(own, start)
+            })?;
+            check(&done.tally, S::NAME, end)?;
+            let insert_ns: u64 = (0..threads).map(|thread| worker(thread).insert_ns).sum();
+            let insert_seconds = insert_ns as f64 / 1e9 / threads as f64;
+            let mut add = |of: &Quantity, value| {
+                let at = (&case, end as f64);
+                samples.push(task.sample(&task.subjects[0], at, of, value));
+            };
+            let Done { tally, timings, .. } = &done;
+            add(&THROUGHPUT, tally.operations as f64 / done.seconds() / 1e6);
+            add(&INSERTS, (end - start) as f64 / insert_seconds / 1e6);
+            for (quantity, kind, share) in &LATENCIES {
+                let of = timings.as_ref().context("all inserts are timed")?.of(*kind);
+                // Of few lookups, none may be timed.
+                if of.count() > 0 {
+                    add(quantity, of.within(*share) as f64);
+                }
+            }
+            add(&BITS, 8.0 * subject.memory_bytes() as f64 / end as f64);
+            let absent = tally.absent.max(1) as f64;
+            add(&FALSE, tally.false_positives as f64 / absent);
+            add(&TABLES, tables(subject) as f64);
+            elapsed += done.seconds();
+            if end == keys {
+                add(&WHOLE, elapsed);
+                add(&TIMING, Cost::measure().shown as f64);
+            }
+            start = end;
+        }
+        Ok(samples)
+    }
+}
+
+/// Fails if keys were refused or lost: throughput would mean nothing.
+fn check(tally: &Tally, name: &str, keys: u64) -> Result<()> {
+    let (refused, missing) = (tally.refused, tally.missing);
+    ensure!(
+        refused == 0,
+        "{name} refused {} on the way to {keys}",
+        counted(refused, "key")
+    );
+    ensure!(
+        missing == 0,
+        "{name} lost keys: {} of keys that it holds failed, on the way to {keys} keys",
+        counted(missing, "lookup")
+    );
+    Ok(())
+}
+
+/// One thread: it inserts its own keys, and looks up any keys that are in the set, and absent ones.
+struct Worker<'a, C> {
+    contender: &'a C,
+    lookups: u32,
+    /// Key number 0; others follow it, first all that are inserted, then absent ones.
+    first: u64,
+    keys: u64,
+    random: SmallRng,
+    clock: Clock,
+    /// What the last inserts took together.
+    insert_ns: u64,
+}
+
+impl<'a, C: Subject> Worker<'a, C> {
+    fn new((growth, seed): (&Growth, u64), contender: &'a C, thread: usize) -> Self {
+        let first: u64 = SmallRng::seed_from_u64(seed).random();
+        Self {
+            contender,
+            lookups: growth.lookups,
+            first,
+            keys: growth.keys,
+            random: SmallRng::seed_from_u64(first ^ thread as u64),
+            clock: Clock::default(),
+            insert_ns: 0,
+        }
+    }
+
+    /// Inserts these keys, and looks others up after each; those before `old` are in the set.
+    fn insert_all(&mut self, own: Range<u64>, old: u64) -> (Tally, Option<Timings>) {
+        let (mut tally, mut timings, mut insert_ns) = (Tally::default(), Timings::default(), 0);
+        for number in own.clone() {
+            let key = self.key(number);
+            let (inserted, ns) = self.time(|contender| contender.insert(&key));
+            timings.record(Kind::Insert, ns);
+            insert_ns += ns;
+            tally.operations += 1;
+            tally.refused += u64::from(!inserted);
+            let own = own.start..number + 1;
+            for _ in 0..self.lookups {
+                self.look_up(old, &own, &mut tally, &mut timings);
+            }
+        }
+        self.insert_ns = insert_ns;
+        (tally, Some(timings))
+    }
+
+    /// Looks up, with equal chance, an absent key or one that is in the set, all of which are equally likely.
+    #[inline]
+    fn look_up(&mut self, old: u64, own: &Range<u64>, tally: &mut Tally, timings: &mut Timings) {
+        let drawn: u64 = self.random.random();
+        let (is_in, which) = (drawn & 1 == 0, drawn >> 32);
+        let is_timed = drawn >> 1 & (TIMED_LOOKUPS - 1) == 0;
+        let number = if is_in {
+            match (which * (old + own.end - own.start)) >> 32 {
+                number if number < old => number,
+                number => own.start + (number - old),
+            }
+        } else {
+            self.keys + which
+        };
+        let key = self.key(number);
+        let found = if is_timed {
+            let (found, ns) = self.time(|contender| contender.contains(&key));
+            timings.record(Kind::Lookup, ns);
+            found
+        } else {
+            black_box(self.contender.contains(&key))
+        };
+        tally.operations += 1;
+        tally.note_lookup(is_in, found);
+    }
+
+    #[inline]
+    fn time(&self, operation: impl FnOnce(&C) -> bool) -> (bool, u64) {
+        let before = self.clock.read();
+        let answer = black_box(operation(self.contender));
+        (answer, self.clock.ns_between(before, self.clock.read()))
+    }
+
+    fn key(&self, number: u64) -> u64 {
+        self.first.wrapping_add(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::flawed::{DROPS, Flawed, PANICS, REFUSES};
+    use crate::study::measured;
+
+    fn growth(keys: u64, threads: usize) -> Growth {
+        Growth {
+            keys,
+            threads: Some(threads),
+            lookups: 4,
+            slices: 6,
+        }
+    }
+
+    #[test]
+    fn contenders_grow_thousandfold_with_few_errors() {
+        let samples = measured(&STUDY, &growth(20_000, 2));
+        for (name, _) in SUBJECTS {
+            let of = |quantity: Quantity| {
+                let own = samples.iter().filter(|of| of.subject == name);
+                let own = own.filter(|of| of.quantity == quantity.name);
+                own.map(|of| (of.place, of.value)).collect::<Vec<_>>()
+            };
+            let ends: Vec<_> = of(THROUGHPUT).iter().map(|of| of.0).collect();
+            assert_eq!(ends, [20.0, 63.0, 200.0, 632.0, 2e3, 6_325.0, 2e4]);
+            // At most one in 512, if stages with few keys were not wrong more often than theory says.
+            assert!(of(FALSE)[6].1 <= 0.01, "{name}");
+            let bytes = of(BITS).into_iter().map(|(keys, bits)| keys * bits);
+            let (least, most) = (bytes.clone().reduce(f64::min), bytes.reduce(f64::max));
+            // A second thread that writes takes a counter more.
+            let has_doubled = least.map(|least| 2.0 * least) < most;
+            assert_eq!(has_doubled, name != LockFree::NAME, "{name}");
+            assert_eq!(of(TABLES)[6].1 > 1.0, name == ScalableBloom::NAME);
+            let latencies = LATENCIES.map(|(quantity, ..)| of(quantity)[6].1);
+            assert!(latencies[..3].is_sorted() && latencies[3..].is_sorted());
+            assert_eq!(of(WHOLE).len(), 1);
+        }
+    }
+
+    #[test]
+    fn lost_or_refused_key_or_panic_ends_run() {
+        fn error<S: Subject>() -> String {
+            let task = Task {
+                study: STUDY.name.into(),
+                part: String::new(),
+                subjects: vec![S::NAME.into()],
+                round: 1,
+                seed: 1,
+            };
+            let new = |_, all| S::with_buckets(all);
+            let error = growth(10_000, 3).grow(&task, new, |_| 1);
+            error.unwrap_err().to_string()
+        }
+        let lost = error::<Flawed<DROPS>>();
+        assert!(lost.starts_with("flawed lost keys: "), "{lost}");
+        // The slices end at 10, 32, 100 and so on, and one key in 50 is refused.
+        let refused = error::<Flawed<REFUSES>>();
+        assert_eq!(refused, "flawed refused 2 keys on the way to 100");
+        assert_eq!(error::<Flawed<PANICS>>(), "a thread panicked");
+    }
+}
