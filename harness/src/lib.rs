@@ -3,7 +3,7 @@
 //! machine.
 //!
 //! How a measurement goes through the modules: an [`experiment`] names [`subjects`] and
-//! [`workload`]s. [`run`] plans it, and lets threads work on it that are bound to the cores of the
+//! [`workload`]s. `plan` plans it, and lets threads work on it that are bound to the cores of the
 //! [`machine`]. What they did becomes [`results`], which are numbers. [`show`] makes files, tables,
 //! figures and the page of them. [`studies`] says for each kind of measurement what its rows, its
 //! table, its figure and its sentences are. [`cli`] is the command line over all of it. It takes a
@@ -38,7 +38,6 @@ pub(crate) mod phases;
 pub mod plan;
 pub mod results;
 pub mod row;
-pub mod run;
 pub mod sheet;
 pub mod show;
 pub mod simulate;

@@ -31,7 +31,7 @@ use crate::machine::Cores;
 use crate::plan::shuffled;
 use crate::row::{Sample, Writer};
 use crate::sheet::{Sheet, Table};
-use crate::show::{Outputs, Run, Sidecar, note, progress, say};
+use crate::show::{FolderLock, Outputs, Run, Sidecar, note, progress, say};
 use crate::studies::{seeds, within};
 use crate::subjects::{Registry, original};
 use crate::wording::counted;
@@ -226,6 +226,7 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
 
         let mut sidecar = self.describe(options, subjects.clone())?;
         Outputs::named(&setting.out, self.name).check(&sidecar)?;
+        let _held = FolderLock::acquire(&setting.out)?;
         let files = Outputs::reserve(&setting.out, self.name)?;
         let mut writer = Writer::create(&files.csv)?;
         let stop = stop_on_ctrl_c()?;

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, ensure};
-use serde::Serialize;
 
-use super::files::{Staged, create, write};
-use super::print::{leaves_files, note, say};
+use super::files::{Staged, create};
+use super::print::{leaves_files, note};
 use crate::machine::{self, Compiler, pinning};
 use crate::show::Sidecar;
 
@@ -113,69 +112,6 @@ fn check_build(compiler: &Compiler, optimised: bool) -> Result<Vec<String>> {
         )
     });
     Ok(observes.into_iter().chain(stops).chain(profile).collect())
-}
-
-/// Writes rows, description and figure, if there is one, of a finished run. If one cannot be
-/// written the others still are, but none without the rows, so that earlier results stay as they
-/// are.
-pub(crate) fn publish<Row: Serialize>(
-    directory: &Path,
-    name: &str,
-    rows: &[Row],
-    sidecar: &Sidecar,
-    figure: Option<String>,
-) -> Written {
-    let files = Outputs::named(directory, name);
-    let mut written = Written::default();
-    let publish = || {
-        create(directory)?;
-        let mut csv = csv::Writer::from_writer(Vec::new());
-        rows.iter().try_for_each(|row| csv.serialize(row))?;
-        let staged = Staged::write(&files.csv, &String::from_utf8(csv.into_inner()?)?)?;
-        Outputs::reserve(directory, name)?;
-        staged.publish()
-    };
-    if written.add(&files.csv, publish()) {
-        written.add(&files.sidecar, sidecar.write(&files.sidecar));
-        if let Some(figure) = figure {
-            written.add(&files.figure, write(&files.figure, &figure));
-        }
-    }
-    written
-}
-
-/// The files of a run that were written, and why others were not.
-#[derive(Debug, Default)]
-pub(crate) struct Written {
-    files: Vec<PathBuf>,
-    failed: Vec<String>,
-}
-
-impl Written {
-    /// Adds a file; returns whether it was written.
-    pub(crate) fn add(&mut self, file: &Path, written: Result<()>) -> bool {
-        match &written {
-            Ok(()) => self.files.push(file.to_owned()),
-            Err(error) => self.failed.push(format!("{error:#}")),
-        }
-        written.is_ok()
-    }
-
-    pub(crate) fn name(&self) {
-        for file in &self.files {
-            say!("{}", file.display());
-        }
-    }
-
-    pub(crate) fn end(self, measured: Result<()>) -> Result<()> {
-        let failed = self.failed.join("\n  ");
-        match measured {
-            Ok(()) => ensure!(failed.is_empty(), failed),
-            Err(_) if !failed.is_empty() => note!("error: {failed}"),
-            Err(_) => {}
-        }
-        measured
-    }
 }
 
 #[cfg(test)]

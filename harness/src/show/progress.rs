@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::print::note;
 
 /// Is called with the description of the next step before it begins; fails if the step must not begin.
-pub type Progress<'a> = dyn FnMut(&str) -> Result<()> + 'a;
+pub(crate) type Progress<'a> = dyn FnMut(&str) -> Result<()> + 'a;
 
 /// The error of a measurement that was told to stop; what was done is kept.
 #[derive(Debug, thiserror::Error)]

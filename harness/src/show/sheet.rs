@@ -19,23 +19,6 @@ pub struct Sheet {
     pub notes: Vec<String>,
 }
 
-/// Name of a column, and its cell in the line of a row.
-pub(crate) type Column<R> = (&'static str, fn(&R) -> String);
-
-impl Sheet {
-    /// Makes a table with a line for each row.
-    pub(crate) fn of<R>(lead: &str, rows: &[R], columns: &[Column<R>], notes: Vec<String>) -> Self {
-        let line = |row| columns.iter().map(|(_, cell)| cell(row)).collect();
-        Self {
-            lead: lead.into(),
-            header: columns.iter().map(|&(name, _)| name.into()).collect(),
-            labels: 1,
-            lines: rows.iter().map(line).collect(),
-            notes,
-        }
-    }
-}
-
 /// Formats a table that pastes into Markdown unchanged, unless it is so wide that cells are wrapped. The columns
 /// `numbers` are aligned to the right.
 pub(crate) fn markdown(

@@ -1,8 +1,7 @@
 //! The registry: the subjects by name.
 //!
 //! To measure your own filter beside ours, implement [`Subject`] in your crate, add it to a
-//! [`Registry`], and pass that to [`cli::main`](crate::cli::main), or to
-//! [`runner::run`](crate::run::runner::run) with an experiment that names it.
+//! [`Registry`], and pass that to [`cli::main`](crate::cli::main) with an experiment that names it.
 
 use anyhow::{Result, bail};
 use check::Candidate;
