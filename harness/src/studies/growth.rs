@@ -76,8 +76,7 @@ const MORE: Option<Better> = Some(Better::More);
 const LESS: Option<Better> = Some(Better::Less);
 const LOG: Option<Scale> = Some(Scale::Log);
 
-const THROUGHPUT: Quantity =
-    Quantity::new("lookups and inserts, million/s", MORE, Some(Scale::Zero));
+const THROUGHPUT: Quantity = Quantity::new("throughput, million/s", MORE, Some(Scale::Zero));
 /// While threads insert.
 const INSERTS: Quantity = Quantity::new("inserts alone, million/s", MORE, None);
 const BITS: Quantity = Quantity::new("bits a key", None, LOG);
@@ -87,7 +86,7 @@ const FALSE: Quantity = Quantity::new("share of absent keys found", None, None);
 const TABLES: Quantity = Quantity::new("tables", None, None);
 /// What an operation would show that took no time.
 const TIMING: Quantity = Quantity::new("timing of nothing, ns", None, None);
-/// Each with the share of the operations that were as fast.
+/// Percentiles, and the share of operations that were as fast as each.
 const LATENCIES: [(Quantity, Kind, f64); 7] = [
     (LOOKUP[0], Kind::Lookup, 0.5),
     (LOOKUP[1], Kind::Lookup, 0.99),
@@ -98,15 +97,15 @@ const LATENCIES: [(Quantity, Kind, f64); 7] = [
     (INSERT[3], Kind::Insert, 1.0),
 ];
 const LOOKUP: [Quantity; 3] = [
-    Quantity::new("lookup, median, ns", LESS, LOG),
-    Quantity::new("lookup, 99th percentile, ns", LESS, LOG),
-    Quantity::new("lookup, longest, ns", None, None),
+    Quantity::new("lookup p50, ns", LESS, LOG),
+    Quantity::new("lookup p99, ns", LESS, LOG),
+    Quantity::new("lookup longest, ns", None, None),
 ];
 const INSERT: [Quantity; 4] = [
-    Quantity::new("insert, median, ns", None, None),
-    Quantity::new("insert, 99th percentile, ns", LESS, LOG),
-    Quantity::new("insert, 99.99th percentile, ns", LESS, LOG),
-    Quantity::new("insert, longest, ns", LESS, LOG),
+    Quantity::new("insert p50, ns", None, None),
+    Quantity::new("insert p99, ns", LESS, LOG),
+    Quantity::new("insert p99.99, ns", LESS, LOG),
+    Quantity::new("insert longest, ns", LESS, LOG),
 ];
 
 pub static STUDY: Study<Growth> = Study {
