@@ -58,16 +58,16 @@ const THROUGHPUT: Quantity = Quantity::new(
     Some(Scale::Zero),
 );
 // The order of keys is the same under all mixes, so these are of the first one.
-const KICKS: Quantity = Quantity::new("kicks an insert", None, Some(Scale::Zero));
+const KICKS: Quantity = Quantity::new("kicks per insert", None, Some(Scale::Zero));
 const REFUSED: Quantity = Quantity::new("share refused", None, Some(Scale::Zero));
 /// Refused keys for which nothing was moved.
 const EARLY: Quantity = Quantity::new("found early", None, None);
 /// Keys thrown out of their bucket for keys that were refused; as many moves again undid it.
 const WASTED: Quantity = Quantity::new("kicks wasted", None, None);
 const FIRST_REFUSED: Quantity = Quantity::new("first refused at load", None, None);
-/// Buckets that were told anew which subgraph they are in.
-const RENEWED: Quantity = Quantity::new("buckets renewed an update", None, None);
-const BYTES: Quantity = Quantity::new("bytes a bucket", None, None);
+/// Buckets whose subgraph was written again.
+const RENEWED: Quantity = Quantity::new("buckets renewed per update", None, None);
+const BYTES: Quantity = Quantity::new("bytes per bucket", None, None);
 
 pub static STUDY: Study<CuckooHashing> = Study {
     name: "cuckoo-hashing",

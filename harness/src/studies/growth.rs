@@ -79,10 +79,10 @@ const LOG: Option<Scale> = Some(Scale::Log);
 const THROUGHPUT: Quantity = Quantity::new("throughput, million/s", MORE, Some(Scale::Zero));
 /// While threads insert.
 const INSERTS: Quantity = Quantity::new("inserts alone, million/s", MORE, None);
-const BITS: Quantity = Quantity::new("bits a key", None, LOG);
+const BITS: Quantity = Quantity::new("bits per key", None, LOG);
 const WHOLE: Quantity = Quantity::new("the whole way, s", LESS, None);
 const FALSE: Quantity = Quantity::new("share of absent keys found", None, None);
-/// That a lookup may ask: stages of scalable-bloom.
+/// Tables that a lookup may search: stages of scalable-bloom.
 const TABLES: Quantity = Quantity::new("tables", None, None);
 /// What an operation would show that took no time.
 const TIMING: Quantity = Quantity::new("timing of nothing, ns", None, None);
@@ -136,7 +136,7 @@ pub static STUDY: Study<Growth> = Study {
     tabled: |_, ends| nearest_tens(&ends),
     how: |growth| {
         format!(
-            "{} keys, inserted by {}, with {} after each, half of them of keys that are in. What stands at a size was measured \
+            "{} keys, inserted by {}, with {} after each, half of them present. What stands at a size was measured \
              between the size before and that one, first writes to new memory included.",
             grouped(growth.keys),
             labelled(growth.threads()),
@@ -282,7 +282,7 @@ fn check(tally: &Tally, name: &str, keys: u64) -> Result<()> {
     Ok(())
 }
 
-/// One thread: it inserts its own keys, and looks up any keys that are in the set, and absent ones.
+/// One thread: it inserts its own keys. It looks up present and absent keys.
 struct Worker<'a, C> {
     contender: &'a C,
     lookups: u32,

@@ -81,7 +81,7 @@ const THROUGHPUT: Quantity = Quantity::new(
     Some(Better::More),
     Some(Scale::Zero),
 );
-const ATTEMPTS: Quantity = Quantity::new("attempts an operation", None, None);
+const ATTEMPTS: Quantity = Quantity::new("attempts per operation", None, None);
 const WRONG: Quantity = Quantity::new("wrong words", None, None);
 const STUCK: Quantity = Quantity::new("stuck threads", None, None);
 

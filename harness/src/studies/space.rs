@@ -49,25 +49,25 @@ impl Command {
     }
 }
 
-const DECLARED: Quantity = Quantity::new("bits a key, declared", None, None);
+const DECLARED: Quantity = Quantity::new("bits per key, declared", None, None);
 /// What the process took in addition once the keys were in.
-const RESIDENT: Quantity = Quantity::new("bits a key, resident", None, None);
+const RESIDENT: Quantity = Quantity::new("bits per key, resident", None, None);
 const FALSE: Quantity = Quantity::new("false positive rate", None, None);
 const ABSENT: Quantity = Quantity::new("absent keys", None, None);
-/// Of one thread, half of them of keys that are in, in random order.
+/// Lookups of one thread, half of them of present keys, in random order.
 const LOOKUPS: Quantity = Quantity::new("lookups, million/s", None, None);
 const REFUSED: Quantity = Quantity::new("refused", None, None);
 /// Load factor: keys that were in, over slots.
 const FIRST_REFUSAL: Quantity = Quantity::new("first refusal", None, None);
 const TIMESTAMP: Quantity = Quantity::new("timestamp bits", None, None);
 const FALSE_THEORY: Quantity = Quantity::new("false positive rate, theory", None, None);
-const BITS_THEORY: Quantity = Quantity::new("bits a key, theory", None, None);
+const BITS_THEORY: Quantity = Quantity::new("bits per key, theory", None, None);
 
-/// Measure what matters when choosing a filter: bits a key, error rate and speed of lookups.
+/// Measure what matters when choosing a filter: bits per key, error rate and speed of lookups.
 ///
 /// Measures every subject with several numbers of keys, at the highest of some load factors at which
 /// it refuses no key, each time in a process of its own: the memory it declares, the memory the
-/// process took, the false positive rate, lookups a second, and the load factor at which it first
+/// process took, the false positive rate, lookups per second, and the load factor at which it first
 /// refuses a key. Prints one table, and writes memory.csv, memory.machine.toml and memory.svg. Takes
 /// about 3 minutes on two cores, and needs them to itself.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
@@ -112,7 +112,7 @@ pub struct Memory {
 
 pub static MEMORY: Study<Memory> = Study {
     name: "memory",
-    title: "Filters to choose from: bits a key, error rate and speed of lookups",
+    title: "Filters to choose from: bits per key, error rate and speed of lookups",
     question: "Which filter takes how much memory, how often is it wrong, and how fast does it answer?",
     check: |memory| {
         check_loads(&memory.loads, 1.0)?;
@@ -132,7 +132,7 @@ pub static MEMORY: Study<Memory> = Study {
     how: |memory| {
         format!(
             "Keys were inserted by {}, into a table made for keys / load factor slots; in the figure is the highest load factor at \
-             which a subject refused none. Bits a key: declared, or in addition resident. False positives: of {} absent keys \
+             which a subject refused none. Bits per key: declared, or in addition resident. False positives: of {} absent keys \
              in each round, in the figure of all rounds together with 95 % confidence. Lookups: of one pinned thread, half present.",
             counted(memory.threads, "thread"),
             grouped(memory.absent),
@@ -294,7 +294,7 @@ impl Memory {
     }
 }
 
-/// Times lookups on this thread, which is pinned. Returns million lookups a second.
+/// Times lookups on this thread, which is pinned. Returns million lookups per second.
 fn look_up(subject: &dyn Measured, trial: Trial, keys: usize) -> f64 {
     Cores::detect().pin(0);
     let count = (2 * keys).clamp(FEWEST_LOOKUPS, MOST_LOOKUPS);
@@ -351,7 +351,7 @@ impl<'a> Choice<'a> {
         own.map(|sample| sample.value).collect()
     }
 
-    /// Returns a point of a figure against the bits a key.
+    /// Returns a point of a figure against the bits per key.
     fn point(&self, value: Option<Summary>) -> Option<(f64, Summary)> {
         Some((*self.values(&DECLARED).first()?, value?))
     }
@@ -368,7 +368,7 @@ impl<'a> Choice<'a> {
     }
 }
 
-/// Draws error rates and speed against bits a key, of each number of keys; what is never wrong is not there.
+/// Draws error rates and speed against bits per key, of each number of keys; what is never wrong is not there.
 fn draw_choices(samples: &[Sample], sheet: &mut Sheet) {
     let of_all = |name: fn(&Sample) -> &str| {
         let mut names: Vec<_> = samples.iter().map(name).collect();
@@ -464,7 +464,7 @@ fn rates(title: &str, mut series: Vec<Series>) -> Panel {
     }
     Panel {
         title: title.into(),
-        names: ["bits a key".into(), "false positive rate ε".into()],
+        names: ["bits per key".into(), "false positive rate ε".into()],
         scales: [Scale::Zero, Scale::Log],
         series,
         ..Panel::default()
@@ -492,7 +492,7 @@ pub static LAYOUTS: Study<Layouts> = Study {
     question: "What does a lower false positive rate cost in memory?",
     check: |layouts| machine::check_memory("--buckets", layouts.buckets as f64 * BYTES_PER_BUCKET),
     subjects: |_, _| {
-        let meaning = |of: &str| of.replace('×', " slots a bucket, bits a fingerprint: ");
+        let meaning = |of: &str| of.replace('×', " slots per bucket, bits per fingerprint: ");
         Ok(ALL_LAYOUTS
             .map(|(name, _)| (name.into(), meaning(name)))
             .into())
@@ -519,7 +519,7 @@ pub static LAYOUTS: Study<Layouts> = Study {
     how: |layouts| {
         format!(
             "Slots × bits of a fingerprint, in tables of {} buckets. False positives: of {} absent keys in each round, at the load \
-             factor planned for the layout; theory: 2 × slots / 2^bits × load. Bits a key: of the whole filter at that load; \
+             factor planned for the layout; theory: 2 × slots / 2^bits × load. Bits per key: of the whole filter at that load; \
              theory: 64 / slots / load. In the figure of all rounds together, with 95 % confidence.",
             grouped(layouts.buckets as u64),
             grouped(layouts.absent),
@@ -589,7 +589,7 @@ impl Layouts {
     }
 }
 
-/// Draws error rates against bits a key. Where no key was wrong, an open mark is at the rate of theory.
+/// Draws error rates against bits per key. Where no key was wrong, an open mark is at the rate of theory.
 fn draw_layouts(samples: &[Sample], sheet: &mut Sheet) {
     let mut all: [Vec<Series>; 2] = Default::default();
     let mut subjects: Vec<_> = samples.iter().map(|of| &*of.subject).collect();

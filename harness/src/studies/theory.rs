@@ -286,7 +286,7 @@ fn fastbloom(trial: Trial) -> Result<Vec<Claim>> {
     let filter = Fastbloom::with_buckets(buckets)?;
     let (n, size) = (filter.slots(buckets) as u64, filter.size());
     trial.insert(&filter, 0..n)?;
-    let at = format!("{:.1} bits a key", size.cells as f64 / n as f64);
+    let at = format!("{:.1} bits per key", size.cells as f64 / n as f64);
     Ok(vec![size.claim(trial, &filter, n, at)])
 }
 
