@@ -7,7 +7,7 @@ use filter::{InsertError, internals};
 use kcas::steps::{with_hook, within};
 
 use crate::at_step::{pairs, stopped, stops};
-use crate::growing_stalls::state;
+use crate::growing_stalls::{buckets_after, state};
 use crate::small::Operation::{Insert, InsertUnique, Remove};
 use crate::small::growing::{
     FILLING, Growing, apart, from_the_other_bucket, grown, holding, key, staying,
@@ -65,8 +65,9 @@ fn a_chain_does_not_wait_for_a_run_of_splits() {
         // Its second bucket may be the one that is being split.
         let second = key(apart(5 ^ full, 5, 0), 5);
         let after = [InsertUnique(second), Remove(second), Insert(staying(34))];
-        state("a run of splits", held, Vec::new())
-            .stopped_at_every_step(&[("insert", Insert(filling[3]))], &after);
+        let state = state("a run of splits", held, Vec::new());
+        assert_eq!(buckets_after(&state, filling[3]), 18);
+        state.stopped_at_every_step(&[("insert", Insert(filling[3]))], &after);
     }
 }
 
@@ -205,7 +206,9 @@ fn a_chain_moves_no_key_to_the_half_where_it_is_not_looked_for() {
         let [filling @ .., split] = FILLING.map(|address| staying(address + to + 1));
         let held = [&[moves, staying(from), staying(from + 16)], &filling[..]].concat();
         let chain = ("insert, with a chain", Insert(staying(from + 32)));
-        state("before a split", held, Vec::new()).stopped_at_every_step(&[chain], &[Insert(split)]);
+        let state = state("before a split", held, Vec::new());
+        assert!(buckets_after(&state, split) > 16);
+        state.stopped_at_every_step(&[chain], &[Insert(split)]);
     }
 }
 
