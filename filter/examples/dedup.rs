@@ -6,23 +6,20 @@
 //! are new.
 //!
 //! ```sh
-//! cargo run --release -p lfcf-filter --example dedup -- --threads 2 access.log > distinct.log
+//! cargo run --release -p lfcf-filter --example dedup -- --threads 2 <access.log >distinct.log
 //! ```
 
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Stdin, Write};
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
-use std::sync::{Mutex, MutexGuard, RwLock};
+use std::sync::{Mutex, RwLock};
 use std::thread::{self, ScopedJoinHandle, available_parallelism};
-use std::time::Instant;
 
 use ahash::RandomState;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::{Parser, value_parser};
 use filter::{CuckooFilter, Filter, InsertError, MAX_THREADS};
-use indicatif::HumanBytes;
 
 /// So few bytes stay in the second-level cache until their lines have been processed.
 const READ_SIZE: usize = 1 << 18;
@@ -30,31 +27,25 @@ const READ_SIZE: usize = 1 << 18;
 /// Fingerprints of 24 bits, two in a bucket: wrong about one absent line in four million when full.
 type Lines = CuckooFilter<2, 24>;
 
-/// Writes each line of its input the first time it occurs, and drops the others.
+/// Writes each line of its standard input the first time it occurs, and drops the others.
 ///
-/// Lines are remembered in a lock-free cuckoo filter that all threads share: 5 bytes per line,
-/// however long it is. The price: now and then a new line is mistaken for one already seen and
-/// dropped wrongly, one in several million. A line is never written twice.
+/// A lock-free cuckoo filter, which all threads share, remembers lines in 5 bytes each. One new line
+/// in several million is mistaken for one already seen and dropped. A line is never written twice.
 ///
 /// With several threads the order of the lines is not kept; with --threads 1 it is. A line ends in
-/// a newline, and may have any bytes and any length; the last line of a file may lack the newline,
-/// and is written with one. Statistics go to standard error.
+/// a newline, and may have any bytes and any length; the last one may lack the newline, and is
+/// written with one. Statistics go to standard error.
 #[derive(Debug, Parser)]
 #[command(max_term_width = 100)]
 struct Options {
-    /// Files to read, one after the other; `-`, or no file at all, is the standard input.
-    #[arg(value_name = "FILE")]
-    files: Vec<String>,
-    /// Threads that read, filter and write, 1 to 4096; by default one per core. One thread keeps
-    /// the order.
+    /// Threads, 1 to 4096; by default one per core. One thread keeps the order.
     #[arg(long, short, value_name = "N", value_parser = value_parser!(u16).range(1..=MAX_THREADS as i64))]
     threads: Option<u16>,
-    /// Number of distinct lines to make room for. If there are more, a second filter of twice the
-    /// size is added, and so on: nothing is lost, but each filter adds its own errors.
+    /// Distinct lines to make room for. If there are more, filters of twice the size are added: each
+    /// adds its own errors.
     #[arg(long, short, value_name = "N", default_value = "1000000")]
     capacity: NonZeroUsize,
-    /// Hash with this seed, so that every run drops the same lines wrongly. By default the seed is
-    /// random, so that nobody can choose lines that will be dropped.
+    /// Seed of the hasher: every run with it drops the same lines wrongly. By default it is random.
     #[arg(long)]
     seed: Option<u64>,
 }
@@ -81,7 +72,7 @@ fn write(bytes: &[u8]) -> io::Result<()> {
 }
 
 fn deduplicate(options: Options) -> Result<()> {
-    let input = Mutex::new(Input::check(options.files)?);
+    let input = Mutex::new(Some(BufReader::with_capacity(READ_SIZE, io::stdin())));
     let seed = options.seed.unwrap_or_else(rand::random);
     let seen = Seen {
         filters: RwLock::new(vec![build(options.capacity.get())?]),
@@ -91,48 +82,32 @@ fn deduplicate(options: Options) -> Result<()> {
         Some(threads) => threads.into(),
         None => available_parallelism()?.get().min(MAX_THREADS),
     };
-    let start = Instant::now();
-    let results = thread::scope(|scope| {
+    let counts = thread::scope(|scope| {
         let start = |_| scope.spawn(|| work(&input, &seen));
         let workers: Vec<_> = (0..threads).map(start).collect();
         let join = |worker: ScopedJoinHandle<_>| worker.join().expect("no worker panicked");
-        (workers.into_iter().map(join)).collect::<Result<Vec<Count>>>()
+        (workers.into_iter().map(join)).collect::<Result<Vec<[u64; 2]>>>()
     })?;
-    let total = |of: fn(&Count) -> u64| results.iter().map(of).sum::<u64>();
-    let (lines, written) = (total(|count| count.lines), total(|count| count.new));
-    let seconds = start.elapsed().as_secs_f64();
+    let [lines, written] = [0, 1].map(|of| counts.iter().map(|count| count[of]).sum::<u64>());
+    let filters = seen.filters.into_inner().expect("no worker panicked").len();
     note(format_args!(
-        "{lines} lines ({}) in {seconds:.2} s with {threads} threads: {:.0} lines per second; {written} written",
-        HumanBytes(total(|count| count.bytes)),
-        lines as f64 / seconds,
+        "{lines} lines ({written} written) with {threads} threads and {filters} filters"
     ));
-    seen.report();
     Ok(())
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("no worker panicked")
-}
+/// The standard input, until it has ended or nothing more is wanted of it.
+type Input = Mutex<Option<BufReader<Stdin>>>;
 
-/// What a thread has read and written.
-#[derive(Default)]
-struct Count {
-    lines: u64,
-    bytes: u64,
-    new: u64,
-}
-
-/// The work of each thread: takes chunks until there are none.
-fn work(input: &Mutex<Input>, seen: &Seen) -> Result<Count> {
-    let mut count = Count::default();
-    let (mut chunk, mut new) = (Vec::new(), Vec::new());
+/// The work of each thread: takes chunks until there are none. Returns how many lines it read and wrote.
+fn work(input: &Input, seen: &Seen) -> Result<[u64; 2]> {
+    let (mut count, mut chunk, mut new) = ([0; 2], Vec::new(), Vec::new());
     // The lock is held while a chunk is read, which is short compared with processing its lines.
-    while locked(input).next_chunk(&mut chunk)? {
-        count.bytes += chunk.len() as u64;
+    while next_chunk(input, &mut chunk)? {
         new.clear();
         seen.keep_new(&chunk, &mut new, &mut count)?;
         if let Err(error) = write(&new) {
-            locked(input).end();
+            *input.lock().expect("no worker panicked") = None;
             // The reader is gone, as behind `| head`: that is an end, not an error.
             if error.kind() == ErrorKind::BrokenPipe {
                 break;
@@ -143,72 +118,26 @@ fn work(input: &Mutex<Input>, seen: &Seen) -> Result<Count> {
     Ok(count)
 }
 
-struct Input {
-    /// The next one is the last. Each is opened when its turn comes: opening a named pipe waits for whoever
-    /// writes to it, who may first write to the pipes before it.
-    files: Vec<(String, Option<Box<dyn BufRead + Send>>)>,
-}
-
-impl Input {
-    /// Looks for all of them, so that a wrong name is reported before anything is written.
-    fn check(mut names: Vec<String>) -> Result<Input> {
-        if names.is_empty() {
-            names.push("-".to_owned());
-        }
-        for name in names.iter().filter(|name| *name != "-") {
-            let data = fs::metadata(name).with_context(|| format!("cannot read {name}"))?;
-            ensure!(
-                !data.is_dir(),
-                "{name} is a directory: name the files in it"
-            );
-        }
-        let files = names.into_iter().rev().map(|name| (name, None)).collect();
-        Ok(Input { files })
-    }
-
-    /// Replaces `chunk` by the next whole lines, all of one file; false at the end. From a pipe it
-    /// takes what is there, so that lines are passed on as they come.
-    fn next_chunk(&mut self, chunk: &mut Vec<u8>) -> Result<bool> {
-        chunk.clear();
-        while let Some((name, reader)) = self.files.last_mut() {
-            let read = read(name, reader, chunk);
-            if let Err(error) = read.with_context(|| format!("cannot read {name}")) {
-                self.end();
-                return Err(error);
-            }
-            if !chunk.is_empty() {
-                return Ok(true);
-            }
-            self.files.pop();
-        }
-        Ok(false)
-    }
-
-    fn end(&mut self) {
-        self.files.clear();
-    }
-}
-
-/// Appends the next whole lines of a file, which is opened if it is not open.
-fn read(
-    name: &str,
-    reader: &mut Option<Box<dyn BufRead + Send>>,
-    chunk: &mut Vec<u8>,
-) -> io::Result<()> {
-    let reader = match reader {
-        Some(reader) => reader,
-        None if name == "-" => reader.insert(Box::new(BufReader::new(io::stdin()))),
-        None => reader.insert(Box::new(BufReader::with_capacity(
-            READ_SIZE,
-            File::open(name)?,
-        ))),
+/// Replaces `chunk` by the next whole lines; false at the end. From a pipe it takes what is there,
+/// so that lines are passed on as they come.
+fn next_chunk(input: &Input, chunk: &mut Vec<u8>) -> Result<bool> {
+    chunk.clear();
+    let mut input = input.lock().expect("no worker panicked");
+    // Others stop after an error, too.
+    let Some(mut reader) = input.take() else {
+        return Ok(false);
     };
-    chunk.extend_from_slice(reader.fill_buf()?);
-    reader.consume(chunk.len());
-    if chunk.last().is_some_and(|&last| last != b'\n') {
-        reader.read_until(b'\n', chunk)?;
-    }
-    Ok(())
+    let mut read = || {
+        chunk.extend_from_slice(reader.fill_buf()?);
+        reader.consume(chunk.len());
+        if chunk.last().is_some_and(|&last| last != b'\n') {
+            reader.read_until(b'\n', chunk)?;
+        }
+        Ok::<_, io::Error>(!chunk.is_empty())
+    };
+    let is_read = read().context("cannot read the standard input")?;
+    *input = is_read.then_some(reader);
+    Ok(is_read)
 }
 
 fn build(capacity: usize) -> Result<Lines> {
@@ -227,11 +156,16 @@ struct Seen {
 
 impl Seen {
     /// Adds the lines of `chunk`, and appends those that were new to `new`, each with a newline.
-    fn keep_new(&self, chunk: &[u8], new: &mut Vec<u8>, count: &mut Count) -> Result<()> {
+    fn keep_new(
+        &self,
+        chunk: &[u8],
+        new: &mut Vec<u8>,
+        [lines, written]: &mut [u64; 2],
+    ) -> Result<()> {
         let mut filters = self.filters.read().expect("no worker panicked");
         let chunk = chunk.strip_suffix(b"\n").unwrap_or(chunk);
         for line in chunk.split(|&byte| byte == b'\n') {
-            count.lines += 1;
+            *lines += 1;
             let hash = self.hasher.hash_one(line);
             let is_new = loop {
                 let (newest, older) = filters.split_last().expect("there is always a filter");
@@ -249,7 +183,7 @@ impl Seen {
                 }
             };
             if is_new {
-                count.new += 1;
+                *written += 1;
                 new.extend_from_slice(line);
                 new.push(b'\n');
             }
@@ -265,14 +199,5 @@ impl Seen {
             filters.push(newer);
         }
         Ok(())
-    }
-
-    fn report(&self) {
-        let filters = self.filters.read().expect("no worker panicked");
-        for filter in filters.iter() {
-            let bytes = HumanBytes(filter.memory_bytes() as u64);
-            let load = filter.load_factor();
-            note(format_args!("filter of {bytes}, load factor {load:.2}"));
-        }
     }
 }
