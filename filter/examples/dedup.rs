@@ -88,7 +88,7 @@ fn deduplicate(options: Options) -> Result<()> {
         let join = |worker: ScopedJoinHandle<_>| worker.join().expect("no worker panicked");
         (workers.into_iter().map(join)).collect::<Result<Vec<[u64; 2]>>>()
     })?;
-    let [lines, written] = [0, 1].map(|of| counts.iter().map(|count| count[of]).sum::<u64>());
+    let [lines, written] = [0, 1].map(|which| counts.iter().map(|count| count[which]).sum::<u64>());
     let filters = seen.filters.into_inner().expect("no worker panicked").len();
     note(format_args!(
         "{lines} lines ({written} written) with {threads} threads and {filters} filters"

@@ -1,4 +1,4 @@
-//! The formats of saved filters: what was saved once is loaded for ever. Damaged, cut off or forged, it is an error that
+//! The formats of saved filters: later versions load what was saved once. Damaged, cut off or forged, it is an error that
 //! names the cause, never another filter, and never more memory than the bytes justify.
 
 use std::hash::BuildHasher;
