@@ -34,7 +34,7 @@ lints() {
     step "lints of what users build, and of what the model checker explores"
     cargo clippy --locked --workspace --all-targets -- -D warnings
     RUSTFLAGS="--cfg kcas_loom" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom" \
-        cargo clippy --locked --profile loom --features loom -p lfcf-kcas -p lfcf-filter --lib --test loom -- -D warnings
+        cargo clippy --locked --profile loom --features loom -p kcas-testing -p lfcf-filter --lib --test loom -- -D warnings
 }
 
 docs() {
@@ -89,7 +89,7 @@ quick() { # [COMMIT]
     step "tests of what changed since $(git rev-parse --short "$base")"
     # If kcas changed, the tests of filter and kcas-epoch are run, too; those of the harness are left to
     # `cargo test --workspace`.
-    touches 'kcas/|Cargo' && crates+=(lfcf-huge-pages lfcf-kcas)
+    touches 'kcas/|Cargo' && crates+=(lfcf-huge-pages lfcf-kcas kcas-testing)
     touches 'kcas/|filter/|Cargo' && crates+=(lfcf-filter histories store)
     touches 'kcas/|harness/kcas-epoch/|Cargo' && crates+=(kcas-epoch)
     touches 'harness/simulator/|Cargo' && crates+=(simulator)

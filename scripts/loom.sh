@@ -29,8 +29,8 @@ export RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/loom"
 
 # Separate for each crate, as whoever tests one of them builds it.
-programs=$(for crate in lfcf-kcas lfcf-filter; do
-    test_programs --locked --profile loom --features loom -p $crate --lib --test loom
+programs=$(for crate in kcas-testing lfcf-filter; do
+    test_programs --locked --profile loom --features loom -p $crate --test loom
 done)
 listed() { # [NAME-FILTER ...]: "DIRECTORY" "PROGRAM" NAME
     local directory program

@@ -26,7 +26,7 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/orderings
 # Prints FILE FUNCTION NTH ACCESS ORDERING WEAKER for every ordering that can be weakened, and of kcas for all others.
 orderings() {
     local file
-    find kcas/src filter/src -name '*.rs' | grep -vE '/(sync|model|steps|[a-z_]+_models)\.rs$' | LC_ALL=C sort |
+    find kcas/src filter/src -name '*.rs' | grep -vE '/(sync|steps|[a-z_]+_models)\.rs$' | LC_ALL=C sort |
         while read -r file; do awk -v all="$(sed -n 's/^kcas.*/yes/p' <<<"$file")" -f scripts/orderings.awk "$file" | sed "s|^|$file |"; done
 }
 
@@ -78,7 +78,7 @@ count_actions() { # [MODEL ...]
     trap 'rm -f "$ACTIONS" "$kept"' EXIT
     scripts/loom.sh "$@"
     if [ $# -eq 0 ]; then
-        CONFORMANCE_STEPS=${CONFORMANCE_STEPS:-10000000} cargo test --locked -p lfcf-kcas --features steps --lib each_write
+        CONFORMANCE_STEPS=${CONFORMANCE_STEPS:-10000000} cargo test --locked -p kcas-testing --features steps --test steps each_write
     else
         # The rows of other models, if these are still there.
         awk -F, 'NR == FNR { new[$1]; next } FNR > 1 && !($1 in new)' "$ACTIONS" $counted |

@@ -106,7 +106,7 @@ export MODEL_FLOORS=off
 # A bug is found within a second or so, less than it takes to build: the crates that change are optimised less, and in small
 # units. (Not optimised at all, they overflow the stack that loom gives a thread.)
 soon_built=()
-for crate in lfcf-kcas lfcf-filter; do
+for crate in lfcf-kcas kcas-testing lfcf-filter; do
     for setting in opt-level=1 codegen-units=64; do soon_built+=(--config "profile.loom.package.$crate.$setting"); done
 done
 
@@ -120,7 +120,7 @@ check() {
             RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}" cargo test --locked --profile loom --features loom "${soon_built[@]}" -p "$crate" "$suite" "$@"
             ;;
         random)
-            CONFORMANCE_STEPS="${CONFORMANCE_STEPS:-2000000}" cargo test --locked -p lfcf-kcas --features steps --lib "$@"
+            CONFORMANCE_STEPS="${CONFORMANCE_STEPS:-2000000}" cargo test --locked -p kcas-testing --features steps --test steps "$@"
             ;;
         # Both crates, whichever it is, so that their dependencies are built only once.
         lib) cargo test --locked -p lfcf-kcas -p lfcf-filter --all-features --lib "$@" ;;

@@ -3,10 +3,9 @@
 //! The crate's docs describe the protocol as a whole, those of [`WordArray`](crate::WordArray) say when
 //! an operation takes effect, and the comments here why each step is safe.
 
-#[cfg(any(kcas_loom, all(test, feature = "steps")))]
-use crate::conformance::{Event, report};
 use crate::descriptor::{self, Own, State};
 use crate::entry::Entry;
+use crate::steps::{Event, report};
 use crate::storage::Words;
 use crate::sync::{AtomicU64, Ordering};
 use crate::tagged::{self, InstallTag, KcasTag, Word};
@@ -98,11 +97,11 @@ pub(crate) fn exchange<W: Words + ?Sized>(
     current: u64,
     new: u64,
 ) -> Result<u64, u64> {
-    #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-    report(Event::ExchangesOne(words[index].address(), current, new));
+    let word = &words[index];
+    report(|| Event::ExchangesOne(word, current, new));
     // SeqCst, both: see the crate's docs, "Orderings". As a Release it pairs with the loads of
     // the word; as an Acquire, with the exchanges before it.
-    words[index].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
+    word.compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
 }
 
 /// Exchanges one word as if no operation were under way on it. (Orderings: see [`exchange`].)
@@ -157,7 +156,7 @@ pub(crate) fn kcas<W: Words + ?Sized>(words: &W, me: &ThreadId, entries: &[Entry
 /// Completes this thread's own K-CAS, which already has its first word, and leaves its record ready for the
 /// next one.
 #[inline]
-pub(crate) fn finish_own<W: Words + ?Sized>(
+pub fn finish_own<W: Words + ?Sized>(
     words: &W,
     me: &ThreadId,
     own: Own,
@@ -185,7 +184,7 @@ fn place_rest<W: Words + ?Sized>(words: &W, me: &ThreadId, own: Own, entries: &[
 }
 
 /// What the owner found when it tried to put its tag into a word.
-pub(crate) enum Placed {
+pub enum Placed {
     /// The word holds a tag of the operation, or held one and the operation is decided.
     Yes,
     /// The word holds a value other than the expected one.
@@ -198,12 +197,7 @@ pub(crate) enum Placed {
 /// after a helper has decided. In that case the word was released before, and the tag stands for
 /// the value it replaced ([`State::owned`]).
 #[inline]
-pub(crate) fn place<W: Words + ?Sized>(
-    words: &W,
-    me: &ThreadId,
-    own: Own,
-    entry: &Entry,
-) -> Placed {
+pub fn place<W: Words + ?Sized>(words: &W, me: &ThreadId, own: Own, entry: &Entry) -> Placed {
     loop {
         // SeqCst, both: as in `compare_exchange`. Acquire on failure: the record of what is found
         // is read next.
@@ -334,7 +328,7 @@ fn install_and_decide<W: Words + ?Sized>(
 }
 
 /// Outcome of an attempt to put a K-CAS tag into one word.
-pub(crate) enum Installed {
+pub enum Installed {
     /// The word holds the confirmed tag, or held it and the operation is decided.
     Yes,
     /// The operation was already decided.
@@ -352,12 +346,7 @@ pub(crate) enum Installed {
 /// sees this tag can finish the installation. No other installation ever has the same tag, so a
 /// thread that finishes it late, having slept since it read "undecided", finds the tag gone and
 /// does no harm.
-pub(crate) fn install(
-    word: &AtomicU64,
-    me: &ThreadId,
-    target: KcasTag,
-    expected: u64,
-) -> Installed {
+pub fn install(word: &AtomicU64, me: &ThreadId, target: KcasTag, expected: u64) -> Installed {
     let mut old = look(word);
     loop {
         match Word::from(old) {

@@ -13,26 +13,28 @@
 
 use crossbeam_utils::CachePadded;
 
-#[cfg(any(kcas_loom, all(test, feature = "steps")))]
-use crate::conformance::{Event, Place, report};
 use crate::entry::{Entries, Entry, MAX_ENTRIES};
+use crate::steps::{Event, report};
 use crate::sync::{AtomicU64, OnFirstUse, Ordering, shared_static};
 use crate::tagged::{InstallTag, KcasTag, next_sequence};
 use crate::thread_id::{MAX_THREADS, ThreadId};
 
 /// State of an operation. It leaves `Undecided` once and never returns to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub enum State {
+    /// Its words stand for their expected values.
     Undecided = 0,
     /// By its owner: a word that holds the owner's tag got it in time.
     SucceededByOwner = 1,
     /// By a helper: a word that holds the owner's tag got it too late.
     SucceededByHelper = 2,
+    /// By whichever thread found that a word differed.
     Failed = 3,
 }
 
 impl State {
-    pub(crate) fn of(status: u64) -> State {
+    /// Returns the state in the `status` of a record.
+    pub fn of(status: u64) -> State {
         match status & 3 {
             0 => State::Undecided,
             1 => State::SucceededByOwner,
@@ -49,13 +51,13 @@ impl State {
 
     /// What a word with the confirmed tag stands for, given its expected and its new value.
     #[inline]
-    pub(crate) fn confirmed(self, expected: u64, new: u64) -> u64 {
+    pub fn confirmed(self, expected: u64, new: u64) -> u64 {
         if self.succeeded() { new } else { expected }
     }
 
     /// What a word with the owner's tag stands for.
     #[inline]
-    pub(crate) fn owned(self, expected: u64, new: u64) -> u64 {
+    pub fn owned(self, expected: u64, new: u64) -> u64 {
         if self == State::SucceededByOwner {
             new
         } else {
@@ -109,7 +111,7 @@ fn new_chunk((): ()) -> Chunk {
 }
 
 /// Names the record for an id's descriptors for an observer; makes it if there is none.
-#[cfg(all(feature = "steps", not(kcas_loom)))]
+#[cfg(any(kcas_loom, feature = "steps"))]
 pub(crate) fn name(id: usize) {
     crate::steps::name("descriptor", std::slice::from_ref(Record::of(id)));
 }
@@ -147,8 +149,9 @@ impl Record {
 
 /// A K-CAS of the current thread, with its record at hand.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Own {
-    pub(crate) tag: KcasTag,
+pub struct Own {
+    /// Its tag.
+    pub tag: KcasTag,
     record: &'static Record,
 }
 
@@ -160,7 +163,7 @@ impl Own {
 
     /// [`decide`]s, and returns what has been decided, by whichever thread.
     #[inline]
-    pub(crate) fn decide(self, verdict: State) -> State {
+    pub fn decide(self, verdict: State) -> State {
         match decide_in(self.record, self.tag, verdict) {
             Ok(_) => verdict,
             Err(status) => State::of(status),
@@ -172,13 +175,9 @@ impl Own {
 ///
 /// The previous operation must be over: its tag is in no word, and nobody can put it there again.
 #[inline]
-pub(crate) fn begin_kcas(owner: &ThreadId, entries: &[Entry]) -> Own {
+pub fn begin_kcas(owner: &ThreadId, entries: &[Entry]) -> Own {
     let record = Record::of(owner.index());
-    #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-    {
-        record.status.name(Place::Status(owner.index()));
-        report(Event::Begins(owner.index(), entries.to_vec()));
-    }
+    report(|| Event::Begins(owner.index(), &record.status, entries));
     // Relaxed: a helper can only have changed the state of the previous operation; whatever state
     // is read here, the sequence number beside it is the owner's own last one.
     let last = record.status.load(Ordering::Relaxed) >> 2;
@@ -201,7 +200,7 @@ pub(crate) fn begin_kcas(owner: &ThreadId, entries: &[Entry]) -> Own {
 
 /// Returns the entries and the state of the K-CAS that `tag` names, or `None` if its owner has
 /// moved on.
-pub(crate) fn read_kcas(tag: KcasTag) -> Option<(Entries, State)> {
+pub fn read_kcas(tag: KcasTag) -> Option<(Entries, State)> {
     let record = Record::of(tag.thread());
     // Acquire, each of them: pairs with the Release stores in `begin_kcas`.
     let len = record.len.load(Ordering::Acquire) as usize;
@@ -219,11 +218,7 @@ pub(crate) fn read_kcas(tag: KcasTag) -> Option<(Entries, State)> {
 /// Returns the logical value of the word at `index`, where a tag of the K-CAS `tag` was seen: the
 /// expected or the new value, as `meaning` ([`State::confirmed`] or [`State::owned`]) says. `None`
 /// if its owner has moved on.
-pub(crate) fn read_entry(
-    tag: KcasTag,
-    index: usize,
-    meaning: fn(State, u64, u64) -> u64,
-) -> Option<u64> {
+pub fn read_entry(tag: KcasTag, index: usize, meaning: fn(State, u64, u64) -> u64) -> Option<u64> {
     let record = Record::of(tag.thread());
     // Relaxed: the operation's own entries come first, and each names its word by the index. The
     // length of a later operation can only hide the entry, and then the owner has indeed moved on.
@@ -239,13 +234,13 @@ pub(crate) fn read_entry(
 }
 
 /// Returns the state of the K-CAS that `tag` names, or `None` if its owner has moved on.
-pub(crate) fn state(tag: KcasTag) -> Option<State> {
+pub fn state(tag: KcasTag) -> Option<State> {
     let status = Record::of(tag.thread()).status();
     (status >> 2 == tag.sequence()).then(|| State::of(status))
 }
 
 /// Decides the K-CAS that `tag` names, unless it is decided already.
-pub(crate) fn decide(tag: KcasTag, verdict: State) {
+pub fn decide(tag: KcasTag, verdict: State) {
     let _ = decide_in(Record::of(tag.thread()), tag, verdict);
 }
 
@@ -267,14 +262,10 @@ fn decide_in(record: &Record, tag: KcasTag, verdict: State) -> Result<u64, u64> 
 /// `target`'s owner.
 ///
 /// The previous installation must be over: its tag is in no word.
-pub(crate) fn begin_install(installer: &ThreadId, target: KcasTag, old: u64) -> InstallTag {
+pub fn begin_install(installer: &ThreadId, target: KcasTag, old: u64) -> InstallTag {
     let record = Record::of(installer.index());
-    #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-    {
-        let number = Place::InstallSequence(installer.index());
-        record.install_sequence.name(number);
-        report(Event::Installs(installer.index(), target, old));
-    }
+    let number = &record.install_sequence;
+    report(|| Event::Installs(installer.index(), number, target.raw(), old));
     // Relaxed: only the owner of a record writes this field.
     let last = record.install_sequence.load(Ordering::Relaxed);
     let sequence = next_sequence(last);
@@ -288,7 +279,7 @@ pub(crate) fn begin_install(installer: &ThreadId, target: KcasTag, old: u64) -> 
 
 /// Returns what an installation is for (the K-CAS it serves and the word it replaces), or `None` if
 /// its installer has moved on.
-pub(crate) fn read_install(tag: InstallTag) -> Option<(KcasTag, u64)> {
+pub fn read_install(tag: InstallTag) -> Option<(KcasTag, u64)> {
     let record = Record::of(tag.thread());
     // Acquire, both: pairs with the Release stores in `begin_install`.
     let target = record.install_target.load(Ordering::Acquire);

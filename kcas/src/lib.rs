@@ -36,7 +36,7 @@
 //! number wraps, which takes a thread more than a year at 10^7 a second), so finishing it late does no harm.
 //!
 //! **The owner installs in one.** In the protocol of Harris, Fraser & Pratt the owner installs as
-//! helpers do, which costs 3k + 1 ([`WordArray::kcas_by_dcss`]). Here it puts an *owner tag* into
+//! helpers do, which costs 3k + 1 (`WordArray::kcas_by_dcss`). Here it puts an *owner tag* into
 //! each word by a plain compare-and-swap. It, too, may be late: a helper may have decided already.
 //! So owner tags differ from the tags that helpers install, and the status records who decided.
 //! Helpers *confirm* each word: they install the confirmed tag by DCSS, over the expected value or
@@ -108,7 +108,7 @@
 //!
 //! # How it is checked
 //!
-//! - `kcas/tests/loom.rs` and the modules `*_models` explore the protocol under
+//! - `kcas/testing/tests/loom` explores the protocol under
 //!   [loom](https://docs.rs/loom), one hazard per model; `kcas/tests/planted` holds the bugs that
 //!   each of them must catch (`scripts/planted.sh`), and `scripts/orderings.txt` says for each
 //!   memory ordering which model fails without it, or why none can (`scripts/orderings.sh`).
@@ -116,7 +116,7 @@
 //!   any number of words, threads and helpers, with reused records. It assumes that every access is sequentially
 //!   consistent, and that a validated read of a record gives one operation (its README has the details). The code
 //!   is not proven, but checked against the actions of the proof: at each write of a word, a status or an
-//!   installation's number, in each model but one, and with threads that take turns in random order (`conformance`).
+//!   installation's number, in each model but one, and with threads that take turns in random order (`kcas/testing`).
 //! - `kcas/tests/steps/stalls.rs` stops a thread at every access of an operation, and two threads at
 //!   every pair of accesses ([`steps`]): the others still finish.
 //!
@@ -127,25 +127,15 @@
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(
+    not(any(kcas_loom, feature = "steps")),
+    allow(unreachable_pub, reason = "`internals` has them")
+)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod commit;
-#[cfg(all(test, kcas_loom))]
-mod commit_models;
-#[cfg(any(kcas_loom, all(test, feature = "steps")))]
-#[allow(
-    clippy::disallowed_types,
-    reason = "it watches tests, in which one thread runs at a time"
-)]
-mod conformance;
-#[cfg(all(test, feature = "steps", not(kcas_loom)))]
-mod conformance_tests;
 mod descriptor;
-#[cfg(all(test, kcas_loom))]
-mod descriptor_models;
 mod entry;
-#[cfg(kcas_loom)]
-pub mod model;
 pub mod steps;
 mod storage;
 pub mod sync;
@@ -156,6 +146,22 @@ mod words;
 pub use entry::{Entries, Entry};
 pub use storage::{Piece, Pieces, Storage, Word};
 pub use words::{Error, OutOfMemory, WordArray, sort_entries};
+
+/// The inside of the protocol, for its models and checks (`kcas/testing`).
+#[cfg(any(kcas_loom, feature = "steps"))]
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::commit::{Installed, Placed, finish_own, install, place};
+    pub use crate::descriptor::{
+        Own, State, begin_install, begin_kcas, decide, read_entry, read_install, read_kcas, state,
+    };
+    pub use crate::tagged::{InstallTag, KcasTag, Word, next_sequence};
+
+    /// Returns the words of an array.
+    pub fn words(array: &crate::WordArray) -> &[crate::sync::AtomicU64] {
+        &array.words
+    }
+}
 
 /// The README's example is a test.
 #[cfg(doctest)]

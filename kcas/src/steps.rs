@@ -11,14 +11,17 @@
 //! A hook can ask for the kind of [`Access`] of a step; `count` counts the steps of each kind. An `Observer` also
 //! learns the address, and sees the accesses of all code that it lets run.
 
-#[cfg(all(feature = "steps", not(kcas_loom)))]
+use crate::entry::Entry;
+use crate::sync::AtomicU64;
+
+#[cfg(any(kcas_loom, feature = "steps"))]
 pub use hooks::{
-    Counts, Frozen, Observer, count, freeze, freeze_where, name, with_access_hook, with_hook,
-    with_observer, within,
+    Counts, Frozen, Observer, count, freeze, freeze_where, name, observer, with_access_hook,
+    with_hook, with_observer, within,
 };
 
-#[cfg(all(feature = "steps", not(kcas_loom)))]
-pub(crate) use hooks::{access, failed};
+#[cfg(any(kcas_loom, feature = "steps"))]
+pub(crate) use hooks::{access, failed, report};
 
 /// What a step does to shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +37,27 @@ pub enum Access {
     Other,
 }
 
+/// What the protocol does, for an observer that checks it (`kcas/testing`).
+#[doc(hidden)]
+pub enum Event<'a> {
+    /// An array of these words is made (true), or is no more.
+    Array(EachWord<'a>, bool),
+    /// A thread with this id and status begins an operation with these entries.
+    Begins(usize, &'a AtomicU64, &'a [Entry]),
+    /// A thread with this id and number of installations begins one, of this tag over what is there.
+    Installs(usize, &'a AtomicU64, u64, u64),
+    /// A store of this value.
+    Store(&'a AtomicU64, u64),
+    /// An operation on a single word is about to exchange it: the current value, and the new one.
+    ExchangesOne(&'a AtomicU64, u64, u64),
+    /// A compare-and-swap: the current value, the new one, and the result.
+    Exchange(&'a AtomicU64, u64, u64, Result<u64, u64>),
+}
+
+/// Calls a function for each word of an array, in the order of their indices.
+#[doc(hidden)]
+pub type EachWord<'a> = &'a dyn Fn(&mut dyn FnMut(&AtomicU64));
+
 /// One step of the current thread: runs its hook, if it has one. Does nothing without the feature
 /// `steps`.
 #[inline(always)]
@@ -42,35 +66,45 @@ pub fn step() {
 }
 
 /// [`step`] of a known kind, at an address.
-#[cfg(not(all(feature = "steps", not(kcas_loom))))]
+#[cfg(not(any(kcas_loom, feature = "steps")))]
 #[inline(always)]
 pub(crate) fn access(_: Access, _: usize) {}
 
+/// Reports an event to an observer.
+#[cfg(not(any(kcas_loom, feature = "steps")))]
+#[inline(always)]
+pub(crate) fn report<'a>(_: impl FnOnce() -> Event<'a>) {}
+
 /// Names memory for an observer. Does nothing without the feature `steps`.
-#[cfg(not(all(feature = "steps", not(kcas_loom))))]
+#[cfg(not(any(kcas_loom, feature = "steps")))]
 #[inline(always)]
 pub fn name<T>(_: &'static str, _: &[T]) {}
 
-#[cfg(all(feature = "steps", not(kcas_loom)))]
+#[cfg(any(kcas_loom, feature = "steps"))]
 mod hooks {
     use std::cell::{Cell, RefCell};
     use std::ops::Range;
+    use std::panic::Location;
     use std::rc::Rc;
     use std::sync::mpsc::{self, Receiver, Sender};
     use std::thread::{self, JoinHandle};
 
-    use super::Access;
+    use super::{Access, Event};
 
     /// Learns what a thread does to shared memory.
     pub trait Observer {
         /// Called before a step. The address is 0 for [`Access::Other`].
-        fn step(&self, access: Access, address: usize);
+        fn step(&self, _: Access, _: usize) {}
 
         /// Called after a compare-and-swap that failed.
         fn failed(&self) {}
 
         /// Called when the memory at these addresses gets a name.
         fn name(&self, _: &'static str, _: Range<usize>) {}
+
+        /// Called after an event, of which this is the place in the code.
+        #[doc(hidden)]
+        fn learn(&self, _: Event, _: &Location) {}
     }
 
     /// An observer that numbers steps. Its hook is absent while it runs: what the hook does itself does not count as
@@ -93,7 +127,7 @@ mod hooks {
     /// Returns the observer of this thread. A thread that is being torn down no longer has one. The observer is not
     /// borrowed while it acts: it may let other code run on this thread, which it observes as well.
     #[inline]
-    fn observer() -> Option<Rc<dyn Observer>> {
+    pub fn observer() -> Option<Rc<dyn Observer>> {
         OBSERVER
             .try_with(|observer| observer.borrow().clone())
             .ok()?
@@ -112,6 +146,15 @@ mod hooks {
     pub(crate) fn failed() {
         if let Some(observer) = observer() {
             observer.failed();
+        }
+    }
+
+    /// Reports an event.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn report<'a>(event: impl FnOnce() -> Event<'a>) {
+        if let Some(observer) = observer() {
+            observer.learn(event(), Location::caller());
         }
     }
 
@@ -266,142 +309,5 @@ mod hooks {
         thread
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    }
-}
-
-// They step through the whole crate; what is tested depends on none of it.
-#[cfg(all(test, feature = "steps", not(kcas_loom)))]
-mod tests {
-    use std::cell::RefCell;
-    use std::rc::Rc;
-
-    use super::{Access, Counts, Observer, count, step, with_hook, with_observer};
-    use crate::sync::{AtomicU64, OnFirstUse, Ordering};
-    use crate::thread_id::{self, SpareId, ThreadId};
-    use crate::{Entry, Error, WordArray};
-
-    /// Accesses with their addresses; `None` for each exchange that failed.
-    #[derive(Default)]
-    struct Recorded(RefCell<Vec<Option<(Access, usize)>>>);
-
-    impl Observer for Recorded {
-        fn step(&self, access: Access, address: usize) {
-            self.0.borrow_mut().push(Some((access, address)));
-        }
-
-        fn failed(&self) {
-            self.0.borrow_mut().push(None);
-        }
-    }
-
-    #[test]
-    fn observer_learns_addresses_and_failures() {
-        let word = AtomicU64::new(5);
-        let recorded = Rc::new(Recorded::default());
-        let (success, failure) = (Ordering::SeqCst, Ordering::Relaxed);
-        word.store(6, Ordering::Relaxed);
-        with_observer(Rc::clone(&recorded) as Rc<dyn Observer>, || {
-            assert_eq!(word.load(Ordering::Relaxed), 6);
-            word.store(7, Ordering::Relaxed);
-            let _ = word.compare_exchange(7, 8, success, failure);
-            let _ = word.compare_exchange(7, 8, success, failure);
-        });
-        word.load(Ordering::Relaxed);
-        let at = |access| Some((access, std::ptr::from_ref(&word).addr()));
-        let [load, store, exchange] = [Access::Load, Access::Store, Access::Exchange].map(at);
-        assert_eq!(
-            *recorded.0.borrow(),
-            [load, store, exchange, exchange, None]
-        );
-    }
-
-    #[test]
-    fn spare_id_replaces_own_while_lent() {
-        let spare = [(); 2].map(|()| SpareId::claim().unwrap());
-        let held = || thread_id::with(ThreadId::index).unwrap();
-        let own = held();
-        let [one, two] = &spare;
-        let lent = [one.lend(held), two.lend(|| one.lend(held)), two.lend(held)];
-        assert!(lent[0] == lent[1] && lent[0] != lent[2] && !lent.contains(&own));
-        assert_eq!(held(), own);
-    }
-
-    fn steps_of(action: impl FnOnce()) -> u64 {
-        let ((), counts) = count(action);
-        counts.loads + counts.stores + counts.exchanges + counts.others
-    }
-
-    #[test]
-    fn every_access_is_a_step() {
-        let words = WordArray::new(1);
-        assert_eq!(steps_of(|| assert_eq!(words.load(0), 0)), 1);
-        let exchange = || assert_eq!(words.compare_exchange(0, 0, 5), Ok(0));
-        assert_eq!(steps_of(exchange), 1);
-        assert_eq!(words.load(0), 5, "and has its effect");
-    }
-
-    #[test]
-    fn steps_are_counted_by_kind() {
-        let atomic = AtomicU64::new(0);
-        let made = OnFirstUse::new(|(): ()| 1, ());
-        let ((), counts) = count(|| {
-            atomic.load(Ordering::SeqCst);
-            made.get();
-            made.get_or_make();
-            (0..2).for_each(|value| atomic.store(value, Ordering::SeqCst));
-            atomic.fetch_and(0, Ordering::SeqCst);
-            atomic.fetch_sub(1, Ordering::SeqCst);
-            for current in [0, u64::MAX, 7, 8] {
-                let (success, failure) = (Ordering::SeqCst, Ordering::Relaxed);
-                let _ = atomic.compare_exchange(current, 7, success, failure);
-            }
-            step();
-        });
-        let expected = Counts {
-            loads: 3,
-            stores: 2,
-            exchanges: 6,
-            others: 1,
-        };
-        assert_eq!(counts, expected);
-        assert_eq!(count(|| ()), ((), Counts::default()));
-    }
-
-    /// The cost that the docs of [`WordArray::kcas`] promise.
-    #[test]
-    fn undisturbed_operations_cost_2k_plus_1_exchanges() {
-        let words = WordArray::new(WordArray::MAX_ENTRIES);
-        let entries_of = |entries, expected, new| -> Vec<_> {
-            let entry = |index| Entry::new(index, expected, new);
-            (0..entries).map(entry).collect()
-        };
-        // A thread's first operation also claims an id.
-        words.kcas(&entries_of(2, 0, 0)).unwrap();
-        for k in 1..=WordArray::MAX_ENTRIES {
-            let owned = count(|| words.kcas(&entries_of(k, 0, 1)));
-            let dcss = count(|| words.kcas_by_dcss(&entries_of(k, 1, 0)));
-            let first_differs = count(|| words.kcas(&entries_of(k, 5, 6)));
-            let results = [owned.0, dcss.0, first_differs.0];
-            assert_eq!(results, [Ok(()), Ok(()), Err(Error::Mismatch)]);
-            let counts = [owned.1, dcss.1, first_differs.1];
-            let expected = match k {
-                1 => [1; 3],
-                _ => [2 * k + 1, 3 * k + 1, 1],
-            };
-            let exchanges = counts.map(|counts| counts.exchanges as usize);
-            assert_eq!(exchanges, expected, "{k} entries");
-        }
-    }
-
-    #[test]
-    fn what_a_hook_does_is_no_step() {
-        let words = Rc::new(WordArray::new(1));
-        let inside = Rc::clone(&words);
-        let hook = move |step| {
-            assert_eq!(step, 0);
-            inside.compare_exchange(0, 0, 5).unwrap();
-        };
-        assert_eq!(with_hook(hook, || words.load(0)), 5);
-        assert_eq!(steps_of(|| ()), 0);
     }
 }

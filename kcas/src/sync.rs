@@ -18,7 +18,7 @@ use once_cell::race::OnceBox;
 
 use crate::steps::Access;
 
-/// Announces an access that is about to be made, to an observer of [`steps`](crate::steps). Under loom there is none.
+/// Announces an access that is about to be made, to an observer of [`steps`](crate::steps).
 #[inline(always)]
 fn announce<T>(place: &T, access: Access) {
     crate::steps::access(access, std::ptr::from_ref(place).addr());
@@ -33,7 +33,7 @@ fn announce<T>(place: &T, access: Access) {
 /// and 392). Every compare-and-swap loop begins like this. So every access here is preceded by a
 /// relaxed read-modify-write of a companion, which loom takes to be dependent on every other one:
 /// no order of accesses is left out. It orders nothing and publishes nothing, so loads may return
-/// the same values as without it. `kcas/tests/loom.rs` shows what would be missed.
+/// the same values as without it. `kcas/testing/tests/loom` shows what would be missed.
 #[cfg(any(kcas_loom, feature = "steps"))]
 mod observed {
     #[cfg(kcas_loom)]
@@ -43,9 +43,7 @@ mod observed {
 
     use atomic::Ordering;
 
-    #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-    use crate::conformance::{Event, Place, report};
-    use crate::steps::Access;
+    use crate::steps::{Access, Event, failed, report};
 
     /// A 64-bit atomic with those operations of the standard one that are used here.
     #[derive(Debug, Default)]
@@ -53,6 +51,8 @@ mod observed {
         value: atomic::AtomicU64,
         #[cfg(kcas_loom)]
         companion: atomic::AtomicBool,
+        #[cfg(kcas_loom)]
+        first: u64,
     }
 
     impl AtomicU64 {
@@ -62,6 +62,7 @@ mod observed {
             AtomicU64 {
                 value: atomic::AtomicU64::new(value),
                 companion: atomic::AtomicBool::new(false),
+                first: value,
             }
         }
 
@@ -89,23 +90,16 @@ mod observed {
         #[track_caller]
         pub fn store(&self, value: u64, order: Ordering) {
             self.before(Access::Store).store(value, order);
-            #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-            report(Event::Store(self.address(), value));
+            report(|| Event::Store(self, value));
         }
 
-        #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-        pub(crate) fn address(&self) -> usize {
-            std::ptr::from_ref(self).addr()
-        }
-
-        /// Names it to [whoever watches](crate::conformance), with its value, since threads of other tests may have changed it.
-        #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-        pub(crate) fn name(&self, place: Place) {
-            #[cfg(not(kcas_loom))]
-            let held = Some(self.value.load(Ordering::Relaxed));
+        /// Returns its value, without a step; in models, the one that it was made with.
+        #[doc(hidden)]
+        pub fn peek(&self) -> u64 {
             #[cfg(kcas_loom)]
-            let held = None;
-            report(Event::Field(self.address(), place, held));
+            return self.first;
+            #[cfg(not(kcas_loom))]
+            self.value.load(Ordering::Relaxed)
         }
 
         /// Replaces the value by its bitwise and with `value`; returns the old value.
@@ -145,12 +139,10 @@ mod observed {
             let result = self
                 .before(Access::Exchange)
                 .compare_exchange(current, new, success, failure);
-            #[cfg(not(kcas_loom))]
             if result.is_err() {
-                crate::steps::failed();
+                failed();
             }
-            #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-            report(Event::Exchange(self.address(), current, new, result));
+            report(|| Event::Exchange(self, current, new, result));
             result
         }
     }

@@ -33,7 +33,7 @@ pub(crate) fn is_value(raw: u64) -> bool {
 
 /// A decoded word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub enum Word {
     /// No operation is under way here.
     Value(u64),
     /// Owned by this K-CAS until it is decided and released.
@@ -60,47 +60,50 @@ impl From<u64> for Word {
 
 /// A tag in which `KIND` is set: a thread's id and that thread's sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tag<const KIND: u64>(u64);
+pub struct Tag<const KIND: u64>(u64);
 
 /// Names one K-CAS of its owner.
-pub(crate) type KcasTag = Tag<TAG>;
+pub type KcasTag = Tag<TAG>;
 
 /// Names one installation of a K-CAS tag in one word, by one thread: no two share a name.
-pub(crate) type InstallTag = Tag<{ TAG | INSTALL }>;
+pub type InstallTag = Tag<{ TAG | INSTALL }>;
 
 impl<const KIND: u64> Tag<KIND> {
-    pub(crate) fn new(thread: usize, sequence: u64) -> Self {
+    /// Names an operation of a thread.
+    pub fn new(thread: usize, sequence: u64) -> Self {
         Tag(KIND | (thread as u64) << SEQUENCE_BITS | sequence)
     }
 
     /// Returns it as a word: of a K-CAS, the confirmed tag.
-    pub(crate) fn raw(self) -> u64 {
+    pub fn raw(self) -> u64 {
         self.0
     }
 
-    pub(crate) fn thread(self) -> usize {
+    /// Returns the id of the thread.
+    pub fn thread(self) -> usize {
         ((self.0 & !(TAG | INSTALL | OWNER)) >> SEQUENCE_BITS) as usize
     }
 
-    pub(crate) fn sequence(self) -> u64 {
+    /// Returns the sequence number.
+    pub fn sequence(self) -> u64 {
         self.0 & SEQUENCE_MASK
     }
 }
 
 impl KcasTag {
     /// Returns the tag with these bits, taken from a record that keeps it as a plain number.
-    pub(crate) fn from_raw(raw: u64) -> KcasTag {
+    pub fn from_raw(raw: u64) -> KcasTag {
         Tag(raw)
     }
 
     /// Returns the owner tag, as a word.
-    pub(crate) fn owner_raw(self) -> u64 {
+    pub fn owner_raw(self) -> u64 {
         self.0 | OWNER
     }
 }
 
 /// Returns the sequence number after this one.
-pub(crate) fn next_sequence(sequence: u64) -> u64 {
+pub fn next_sequence(sequence: u64) -> u64 {
     (sequence + 1) & SEQUENCE_MASK
 }
 

@@ -138,16 +138,17 @@ impl Drop for GiveBack {
 
 /// Gives back the current thread's id.
 #[cfg(kcas_loom)]
-pub(crate) fn end_of_thread() {
+#[doc(hidden)]
+pub fn end_of_thread() {
     drop(GiveBack);
 }
 
 /// An id that no thread holds, for simulated cores, which share a thread. It is given back when dropped.
-#[cfg(all(feature = "steps", not(kcas_loom)))]
+#[cfg(any(kcas_loom, feature = "steps"))]
 #[derive(Debug)]
 pub struct SpareId(ThreadId);
 
-#[cfg(all(feature = "steps", not(kcas_loom)))]
+#[cfg(any(kcas_loom, feature = "steps"))]
 impl SpareId {
     /// Claims an id and names its descriptors (`name` in [`steps`](crate::steps)).
     ///
@@ -164,15 +165,15 @@ impl SpareId {
         struct Restore(Option<usize>);
         impl Drop for Restore {
             fn drop(&mut self) {
-                HELD_HERE.set(self.0);
+                HELD_HERE.with(|held| held.set(self.0));
             }
         }
-        let _restore = Restore(HELD_HERE.replace(Some(self.0.index)));
+        let _restore = Restore(HELD_HERE.with(|held| held.replace(Some(self.0.index))));
         action()
     }
 }
 
-#[cfg(all(feature = "steps", not(kcas_loom)))]
+#[cfg(any(kcas_loom, feature = "steps"))]
 impl Drop for SpareId {
     fn drop(&mut self) {
         self.0.give_back();

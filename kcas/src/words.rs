@@ -3,9 +3,8 @@
 use prefetch_index::prefetch_index;
 
 use crate::commit::{self, CompareExchangeError};
-#[cfg(any(kcas_loom, all(test, feature = "steps")))]
-use crate::conformance::{Event, report};
 use crate::entry::{Entries, Entry, MAX_ENTRIES};
+use crate::steps::{Event, report};
 use crate::storage::{Pieces, Storage};
 use crate::sync::{AtomicU64, Ordering, zeros};
 use crate::tagged;
@@ -111,9 +110,8 @@ impl WordArray {
     /// and kill the process later, when the words are written.)
     pub fn try_new(len: usize) -> Result<WordArray, OutOfMemory> {
         let words = zeros(len).ok_or(OutOfMemory { len })?;
-        #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-        report_zeros(&words);
-        Ok(WordArray::of(words))
+        prepare(&words);
+        Ok(WordArray::from_storage(words))
     }
 
     /// Makes an array of these values, reusing their memory.
@@ -141,19 +139,9 @@ impl WordArray {
         if let Some(&value) = values.iter().find(|&&value| !tagged::is_value(value)) {
             return Err(Error::ValueTooWide { value });
         }
-        #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-        let held = values.clone();
         let words: Box<[_]> = values.into_iter().map(AtomicU64::new).collect();
-        #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-        report(Event::Array(
-            words.iter().map(AtomicU64::address).zip(held).collect(),
-        ));
-        Ok(WordArray::of(words))
-    }
-
-    fn of(words: Box<[AtomicU64]>) -> WordArray {
         prepare(&words);
-        WordArray { words }
+        Ok(WordArray::from_storage(words))
     }
 }
 
@@ -163,14 +151,16 @@ impl WordArray<Pieces> {
     /// # Errors
     /// When the allocator refuses `8 × len` bytes. (If it refuses the 2 KiB that the array needs besides, the process ends.)
     pub fn try_growing(len: usize) -> Result<Self, OutOfMemory> {
-        let words = Pieces::try_new(len)?;
-        #[cfg(any(kcas_loom, all(test, feature = "steps")))]
-        report_zeros(&words);
-        Ok(WordArray { words })
+        Ok(WordArray::from_storage(Pieces::try_new(len)?))
     }
 }
 
 impl<W: Storage> WordArray<W> {
+    fn from_storage(words: W) -> Self {
+        report_words(&words, true);
+        WordArray { words }
+    }
+
     /// Returns the number of words.
     #[inline]
     pub fn len(&self) -> usize {
@@ -229,17 +219,13 @@ impl<W: Storage> WordArray<W> {
     }
 
     /// [`load`](Self::load), but an operation found on the word is first helped to completion, as
-    /// in Harris, Fraser & Pratt. It exists only for comparison: the reader writes needlessly, and
-    /// waits for all the compare-and-swaps that the operation still has to make.
+    /// in Harris, Fraser & Pratt. It exists only for comparison and for tests.
     ///
-    /// Progress: one load when no operation is under way on the word; otherwise lock-free (it loads
-    /// again after every step of an operation that it helped there). Linearization point: the last
-    /// load of the word.
+    /// Progress: lock-free. Linearization point: the last load of the word.
     ///
     /// # Panics
-    /// When `index` is out of range, or when an operation must be helped, or had to be a moment ago, and more than
-    /// [`MAX_THREADS`](thread_id::MAX_THREADS) live threads take part (the latter never in a thread
-    /// that has [registered](thread_id::register)).
+    /// See [`compare_exchange`](Self::compare_exchange).
+    #[doc(hidden)]
     #[inline]
     pub fn load_helping(&self, index: usize) -> u64 {
         match commit::load_helping(self.words.words(), index) {
@@ -311,11 +297,11 @@ impl<W: Storage> WordArray<W> {
 
     /// [`kcas`](Self::kcas) as Harris, Fraser & Pratt describe it: the owner of an operation
     /// installs by DCSS, as helpers do. It exists only for comparison: it costs 3k + 1
-    /// compare-and-swaps for k > 1 entries without interference. Progress and linearization points:
-    /// as [`kcas`](Self::kcas).
+    /// compare-and-swaps for k > 1 entries without interference.
     ///
     /// # Errors
     /// As for [`kcas`](Self::kcas).
+    #[doc(hidden)]
     pub fn kcas_by_dcss(&self, entries: &[Entry]) -> Result<(), Error> {
         self.run(entries, commit::kcas_by_dcss)
     }
@@ -381,13 +367,10 @@ impl<W: Storage> WordArray<W> {
     }
 }
 
-#[cfg(any(kcas_loom, all(test, feature = "steps")))]
+#[cfg(any(kcas_loom, feature = "steps"))]
 impl<W: Storage> Drop for WordArray<W> {
     fn drop(&mut self) {
-        self.words.each_piece(|piece| {
-            let words = piece.as_ptr_range();
-            report(Event::Dropped(words.start.addr()..words.end.addr()));
-        });
+        report_words(&self.words, false);
     }
 }
 
@@ -398,12 +381,12 @@ pub(crate) fn prepare(words: &[AtomicU64]) {
     crate::steps::name("bucket", words);
 }
 
-/// Announces a new array, all zero, to [whoever watches](crate::conformance).
-#[cfg(any(kcas_loom, all(test, feature = "steps")))]
-fn report_zeros(words: &impl Storage) {
-    let mut held = Vec::new();
-    words.each_piece(|piece| held.extend(piece.iter().map(|word| (word.address(), 0))));
-    report(Event::Array(held));
+/// Reports the beginning or the end of an array to an observer, which may ask for its words.
+fn report_words(words: &impl Storage, exist: bool) {
+    let each = |see: &mut dyn FnMut(&AtomicU64)| {
+        words.each_piece(|piece| piece.iter().for_each(&mut *see));
+    };
+    report(|| Event::Array(&each, exist));
 }
 
 /// Takes the values in registers. Were they formatted where they are checked, they would be stored on the way to the

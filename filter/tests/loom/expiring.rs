@@ -7,7 +7,7 @@ use crate::small::expiring::{Caller, Expiring, holding};
 use crate::small::{Operation, key};
 use crate::{Calls, calls};
 use Operation::{Advance, Contains, Insert, InsertIfAbsent};
-use kcas::model::{explore_test, spawn_with};
+use kcas_testing::model::{explore_test, spawn_with};
 use loom::sync::atomic::{AtomicBool, Ordering};
 
 /// The filter holds these keys in its period 0.

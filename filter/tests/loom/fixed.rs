@@ -5,7 +5,7 @@ use crate::{Calls, all_present, calls, copy, hop, insert, insert_unique, look_up
 use crate::{race_of_three, remove};
 use Operation::{Count, Insert, InsertUnique, Remove};
 use filter::InsertError;
-use kcas::model::explore_test;
+use kcas_testing::model::explore_test;
 
 fn explore_race(
     preemptions: impl Into<Option<usize>>,

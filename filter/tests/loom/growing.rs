@@ -8,7 +8,7 @@ use crate::small::growing::{Growing, apart, from_the_other_bucket, holding, key}
 use crate::{Calls, calls, copy, hop, insert, insert_unique, look_up, race};
 use crate::{race_of_three, remove};
 use Operation::{Contains, Count, Insert, InsertUnique, Remove};
-use kcas::model::explore_test;
+use kcas_testing::model::explore_test;
 
 /// The filter begins with this many buckets.
 fn explore_race(

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use Operation::{Contains, Insert, InsertUnique, Remove};
 use histories::Event;
-use kcas::model::{explore_test, spawn};
+use kcas_testing::model::{explore_test, spawn};
 use loom::thread::JoinHandle;
 
 #[path = "../common/small.rs"]

@@ -1,19 +1,17 @@
-//! Models of [`commit`](crate::commit) that start in the middle of an operation, so that a few
+//! Models of `kcas/src/commit.rs` that start in the middle of an operation, so that a few
 //! preemptions reach far.
 
 use std::sync::Arc;
 
+use kcas::internals::{Installed, Own, Placed, State, Word, begin_install, begin_kcas};
+use kcas::internals::{finish_own, install, place, words};
+use kcas::sync::Ordering;
+use kcas::{Entries, Entry, Error, WordArray, thread_id};
+use kcas_testing::conformance::{Checks, check};
+use kcas_testing::model::{explore_test, spawn_with};
 use loom::thread::JoinHandle;
 
-use crate::commit::{Installed, Placed, finish_own, install, place};
-use crate::conformance::{Event, report};
-use crate::descriptor::{self, Own, State};
-use crate::entry::{Entries, Entry};
-use crate::model::{explore_test, spawn_with};
-use crate::sync::Ordering;
-use crate::tagged::Word;
-use crate::thread_id::{self, ThreadId};
-use crate::{Error, WordArray};
+use crate::as_me;
 
 /// Two helpers of one operation at the same word: one reads "undecided" for its installation and
 /// sleeps; the other installs late, after the operation was decided and released and its result
@@ -24,7 +22,7 @@ fn an_installation_is_finished_only_as_what_it_is() {
         begin_at_the_second_word();
         let (array, entries, own) = begun_in(2);
         let helpers = [(); 2].map(|()| a_helper(&array, own));
-        assert!(as_me(|me| finish_own(&*array.words, me, own, &entries)));
+        assert!(finish(&array, own, &entries));
         assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
         for helper in helpers {
             let outcome = helper.join().unwrap();
@@ -46,9 +44,9 @@ fn late_installation_and_reused_record() {
         let (array, entries, own) = begun_with_a_word_that_differs(3);
         let helper = spawn_with(&array, move |array| {
             array.compare_exchange(1, 9, 0).unwrap();
-            as_me(|me| install(&array.words[1], me, own.tag, 0))
+            confirm(array, 1, own, 0)
         });
-        let first = as_me(|me| finish_own(&*array.words, me, own, &entries));
+        let first = finish(&array, own, &entries);
         let second = array.kcas(&[Entry::new(1, 0, 5), Entry::new(2, 0, 5)]);
         helper.join().unwrap();
         let contents = [0, 1, 2].map(|index| array.load(index));
@@ -70,7 +68,7 @@ fn thread_id_is_reused() {
         begin_at_the_second_word();
         let (array, entries, own) = begun_in(4);
         let helper = a_helper(&array, own);
-        assert!(as_me(|me| finish_own(&*array.words, me, own, &entries)));
+        assert!(finish(&array, own, &entries));
         assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
         thread_id::end_of_thread();
         let successor = spawn_with(&array, move |array| {
@@ -93,7 +91,7 @@ fn an_owner_that_comes_late() {
             assert!([1, 2].contains(&array.load_helping(0)));
             assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
         });
-        assert!(as_me(|me| finish_own(&*array.words, me, own, &entries)));
+        assert!(finish(&array, own, &entries));
         let next = array.kcas(&[Entry::new(0, 1, 2), Entry::new(2, 0, 2)]);
         assert_eq!(next, Ok(()));
         helper.join().unwrap();
@@ -112,9 +110,9 @@ fn an_owner_that_is_told_of_a_success() {
             array.compare_exchange(1, 9, 0).unwrap();
             array.load_helping(0)
         });
-        let succeeded = as_me(|me| finish_own(&*array.words, me, own, &entries));
+        let succeeded = finish(&array, own, &entries);
         if succeeded {
-            let left = array.words[1].load(Ordering::Acquire);
+            let left = words(&array)[1].load(Ordering::Acquire);
             assert_ne!(Word::from(left), Word::Kcas(own.tag));
         }
         let succeeded = u64::from(succeeded);
@@ -133,7 +131,7 @@ fn a_late_tag_of_the_owner_stands_for_the_expected_value() {
         let other = spawn_with(&array, move |array| {
             (array.load(1), array.compare_exchange(1, 0, 5))
         });
-        assert!(as_me(|me| finish_own(&*array.words, me, own, &entries)));
+        assert!(finish(&array, own, &entries));
         assert_eq!(other.join().unwrap(), (0, Ok(0)));
         assert_eq!([0, 1].map(|index| array.load(index)), [1, 5]);
     });
@@ -147,12 +145,12 @@ fn an_installation_over_a_late_tag_stands_for_the_expected_value() {
         run_by_a_helper(&array);
         put(&array, own, &entries[1]);
         let late = own.tag.owner_raw();
-        let mine = as_me(|me| descriptor::begin_install(me, own.tag, late)).raw();
+        let mine = as_me(|me| begin_install(me, own.tag, late)).raw();
         // SeqCst, both: as in `install`.
-        let put = array.words[1].compare_exchange(late, mine, Ordering::SeqCst, Ordering::SeqCst);
+        let put = words(&array)[1].compare_exchange(late, mine, Ordering::SeqCst, Ordering::SeqCst);
         assert_eq!(put, Ok(late));
         assert_eq!(array.load(1), 0);
-        assert!(as_me(|me| finish_own(&*array.words, me, own, &entries)));
+        assert!(finish(&array, own, &entries));
         assert_eq!([0, 1].map(|index| array.load(index)), [1, 0]);
     });
 }
@@ -165,7 +163,7 @@ fn an_installation_over_a_late_tag_of_the_owner() {
         let (array, entries, own) = begun_in(3);
         run_by_a_helper(&array);
         let helper = a_helper(&array, own);
-        assert!(as_me(|me| finish_own(&*array.words, me, own, &entries)));
+        assert!(finish(&array, own, &entries));
         let next = array.kcas(&[Entry::new(0, 1, 2), Entry::new(2, 0, 2)]);
         assert_eq!(next, Ok(()));
         let outcome = helper.join().unwrap();
@@ -184,10 +182,10 @@ fn an_installation_that_cannot_be_read_any_more() {
         put(&array, own, &entries[1]);
         let helper = spawn_with(&array, move |array| {
             for index in [0, 1] {
-                as_me(|me| install(&array.words[index], me, own.tag, 0));
+                confirm(array, index, own, 0);
             }
         });
-        assert!(as_me(|me| finish_own(&*array.words, me, own, &entries)));
+        assert!(finish(&array, own, &entries));
         let next = array.kcas(&[Entry::new(0, 1, 2), Entry::new(2, 0, 2)]);
         assert_eq!(next, Ok(()));
         helper.join().unwrap();
@@ -203,13 +201,13 @@ fn an_installation_in_the_place_of_one_that_cannot_be_read() {
         let (array, entries, own) = begun_in(3);
         put(&array, own, &entries[1]);
         let helper = spawn_with(&array, move |array| {
-            as_me(|me| install(&array.words[0], me, own.tag, 0));
+            confirm(array, 0, own, 0);
             assert_eq!(array.load_helping(0), 1);
             assert_eq!(array.compare_exchange(0, 1, 9), Ok(1));
             let next = array.kcas_by_dcss(&[Entry::new(0, 9, 10), Entry::new(2, 0, 2)]);
             assert_eq!(next, Ok(()));
         });
-        assert!(as_me(|me| finish_own(&*array.words, me, own, &entries)));
+        assert!(finish(&array, own, &entries));
         helper.join().unwrap();
         assert_eq!([0, 1, 2].map(|index| array.load(index)), [10, 1, 2]);
     });
@@ -224,7 +222,7 @@ fn an_installation_of_another_operation_is_left() {
         let other = spawn_with(&array, move |array| {
             array.kcas_by_dcss(&[Entry::new(1, 9, 5), Entry::new(2, 0, 5)])
         });
-        assert!(!as_me(|me| finish_own(&*array.words, me, own, &entries)));
+        assert!(!finish(&array, own, &entries));
         assert_eq!(other.join().unwrap(), Ok(()));
         assert_eq!([0, 1, 2].map(|index| array.load(index)), [0, 5, 5]);
     });
@@ -239,15 +237,15 @@ fn a_late_installation_over_a_value_is_put_back() {
         let helper = spawn_with(&array, move |array| {
             let undone = array.load_helping(1) == 1 && array.compare_exchange(1, 1, 0).is_ok();
             if undone {
-                let late = as_me(|me| descriptor::begin_install(me, own.tag, 0)).raw();
-                let word = &array.words[1];
+                let late = as_me(|me| begin_install(me, own.tag, 0)).raw();
+                let word = &words(array)[1];
                 // SeqCst, both: as in `install`. It fails if the owner comes late, too.
                 let _ = word.compare_exchange(0, late, Ordering::SeqCst, Ordering::SeqCst);
                 assert_eq!(array.load_helping(1), 0);
             }
             undone
         });
-        assert!(as_me(|me| finish_own(&*array.words, me, own, &entries)));
+        assert!(finish(&array, own, &entries));
         let second = u64::from(!helper.join().unwrap());
         assert_eq!([0, 1].map(|index| array.load(index)), [1, second]);
     });
@@ -264,7 +262,7 @@ fn an_installation_over_the_tag_of_an_owner_in_time() {
         let helper = a_helper(&array, own);
         own.decide(State::SucceededByOwner);
         assert_eq!([0, 1].map(|index| array.load(index)), [1, 1]);
-        assert!(as_me(|me| finish_own(&*array.words, me, own, &entries)));
+        assert!(finish(&array, own, &entries));
         helper.join().unwrap();
         assert_eq!([0, 1].map(|index| array.load(index)), [1, 1]);
     });
@@ -284,7 +282,7 @@ fn nothing_is_installed_for_a_decided_operation() {
         let helper = spawn_with(&array, move |array| array.compare_exchange(0, 1, 5));
         let seen = Word::from(array.load_raw(0));
         assert!(!matches!(seen, Word::Install(_)), "{seen:?}");
-        assert!(as_me(|me| finish_own(&*array.words, me, own, &entries)));
+        assert!(finish(&array, own, &entries));
         assert_eq!(helper.join().unwrap(), Ok(1));
         assert_eq!([0, 1].map(|index| array.load(index)), [5, 1]);
     });
@@ -301,7 +299,7 @@ fn a_helper_that_comes_too_late_for_a_word() {
             array.kcas(&[Entry::new(1, 0, 5), Entry::new(2, 0, 5)])
         });
         array.load_helping(0);
-        let mine = as_me(|me| finish_own(&*array.words, me, own, &entries));
+        let mine = finish(&array, own, &entries);
         let contents = match (mine, other.join().unwrap()) {
             (true, Err(Error::Mismatch)) => [1, 1, 0],
             (false, Ok(())) => [0, 5, 5],
@@ -311,7 +309,7 @@ fn a_helper_that_comes_too_late_for_a_word() {
     });
 }
 
-/// As `two_writers_that_load_the_others_word` in `kcas/tests/loom.rs`, with an operation that a
+/// Like `two_writers_that_load_the_others_word`, with an operation that a
 /// helper completes, or of which the owner finds a word confirmed.
 #[test]
 fn two_writers_of_whom_one_is_helped() {
@@ -322,14 +320,14 @@ fn two_writers_of_whom_one_is_helped() {
             let entries = Entries::from_iter([Entry::new(0, 1, 2), Entry::new(1, 1, 2)]);
             let own = begun(&array, &entries);
             if confirmed {
-                let installed = as_me(|me| install(&array.words[0], me, own.tag, 1));
+                let installed = confirm(&array, 0, own, 1);
                 assert!(matches!(installed, Installed::Yes));
             }
             let other = spawn_with(&array, move |array| {
                 array.compare_exchange(2, 1, 2).unwrap();
                 array.load(0)
             });
-            let finish = || assert!(as_me(|me| finish_own(&*array.words, me, own, &entries)));
+            let finish = || assert!(finish(&array, own, &entries));
             if confirmed {
                 finish();
             } else {
@@ -358,7 +356,7 @@ fn a_helper_confirms_what_is_only_compared() {
             array.compare_exchange(1, 0, 9).unwrap();
             array.load(0)
         });
-        let succeeded = u64::from(as_me(|me| finish_own(&*array.words, me, own, &entries)));
+        let succeeded = u64::from(finish(&array, own, &entries));
         assert_eq!(helper.join().unwrap(), succeeded);
         assert_eq!(writer.join().unwrap(), succeeded);
         assert_eq!([0, 1].map(|index| array.load(index)), [succeeded, 9]);
@@ -382,7 +380,7 @@ fn a_decided_operation_in_the_way_of_a_helper() {
         let seen = array.load_helping(0);
         assert_eq!(other.join().unwrap(), Ok(()));
         assert!([0, 5].contains(&seen));
-        assert!(as_me(|me| finish_own(&*array.words, me, decided, &entries)));
+        assert!(finish(&array, decided, &entries));
         assert_eq!([0, 1, 2].map(|index| array.load(index)), [5, 5, 1]);
     });
 }
@@ -394,9 +392,9 @@ fn a_decided_operation_helps_no_other() {
     for (owner_is_late, at_least) in [(true, 1), (false, 45_000)] {
         explore_test(3, at_least, move || {
             let (array, entries, own) = begun_in(3);
-            let finish = || assert!(as_me(|me| finish_own(&*array.words, me, own, &entries)));
+            let finish = || assert!(finish(&array, own, &entries));
             let helper = (!owner_is_late).then(|| {
-                as_me(|me| install(&array.words[0], me, own.tag, 0));
+                confirm(&array, 0, own, 0);
                 spawn_with(&array, |array| array.load_helping(0))
             });
             if owner_is_late {
@@ -413,7 +411,9 @@ fn a_decided_operation_helps_no_other() {
             if owner_is_late {
                 finish();
             }
-            helper.map(|helper| assert_eq!(helper.join().unwrap(), 1));
+            if let Some(helper) = helper {
+                assert_eq!(helper.join().unwrap(), 1);
+            }
             assert_eq!(Word::from(array.load_raw(1)), stopped);
             assert_eq!([0, 1, 2].map(|index| array.load(index)), [1, 0, 0]);
         });
@@ -426,10 +426,10 @@ fn a_decided_operation_helps_no_other() {
 fn a_reader_passes_a_late_installation() {
     explore_test(2, 1, || {
         let (array, entries, own) = begun_in(2);
-        assert!(as_me(|me| finish_own(&*array.words, me, own, &entries)));
+        assert!(finish(&array, own, &entries));
         assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
-        let late = as_me(|me| descriptor::begin_install(me, own.tag, 0));
-        let word = &array.words[1];
+        let late = as_me(|me| begin_install(me, own.tag, 0));
+        let word = &words(&array)[1];
         word.compare_exchange(0, late.raw(), Ordering::SeqCst, Ordering::SeqCst)
             .unwrap();
         assert_eq!(array.load(1), 0);
@@ -439,14 +439,24 @@ fn a_reader_passes_a_late_installation() {
 
 /// Lets helpers begin at the second word, to save preemptions. In the code and the proof, they confirm the first before.
 fn begin_at_the_second_word() {
-    report(Event::AnyOrder);
+    check(Checks::AnyOrder);
+}
+
+/// Completes a K-CAS of the current thread; true if it succeeded.
+fn finish(array: &WordArray, own: Own, entries: &[Entry]) -> bool {
+    as_me(|me| finish_own(words(array), me, own, entries))
+}
+
+/// Confirms a word of an operation, as a helper does.
+fn confirm(array: &WordArray, index: usize, own: Own, expected: u64) -> Installed {
+    as_me(|me| install(&words(array)[index], me, own.tag, expected))
 }
 
 /// Starts a K-CAS of the current thread, up to having its first word.
 fn begun(array: &WordArray, entries: &[Entry]) -> Own {
     as_me(|me| {
-        let own = descriptor::begin_kcas(me, entries);
-        let first = place(&*array.words, me, own, &entries[0]);
+        let own = begin_kcas(me, entries);
+        let first = place(words(array), me, own, &entries[0]);
         assert!(matches!(first, Placed::Yes));
         own
     })
@@ -474,7 +484,7 @@ fn begun_on(array: WordArray) -> (Arc<WordArray>, Entries, Own) {
 
 /// Puts the owner's tag into one more word.
 fn put(array: &WordArray, own: Own, entry: &Entry) {
-    let put = as_me(|me| place(&*array.words, me, own, entry));
+    let put = as_me(|me| place(words(array), me, own, entry));
     assert!(matches!(put, Placed::Yes));
 }
 
@@ -488,11 +498,5 @@ fn run_by_a_helper(array: &WordArray) {
 
 /// Starts a helper that puts an installation into the second word.
 fn a_helper(array: &Arc<WordArray>, own: Own) -> JoinHandle<Installed> {
-    spawn_with(array, move |array| {
-        as_me(|me| install(&array.words[1], me, own.tag, 0))
-    })
-}
-
-pub(crate) fn as_me<R>(action: impl FnOnce(&ThreadId) -> R) -> R {
-    thread_id::with(action).unwrap()
+    spawn_with(array, move |array| confirm(array, 1, own, 0))
 }

@@ -1,15 +1,10 @@
-//! The K-CAS protocol under the model checker.
-//!
-//! Run with `scripts/loom.sh`, which prints each model's threads, its bound on preemptions, and its
-//! number of executions. The bugs that each model must catch are kept under `kcas/tests/planted/`,
-//! and `scripts/planted.sh` shows that it does.
-#![cfg(kcas_loom)]
+//! Models of whole operations.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use kcas::model::{explore_test, spawn_with};
 use kcas::{Entry, Error, WordArray};
+use kcas_testing::model::{explore_test, spawn_with};
 
 fn array(values: &[u64]) -> Arc<WordArray> {
     let words = WordArray::new(values.len());

@@ -1,17 +1,17 @@
-//! Models of [`descriptor`](crate::descriptor): a record is read while its owner reuses it, and passes
-//! from thread to thread with an [id](crate::thread_id).
+//! Models of `kcas/src/descriptor.rs`: a record is read while its owner reuses it, and passes from thread to thread with
+//! an [id](kcas::thread_id).
 
 use std::sync::Arc;
 
-use crate::commit::{finish_own, place};
-use crate::commit_models::as_me;
-use crate::descriptor::{self, State};
-use crate::entry::Entry;
-use crate::model::{explore_test, spawn, spawn_with};
-use crate::sync::Ordering;
-use crate::tagged::KcasTag;
-use crate::thread_id::{MAX_THREADS, ThreadId};
-use crate::{WordArray, conformance};
+use kcas::internals::{KcasTag, State, begin_install, begin_kcas, decide, finish_own, place};
+use kcas::internals::{read_entry, read_install, read_kcas, state, words};
+use kcas::sync::Ordering;
+use kcas::thread_id::{MAX_THREADS, SpareId, ThreadId};
+use kcas::{Entry, WordArray};
+use kcas_testing::conformance::{Checks, check};
+use kcas_testing::model::{explore_test, spawn, spawn_with};
+
+use crate::as_me;
 
 /// A reader gets what the owner wrote for an operation, whole, or nothing. Each field of the next
 /// operation differs, so that none can pass for the first one's.
@@ -19,16 +19,16 @@ use crate::{WordArray, conformance};
 fn an_operation_is_read_whole_or_not_at_all() {
     let operation = Entry::new(0, 1, 2);
     let readings: [fn(KcasTag) -> Option<bool>; 2] = [
-        |tag| Some(descriptor::read_kcas(tag)?.0.as_slice() == [Entry::new(0, 1, 2)]),
-        |tag| Some([1, 2].contains(&descriptor::read_entry(tag, 0, State::confirmed)?)),
+        |tag| Some(read_kcas(tag)?.0.as_slice() == [Entry::new(0, 1, 2)]),
+        |tag| Some([1, 2].contains(&read_entry(tag, 0, State::confirmed)?)),
     ];
     for is_right in readings {
         explore_test(3, 3_000, move || {
             // It is decided though no word has its tag: not watched.
-            conformance::unwatch();
+            check(Checks::None);
             let tag = begun(&[operation]);
             let reader = spawn(move || is_right(tag));
-            descriptor::decide(tag, State::SucceededByOwner);
+            decide(tag, State::SucceededByOwner);
             begun(&[Entry::new(2, 3, 4), Entry::new(3, 5, 6)]);
             let read = reader.join().unwrap();
             assert_ne!(read, Some(false), "two operations were mixed");
@@ -41,10 +41,10 @@ fn an_operation_is_read_whole_or_not_at_all() {
 fn an_installation_is_read_whole_or_not_at_all() {
     explore_test(None, 1_900, || {
         let target = begun(&[Entry::new(0, 1, 2)]);
-        let tag = as_me(|me| descriptor::begin_install(me, target, 1));
-        let reader = spawn(move || descriptor::read_install(tag));
+        let tag = as_me(|me| begin_install(me, target, 1));
+        let reader = spawn(move || read_install(tag));
         let next = begun(&[Entry::new(0, 3, 4)]);
-        as_me(|me| descriptor::begin_install(me, next, 3));
+        as_me(|me| begin_install(me, next, 3));
         let found = reader.join().unwrap();
         assert!(found.is_none() || found == Some((target, 1)), "{found:?}");
     });
@@ -57,16 +57,16 @@ fn an_operation_that_is_over_has_left_its_words() {
     explore_test(4, 950, || {
         let array = Arc::new(WordArray::new(2));
         let entries = [Entry::new(0, 0, 1), Entry::new(1, 0, 1)];
-        let own = as_me(|me| descriptor::begin_kcas(me, &entries));
+        let own = as_me(|me| begin_kcas(me, &entries));
         let tag = own.tag;
         let reader = spawn_with(&array, move |array| {
-            let over = descriptor::state(tag).is_none();
-            let there = array.words[0].load(Ordering::Relaxed) == tag.owner_raw();
+            let over = state(tag).is_none();
+            let there = words(array)[0].load(Ordering::Relaxed) == tag.owner_raw();
             assert!(!(over && there), "an operation that is over owns a word");
         });
         as_me(|me| {
-            place(&*array.words, me, own, &entries[0]);
-            assert!(finish_own(&*array.words, me, own, &entries));
+            place(words(&array), me, own, &entries[0]);
+            assert!(finish_own(words(&array), me, own, &entries));
         });
         begun(&entries);
         reader.join().unwrap();
@@ -79,18 +79,18 @@ fn an_installation_that_is_over_has_left_its_word() {
     explore_test(4, 3_600, || {
         let array = Arc::new(WordArray::new(1));
         let target = begun(&[Entry::new(0, 0, 1)]);
-        let tag = as_me(|me| descriptor::begin_install(me, target, 0));
+        let tag = as_me(|me| begin_install(me, target, 0));
         let exchange = |current, new| {
-            array.words[0].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
+            words(&array)[0].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
         };
         let reader = spawn_with(&array, move |array| {
-            let over = descriptor::read_install(tag).is_none();
-            let there = array.words[0].load(Ordering::Relaxed) == tag.raw();
+            let over = read_install(tag).is_none();
+            let there = words(array)[0].load(Ordering::Relaxed) == tag.raw();
             assert!(!(over && there), "an installation that is over is there");
         });
         exchange(0, tag.raw()).unwrap();
         exchange(tag.raw(), target.raw()).unwrap();
-        as_me(|me| descriptor::begin_install(me, target, 0));
+        as_me(|me| begin_install(me, target, 0));
         reader.join().unwrap();
     });
 }
@@ -103,11 +103,11 @@ fn an_id_changes_hands_with_what_is_kept_under_it() {
     explore_test(4, 10_000, || {
         let begin = || {
             let entry = Entry::new(0, 0, 1);
-            let id = ThreadId::acquire().unwrap();
-            let tag = descriptor::begin_kcas(&id, &[entry]).tag;
-            let install = descriptor::begin_install(&id, tag, 0);
-            id.give_back();
-            (tag, install)
+            let begin = |id: &ThreadId| {
+                let tag = begin_kcas(id, &[entry]).tag;
+                (tag, begin_install(id, tag, 0))
+            };
+            SpareId::claim().unwrap().lend(|| as_me(begin))
         };
         let other = spawn(begin);
         let mine = begin();
@@ -122,16 +122,15 @@ fn an_id_changes_hands_with_what_is_kept_under_it() {
 #[test]
 fn a_promised_id_is_found() {
     explore_test(None, 10, || {
-        let held = (1..MAX_THREADS).map(|_| ThreadId::acquire().unwrap());
-        let held: Vec<_> = held.collect();
-        let claimer = spawn(|| ThreadId::acquire().map(|id| id.give_back()));
-        held[0].give_back();
+        let held = (1..MAX_THREADS).map(|_| SpareId::claim().unwrap());
+        let mut held: Vec<_> = held.collect();
+        let claimer = spawn(|| drop(SpareId::claim()));
+        held.remove(0);
         // In time or not, it gets a clear answer.
-        let _ = claimer.join().unwrap();
-        held[1..].iter().for_each(ThreadId::give_back);
+        claimer.join().unwrap();
     });
 }
 
 fn begun(entries: &[Entry]) -> KcasTag {
-    as_me(|me| descriptor::begin_kcas(me, entries).tag)
+    as_me(|me| begin_kcas(me, entries).tag)
 }

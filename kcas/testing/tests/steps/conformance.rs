@@ -4,18 +4,17 @@
 use std::mem;
 use std::sync::{Arc, Mutex};
 
+use kcas::steps::{Access, Frozen, freeze_where};
+use kcas::{Entry, WordArray};
+use kcas_testing::conformance::{Watched, actions};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-
-use crate::conformance::{Watched, actions, tell, unwatch, watch};
-use crate::steps::{Access, Frozen, freeze_where};
-use crate::{Entry, WordArray};
 
 const THREADS: usize = 4;
 const WORDS: usize = 4;
 
 /// Steps of all threads together, unless `CONFORMANCE_STEPS` asks for more. The rarest action comes eleven times in so many
-/// (by `proof/actions.csv`): with fewer, it would depend on the seed whether all are seen.
+/// (by `kcas/proof/actions.csv`): with fewer, it would depend on the seed whether all are seen.
 const STEPS: u64 = 200_000;
 
 /// After this many calls the threads end, and others take over their ids.
@@ -36,28 +35,26 @@ fn noted(access: Access) -> bool {
 /// Runs threads that change up to three words at a time, until they have made this many steps.
 fn run(seed: u64, steps: u64) -> Watched {
     let watched = Watched::default();
-    watch(&watched);
-    let words = Arc::new(WordArray::new(WORDS));
+    let words = watched.watch(|| Arc::new(WordArray::new(WORDS)));
     let mut rng = StdRng::seed_from_u64(seed);
     let mut taken = 0;
     while taken < steps {
         let ended = Arc::new(Mutex::new(0));
         let threads = (0..THREADS).map(|_| {
-            let (watched, words) = (Arc::clone(&watched), Arc::clone(&words));
+            let (watched, words) = (watched.clone(), Arc::clone(&words));
             let (ended, mut rng) = (Arc::clone(&ended), StdRng::seed_from_u64(rng.random()));
+            let watching = watched.clone();
             let calls = move || {
-                watch(&watched);
                 while *ended.lock().unwrap() < CALLS {
                     call(&words, &watched, &mut rng);
                     *ended.lock().unwrap() += 1;
                 }
             };
-            freeze_where(noted, 0, calls).expect("a call has steps")
+            freeze_where(noted, 0, move || watching.watch(calls)).expect("a call has steps")
         });
         taken += take_turns(threads.collect(), &ended, &mut rng);
-        watched.lock().unwrap().forget();
+        watched.lock().forget();
     }
-    unwatch();
     watched
 }
 
@@ -129,7 +126,7 @@ fn load(words: &WordArray, watched: &Watched, index: usize, load: Load) -> u64 {
         value = load(words, index);
         (true, vec![Entry::new(index, value, value)])
     });
-    let mut watched = watched.lock().unwrap();
+    let mut watched = watched.lock();
     watched.saw("reader begins");
     watched.saw("reader loads, or loads again");
     value
@@ -137,9 +134,9 @@ fn load(words: &WordArray, watched: &Watched, index: usize, load: Load) -> u64 {
 
 /// Checks the answer of a call: either these words changed like this, at one moment since it began, or one of them differed.
 fn check(watched: &Watched, call: impl FnOnce() -> (bool, Vec<Entry>)) {
-    let since = watched.lock().unwrap().moments.len() - 1;
+    let since = watched.lock().moments.len() - 1;
     let (succeeded, entries) = call();
-    let moments = &watched.lock().unwrap().moments[since..];
+    let moments = &watched.lock().moments[since..];
     let holds = |moment: &Vec<u64>, value: fn(&Entry) -> u64| {
         let mut entries = entries.iter();
         entries.all(|entry| moment[entry.index] == value(entry))
@@ -158,8 +155,8 @@ fn each_write_is_an_action_of_the_proof() {
     let given = |name| Some(std::env::var(name).ok()?.parse().expect("a number"));
     let steps = given("CONFORMANCE_STEPS").unwrap_or(STEPS);
     let watched = run(given("CONFORMANCE_SEED").unwrap_or(1), steps);
-    tell("random steps of four threads", &watched);
-    let seen = &watched.lock().unwrap().seen;
+    watched.tell("random steps of four threads");
+    let seen = &watched.lock().seen;
     println!("{steps} steps: {seen:#?}");
     let actions = actions();
     let unknown = seen.keys().find(|action| !actions.contains(action));

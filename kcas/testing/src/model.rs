@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use crate::{Entry, WordArray};
-use crate::{conformance, thread_id};
+use kcas::{Entry, WordArray, thread_id};
+
+use crate::conformance::Watched;
 
 std::thread_local! {
     /// Number of threads in the current execution. Loom runs them all on one system thread.
@@ -54,23 +55,24 @@ pub fn explore_test(
     }
     let executions = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&executions);
-    let watched = conformance::Watched::default();
-    let watching = Arc::clone(&watched);
+    let watched = Watched::default();
+    let watching = watched.clone();
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = preemptions.into();
     // A word that nobody can resolve makes its reader spin: this bound catches it.
     builder.max_branches = 3_000;
     let start = Instant::now();
-    builder.check(move || {
+    let execution = move || {
         counter.fetch_add(1, Ordering::Relaxed);
         THREADS.set(1);
         // Each write of the execution must be an action of the proof.
-        conformance::watch_anew(&watching);
+        watching.begin_execution();
         let entries = [0, 1].map(|index| Entry::new(index, 0, 1));
         WordArray::new(2).kcas(&entries).expect("nobody interferes");
         model();
         thread_id::end_of_thread();
-    });
+    };
+    watched.watch(|| builder.check(execution));
     let executions = executions.load(Ordering::Relaxed);
     let bound = match builder.preemption_bound {
         Some(bound) => format!("at most {bound} preemptions"),
@@ -78,7 +80,7 @@ pub fn explore_test(
     };
     let (threads, seconds) = (THREADS.get(), start.elapsed().as_secs_f64());
     println!("model {name}: {threads} threads, {bound}, {executions} executions, {seconds:.1} s");
-    conformance::tell(name, &watched);
+    watched.tell(name);
     let floors = std::env::var_os("MODEL_FLOORS").is_none_or(|set| set != "off");
     assert!(
         executions >= at_least || !floors,

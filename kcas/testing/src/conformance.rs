@@ -1,33 +1,32 @@
 //! Checks that the code does what the proof says: each write to a word, a status or an installation's number must be an action of
 //! the model in `kcas/proof/kcas.py`, in a state that allows it, and only linearization points may change what the words mean.
-//! Models under loom are watched, and so are real threads that take turns (`conformance_tests.rs`); a write that is no action
-//! panics, and names the line that made it.
+//! Models under loom are watched, and so are real threads that take turns (`tests/steps/conformance.rs`); a write that is no
+//! action panics, and names the line that made it.
 //!
 //! The checks look at the state, not at what a thread knows. Where an action of the model needs knowledge (a helper decides for
 //! success once it has *seen* every word confirmed), they check what the invariant says of the words then. What a thread has
 //! read shows in the exchanges that it tries.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::ops::Range;
 use std::panic::Location;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[cfg(not(kcas_loom))]
 use std::thread::{self, ThreadId};
 
+use kcas::internals::{InstallTag, KcasTag, State, Word, next_sequence};
+use kcas::steps::{self, Access, Event, Observer, with_observer};
+use kcas::sync::AtomicU64;
+use kcas::{Entry, thread_id};
 #[cfg(kcas_loom)]
 use loom::thread::{self, ThreadId};
 
-use crate::descriptor::State;
-use crate::entry::Entry;
-use crate::tagged::{self, InstallTag, KcasTag, Word, next_sequence};
-use crate::thread_id;
-
 /// What an atomic is to the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
+enum Place {
     /// A word: its array, by number, and its index.
     Word(usize, usize),
     /// The status of a thread's operation.
@@ -36,27 +35,16 @@ pub(crate) enum Place {
     InstallSequence(usize),
 }
 
-/// What has happened.
-pub(crate) enum Event {
-    /// The field of a record at this address is about to be used. It holds this value, if others may have changed it.
-    Field(usize, Place, Option<u64>),
-    /// A thread begins an operation with these entries.
-    Begins(usize, Vec<Entry>),
-    /// A thread begins an installation, for this operation, over what is there.
-    Installs(usize, KcasTag, u64),
-    /// A new array has words at these addresses, which hold these values.
-    Array(Vec<(usize, u64)>),
-    /// An array had these addresses, and is no more.
-    Dropped(Range<usize>),
-    /// A store at this address, of this value.
-    Store(usize, u64),
-    /// `compare_exchange` is about to try this: the address, the current value, and the new one.
-    ExchangesOne(usize, u64, u64),
-    /// A compare-and-swap: the address, the current value, the new one, and the result.
-    Exchange(usize, u64, u64, Result<u64, u64>),
-    /// From here on a model lets helpers begin with any word.
-    #[cfg(all(test, kcas_loom))]
+/// How much of an execution is checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Checks {
+    /// All.
+    #[default]
+    All,
+    /// All, but helpers may begin with any word.
     AnyOrder,
+    /// Nothing.
+    None,
 }
 
 /// An operation from the moment at which its tag stood in a word until its record is reused.
@@ -81,7 +69,7 @@ struct Installation {
 
 /// The state of all arrays and records, as their writes have left it.
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
+pub struct Watch {
     places: HashMap<usize, Place>,
     values: HashMap<Place, u64>,
     /// What the words of each array mean.
@@ -99,74 +87,88 @@ pub(crate) struct Watch {
     exchanges: HashMap<ThreadId, (usize, u64, u64)>,
     /// The write being looked at is the one of `compare_exchange`, or one of `WordArray::clear`.
     direct: bool,
-    any_order: bool,
     /// What the words of an array have meant, at each moment at which that changed.
-    pub(crate) moments: Vec<Vec<u64>>,
+    pub moments: Vec<Vec<u64>>,
     /// How often each action was seen.
-    pub(crate) seen: HashMap<&'static str, u64>,
+    pub seen: HashMap<&'static str, u64>,
 }
-
-/// Several threads share one.
-pub(crate) type Watched = Arc<Mutex<Watch>>;
 
 std::thread_local! {
     /// Under loom all threads of an execution are one system thread.
-    static WATCHED: RefCell<Option<Watched>> = const { RefCell::new(None) };
+    static CHECKS: Cell<Checks> = const { Cell::new(Checks::All) };
 }
 
-fn lock(watched: &Watched) -> MutexGuard<'_, Watch> {
-    watched.lock().unwrap_or_else(PoisonError::into_inner)
+/// From here on, this much of a model's execution is checked.
+pub fn check(checks: Checks) {
+    CHECKS.set(checks);
 }
 
-/// What this thread writes from now on is checked.
-pub(crate) fn watch(watched: &Watched) {
-    WATCHED.set(Some(Arc::clone(watched)));
+/// What is known of some threads. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Watched(Arc<Mutex<Watch>>);
+
+/// Watches a thread, which may have another observer already.
+struct Watcher {
+    watched: Watched,
+    other: Option<Rc<dyn Observer>>,
 }
 
-/// [`watch`], from the beginning; what was seen is kept.
-#[cfg(kcas_loom)]
-pub(crate) fn watch_anew(watched: &Watched) {
-    let mut before = lock(watched);
-    before.seen = std::mem::take(&mut *before).seen;
-    watch(watched);
+impl Observer for Watcher {
+    fn step(&self, access: Access, address: usize) {
+        if let Some(other) = &self.other {
+            other.step(access, address);
+        }
+    }
+
+    fn learn(&self, event: Event, by: &Location) {
+        if CHECKS.get() != Checks::None {
+            self.watched.lock().learn(event, by);
+        }
+    }
 }
 
-/// What this thread writes from now on is not checked.
-#[cfg(test)]
-pub(crate) fn unwatch() {
-    WATCHED.set(None);
-}
+impl Watched {
+    /// Runs `action`, in which each write of this thread is checked.
+    pub fn watch<R>(&self, action: impl FnOnce() -> R) -> R {
+        let watched = self.clone();
+        let other = steps::observer();
+        with_observer(Rc::new(Watcher { watched, other }), action)
+    }
 
-/// Reports an event, if this thread is watched.
-#[track_caller]
-pub(crate) fn report(event: Event) {
-    let watched = WATCHED.try_with(|watched| watched.borrow().clone());
-    if let Ok(Some(watched)) = watched {
-        lock(&watched).learn(event, Location::caller());
+    /// Begins to watch another execution; how often each action was seen is kept.
+    pub fn begin_execution(&self) {
+        CHECKS.set(Checks::All);
+        let mut watch = self.lock();
+        watch.seen = std::mem::take(&mut *watch).seen;
+    }
+
+    /// Locks what is known.
+    pub fn lock(&self) -> MutexGuard<'_, Watch> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a row to the file that `ACTIONS` names: how often each action was seen.
+    pub fn tell(&self, name: &str) {
+        if let Some(path) = std::env::var_os("ACTIONS") {
+            let mut row = name.to_owned();
+            for action in actions() {
+                row += &format!(",{}", self.lock().seen.get(action).unwrap_or(&0));
+            }
+            let file = OpenOptions::new().append(true).create(true).open(path);
+            writeln!(file.expect("ACTIONS names a file"), "{row}").expect("it can be written");
+        }
     }
 }
 
 /// The actions of the proof, in its order.
-pub(crate) fn actions() -> Vec<&'static str> {
-    let mut lines = include_str!("../proof/kcas.py").lines();
+pub fn actions() -> Vec<&'static str> {
+    let mut lines = include_str!("../../proof/kcas.py").lines();
     let mut actions = Vec::new();
     while lines.any(|line| line.trim() == "action(") {
         let names = lines.next().unwrap_or_default().split('"');
         actions.extend(names.skip(1).step_by(2));
     }
     actions
-}
-
-/// Adds a row to the file that `ACTIONS` names: how often each action was seen.
-pub(crate) fn tell(name: &str, watched: &Watched) {
-    if let Some(path) = std::env::var_os("ACTIONS") {
-        let mut row = name.to_owned();
-        for action in actions() {
-            row += &format!(",{}", lock(watched).seen.get(action).unwrap_or(&0));
-        }
-        let file = OpenOptions::new().append(true).create(true).open(path);
-        writeln!(file.expect("ACTIONS names a file"), "{row}").expect("it can be written");
-    }
 }
 
 type Checked<T = ()> = Result<T, &'static str>;
@@ -183,42 +185,39 @@ const OVER: &str = "the operation is over";
 impl Watch {
     fn learn(&mut self, event: Event, by: &Location) {
         match event {
-            Event::Field(address, place, held) => {
-                let known = self.places.insert(address, place) == Some(place);
-                let is = held.or((!known).then_some(0));
-                self.values.extend(is.map(|value| (place, value)));
+            Event::Begins(owner, status, entries) => {
+                self.name(status, Place::Status(owner));
+                self.begun.insert(owner, entries.to_vec());
             }
-            Event::Begins(owner, entries) => drop(self.begun.insert(owner, entries)),
-            Event::Installs(installer, target, old) => {
+            Event::Installs(installer, number, target, old) => {
+                self.name(number, Place::InstallSequence(installer));
+                let target = KcasTag::from_raw(target);
                 self.installs.insert(installer, (target, old));
             }
-            Event::Array(words) => {
-                let array = self.arrays.len();
-                let mut means = Vec::new();
-                for (index, (address, value)) in words.into_iter().enumerate() {
-                    let place = Place::Word(array, index);
-                    self.places.insert(address, place);
-                    self.values.insert(place, value);
-                    means.push(value);
-                }
+            Event::Array(each_word, true) => {
+                let (array, mut means) = (self.arrays.len(), Vec::new());
+                each_word(&mut |word| {
+                    self.name(word, Place::Word(array, means.len()));
+                    means.push(word.peek());
+                });
                 self.moments.push(means.clone());
                 self.arrays.push(means);
             }
-            Event::Dropped(addresses) => {
-                self.places
-                    .retain(|address, _| !addresses.contains(address));
-            }
-            Event::ExchangesOne(address, current, new) => {
-                let exchange = (address, current, new);
+            Event::Array(each_word, false) => each_word(&mut |word| {
+                self.places.remove(&address_of(word));
+            }),
+            Event::ExchangesOne(word, current, new) => {
+                let exchange = (address_of(word), current, new);
                 self.exchanges.insert(thread::current().id(), exchange);
             }
-            Event::Store(address, value) => {
+            Event::Store(atomic, value) => {
                 self.direct = by.file().ends_with("words.rs");
-                if let Some(&place) = self.places.get(&address) {
+                if let Some(&place) = self.places.get(&address_of(atomic)) {
                     self.check(place, value, by, Self::store);
                 }
             }
-            Event::Exchange(address, current, new, result) => {
+            Event::Exchange(atomic, current, new, result) => {
+                let address = address_of(atomic);
                 let announced = self.exchanges.remove(&thread::current().id());
                 self.direct = announced == Some((address, current, new));
                 if let Some(&place) = self.places.get(&address) {
@@ -230,8 +229,14 @@ impl Watch {
                     }
                 }
             }
-            #[cfg(all(test, kcas_loom))]
-            Event::AnyOrder => self.any_order = true,
+        }
+    }
+
+    /// Notes what an atomic is. Where threads of other tests may have changed it, notes its value, too.
+    fn name(&mut self, atomic: &AtomicU64, place: Place) {
+        let known = self.places.insert(address_of(atomic), place) == Some(place);
+        if !known || cfg!(not(kcas_loom)) {
+            self.values.insert(place, atomic.peek());
         }
     }
 
@@ -284,12 +289,12 @@ impl Watch {
     }
 
     /// Forgets what the words have meant before, when no call is under way.
-    #[cfg(all(test, not(kcas_loom)))]
-    pub(crate) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         self.moments.drain(..self.moments.len() - 1);
     }
 
-    pub(crate) fn saw(&mut self, action: &'static str) {
+    /// Counts an action.
+    pub fn saw(&mut self, action: &'static str) {
         *self.seen.entry(action).or_default() += 1;
     }
 
@@ -348,7 +353,7 @@ impl Watch {
     }
 
     fn is_confirmed(&self, tag: KcasTag, array: usize, index: usize) -> bool {
-        self.any_order || self.word(array, index) == Word::Kcas(tag)
+        CHECKS.get() == Checks::AnyOrder || self.word(array, index) == Word::Kcas(tag)
     }
 
     /// Whether the word holds a tag of the operation, or an installation over its owner's, which could put one back. (An
@@ -442,7 +447,7 @@ impl Watch {
                 Ok(None)
             }
             Place::Word(..) => {
-                let sets = self.direct && tagged::is_value(now);
+                let sets = self.direct && matches!(Word::from(now), Word::Value(_));
                 require(sets, "only `clear` and `set` store words").map(|()| None)
             }
         }
@@ -608,4 +613,8 @@ impl Watch {
 /// Whether this thread holds an id. (A model may act with an id that no thread holds.)
 fn is_of_this_thread(id: usize) -> bool {
     thread_id::with_held(|me| me.index() == id) == Some(true)
+}
+
+fn address_of(atomic: &AtomicU64) -> usize {
+    std::ptr::from_ref(atomic).addr()
 }
