@@ -37,7 +37,7 @@ use crate::workload::Workload;
 
 /// Tables of each subject, where a turn does not need a new one; of large ones, one.
 const TABLES: usize = 3;
-/// From so many keys on, to fill a table takes longer than all else.
+/// From so many keys on, to fill a table takes longer than everything else.
 const LARGE: usize = 1_000_000;
 /// The most batches of a thousand operations that a thread makes in a turn; of lookups, four times as many.
 const BATCHES: usize = 20;
@@ -150,7 +150,7 @@ pub(crate) struct Table {
     pub(crate) subject: Box<dyn Measured>,
     /// Keys that it refused while it was filled.
     pub(crate) refused: u64,
-    /// Of threads that look each other's keys up.
+    /// The pools of threads that look up keys of one another.
     pub(crate) pools: Pools,
 }
 
@@ -579,14 +579,14 @@ impl Act for Contest<'_> {
     }
 
     fn begin(&self, turn: &Turn) {
-        let of = &self.contestants[turn.subject];
+        let contestant = &self.contestants[turn.subject];
         if self.bench.workload.is_time_bounded() {
             return;
         }
-        let mut last = of.last();
-        self.check_last(of, &mut last);
+        let mut last = contestant.last();
+        self.check_last(contestant, &mut last);
         let (bench, random) = (self.bench, &mut self.bench.random(turn.number));
-        let table = bench.table(of.info, self.point.threads, random);
+        let table = bench.table(contestant.info, self.point.threads, random);
         let keys = bench.keys.shifted(turn.number * bench.keys.residents());
         // The last one is still there meanwhile, so this one has another place.
         last.table = Some((Arc::new(table.expect("it could be built before")), keys));

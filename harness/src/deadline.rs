@@ -289,7 +289,7 @@ impl Bench<'_> {
     }
 }
 
-/// Records latencies, unless there are none of a kind.
+/// Records the latencies of each kind that there is.
 fn record(row: &mut Row, timings: &Timings) {
     let all = &timings.all();
     [row.p50_ns, row.p99_ns, row.p999_ns] = percentiles(all);

@@ -138,7 +138,7 @@ impl Cost {
     pub fn describe(&self) -> String {
         let Self { spent, shown } = self;
         format!(
-            "timing costs {spent:.0} ns an operation, and one that took no time would show {shown} ns; neither is \
+            "timing costs {spent:.0} ns per operation, and one that took no time would show {shown} ns; neither is \
              subtracted"
         )
     }

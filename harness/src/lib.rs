@@ -3,12 +3,11 @@
 //! machine.
 //!
 //! How a measurement goes through the modules: an [`experiment`] names [`subjects`] and
-//! [`workload`]s. `plan` plans it, and lets threads work on it that are bound to the cores of the
-//! [`machine`]. What they did becomes [`results`], which are numbers. [`show`] makes files, tables,
-//! figures and the page of them. [`studies`] says for each kind of measurement what its rows, its
-//! table, its figure and its sentences are. [`cli`] is the command line over all of it. It takes a
-//! [`Registry`](registry::Registry), so that a program of ten lines sweeps a structure of yours
-//! beside those that are here.
+//! [`workload`]s. [`sweep`] makes a [`plan`] of it, and starts a process for each round ([`worker`]). There, [`bench`] lets
+//! threads perform [`operations`] that are bound to the cores of the [`machine`], in turns or until a deadline. What they
+//! did becomes a [`row`], and [`sweep_sheet`] makes a table and a figure of the rows. [`studies`] has the measurements that
+//! no experiment can make, each a [`study`]. [`cli`] is the command line over all of it. It takes a
+//! [`Registry`](registry::Registry), so that a program of ten lines sweeps a structure of yours beside those that are here.
 //!
 //! Below this crate are others: [`subject`] has the trait of what is measured, [`relatives`] the
 //! rivals from the literature. [`check`] looks for wrong answers.

@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(shuffled(&LIST, 7, 3, 2), shuffled(&LIST, 7, 3, 2));
     }
 
-    /// A thread without a key would count as one and do nothing; a simulated core, for ever.
+    /// A thread without a key would count as one and do nothing; a simulated core would never end.
     #[test]
     fn each_thread_needs_keys_of_its_own() {
         for (workload, most) in [

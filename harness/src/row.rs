@@ -67,7 +67,7 @@ pub struct Row {
     pub operations: u64,
     /// Timed seconds.
     pub seconds: f64,
-    /// Inserts that were refused for want of room, when the table was filled or when it was timed.
+    /// Inserts that were refused for lack of room, when the table was filled or when it was timed.
     pub refused: u64,
     /// Lookups of absent keys.
     pub absent: u64,

@@ -13,7 +13,7 @@ use crate::studies::{seeds, within};
 pub struct Options {
     /// Machines to simulate: names, or files like those in harness/simulator/machines.
     ///
-    /// Known are ice-lake-8375c, ice-lake-8375c-2s (two sockets), milan-7r13, sapphire-rapids and
+    /// The known ones are ice-lake-8375c, ice-lake-8375c-2s (two sockets), milan-7r13, sapphire-rapids and
     /// graviton-3. Their files say where each number comes from, and
     /// which are assumed.
     #[arg(
@@ -33,7 +33,7 @@ pub struct Options {
     seed: u64,
     /// Rounds, each with another order of events.
     ///
-    /// From the second on, the numbers that a machine's file assumes are drawn anew: between what was
+    /// From the second on, the numbers that a machine's file assumes are drawn again: between what was
     /// measured on machines at hand, or else from half to twice what the file has. All subjects
     /// and numbers of cores of a round have the same numbers, so that an interval over rounds shows what
     /// the assumptions leave open.
@@ -49,7 +49,7 @@ pub struct Options {
         value_parser = within(1_000..=1_000_000_000)
     )]
     operations: usize,
-    /// Directory of the results, created if need be.
+    /// Directory of the results, created if needed.
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
 }
@@ -242,7 +242,7 @@ mod simulating {
                 let assumed = match &model.assumed[..] {
                     [] => String::new(),
                     assumed => format!(
-                        " (assumed, and from the second round on drawn anew but for what counts things: {})",
+                        " (assumed, and from the second round on drawn again, except for what counts things: {})",
                         assumed.join(", ")
                     ),
                 };

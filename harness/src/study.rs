@@ -87,7 +87,7 @@ impl Extras {
 /// What a number of a sample is.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantity {
-    /// As in samples, with the unit.
+    /// The name in samples, with the unit.
     pub name: &'static str,
     /// If ours is compared with each other subject, what is better.
     pub better: Option<Better>,
@@ -176,7 +176,7 @@ pub struct Setting {
     #[arg(long, value_name = "FILE,…", value_delimiter = ',')]
     #[serde(skip)]
     pub builds: Vec<PathBuf>,
-    /// Directory of the results, created if need be.
+    /// Directory of the results, created if needed.
     #[arg(long, value_name = "DIR", default_value = "results")]
     #[serde(skip)]
     pub out: PathBuf,

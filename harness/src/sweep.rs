@@ -53,7 +53,7 @@ pub struct Options {
     builds: Vec<PathBuf>,
     #[command(flatten)]
     pub binding: Binding,
-    /// Directory of the results, created if need be.
+    /// Directory of the results, created if needed.
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub out: PathBuf,
 }
@@ -436,7 +436,7 @@ pub fn serve(worker: &Worker, registry: &Registry, stop: &AtomicBool) -> Result<
 
 /// Compare subjects in pairs: how many times as fast is the first as each other one?
 ///
-/// Subjects take turns of half a millisecond (to fill a table, of some), in an order drawn anew for each
+/// Subjects take turns of half a millisecond (to fill a table, of some), in an order redrawn for each
 /// round of turns, on pinned threads that last as long as their process. A ratio is taken within each
 /// round of turns; a process contributes its median, and the interval is over the processes. The first subject also takes
 /// turns with itself, as NAME#2: what differs there is noise, and only larger differences count as faster or slower. Turns in
@@ -504,9 +504,9 @@ fn workload(text: &str) -> Result<toml::Table> {
     let name = name.unwrap_or(text);
     let known = WORKS.map(|(name, ..)| name).join(", ");
     let (_, fields, usual) = (WORKS.into_iter().find(|(of, ..)| *of == name))
-        .with_context(|| format!("--workload: {name:?} is none of {known}"))?;
+        .with_context(|| format!("--workload: {name:?} is unknown; the known ones are {known}"))?;
     let load = load.map_or(Ok(usual), str::parse);
-    let load: f64 = load.context("--workload: after @ stands a load factor, such as 0.5")?;
+    let load: f64 = load.context("--workload: a load factor such as 0.5 must follow @")?;
     let mut table: toml::Table = toml::from_str(fields)?;
     table.insert("load".into(), load.into());
     Ok(table)
@@ -542,7 +542,10 @@ mod tests {
             of("--workload insert@0.5").1,
             [Workload::Insert { load: 0.5 }]
         );
-        for (text, problem) in [("scan", "none of lookup"), ("insert@", "after @")] {
+        for (text, problem) in [
+            ("scan", "known ones are lookup"),
+            ("insert@", "must follow @"),
+        ] {
             let error = workload(text).unwrap_err().to_string();
             assert!(error.contains(problem), "{text}: {error}");
         }

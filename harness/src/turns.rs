@@ -1,5 +1,5 @@
 //! Subjects that take turns of half a millisecond, or of some milliseconds to fill a table: what a machine does meanwhile,
-//! it does to all of them. Threads last as long as all turns, and take them in an order that is drawn anew for each round of
+//! it does to all of them. Threads last as long as all turns, and take them in an order that is redrawn for each round of
 //! turns. The first rounds warm up, and turns that other programs disturbed do not count.
 
 use std::hint::black_box;
@@ -418,7 +418,7 @@ mod tests {
         // Those of the warm-up do not count.
         assert!(taken.rates.iter().all(|of| of.len() == 9));
         assert_eq!(taken.rates[0][0].operations, 2 * 3);
-        // Once told to stop, no turn is taken.
+        // After a stop, no turn is taken.
         let taken = turns.take(&act, &Cores::detect(), &AtomicBool::new(true));
         assert!(taken.unwrap().own.concat().is_empty());
     }

@@ -123,7 +123,7 @@ const OF_ONE_AGE: &str = "keys of one age";
 const TICKS: usize = 12;
 /// Ages up to which keys are asked for, in ticks.
 const OLDEST: usize = 2 * TICKS + TICKS / 2;
-/// Of the keys of a window, a quarter come twice in each.
+/// A quarter of the keys of a window come twice in each.
 const RENEWED: usize = 4;
 /// Lookups for each key of a tick.
 const LOOKUPS: usize = 4;

@@ -40,7 +40,7 @@ const REFUSED: &str = "
 2 | pair lock-free | 2 values
 1 | pair lock-free word-look | did you mean \"word-lock\"?
 1 | pair lock-free lock-free | `against`
-1 | pair --workload balloon | none of lookup, lookup-hit
+1 | pair --workload balloon | the known ones are lookup, lookup-hit
 1 | pair --workload insert@1 | `load`
 1 | pair --keys 999 | `keys`
 2 | pair --seed 9223372036854775808 | --seed
@@ -97,7 +97,7 @@ const BY_FEATURES: [(bool, &str); 2] = [
     ),
 ];
 
-/// Files with a changed [`TINY`]; `experiment::problems` has all that can be wrong in one.
+/// Files with a changed [`TINY`]; `experiment` has all that can be wrong in one.
 const EXPERIMENTS: [(&str, &str, &str); 8] = [
     ("torn", "rounds = 2", "rounds 2"),
     ("field", "seed = 1", "sed = 1"),
