@@ -312,7 +312,7 @@ mod simulating {
         let made = Mutex::new((Bar::new(steps as u64), Vec::new()));
         let mut written = experiment.as_written.clone();
         written.insert("name".into(), experiment.name.clone().into());
-        let simulated = shares
+        shares
             .par_iter()
             .enumerate()
             .try_for_each(|(index, share)| {
@@ -331,7 +331,7 @@ mod simulating {
                     made.1.push((share.group, row));
                     Ok(())
                 })
-            });
+            })?;
         let (_, mut made) = made.into_inner().unwrap_or_else(PoisonError::into_inner);
         let subject = |row: &Row| experiment.subjects.iter().position(|of| *of == row.subject);
         made.sort_by_key(|(group, row)| (*group, row.round, row.threads, subject(row)));
@@ -350,6 +350,6 @@ mod simulating {
             }
             say!("{}", outputs.csv.display());
         }
-        simulated
+        Ok(())
     }
 }

@@ -507,7 +507,12 @@ impl<'a> View<'a> {
         } else {
             "bars: intervals of 95 %"
         };
-        let mut text = format!("Medians of {}; {marks}.", counted(rounds, "round"));
+        let mut text = String::new();
+        if self.rows.iter().any(|row| row.simulated.is_some()) {
+            text +=
+                "Predicted by a model, not measured; on two cores, off by 3 to 9 % in the median. ";
+        }
+        let _ = write!(text, "Medians of {}; {marks}.", counted(rounds, "round"));
         if has_rivals {
             let _ = write!(text, " {}: the same again, so noise.", self.itself);
         }
@@ -519,10 +524,12 @@ impl<'a> View<'a> {
         if let [keys] = keys[..] {
             let _ = write!(text, " Keys: {}.", grouped(keys));
         }
-        if self.rows.iter().any(|row| row.simulated.is_some()) {
-            let _ = write!(text, " {SIMULATED}");
-        } else if self.rows.iter().any(|row| !row.pinned) {
+        if self.rows.iter().any(|row| !row.pinned) {
             text += " Threads were not all pinned.";
+        }
+        if self.sidecar.is_some_and(|sidecar| sidecar.compiler.steps) {
+            text +=
+                " In this build, threads can be stopped at each access, which slows all of them.";
         }
         let machine = self.sidecar.map(Sidecar::machine_line);
         format!("{text}\n{}", machine.unwrap_or_default())
