@@ -271,10 +271,12 @@ impl WordArray<Pieces> {
         if len <= pieces.first.words.len() {
             return Ok(());
         }
-        if len.checked_shr(MOST).unwrap_or(0) != 0 {
+        let last = pieces.piece_of(len - 1);
+        // (With a first piece of fewer than four words, the last piece ends a little below 2^34.)
+        if len.checked_shr(MOST).unwrap_or(0) != 0 || last >= LATER {
             return Err(OutOfMemory { len });
         }
-        (0..=pieces.piece_of(len - 1)).try_for_each(|piece| pieces.make(piece))
+        (0..=last).try_for_each(|piece| pieces.make(piece))
     }
 }
 
@@ -392,7 +394,8 @@ mod tests {
         assert!(few.grow_to(usize::MAX).is_err());
         assert!(words.grow_to(8).is_ok() && !pieces.has(8));
         if let Some(most) = 1_usize.checked_shl(MOST) {
-            assert_eq!(few.words.piece_of(most - 1), LATER - 1);
+            assert_eq!(few.words.piece_of(most - 3), LATER - 1);
+            assert!(few.grow_to(most - 1).is_err());
         }
     }
 }
