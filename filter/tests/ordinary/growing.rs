@@ -403,6 +403,18 @@ fn a_filter_that_has_grown_has_room_for_three_copies() {
     assert_eq!(filter.capacity(), slots);
 }
 
+/// As the docs of `TooManyCopies` say. A larger table would have two buckets for the key.
+#[test]
+fn key_with_one_bucket_has_room_for_three_copies() {
+    let filter = of_hashes(16);
+    let is_one = |tag: &u64| internals::apart(*tag) % 16 == 0;
+    let key = key((0..64).find(is_one).unwrap(), 0);
+    (0..3).for_each(|_| filter.insert(&key).unwrap());
+    let refused = filter.insert(&key);
+    assert_eq!(refused, Err(InsertError::TooManyCopies { most: 3 }));
+    assert_eq!((filter.count(&key), filter.capacity()), (3, 48));
+}
+
 /// Two keys fill the buckets of a third one, and only a table of 2^20 buckets would keep any of them apart.
 #[test]
 fn keys_that_agree_do_not_make_it_grow_without_end() {

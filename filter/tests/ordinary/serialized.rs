@@ -52,6 +52,15 @@ fn a_filter_among_other_things() {
     is_serialized(&GrowingCuckooFilter::new());
 }
 
+/// Serializing keeps no rate: the layout that is wrong most often is loaded, too.
+#[test]
+fn dyn_filter_of_loosest_layout_is_serialized() {
+    let builder = CuckooFilter::builder().capacity(1_000);
+    let loosest = builder.false_positive_rate(1.0).build().unwrap();
+    assert_eq!(loosest.layout(), (8, 7));
+    is_serialized(&loosest);
+}
+
 #[test]
 fn another_hasher_is_an_error() {
     let bytes = postcard::to_stdvec(&CuckooFilter::with_capacity(1_000)).unwrap();
