@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use crossbeam_utils::Backoff;
 
+use crate::latency::Timings;
 use crate::machine::Cores;
-use crate::workload::{Tally, Timings};
+use crate::operations::Tally;
 
 /// What one thread, or all threads together, did to a subject.
 pub(crate) struct Done {
@@ -245,7 +246,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::workload::Kind;
+    use crate::latency::Kind;
 
     #[test]
     fn threads_that_do_not_end_are_counted() {

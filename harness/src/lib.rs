@@ -35,7 +35,6 @@ pub mod operations;
 pub mod page;
 pub(crate) mod phases;
 pub mod plan;
-pub mod results;
 pub mod row;
 pub mod sheet;
 pub mod show;

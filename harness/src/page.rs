@@ -8,9 +8,9 @@ use anyhow::{Context, Result, bail, ensure};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::row::{self, Rows};
-use crate::sheet::{Sheet, Table};
+use crate::sheet::Sheet;
 use crate::show::{Outputs, Sidecar, files};
-use crate::studies::{self, read_any};
+use crate::studies;
 use crate::sweep_sheet;
 
 const STYLE: &str = "
@@ -89,44 +89,24 @@ pub struct Shown {
 /// Reads a result of a sweep or of a study.
 pub fn read(csv: &Path) -> Result<Shown> {
     let sidecar = Outputs::beside(csv).described()?;
-    let (count, sheet) = match row::read(csv) {
-        Ok(Rows::Sweep(rows)) if !rows.is_empty() => {
+    let (count, sheet) = match row::read(csv)? {
+        Rows::Sweep(rows) if !rows.is_empty() => {
             (rows.len(), sweep_sheet::of(&rows, sidecar.as_ref()))
         }
-        Ok(Rows::Study(samples)) if !samples.is_empty() => {
+        Rows::Study(samples) if !samples.is_empty() => {
             let sheet = studies::sheet(&samples, sidecar.as_ref());
             (
                 samples.len(),
                 sheet.with_context(|| format!("in {}", csv.display()))?,
             )
         }
-        Ok(_) => bail!("{} has no rows", csv.display()),
-        Err(error) => (0, other(csv, sidecar.as_ref()).map_err(|_| error)?),
+        _ => bail!("{} has no rows", csv.display()),
     };
-    let missing = sidecar
-        .as_ref()
-        .and_then(|of| of.missing(count))
-        .filter(|_| count > 0);
+    let missing = sidecar.as_ref().and_then(|of| of.missing(count));
     Ok(Shown {
         sheet,
         sidecar,
         missing,
-    })
-}
-
-/// Reads a result of a study that writes rows of its own, without the figure.
-fn other(csv: &Path, sidecar: Option<&Sidecar>) -> Result<Sheet> {
-    let sheet = read_any(csv)?.printed(sidecar);
-    let sheet = sheet.with_context(|| format!("{} has no table", csv.display()))?;
-    Ok(Sheet {
-        lead: sheet.lead,
-        tables: vec![Table {
-            title: String::new(),
-            header: sheet.header,
-            lines: sheet.lines,
-        }],
-        notes: sheet.notes,
-        figure: None,
     })
 }
 

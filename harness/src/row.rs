@@ -11,7 +11,7 @@ use csv::{ReaderBuilder, StringRecord, WriterBuilder};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::workload::percent;
+use crate::latency::percent;
 
 /// The first column of the rows of a sweep.
 pub const SWEEP: &str = "sweep";

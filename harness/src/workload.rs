@@ -4,8 +4,6 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 use subject::Operations;
 
-pub use crate::{keys::*, latency::*, operations::*};
-
 /// Beyond this load factor, buckets of four slots cannot be filled reliably.
 pub const MAX_LOAD: f64 = 0.98;
 

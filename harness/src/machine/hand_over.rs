@@ -12,7 +12,7 @@ use super::pinning::Cores;
 /// moves the cores, they change fourfold within a second.
 const ALIKE: f64 = 1.25;
 
-pub(crate) fn are_alike(one: f64, other: f64) -> bool {
+fn are_alike(one: f64, other: f64) -> bool {
     one.max(other) <= ALIKE * one.min(other)
 }
 

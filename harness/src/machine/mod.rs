@@ -17,7 +17,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use sysinfo::{CpuRefreshKind, ProcessesToUpdate, System};
 
-pub(crate) use hand_over::{are_alike, hand_over, throughout};
+pub(crate) use hand_over::{hand_over, throughout};
 pub use pinning::Cores;
 pub(crate) use source::executable;
 pub use source::{Program, Source};

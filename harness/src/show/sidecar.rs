@@ -13,7 +13,6 @@ use sysinfo::System;
 
 use super::files;
 use crate::machine::{Compiler, Machine, Source, command_line, now};
-use crate::results::{Axis, Case};
 use crate::wording::counted;
 
 /// All that is known about a run. If something cannot be found out, the reason is given instead.
@@ -193,15 +192,6 @@ impl Sidecar {
         }
     }
 
-    /// Returns the load at the start if it was more than half of the cores. It may come from earlier
-    /// measurements of the same command.
-    pub(crate) fn load_line(&self) -> Option<String> {
-        let load = *self.run.load_average.first()?;
-        let shown =
-            format!("Load average at the start, of earlier measurements or of others: {load:.1}.");
-        (load > self.machine.cores as f64 / 2.0).then_some(shown)
-    }
-
     /// Describes the source: the commit of the harness, and before it the program if it is another.
     fn sources(&self) -> String {
         let (program, harness) = (&self.program, &self.harness);
@@ -230,18 +220,6 @@ impl Sidecar {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read the sidecar {}", path.display()))?;
         toml::from_str(&text).with_context(|| format!("in the sidecar {}", path.display()))
-    }
-
-    /// Returns the first workload with the name that the CSV uses, and with the values of the case,
-    /// except for that on the axis.
-    pub fn panel(&self, axis: Axis, case: &Case) -> Option<&Panel> {
-        let fits = |of: Axis, value: f64| axis == of || case.value(of) == Some(value);
-        self.workloads.iter().find(|panel| {
-            panel.label == case.workload
-                && fits(Axis::Load, panel.load_factor)
-                && fits(Axis::Hit, panel.hit.into())
-                && fits(Axis::Skew, panel.skew)
-        })
     }
 }
 

@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{check_loads, within};
 use crate::machine::{self, Cores};
+use crate::operations::{Op, Scheduled, after};
 use crate::row::Sample;
 use crate::study::{Better, Extras, Quantity, Study, Subjects, Task, all_places};
 use crate::subjects::{Registry, original};
 use crate::wording::{counted, grouped};
-use crate::workload::{Op, Scheduled, after};
 
 /// Measure SmartCuckoo against plain cuckoo hashing: kicks, failed inserts, and throughput.
 ///

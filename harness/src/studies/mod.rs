@@ -3,15 +3,16 @@
 pub mod cuckoo_hashing;
 pub mod growth;
 pub mod kcas;
-pub mod kinds;
 pub mod space;
-pub mod study;
-pub mod sweep;
 pub mod theory;
 pub mod window;
 
-use anyhow::{Result, bail};
+use std::ops::RangeBounds;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
 use clap::Subcommand;
+use clap::builder::RangedU64ValueParser;
 
 use crate::ending::Ending;
 use crate::machine::Cores;
@@ -22,15 +23,14 @@ use crate::show::Sidecar;
 use crate::simulate;
 use crate::study::Options;
 use crate::subjects::Registry;
-use crate::sweep as sweep_rounds;
+use crate::sweep;
 use crate::wording::counted;
 use crate::worker::Worker;
+use crate::workload::MIN_LOAD;
 
 use cuckoo_hashing::CuckooHashing;
 use growth::Growth;
 use kcas::Kcas;
-pub use kinds::*;
-pub use study::*;
 use window::Window;
 
 /// The studies that have a command.
@@ -76,7 +76,7 @@ pub fn sheet(samples: &[Sample], sidecar: Option<&Sidecar>) -> Result<Sheet> {
 pub fn serve(worker: &Worker, registry: &Registry) -> Result<()> {
     let stop = &*worker.begin()?;
     match &*worker.kind {
-        SWEEP => sweep_rounds::serve(worker, registry, stop),
+        SWEEP => sweep::serve(worker, registry, stop),
         #[cfg(feature = "simulation")]
         simulate::KIND => simulate::serve(worker, registry, stop),
         "cuckoo-hashing" => cuckoo_hashing::STUDY.serve(worker, registry),
@@ -98,4 +98,35 @@ fn labelled(threads: usize) -> String {
         ""
     };
     counted(threads, "thread") + more
+}
+
+/// One week.
+const MOST_SECONDS: f64 = 604_800.0;
+
+/// Returns a parser for an option that is a number within these bounds.
+pub(crate) fn within(bounds: impl RangeBounds<u64>) -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(bounds)
+}
+
+/// Returns a parser for a seed, which TOML must be able to hold.
+pub(crate) fn seeds() -> RangedU64ValueParser {
+    RangedU64ValueParser::new().range(..=i64::MAX as u64)
+}
+
+/// Parses an option that is a number of seconds.
+pub(crate) fn seconds(text: &str) -> Result<Duration> {
+    let seconds: f64 = text.parse().context("that is not a number")?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if !time.is_zero() && time.as_secs_f64() <= MOST_SECONDS => Ok(time),
+        // Much longer times could not even be added to the current time.
+        _ => bail!("choose a number above 0, and at most {MOST_SECONDS}, which is a week"),
+    }
+}
+
+pub(crate) fn check_loads(loads: &[f64], most: f64) -> Result<()> {
+    for &load in loads {
+        let fits = (MIN_LOAD..=most).contains(&load);
+        ensure!(fits, "--loads: {load:?} is not from {MIN_LOAD:?} to {most}");
+    }
+    Ok(())
 }

@@ -23,12 +23,13 @@ use subject::{Operations, SLOTS_PER_BUCKET};
 use super::{check_loads, theory, within};
 use crate::ending::Ending;
 use crate::machine::{self, Cores};
+use crate::operations::{Cycle, Lookups, Measured, Phase, Present, Watch};
 use crate::row::Sample;
 use crate::sheet::Sheet;
 use crate::study::{Extras, Options, Quantity, Study, Subjects, Task, all_places, dedup};
 use crate::subjects::{Laid, Registry, original};
 use crate::wording::{counted, grouped, large, unnumbered};
-use crate::workload::{Cycle, Lookups, MIN_LOAD, Measured, Phase, Present, Watch};
+use crate::workload::MIN_LOAD;
 
 /// The studies of space.
 #[derive(Debug, Subcommand)]

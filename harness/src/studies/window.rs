@@ -20,12 +20,12 @@ use serde::{Deserialize, Serialize};
 use crate::crew::Crew;
 use crate::experiment::MAX_THREADS;
 use crate::machine::Cores;
+use crate::operations::Tally;
 use crate::row::Sample;
 use crate::studies::within;
 use crate::study::{Better, Extras, Quantity, Study, Task, unchecked};
 use crate::subjects::original;
 use crate::wording::{counted, grouped};
-use crate::workload::Tally;
 
 /// Measure filters that forget: throughput, memory, and the age at which a key is forgotten.
 ///

@@ -8,8 +8,8 @@ use check::Candidate;
 use subject::{Operations, Subject, built};
 
 use super::*;
+use crate::operations::Measured;
 use crate::wording::unknown;
-use crate::workload::Measured;
 
 #[derive(Debug, Clone, Copy)]
 pub struct SubjectInfo {

@@ -12,7 +12,7 @@ use subject::calls::Operation::{self, Contains, Insert, Remove};
 
 use super::registry::{Registry, SubjectInfo};
 use super::*;
-use crate::workload::Measured;
+use crate::operations::Measured;
 
 /// Enough that eviction paths are long at [`LOAD`], few enough that threads collide.
 const BUCKETS: usize = 500;
