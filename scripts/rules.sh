@@ -105,7 +105,7 @@ while IFS=: read -r page name; do
     if [ ! -e "$script" ] || { [ "$script" = scripts/optional.sh ] && [ "$check" ] && ! grep -q "^## ${check}[ :]" "$script"; }; then
         fail "$page names $name, which is not there"
     fi
-done < <(git grep -oE '(filter/examples/redis|scripts)/[a-z]+\.sh( [a-z]+)?' -- ':!harness')
+done < <(git grep -oE '(filter/examples/redis|scripts)/[a-z]+\.sh( [a-z]+)?')
 
 # Links of pages lead to files that are there, and to headings of them; docs name headings of their crate.
 anchors() { sed -nE 's,^(//[/!] )?#+ (.*)$,\2,p' "$@" | tr '[:upper:]' '[:lower:]' | sed -E 's/[^a-z0-9 _-]//g; s/ /-/g'; }

@@ -172,7 +172,7 @@ pub struct Setting {
     #[arg(long, default_value_t = 1, value_parser = seeds())]
     pub seed: u64,
     /// Programs that measure a round each, in turn, separated by commas: builds of this one whose code
-    /// lies at other places, as `scripts/placements.sh` makes them. By default this program alone.
+    /// lies at other places, as `scripts/publish.sh --placements` makes them. By default this program alone.
     #[arg(long, value_name = "FILE,…", value_delimiter = ',')]
     #[serde(skip)]
     pub builds: Vec<PathBuf>,

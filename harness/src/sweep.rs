@@ -48,7 +48,7 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = seeds())]
     seed: Option<u64>,
     /// Programs that measure a round each, in turn, separated by commas: builds of this one whose code
-    /// lies at other places, as `scripts/placements.sh` makes them. By default this program alone.
+    /// lies at other places, as `scripts/publish.sh --placements` makes them. By default this program alone.
     #[arg(long, value_name = "FILE,…", value_delimiter = ',')]
     builds: Vec<PathBuf>,
     #[command(flatten)]
