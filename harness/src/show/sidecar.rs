@@ -161,7 +161,14 @@ impl Sidecar {
         let (machine, run) = (&self.machine, &self.run);
         let simulated = match &run.simulated[..] {
             [] => String::new(),
-            machines => format!("Simulated: {}. Computed on ", machines.join("; ")),
+            machines => {
+                // Their descriptions are long.
+                let names = machines
+                    .iter()
+                    .filter_map(|machine| machine.split(':').next());
+                let names: Vec<_> = names.collect();
+                format!("Simulated: {}. Computed on ", names.join(", "))
+            }
         };
         let threads = match machine.threads_per_core {
             1 => String::new(),
