@@ -1,11 +1,11 @@
 //! Measures a workload with tables of one size.
 //!
-//! Where each thread has a core, subjects take [turns](crate::turns): each has some tables, which are filled once, and at
+//! Where each thread has a core, subjects take turns (`turns.rs`): each has some tables, which are filled once, and at
 //! which they take turns as well; or, if they fill or empty it, a new table with other keys in each turn. The tables lie
 //! at places of the process's own. Before a turn, threads warm the caches up, as a program does that uses its filter all
-//! the time. Otherwise one subject after another is measured until a [deadline](crate::deadline).
+//! the time. Otherwise one subject after another is measured until a deadline (`deadline.rs`).
 //!
-//! All answers are [checked](crate::answers), those of the warm-up, too.
+//! All answers are checked (`answers.rs`), those of the warm-up, too.
 
 use std::collections::HashMap;
 use std::hint::black_box;

@@ -3,7 +3,7 @@
 //! machine.
 //!
 //! How a measurement goes through the modules: an [`experiment`] names [`subjects`] and
-//! [`workload`]s. [`sweep`] makes a [`plan`] of it, and starts a process for each round ([`worker`]). There, [`bench`] lets
+//! [`workload`]s. [`sweep`] makes a [`plan`] of it, and starts a process for each round ([`worker`]). There, [`mod@bench`] lets
 //! threads perform [`operations`] that are bound to the cores of the [`machine`], in turns or until a deadline. What they
 //! did becomes a [`row`], and [`sweep_sheet`] makes a table and a figure of the rows. [`studies`] has the measurements that
 //! no experiment can make, each a [`study`]. [`cli`] is the command line over all of it. It takes a

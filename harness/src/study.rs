@@ -5,7 +5,7 @@
 //! 1. A file in `studies/` has the options, a struct with `Args`, `Serialize` and `Deserialize`, and no options for
 //!    rounds, seed, builds and output: all studies have [these](Setting).
 //! 2. [`Study::measure`] makes the samples of one [`Task`] in this process: of some subjects, in one part, in one round.
-//!    Threads are a [`Crew`](crate::crew::Crew). It checks every answer, and fails if one is wrong. It prints nothing.
+//!    Threads are a `Crew` (`crew.rs`). It checks every answer, and fails if one is wrong. It prints nothing.
 //! 3. A `pub static STUDY: Study<Options>` names the subjects, the parts and the quantities.
 //! 4. `studies/mod.rs` lists it, once for the command and once for its processes.
 //!

@@ -77,7 +77,7 @@ pub fn print(rows: &[impl Serialize]) -> Result<()> {
 }
 
 /// Lets a new process of a build of this program, by default this one, perform a task, and passes on each row as soon
-/// as it is [printed](print). Asks the process to end once `stop` is set.
+/// as it is [printed](print()). Asks the process to end once `stop` is set.
 pub fn measure<R: DeserializeOwned>(
     build: Option<&Path>,
     (kind, task): (&str, &impl Serialize),

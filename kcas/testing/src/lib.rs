@@ -1,4 +1,4 @@
-//! What checks `kcas`: models under loom ([`model`]), and a watch over the protocol, whose every write must be an
+//! What checks `kcas`: models under loom (`model.rs`), and a watch over the protocol, whose every write must be an
 //! action of the proof ([`conformance`]).
 //!
 //! The tests are in `tests/loom`, which `scripts/loom.sh` runs, and in `tests/steps`, which need the feature `steps`.
