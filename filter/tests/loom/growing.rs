@@ -36,7 +36,7 @@ fn residents() -> [u64; 3] {
 fn lookup_while_a_bucket_is_split() {
     for looked_up in [residents()[0], residents()[1], staying(0, 3)] {
         let new = insert(staying(0, 3));
-        explore_race(1, (4, 13_000), &residents(), look_up(looked_up), new);
+        explore_race(1, (4, 9_300), &residents(), look_up(looked_up), new);
     }
 }
 
@@ -166,7 +166,7 @@ fn hops_while_a_bucket_is_split() {
         // Bucket 0 gets full, and is split.
         let held = [here, staying(0, 0), staying(2, 1)];
         let look = look_up([here, there][looked_up]);
-        explore_race(2, (3, 25_000), &held, look, move |writer| {
+        explore_race(2, (3, 18_300), &held, look, move |writer| {
             insert(staying(0, 2))(writer);
             hop([here, there, here])(writer);
         });
