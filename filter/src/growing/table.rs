@@ -567,7 +567,8 @@ impl Table {
         unchanged: &[(Place, u64)],
     ) -> Result<bool, InsertError> {
         let size = self.size();
-        // A bucket read before it was split knows too few bits to say where its keys may move in a table of this size.
+        // A bucket read before it was split knows too few bits to say where its keys may move in a table of this size. If
+        // only the second was, it still leads to buckets that exist; but the half where the key belongs may have room.
         let now = seen.key.places(size).map(|place| place.level);
         if seen.roots[0].0.level < now[0] || seen.roots[1].0.level < now[1] {
             return Ok(false);
@@ -619,8 +620,9 @@ impl Table {
         }
         if !found || self.makes_room(seen.key, size, reads.get()) {
             match self.grow(seen.key.side()) {
-                Err(error) if !found => return Err(error),
-                // There was room for this one.
+                // If the table has grown since, a bucket of the key may have been split, and have room.
+                Err(error) if !found && self.size() == size => return Err(error),
+                // There was room for this one, or it is tried again.
                 _ => {}
             }
         }

@@ -3,11 +3,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use filter::{InsertError, internals};
+use filter::{GrowingCuckooFilter, InsertError, internals};
 use kcas::steps::{with_hook, within};
 
-use crate::at_step::{pairs, stopped, stops};
+use crate::at_step::{before_step, pairs, stopped, stops};
 use crate::growing_stalls::{buckets_after, state};
+use crate::small::Identity;
 use crate::small::Operation::{Insert, InsertUnique, Remove};
 use crate::small::growing::{
     FILLING, Growing, apart, from_the_other_bucket, grown, holding, key, staying,
@@ -259,4 +260,31 @@ fn a_chain_from_a_bucket_of_two_rounds_ago_leads_nowhere() {
         assert_eq!(lost, None, "before step {at}, stopped at {then}");
     }
     assert!(met > 300, "{met}");
+}
+
+/// An insert finds both buckets full, and before one of its steps another thread splits the one or the other, with which
+/// the table has grown as far as it may: the key's half has had room ever since.
+#[test]
+fn insert_with_bucket_just_split_is_not_refused() {
+    let rate = grown().false_positive_rate();
+    let builder = GrowingCuckooFilter::builder().buckets(16);
+    let builder = builder.max_false_positive_rate(rate);
+    let first_not_split = key(apart(3 ^ 16, 5, 0), 3);
+    let first_split = from_the_other_bucket(first_not_split);
+    for (at, new) in pairs(0..60, [first_not_split, first_split]) {
+        for insert in [Growing::insert_unique, |filter: &Growing, key: &u64| {
+            filter.insert(key).map(|()| true)
+        }] {
+            let hasher = Identity::default();
+            let filter: Arc<Growing> = Arc::new(builder.unmixed_hasher(hasher).build().unwrap());
+            let held = [0, 32, 64, 3, 35, 67].map(staying);
+            held.iter().for_each(|key| filter.insert(key).unwrap());
+            assert_eq!(filter.capacity(), 3 * 16);
+            let split = |filter: &Growing| filter.insert(&staying(16)).unwrap();
+            let inserted = before_step(&filter, at, split, |filter| insert(filter, &new));
+            assert_eq!(inserted, Ok(true), "{new:#x}, before step {at}");
+            assert_eq!(filter.capacity(), 3 * 18);
+            assert_eq!(lost(&filter, &held), None);
+        }
+    }
 }
