@@ -184,7 +184,7 @@ fn half_a_round() -> Vec<u64> {
 /// A chain moves a key from a bucket that has not been split to one that has been.
 #[test]
 fn lookup_of_a_key_that_moves_to_another_level() {
-    explore_test(3, 1_100, || {
+    explore_test(3, 760, || {
         let held = half_a_round();
         let filter = holding(2, &held);
         assert_eq!(filter.capacity(), 9);
@@ -224,7 +224,7 @@ fn chain_into_a_bucket_that_is_split() {
 fn lookup_while_a_timestamp_wraps() {
     let [here, there] = hopping();
     for look in [Contains(here), Count(here)] {
-        explore_test(3, 3_700, move || {
+        explore_test(3, 3_600, move || {
             let (filter, other) = (holding(2, &[there]), staying(0, 0));
             // The next addition but one to the first bucket makes its timestamp what it is now.
             filter.insert(&other).unwrap();
