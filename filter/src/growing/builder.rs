@@ -31,7 +31,7 @@ const MAX_RESERVED: usize = 1 << 23;
 /// What the builder of a [`GrowingCuckooFilter`] builds.
 #[derive(Clone, Copy, Debug)]
 pub struct Growing {
-    /// Words of address space to reserve, if the builder has been told.
+    /// Words of address space to reserve, if the user has set a number.
     pub(super) reserved: Option<usize>,
     /// The greatest false positive rate allowed.
     pub(super) max_rate: f64,

@@ -233,7 +233,7 @@ struct Part {
     lookups: u64,
     updates: u64,
     renewed: u64,
-    /// Operations that were timed: lookups, updates, and inserts but for the mix without.
+    /// Operations that were timed: lookups, updates, and inserts except in the mix without.
     operations: u64,
     seconds: f64,
     /// Load at which the table first refused a key, if it has.

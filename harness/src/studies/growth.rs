@@ -1,5 +1,5 @@
 //! The `growth` study: sets that grow a thousandfold under load (the figure of that name). The run is cut into slices, evenly
-//! spaced on a logarithmic scale but for the first one. Threads wait for each other between two slices, so that the number of
+//! spaced on a logarithmic scale except for the first one. Threads wait for each other between two slices, so that the number of
 //! keys is known; that time does not count.
 //!
 //! One of 16 lookups is timed, chosen at random, so that the choice is not in step with anything. Timing
@@ -63,7 +63,7 @@ pub struct Growth {
     /// possible, and are labelled as oversubscribed.
     #[arg(long, value_name = "N", value_parser = within(1..=MAX_THREADS as u64))]
     pub threads: Option<usize>,
-    /// Lookups after each insert, half of them of keys that are in the set.
+    /// Lookups after each insert, half of them of keys in the set.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u32).range(1..=1_000))]
     pub lookups: u32,
     /// Slices between a thousandth of the keys and all of them; one more slice comes before. The

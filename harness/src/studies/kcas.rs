@@ -38,7 +38,7 @@ use crate::worker;
 ///
 /// An operation reads k words and increases each by one, at one moment, and is repeated until it
 /// succeeds; k goes from 1 to 8. Each thread has its own words (disjoint), or all share 16
-/// (contended). Engines take turns within each round, in an order drawn anew for each round, and
+/// (contended). Engines take turns within each round, in an order drawn for each round, and
 /// ratios are taken within rounds. After each measurement every word is checked against the sum of
 /// the operations.
 ///
@@ -291,7 +291,7 @@ impl Contest {
         first..first + OWN_WORDS
     }
 
-    /// Runs the threads on new words of this engine. If operations go on for ever, calls `on_stuck`;
+    /// Runs the threads on new words of this engine. If operations never end, calls `on_stuck`;
     /// unless that makes them end, or ends the process, this never returns.
     fn run(
         &self,
