@@ -84,7 +84,7 @@ if grep -nH '^name = "loom"' filter/{c,python,examples/redis}/Cargo.lock; then
     fail "whoever uses kcas has loom in the lock file, which only the models need"
 fi
 
-# Each test that the README names as the answer to a request exists, and each that the changelog names as what keeps a
+# Each test that the README names as the answer to a request exists, and each that the page of bugs names as what keeps a
 # bug away.
 functions=$(git grep -hoE '(fn|def) [a-z0-9_]+\(' -- {kcas,filter}/'*.'{rs,py})
 while IFS=: read -r page header; do
@@ -96,7 +96,7 @@ while IFS=: read -r page header; do
     done
 done <<'END'
 filter/README.md:| Request | Answer | Test |
-CHANGELOG.md:| Bug | Test |
+scripts/bugs-found.md:| Bug | Test |
 END
 
 # Scripts that pages, comments and workflows name are there, as are the optional checks.
