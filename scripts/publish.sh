@@ -116,14 +116,14 @@ measure() {
     local sidecar name
     for sidecar in "$work"/results/*.machine.toml; do
         name=$(basename "$sidecar" .machine.toml)
-        if ! grep -q "^| \[$name\](" paper-figures/README.md; then
-            echo "$name has no row in paper-figures/README.md: it is in target/publish/unpublished" >&2
+        if ! grep -q "^| \[$name\](" paper-figures/index.md; then
+            echo "$name has no row in paper-figures/index.md: it is in target/publish/unpublished" >&2
             mkdir -p target/publish/unpublished
             cp "${sidecar%.machine.toml}".* target/publish/unpublished/
             continue
         fi
         cp "${sidecar%.machine.toml}".* paper-figures/
-        sed -i -E "s/^(\| \[$name\]\(.*\| )\`[0-9a-f]*\` \|$/\1\`${commit:0:10}\` |/" paper-figures/README.md
+        sed -i -E "s/^(\| \[$name\]\(.*\| )\`[0-9a-f]*\` \|$/\1\`${commit:0:10}\` |/" paper-figures/index.md
     done
 }
 

@@ -70,8 +70,8 @@ for sidecar in paper-figures/*.machine.toml; do
         note+=", modified"
     fi
     [ -z "$note" ] || fail "$name shows the code of ${commit:0:10}$note: measure it again from a clean commit"
-    grep -qE "^\| \[$name\]\(.*\| \`${commit:0:10}\` \|$" paper-figures/README.md ||
-        fail "paper-figures/README.md must say that $name shows the code of ${commit:0:10}"
+    grep -qE "^\| \[$name\]\(.*\| \`${commit:0:10}\` \|$" paper-figures/index.md ||
+        fail "paper-figures/index.md must say that $name shows the code of ${commit:0:10}"
 done
 
 # What was measured is never edited, not even where no page shows it.

@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn the_table_of_figures_marks_what_is_not_reproduced() {
         let top = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        let page = std::fs::read_to_string(top.join("paper-figures/README.md")).unwrap();
+        let page = std::fs::read_to_string(top.join("paper-figures/index.md")).unwrap();
         let rows = page.lines().filter(|line| line.starts_with("| ["));
         let unmarked = rows.filter(|line| !line.contains('†'));
         let listed: BTreeSet<_> = unmarked
