@@ -57,7 +57,7 @@
 //! its K-CAS and its installation, and overwrites it for the next ones. A thread that reads a
 //! record checks the sequence number afterwards: if it has changed, that operation is over, and its
 //! tag has left the word. Nothing is allocated or reclaimed; memory is bounded by the greatest
-//! number of threads ever alive at the same time.
+//! number of ids ever held at the same time.
 //!
 //! **A failed operation is settled before its record is reused.** It may have failed while a helper
 //! was in the middle of an installation, which must not turn into the tag of an operation that no
@@ -86,11 +86,14 @@
 //!
 //! # Limits
 //!
-//! At most [`MAX_THREADS`](thread_id::MAX_THREADS) live threads may take part. A thread takes part
-//! from its first K-CAS of two words or more, or from the first time it has to help one, until it
-//! ends. One thread too many gets [`Error::TooManyThreads`], or panics where a function has no such
-//! error; [`thread_id::register`] reserves an id beforehand. Loads and exchanges of words on
-//! which nothing is under way need no id.
+//! A K-CAS of two words or more needs an id for its thread, as does a call that helps one. Loads need no id, nor do
+//! exchanges of words on which no operation is under way. There are 4,096 ids ([`MAX_THREADS`](thread_id::MAX_THREADS)).
+//!
+//! - Any number of threads may take part. A thread keeps its first id until it ends, unless 3,072 ids are held already;
+//!   later threads claim an id for each call and return it at the end of the call.
+//! - If all 4,096 ids are held at one moment, a call returns [`Error::TooManyThreads`], or panics if it has no such
+//!   error. This takes at least 1,024 calls under way, or threads that [registered](thread_id::register).
+//! - A thread that registers keeps its id in any case.
 //!
 //! A thread has only one record, so a signal handler that runs or helps a K-CAS destroys the K-CAS that it
 //! interrupted on its thread. It may call [`load`](WordArray::load) and

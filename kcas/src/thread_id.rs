@@ -1,22 +1,25 @@
 //! Small dense ids for live threads, claimed and given back without a lock.
 //!
-//! A thread claims a free, low id on first use and gives it back when it ends. Whatever is kept per
-//! id (a descriptor, a counter) passes to the next thread that claims the same id, together with
-//! everything its former owner wrote.
+//! A thread claims a free, low id on first use and gives it back when it ends. Once three quarters of the ids are held,
+//! further threads claim an id for each call. Whatever is kept per id (a descriptor, a counter) passes to the next thread
+//! that claims the same id, together with everything its former owner wrote.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
 
 use crate::sync::{AtomicU64, Ordering, shared_static, thread_static};
 
-/// Maximum number of threads that may hold an id at one moment: 4,096. A thread holds one from its
-/// first operation that needs it until it ends ([`register`] has an exception).
+/// Maximum number of threads that may hold an id at one moment: 4,096.
 pub const MAX_THREADS: usize = WORDS * BITS_PER_WORD;
 
 // The model checker never runs more than four threads, and every atomic slows it down.
 const WORDS: usize = if cfg!(kcas_loom) { 1 } else { 64 };
 const BITS_PER_WORD: usize = if cfg!(kcas_loom) { 4 } else { 64 };
 const ALL_CLAIMED: u64 = u64::MAX >> (64 - BITS_PER_WORD);
+
+/// A thread that finds this many ids held, three quarters of all, claims an id for one call. So idle threads that do not
+/// register leave a quarter of the ids to calls under way.
+const KEPT: u64 = MAX_THREADS as u64 / 4 * 3;
 
 shared_static! {
     /// Number of ids that are held or promised, never more than there are. So a thread that was
@@ -30,9 +33,8 @@ shared_static! {
 }
 
 thread_static! {
-    /// The id that the current thread holds: until it ends or, if it is being torn down, for one
-    /// call. It needs no drop, so it outlives the thread's other locals, and no access checks
-    /// whether it still exists.
+    /// The id that the current thread holds, until it ends or for one call. It needs no drop, so it outlives the
+    /// thread's other locals, and no access checks whether it still exists.
     static HELD_HERE: Cell<Option<usize>> = Cell::new(None);
 }
 
@@ -41,8 +43,7 @@ thread_static! {
     static AT_THE_END: GiveBack = GiveBack;
 }
 
-/// The id of the current thread: below [`MAX_THREADS`], and different from every other live
-/// thread's.
+/// The id of the current thread: below [`MAX_THREADS`], and different from every id that another thread holds.
 ///
 /// It cannot leave its thread, so a function that gets one may write the data kept under it.
 #[derive(Debug)]
@@ -51,32 +52,32 @@ pub struct ThreadId {
     stays_on_its_thread: PhantomData<*const ()>,
 }
 
-/// More than [`MAX_THREADS`] live threads take part in K-CAS at one moment.
+/// All ids of threads are held, by threads that keep one and by calls under way ([limits](crate#limits)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "more than {MAX_THREADS} live threads take part in K-CAS: let some end, or share a pool of threads"
-)]
+#[error("all {MAX_THREADS} ids of threads are in use: let threads end, or share a pool of them")]
 pub struct TooManyThreads;
 
-/// Claims an id for the current thread, unless it has one, and keeps it until the thread ends, so
-/// that no later call lacks one. Call this before a function that panics for lack of an id.
+/// Claims an id for the current thread, unless it has one. The thread keeps the id until it ends, so no later call of this
+/// thread returns [`TooManyThreads`].
 ///
-/// Progress: as [`with`]. In a thread that is being torn down (its thread-locals are gone) the id
-/// is not kept. (With glibc, a thread that first needs an id in a destructor of a `pthread_key_t` keeps it for
-/// ever: let it call this earlier.)
+/// Progress: lock-free, but it registers the thread's end with the system, for which glibc may take the lock of its
+/// dynamic linker. A thread that is being torn down (its thread-locals are gone) does not keep the id. (With glibc, a
+/// thread that first needs an id in a destructor of a `pthread_key_t` keeps it forever: let it call this earlier.)
 ///
 /// # Errors
 /// [`TooManyThreads`] when every id is held.
 pub fn register() -> Result<(), TooManyThreads> {
-    with(|_| ())
+    if HELD_HERE.with(Cell::get).is_none() {
+        hold(&ThreadId::acquire()?.0, true);
+    }
+    Ok(())
 }
 
-/// Runs `action` with the current thread's id, claiming one on the thread's first use.
+/// Runs `action` with the current thread's id, and claims one if the thread has none. The thread keeps the id, except in
+/// two cases: three quarters of all ids are held, or the thread is being torn down (its thread-locals are gone). Then the
+/// id is for this call and the calls inside it.
 ///
-/// Progress: wait-free after the first use; the claim is lock-free, but it registers the thread's end with
-/// the system, for which glibc may take the lock of its dynamic linker. In a thread that is being torn
-/// down (its thread-locals are gone) an id is claimed for this one call and the calls inside it
-/// ([`register`] has an exception).
+/// Progress: wait-free if the thread has an id; otherwise as [`register`].
 ///
 /// # Errors
 /// [`TooManyThreads`] when every id is held; then `action` has not run.
@@ -111,18 +112,23 @@ pub fn with_held<R>(action: impl FnOnce(&ThreadId) -> R) -> Option<R> {
     Some(action(&ThreadId::of(index)))
 }
 
-/// Claims an id for the current thread. If the thread is ending, also returns the value that gives it back.
+/// Claims an id for the current thread. If the id is for one call, also returns the value that gives it back.
 #[cold]
 fn claim() -> Result<(ThreadId, Option<GiveBack>), TooManyThreads> {
-    let id = ThreadId::acquire()?;
+    let (id, held) = ThreadId::acquire()?;
+    let for_one_call = hold(&id, held < KEPT);
+    Ok((id, for_one_call))
+}
+
+/// Makes this the current thread's id. Returns the value that gives it back, unless the thread is to keep it until it
+/// ends, and is not ending already.
+fn hold(id: &ThreadId, keep: bool) -> Option<GiveBack> {
     HELD_HERE.with(|held| held.set(Some(id.index)));
     #[cfg(not(kcas_loom))]
-    let is_ending = AT_THE_END.try_with(|_| ()).is_err();
+    let keep = keep && AT_THE_END.try_with(|_| ()).is_ok();
     // Loom drops a thread's locals only after the thread can be joined, and perhaps after the
     // statics are gone, so the threads of a model end with a call to `end_of_thread`.
-    #[cfg(kcas_loom)]
-    let is_ending = false;
-    Ok((id, is_ending.then(|| GiveBack)))
+    (!keep).then(|| GiveBack)
 }
 
 /// Gives back the current thread's id when dropped.
@@ -155,7 +161,7 @@ impl SpareId {
     /// # Errors
     /// [`TooManyThreads`] when every id is held.
     pub fn claim() -> Result<SpareId, TooManyThreads> {
-        let id = ThreadId::acquire()?;
+        let (id, _) = ThreadId::acquire()?;
         crate::descriptor::name(id.index);
         Ok(SpareId(id))
     }
@@ -181,7 +187,7 @@ impl Drop for SpareId {
 }
 
 impl ThreadId {
-    pub(crate) fn of(index: usize) -> ThreadId {
+    fn of(index: usize) -> ThreadId {
         ThreadId {
             index,
             stays_on_its_thread: PhantomData,
@@ -194,18 +200,19 @@ impl ThreadId {
         self.index
     }
 
-    pub(crate) fn acquire() -> Result<ThreadId, TooManyThreads> {
-        promise()?;
+    /// Claims an id; also returns how many were held before.
+    fn acquire() -> Result<(ThreadId, u64), TooManyThreads> {
+        let held = promise()?;
         loop {
             if let Some(index) = (0..WORDS).find_map(claim_in) {
-                return Ok(ThreadId::of(index));
+                return Ok((ThreadId::of(index), held));
             }
             // Every bit was set when examined, although one was free at each moment: others claimed
             // and gave back ids meanwhile.
         }
     }
 
-    pub(crate) fn give_back(&self) {
+    fn give_back(&self) {
         let bit = 1 << (self.index % BITS_PER_WORD);
         // Release pairs with the Acquire in `claim_in`.
         CLAIMED[self.index / BITS_PER_WORD].fetch_and(!bit, Ordering::Release);
@@ -215,15 +222,15 @@ impl ThreadId {
     }
 }
 
-/// Promises the thread an id, unless all are promised.
-fn promise() -> Result<(), TooManyThreads> {
+/// Promises the thread an id, unless all are promised; returns how many were before.
+fn promise() -> Result<u64, TooManyThreads> {
     // Relaxed: a number that was given back before is seen, by coherence.
     let mut held = HELD.load(Ordering::Relaxed);
     while held < MAX_THREADS as u64 {
         // Acquire pairs with the Release in `give_back`, so the bit that was cleared before it is
         // seen. A failure needs no ordering: nothing is read because of it.
         match HELD.compare_exchange(held, held + 1, Ordering::Acquire, Ordering::Relaxed) {
-            Ok(_) => return Ok(()),
+            Ok(held) => return Ok(held),
             Err(now) => held = now,
         }
     }

@@ -1,5 +1,5 @@
-//! Threads that come and go: ids are reused, many threads may live at once, and beyond the limit
-//! there is a clear error, which goes away when threads end.
+//! Threads that come and go: ids are reused, any number of threads may live at once, and beyond the limit of those that
+//! have an id there is a clear error, which goes away when threads end.
 
 use std::sync::{Barrier, Mutex};
 use std::thread;
@@ -52,14 +52,60 @@ fn live_threads_have_different_ids_and_the_limit_is_an_error() {
     assert_eq!(swap(&words, 0, 1), Ok(()), "ids are free again");
 }
 
+/// More threads live at once than there are ids. Each runs an operation before and after all others have run one.
+#[test]
+fn threads_beyond_id_limit_all_succeed() {
+    crate::turn();
+    const THREADS: usize = MAX_THREADS + 1_000;
+    let words = WordArray::new(2);
+    let all_live = Barrier::new(THREADS);
+    let add_one = || loop {
+        let before = words.load(0);
+        match swap(&words, before, before + 1) {
+            Err(Error::Mismatch) => {}
+            result => return result,
+        }
+    };
+    let add_two = || {
+        let first = add_one();
+        all_live.wait();
+        [first, add_one()]
+    };
+    thread::scope(|scope| {
+        let small = || thread::Builder::new().stack_size(64 * 1024);
+        let threads = (0..THREADS).map(|_| small().spawn_scoped(scope, add_two).unwrap());
+        for thread in threads.collect::<Vec<_>>() {
+            assert_eq!(thread.join().unwrap(), [Ok(()); 2]);
+        }
+    });
+    assert_eq!([0, 1].map(|index| words.load(index)), [2 * THREADS as u64; 2]);
+}
+
+#[test]
+fn late_thread_returns_id_after_call() {
+    crate::turn();
+    let is_held = || thread_id::with_held(|_| ()).is_some();
+    while_held(MAX_THREADS / 4 * 3, || {
+        assert!(thread_id::with(|_| is_held()).unwrap());
+        assert!(!is_held(), "it is kept");
+        thread_id::register().unwrap();
+        assert!(is_held(), "it is not kept, though it is asked to be");
+    });
+    while_held(MAX_THREADS / 4 * 3 - 1, || {
+        my_index();
+        assert!(is_held(), "it is not kept");
+    });
+}
+
 /// Runs something in a new thread while this many others hold an id each; returns their ids.
 fn while_held(ids: usize, run: impl FnOnce() + Send) -> Vec<usize> {
     let barrier = Barrier::new(ids + 1);
     let hold = || {
+        thread_id::register().unwrap();
         let id = my_index();
         barrier.wait();
         barrier.wait();
-        // A thread keeps its id for as long as it lives.
+        // A thread that has registered keeps its id for as long as it lives.
         assert_eq!(my_index(), id);
         id
     };

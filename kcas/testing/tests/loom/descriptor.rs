@@ -1,12 +1,13 @@
 //! Models of `kcas/src/descriptor.rs`: a record is read while its owner reuses it, and passes from thread to thread with
 //! an [id](kcas::thread_id).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kcas::internals::{KcasTag, State, begin_install, begin_kcas, decide, finish_own, place};
 use kcas::internals::{read_entry, read_install, read_kcas, state, words};
 use kcas::sync::Ordering;
-use kcas::thread_id::{MAX_THREADS, SpareId, ThreadId};
+use kcas::thread_id::{self, MAX_THREADS, SpareId, ThreadId};
 use kcas::{Entry, WordArray};
 use kcas_testing::conformance::{Checks, check};
 use kcas_testing::model::{explore_test, spawn, spawn_with};
@@ -114,6 +115,26 @@ fn an_id_changes_hands_with_what_is_kept_under_it() {
         let others = other.join().unwrap();
         assert_ne!(mine.0, others.0, "two operations have one tag");
         assert_ne!(mine.1, others.1, "two installations have one tag");
+    });
+}
+
+/// All ids but one are held, so two threads share the last one, each for one call. A call claims it with whatever is kept
+/// under it, or finds it held. No thread uses it after its call.
+#[test]
+fn id_for_one_call_changes_hands() {
+    explore_test(3, 1, || {
+        let held = (2..MAX_THREADS).map(|_| SpareId::claim().unwrap());
+        let held: Vec<_> = held.collect();
+        let call = || thread_id::with(|id| begin_kcas(id, &[Entry::new(0, 0, 1)]).tag.raw());
+        let calls = move || [call().ok(), call().ok()];
+        let threads = [(); 2].map(|()| spawn(calls));
+        let tags = threads.map(|thread| thread.join().unwrap());
+        let tags: Vec<_> = tags.into_iter().flatten().flatten().collect();
+        let different: BTreeSet<_> = tags.iter().collect();
+        assert_eq!(different.len(), tags.len(), "two operations have one tag");
+        assert!(!tags.is_empty(), "each found it held by the other");
+        assert!(spawn(call).join().unwrap().is_ok(), "nobody gave it back");
+        drop(held);
     });
 }
 
