@@ -141,8 +141,8 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// copies, too, or a K-CAS of theirs is under way in the same bucket whenever the call looks. No linearization point: each class has its own.
     ///
     /// # Errors
-    /// [`SnapshotError`]: when there is not enough memory, or when more than
-    /// [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove, copy or advance.
+    /// [`SnapshotError`]: when there is not enough memory, or when all [`MAX_THREADS`](crate::MAX_THREADS) places of threads
+    /// are taken.
     #[doc(alias = "clone")]
     pub fn try_clone(&self) -> Result<Self, SnapshotError>
     where

@@ -61,7 +61,7 @@ pub enum InsertError {
         /// How many buckets the table would have.
         buckets: usize,
     },
-    /// More than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove, copy or advance.
+    /// All [`MAX_THREADS`](crate::MAX_THREADS) places of threads are taken ([limits](crate#limits)).
     #[error(transparent)]
     TooManyThreads(#[from] TooManyThreads),
 }

@@ -92,13 +92,13 @@
 //!   [counts](growing#when-a-timestamp-wraps) the wraps: there only a copy could be misled, after 63; and one
 //!   of [two removes of a key's only copy](growing#two-removes-of-one-copy) could take another key.
 //!   An [`ExpiringCuckooFilter`] has 7 bits, and there inserts, renewals and `advance` could be misled as well.
-//! - **Threads.** At most [`MAX_THREADS`] live threads may insert, remove, copy or advance, in all filters
-//!   of the process together: a thread that has done so counts until it ends. With one thread too
-//!   many, an insert returns [`TooManyThreads`](InsertError::TooManyThreads) and a remove panics,
-//!   before anything changes. [`try_remove`](Filter::try_remove) returns the error instead,
-//!   and [`register_thread`] reserves a place beforehand, for batches as well. Lookups do not
-//!   count. (With glibc, a thread whose first such call comes from a destructor of a `pthread_key_t` counts
-//!   for ever: let it call `register_thread` earlier.)
+//! - **Threads.** Any number of threads may insert, remove, copy or advance. All filters of the process together have
+//!   [`MAX_THREADS`] places for them. The first 3,072 threads that do so keep a place until they end; a later thread needs
+//!   a place only during each call. Lookups need none. If no place is free, an insert returns
+//!   [`TooManyThreads`](InsertError::TooManyThreads) and a remove panics, before anything changes.
+//!   [`try_remove`](Filter::try_remove) returns the error instead, and [`register_thread`] reserves a place for a thread,
+//!   for batches as well. (With glibc, a thread whose first such call comes from a destructor of a `pthread_key_t` keeps
+//!   its place forever: let it call `register_thread` earlier.)
 //! - **Types of keys.** Look up a key as the type that you inserted: `"abc"` and its bytes are
 //!   different keys.
 //! - **Signal handlers** may look up keys (`contains`, `count`, `len`), even when they have interrupted

@@ -92,7 +92,7 @@ pub enum SnapshotError {
         /// Number of buckets in the table.
         buckets: usize,
     },
-    /// More than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove, copy or advance.
+    /// All [`MAX_THREADS`](crate::MAX_THREADS) places of threads are taken ([limits](crate#limits)).
     #[error(transparent)]
     TooManyThreads(#[from] TooManyThreads),
 }

@@ -98,8 +98,8 @@ pub trait Filter {
     /// [`contains_hash`](Self::contains_hash).
     ///
     /// # Panics
-    /// When more than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove, copy or advance; nothing
-    /// has changed then. This never happens in a thread that has [registered](crate::register_thread).
+    /// When all [`MAX_THREADS`](crate::MAX_THREADS) places of threads are taken; nothing has changed then. This never
+    /// happens in a thread that has [registered](crate::register_thread).
     fn remove_hash(&self, hash: u64) -> bool;
 
     /// Calls [`contains_hash`](Self::contains_hash) for each of `hashes`, and writes the answers to the same places
@@ -226,7 +226,7 @@ pub trait Filter {
         self.hasher_digest() == other.hasher_digest()
     }
 
-    /// [`remove_hash`](Self::remove_hash), for a thread that may exceed [`MAX_THREADS`](crate::MAX_THREADS): it
+    /// [`remove_hash`](Self::remove_hash), for a thread that may find no place: it
     /// gets an error instead of a panic.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ typedef enum CuckooStatus {
    */
   CUCKOO_STATUS_MEMORY = 3,
   /*
-   More threads are alive that change filters than there are places for. Nothing has changed.
+   All places for threads that change filters are taken. Nothing has changed.
    */
   CUCKOO_STATUS_THREADS = 4,
   /*

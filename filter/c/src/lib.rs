@@ -37,7 +37,7 @@ pub enum CuckooStatus {
     Invalid = 2,
     /// There is not enough memory.
     Memory = 3,
-    /// More threads are alive that change filters than there are places for. Nothing has changed.
+    /// All places for threads that change filters are taken. Nothing has changed.
     Threads = 4,
     /// A file cannot be read or written.
     File = 5,

@@ -136,8 +136,8 @@ impl<S> GrowingCuckooFilter<S> {
     /// [`CuckooFilter::try_clone`]: crate::CuckooFilter::try_clone
     ///
     /// # Errors
-    /// [`SnapshotError`]: when there is not enough memory, or when more than
-    /// [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove, copy or advance.
+    /// [`SnapshotError`]: when there is not enough memory, or when all [`MAX_THREADS`](crate::MAX_THREADS) places of threads
+    /// are taken.
     #[doc(alias = "clone")]
     pub fn try_clone(&self) -> Result<Self, SnapshotError>
     where
