@@ -147,7 +147,7 @@ interface() {
     rm -rf "$earlier"
     mkdir -p "$earlier"
     git archive "$base" -- . ':!paper-figures' | tar --extract --directory "$earlier"
-    enabled() { if [ "$1" = filter ]; then echo serde; else echo steps; fi; }
+    enabled() { if [ "$1" = filter ]; then echo serde; fi; }
     # The items that the crate in this folder offers, one per line. (From the docs as JSON, which only nightly
     # compilers write.)
     items() { # FOLDER
@@ -271,13 +271,13 @@ debug = "line-tables-only"
 END
     cd "$unpacked"
     export CARGO_TARGET_DIR="$target/unpacked-target"
-    # As most users build it, and as all tests need it.
+    # As most users build it, and with all that they can ask for.
     cargo build --workspace
-    cargo test --workspace --all-features
+    cargo test --workspace --features lfcf-filter/huge-pages,lfcf-filter/serde
     if is_there cargo +nightly --version; then
         # With the features that the manifests ask docs.rs for.
         RUSTDOCFLAGS="--cfg docsrs -D warnings" cargo +nightly doc --workspace --no-deps \
-            --features lfcf-kcas/steps,lfcf-filter/serde
+            --features lfcf-filter/serde
     else
         echo "The docs are not built as docs.rs does: a nightly compiler is missing."
     fi

@@ -78,7 +78,7 @@ count_actions() { # [MODEL ...]
     trap 'rm -f "$ACTIONS" "$kept"' EXIT
     scripts/loom.sh "$@"
     if [ $# -eq 0 ]; then
-        CONFORMANCE_STEPS=${CONFORMANCE_STEPS:-10000000} cargo test --locked -p kcas-testing --features steps --test steps each_write
+        CONFORMANCE_STEPS=${CONFORMANCE_STEPS:-10000000} cargo test --locked -p kcas-testing --features steps --test conformance each_write
     else
         # The rows of other models, if these are still there.
         awk -F, 'NR == FNR { new[$1]; next } FNR > 1 && !($1 in new)' "$ACTIONS" $counted |

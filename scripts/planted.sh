@@ -120,11 +120,11 @@ check() {
             RUSTFLAGS="--cfg kcas_loom ${RUSTFLAGS:-}" cargo test --locked --profile loom --features loom "${soon_built[@]}" -p "$crate" "$suite" "$@"
             ;;
         random)
-            CONFORMANCE_STEPS="${CONFORMANCE_STEPS:-2000000}" cargo test --locked -p kcas-testing --features steps --test steps "$@"
+            CONFORMANCE_STEPS="${CONFORMANCE_STEPS:-2000000}" cargo test --locked -p kcas-testing --features steps --test conformance "$@"
             ;;
-        # Both crates, whichever it is, so that their dependencies are built only once.
+        # All crates, whichever it is, so that their dependencies are built only once.
         lib) cargo test --locked -p lfcf-kcas -p lfcf-filter --all-features --lib "$@" ;;
-        *) cargo test --locked -p lfcf-kcas -p lfcf-filter --all-features --test "$suite" "$@" ;;
+        *) cargo test --locked -p lfcf-kcas -p kcas-testing -p lfcf-filter --all-features --test "$suite" "$@" ;;
     esac
 }
 

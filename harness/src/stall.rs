@@ -18,7 +18,7 @@ use anyhow::{Result, ensure};
 use crossbeam_utils::CachePadded;
 use histories::Event;
 #[cfg(feature = "steps")]
-use kcas::steps::with_hook;
+use kcas_testing::steps::with_hook;
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use subject::calls::Operation;

@@ -14,7 +14,7 @@ use harness::subjects::{
     AblationControl, AblationOneRound, AblationTwoPhaseLookup, LockFree, Optimistic,
     StripedTimestamps, TwoPhase, WordLock,
 };
-use kcas::steps::with_hook;
+use kcas_testing::steps::with_hook;
 
 const BUCKETS: usize = 16;
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use harness::subject::layout::{Geometry, locate};
 use harness::subject::{SLOTS_PER_BUCKET, Subject};
 use harness::subjects::{AblationControl, AblationHopByHop, LockFree, TwoPhase};
-use kcas::steps::{Access, freeze_where, with_hook};
+use kcas::steps::Access;
+use kcas_testing::steps::{freeze_where, with_hook};
 use kcas::thread_id;
 
 /// Returns the keys that may live in these two of two buckets, with `first` as their first bucket.

@@ -111,7 +111,7 @@ fn new_chunk((): ()) -> Chunk {
 }
 
 /// Names the record for an id's descriptors for an observer; makes it if there is none.
-#[cfg(any(kcas_loom, feature = "steps"))]
+#[cfg(any(kcas_loom, feature = "__steps"))]
 pub(crate) fn name(id: usize) {
     crate::steps::name("descriptor", std::slice::from_ref(Record::of(id)));
 }

@@ -120,8 +120,8 @@
 //!   consistent, and that a validated read of a record gives one operation (its README has the details). The code
 //!   is not proven, but checked against the actions of the proof: at each write of a word, a status or an
 //!   installation's number, in each model but one, and with threads that take turns in random order (`kcas/testing`).
-//! - `kcas/tests/steps/stalls.rs` stops a thread at every access of an operation, and two threads at
-//!   every pair of accesses ([`steps`]): the others still finish.
+//! - `kcas/testing/tests/steps/stalls.rs` stops a thread at every access of an operation, and two threads at
+//!   every pair of accesses: the others still finish.
 //!
 //! The models found several bugs during development: two operations that helped each other for ever
 //! because one was decided and half released (`helping_a_decided_operation`); a record that was
@@ -131,7 +131,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
-    not(any(kcas_loom, feature = "steps")),
+    not(any(kcas_loom, feature = "__steps")),
     allow(unreachable_pub, reason = "`internals` has them")
 )]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
@@ -151,7 +151,7 @@ pub use storage::{Piece, Pieces, Storage, Word};
 pub use words::{Error, OutOfMemory, WordArray, sort_entries};
 
 /// The inside of the protocol, for its models and checks (`kcas/testing`).
-#[cfg(any(kcas_loom, feature = "steps"))]
+#[cfg(any(kcas_loom, feature = "__steps"))]
 #[doc(hidden)]
 pub mod internals {
     pub use crate::commit::{Installed, Placed, finish_own, install, place};

@@ -7,9 +7,9 @@
 
 #[cfg(kcas_loom)]
 pub use loom::sync::atomic::Ordering;
-#[cfg(any(kcas_loom, feature = "steps"))]
+#[cfg(any(kcas_loom, feature = "__steps"))]
 pub use observed::AtomicU64;
-#[cfg(not(any(kcas_loom, feature = "steps")))]
+#[cfg(not(any(kcas_loom, feature = "__steps")))]
 pub use std::sync::atomic::AtomicU64;
 #[cfg(not(kcas_loom))]
 pub use std::sync::atomic::Ordering;
@@ -34,7 +34,7 @@ fn announce<T>(place: &T, access: Access) {
 /// relaxed read-modify-write of a companion, which loom takes to be dependent on every other one:
 /// no order of accesses is left out. It orders nothing and publishes nothing, so loads may return
 /// the same values as without it. `kcas/testing/tests/loom` shows what would be missed.
-#[cfg(any(kcas_loom, feature = "steps"))]
+#[cfg(any(kcas_loom, feature = "__steps"))]
 mod observed {
     #[cfg(kcas_loom)]
     use loom::sync::atomic;
@@ -152,13 +152,13 @@ mod observed {
 ///
 /// The memory comes zeroed from the system, which supplies a large piece page by page on first
 /// write: a table that is never filled takes only the pages that were written.
-#[cfg(not(any(kcas_loom, feature = "steps")))]
+#[cfg(not(any(kcas_loom, feature = "__steps")))]
 pub fn zeros(len: usize) -> Option<Box<[AtomicU64]>> {
     bytemuck::try_zeroed_slice_box(len).ok()
 }
 
 /// Returns `len` zeros, or `None` when the allocator refuses the memory.
-#[cfg(any(kcas_loom, feature = "steps"))]
+#[cfg(any(kcas_loom, feature = "__steps"))]
 pub fn zeros(len: usize) -> Option<Box<[AtomicU64]>> {
     let mut zeros = Vec::new();
     zeros.try_reserve_exact(len).ok()?;

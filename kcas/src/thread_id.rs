@@ -150,11 +150,11 @@ pub fn end_of_thread() {
 }
 
 /// An id that no thread holds, for simulated cores, which share a thread. It is given back when dropped.
-#[cfg(any(kcas_loom, feature = "steps"))]
+#[cfg(any(kcas_loom, feature = "__steps"))]
 #[derive(Debug)]
 pub struct SpareId(ThreadId);
 
-#[cfg(any(kcas_loom, feature = "steps"))]
+#[cfg(any(kcas_loom, feature = "__steps"))]
 impl SpareId {
     /// Claims an id and names its descriptors (`name` in [`steps`](crate::steps)).
     ///
@@ -179,7 +179,7 @@ impl SpareId {
     }
 }
 
-#[cfg(any(kcas_loom, feature = "steps"))]
+#[cfg(any(kcas_loom, feature = "__steps"))]
 impl Drop for SpareId {
     fn drop(&mut self) {
         self.0.give_back();

@@ -367,7 +367,7 @@ impl<W: Storage> WordArray<W> {
     }
 }
 
-#[cfg(any(kcas_loom, feature = "steps"))]
+#[cfg(any(kcas_loom, feature = "__steps"))]
 impl<W: Storage> Drop for WordArray<W> {
     fn drop(&mut self) {
         report_words(&self.words, false);

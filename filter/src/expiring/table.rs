@@ -65,7 +65,7 @@ use crate::update::{Root, roomier, roots};
 
 /// Least number of buckets that are swept from one exchange of the clock to the next. Threads that sweep at once
 /// may sweep the same run.
-const RUN: usize = if cfg!(any(kcas_loom, feature = "steps")) {
+const RUN: usize = if cfg!(any(kcas_loom, feature = "__steps")) {
     2
 } else {
     1 << 12

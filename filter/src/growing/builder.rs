@@ -16,10 +16,10 @@ const KEYS_OF_FEW: usize = 2;
 
 /// Unless the builder says how much to reserve, a table of at least this many buckets (128 KiB) reserves four times its
 /// first size, up to 64 MiB. (Smaller blocks come from memory that a process may have used before, which is cleared. None
-/// in builds with the feature `steps`, which would write all of it.)
+/// in builds with the feature `__steps`, which writes all of it.)
 const LEAST_RESERVING: usize = if cfg!(any(
     kcas_loom,
-    feature = "steps",
+    feature = "__steps",
     not(target_pointer_width = "64")
 )) {
     usize::MAX

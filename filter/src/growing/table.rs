@@ -21,7 +21,7 @@ use crate::snapshot::{self, Snapshots};
 /// Buckets that one thread splits at a time. (Fewer in models and in tests that stop threads at every step.)
 const RUN: usize = if cfg!(kcas_loom) {
     1
-} else if cfg!(feature = "steps") {
+} else if cfg!(feature = "__steps") {
     2
 } else {
     16
@@ -35,7 +35,7 @@ pub(super) const LEAST_BUCKETS: usize = if cfg!(kcas_loom) { 1 } else { 16 };
 /// `MOST_BEGUN`, a run for each of 64 threads. (In models, enough for two threads to split at a time.)
 const BEGUN_OF: usize = if cfg!(kcas_loom) {
     1
-} else if cfg!(feature = "steps") {
+} else if cfg!(feature = "__steps") {
     2
 } else {
     4

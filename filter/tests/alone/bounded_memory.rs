@@ -1,5 +1,5 @@
 //! Bounded memory: the resident memory of the process does not grow over a long churn, while
-//! threads come and go, and (with the feature `steps`) while threads are stopped in the middle of
+//! threads come and go, and (with the feature `__steps`) while threads are stopped in the middle of
 //! inserts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -78,17 +78,17 @@ fn resident_memory_stays() {
     let window = Window::new();
     stays("churn", || window.slide_in_parallel(50_000));
     stays("10,000 short-lived threads", || window.come_and_go());
-    #[cfg(feature = "steps")]
+    #[cfg(feature = "__steps")]
     with_stopped_threads(window);
 }
 
 /// Threads are stopped at many different steps of inserts, most of which need a chain; the others
 /// go on.
-#[cfg(feature = "steps")]
+#[cfg(feature = "__steps")]
 fn with_stopped_threads(window: Window) {
     use std::sync::Arc;
 
-    use kcas::steps::freeze;
+    use kcas_testing::steps::freeze;
 
     let window = Arc::new(window);
     let filter = &window.filter;

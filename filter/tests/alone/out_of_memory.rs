@@ -62,9 +62,9 @@ fn nothing_is_lost_when_there_is_no_memory_to_grow() {
 /// There is room for the key, by way of full buckets. A copy that is begun meanwhile changes all words, and none of
 /// their slots.
 #[test]
-#[cfg(feature = "steps")]
+#[cfg(feature = "__steps")]
 fn a_lost_race_is_not_a_lack_of_memory() {
-    use kcas::steps::{count, with_hook};
+    use kcas_testing::steps::{count, with_hook};
     use std::sync::Arc;
 
     crate::turn();

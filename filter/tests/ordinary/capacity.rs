@@ -202,7 +202,7 @@ fn small_tables_rarely_refuse() {
 fn keeps_the_promise<const SLOTS: usize, const BITS: usize>() {
     for n in [1, 3, 6, 9, 14, 24, 32, 50, 70, 100, 300, 1_000] {
         // Fewer show less, but in a build with steps, each access takes longer.
-        let (most, tables) = if cfg!(feature = "steps") {
+        let (most, tables) = if cfg!(feature = "__steps") {
             (1, 1_000_u64.min(200_000 / n))
         } else {
             (3, 10_000_u64.min(2_000_000 / n))

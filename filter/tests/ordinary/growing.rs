@@ -218,10 +218,10 @@ fn without_reserved_memory_a_quarter_more_is_allocated_at_most() {
     assert!((stated..most).contains(&allocated), "{allocated}, {stated}");
 }
 
-/// The table in `design.md`: whole numbers between which the bits per key are. (The feature `steps` makes fewer buckets at a
+/// The table in `design.md`: whole numbers between which the bits per key are. (The feature `__steps` makes fewer buckets at a
 /// time.)
 #[test]
-#[cfg(not(feature = "steps"))]
+#[cfg(not(feature = "__steps"))]
 fn memory_per_key_is_as_documented() {
     let filter = GrowingCuckooFilter::new();
     let mut keys = 0_u64;
@@ -259,7 +259,7 @@ fn it_does_not_grow_beyond_the_error_rate_that_is_allowed() {
     };
     let (key, error) = fill(&filter);
     let slots = filter.capacity();
-    let buckets = slots / 3 + if cfg!(feature = "steps") { 2 } else { 16 };
+    let buckets = slots / 3 + if cfg!(feature = "__steps") { 2 } else { 16 };
     assert_eq!(error, InsertError::TooManyFalsePositives { buckets });
     assert!(error.to_string().contains("remove keys first"), "{error}");
     assert!((0.99 * MAX..=MAX).contains(&filter.false_positive_rate()));

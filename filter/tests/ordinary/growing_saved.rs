@@ -151,7 +151,7 @@ fn words_that_no_filter_has_are_refused() {
 /// As a bucket is saved that is split meanwhile: the other one has all that it held. What was begun and has
 /// not been made at the end is none.
 #[test]
-#[cfg_attr(feature = "steps", ignore = "runs of splits are shorter")]
+#[cfg_attr(feature = "__steps", ignore = "runs of splits are shorter")]
 fn buckets_that_had_not_been_made_are_made() {
     let bytes = saved(&filter_of(16, 12));
     let words = bytes[48..bytes.len() - 8].chunks_exact(8);

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use filter::Filter;
-use kcas::steps::{Access, Frozen, count, freeze, freeze_where, with_hook, within};
+use kcas::steps::Access;
+use kcas_testing::steps::{Frozen, count, freeze, freeze_where, with_hook, within};
 
 use crate::small::{Asked, Caller, Operation, explained};
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::at_step::{add, before_step, hop, pairs};
 use crate::small::{Small, holding, key};
 use filter::CuckooFilter;
-use kcas::steps::{count, with_hook};
+use kcas_testing::steps::{count, with_hook};
 
 /// All ordered pairs of buckets.
 const PAIRS: [(usize, usize); 6] = [(0, 1), (1, 0), (1, 2), (2, 1), (0, 2), (2, 0)];

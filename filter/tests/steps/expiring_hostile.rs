@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use filter::ExpiringCuckooFilter;
-use kcas::steps::{Access, Frozen, count, with_access_hook};
+use kcas::steps::Access;
+use kcas_testing::steps::{Frozen, count, with_access_hook};
 
 use crate::at_step::{ONCE, add, hopping, pairs, stopped_before_exchange, stops};
 use crate::small::expiring::{Expiring, holding};

@@ -6,7 +6,7 @@ use crate::at_step::{State, Stopped, Was, run_on};
 use crate::small::expiring::{Caller, Expiring, holding};
 use crate::small::{Asked, Operation, explained, key, residents};
 use Operation::{Advance, Contains, Insert, InsertIfAbsent, Remove, TryClone};
-use kcas::steps::{freeze, within};
+use kcas_testing::steps::{freeze, within};
 
 impl Stopped for Expiring {
     /// A lookup is a call like the others here.

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use filter::{GrowingCuckooFilter, InsertError, internals};
-use kcas::steps::{with_hook, within};
+use kcas_testing::steps::{with_hook, within};
 
 use crate::at_step::{before_step, pairs, stopped, stops};
 use crate::growing_stalls::{buckets_after, state};

@@ -15,7 +15,7 @@ use filter::Filter;
 use crate::at_step::{State, Stopped, Was, run_on};
 use crate::small::{Operation, Small, explained, holding, key, residents};
 use Operation::{Contains, Count, Insert, InsertUnique, Remove};
-use kcas::steps::{Counts, count, with_hook, within};
+use kcas_testing::steps::{Counts, count, with_hook, within};
 
 impl Stopped for Small {
     /// Three peeks, and if an operation was seen, three loads, each of which reads a record: at most

@@ -24,7 +24,7 @@ pub const AVAILABLE: bool = cfg!(feature = "steps");
 /// and the thread's role in it. Without the feature `steps`, there are none to perturb.
 pub fn during<R>(_round: u64, _part: Part, action: impl FnOnce() -> R) -> R {
     #[cfg(feature = "steps")]
-    return kcas::steps::with_hook(hook::new(_round, _part), action);
+    return kcas_testing::steps::with_hook(hook::new(_round, _part), action);
     #[cfg(not(feature = "steps"))]
     action()
 }

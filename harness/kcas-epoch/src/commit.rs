@@ -274,7 +274,7 @@ mod tests {
     use std::sync::Arc;
 
     use kcas::Entry;
-    use kcas::steps::freeze;
+    use kcas_testing::steps::freeze;
 
     use super::*;
 

@@ -8,7 +8,7 @@ mod misuse;
 #[path = "../../../kcas/tests/ordinary/sequential.rs"]
 mod sequential;
 #[cfg(feature = "steps")]
-#[path = "../../../kcas/tests/steps/stalls.rs"]
+#[path = "../../../kcas/testing/tests/steps/stalls.rs"]
 mod stalls;
 #[path = "../../../kcas/tests/ordinary/stress.rs"]
 mod stress;

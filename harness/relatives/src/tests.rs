@@ -23,7 +23,7 @@ fn no_step_loses_a_key<S: Subject>() {
             }
         };
         let both = || subject.insert("new") && (!S::OPERATIONS.remove || subject.remove("went"));
-        assert!(kcas::steps::with_hook(between, both), "{}", S::NAME);
+        assert!(kcas_testing::steps::with_hook(between, both), "{}", S::NAME);
         if !happened.replace(false) {
             assert!(at >= 4, "{} makes {at} steps", S::NAME);
             break;

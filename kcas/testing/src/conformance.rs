@@ -1,6 +1,6 @@
 //! Checks that the code does what the proof says: each write to a word, a status or an installation's number must be an action of
 //! the model in `kcas/proof/kcas.py`, in a state that allows it, and only linearization points may change what the words mean.
-//! Models under loom are watched, and so are real threads that take turns (`tests/steps/conformance.rs`); a write that is no
+//! Models under loom are watched, and so are real threads that take turns (`tests/conformance.rs`); a write that is no
 //! action panics, and names the line that made it.
 //!
 //! The checks look at the state, not at what a thread knows. Where an action of the model needs knowledge (a helper decides for

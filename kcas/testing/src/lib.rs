@@ -1,9 +1,11 @@
-//! What checks `kcas`: models under loom (`model.rs`), and a watch over the protocol, whose every write must be an
-//! action of the proof ([`conformance`]).
+//! What checks `kcas`: models under loom (`model.rs`), threads that stop at chosen [`steps`], and a watch over the protocol,
+//! whose every write must be an action of the proof (`conformance.rs`).
 //!
-//! The tests are in `tests/loom`, which `scripts/loom.sh` runs, and in `tests/steps`, which need the feature `steps`.
+//! The tests are in `tests/loom`, which `scripts/loom.sh` runs, and in `tests/steps` and `tests/conformance.rs`, which need
+//! the feature `steps`.
 
 #[cfg(any(kcas_loom, feature = "steps"))]
 pub mod conformance;
 #[cfg(kcas_loom)]
 pub mod model;
+pub mod steps;

@@ -1,7 +1,7 @@
 //! Tests of what a whole process has: its memory, and the ids of its threads. They take turns.
 #![cfg(not(kcas_loom))]
 
-#[cfg(not(feature = "steps"))]
+#[cfg(not(feature = "__steps"))]
 mod lazy_memory;
 mod threads;
 

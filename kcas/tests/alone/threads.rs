@@ -124,19 +124,23 @@ fn while_held(ids: usize, run: impl FnOnce() + Send) -> Vec<usize> {
     })
 }
 
-/// One thread is stopped in the middle of an operation, and others hold all other ids: one more
-/// thread can load the word, and gets an error when it would have to help.
-#[cfg(feature = "steps")]
+/// One thread is in the middle of an operation, and others hold all other ids: one more thread can load the word, and
+/// gets an error when it would have to help.
+#[cfg(feature = "__steps")]
 #[test]
 fn a_thread_without_an_id_cannot_help_and_gets_an_error() {
     crate::turn();
-    let words = std::sync::Arc::new(WordArray::new(2));
-    let stopped = kcas::steps::freeze(16, {
-        let words = std::sync::Arc::clone(&words);
-        move || swap(&words, 0, 1)
-    });
-    let stopped = stopped.expect("it takes more steps");
-    assert!(words.load_raw(0) >> 63 == 1, "it is in the middle");
+    use kcas::internals;
+
+    let words = WordArray::new(2);
+    let entries = [0, 1].map(|index| Entry::new(index, 0, 1));
+    thread_id::register().unwrap();
+    let begin = |me: &ThreadId| {
+        let own = internals::begin_kcas(me, &entries);
+        internals::place(internals::words(&words), me, own, &entries[0]);
+        own
+    };
+    let own = thread_id::with(begin).unwrap();
     while_held(MAX_THREADS - 1, || {
         assert_eq!(thread_id::register(), Err(TooManyThreads));
         let single = Entry::new(0, words.load(0), 5);
@@ -150,7 +154,8 @@ fn a_thread_without_an_id_cannot_help_and_gets_an_error() {
         panics(&|| assert_eq!(words.load_helping(0), 0));
         assert_eq!(words.load(0), single.expected);
     });
-    assert_eq!(stopped.thaw(), Ok(()));
+    let finish = |me: &ThreadId| internals::finish_own(internals::words(&words), me, own, &entries);
+    assert_eq!(thread_id::with(finish), Ok(true));
     assert_eq!((words.load(0), words.load(1)), (1, 1));
 }
 

@@ -95,7 +95,7 @@ mod steps {
                         count.set(count.get() + 1);
                     }
                 };
-                let answer = kcas::steps::with_hook(hook, || call(&filter));
+                let answer = kcas_testing::steps::with_hook(hook, || call(&filter));
                 assert_eq!(answer, expected, "{processor:?}, step {at}");
             }
             // A lookup has ten steps or more.
@@ -150,7 +150,7 @@ mod steps {
         };
         let insert =
             || with_instructions!(filter.processor, with => filter.insert_at(with, at([0, 1])));
-        let inserted = kcas::steps::with_hook(hook, insert);
+        let inserted = kcas_testing::steps::with_hook(hook, insert);
         let taken = [0, 1].map(|block: usize| filter.blocks[block].taken());
         assert_eq!((inserted, taken), (true, [SLOTS, 1]));
     }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use kcas::steps::with_hook;
+use kcas_testing::steps::with_hook;
 use subject::Subject;
 
 use super::lookups::SegmentLock;

@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use kcas::steps::{Access, Counts, Observer, count, step, with_hook, with_observer};
+use kcas::steps::{Access, Observer, step, with_observer};
+use kcas_testing::steps::{Counts, count, with_hook};
 use kcas::sync::{AtomicU64, OnFirstUse, Ordering};
 use kcas::thread_id::{self, SpareId, ThreadId};
 use kcas::{Entry, Error, WordArray};

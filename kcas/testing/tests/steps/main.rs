@@ -1,4 +1,5 @@
 //! Tests of what happens at each step of a thread.
 
-mod conformance;
+mod helping;
 mod hooks;
+mod stalls;

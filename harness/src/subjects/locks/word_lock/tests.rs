@@ -51,7 +51,7 @@ mod while_a_chain_moves {
     use std::sync::Arc;
 
     use filter::internals::path::Chain;
-    use kcas::steps::{freeze, with_hook};
+    use kcas_testing::steps::{freeze, with_hook};
 
     use super::*;
 

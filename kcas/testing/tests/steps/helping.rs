@@ -3,7 +3,8 @@
 use std::array;
 use std::sync::Arc;
 
-use kcas::steps::{Access, Frozen, freeze, freeze_where, with_hook, within};
+use kcas::steps::Access;
+use kcas_testing::steps::{Frozen, freeze, freeze_where, with_hook, within};
 use kcas::{Entry, Error, Pieces, WordArray, thread_id};
 
 use crate::stalls::{KCAS, WORDS, contents, operations, run_on};

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use kcas::steps::{freeze, within};
+use kcas_testing::steps::{freeze, within};
 use kcas::{Entry, Error, WordArray};
 
 pub(super) const WORDS: usize = WordArray::MAX_ENTRIES;

@@ -4,7 +4,8 @@
 use std::mem;
 use std::sync::{Arc, Mutex};
 
-use kcas::steps::{Access, Frozen, freeze_where};
+use kcas::steps::Access;
+use kcas_testing::steps::{Frozen, freeze_where};
 use kcas::{Entry, WordArray};
 use kcas_testing::conformance::{Watched, actions};
 use rand::rngs::StdRng;

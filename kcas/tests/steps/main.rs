@@ -1,4 +1,0 @@
-//! Tests that stop threads at chosen steps.
-
-mod helping;
-mod stalls;
