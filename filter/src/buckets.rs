@@ -1,7 +1,8 @@
 //! A table of buckets, on top of an array of words.
 
 use arrayvec::ArrayVec;
-use kcas::{Entry, Error, OutOfMemory, Storage, WordArray};
+use kcas::storage::Storage;
+use kcas::{CompareExchangeError, Entry, Error, OutOfMemory, WordArray};
 
 use crate::hashing::Geometry;
 use crate::layout::Layout;
@@ -100,8 +101,29 @@ pub(crate) fn compare_too(
 pub(crate) fn commit<W: Storage>(words: &WordArray<W>, entries: &[Entry]) -> bool {
     match words.kcas(entries) {
         Ok(()) => true,
-        Err(Error::Mismatch) => false,
+        Err(Error::Mismatch { .. }) => false,
         Err(error) => panic!("{error}"),
+    }
+}
+
+/// Replaces a word if it is still `current`, for a thread that has an id.
+#[inline]
+pub(crate) fn replace<W: Storage>(
+    words: &WordArray<W>,
+    index: usize,
+    current: u64,
+    new: u64,
+) -> bool {
+    /// Takes the error in registers: formatted where it is found, it would be stored.
+    #[cold]
+    #[inline(never)]
+    fn refused(error: CompareExchangeError) -> ! {
+        panic!("{error}")
+    }
+    match words.compare_exchange(index, current, new) {
+        Ok(_) => true,
+        Err(CompareExchangeError::Differs(_)) => false,
+        Err(error) => refused(error),
     }
 }
 
@@ -177,7 +199,7 @@ impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS> for Buckets
 
     #[inline]
     fn replace(&self, bucket: usize, current: u64, new: u64) -> bool {
-        self.words.compare_exchange(bucket, current, new).is_ok()
+        replace(&self.words, bucket, current, new)
     }
 
     #[inline]

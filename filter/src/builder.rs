@@ -4,8 +4,6 @@ use std::hash::BuildHasher;
 use std::io::Read;
 use std::path::Path;
 
-use kcas::OutOfMemory;
-
 use crate::buckets::Buckets;
 use crate::filter::CuckooFilter;
 use crate::hashing::{FixedState, Geometry, MAX_BUCKETS, Mixed};
@@ -317,8 +315,9 @@ pub(crate) fn table_of<const SLOTS: usize, const BITS: usize>(
     if buckets > MAX_BUCKETS {
         return Err(BuildError::TooLarge { buckets });
     }
-    Buckets::try_new(Geometry::new(buckets))
-        .map_err(|OutOfMemory { len: buckets }| BuildError::OutOfMemory { buckets })
+    Buckets::try_new(Geometry::new(buckets)).map_err(|error| BuildError::OutOfMemory {
+        buckets: error.words(),
+    })
 }
 
 /// Returns the number of buckets that `keys` distinct keys need.

@@ -8,8 +8,8 @@ use harness::subject::layout::{Geometry, locate};
 use harness::subject::{SLOTS_PER_BUCKET, Subject};
 use harness::subjects::{AblationControl, AblationHopByHop, LockFree, TwoPhase};
 use kcas::steps::Access;
-use kcas_testing::steps::{freeze_where, with_hook};
 use kcas::thread_id;
+use kcas_testing::steps::{freeze_where, with_hook};
 
 /// Returns the keys that may live in these two of two buckets, with `first` as their first bucket.
 fn keys(first: usize, second: usize) -> impl Iterator<Item = u64> {

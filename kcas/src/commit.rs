@@ -127,18 +127,19 @@ pub(crate) fn compare_exchange<W: Words + ?Sized>(
     }
 }
 
-/// Why a word was not exchanged.
-pub(crate) enum CompareExchangeError {
-    /// It held this value.
+/// Why a [`compare_exchange`](crate::WordArray::compare_exchange) did not take effect. The word has not changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompareExchangeError {
+    /// The word holds this value instead.
+    #[error("the word holds {0:#x}")]
     Differs(u64),
-    /// An operation is under way on it, and no id is left to help it with.
-    TooManyThreads,
-}
-
-impl From<TooManyThreads> for CompareExchangeError {
-    fn from(_: TooManyThreads) -> Self {
-        CompareExchangeError::TooManyThreads
-    }
+    /// The current or the new value does not fit into [`WordArray::VALUE_BITS`](crate::WordArray::VALUE_BITS) bits.
+    #[error("a value is wider than 63 bits")]
+    ValueTooWide,
+    /// An operation is under way on the word, and no id is left for the thread to help it with.
+    #[error(transparent)]
+    TooManyThreads(#[from] TooManyThreads),
 }
 
 /// Runs the K-CAS `entries` (one or more, ascending indices, all in range) to completion; true if it

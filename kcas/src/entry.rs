@@ -29,5 +29,5 @@ impl Entry {
     }
 }
 
-/// Entries of one operation, in ascending order of index: see [`sort_entries`](crate::sort_entries).
+/// Entries of one operation, in ascending order of index: see [`sort_entries`](crate::engines::sort_entries).
 pub type Entries = ArrayVec<Entry, MAX_ENTRIES>;

@@ -87,17 +87,16 @@
 //! # Limits
 //!
 //! A K-CAS of two words or more needs an id for its thread, as does a call that helps one. Loads need no id, nor do
-//! exchanges of words on which no operation is under way. There are 4,096 ids ([`MAX_THREADS`](thread_id::MAX_THREADS)).
+//! exchanges of words on which no operation is under way. There are 4,096 ids ([`max_threads`]).
 //!
 //! - Any number of threads may take part. A thread keeps its first id until it ends, unless 3,072 ids are held already;
 //!   later threads claim an id for each call and return it at the end of the call.
-//! - If all 4,096 ids are held at one moment, a call returns [`Error::TooManyThreads`], or panics if it has no such
-//!   error. This takes at least 1,024 calls under way, or threads that [registered](thread_id::register).
+//! - If all 4,096 ids are held at one moment, a call returns [`TooManyThreads`] before anything changes. This takes at
+//!   least 1,024 calls under way, or threads that [registered](register).
 //! - A thread that registers keeps its id in any case.
 //!
 //! A thread has only one record, so a signal handler that runs or helps a K-CAS destroys the K-CAS that it
-//! interrupted on its thread. It may call [`load`](WordArray::load) and
-//! [`load_raw`](WordArray::load_raw).
+//! interrupted on its thread. It may call [`load`](WordArray::load).
 //!
 //! # Orderings
 //!
@@ -126,29 +125,46 @@
 //! The models found several bugs during development: two operations that helped each other for ever
 //! because one was decided and half released (`helping_a_decided_operation`); a record that was
 //! read without having acquired the tag that named it (`late_installation_and_reused_record`); and
-//! executions that loom itself leaves out ([`sync`]).
+//! executions that loom itself leaves out (`sync.rs`).
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(any(kcas_loom, feature = "__steps")),
-    allow(unreachable_pub, reason = "`internals` has them")
+    allow(
+        unreachable_pub,
+        reason = "`internals` has them all in builds for checks"
+    )
 )]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod commit;
 mod descriptor;
 mod entry;
+#[doc(hidden)]
 pub mod steps;
-mod storage;
+#[doc(hidden)]
+pub mod storage;
+#[doc(hidden)]
 pub mod sync;
 mod tagged;
+#[doc(hidden)]
 pub mod thread_id;
 mod words;
 
-pub use entry::{Entries, Entry};
-pub use storage::{Piece, Pieces, Storage, Word};
-pub use words::{Error, OutOfMemory, WordArray, sort_entries};
+pub use commit::CompareExchangeError;
+pub use entry::Entry;
+pub use thread_id::{TooManyThreads, max_threads, register};
+pub use words::{Error, OutOfMemory, WordArray};
+
+// The interface is what is shown. What is hidden, here and above, is for `filter` and the harness; it may change at any time.
+
+/// What other implementations of K-CAS need.
+#[doc(hidden)]
+pub mod engines {
+    pub use crate::entry::Entries;
+    pub use crate::words::{MISMATCH, out_of_memory, sort_entries};
+}
 
 /// The inside of the protocol, for its models and checks (`kcas/testing`).
 #[cfg(any(kcas_loom, feature = "__steps"))]
@@ -162,7 +178,7 @@ pub mod internals {
 
     /// Returns the words of an array.
     pub fn words(array: &crate::WordArray) -> &[crate::sync::AtomicU64] {
-        &array.words
+        &array.words.0
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where the words of an array are: in one piece, or in [`Pieces`] that are made one after another.
+//! Where the words of an array are: in one [`Block`], or in [`Pieces`] that are made one after another.
 
 use std::fmt::Debug;
 use std::ops::Index;
@@ -7,8 +7,9 @@ use crossbeam_utils::CachePadded;
 
 use crate::commit::look;
 use crate::entry::Entry;
+use crate::steps::{Event, report};
 use crate::sync::{AtomicU64, SetOnce, zeros};
-use crate::words::{OutOfMemory, WordArray, prepare};
+use crate::words::{OutOfMemory, WordArray};
 
 /// Words by index, as the protocol reaches them.
 pub trait Words: Index<usize, Output = AtomicU64> {}
@@ -36,22 +37,48 @@ pub trait Storage: Debug {
     fn each_piece(&self, each: impl FnMut(&[AtomicU64]));
 }
 
-impl Storage for Box<[AtomicU64]> {
+/// Prepares a piece of memory for the words of an array.
+fn prepare(words: &[AtomicU64]) {
+    #[cfg(feature = "huge-pages")]
+    huge_pages::advise(words);
+    crate::steps::name("bucket", words);
+}
+
+/// Reports the beginning or the end of an array to an observer, which may ask for its words.
+pub(crate) fn report_words(words: &impl Storage, exist: bool) {
+    let each = |see: &mut dyn FnMut(&AtomicU64)| {
+        words.each_piece(|piece| piece.iter().for_each(&mut *see));
+    };
+    report(|| Event::Array(&each, exist));
+}
+
+/// All words in one piece of memory.
+#[derive(Debug)]
+pub struct Block(pub(crate) Box<[AtomicU64]>);
+
+impl Block {
+    pub(crate) fn new(words: Box<[AtomicU64]>) -> Block {
+        prepare(&words);
+        Block(words)
+    }
+}
+
+impl Storage for Block {
     type Words = [AtomicU64];
 
     #[inline]
     fn words(&self) -> &[AtomicU64] {
-        self
+        &self.0
     }
 
     #[inline]
     fn number(&self) -> usize {
-        self.len()
+        self.0.len()
     }
 
     #[inline]
     fn has(&self, index: usize) -> bool {
-        index < self.len()
+        index < self.0.len()
     }
 
     #[inline]
@@ -60,7 +87,14 @@ impl Storage for Box<[AtomicU64]> {
     }
 
     fn each_piece(&self, mut each: impl FnMut(&[AtomicU64])) {
-        each(self);
+        each(&self.0);
+    }
+}
+
+#[cfg(any(kcas_loom, feature = "__steps"))]
+impl Drop for Block {
+    fn drop(&mut self) {
+        report_words(self, false);
     }
 }
 
@@ -209,6 +243,14 @@ impl Pieces {
     }
 }
 
+#[cfg(any(kcas_loom, feature = "__steps"))]
+impl Drop for Pieces {
+    fn drop(&mut self) {
+        report_words(self, false);
+    }
+}
+
+#[doc(hidden)]
 impl WordArray<Pieces> {
     /// Returns the index of a *side word*, an extra word that is in a cache line of its own and can be
     /// used like any other, also in a [`kcas`](Self::kcas) with others. There are eight; `number` is taken
@@ -254,7 +296,8 @@ impl WordArray<Pieces> {
     /// synchronised with the end of a call that made it.
     ///
     /// ```
-    /// use kcas::{Entry, Pieces, WordArray};
+    /// use kcas::storage::Pieces;
+    /// use kcas::{Entry, WordArray};
     ///
     /// let words = WordArray::<Pieces>::try_growing(4)?;
     /// words.grow_to(100)?;

@@ -17,6 +17,11 @@ const WORDS: usize = if cfg!(kcas_loom) { 1 } else { 64 };
 const BITS_PER_WORD: usize = if cfg!(kcas_loom) { 4 } else { 64 };
 const ALL_CLAIMED: u64 = u64::MAX >> (64 - BITS_PER_WORD);
 
+/// Returns how many threads may hold an id at one moment ([limits](crate#limits)): 4,096. A later version may have more.
+pub const fn max_threads() -> usize {
+    MAX_THREADS
+}
+
 /// A thread that finds this many ids held, three quarters of all, claims an id for one call. So idle threads that do not
 /// register leave a quarter of the ids to calls under way.
 const KEPT: u64 = MAX_THREADS as u64 / 4 * 3;
@@ -55,6 +60,7 @@ pub struct ThreadId {
 /// All ids of threads are held, by threads that keep one and by calls under way ([limits](crate#limits)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("all {MAX_THREADS} ids of threads are in use: let threads end, or share a pool of them")]
+#[non_exhaustive]
 pub struct TooManyThreads;
 
 /// Claims an id for the current thread, unless it has one. The thread keeps the id until it ends, so no later call of this
@@ -63,6 +69,15 @@ pub struct TooManyThreads;
 /// Progress: lock-free, but it registers the thread's end with the system, for which glibc may take the lock of its
 /// dynamic linker. A thread that is being torn down (its thread-locals are gone) does not keep the id. (With glibc, a
 /// thread that first needs an id in a destructor of a `pthread_key_t` keeps it forever: let it call this earlier.)
+///
+/// ```
+/// let worker = std::thread::spawn(|| {
+///     kcas::register()?;
+///     // Each operation of this thread finds an id.
+///     Ok::<(), kcas::TooManyThreads>(())
+/// });
+/// worker.join().unwrap().unwrap();
+/// ```
 ///
 /// # Errors
 /// [`TooManyThreads`] when every id is held.
@@ -94,18 +109,6 @@ pub fn with<R>(action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads>
 /// run. This is for a fast path that falls back on [`with`].
 ///
 /// Progress: wait-free.
-///
-/// ```
-/// use kcas::thread_id::{register, with_held};
-///
-/// std::thread::spawn(|| {
-///     assert!(with_held(|_| ()).is_none());
-///     register().unwrap();
-///     assert!(with_held(|id| id.index()).is_some());
-/// })
-/// .join()
-/// .unwrap();
-/// ```
 #[inline]
 pub fn with_held<R>(action: impl FnOnce(&ThreadId) -> R) -> Option<R> {
     let index = HELD_HERE.with(Cell::get)?;

@@ -4,33 +4,37 @@ use prefetch_index::prefetch_index;
 
 use crate::commit::{self, CompareExchangeError};
 use crate::entry::{Entries, Entry, MAX_ENTRIES};
-use crate::steps::{Event, report};
-use crate::storage::{Pieces, Storage};
+use crate::storage::{Block, Pieces, Storage, report_words};
 use crate::sync::{AtomicU64, Ordering, zeros};
 use crate::tagged;
 use crate::thread_id::{self, ThreadId, TooManyThreads};
 
 /// Why a [`kcas`](WordArray::kcas) did not take effect. No word has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A word did not hold its expected value. This and
     /// [`TooManyThreads`](Error::TooManyThreads) are the only errors that are not misuse.
     #[error("a word does not hold its expected value")]
+    #[non_exhaustive]
     Mismatch,
     /// More entries than [`WordArray::MAX_ENTRIES`].
     #[error("{given} entries in one operation; at most {MAX_ENTRIES} are possible")]
+    #[non_exhaustive]
     TooManyEntries {
         /// Number of entries given.
         given: usize,
     },
     /// Two entries name the same word.
     #[error("index {index} is named twice in one operation")]
+    #[non_exhaustive]
     DuplicateIndex {
         /// The index named twice.
         index: usize,
     },
     /// An entry names a word past the end.
     #[error("index {index} is past the end of an array of {len} words")]
+    #[non_exhaustive]
     IndexOutOfRange {
         /// The index that is out of range.
         index: usize,
@@ -39,21 +43,36 @@ pub enum Error {
     },
     /// A value does not fit into [`WordArray::VALUE_BITS`] bits.
     #[error("value {value:#x} is wider than 63 bits")]
+    #[non_exhaustive]
     ValueTooWide {
         /// The value that is too wide.
         value: u64,
     },
-    /// More than [`MAX_THREADS`](thread_id::MAX_THREADS) live threads take part.
+    /// No id is left for the thread ([limits](crate#limits)).
     #[error(transparent)]
     TooManyThreads(#[from] TooManyThreads),
 }
 
+/// [`Error::Mismatch`], for other implementations.
+pub const MISMATCH: Error = Error::Mismatch;
+
 /// The allocator refused the memory for an array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no memory for {len} words of 8 bytes")]
 pub struct OutOfMemory {
-    /// Number of words asked for.
-    pub len: usize,
+    pub(crate) len: usize,
+}
+
+impl OutOfMemory {
+    /// Returns the number of words asked for.
+    pub fn words(&self) -> usize {
+        self.len
+    }
+}
+
+/// Makes the error, for other implementations.
+pub fn out_of_memory(len: usize) -> OutOfMemory {
+    OutOfMemory { len }
 }
 
 /// A fixed-length array of 63-bit words, several of which can be compared and swapped at once.
@@ -81,15 +100,13 @@ pub struct OutOfMemory {
 ///     .unwrap();
 /// assert_eq!((accounts.load(0), accounts.load(2)), (70, 30));
 /// ```
-///
-/// With [`Pieces`] for `W`, the array [grows](WordArray::grow_to).
 #[derive(Debug)]
-pub struct WordArray<W: Storage = Box<[AtomicU64]>> {
+pub struct WordArray<W = Block> {
     pub(crate) words: W,
 }
 
 impl WordArray {
-    /// Maximum number of entries of one [`kcas`](Self::kcas): 8.
+    /// Maximum number of entries of one [`kcas`](Self::kcas): 8. A later version may have more.
     pub const MAX_ENTRIES: usize = MAX_ENTRIES;
 
     /// Width of a value in bits: 63.
@@ -110,8 +127,7 @@ impl WordArray {
     /// and kill the process later, when the words are written.)
     pub fn try_new(len: usize) -> Result<WordArray, OutOfMemory> {
         let words = zeros(len).ok_or(OutOfMemory { len })?;
-        prepare(&words);
-        Ok(WordArray::from_storage(words))
+        Ok(WordArray::from_storage(Block::new(words)))
     }
 
     /// Makes an array of these values, reusing their memory.
@@ -130,7 +146,7 @@ impl WordArray {
     ///
     /// assert_eq!(WordArray::try_from_values(vec![1, 2]).unwrap().load(1), 2);
     /// let wide = WordArray::try_from_values(vec![1, 1 << 63]);
-    /// assert_eq!(wide.unwrap_err(), Error::ValueTooWide { value: 1 << 63 });
+    /// assert!(matches!(wide, Err(Error::ValueTooWide { value, .. }) if value == 1 << 63));
     /// ```
     ///
     /// # Errors
@@ -139,9 +155,8 @@ impl WordArray {
         if let Some(&value) = values.iter().find(|&&value| !tagged::is_value(value)) {
             return Err(Error::ValueTooWide { value });
         }
-        let words: Box<[_]> = values.into_iter().map(AtomicU64::new).collect();
-        prepare(&words);
-        Ok(WordArray::from_storage(words))
+        let words = values.into_iter().map(AtomicU64::new).collect();
+        Ok(WordArray::from_storage(Block::new(words)))
     }
 }
 
@@ -150,6 +165,7 @@ impl WordArray<Pieces> {
     ///
     /// # Errors
     /// When the allocator refuses `8 × len` bytes. (If it refuses the 2 KiB that the array needs besides, the process ends.)
+    #[doc(hidden)]
     pub fn try_growing(len: usize) -> Result<Self, OutOfMemory> {
         Ok(WordArray::from_storage(Pieces::try_new(len)?))
     }
@@ -169,6 +185,7 @@ impl<W: Storage> WordArray<W> {
 
     /// True if there is a word at `index`: also one that another thread has just made, by
     /// [`grow_to`](WordArray::grow_to).
+    #[doc(hidden)]
     #[inline]
     pub fn has(&self, index: usize) -> bool {
         self.words.has(index)
@@ -203,6 +220,7 @@ impl<W: Storage> WordArray<W> {
     ///
     /// # Panics
     /// When `index` is out of range.
+    #[doc(hidden)]
     #[inline]
     pub fn load_raw(&self, index: usize) -> u64 {
         commit::load_raw(self.words.words(), index)
@@ -213,6 +231,7 @@ impl<W: Storage> WordArray<W> {
     ///
     /// # Panics
     /// When `index` is out of range.
+    #[doc(hidden)]
     #[inline]
     pub fn prefetch(&self, index: usize) {
         prefetch_index(std::slice::from_ref(&self.words.words()[index]), 0);
@@ -224,38 +243,47 @@ impl<W: Storage> WordArray<W> {
     /// Progress: lock-free. Linearization point: the last load of the word.
     ///
     /// # Panics
-    /// See [`compare_exchange`](Self::compare_exchange).
+    /// When `index` is out of range, or no id is left for the thread to help with.
     #[doc(hidden)]
     #[inline]
     pub fn load_helping(&self, index: usize) -> u64 {
         match commit::load_helping(self.words.words(), index) {
             Ok(value) => value,
-            Err(TooManyThreads) => panic!("{TooManyThreads}"),
+            Err(error) => panic!("{error}"),
         }
     }
 
-    /// Replaces the word at `index` by `new` if it holds `current`. Returns `Ok(current)`, or `Err`
-    /// with the value that it holds instead.
+    /// Replaces the word at `index` by `new` if it holds `current`; returns `current`.
+    ///
+    /// ```
+    /// use kcas::{CompareExchangeError, WordArray};
+    ///
+    /// let words = WordArray::new(1);
+    /// assert_eq!(words.compare_exchange(0, 0, 5), Ok(0));
+    /// assert_eq!(words.compare_exchange(0, 0, 6), Err(CompareExchangeError::Differs(5)));
+    /// ```
     ///
     /// Progress: lock-free. Linearization point: the exchange; for a value that differs, the same
     /// as if [`load`](Self::load) had found it.
     ///
+    /// # Errors
+    /// [`CompareExchangeError::Differs`] with the value that the word holds instead, `ValueTooWide` before anything else,
+    /// and `TooManyThreads` when another operation must be helped, or had to be a moment ago (never in a thread that has
+    /// [registered](crate::register)).
+    ///
     /// # Panics
-    /// Before anything changes: when `index` is out of range, when `current` or `new` is wider than
-    /// 63 bits, or when another operation must be helped, or had to be a moment ago, and more than
-    /// [`MAX_THREADS`](thread_id::MAX_THREADS) live threads take part. (The last never happens in a
-    /// thread that has [registered](thread_id::register). [`kcas`](Self::kcas) with one entry
-    /// returns all of these as errors.)
+    /// When `index` is out of range, as slices do.
     #[inline]
-    pub fn compare_exchange(&self, index: usize, current: u64, new: u64) -> Result<u64, u64> {
+    pub fn compare_exchange(
+        &self,
+        index: usize,
+        current: u64,
+        new: u64,
+    ) -> Result<u64, CompareExchangeError> {
         if !tagged::is_value(current | new) {
-            too_wide(current, new);
+            return Err(CompareExchangeError::ValueTooWide);
         }
-        match commit::compare_exchange(self.words.words(), index, current, new) {
-            Ok(value) => Ok(value),
-            Err(CompareExchangeError::Differs(value)) => Err(value),
-            Err(CompareExchangeError::TooManyThreads) => panic!("{TooManyThreads}"),
-        }
+        commit::compare_exchange(self.words.words(), index, current, new)
     }
 
     /// Replaces the word at `index` by `new` if it stands at `current`, in a single exchange, for a fast path that
@@ -266,6 +294,7 @@ impl<W: Storage> WordArray<W> {
     ///
     /// # Panics
     /// Before anything changes: when `index` is out of range, or `current` or `new` is wider than 63 bits.
+    #[doc(hidden)]
     #[inline]
     pub fn exchange_raw(&self, index: usize, current: u64, new: u64) -> bool {
         if !tagged::is_value(current | new) {
@@ -325,8 +354,8 @@ impl<W: Storage> WordArray<W> {
                 let words = self.words.words();
                 match commit::compare_exchange(words, entry.index, entry.expected, entry.new) {
                     Ok(_) => Ok(()),
-                    Err(CompareExchangeError::Differs(_)) => Err(Error::Mismatch),
-                    Err(CompareExchangeError::TooManyThreads) => Err(TooManyThreads.into()),
+                    Err(CompareExchangeError::TooManyThreads(error)) => Err(error.into()),
+                    Err(_) => Err(Error::Mismatch),
                 }
             }
             _ if thread_id::with(|me| kcas(self.words.words(), me, entries))? => Ok(()),
@@ -365,28 +394,6 @@ impl<W: Storage> WordArray<W> {
             }
         });
     }
-}
-
-#[cfg(any(kcas_loom, feature = "__steps"))]
-impl<W: Storage> Drop for WordArray<W> {
-    fn drop(&mut self) {
-        report_words(&self.words, false);
-    }
-}
-
-/// Prepares a piece of memory for the words of an array.
-pub(crate) fn prepare(words: &[AtomicU64]) {
-    #[cfg(feature = "huge-pages")]
-    huge_pages::advise(words);
-    crate::steps::name("bucket", words);
-}
-
-/// Reports the beginning or the end of an array to an observer, which may ask for its words.
-fn report_words(words: &impl Storage, exist: bool) {
-    let each = |see: &mut dyn FnMut(&AtomicU64)| {
-        words.each_piece(|piece| piece.iter().for_each(&mut *see));
-    };
-    report(|| Event::Array(&each, exist));
 }
 
 /// Takes the values in registers. Were they formatted where they are checked, they would be stored on the way to the

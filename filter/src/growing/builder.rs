@@ -1,7 +1,5 @@
 //! Building a growing filter, and its first size.
 
-use kcas::OutOfMemory;
-
 use super::GrowingCuckooFilter;
 use super::table::{LEAST_BUCKETS, MANY_BUCKETS, Table, false_positive_rate};
 use super::word::SLOTS;
@@ -138,8 +136,9 @@ impl<S> Builder<Growing, S> {
         if !allowed {
             return Err(BuildError::TooManyFalsePositives);
         }
-        let table = Table::try_new(base, self.kind)
-            .map_err(|OutOfMemory { len }| BuildError::OutOfMemory { buckets: len })?;
+        let table = Table::try_new(base, self.kind).map_err(|error| BuildError::OutOfMemory {
+            buckets: error.words(),
+        })?;
         Ok(GrowingCuckooFilter {
             table,
             kind: self.kind,

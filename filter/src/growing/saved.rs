@@ -3,8 +3,6 @@
 use std::hash::BuildHasher;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 
-use kcas::OutOfMemory;
-
 use super::address::parent;
 use super::table::{LEAST_BUCKETS, Table, has_level};
 use super::word;
@@ -55,8 +53,11 @@ impl<'a> Made<'a> {
         let mut words = with_room(buckets, buckets)?;
         words.extend(self);
         let more = complete(base, &mut words).expect("a table can be completed");
-        Table::from_words(base, &words, doubled + more, kind)
-            .map_err(|OutOfMemory { len }| SnapshotError::OutOfMemory { buckets: len })
+        Table::from_words(base, &words, doubled + more, kind).map_err(|error| {
+            SnapshotError::OutOfMemory {
+                buckets: error.words(),
+            }
+        })
     }
 
     /// [`write`](Self::write)s to memory.
@@ -237,8 +238,11 @@ impl Loadable for Growing {
         let mut words = read_table(&mut reader, digest, buckets, whole, length)?;
         let more = complete(base, &mut words)?;
         let doubled = usize::try_from(doubled).unwrap_or(usize::MAX);
-        let table = Table::from_words(base, &words, doubled.saturating_add(more), self)
-            .map_err(|OutOfMemory { len }| LoadError::OutOfMemory { buckets: len })?;
+        let table = Table::from_words(base, &words, doubled.saturating_add(more), self).map_err(
+            |error| LoadError::OutOfMemory {
+                buckets: error.words(),
+            },
+        )?;
         Ok(GrowingCuckooFilter {
             table,
             kind: self,

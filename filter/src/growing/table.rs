@@ -5,13 +5,14 @@ use std::cell::Cell;
 use std::ops::Range;
 
 use arrayvec::ArrayVec;
+use kcas::storage::{Pieces, Word};
 use kcas::sync::{AtomicU64, Ordering};
-use kcas::{Entry, OutOfMemory, Pieces, Word, WordArray};
+use kcas::{Entry, OutOfMemory, WordArray};
 
 use super::address::{Key, Moving, Place, Size, parent};
 use super::builder::Growing;
 use super::word::{self, AHEAD, SLOTS, TAG};
-use crate::buckets::{commit, compare_too, in_order};
+use crate::buckets::{commit, compare_too, in_order, replace};
 use crate::hashing::{MAX_BUCKETS, select_unpredictable};
 use crate::insert_error::InsertError;
 use crate::length::Length;
@@ -727,9 +728,7 @@ impl Table {
             new,
         };
         self.snapshots.keep_before(self, &[entry]);
-        self.words
-            .compare_exchange(entry.index, current, new)
-            .is_ok()
+        replace(&self.words, bucket, current, new)
     }
 
     /// [`replace`](Self::replace), if nothing stands in its way.
@@ -869,8 +868,8 @@ impl Table {
         let [stays, moves] = word::halves(word);
         let upper = lower + (1 << (self.base + word::level(word)));
         // If either fails, another thread has done it. A bucket that was made is never 0 again.
-        let _ = self.words.compare_exchange(upper, 0, moves);
-        if self.words.compare_exchange(lower, word, stays).is_ok() {
+        replace(&self.words, upper, 0, moves);
+        if replace(&self.words, lower, word, stays) {
             let doubled = word::doubled(word);
             if doubled != 0 {
                 // Release: with the load in `doubled`.
@@ -990,10 +989,8 @@ impl snapshot::Table for Table {
             self.turn(bucket, word);
             return None;
         }
-        let frozen = self
-            .words
-            .compare_exchange(bucket, word, word::advanced(word));
-        frozen.is_ok().then(|| word::contents(word))
+        let frozen = replace(&self.words, bucket, word, word::advanced(word));
+        frozen.then(|| word::contents(word))
     }
 
     fn each_affected(&self, entry: &Entry, mut each: impl FnMut(usize)) {

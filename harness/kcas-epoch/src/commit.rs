@@ -4,7 +4,7 @@
 use std::ptr;
 
 use crossbeam_epoch::{Guard, pin};
-use kcas::Entries;
+use kcas::engines::Entries;
 use kcas::sync::Ordering;
 
 use crate::word::{Content, Install, Kcas, Word, is_value};

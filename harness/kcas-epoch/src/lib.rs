@@ -43,5 +43,5 @@ mod commit;
 mod word;
 mod words;
 
-pub use kcas::{Entry, Error, OutOfMemory};
+pub use kcas::{CompareExchangeError, Entry, Error, OutOfMemory};
 pub use words::WordArray;

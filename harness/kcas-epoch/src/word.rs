@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 use arrayvec::ArrayVec;
 use crossbeam_epoch::Guard;
+use kcas::WordArray;
+use kcas::engines::Entries;
 use kcas::sync::{AtomicU64, Ordering};
-use kcas::{Entries, WordArray};
 
 const TAG: u64 = 1 << 63;
 const INSTALL: u64 = 1;

@@ -1,7 +1,8 @@
 //! The public interface: [`WordArray`].
 
 use crossbeam_epoch::pin;
-use kcas::{Entry, Error, OutOfMemory, sort_entries};
+use kcas::engines::{MISMATCH, out_of_memory, sort_entries};
+use kcas::{CompareExchangeError, Entry, Error, OutOfMemory};
 
 use crate::commit;
 use crate::word::{Word, is_value};
@@ -27,7 +28,7 @@ impl WordArray {
     pub fn try_new(len: usize) -> Result<WordArray, OutOfMemory> {
         let mut words = Vec::new();
         if words.try_reserve_exact(len).is_err() {
-            return Err(OutOfMemory { len });
+            return Err(out_of_memory(len));
         }
         words.resize_with(len, Word::default);
         Ok(WordArray {
@@ -63,15 +64,19 @@ impl WordArray {
         self.words[index].load_raw()
     }
 
-    /// As [`kcas::WordArray::compare_exchange`]. Panics before anything changes: when `index` is
-    /// out of range, or `current` or `new` is wider than 63 bits.
+    /// As [`kcas::WordArray::compare_exchange`]. Panics before anything changes when `index` is out of range.
     #[inline]
-    pub fn compare_exchange(&self, index: usize, current: u64, new: u64) -> Result<u64, u64> {
-        assert!(
-            is_value(current | new),
-            "a value is wider than 63 bits: {current:#x} or {new:#x}"
-        );
-        commit::compare_exchange(&self.words, index, current, new)
+    pub fn compare_exchange(
+        &self,
+        index: usize,
+        current: u64,
+        new: u64,
+    ) -> Result<u64, CompareExchangeError> {
+        if !is_value(current | new) {
+            return Err(CompareExchangeError::ValueTooWide);
+        }
+        let exchanged = commit::compare_exchange(&self.words, index, current, new);
+        exchanged.map_err(CompareExchangeError::Differs)
     }
 
     /// As [`kcas::WordArray::kcas`]. Returns [`Error::Mismatch`] if some word differs; the other
@@ -83,6 +88,6 @@ impl WordArray {
             [of] => commit::compare_exchange(&self.words, of.index, of.expected, of.new).is_ok(),
             _ => commit::kcas(&self.words, entries),
         };
-        if done { Ok(()) } else { Err(Error::Mismatch) }
+        if done { Ok(()) } else { Err(MISMATCH) }
     }
 }

@@ -386,7 +386,9 @@ mod exchanges {
             let changes: Vec<_> = (0..entries).map(change).collect();
             // A thread's first operation also claims an id.
             words.change(&changes);
-            kcas_testing::steps::count(|| words.change(&changes)).1.exchanges
+            kcas_testing::steps::count(|| words.change(&changes))
+                .1
+                .exchanges
         };
         (1..=MAX_ENTRIES).map(count).collect()
     }

@@ -4,10 +4,11 @@
 use std::mem;
 use std::sync::{Arc, Mutex};
 
+use kcas::CompareExchangeError::Differs;
 use kcas::steps::Access;
-use kcas_testing::steps::{Frozen, freeze_where};
 use kcas::{Entry, WordArray};
 use kcas_testing::conformance::{Watched, actions};
+use kcas_testing::steps::{Frozen, freeze_where};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -106,10 +107,11 @@ fn call(words: &WordArray, watched: &Watched, rng: &mut StdRng) {
         1 => check(watched, || {
             match words.compare_exchange(first, single.expected, single.new) {
                 Ok(_) => (true, vec![single]),
-                Err(now) => {
+                Err(Differs(now)) => {
                     assert_ne!(now, single.expected);
                     (true, vec![Entry::new(first, now, now)])
                 }
+                Err(error) => panic!("{error}"),
             }
         }),
         _ => {

@@ -22,7 +22,7 @@ pub trait Words: Sized + Send + Sync + 'static {
 fn succeeded(done: Result<(), Error>) -> bool {
     match done {
         Ok(()) => true,
-        Err(Error::Mismatch) => false,
+        Err(Error::Mismatch { .. }) => false,
         Err(error) => panic!("{error}"),
     }
 }

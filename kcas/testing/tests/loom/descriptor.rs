@@ -122,7 +122,7 @@ fn an_id_changes_hands_with_what_is_kept_under_it() {
 /// under it, or finds it held. No thread uses it after its call.
 #[test]
 fn id_for_one_call_changes_hands() {
-    explore_test(3, 1, || {
+    explore_test(3, 5_000, || {
         let held = (2..MAX_THREADS).map(|_| SpareId::claim().unwrap());
         let held: Vec<_> = held.collect();
         let call = || thread_id::with(|id| begin_kcas(id, &[Entry::new(0, 0, 1)]).tag.raw());

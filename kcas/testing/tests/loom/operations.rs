@@ -3,6 +3,8 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use kcas::CompareExchangeError::Differs;
+use kcas::engines::MISMATCH;
 use kcas::{Entry, Error, WordArray};
 use kcas_testing::model::{explore_test, spawn_with};
 
@@ -21,7 +23,7 @@ fn contents(words: &WordArray) -> Vec<u64> {
 }
 
 const DONE: Result<(), Error> = Ok(());
-const DIFFERS: Result<(), Error> = Err(Error::Mismatch);
+const DIFFERS: Result<(), Error> = Err(MISMATCH);
 
 /// Checks that some order of the calls gives these answers and leaves what the words hold.
 fn explained<const N: usize, A: Debug + PartialEq>(
@@ -87,7 +89,10 @@ fn values_that_return() {
         if first.is_ok() {
             assert_eq!(words.compare_exchange(1, 1, 0), Ok(1));
         }
-        let orders = [((DONE, Err(1)), [1, 0]), ((DIFFERS, Ok(0)), [7, 0])];
+        let orders = [
+            ((DONE, Err(Differs(1))), [1, 0]),
+            ((DIFFERS, Ok(0)), [7, 0]),
+        ];
         explained(&words, (first, helper.join().unwrap()), &orders);
     });
 }
@@ -106,7 +111,7 @@ fn failed_operation_and_reused_record() {
         let first = words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 0, 1)]);
         let second = words.kcas(&[Entry::new(1, 0, 5), Entry::new(2, 0, 5)]);
         let orders = [
-            ((DONE, DIFFERS, Err(1)), [1, 1, 0]),
+            ((DONE, DIFFERS, Err(Differs(1))), [1, 1, 0]),
             ((DIFFERS, DONE, Ok(0)), [3, 5, 5]),
             ((DIFFERS, DIFFERS, Ok(0)), [3, 0, 0]),
         ];
@@ -175,7 +180,7 @@ fn reader_of_a_record_in_use_again() {
             let first = words.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 5, 6)]);
             assert_eq!(first, Ok(()));
             let next = words.kcas(&[Entry::new(0, 7, 8), Entry::new(1, 6, 9)]);
-            assert_eq!(next, Err(Error::Mismatch));
+            assert_eq!(next, DIFFERS);
         });
         let read = (words.load(0), words.load(1));
         let possible = [(0, 5), (0, 6), (1, 6)];
@@ -213,7 +218,10 @@ fn helper_of_a_record_in_use_for_another_array() {
         let first = small.kcas(&[Entry::new(0, 0, 1), Entry::new(1, 0, 1)]);
         let second = large.kcas(&[Entry::new(2, 0, 1), Entry::new(3, 0, 1)]);
         assert_eq!(second, Ok(()));
-        let orders = [((DONE, Err(1)), [1, 1]), ((DIFFERS, Ok(0)), [7, 0])];
+        let orders = [
+            ((DONE, Err(Differs(1))), [1, 1]),
+            ((DIFFERS, Ok(0)), [7, 0]),
+        ];
         explained(&small, (first, helper.join().unwrap()), &orders);
         assert_eq!(contents(&large), [0, 0, 1, 1]);
     });
@@ -226,7 +234,7 @@ fn single_exchanges_in_order() {
     let looks: [fn(&WordArray) -> bool; 3] = [
         |words| words.load(1) == 1,
         |words| words.compare_exchange(1, 1, 2) == Ok(1),
-        |words| words.compare_exchange(1, 5, 6) == Err(1),
+        |words| words.compare_exchange(1, 5, 6) == Err(Differs(1)),
     ];
     for sees_the_second in looks {
         explore_test(None, 10, move || {

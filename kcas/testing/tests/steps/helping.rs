@@ -3,9 +3,11 @@
 use std::array;
 use std::sync::Arc;
 
+use kcas::engines::MISMATCH;
 use kcas::steps::Access;
+use kcas::storage::Pieces;
+use kcas::{Entry, WordArray, thread_id};
 use kcas_testing::steps::{Frozen, freeze, freeze_where, with_hook, within};
-use kcas::{Entry, Error, Pieces, WordArray, thread_id};
 
 use crate::stalls::{KCAS, WORDS, contents, operations, run_on};
 
@@ -25,7 +27,7 @@ fn exchange_raw_gives_up_on_an_operation() {
         assert_eq!(exchanged, raw == 0, "step {step}");
         met += u32::from(stands_at == 0 && raw != 0);
         let left = if exchanged { [5, 0] } else { [2, 2] };
-        let expected = (!exchanged).then_some(()).ok_or(Error::Mismatch);
+        let expected = (!exchanged).then_some(()).ok_or(MISMATCH);
         assert_eq!(frozen.thaw(), expected, "step {step}");
         assert_eq!([0, 1].map(|index| words.load(index)), left, "step {step}");
     }
@@ -73,7 +75,7 @@ fn two_helpers_in_any_rhythm() {
             assert!(round < ROUNDS, "no end: {lead} exchanges, then {turns:?}");
         }
         assert_eq!(helpers.map(Frozen::thaw), [0, 0]);
-        assert_eq!(owner.thaw(), Err(Error::Mismatch));
+        assert_eq!(owner.thaw(), Err(MISMATCH));
         assert_eq!([0, 1].map(|index| words.load(index)), [0, 0]);
         rhythms += 1;
     }
@@ -112,7 +114,7 @@ fn failed_operation_leaves_no_tag_behind() {
             assert_eq!(words.compare_exchange(1, 0, 5), Ok(0));
             changed += u32::from(words.load_raw(2) != 0);
         }
-        assert_eq!(owner.thaw(), Err(Error::Mismatch));
+        assert_eq!(owner.thaw(), Err(MISMATCH));
         for (index, held) in [0, if is_free { 5 } else { 0 }, 0, 0]
             .into_iter()
             .enumerate()

@@ -3,11 +3,12 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use kcas::engines::MISMATCH;
 use kcas::steps::{Access, Observer, step, with_observer};
-use kcas_testing::steps::{Counts, count, with_hook};
 use kcas::sync::{AtomicU64, OnFirstUse, Ordering};
 use kcas::thread_id::{self, SpareId, ThreadId};
-use kcas::{Entry, Error, WordArray};
+use kcas::{Entry, WordArray};
+use kcas_testing::steps::{Counts, count, with_hook};
 
 /// Accesses with their addresses; `None` for each exchange that failed.
 #[derive(Default)]
@@ -111,7 +112,7 @@ fn undisturbed_operations_cost_2k_plus_1_exchanges() {
         let dcss = count(|| words.kcas_by_dcss(&entries_of(k, 1, 0)));
         let first_differs = count(|| words.kcas(&entries_of(k, 5, 6)));
         let results = [owned.0, dcss.0, first_differs.0];
-        assert_eq!(results, [Ok(()), Ok(()), Err(Error::Mismatch)]);
+        assert_eq!(results, [Ok(()), Ok(()), Err(MISMATCH)]);
         let counts = [owned.1, dcss.1, first_differs.1];
         let expected = match k {
             1 => [1; 3],
