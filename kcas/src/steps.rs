@@ -70,12 +70,7 @@ pub fn step() {
     access(Access::Other, 0);
 }
 
-pub use observers::{name, with_observer};
-pub(crate) use observers::{access, report};
-#[cfg(any(kcas_loom, feature = "__steps"))]
-pub use observers::observer;
-#[cfg(any(kcas_loom, feature = "__steps"))]
-pub(crate) use observers::failed;
+pub use observers::*;
 
 #[cfg(not(any(kcas_loom, feature = "__steps")))]
 mod observers {
