@@ -99,7 +99,7 @@ pub fn register() -> Result<(), TooManyThreads> {
 #[inline]
 pub fn with<R>(action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads> {
     let (id, _for_one_call) = match HELD_HERE.with(Cell::get) {
-        Some(index) => (ThreadId::of(index), None),
+        Some(index) => (ThreadId::new(index), None),
         None => claim()?,
     };
     Ok(action(&id))
@@ -112,7 +112,7 @@ pub fn with<R>(action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads>
 #[inline]
 pub fn with_held<R>(action: impl FnOnce(&ThreadId) -> R) -> Option<R> {
     let index = HELD_HERE.with(Cell::get)?;
-    Some(action(&ThreadId::of(index)))
+    Some(action(&ThreadId::new(index)))
 }
 
 /// Claims an id for the current thread. If the id is for one call, also returns the value that gives it back.
@@ -140,7 +140,7 @@ struct GiveBack;
 impl Drop for GiveBack {
     fn drop(&mut self) {
         if let Some(index) = HELD_HERE.with(Cell::take) {
-            ThreadId::of(index).give_back();
+            ThreadId::new(index).give_back();
         }
     }
 }
@@ -190,7 +190,7 @@ impl Drop for SpareId {
 }
 
 impl ThreadId {
-    fn of(index: usize) -> ThreadId {
+    fn new(index: usize) -> ThreadId {
         ThreadId {
             index,
             stays_on_its_thread: PhantomData,
@@ -208,7 +208,7 @@ impl ThreadId {
         let held = promise()?;
         loop {
             if let Some(index) = (0..WORDS).find_map(claim_in) {
-                return Ok((ThreadId::of(index), held));
+                return Ok((ThreadId::new(index), held));
             }
             // Every bit was set when examined, although one was free at each moment: others claimed
             // and gave back ids meanwhile.
