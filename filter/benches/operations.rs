@@ -107,10 +107,10 @@ fn updates(criterion: &mut Criterion) {
             });
         });
     }
-    at_each_load(criterion, "insert_unique", |bencher, filter, keys| {
+    at_each_load(criterion, "insert_if_absent", |bencher, filter, keys| {
         // Leaves out keys taken for one that is there: inserting them uniquely would be a lookup.
         let absent = (keys..).filter(|key| !filter.contains(key));
-        let insert = |key: &u64| filter.insert_unique(key) == Ok(true);
+        let insert = |key: &u64| filter.insert_if_absent(key) == Ok(true);
         come_and_go(bencher, filter, absent, Timed::PuttingIn, insert);
     });
 }

@@ -1,7 +1,7 @@
 //! A line deduplicator with many threads: does what `sort -u` does, without sorting and without
 //! keeping the lines.
 //!
-//! Every thread reads a chunk of whole lines, asks the shared filter about each (`insert_unique` is
+//! Every thread reads a chunk of whole lines, asks the shared filter about each (`insert_if_absent` is
 //! true for exactly one of any number of threads that meet the same line), and writes those that
 //! are new.
 //!
@@ -172,7 +172,7 @@ impl Seen {
                 if older.iter().any(|filter| filter.contains_hash(hash)) {
                     break false;
                 }
-                match newest.insert_unique_hash(hash) {
+                match newest.insert_if_absent_hash(hash) {
                     Err(InsertError::Full) => {
                         let known = filters.len();
                         drop(filters);

@@ -187,8 +187,8 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
         }
     }
 
-    fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
-        let insert = || update::insert_unique(&self.table(), self.locate(hash));
+    fn insert_if_absent_hash(&self, hash: u64) -> Result<bool, InsertError> {
+        let insert = || update::insert_if_absent(&self.table(), self.locate(hash));
         Ok(self.length.count(|| insert().map(u64::from))? == 1)
     }
 

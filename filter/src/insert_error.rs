@@ -13,7 +13,7 @@ pub enum InsertError {
     /// fingerprints meanwhile, it may miss a chain that was there.
     #[error(
         "the filter is full: build it with a larger capacity, remove keys first, or insert each key once \
-         (insert_unique) if keys repeat"
+         (insert_if_absent) if keys repeat"
     )]
     Full,
     /// The key's class ([`Class`](crate::Class)) has as many copies as it can have: in the default layout almost
@@ -22,7 +22,7 @@ pub enum InsertError {
     /// bucket); but it may tell keys apart.
     #[error(
         "the filter holds {most} copies of this key, or of keys that it cannot tell from it, and has room for no \
-         more: insert the key once (insert_unique), or remove copies"
+         more: insert the key once (insert_if_absent), or remove copies"
     )]
     TooManyCopies {
         /// Number of copies that there is room for: 2 × `SLOTS`, or `SLOTS` when both buckets are
@@ -35,7 +35,7 @@ pub enum InsertError {
     /// crowded there, and so on until memory is used up. (Tables smaller than 1 MiB grow anyway.)
     #[error(
         "there is no room for this key though the table is nearly empty: use a hasher that tells keys \
-         apart (with random seeds, for untrusted keys), and insert each key once (insert_unique)"
+         apart (with random seeds, for untrusted keys), and insert each key once (insert_if_absent)"
     )]
     Crowded,
     /// A growing filter is full, and the allocator refused the memory for more buckets. A later insert

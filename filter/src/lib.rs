@@ -12,7 +12,7 @@
 //!
 //! - **Keys leave again**: for example, those of cached items, open connections, requests in flight, or visitors of
 //!   the last hour.
-//! - **Exactly one thread must act** on a new key: [`insert_unique`](CuckooFilter::insert_unique)
+//! - **Exactly one thread must act** on a new key: [`insert_if_absent`](CuckooFilter::insert_if_absent)
 //!   looks and inserts in one atomic step.
 //! - **Nobody may wait**: neither for a thread that was preempted, nor for a table that grows.
 //!
@@ -53,14 +53,14 @@
 //! - **Lock-free**, apart from the allocator and, on glibc, the dynamic linker's lock, which a thread's first
 //!   insert, remove, copy or `advance` (or [`register_thread`]) may take: a thread that stops anywhere else stops
 //!   nobody. Lookups write nothing.
-//! - **One `true`**: of any number of threads that insert the same key with `insert_unique`, at
+//! - **One `true`**: of any number of threads that insert the same key with `insert_if_absent`, at
 //!   most one gets `true`, unless the key is removed or forgotten in between; and exactly one does if there is
 //!   room and no key of its class is there already.
 //! - **A refused insert leaves the contents exactly as they were** ([`InsertError`]). Nothing is
 //!   dropped to make room.
 //! - **Lookups never allocate.** Inserts and removes of a fixed-size filter allocate in four cases. At a thread's
 //!   first one in any filter (even a remove that finds nothing), glibc allocates to note the thread's end. A thread's
-//!   first one in a filter may make a chunk of counters. A thread's first K-CAS (for a chain or a unique insert, or
+//!   first one in a filter may make a chunk of counters. A thread's first K-CAS (for a chain or an `insert_if_absent`, or
 //!   to help one) may make a chunk of K-CAS records, one for every 32 threads alive at the same time. While a
 //!   copy is being taken, a thread's first one may make a record of some 200 bytes, and any may free what was
 //!   kept for a copy that has ended. Building, copying and saving allocate, and so does a growing filter when it
@@ -74,10 +74,11 @@
 //!   all keys of a class ([`Class`]) together (half that for the few classes whose two buckets are the
 //!   same one); after that, inserts return [`TooManyCopies`](InsertError::TooManyCopies). Long before that,
 //!   many keys with many copies crowd out others, which get [`Full`](InsertError::Full) from
-//!   a filter that is nearly empty. If keys may come more than once, use `insert_unique`.
+//!   a filter that is nearly empty. If keys may come more than once, use `insert_if_absent`.
 //! - **Removing what was never inserted** may take a copy of another key of the same class, and that key is
-//!   then missing. Remove only what you inserted. A key for which `insert_unique` returned `true`
-//!   may be removed once; if it returned `false`, it added nothing that could be removed.
+//!   then missing. Remove only what you inserted. A key for which `insert_if_absent` returned `true`
+//!   may be removed once; if it returned `false`, it added nothing that could be removed, and the key is missing once
+//!   the one that it was mistaken for is removed ([`insert_if_absent`](Filter::insert_if_absent) has numbers).
 //! - **The size is fixed** (except for [`GrowingCuckooFilter`]). Beyond
 //!   [`WORKABLE_LOAD`](layout::Layout::WORKABLE_LOAD), inserts begin to fail.
 //! - **Keys chosen by strangers.** The default hasher, [`FixedState`], makes runs repeatable:
@@ -184,7 +185,7 @@
 //!   breadth-first search (`path.rs`) finds the shortest chain of fingerprints to shift, and *the
 //!   whole chain is committed by one K-CAS* ([`kcas`]): every shifted fingerprint and the new one
 //!   change places at one moment, so at no moment is a key in neither bucket, or in both.
-//! - **Unique inserts** use a K-CAS even when a bucket has room: it changes one bucket, or a chain,
+//! - **`insert_if_absent`** uses a K-CAS even when a bucket has room: it changes one bucket, or a chain,
 //!   and compares the other bucket, where a copy could have been added meanwhile.
 //! - **Removes** are one compare-and-swap.
 //!
@@ -202,7 +203,7 @@
 //!   `arc-swap`. Threads are stopped before every atomic access of every operation (`filter/tests/steps`; there, each
 //!   use of such memory or of `arc-swap` counts as a single access). Both compare every answer with a sequential specification
 //!   (`filter/histories`).
-//! - A proof covers lookups and unique inserts of a fixed-size filter, with K-CAS as one step (`filter/proof`).
+//! - A proof covers lookups and `insert_if_absent` of a fixed-size filter, with K-CAS as one step (`filter/proof`).
 //! - Random calls are compared with a multiset (`filter/tests/ordinary/model.rs`).
 //! - Planted bugs are small changes that break the filter, each with the check that must catch it
 //!   (`filter/tests/planted`).

@@ -28,13 +28,13 @@ macro_rules! methods {
                 Filter::insert(self, key)
             }
 
-            /// [`Filter::insert_unique`].
+            /// [`Filter::insert_if_absent`].
             ///
             /// # Errors
             /// [`InsertError`]; nothing was added.
             #[inline]
-            pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
-                Filter::insert_unique(self, key)
+            pub fn insert_if_absent<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
+                Filter::insert_if_absent(self, key)
             }
 
             /// [`Filter::contains`].

@@ -146,7 +146,7 @@ fn no_room<const SLOTS: usize, const BITS: usize>(
 /// Linearization point: the K-CAS that adds the fingerprint. For false: the read that found a copy.
 /// For `Full`: the read of the second bucket, at which both buckets were full and neither had a
 /// copy.
-pub(crate) fn insert_unique<const SLOTS: usize, const BITS: usize>(
+pub(crate) fn insert_if_absent<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
 ) -> Result<bool, InsertError> {

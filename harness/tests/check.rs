@@ -106,7 +106,7 @@ impl<S: Subject, const FLAW: Flaw, const NAMED: bool> Subject for Flawed<S, FLAW
             && (self.now(DROPS, 1_000) || self.0.insert(key))
     }
 
-    fn insert_unique<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, InsertError> {
+    fn insert_if_absent<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, InsertError> {
         if self.0.contains(key) {
             return Ok(false);
         }
@@ -198,7 +198,7 @@ impl Subject for RefusesFound {
     const GROWS: bool = true;
 
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.insert_unique(key) == Ok(true)
+        self.0.insert_if_absent(key) == Ok(true)
     }
 
     harness::subject::delegate! { self.0: with_buckets contains remove class memory_bytes }

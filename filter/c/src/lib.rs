@@ -266,7 +266,7 @@ pub extern "C" fn cuckoo_insert_unique(
     hash: u64,
     added: Option<&mut MaybeUninit<bool>>,
 ) -> CuckooStatus {
-    answer(|| tell(added, of(filter)?.insert_unique_hash(hash)?))
+    answer(|| tell(added, of(filter)?.insert_if_absent_hash(hash)?))
 }
 
 /// Takes a copy of the key with this hash; says whether there was one. Remove only what was inserted.

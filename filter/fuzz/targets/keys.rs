@@ -19,7 +19,7 @@ enum Key {
 #[derive(Arbitrary, Debug)]
 enum Call {
     Insert(Key),
-    InsertUnique(Key),
+    InsertIfAbsent(Key),
     Remove(Key),
     Advance(u8),
     Reload,
@@ -51,9 +51,9 @@ fn agrees<F: Filter>(mut filter: F, load: impl Fn(&[u8]) -> Result<F, LoadError>
                 let hash = hash(&filter, key);
                 *held.entry(hash).or_default() += usize::from(filter.insert_hash(hash).is_ok());
             }
-            Call::InsertUnique(key) => {
+            Call::InsertIfAbsent(key) => {
                 let hash = hash(&filter, key);
-                let new = filter.insert_unique_hash(hash);
+                let new = filter.insert_if_absent_hash(hash);
                 let copies = held.entry(hash).or_default();
                 assert!(*copies == 0 || new == Ok(false));
                 *copies += usize::from(new == Ok(true));
@@ -83,7 +83,7 @@ fn is_remembered(calls: &[Call]) {
     let mut came = HashMap::<u64, u64>::new();
     for call in calls {
         match call {
-            Call::Insert(key) | Call::InsertUnique(key) => {
+            Call::Insert(key) | Call::InsertIfAbsent(key) => {
                 let hash = hash(&filter, key);
                 if filter.insert_hash(hash).is_ok() {
                     came.insert(hash, period);

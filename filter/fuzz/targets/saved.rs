@@ -64,7 +64,7 @@ fn check<F: Filter>(
     assert!(from_bytes(&again).unwrap().to_bytes().unwrap() == again);
     // It is a filter like any other: it can be full, but it forgets nothing.
     let held = filter.len();
-    let is_new = |key: &u64| filter.insert_unique(key) == Ok(true);
+    let is_new = |key: &u64| filter.insert_if_absent(key) == Ok(true);
     let inserted: Vec<u64> = (0..64).filter(is_new).collect();
     // In a filter that forgets, a key may take the place of one whose time is over.
     let replaced = held + inserted.len() - filter.len();

@@ -361,7 +361,7 @@ impl<State: fmt::Debug, Event: fmt::Display> fmt::Display for Violation<State, E
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Event::{Contains, Count, Insert, InsertUnique, Remove};
+    use Event::{Contains, Count, Insert, InsertIfAbsent, Remove};
     use filter::InsertError;
     use proptest::prelude::*;
 
@@ -515,8 +515,8 @@ mod tests {
         prop_oneof![
             Just(Insert(Ok(()))),
             Just(Insert(Err(InsertError::Full))),
-            Just(InsertUnique(Err(InsertError::Full))),
-            any::<bool>().prop_map(|inserted| InsertUnique(Ok(inserted))),
+            Just(InsertIfAbsent(Err(InsertError::Full))),
+            any::<bool>().prop_map(|inserted| InsertIfAbsent(Ok(inserted))),
             (0u64..3).prop_map(Count),
             any::<bool>().prop_map(Contains),
             any::<bool>().prop_map(Remove),

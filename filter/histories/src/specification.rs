@@ -31,11 +31,11 @@ pub trait Specification {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     Insert(Result<(), InsertError>),
-    InsertUnique(Result<bool, InsertError>),
+    InsertIfAbsent(Result<bool, InsertError>),
     Contains(bool),
     Count(u64),
     Remove(bool),
-    /// In a filter that forgets, [`insert_unique`](filter::Filter::insert_unique) or
+    /// In a filter that forgets, [`insert_if_absent`](filter::Filter::insert_if_absent) or
     /// `insert_if_absent`: the filter's period before the call, whether it renews a key that is there,
     /// and the answer.
     InsertAged(u64, bool, Result<bool, InsertError>),
@@ -49,7 +49,7 @@ impl Event {
     fn is_read_only(self) -> bool {
         !matches!(
             self,
-            Event::Insert(Ok(())) | Event::InsertUnique(Ok(true)) | Event::Remove(true)
+            Event::Insert(Ok(())) | Event::InsertIfAbsent(Ok(true)) | Event::Remove(true)
         )
     }
 
@@ -59,10 +59,10 @@ impl Event {
         match self {
             Event::Insert(Ok(())) => Some(copies + 1),
             Event::Insert(Err(error)) => may_be_refused(error, copies).then_some(copies),
-            Event::InsertUnique(Ok(inserted)) => {
+            Event::InsertIfAbsent(Ok(inserted)) => {
                 (inserted == (copies == 0)).then_some(copies + u64::from(inserted))
             }
-            Event::InsertUnique(Err(error)) => {
+            Event::InsertIfAbsent(Err(error)) => {
                 (copies == 0 && may_be_refused(error, copies)).then_some(copies)
             }
             Event::Contains(found) => (found == (copies > 0)).then_some(copies),
@@ -87,9 +87,9 @@ impl fmt::Display for Event {
         f.write_str(match self {
             Event::Count(copies) => return write!(f, "count → {copies}"),
             Event::Insert(Err(error)) => return write!(f, "insert → {error:?}"),
-            Event::InsertUnique(Err(error)) => return write!(f, "insert_unique → {error:?}"),
-            Event::InsertUnique(Ok(true)) => "insert_unique → done",
-            Event::InsertUnique(Ok(false)) => "insert_unique → there",
+            Event::InsertIfAbsent(Err(error)) => return write!(f, "insert_if_absent → {error:?}"),
+            Event::InsertIfAbsent(Ok(true)) => "insert_if_absent → done",
+            Event::InsertIfAbsent(Ok(false)) => "insert_if_absent → there",
             Event::Insert(Ok(())) => "insert → done",
             Event::Contains(true) => "contains → yes",
             Event::Contains(false) => "contains → no",
@@ -153,8 +153,8 @@ impl Specification for WholeTable {
         let room = occupied < self.slots;
         match event {
             Event::Insert(result) if result.is_ok() != room => None,
-            Event::InsertUnique(Ok(true)) if !room => None,
-            Event::InsertUnique(Err(_)) if room => None,
+            Event::InsertIfAbsent(Ok(true)) if !room => None,
+            Event::InsertIfAbsent(Err(_)) if room => None,
             _ => {
                 let mut after = copies.clone();
                 after[class] = event.apply(copies[class])?;
@@ -223,7 +223,7 @@ impl Specification for OneExpiringClass {
                 let since = state.since.iter().map(|since| since.filter(forget));
                 Some(with(since.collect()))
             }
-            Event::Insert(_) | Event::InsertUnique(_) | Event::Count(_) => None,
+            Event::Insert(_) | Event::InsertIfAbsent(_) | Event::Count(_) => None,
         }
     }
 

@@ -122,7 +122,7 @@ impl CuckooFilter {
     }
 
     fn insert_unique(&self, key: Key) -> PyResult<bool> {
-        let inserted = self.0.filter().insert_unique_hash(key.hash());
+        let inserted = self.0.filter().insert_if_absent_hash(key.hash());
         inserted.map_err(raised)
     }
 
@@ -158,7 +158,7 @@ impl CuckooFilter {
         self.batch(py, keys, hashes, |filter, hashes| {
             register_thread()?;
             let mut results = vec![Ok(true); hashes.len()];
-            filter.insert_unique_hash_batch(hashes, &mut results);
+            filter.insert_if_absent_hash_batch(hashes, &mut results);
             let answers = results.iter().map(|result| result.map_or(2, u8::from));
             Ok(answers.collect())
         })

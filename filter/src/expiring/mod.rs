@@ -43,8 +43,8 @@ use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, insert, sweep};
 /// use filter::ExpiringCuckooFilter;
 ///
 /// let seen = ExpiringCuckooFilter::with_capacity(1_000_000);
-/// assert!(seen.insert_unique("request 7")?); // new
-/// assert!(!seen.insert_unique("request 7")?); // there, and renewed
+/// assert!(seen.insert_or_renew("request 7")?); // new
+/// assert!(!seen.insert_or_renew("request 7")?); // there, and renewed
 /// for _ in 0..3 {
 ///     assert!(seen.contains("request 7"));
 ///     seen.advance()?;
@@ -58,7 +58,7 @@ use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, insert, sweep};
 /// ([`advance_to`](Self::advance_to); [`recipes`](crate::recipes) has a program).
 ///
 /// **It is a set**: a class of keys ([`Class`]) has at most one copy. [`insert`](Self::insert) and
-/// [`insert_unique`](Self::insert_unique) renew the key if it is there;
+/// [`insert_or_renew`](Self::insert_or_renew) renew the key if it is there;
 /// [`insert_if_absent`](Self::insert_if_absent) leaves its age as it is. Of several threads that insert
 /// the same new key, at most one gets `true`, and exactly one if there is room.
 ///
@@ -69,7 +69,7 @@ use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, insert, sweep};
 ///
 /// **What it costs.** It has four slots of 12 bits, each with an age of 2 bits: as many bits per key as a
 /// [`CuckooFilter`](crate::CuckooFilter), and the same error rate, at most one absent key in 512. A lookup costs the same,
-/// and an insert of a new key is an [`insert_unique`](crate::CuckooFilter::insert_unique). `advance` takes one
+/// and an insert of a new key is an [`insert_if_absent`](crate::CuckooFilter::insert_if_absent). `advance` takes one
 /// exchange for each bucket, two milliseconds at most for 120,000 keys (`paper-figures/window.csv`); after that, all pages
 /// of the table are in memory.
 ///
@@ -307,34 +307,39 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
         self.locate(self.hash(key)).into()
     }
 
-    /// Inserts a key unless its class is there already, whose age then stays as it is; returns whether the key
-    /// was inserted. So a key is forgotten one window after it first came, however often it comes again.
-    ///
-    /// There is no form that takes a [hash](Filter#hashes). To insert hashes of your own, build the filter with an
-    /// [unmixed hasher](crate::Builder::unmixed_hasher) whose hash of a `u64` is that number, and pass them as keys.
-    ///
-    /// Progress and linearization point: as [`insert_unique`](Filter::insert_unique_hash).
+    /// [`insert_or_renew_hash`](Self::insert_or_renew_hash) of a key.
     ///
     /// # Errors
     /// [`InsertError`]; nothing was added.
-    pub fn insert_if_absent<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
-        self.insert_at(self.locate(self.hash(key)), false)
+    pub fn insert_or_renew<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
+        self.insert_or_renew_hash(self.hash(key))
+    }
+
+    /// Inserts the key with this [hash](Filter#hashes), and returns true; or renews the copy that its class has.
+    ///
+    /// Linearization point: the K-CAS that adds it; or the exchange of its age, or the last load that found it if
+    /// it has the age of this period already.
+    ///
+    /// # Errors
+    /// [`InsertError`]; nothing was added.
+    pub fn insert_or_renew_hash(&self, hash: u64) -> Result<bool, InsertError> {
+        self.insert_at(self.locate(hash), true)
     }
 }
 
-/// A set over classes: `insert` and `insert_unique` renew a key that is there.
+/// A set over classes.
 impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHasher> Filter
     for ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
 {
-    /// Adds a copy of the class, or renews it. Linearization point: as `insert_unique_hash`.
+    /// As [`insert_or_renew_hash`](ExpiringCuckooFilter::insert_or_renew_hash).
     fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
-        self.insert_at(self.locate(hash), true).map(drop)
+        self.insert_or_renew_hash(hash).map(drop)
     }
 
-    /// Adds a copy of the class, and returns true; or renews it. Linearization point: the K-CAS that adds it; or the
-    /// exchange of its age, or the last load that found it if it has the age of this period already.
-    fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
-        self.insert_at(self.locate(hash), true)
+    /// The age of a copy that is there stays as it is: so a key is forgotten one window after it first came, however
+    /// often it comes again.
+    fn insert_if_absent_hash(&self, hash: u64) -> Result<bool, InsertError> {
+        self.insert_at(self.locate(hash), false)
     }
 
     #[inline(always)]

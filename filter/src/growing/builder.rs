@@ -76,7 +76,7 @@ impl<S> Builder<Growing, S> {
     /// use filter::GrowingCuckooFilter;
     ///
     /// let seen = GrowingCuckooFilter::builder().reserved_bytes(0).build()?;
-    /// assert!(seen.insert_unique("key")?);
+    /// assert!(seen.insert_if_absent("key")?);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reserved_bytes(mut self, bytes: usize) -> Self {

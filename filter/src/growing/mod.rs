@@ -67,7 +67,7 @@ const FETCHED_BUCKETS: usize = 1 << 21;
 ///
 /// **Copies.** It holds up to six copies of a key. Once it has grown, it holds only three while less than half of
 /// its slots are taken, since a larger table has no more room for copies of one key. If keys may come
-/// more than once, use [`insert_unique`](Self::insert_unique): where hundreds of thousands of keys have three copies each,
+/// more than once, use [`insert_if_absent`](Self::insert_if_absent): where hundreds of thousands of keys have three copies each,
 /// the table grows for those that share buckets, and in the end a new key may be refused
 /// ([`Crowded`](InsertError::Crowded)).
 ///
@@ -227,8 +227,8 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
         }
     }
 
-    fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
-        let insert = || self.table.insert_unique(Key::new(hash));
+    fn insert_if_absent_hash(&self, hash: u64) -> Result<bool, InsertError> {
+        let insert = || self.table.insert_if_absent(Key::new(hash));
         Ok(self.table.length.count(|| insert().map(u64::from))? == 1)
     }
 

@@ -476,7 +476,7 @@ impl Table {
     /// Progress: as for an insert. Linearization point: the K-CAS that adds the fingerprint and
     /// compares the other bucket; for false: the read that found a copy; for an error: as for an
     /// insert.
-    pub(super) fn insert_unique(&self, key: Key) -> Result<bool, InsertError> {
+    pub(super) fn insert_if_absent(&self, key: Key) -> Result<bool, InsertError> {
         loop {
             let seen = self.see_settled(key);
             if seen.is_found() {

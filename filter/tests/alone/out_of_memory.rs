@@ -39,8 +39,8 @@ fn nothing_is_lost_when_there_is_no_memory_to_grow() {
             let (key, error) = fill(&filter, 0);
             // Again, by each kind of insert, and while other keys are looked up and removed.
             assert_eq!(filter.insert(&key), Err(error));
-            assert_eq!(filter.insert_unique(&key), Err(error));
-            assert_eq!(filter.insert_unique(&0), Ok(false));
+            assert_eq!(filter.insert_if_absent(&key), Err(error));
+            assert_eq!(filter.insert_if_absent(&0), Ok(false));
             holds_just(&filter, key);
             assert!(!filter.contains(&key) && filter.remove(&0));
             assert_eq!(filter.insert(&0), Ok(()));
@@ -72,7 +72,7 @@ fn a_lost_race_is_not_a_lack_of_memory() {
     let most = 256 * size_of::<u64>() - 1;
     let filter = of_buckets(1_024);
     // What the thread needs besides.
-    assert!(filter.insert_unique(&0).unwrap() && filter.remove(&0));
+    assert!(filter.insert_if_absent(&0).unwrap() && filter.remove(&0));
     filter.try_clone().unwrap();
     let (key, _) = with_most(most, || fill(&filter, 0));
     let mut steps = 0;

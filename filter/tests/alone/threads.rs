@@ -65,10 +65,10 @@ impl Filters {
         let mut results = Vec::new();
         for filter in &self.0 {
             results.push(filter.insert(&plain));
-            results.push(filter.insert_unique(&unique).map(is_new));
+            results.push(filter.insert_if_absent(&unique).map(is_new));
             let (mut result, mut new) = ([Ok(())], [Ok(true)]);
             filter.insert_batch(&[batch], &mut result);
-            filter.insert_unique_batch(&[unique_batch], &mut new);
+            filter.insert_if_absent_batch(&[unique_batch], &mut new);
             results.extend(result);
             results.extend(new.map(|result| result.map(is_new)));
         }

@@ -57,7 +57,7 @@ impl<const AGE_BITS: usize> Caller<AGE_BITS> {
     pub(crate) fn put(&mut self, key: u64, renew: bool) -> Result<bool, InsertError> {
         let since = self.filter.period();
         let result = if renew {
-            self.filter.insert_unique(&key)
+            self.filter.insert_or_renew(&key)
         } else {
             self.filter.insert_if_absent(&key)
         };

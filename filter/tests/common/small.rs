@@ -102,7 +102,7 @@ pub(crate) trait Asked: Filter + Sized + Send + Sync + 'static {
     fn run(caller: &mut Caller<Self>, operation: Operation) {
         match operation {
             Operation::Insert(key) => _ = caller.insert(key),
-            Operation::InsertUnique(key) => _ = caller.insert_unique(key),
+            Operation::InsertIfAbsent(key) => _ = caller.insert_if_absent(key),
             Operation::Count(key) => _ = caller.count(key),
             Operation::Contains(key) => _ = caller.contains(key),
             Operation::Remove(key) => _ = caller.remove(key),
@@ -132,7 +132,6 @@ impl Asked for Small {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operation {
     Insert(u64),
-    InsertUnique(u64),
     InsertIfAbsent(u64),
     Count(u64),
     Contains(u64),
@@ -207,10 +206,10 @@ impl<F: Asked> Caller<F> {
         result
     }
 
-    pub(crate) fn insert_unique(&mut self, key: u64) -> Result<bool, InsertError> {
-        let result = self.filter.insert_unique(&key);
+    pub(crate) fn insert_if_absent(&mut self, key: u64) -> Result<bool, InsertError> {
+        let result = self.filter.insert_if_absent(&key);
         assert!(F::MAY_BE_FULL || result.is_ok(), "{result:?}");
-        self.write_down(Some(key), Event::InsertUnique(result));
+        self.write_down(Some(key), Event::InsertIfAbsent(result));
         result
     }
 

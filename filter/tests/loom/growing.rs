@@ -5,9 +5,9 @@
 
 use crate::small::Operation;
 use crate::small::growing::{Growing, apart, from_the_other_bucket, holding, key};
-use crate::{Calls, calls, copy, hop, insert, insert_unique, look_up, race};
+use crate::{Calls, calls, copy, hop, insert, insert_if_absent, look_up, race};
 use crate::{race_of_three, remove};
-use Operation::{Contains, Count, Insert, InsertUnique, Remove};
+use Operation::{Contains, Count, Insert, InsertIfAbsent, Remove};
 use kcas_testing::model::explore_test;
 
 /// The filter begins with this many buckets.
@@ -80,7 +80,7 @@ fn insert_at_once_while_a_bucket_is_split() {
 #[test]
 fn unique_insert_beside_one_at_once_in_a_growing_filter() {
     let ([here, there], held) = (hopping(), [staying(0, 0), staying(1, 1)]);
-    explore_race(2, (4, 31_000), &held, insert(there), insert_unique(here));
+    explore_race(2, (4, 31_000), &held, insert(there), insert_if_absent(here));
 }
 
 /// Keys that fill two buckets, and then, for each of these, one that finds no room in it. Two threads may split the buckets at
@@ -121,14 +121,14 @@ fn copy_while_two_buckets_are_split() {
 /// Two unique inserts of one key into a full bucket: one gets `true`.
 #[test]
 fn two_unique_inserts_that_split_a_bucket() {
-    let insert = insert_unique(staying(0, 3));
+    let insert = insert_if_absent(staying(0, 3));
     explore_race(1, (3, 78_000), &residents(), insert, insert);
 }
 
 /// Two unique inserts of keys of one class, which prefer different buckets: one gets `true`.
 #[test]
 fn two_unique_inserts_from_both_buckets() {
-    let [here, there] = hopping().map(insert_unique);
+    let [here, there] = hopping().map(insert_if_absent);
     explore_race(2, (3, 36_900), &[], here, there);
 }
 
@@ -147,8 +147,8 @@ fn unique_insert_with_a_chain_into_a_bucket_that_got_a_copy() {
         full.iter().for_each(|key| filter.insert(key).unwrap());
         assert_eq!(filter.capacity(), 6);
         let held = [&[moves], &beside[..], &full].concat();
-        let others = calls([Remove(full[0]), InsertUnique(there), Remove(full[1])]);
-        race(&filter, &held, insert_unique(here), others);
+        let others = calls([Remove(full[0]), InsertIfAbsent(there), Remove(full[1])]);
+        race(&filter, &held, insert_if_absent(here), others);
     });
 }
 

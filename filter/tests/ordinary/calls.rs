@@ -49,17 +49,33 @@ fn results_of_another_length_change_nothing() {
     for (name, filter) in filters(100) {
         let calls: [&dyn Fn(); 8] = [
             &|| filter.insert_batch(&[1, 2], &mut [Ok(())]),
-            &|| filter.insert_unique_batch(&[1, 2], &mut [Ok(true)]),
+            &|| filter.insert_if_absent_batch(&[1, 2], &mut [Ok(true)]),
             &|| filter.remove_batch(&[1, 2], &mut [true]),
             &|| filter.contains_batch(&[1, 2], &mut [true]),
             &|| filter.insert_hash_batch(&[1, 2], &mut [Ok(())]),
-            &|| filter.insert_unique_hash_batch(&[1, 2], &mut [Ok(true)]),
+            &|| filter.insert_if_absent_hash_batch(&[1, 2], &mut [Ok(true)]),
             &|| filter.remove_hash_batch(&[1, 2], &mut [true]),
             &|| filter.contains_hash_batch(&[1, 2], &mut [true]),
         ];
         let refused = |call: &&dyn Fn()| catch_unwind(AssertUnwindSafe(call)).is_err();
         assert!(calls.iter().all(refused) && filter.is_empty(), "{name}");
     }
+}
+
+/// The numbers in the docs of `insert_if_absent`.
+#[test]
+fn removing_a_key_can_lose_one_mistaken_for_it() {
+    let missing = |insert: fn(&CuckooFilter, &u64) -> bool| {
+        let filter = CuckooFilter::with_capacity(100_000);
+        let inserted: Vec<u64> = (0..100_000).filter(|key| insert(&filter, key)).collect();
+        let removed = inserted.iter().filter(|key| **key < 50_000);
+        removed.for_each(|key| assert!(filter.remove(key)));
+        let others = 50_000..100_000;
+        others.filter(|key| !filter.contains(key)).count()
+    };
+    let if_absent = missing(|filter, key| filter.insert_if_absent(key).unwrap());
+    let each = missing(|filter, key| filter.insert(key).is_ok());
+    assert_eq!((if_absent, each), (42, 0));
 }
 
 /// Loads a filter of this kind, and looks a key up.

@@ -110,7 +110,7 @@ fn memory_is_what_was_allocated() {
     }
     // The first K-CAS of a process allocates records, for all filters.
     let other = CuckooFilter::builder().buckets(1_000).build().unwrap();
-    (0..9).for_each(|key| _ = other.insert_unique(&key).unwrap());
+    (0..9).for_each(|key| _ = other.insert_if_absent(&key).unwrap());
     for buckets in [1, 1_000] {
         is_so(|| CuckooFilter::builder().buckets(buckets).build());
         is_so(|| ExpiringCuckooFilter::builder().buckets(buckets).build());
@@ -236,9 +236,9 @@ fn refuses<const SLOTS: usize, const BITS: usize>(n: u64, seed: u64) -> bool {
 fn unique_inserts_have_room_for_the_bucket_that_they_compare() {
     let builder = CuckooFilter::builder().layout::<2, 24>();
     let filter = builder.buckets(1 << 14).build().unwrap();
-    let refused = (0u64..).find(|key| filter.insert_unique(key) != Ok(true));
+    let refused = (0u64..).find(|key| filter.insert_if_absent(key) != Ok(true));
     let refused = refused.expect("it is full at some time");
-    assert_eq!(filter.insert_unique(&refused), Err(InsertError::Full));
+    assert_eq!(filter.insert_if_absent(&refused), Err(InsertError::Full));
     // 0.867; with chains shorter by one bucket, 0.845, and by two, 0.805.
     assert!(filter.load_factor() > 0.86, "{}", filter.load_factor());
 }
@@ -355,11 +355,11 @@ fn errors_say_what_to_do() {
     let one = CuckooFilter::builder().buckets(1).build().unwrap();
     let full = (0..5).find_map(|key| one.insert(&key).err()).unwrap();
     let says = "the filter is full: build it with a larger capacity, remove keys first, or insert each key once \
-                (insert_unique) if keys repeat";
+                (insert_if_absent) if keys repeat";
     assert_eq!(full.to_string(), says);
     let nearly_empty = CuckooFilter::with_capacity(1_000);
     let too_many = (0..9).find_map(|_| nearly_empty.insert("key").err());
     let says = "the filter holds 8 copies of this key, or of keys that it cannot tell from it, and has room for no \
-                more: insert the key once (insert_unique), or remove copies";
+                more: insert the key once (insert_if_absent), or remove copies";
     assert_eq!(too_many.unwrap().to_string(), says);
 }

@@ -2,18 +2,16 @@
 //! right checksums that nobody saved.
 
 use std::collections::HashMap;
-use std::hash::BuildHasher;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use filter::{Class, ExpiringCuckooFilter, Filter, FixedState, InsertError};
+use filter::{Class, ExpiringCuckooFilter, Filter, InsertError};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::at_once::{meanwhile, on_threads};
 use crate::forged::with_right_checksums;
-use crate::identity::Identity;
 
 type Expiring = ExpiringCuckooFilter;
 
@@ -36,7 +34,7 @@ fn agrees_with_a_map<const S: usize, const B: usize, const A: usize>(seed: u64) 
             3 => filter = builder.from_bytes(&filter.to_bytes().unwrap()).unwrap(),
             4..30 => assert_eq!(filter.contains(&key), there.is_some()),
             30..40 => assert_eq!(filter.remove(&key), map.remove(&class).is_some()),
-            40..70 => match filter.insert_unique(&key) {
+            40..70 => match filter.insert_or_renew(&key) {
                 Ok(new) => assert_eq!(new, map.insert(class, period).is_none()),
                 Err(error) => assert!(error == InsertError::Full && there.is_none()),
             },
@@ -101,19 +99,23 @@ fn a_period_that_is_too_great_stays() {
     }
 }
 
-/// As `insert_if_absent` says: with a hasher that leaves a number as it is, a hash is a key.
+/// Of the calls for hashes, one leaves the age of a key as it is, and one renews it.
 #[test]
-fn hashes_are_inserted_if_absent_as_keys() {
-    let builder = Expiring::builder().capacity(100);
-    let filter = builder.unmixed_hasher(Identity::default()).build().unwrap();
-    let hash = FixedState.hash_one("key");
-    assert_eq!(filter.insert_if_absent(&hash), Ok(true));
+fn hash_inserted_if_absent_again_is_forgotten_on_time() {
+    let filter = Expiring::with_capacity(100);
+    let hash = filter.hash("key");
+    assert_eq!(filter.insert_if_absent_hash(hash), Ok(true));
     for begun in 0..3 {
         assert!(filter.contains_hash(hash), "{begun}");
-        assert_eq!(filter.insert_if_absent(&hash), Ok(false));
+        assert_eq!(filter.insert_if_absent_hash(hash), Ok(false));
         filter.advance().unwrap();
     }
-    assert!(!filter.contains_hash(hash));
+    assert_eq!(filter.insert_or_renew_hash(hash), Ok(true));
+    for begun in 0..5 {
+        assert_eq!(filter.insert_or_renew_hash(hash), Ok(false), "{begun}");
+        filter.advance().unwrap();
+    }
+    assert!(filter.contains_hash(hash));
 }
 
 /// A full filter takes as many keys again when the old ones are forgotten, period after period.
@@ -124,7 +126,7 @@ fn what_is_forgotten_leaves_room() {
         if key % 10_000 == 0 {
             filter.advance().unwrap();
         }
-        assert!(filter.insert_unique(&key).is_ok(), "{key}");
+        assert!(filter.insert_or_renew(&key).is_ok(), "{key}");
     }
     assert!((25_000..=30_000).contains(&filter.len()));
 }
@@ -155,7 +157,7 @@ fn no_key_is_missed_within_its_window() {
                     continue;
                 }
                 1 => (filter.insert_if_absent(&(thread, key)).unwrap(), false),
-                _ => (filter.insert_unique(&(thread, key)).unwrap(), true),
+                _ => (filter.insert_or_renew(&(thread, key)).unwrap(), true),
             };
             assert!(!new || remembered.is_none_or(due), "a key was there");
             if new || renewed {
@@ -243,7 +245,7 @@ fn forged_contents_are_forgotten() {
                 4 => _ = filter.try_clone().unwrap(),
                 5 => _ = filter.insert_if_absent(&key),
                 _ => {
-                    let inserted = filter.insert_unique(&key);
+                    let inserted = filter.insert_or_renew(&key);
                     assert!(matches!(inserted, Ok(_) | Err(InsertError::Full)));
                     assert!(inserted.is_err() || filter.contains(&key));
                 }

@@ -265,7 +265,7 @@ fn it_does_not_grow_beyond_the_error_rate_that_is_allowed() {
     assert!((0.99 * MAX..=MAX).contains(&filter.false_positive_rate()));
     // It is as full as one that cannot grow, and holds what it held.
     assert!(key as usize > slots * 9 / 10, "{key} keys in {slots} slots");
-    assert_eq!(filter.insert_unique(&key), Err(error));
+    assert_eq!(filter.insert_if_absent(&key), Err(error));
     assert!((0..key).all(|key| filter.contains(&key)));
     assert_eq!(filter.len() as u64, key);
     let bytes = filter.to_bytes().unwrap();
@@ -370,7 +370,7 @@ fn copies_are_counted_and_do_not_make_it_grow() {
     let refused = filter.insert("again");
     assert_eq!(refused, Err(InsertError::TooManyCopies { most: 6 }));
     assert_eq!(filter.capacity(), 3 * 1_024);
-    assert!(!filter.insert_unique("again").unwrap());
+    assert!(!filter.insert_if_absent("again").unwrap());
     for key in 0_u64..20_000 {
         filter.insert(&key).unwrap();
         assert_eq!(filter.count("again"), 6);
@@ -424,7 +424,7 @@ fn keys_that_agree_do_not_make_it_grow_without_end() {
         filter.insert(&key).unwrap();
     }
     assert_eq!(filter.insert(&third), Err(InsertError::Crowded));
-    assert_eq!(filter.insert_unique(&third), Err(InsertError::Crowded));
+    assert_eq!(filter.insert_if_absent(&third), Err(InsertError::Crowded));
     assert_eq!(filter.capacity(), 3 << 17);
     let counts = [first, second, third].map(|key| filter.count(&key));
     assert_eq!(counts, [3, 3, 0]);

@@ -15,7 +15,7 @@ use crate::formats::growing_builder;
 #[derive(Clone, Debug)]
 enum Command {
     Insert(Vec<u8>),
-    InsertUnique(Vec<u8>),
+    InsertIfAbsent(Vec<u8>),
     Remove(Vec<u8>),
     /// Saves the filter, and goes on with what is loaded.
     Reload,
@@ -33,7 +33,7 @@ fn command() -> impl Strategy<Value = Command> {
     };
     prop_oneof![
         6 => keys().prop_map(Command::Insert),
-        4 => keys().prop_map(Command::InsertUnique),
+        4 => keys().prop_map(Command::InsertIfAbsent),
         6 => keys().prop_map(Command::Remove),
         1 => Just(Command::Reload),
         1 => Just(Command::Clear),
@@ -98,8 +98,8 @@ fn agrees<F: Filter>(
                     }
                 }
             }
-            Command::InsertUnique(keys) => {
-                let calls = (F::insert_unique, F::insert_unique_batch);
+            Command::InsertIfAbsent(keys) => {
+                let calls = (F::insert_if_absent, F::insert_if_absent_batch);
                 let results = results(&filter, keys, Ok(true), calls.0, calls.1);
                 for (&key, result) in keys.iter().zip(results) {
                     let held = copies.entry(class_of(&filter, &key)).or_default();

@@ -80,7 +80,7 @@ fn raced_for(filter: &(impl Filter + Sync), keys: u64) -> Vec<u64> {
             }
             (n * stride + thread * 7) % keys
         };
-        let inserted = |key: &u64| filter.insert_unique(key).expect("there is room");
+        let inserted = |key: &u64| filter.insert_if_absent(key).expect("there is room");
         (0..keys).map(key).filter(inserted).collect::<Vec<_>>()
     };
     let reported = on_threads(THREADS, inserted).concat();

@@ -172,7 +172,7 @@ pub(crate) trait Stopped: Asked {
                 assert!(!within(lookup, || others.contains(new)));
                 let inserted = match round {
                     0 => within(update, || others.insert(new)).is_ok(),
-                    _ => within(update, || others.insert_unique(new)) == Ok(true),
+                    _ => within(update, || others.insert_if_absent(new)) == Ok(true),
                 };
                 assert_eq!(within(lookup, || others.contains(new)), inserted);
                 assert_eq!(within(update, || others.remove(new)), inserted);

@@ -9,7 +9,7 @@ use kcas::steps::{with_hook, within};
 use crate::at_step::{before_step, pairs, stopped, stops};
 use crate::growing_stalls::{buckets_after, state};
 use crate::small::Identity;
-use crate::small::Operation::{Insert, InsertUnique, Remove};
+use crate::small::Operation::{Insert, InsertIfAbsent, Remove};
 use crate::small::growing::{
     FILLING, Growing, apart, from_the_other_bucket, grown, holding, key, staying,
 };
@@ -65,7 +65,7 @@ fn a_chain_does_not_wait_for_a_run_of_splits() {
         let held = [&[moves, staying(2), staying(18)], &filling[..3]].concat();
         // Its second bucket may be the one that is being split.
         let second = key(apart(5 ^ full, 5, 0), 5);
-        let after = [InsertUnique(second), Remove(second), Insert(staying(34))];
+        let after = [InsertIfAbsent(second), Remove(second), Insert(staying(34))];
         let state = state("a run of splits", held, Vec::new());
         assert_eq!(buckets_after(&state, filling[3]), 18);
         state.stopped_at_every_step(&[("insert", Insert(filling[3]))], &after);
@@ -189,10 +189,10 @@ fn a_unique_insert_makes_chains_that_leave_room_for_its_other_bucket() {
     assert_eq!(filter.capacity(), 48);
     let new = key(apart(8, 4, 0), 0);
     assert_eq!((plain.insert(&new), plain.capacity()), (Ok(()), 48));
-    assert_eq!(filter.insert_unique(&new), Ok(true));
+    assert_eq!(filter.insert_if_absent(&new), Ok(true));
     assert!(filter.capacity() > 48);
     assert!(held.iter().all(|key| filter.contains(key)));
-    assert_eq!(filter.insert_unique(&new), Ok(false));
+    assert_eq!(filter.insert_if_absent(&new), Ok(false));
     let none: Result<(), InsertError> = Ok(());
     assert_eq!(filter.insert(&new), none);
 }
@@ -272,7 +272,7 @@ fn insert_with_bucket_just_split_is_not_refused() {
     let first_not_split = key(apart(3 ^ 16, 5, 0), 3);
     let first_split = from_the_other_bucket(first_not_split);
     for (at, new) in pairs(0..60, [first_not_split, first_split]) {
-        for insert in [Growing::insert_unique, |filter: &Growing, key: &u64| {
+        for insert in [Growing::insert_if_absent, |filter: &Growing, key: &u64| {
             filter.insert(key).map(|()| true)
         }] {
             let hasher = Identity::default();

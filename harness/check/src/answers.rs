@@ -190,7 +190,7 @@ impl Threads<'_> {
     /// Inserts a key that no other call inserts plainly, and returns the answer.
     fn insert(&self, caller: &mut Caller, operation: Operation, key: u64) -> Result<Event, Wrong> {
         let event = caller.call(operation, key);
-        let refused = matches!(event, Event::Insert(Err(_)) | Event::InsertUnique(Err(_)));
+        let refused = matches!(event, Event::Insert(Err(_)) | Event::InsertIfAbsent(Err(_)));
         if refused && self.round.candidate.takes_all {
             return Err(format!(
                 "key {key}: {event}, although it takes each new key"
@@ -214,7 +214,7 @@ impl Threads<'_> {
             let mut held = VecDeque::new();
             for number in self.numbers(INSERTED) {
                 let operation = match random.random_range(0..4) {
-                    0 if self.round.candidate.operations.unique => Operation::InsertUnique,
+                    0 if self.round.candidate.operations.unique => Operation::InsertIfAbsent,
                     _ => Operation::Insert,
                 };
                 let key = self.key(thread, number);
@@ -281,9 +281,9 @@ impl Threads<'_> {
             for number in 0..RACED {
                 let number = (number * stride + thread * 7) % RACED;
                 let key = self.key(0, number as u64);
-                match self.insert(caller, Operation::InsertUnique, key)? {
-                    Event::InsertUnique(Ok(true)) => won.push(key),
-                    event => refused |= event != Event::InsertUnique(Ok(false)),
+                match self.insert(caller, Operation::InsertIfAbsent, key)? {
+                    Event::InsertIfAbsent(Ok(true)) => won.push(key),
+                    event => refused |= event != Event::InsertIfAbsent(Ok(false)),
                 }
             }
             Ok((won, refused))

@@ -114,8 +114,8 @@ impl Specification for Held {
         let most = self.most.unwrap_or(u64::MAX);
         let after = match (*event, self.most) {
             (Event::Insert(Err(_)), None)
-            | (Event::InsertUnique(Ok(false) | Err(_)) | Event::Contains(true), None) => copies,
-            (Event::InsertUnique(Ok(true)), None) => copies + 1,
+            | (Event::InsertIfAbsent(Ok(false) | Err(_)) | Event::Contains(true), None) => copies,
+            (Event::InsertIfAbsent(Ok(true)), None) => copies + 1,
             (Event::Count(count), None) if count >= copies => copies,
             _ => OneClass { most }.apply(&copies, event)?,
         };

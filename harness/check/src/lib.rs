@@ -249,7 +249,10 @@ pub fn validate(candidate: &Candidate, settings: &Settings) -> Result<()> {
 
 /// Returns whether an insert added a copy.
 fn adds(event: Event) -> bool {
-    matches!(event, Event::Insert(Ok(())) | Event::InsertUnique(Ok(true)))
+    matches!(
+        event,
+        Event::Insert(Ok(())) | Event::InsertIfAbsent(Ok(true))
+    )
 }
 
 impl Totals {
@@ -273,12 +276,12 @@ impl AddAssign for Totals {
 
 impl AddAssign<Event> for Totals {
     fn add_assign(&mut self, event: Event) {
-        let refused = matches!(event, Event::Insert(Err(_)) | Event::InsertUnique(Err(_)));
+        let refused = matches!(event, Event::Insert(Err(_)) | Event::InsertIfAbsent(Err(_)));
         self.refused += u64::from(refused);
         *match event {
             Event::Contains(_) | Event::Count(_) => &mut self.lookups,
             Event::Remove(_) => &mut self.removes,
-            Event::Insert(_) | Event::InsertUnique(_) => &mut self.inserts,
+            Event::Insert(_) | Event::InsertIfAbsent(_) => &mut self.inserts,
             _ => unreachable!("checked filters have no periods"),
         } += 1;
     }

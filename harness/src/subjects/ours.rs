@@ -50,7 +50,7 @@ impl<const SLOTS: usize, const BITS: usize> Subject for Laid<SLOTS, BITS> {
     }
 
     subject::delegate! {
-        self.0: try_insert insert_unique contains count remove class capacity memory_bytes
+        self.0: try_insert insert_if_absent contains count remove class capacity memory_bytes
     }
 }
 
@@ -149,7 +149,7 @@ impl Subject for LockFreeCopies {
         self.copy().count(key) as u64
     }
 
-    subject::delegate! { self.0: with_buckets insert insert_unique remove class memory_bytes }
+    subject::delegate! { self.0: with_buckets insert insert_if_absent remove class memory_bytes }
 }
 
 /// [`DynCuckooFilter`] for the false positive rate of the layout that all subjects share, and so in
@@ -169,7 +169,7 @@ impl Subject for LockFreeFitted {
     }
 
     subject::delegate! {
-        self.0: try_insert insert_unique contains count remove class capacity memory_bytes
+        self.0: try_insert insert_if_absent contains count remove class capacity memory_bytes
     }
 }
 
@@ -200,8 +200,8 @@ impl Subject for Growing {
         Ok(Self(builder.build()?))
     }
 
-    fn insert_unique<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, InsertError> {
-        (self.0.insert_unique(key)).map_err(|_| InsertError::Full)
+    fn insert_if_absent<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, InsertError> {
+        (self.0.insert_if_absent(key)).map_err(|_| InsertError::Full)
     }
 
     subject::delegate! { self.0: try_insert contains count remove class memory_bytes }

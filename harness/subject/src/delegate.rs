@@ -30,12 +30,12 @@ macro_rules! delegate {
             self.$inner.class(key).into()
         }
     };
-    (@insert_unique $inner:tt) => {
-        fn insert_unique<K: ::std::hash::Hash + ?Sized>(
+    (@insert_if_absent $inner:tt) => {
+        fn insert_if_absent<K: ::std::hash::Hash + ?Sized>(
             &self,
             key: &K,
         ) -> Result<bool, $crate::InsertError> {
-            self.$inner.insert_unique(key)
+            self.$inner.insert_if_absent(key)
         }
     };
     (@count $inner:tt) => {

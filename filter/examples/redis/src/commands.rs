@@ -191,7 +191,7 @@ fn add_items(
     let filter = whole.changed();
     let add = |item: &RedisString| {
         if new_only {
-            filter.insert_unique(item.as_slice())
+            filter.insert_if_absent(item.as_slice())
         } else {
             filter.insert(item.as_slice()).map(|()| true)
         }

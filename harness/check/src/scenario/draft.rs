@@ -277,7 +277,7 @@ impl Draft<'_> {
             };
             let mut one_in_four = || unique && self.random.random_ratio(1, 4);
             let operation = match operation {
-                Operation::Insert if one_in_four() => Operation::InsertUnique,
+                Operation::Insert if one_in_four() => Operation::InsertIfAbsent,
                 Operation::Contains if one_in_four() => Operation::Count,
                 other => other,
             };
