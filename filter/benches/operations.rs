@@ -76,7 +76,7 @@ fn come_and_go(
             let begun = Instant::now();
             group.retain(&insert);
             let middle = Instant::now();
-            let all_out = group.iter().all(|key| filter.remove(key));
+            let all_out = group.iter().all(|key| filter.remove(key).unwrap());
             spent += match timed {
                 Timed::PuttingIn => middle - begun,
                 Timed::TakingOut => middle.elapsed(),

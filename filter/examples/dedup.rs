@@ -19,7 +19,7 @@ use std::thread::{self, ScopedJoinHandle, available_parallelism};
 use ahash::RandomState;
 use anyhow::{Context, Result};
 use clap::{Parser, value_parser};
-use filter::{CuckooFilter, Filter, InsertError, MAX_THREADS};
+use filter::{CuckooFilter, Filter, InsertError, max_threads};
 
 /// So few bytes stay in the second-level cache until their lines have been processed.
 const READ_SIZE: usize = 1 << 18;
@@ -39,7 +39,7 @@ type Lines = CuckooFilter<2, 24>;
 #[command(max_term_width = 100)]
 struct Options {
     /// Threads, 1 to 4096; by default one per core. One thread keeps the order.
-    #[arg(long, short, value_name = "N", value_parser = value_parser!(u16).range(1..=MAX_THREADS as i64))]
+    #[arg(long, short, value_name = "N", value_parser = value_parser!(u16).range(1..=max_threads() as i64))]
     threads: Option<u16>,
     /// Distinct lines to make room for. If there are more, filters of twice the size are added: each
     /// adds its own errors.
@@ -80,7 +80,7 @@ fn deduplicate(options: Options) -> Result<()> {
     };
     let threads = match options.threads {
         Some(threads) => threads.into(),
-        None => available_parallelism()?.get().min(MAX_THREADS),
+        None => available_parallelism()?.get().min(max_threads()),
     };
     let counts = thread::scope(|scope| {
         let start = |_| scope.spawn(|| work(&input, &seen));

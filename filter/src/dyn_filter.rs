@@ -14,6 +14,7 @@ use crate::save::fixed::Header;
 use crate::save::{LoadError, SaveError};
 use crate::snapshot::SnapshotError;
 use crate::traits::{Class, DynKey, Filter, passed_on};
+use crate::update_error::UpdateError;
 
 /// Declares [`DynCuckooFilter`] over these layouts, with each of its functions as one `match`.
 ///
@@ -267,6 +268,12 @@ impl<S> DynCuckooFilter<S> {
         each!(&self.filter, filter => filter.false_positive_rate_with(copies))
     }
 
+    /// [`CuckooFilter::clear`].
+    #[doc(alias = "reset")]
+    pub fn clear(&mut self) {
+        each!(&mut self.filter, filter => filter.clear());
+    }
+
     fn occupied_bytes(&self) -> usize {
         let filter = each!(&self.filter, filter => filter.occupied_bytes() - size_of_val(filter));
         filter + size_of::<Self>()
@@ -304,10 +311,6 @@ impl<S: BuildHasher> Filter for DynCuckooFilter<S> {
 
     fn memory_bytes(&self) -> usize {
         self.occupied_bytes()
-    }
-
-    fn clear(&mut self) {
-        each!(&mut self.filter, filter => filter.clear());
     }
 }
 

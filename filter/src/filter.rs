@@ -12,7 +12,8 @@ use crate::length::{Length, fewer};
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::{SaveError, fixed};
 use crate::snapshot::{Snapshot, SnapshotError, Snapshots, Watched};
-use crate::traits::{Class, DynKey, Filter, expect_id};
+use crate::traits::{Class, DynKey, Filter};
+use crate::update_error::UpdateError;
 use crate::{batch, lookup, update};
 
 /// A set of keys shared by many threads without a lock. It answers "was this key inserted?" with a
@@ -37,7 +38,7 @@ use crate::{batch, lookup, update};
 /// });
 /// assert!(seen.contains("https://example.org/a"));
 /// assert!(!seen.contains("https://example.org/c")); // wrong about one absent key in 512 at most
-/// assert!(seen.remove("https://example.org/a"));
+/// assert_eq!(seen.remove("https://example.org/a"), Ok(true));
 /// assert_eq!(seen.len(), 1);
 /// ```
 pub struct CuckooFilter<const SLOTS: usize = 4, const BITS: usize = 12, S = FixedState> {
@@ -142,7 +143,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     ///
     /// # Errors
     /// [`SnapshotError`]: when there is not enough memory, or when more than
-    /// [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove, copy or advance.
+    /// [`max_threads`](crate::max_threads) live threads insert, remove, copy or advance.
     #[doc(alias = "clone")]
     pub fn try_clone(&self) -> Result<Self, SnapshotError>
     where
@@ -154,6 +155,13 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
         Ok(CuckooFilter::of(buckets, copies, self.hasher.clone()))
     }
 
+    /// Removes everything; the filter keeps its memory.
+    #[doc(alias = "reset")]
+    pub fn clear(&mut self) {
+        self.buckets.clear();
+        self.length.clear();
+    }
+
     #[cold]
     fn insert_slowly(&self, hash: u64) -> Result<(), InsertError> {
         let insert = || update::insert(&self.table(), self.locate(hash));
@@ -161,9 +169,9 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     }
 
     #[cold]
-    fn remove_slowly(&self, hash: u64) -> bool {
+    fn remove_slowly(&self, hash: u64) -> Result<bool, UpdateError> {
         let remove = || update::remove(&self.table(), self.locate(hash));
-        expect_id(self.length.count(|| Ok(fewer(remove())))) != 0
+        Ok(self.length.count::<UpdateError>(|| Ok(fewer(remove())))? != 0)
     }
 
     #[inline]
@@ -202,10 +210,10 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
     }
 
     #[inline]
-    fn remove_hash(&self, hash: u64) -> bool {
+    fn remove_hash(&self, hash: u64) -> Result<bool, UpdateError> {
         let remove = || update::remove_at_once(&self.table(), self.locate(hash));
         match self.length.count_at_once(|| remove().map(fewer)) {
-            Some(by) => by != 0,
+            Some(by) => Ok(by != 0),
             None => self.remove_slowly(hash),
         }
     }
@@ -252,11 +260,6 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
 
     fn memory_bytes(&self) -> usize {
         self.occupied_bytes()
-    }
-
-    fn clear(&mut self) {
-        self.buckets.clear();
-        self.length.clear();
     }
 
     fn write_dyn(&self, writer: &mut dyn Write) -> Result<(), SaveError> {

@@ -1,6 +1,6 @@
 //! [`InsertError`], of all filters.
 
-use kcas::thread_id::TooManyThreads;
+use crate::update_error::UpdateError;
 
 /// Why a key was not inserted. The contents are unchanged, although a growing filter may have grown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,7 +61,15 @@ pub enum InsertError {
         /// How many buckets the table would have.
         buckets: usize,
     },
-    /// More than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove, copy or advance.
-    #[error(transparent)]
-    TooManyThreads(#[from] TooManyThreads),
+    /// More than [`max_threads`](crate::max_threads) live threads insert, remove, copy or advance.
+    #[error("{}", UpdateError::TooManyThreads)]
+    TooManyThreads,
+}
+
+impl From<UpdateError> for InsertError {
+    fn from(error: UpdateError) -> InsertError {
+        match error {
+            UpdateError::TooManyThreads => InsertError::TooManyThreads,
+        }
+    }
 }

@@ -93,11 +93,10 @@
 //!   [counts](growing#when-a-timestamp-wraps) the wraps: there only a copy could be misled, after 63; and one
 //!   of [two removes of a key's only copy](growing#two-removes-of-one-copy) could take another key.
 //!   An [`ExpiringCuckooFilter`] has 7 bits, and there inserts, renewals and `advance` could be misled as well.
-//! - **Threads.** At most [`MAX_THREADS`] live threads may insert, remove, copy or advance, in all filters
+//! - **Threads.** At most 4,096 live threads ([`max_threads`]) may insert, remove, copy or advance, in all filters
 //!   of the process together: a thread that has done so counts until it ends. With one thread too
-//!   many, an insert returns [`TooManyThreads`](InsertError::TooManyThreads) and a remove panics,
-//!   before anything changes. [`try_remove`](Filter::try_remove) returns the error instead,
-//!   and [`register_thread`] reserves a place beforehand, for batches as well. Lookups do not
+//!   many, these calls return [`TooManyThreads`](UpdateError::TooManyThreads) before anything changes.
+//!   [`register_thread`] reserves a place beforehand. Lookups do not
 //!   count. (With glibc, a thread whose first such call comes from a destructor of a `pthread_key_t` counts
 //!   for ever: let it call `register_thread` earlier.)
 //! - **Types of keys.** Look up a key as the type that you inserted: `"abc"` and its bytes are
@@ -244,6 +243,7 @@ mod serialized;
 mod snapshot;
 mod traits;
 mod update;
+mod update_error;
 
 pub use builder::{BuildError, Builder};
 pub use dyn_filter::{DynBuildError, DynBuilder, DynCuckooFilter, Rate};
@@ -255,9 +255,7 @@ pub use insert_error::InsertError;
 pub use save::{LoadError, SaveError};
 pub use snapshot::SnapshotError;
 pub use traits::{Class, DynKey, Filter};
-
-#[doc(inline)]
-pub use kcas::thread_id::{MAX_THREADS, TooManyThreads, register as register_thread};
+pub use update_error::{AdvanceError, UpdateError, max_threads, register_thread};
 
 /// What the harness and the tests of this workspace share with the filter. No promise is made about
 /// it.

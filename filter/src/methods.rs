@@ -12,6 +12,7 @@ use crate::insert_error::InsertError;
 use crate::save::{LoadError, SaveError};
 use crate::snapshot::SnapshotError;
 use crate::traits::Filter;
+use crate::update_error::UpdateError;
 
 /// Gives these types the most frequent calls of [`Filter`] and loading with the default hasher as
 /// functions of their own, so that a program need import neither the trait nor a builder.
@@ -51,10 +52,10 @@ macro_rules! methods {
 
             /// [`Filter::remove`].
             ///
-            /// # Panics
-            /// As [`Filter::remove_hash`].
+            /// # Errors
+            /// [`UpdateError`]; nothing has changed.
             #[inline]
-            pub fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool {
+            pub fn remove<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, UpdateError> {
                 Filter::remove(self, key)
             }
 
@@ -86,11 +87,6 @@ macro_rules! methods {
             /// [`Filter::memory_bytes`].
             pub fn memory_bytes(&self) -> usize {
                 Filter::memory_bytes(self)
-            }
-
-            /// [`Filter::clear`].
-            pub fn clear(&mut self) {
-                Filter::clear(self);
             }
 
             /// [`Filter::to_bytes`].

@@ -5,17 +5,17 @@ use std::io::Write;
 use std::path::Path;
 
 use arrayvec::ArrayVec;
-use kcas::thread_id::{self, TooManyThreads};
 
 use crate::batch::{self, assert_same_length};
 use crate::hashing::Location;
 use crate::insert_error::InsertError;
 use crate::save::{SaveError, save_as};
 use crate::snapshot::SnapshotError;
+use crate::update_error::UpdateError;
 
 /// What all filters of this crate can do, for code that works with any of them (`F: Filter`), or
 /// with one that is chosen at run time (`Box<dyn Filter>`). The most common calls need no import of
-/// this trait; those with hashes, those for many keys and [`try_remove`](Self::try_remove) do.
+/// this trait; those with hashes and those for many keys do.
 ///
 /// To share a filter that is chosen at run time, put the box into an `Arc`: an `Arc<Box<dyn Filter + Send + Sync>>` has
 /// all calls, but an `Arc<dyn Filter + Send + Sync>` lacks those that take keys, paths or writers of any type.
@@ -97,10 +97,9 @@ pub trait Filter {
     /// Linearization point: the compare-and-swap that clears the slot; for false, as
     /// [`contains_hash`](Self::contains_hash).
     ///
-    /// # Panics
-    /// When more than [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove, copy or advance; nothing
-    /// has changed then. This never happens in a thread that has [registered](crate::register_thread).
-    fn remove_hash(&self, hash: u64) -> bool;
+    /// # Errors
+    /// [`UpdateError`]; nothing has changed.
+    fn remove_hash(&self, hash: u64) -> Result<bool, UpdateError>;
 
     /// Calls [`contains_hash`](Self::contains_hash) for each of `hashes`, and writes the answers to the same places
     /// in `found`. Each call is atomic, the batch is not; this holds for all batches.
@@ -138,10 +137,9 @@ pub trait Filter {
     /// [`remove_hash`](Self::remove_hash) for several keys, in order.
     ///
     /// # Panics
-    /// As [`remove_hash`](Self::remove_hash), and when `removed` and `hashes` differ in length;
-    /// then nothing has changed.
-    fn remove_hash_batch(&self, hashes: &[u64], removed: &mut [bool]) {
-        batch::in_fetched_groups(self, hashes, removed, Self::remove_hash);
+    /// As [`insert_hash_batch`](Self::insert_hash_batch).
+    fn remove_hash_batch(&self, hashes: &[u64], results: &mut [Result<bool, UpdateError>]) {
+        batch::in_fetched_groups(self, hashes, results, Self::remove_hash);
     }
 
     /// Prefetches the buckets of a group of keys: for batches of updates, and of lookups in a growing filter.
@@ -177,11 +175,6 @@ pub trait Filter {
     /// copies that are under way or not freed yet.
     #[doc(alias("memory_usage", "size_in_bytes"))]
     fn memory_bytes(&self) -> usize;
-
-    /// Removes everything. A fixed-size filter keeps its memory; a growing one goes back to its first
-    /// size. (If it gets no memory for that, it empties what it has.)
-    #[doc(alias = "reset")]
-    fn clear(&mut self);
 
     /// [`write_to`](Self::write_to) for a filter whose type is not known here.
     ///
@@ -228,15 +221,6 @@ pub trait Filter {
     /// True if both filters hash a set of known keys alike, as filters with the same hasher and seeds do.
     fn hashes_like(&self, other: &dyn Filter) -> bool {
         self.hasher_digest() == other.hasher_digest()
-    }
-
-    /// [`remove_hash`](Self::remove_hash), for a thread that may exceed [`MAX_THREADS`](crate::MAX_THREADS): it
-    /// gets an error instead of a panic.
-    ///
-    /// # Errors
-    /// [`TooManyThreads`]; nothing has changed.
-    fn try_remove_hash(&self, hash: u64) -> Result<bool, TooManyThreads> {
-        thread_id::with(|_| self.remove_hash(hash))
     }
 
     /// Returns the hash of a key, for the functions that take one.
@@ -306,26 +290,15 @@ pub trait Filter {
 
     /// [`remove_hash`](Self::remove_hash) of a key.
     ///
-    /// # Panics
-    /// As [`remove_hash`](Self::remove_hash).
+    /// # Errors
+    /// [`UpdateError`]; nothing has changed.
     #[doc(alias = "delete")]
     #[inline]
-    fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool
+    fn remove<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, UpdateError>
     where
         Self: Sized,
     {
         self.remove_hash(self.hash(key))
-    }
-
-    /// [`try_remove_hash`](Self::try_remove_hash) of a key.
-    ///
-    /// # Errors
-    /// [`TooManyThreads`]; nothing has changed.
-    fn try_remove<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, TooManyThreads>
-    where
-        Self: Sized,
-    {
-        self.try_remove_hash(self.hash(key))
     }
 
     /// Saves the filter to a writer, which needs no buffer of its own, in the format that
@@ -406,13 +379,12 @@ pub trait Filter {
     /// [`remove_hash_batch`](Self::remove_hash_batch) of keys.
     ///
     /// # Panics
-    /// As [`remove_hash`](Self::remove_hash), and when `removed` and `keys` differ in length; then
-    /// nothing has changed.
-    fn remove_batch<T: Hash>(&self, keys: &[T], removed: &mut [bool])
+    /// When `results` and `keys` differ in length; nothing has changed then.
+    fn remove_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<bool, UpdateError>])
     where
         Self: Sized,
     {
-        in_groups(self, keys, removed, Self::remove_hash_batch);
+        in_groups(self, keys, results, Self::remove_hash_batch);
     }
 }
 
@@ -454,11 +426,6 @@ impl From<Location> for Class {
     }
 }
 
-/// Unwraps the result of a call that cannot report otherwise that its thread got no id.
-pub(crate) fn expect_id<R>(result: Result<R, TooManyThreads>) -> R {
-    result.unwrap_or_else(|error| panic!("{error}"))
-}
-
 /// A key behind a reference, of any type that is [`Hash`], for [`Filter::hash_dyn`].
 pub trait DynKey {
     /// Hashes the key as its `Hash` does.
@@ -484,7 +451,7 @@ macro_rules! passed_on {
             fn insert_hash(hash: u64) -> Result<(), InsertError>;
             fn insert_if_absent_hash(hash: u64) -> Result<bool, InsertError>;
             fn count_hash(hash: u64) -> usize;
-            fn remove_hash(hash: u64) -> bool;
+            fn remove_hash(hash: u64) -> Result<bool, UpdateError>;
             fn contains_hash_batch(hashes: &[u64], found: &mut [bool]) -> ();
             fn fetch(hashes: &[u64]) -> ();
             fn hash_dyn(key: &dyn DynKey) -> u64;
@@ -521,9 +488,5 @@ impl<F: Filter + ?Sized> Filter for Box<F> {
 
     fn memory_bytes(&self) -> usize {
         (**self).memory_bytes()
-    }
-
-    fn clear(&mut self) {
-        (**self).clear();
     }
 }

@@ -16,8 +16,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice;
 
 use filter::{
-    BuildError, DynBuildError, ExpiringCuckooFilter, Filter, FixedState, InsertError, LoadError,
-    SaveError, SnapshotError, TooManyThreads,
+    AdvanceError, BuildError, DynBuildError, ExpiringCuckooFilter, Filter, FixedState, InsertError,
+    LoadError, SaveError, SnapshotError, UpdateError,
 };
 
 use crate::any::{AnyFilter, check_period};
@@ -76,7 +76,7 @@ pub fn status_of(error: &(dyn Error + 'static)) -> CuckooStatus {
     if let Some(error) = error.downcast_ref() {
         return match error {
             InsertError::OutOfMemory { .. } => CuckooStatus::Memory,
-            InsertError::TooManyThreads(_) => CuckooStatus::Threads,
+            InsertError::TooManyThreads => CuckooStatus::Threads,
             _ => CuckooStatus::Full,
         };
     }
@@ -96,7 +96,8 @@ pub fn status_of(error: &(dyn Error + 'static)) -> CuckooStatus {
     }
     match error.downcast_ref() {
         Some(DynBuildError::Build(BuildError::OutOfMemory { .. })) => CuckooStatus::Memory,
-        _ if error.is::<TooManyThreads>() => CuckooStatus::Threads,
+        _ if error.is::<UpdateError>() => CuckooStatus::Threads,
+        _ if matches!(error.downcast_ref(), Some(AdvanceError::Update(_))) => CuckooStatus::Threads,
         _ => CuckooStatus::Invalid,
     }
 }
@@ -276,7 +277,7 @@ pub extern "C" fn cuckoo_remove(
     hash: u64,
     removed: Option<&mut MaybeUninit<bool>>,
 ) -> CuckooStatus {
-    answer(|| tell(removed, of(filter)?.try_remove_hash(hash)?))
+    answer(|| tell(removed, of(filter)?.remove_hash(hash)?))
 }
 
 /// Begins a period of a filter that forgets, and forgets what came, or was renewed, three periods ago; says

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use cuckoo::any::{AnyFilter, check_period};
 use cuckoo::{CuckooStatus, status_of};
 use filter::{
-    ExpiringCuckooFilter, Filter, FixedState, LoadError, SaveError, TooManyThreads, register_thread,
+    ExpiringCuckooFilter, Filter, FixedState, LoadError, SaveError, UpdateError, register_thread,
 };
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -46,7 +46,7 @@ type Hashes<'py> = Option<Bound<'py, PyAny>>;
 type Answers = PyResult<Py<PyBytes>>;
 
 /// A call for many hashes, with a byte for each as the answer.
-type Many = fn(&(dyn Filter + Send + Sync), &[u64]) -> Result<Vec<u8>, TooManyThreads>;
+type Many = fn(&(dyn Filter + Send + Sync), &[u64]) -> Result<Vec<u8>, UpdateError>;
 
 /// A filter of any kind, which all threads may use at once.
 #[pyclass(frozen, module = "lfcf")]
@@ -127,7 +127,7 @@ impl CuckooFilter {
     }
 
     fn remove(&self, key: Key) -> PyResult<bool> {
-        let removed = self.0.filter().try_remove_hash(key.hash());
+        let removed = self.0.filter().remove_hash(key.hash());
         removed.map_err(raised)
     }
 
@@ -177,9 +177,10 @@ impl CuckooFilter {
     fn remove_batch(&self, py: Python<'_>, keys: Keys<'_>, hashes: Hashes<'_>) -> Answers {
         self.batch(py, keys, hashes, |filter, hashes| {
             register_thread()?;
-            let mut removed = vec![false; hashes.len()];
+            let mut removed = vec![Ok(false); hashes.len()];
             filter.remove_hash_batch(hashes, &mut removed);
-            Ok(removed.into_iter().map(u8::from).collect())
+            let answers = removed.into_iter().map(|removed| removed.map(u8::from));
+            answers.collect()
         })
     }
 

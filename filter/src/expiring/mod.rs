@@ -15,7 +15,7 @@ use std::hash::{BuildHasher, Hash};
 use std::io::Write;
 use std::iter;
 
-use kcas::thread_id::{self, ThreadId, TooManyThreads};
+use kcas::thread_id::{self, ThreadId};
 
 use crate::buckets::BucketTable;
 use crate::hashing::{FixedState, Location};
@@ -25,7 +25,8 @@ use crate::length::{Length, fewer};
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::{SaveError, fixed};
 use crate::snapshot::{Snapshot, SnapshotError, Snapshots};
-use crate::traits::{Class, DynKey, Filter, expect_id};
+use crate::traits::{Class, DynKey, Filter};
+use crate::update_error::{AdvanceError, UpdateError};
 use crate::{batch, lookup, update};
 
 pub use ages::Ages;
@@ -166,21 +167,21 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// bucket, which another thread may make.
     ///
     /// # Errors
-    /// [`TooManyThreads`]; nothing has changed.
-    ///
-    /// # Panics
-    /// In period 2^42 − 1, which is the last one. Nothing has changed then except that its sweep is finished.
+    /// [`AdvanceError`]: when there are too many threads, or in period 2^42 − 1, which is the last one. Nothing has
+    /// changed then, except that the sweep of the last period is finished.
     #[doc(alias("tick", "expire"))]
-    pub fn advance(&self) -> Result<u64, TooManyThreads> {
-        thread_id::with(|id| {
+    pub fn advance(&self) -> Result<u64, AdvanceError> {
+        let advanced = thread_id::with(|id| {
             loop {
                 let swept = self.sweep(id);
-                if self.table.begin(swept, swept.period + 1) {
+                let period = existing(swept.period + 1)?;
+                if self.table.begin(swept, period) {
                     self.sweep(id);
-                    return swept.period + 1;
+                    return Ok(period);
                 }
             }
-        })
+        });
+        advanced.map_err(UpdateError::no_id)?
     }
 
     /// Begins periods until the present one has this number or a greater one, and finishes its sweep. Most calls find
@@ -209,25 +210,22 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     ///   1,001 and 1,002, and not in 1,003.
     ///
     /// **A number that is too great**, from a wrong clock or in other units, cannot be taken back, not even by
-    /// [`clear`](Filter::clear) or by saving and loading: until the clock reaches it, this function begins no period, and
+    /// [`clear`](Self::clear) or by saving and loading: until the clock reaches it, this function begins no period, and
     /// nothing expires. (Only [`advance`](Self::advance) goes on from there.) If a clock may be wrong, compare with
     /// [`period`](Self::period) first; once it is too late, only a new filter helps.
     ///
     /// Time, progress and linearization points are those of as many calls of [`advance`](Self::advance).
     ///
     /// # Errors
-    /// [`TooManyThreads`]; nothing has changed.
-    ///
-    /// # Panics
-    /// When `period` is 2^42 or more.
-    pub fn advance_to(&self, period: u64) -> Result<(), TooManyThreads> {
-        assert!(period <= MAX_PERIOD, "there is no period {period}");
+    /// [`AdvanceError`]: when there are too many threads, or `period` is 2^42 or more. Nothing has changed.
+    pub fn advance_to(&self, period: u64) -> Result<(), AdvanceError> {
+        existing(period)?;
         let mut last = self.table.clock();
         if last.period >= period && self.table.is_swept(last) {
             return Ok(());
         }
         let ages = Ages::<SLOTS, BITS, AGE_BITS>::PERIODS + 1;
-        thread_id::with(|id| {
+        let advanced = thread_id::with(|id| {
             let mut begun = 0;
             while last.period < period {
                 let swept = self.sweep(id);
@@ -245,7 +243,16 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
                 }
             }
             self.sweep(id);
-        })
+        });
+        Ok(advanced.map_err(UpdateError::no_id)?)
+    }
+
+    /// Removes everything; the filter keeps its memory. The period stays, even one that is [too
+    /// great](Self::advance_to).
+    #[doc(alias = "reset")]
+    pub fn clear(&mut self) {
+        self.table.buckets.clear();
+        self.length.clear();
     }
 
     /// Finishes the sweep of the present period.
@@ -296,6 +303,18 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
         // As in `saved`.
         let table = Aged::of_contents(words, self.period());
         Ok(Self::of(table, copies, self.hasher.clone()))
+    }
+}
+
+/// Returns the number of a period, if there is such a period.
+fn existing(period: u64) -> Result<u64, AdvanceError> {
+    if period <= MAX_PERIOD {
+        Ok(period)
+    } else {
+        Err(AdvanceError::NoSuchPeriod {
+            period,
+            last: MAX_PERIOD,
+        })
     }
 }
 
@@ -352,10 +371,10 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
         lookup::count(&self.table.buckets, self.locate(hash))
     }
 
-    fn remove_hash(&self, hash: u64) -> bool {
+    fn remove_hash(&self, hash: u64) -> Result<bool, UpdateError> {
         let location = self.locate(hash);
         let remove = || update::remove(&self.watched(), location);
-        expect_id(self.length.count(|| Ok(fewer(remove())))) != 0
+        Ok(self.length.count::<UpdateError>(|| Ok(fewer(remove())))? != 0)
     }
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
@@ -402,12 +421,6 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
 
     fn memory_bytes(&self) -> usize {
         self.occupied_bytes()
-    }
-
-    /// The period stays, even one that is [too great](ExpiringCuckooFilter::advance_to).
-    fn clear(&mut self) {
-        self.table.buckets.clear();
-        self.length.clear();
     }
 
     fn write_dyn(&self, writer: &mut dyn Write) -> Result<(), SaveError> {

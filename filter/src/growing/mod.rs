@@ -17,7 +17,8 @@ use crate::length::fewer;
 use crate::save::SaveError;
 use crate::save::known_keys::digest_of_known_keys;
 use crate::snapshot::SnapshotError;
-use crate::traits::{Class, DynKey, Filter, expect_id};
+use crate::traits::{Class, DynKey, Filter};
+use crate::update_error::UpdateError;
 use address::Key;
 #[doc(hidden)]
 pub use address::apart;
@@ -60,7 +61,7 @@ const FETCHED_BUCKETS: usize = 1 << 21;
 ///     seen.insert(&key)?;
 /// }
 /// assert!((0..100_000).all(|key| seen.contains(&key)));
-/// assert!((0..100_000).all(|key| seen.remove(&key)));
+/// assert!((0..100_000).all(|key| seen.remove(&key) == Ok(true)));
 /// assert_eq!(seen.len(), 0);
 /// # Ok::<(), filter::InsertError>(())
 /// ```
@@ -112,9 +113,10 @@ impl<S> GrowingCuckooFilter<S> {
     }
 
     #[cold]
-    fn remove_slowly(&self, hash: u64) -> bool {
+    fn remove_slowly(&self, hash: u64) -> Result<bool, UpdateError> {
         let remove = || self.table.remove(Key::new(hash));
-        expect_id(self.table.length.count(|| Ok(fewer(remove())))) != 0
+        let length = &self.table.length;
+        Ok(length.count::<UpdateError>(|| Ok(fewer(remove())))? != 0)
     }
 
     fn occupied_bytes(&self) -> usize {
@@ -137,7 +139,7 @@ impl<S> GrowingCuckooFilter<S> {
     ///
     /// # Errors
     /// [`SnapshotError`]: when there is not enough memory, or when more than
-    /// [`MAX_THREADS`](crate::MAX_THREADS) live threads insert, remove, copy or advance.
+    /// [`max_threads`](crate::max_threads) live threads insert, remove, copy or advance.
     #[doc(alias = "clone")]
     pub fn try_clone(&self) -> Result<Self, SnapshotError>
     where
@@ -178,6 +180,15 @@ impl<S> GrowingCuckooFilter<S> {
         SavedBytes::new(self)
     }
 
+    /// Removes everything, and goes back to the first size. (If there is no memory for that, it empties what it has.)
+    #[doc(alias = "reset")]
+    pub fn clear(&mut self) {
+        match Table::try_new(self.table.base(), self.kind) {
+            Ok(table) => self.table = table,
+            Err(_) => self.table.clear(),
+        }
+    }
+
     /// Makes the table as small as its contents allow, and releases the rest of its memory: an empty
     /// filter becomes as small as it began. Buckets are joined in the reverse order of their splits, as
     /// long as there is room in each; the table keeps its size if there is no memory for a smaller
@@ -195,7 +206,7 @@ impl<S> GrowingCuckooFilter<S> {
     /// let mut seen = GrowingCuckooFilter::new();
     /// (0..100_000).try_for_each(|key| seen.insert(&key))?;
     /// let grown = seen.memory_bytes();
-    /// (10..100_000).for_each(|key| assert!(seen.remove(&key)));
+    /// assert!((10..100_000).all(|key| seen.remove(&key) == Ok(true)));
     /// seen.shrink_to_fit();
     /// assert!(seen.memory_bytes() < grown / 10 && (0..10).all(|key| seen.contains(&key)));
     /// # Ok::<(), filter::InsertError>(())
@@ -244,10 +255,10 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
         self.table.count(Key::new(hash))
     }
 
-    fn remove_hash(&self, hash: u64) -> bool {
+    fn remove_hash(&self, hash: u64) -> Result<bool, UpdateError> {
         let remove = || self.table.remove_at_once(Key::new(hash));
         match self.table.length.count_at_once(|| remove().map(fewer)) {
-            Some(by) => by != 0,
+            Some(by) => Ok(by != 0),
             None => self.remove_slowly(hash),
         }
     }
@@ -297,13 +308,6 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
 
     fn memory_bytes(&self) -> usize {
         self.occupied_bytes()
-    }
-
-    fn clear(&mut self) {
-        match Table::try_new(self.table.base(), self.kind) {
-            Ok(table) => self.table = table,
-            Err(_) => self.table.clear(),
-        }
     }
 
     fn write_dyn(&self, writer: &mut dyn Write) -> Result<(), SaveError> {

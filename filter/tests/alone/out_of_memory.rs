@@ -4,7 +4,7 @@
 use crate::at_once::meanwhile;
 use crate::limited::{held, with_granted, with_most};
 use filter::growing::GrowingCuckooFilter;
-use filter::{CuckooFilter, Filter, InsertError, LoadError, SaveError, SnapshotError};
+use filter::{CuckooFilter, InsertError, LoadError, SaveError, SnapshotError};
 
 /// A filter that asks for the memory of its table piece by piece.
 fn of_buckets(buckets: usize) -> GrowingCuckooFilter {
@@ -33,7 +33,7 @@ fn nothing_is_lost_when_there_is_no_memory_to_grow() {
         let filter = of_buckets(first);
         // What the thread needs besides.
         filter.insert(&0).unwrap();
-        assert!(filter.remove(&0));
+        assert!(filter.remove(&0).unwrap());
         let most = piece * size_of::<u64>();
         let (key, error) = with_most(most, || {
             let (key, error) = fill(&filter, 0);
@@ -42,7 +42,7 @@ fn nothing_is_lost_when_there_is_no_memory_to_grow() {
             assert_eq!(filter.insert_if_absent(&key), Err(error));
             assert_eq!(filter.insert_if_absent(&0), Ok(false));
             holds_just(&filter, key);
-            assert!(!filter.contains(&key) && filter.remove(&0));
+            assert!(!filter.contains(&key) && filter.remove(&0).unwrap());
             assert_eq!(filter.insert(&0), Ok(()));
             holds_just(&filter, key);
             (key, error)
@@ -54,7 +54,7 @@ fn nothing_is_lost_when_there_is_no_memory_to_grow() {
         (key..2 * key).for_each(|key| filter.insert(&key).unwrap());
         holds_just(&filter, 2 * key);
         assert!(filter.capacity() > refused_at);
-        (0..2 * key).for_each(|key| assert!(filter.remove(&key)));
+        (0..2 * key).for_each(|key| assert!(filter.remove(&key).unwrap()));
         assert!(filter.is_empty());
     }
 }
@@ -72,21 +72,21 @@ fn a_lost_race_is_not_a_lack_of_memory() {
     let most = 256 * size_of::<u64>() - 1;
     let filter = of_buckets(1_024);
     // What the thread needs besides.
-    assert!(filter.insert_if_absent(&0).unwrap() && filter.remove(&0));
+    assert!(filter.insert_if_absent(&0).unwrap() && filter.remove(&0).unwrap());
     filter.try_clone().unwrap();
     let (key, _) = with_most(most, || fill(&filter, 0));
     let mut steps = 0;
     for room in (0..key).step_by(25) {
         // Not always the same one: a few add up how full the table is.
         let key = key + room;
-        assert!(filter.remove(&room));
+        assert!(filter.remove(&room).unwrap());
         let bytes = filter.to_bytes().unwrap();
         filter.insert(&room).unwrap();
         let builder = GrowingCuckooFilter::builder().reserved_bytes(0);
         let load = || {
             let filter = builder.from_bytes(&bytes).unwrap();
             // The thread's counter.
-            assert!(!filter.remove(&key));
+            assert!(!filter.remove(&key).unwrap());
             Arc::new(filter)
         };
         let alone = load();
@@ -120,7 +120,7 @@ fn without_memory_to_shrink_it_keeps_its_size() {
     crate::turn();
     let mut filter = of_buckets(16);
     (0..20_000_u64).for_each(|key| filter.insert(&key).unwrap());
-    (1_000..20_000_u64).for_each(|key| assert!(filter.remove(&key)));
+    (1_000..20_000_u64).for_each(|key| assert!(filter.remove(&key).unwrap()));
     let grown = filter.capacity();
     for granted in [0, 1] {
         // (Less is for its counters.)
@@ -192,7 +192,7 @@ fn a_copy_without_memory_is_an_error() {
     let change = |thread: u64| {
         let keys = || (0..BUCKETS as u64).map(|key| (thread, key));
         keys().for_each(|key| filter.insert(&key).unwrap());
-        keys().for_each(|key| assert!(filter.remove(&key)));
+        keys().for_each(|key| assert!(filter.remove(&key).unwrap()));
     };
     meanwhile([0, 1].map(|thread| move || change(thread)), || {
         for times in (0..12).cycle().take(60) {
@@ -225,7 +225,7 @@ fn growing_filter_memory_is_in_proportion() {
     };
     let emptied = |keys, empty: fn(&mut GrowingCuckooFilter)| {
         let mut filter = filled(keys);
-        (9..keys).for_each(|key| assert!(filter.remove(&key)));
+        (9..keys).for_each(|key| assert!(filter.remove(&key).unwrap()));
         empty(&mut filter);
         filter
     };
@@ -239,7 +239,7 @@ fn growing_filter_memory_is_in_proportion() {
         ("loaded", &|keys| {
             GrowingCuckooFilter::from_bytes(&filled(keys).to_bytes().unwrap()).unwrap()
         }),
-        ("cleared", &|keys| emptied(keys, Filter::clear)),
+        ("cleared", &|keys| emptied(keys, GrowingCuckooFilter::clear)),
         ("shrunk", &|keys| {
             emptied(keys, GrowingCuckooFilter::shrink_to_fit)
         }),

@@ -68,7 +68,9 @@ pub(crate) fn put_into(filter: &impl Filter, keys: &[u64]) {
         let fillers = fillers.map(|nth| key(second, second, nth));
         let fillers: Vec<u64> = fillers.collect();
         (fillers.iter().chain([held])).for_each(|key| filter.insert(key).unwrap());
-        fillers.iter().for_each(|key| assert!(filter.remove(key)));
+        fillers
+            .iter()
+            .for_each(|key| assert!(filter.remove(key).unwrap()));
         room[first] -= 1;
     }
 }
@@ -169,7 +171,7 @@ impl<F: Asked> Caller<F> {
     }
 
     pub(crate) fn remove(&mut self, key: u64) -> bool {
-        let removed = self.filter.remove(&key);
+        let removed = self.filter.remove(&key).unwrap();
         self.write_down(Some(key), Event::Remove(removed));
         removed
     }

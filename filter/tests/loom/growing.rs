@@ -143,7 +143,7 @@ fn unique_insert_with_a_chain_into_a_bucket_that_got_a_copy() {
         let full = [0, 1, 2].map(|nth| staying(1, nth));
         // One more, so that no timestamp is turned over below.
         let filter = holding(2, &[&[moves], &beside[..], &full[..1]].concat());
-        assert!(filter.remove(&full[0]));
+        assert!(filter.remove(&full[0]).unwrap());
         full.iter().for_each(|key| filter.insert(key).unwrap());
         assert_eq!(filter.capacity(), 6);
         let held = [&[moves], &beside[..], &full].concat();
@@ -210,7 +210,7 @@ fn chain_into_a_bucket_that_is_split() {
         let first = [staying(1, 0), staying(3, 1), filler, moves];
         let [then @ .., new] = [0, 2, 6, 4, 8].map(|address| staying(address, 4));
         let filter = holding(2, &[&first[..], &then].concat());
-        assert!(filter.remove(&filler));
+        assert!(filter.remove(&filler).unwrap());
         assert_eq!(filter.capacity(), 9);
         let held = [&[first[0], first[1], moves], &then[..]].concat();
         let others = calls([Insert(filler), Insert(staying(3, 3))]);
@@ -228,7 +228,7 @@ fn lookup_while_a_timestamp_wraps() {
             let (filter, other) = (holding(2, &[there]), staying(0, 0));
             // The next addition but one to the first bucket makes its timestamp what it is now.
             filter.insert(&other).unwrap();
-            assert!(filter.remove(&other));
+            assert!(filter.remove(&other).unwrap());
             race(&filter, &[there], calls([look]), move |writer| {
                 hop([there, here, there])(writer);
                 insert(other)(writer);
@@ -245,7 +245,7 @@ fn remove_while_a_timestamp_wraps() {
         let [here, there] = hopping();
         let (filter, other) = (holding(2, &[there]), staying(0, 0));
         filter.insert(&other).unwrap();
-        assert!(filter.remove(&other));
+        assert!(filter.remove(&other).unwrap());
         race(&filter, &[there], remove(here), move |writer| {
             insert(here)(writer);
             let _ = writer.remove(there);

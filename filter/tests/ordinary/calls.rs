@@ -50,11 +50,11 @@ fn results_of_another_length_change_nothing() {
         let calls: [&dyn Fn(); 8] = [
             &|| filter.insert_batch(&[1, 2], &mut [Ok(())]),
             &|| filter.insert_if_absent_batch(&[1, 2], &mut [Ok(true)]),
-            &|| filter.remove_batch(&[1, 2], &mut [true]),
+            &|| filter.remove_batch(&[1, 2], &mut [Ok(true)]),
             &|| filter.contains_batch(&[1, 2], &mut [true]),
             &|| filter.insert_hash_batch(&[1, 2], &mut [Ok(())]),
             &|| filter.insert_if_absent_hash_batch(&[1, 2], &mut [Ok(true)]),
-            &|| filter.remove_hash_batch(&[1, 2], &mut [true]),
+            &|| filter.remove_hash_batch(&[1, 2], &mut [Ok(true)]),
             &|| filter.contains_hash_batch(&[1, 2], &mut [true]),
         ];
         let refused = |call: &&dyn Fn()| catch_unwind(AssertUnwindSafe(call)).is_err();
@@ -69,7 +69,7 @@ fn removing_a_key_can_lose_one_mistaken_for_it() {
         let filter = CuckooFilter::with_capacity(100_000);
         let inserted: Vec<u64> = (0..100_000).filter(|key| insert(&filter, key)).collect();
         let removed = inserted.iter().filter(|key| **key < 50_000);
-        removed.for_each(|key| assert!(filter.remove(key)));
+        removed.for_each(|key| assert!(filter.remove(key).unwrap()));
         let others = 50_000..100_000;
         others.filter(|key| !filter.contains(key)).count()
     };

@@ -42,13 +42,19 @@ fn churn_loses_nothing_and_leaves_nothing() {
                 }
                 if held.len() > window {
                     let out = held.swap_remove_back(rng.random_range(0..held.len()));
-                    assert!(filter.remove(&(thread, out.unwrap())), "a key is lost");
+                    assert!(
+                        filter.remove(&(thread, out.unwrap())).unwrap(),
+                        "a key is lost"
+                    );
                 }
                 let any = held[rng.random_range(0..held.len())];
                 assert!(filter.contains(&(thread, any)), "a key is missing");
             }
             assert!(held.iter().all(|key| filter.contains(&(thread, *key))));
-            assert!(held.iter().all(|key| filter.remove(&(thread, *key))));
+            assert!(
+                held.iter()
+                    .all(|key| filter.remove(&(thread, *key)).unwrap())
+            );
         };
         let look = || {
             for key in 0..STAYING {
@@ -57,7 +63,7 @@ fn churn_loses_nothing_and_leaves_nothing() {
         };
         meanwhile([look], || on_threads(CHURNERS, |thread| churn(thread + 1)));
         assert_eq!(filter.len() as u64, STAYING);
-        assert!((0..STAYING).all(|key| filter.remove(&(0_u64, key))));
+        assert!((0..STAYING).all(|key| filter.remove(&(0_u64, key)).unwrap()));
         assert!(filter.is_empty());
         assert!(is_fixed || filter.capacity() > capacity, "it has not grown");
         // Nothing at all is left: any key that matches something would be a phantom.

@@ -121,7 +121,7 @@ fn a_late_insert_lasts_too_long_after_a_whole_turn_only() {
 /// many exchanges. False if the lookup has not noticed that the first bucket has changed.
 fn is_noticed_although_periods_begin(periods: u64, threads: u64, exchanges: u64) -> bool {
     fn hop(filter: &Usual, _: u64, to: u64) {
-        assert!(filter.remove(&to));
+        assert!(filter.remove(&to).unwrap());
         assert_eq!(filter.insert_or_renew(&to), Ok(true));
     }
     let keys @ [here, there] = [key_of::<4, 12>(0, 1, 0), key_of::<4, 12>(1, 0, 0)];

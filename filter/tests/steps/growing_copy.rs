@@ -27,7 +27,7 @@ fn grow_to(filter: &GrowingCuckooFilter, slots: usize) -> u64 {
 }
 
 fn remove_all(filter: &GrowingCuckooFilter, keys: u64) {
-    assert!((0..keys).all(|key| filter.remove(&key)));
+    assert!((0..keys).all(|key| filter.remove(&key).unwrap()));
 }
 
 fn loaded(bytes: &[u8]) -> Arc<GrowingCuckooFilter> {
@@ -122,8 +122,8 @@ fn a_copy_that_ends_the_doubling_of_a_slot_counts_its_keys() {
         assert_eq!(filter.len() as u64, last + 2);
         let held = copy.len() as u64;
         remove_all(&copy, last);
-        let inserted = u64::from(copy.remove(&last));
-        assert!(copy.remove(&only));
+        let inserted = u64::from(copy.remove(&last).unwrap());
+        assert!(copy.remove(&only).unwrap());
         let more = held - (last + 1 + inserted);
         let what = format!("stopped before step {at}: {more} more");
         assert!(more <= 1 && copy.len() as u64 == more, "{what}");
@@ -154,7 +154,7 @@ fn a_copy_holds_a_key_that_moves_between_buckets_of_all_levels() {
         for (from, at) in pairs(0.., (0..70).step_by(4)) {
             let filter = grown();
             filter.insert(&there).unwrap();
-            let removing = stopped(&filter, from, move |filter| filter.remove(&there));
+            let removing = stopped(&filter, from, move |filter| filter.remove(&there).unwrap());
             // It may have been removed: what follows would begin when there is none.
             let Some(removing) = removing.filter(|_| filter.contains(&here)) else {
                 break;
@@ -218,7 +218,7 @@ fn a_copy_holds_a_key_whose_bucket_is_split_by_an_unaware_thread() {
             let hop = move |_: &Growing| {
                 let go_on = move |_: &Growing| _ = stopped.advance(1);
                 before_step(&others, then, go_on, |filter| filter.insert(&hopped)).unwrap();
-                assert!(others.remove(&hopping));
+                assert!(others.remove(&hopping).unwrap());
             };
             let copy = before_step(&filter, at, hop, Growing::try_clone).unwrap();
             let copies = copy.count(&hopping);
@@ -251,7 +251,7 @@ fn filter_after_thread_has_gone_keeps_all_keys() {
         assert_eq!(loaded.len(), held.len() + inserted, "step {at}");
         with += inserted;
         uncounted += usize::from(loaded.capacity() > filter.capacity());
-        assert!(held.iter().all(|key| filter.remove(key)));
+        assert!(held.iter().all(|key| filter.remove(key).unwrap()));
         filter.shrink_to_fit();
         assert_eq!(filter.contains(&last), inserted == 1, "step {at}");
         if ended {
@@ -291,7 +291,7 @@ fn shrinking_keeps_keys_in_buckets_that_are_not_counted() {
             shrunk += 1;
         }
         // No bucket is left whose split must end first: there may be no memory for the other half.
-        assert!(held.iter().all(|key| filter.remove(key)));
+        assert!(held.iter().all(|key| filter.remove(key).unwrap()));
     }
     let what = format!("{both}, {uncounted}, {shrunk}");
     assert!(both > 20 && uncounted > 0 && shrunk > 20, "{what}");

@@ -33,24 +33,24 @@ fn copies_of_different_moments_are_not_too_many() {
             let other = staying(7);
             (0..3).for_each(|_| filter.insert(&other).unwrap());
             (0..first).for_each(|_| filter.insert(&here).unwrap());
-            (0..3).for_each(|_| assert!(filter.remove(&other)));
+            (0..3).for_each(|_| assert!(filter.remove(&other).unwrap()));
             (0..second).for_each(|_| filter.insert(&there).unwrap());
             let held = filter.count(&here);
             assert_eq!(held, first + second);
             let moves = Arc::clone(&filter);
             let hook = move |step| {
                 if step == goes {
-                    assert!(moves.remove(&here));
+                    assert!(moves.remove(&here).unwrap());
                     moves.insert(&there).unwrap();
                 } else if step == comes && moves.count(&here) == held {
-                    assert!(moves.remove(&there));
+                    assert!(moves.remove(&there).unwrap());
                     moves.insert(&here).unwrap();
                 }
             };
             let inserted = with_hook(hook, || filter.insert(&here));
             let what = format!("{held} of {most}, before steps {goes} and {comes}");
             assert_eq!(inserted, Ok(()), "{what}");
-            while filter.remove(&here) {}
+            while filter.remove(&here).unwrap() {}
         }
     }
 }
@@ -102,7 +102,7 @@ fn no_round_begins_before_the_last_one_has_ended() {
         let filter = holding(16, &[]);
         for keys in (0..6).map(|run| splitting(2 * run)) {
             keys.iter().for_each(|key| filter.insert(key).unwrap());
-            assert!(keys.iter().all(|key| filter.remove(key)));
+            assert!(keys.iter().all(|key| filter.remove(key).unwrap()));
         }
         assert_eq!(filter.capacity(), 3 * 28);
         first.iter().for_each(|key| filter.insert(key).unwrap());
@@ -240,7 +240,7 @@ fn a_chain_from_a_bucket_of_two_rounds_ago_leads_nowhere() {
             for round in [16, 32] {
                 for from in (0..round).step_by(2) {
                     filling(from, round).for_each(|key| others.insert(&key).unwrap());
-                    assert!(filling(from, round).all(|key| others.remove(&key)));
+                    assert!(filling(from, round).all(|key| others.remove(&key).unwrap()));
                 }
             }
             assert_eq!(others.capacity(), 3 * 64);

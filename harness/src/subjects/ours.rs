@@ -50,7 +50,7 @@ impl<const SLOTS: usize, const BITS: usize> Subject for Laid<SLOTS, BITS> {
     }
 
     subject::delegate! {
-        self.0: try_insert insert_if_absent contains count remove class capacity memory_bytes
+        self.0: try_insert insert_if_absent contains count try_remove class capacity memory_bytes
     }
 }
 
@@ -169,7 +169,7 @@ impl Subject for LockFreeFitted {
     }
 
     subject::delegate! {
-        self.0: try_insert insert_if_absent contains count remove class capacity memory_bytes
+        self.0: try_insert insert_if_absent contains count try_remove class capacity memory_bytes
     }
 }
 
@@ -204,5 +204,5 @@ impl Subject for Growing {
         (self.0.insert_if_absent(key)).map_err(|_| InsertError::Full)
     }
 
-    subject::delegate! { self.0: try_insert contains count remove class memory_bytes }
+    subject::delegate! { self.0: try_insert contains count try_remove class memory_bytes }
 }

@@ -1,8 +1,8 @@
 //! Subjects that delegate methods to a field.
 
 /// Delegates methods of [`Subject`](crate::Subject) to a field that has them, be it a subject or
-/// not: `delegate! { self.0: insert contains remove memory_bytes }`. `try_insert`
-/// and `capacity` serve filters whose insert returns a `Result`. `with_buckets` makes the only field.
+/// not: `delegate! { self.0: insert contains remove memory_bytes }`. `try_insert`, `try_remove`
+/// and `capacity` serve filters whose calls return a `Result`. `with_buckets` makes the only field.
 #[macro_export]
 macro_rules! delegate {
     (self.$inner:tt: $($method:ident)+) => {
@@ -17,6 +17,12 @@ macro_rules! delegate {
         #[inline]
         fn insert<K: ::std::hash::Hash + ?Sized>(&self, key: &K) -> bool {
             self.$inner.insert(key).is_ok()
+        }
+    };
+    (@try_remove $inner:tt) => {
+        #[inline]
+        fn remove<K: ::std::hash::Hash + ?Sized>(&self, key: &K) -> bool {
+            self.$inner.remove(key).unwrap()
         }
     };
     (@contains $inner:tt) => {

@@ -249,7 +249,7 @@ pub(crate) fn exists(ctx: &Context, args: &[RedisString], many: bool) -> RedisRe
 pub(crate) fn delete(ctx: &Context, args: &[RedisString]) -> RedisResult {
     let key = ctx.open_key_writable(&args[1]);
     let mut whole = whole(value_mut(&key)?)?.ok_or(NOT_FOUND)?;
-    let removed = whole.changed().remove(args[2].as_slice());
+    let removed = whole.changed().remove(args[2].as_slice()).map_err(error)?;
     if removed {
         whole.deleted += 1;
         ctx.replicate_verbatim();
