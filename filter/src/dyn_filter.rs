@@ -1,7 +1,7 @@
 //! A filter whose layout is chosen at run time, by the false positive rate asked for.
 
 use std::fmt;
-use std::hash::{BuildHasher, Hash};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::io::{Read, Write};
 
 use crate::builder::{BuildError, Builder, Loadable, Size, buckets_for};
@@ -13,7 +13,7 @@ use crate::lookup;
 use crate::save::fixed::Header;
 use crate::save::{LoadError, SaveError};
 use crate::snapshot::SnapshotError;
-use crate::traits::{Class, DynKey, Filter, passed_on};
+use crate::traits::{Class, Filter, Sealed, passed_on};
 use crate::update_error::UpdateError;
 
 /// Declares [`DynCuckooFilter`] over these layouts, with each of its functions as one `match`.
@@ -250,7 +250,7 @@ impl<S> fmt::Debug for DynCuckooFilter<S> {
     }
 }
 
-impl<S: BuildHasher> DynCuckooFilter<S> {
+impl<S: BuildHasher + Send + Sync> DynCuckooFilter<S> {
     /// [`CuckooFilter::class`].
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
         each!(&self.filter, filter => filter.class(key))
@@ -286,13 +286,24 @@ macro_rules! of_any_layout {
     };
 }
 
-impl<S: BuildHasher> Filter for DynCuckooFilter<S> {
+impl<S: BuildHasher + Send + Sync> Sealed for DynCuckooFilter<S> {
+    fn fetch(&self, hashes: &[u64]) {
+        each!(&self.filter, filter => filter.fetch(hashes));
+    }
+
+    #[inline]
+    fn hash_with(&self, write: &mut dyn FnMut(&mut dyn Hasher)) -> u64 {
+        each!(&self.filter, filter => filter.hash_with(write))
+    }
+}
+
+impl<S: BuildHasher + Send + Sync> Filter for DynCuckooFilter<S> {
     passed_on!(of_any_layout);
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
         #[cold]
-        fn slowly<S: BuildHasher>(filter: &AnyLayout<S>, hash: u64) -> bool {
+        fn slowly<S: BuildHasher + Send + Sync>(filter: &AnyLayout<S>, hash: u64) -> bool {
             each!(filter, filter => filter.contains_hash(hash))
         }
         // In the same place whichever filter it is, so this takes no branch.
@@ -305,8 +316,8 @@ impl<S: BuildHasher> Filter for DynCuckooFilter<S> {
     }
 
     #[inline]
-    fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64 {
-        each!(&self.filter, filter => filter.hash(key))
+    fn hash_one<T: Hash + ?Sized>(&self, key: &T) -> u64 {
+        each!(&self.filter, filter => filter.hash_one(key))
     }
 
     fn memory_bytes(&self) -> usize {

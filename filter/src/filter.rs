@@ -1,18 +1,18 @@
 //! The public type [`CuckooFilter`].
 
 use std::fmt;
-use std::hash::{BuildHasher, Hash};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::io::Write;
 
 use crate::buckets::{BucketTable, Buckets};
-use crate::hashing::{FixedState, Location};
+use crate::hashing::{self, FixedState, Location};
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
 use crate::length::{Length, fewer};
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::{SaveError, fixed};
 use crate::snapshot::{Snapshot, SnapshotError, Snapshots, Watched};
-use crate::traits::{Class, DynKey, Filter};
+use crate::traits::{Class, Filter, Sealed};
 use crate::update_error::UpdateError;
 use crate::{batch, lookup, update};
 
@@ -103,10 +103,12 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     }
 }
 
-impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, BITS, S> {
+impl<const SLOTS: usize, const BITS: usize, S: BuildHasher + Send + Sync>
+    CuckooFilter<SLOTS, BITS, S>
+{
     /// Returns the class of `key`: this filter cannot tell keys of one class apart.
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
-        self.locate(self.hash(key)).into()
+        self.locate(self.hash_one(key)).into()
     }
 }
 
@@ -180,8 +182,23 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     }
 }
 
+impl<const SLOTS: usize, const BITS: usize, S: BuildHasher + Send + Sync> Sealed
+    for CuckooFilter<SLOTS, BITS, S>
+{
+    fn fetch(&self, hashes: &[u64]) {
+        for &hash in hashes {
+            lookup::fetch(self.buckets.words(), self.locate(hash));
+        }
+    }
+
+    #[inline]
+    fn hash_with(&self, write: &mut dyn FnMut(&mut dyn Hasher)) -> u64 {
+        hashing::hash_with(&self.hasher, write)
+    }
+}
+
 /// Lookups write nothing, and make three loads unless the key's buckets are being changed.
-impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
+impl<const SLOTS: usize, const BITS: usize, S: BuildHasher + Send + Sync> Filter
     for CuckooFilter<SLOTS, BITS, S>
 {
     /// Up to 2 × `SLOTS` copies of a class fit into its two buckets, or `SLOTS` if both are the same
@@ -223,22 +240,12 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
     }
 
     fn contains_batch<T: Hash>(&self, keys: &[T], found: &mut [bool]) {
-        let locate = |key: &T| self.locate(self.hash(key));
+        let locate = |key: &T| self.locate(self.hash_one(key));
         batch::contains(&self.buckets, keys, found, locate);
     }
 
-    fn fetch(&self, hashes: &[u64]) {
-        for &hash in hashes {
-            lookup::fetch(self.buckets.words(), self.locate(hash));
-        }
-    }
-
     #[inline]
-    fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64 {
-        self.hasher.hash_one(key)
-    }
-
-    fn hash_dyn(&self, key: &dyn DynKey) -> u64 {
+    fn hash_one<T: Hash + ?Sized>(&self, key: &T) -> u64 {
         self.hasher.hash_one(key)
     }
 

@@ -199,6 +199,14 @@ impl<H: Hasher> Hasher for MixedHasher<H> {
     }
 }
 
+/// Returns the hash of what `write` writes.
+#[inline]
+pub(crate) fn hash_with(hasher: &impl BuildHasher, write: &mut dyn FnMut(&mut dyn Hasher)) -> u64 {
+    let mut hasher = hasher.build_hasher();
+    write(&mut hasher);
+    hasher.finish()
+}
+
 /// The fingerprint of a key, and the buckets where it may be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Location {

@@ -254,7 +254,7 @@ pub use hashing::FixedState;
 pub use insert_error::InsertError;
 pub use save::{LoadError, SaveError};
 pub use snapshot::SnapshotError;
-pub use traits::{Class, DynKey, Filter};
+pub use traits::{Class, Filter};
 pub use update_error::{AdvanceError, UpdateError, max_threads, register_thread};
 
 /// What the harness and the tests of this workspace share with the filter. No promise is made about
@@ -264,6 +264,7 @@ pub mod internals {
     pub use crate::growing::apart;
     pub use crate::hashing::{Geometry, Location, reduce};
     pub use crate::save::load_whole;
+    pub use crate::traits::Sealed;
     /// The number of copies held.
     pub mod length {
         pub use crate::length::*;

@@ -19,7 +19,7 @@ use crate::update_error::UpdateError;
 macro_rules! methods {
     ($(($($parameters:tt)*) $filter:ty, by default $start:expr => $default:ty;)+) => {$(
         /// The most frequent calls of [`Filter`], which describes each of them.
-        impl<$($parameters)* S: BuildHasher> $filter {
+        impl<$($parameters)* S: BuildHasher + Send + Sync> $filter {
             /// [`Filter::insert`].
             ///
             /// # Errors

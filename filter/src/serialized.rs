@@ -69,7 +69,7 @@ macro_rules! serialized {
     ($filter:ty, [$($parameters:tt)*], $builder:expr) => {
         /// Requires the feature `serde`. Like `to_bytes`, also in time, memory and errors: others
         /// may insert and remove meanwhile.
-        impl<$($parameters)* S: BuildHasher> Serialize for $filter {
+        impl<$($parameters)* S: BuildHasher + Send + Sync> Serialize for $filter {
             fn serialize<R: Serializer>(&self, serializer: R) -> Result<R::Ok, R::Error> {
                 let bytes = self.to_bytes().map_err(ser::Error::custom)?;
                 serialize(&bytes, serializer)

@@ -1,8 +1,10 @@
 //! What all filters of this crate can do: the trait [`Filter`].
 
+use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use arrayvec::ArrayVec;
 
@@ -17,8 +19,9 @@ use crate::update_error::UpdateError;
 /// with one that is chosen at run time (`Box<dyn Filter>`). The most common calls need no import of
 /// this trait; those with hashes and those for many keys do.
 ///
-/// To share a filter that is chosen at run time, put the box into an `Arc`: an `Arc<Box<dyn Filter + Send + Sync>>` has
-/// all calls, but an `Arc<dyn Filter + Send + Sync>` lacks those that take keys, paths or writers of any type.
+/// References, boxes and `Arc`s of a filter are filters too. (A `&dyn Filter` takes keys, paths and writers of any type
+/// only by another reference: `(&filter).insert("key")`.) The trait is sealed: only these types implement it, so that
+/// it may get more functions.
 ///
 /// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator and what a thread's
 /// first update [may lock](crate#guarantees)): a thread that stops anywhere else stops nobody. All keys with the same
@@ -35,10 +38,10 @@ use crate::update_error::UpdateError;
 ///     words.iter().try_for_each(|word| filter.insert(word))
 /// }
 ///
-/// fn filter_for(keys: Option<usize>) -> Box<dyn Filter + Send + Sync> {
+/// fn filter_for(keys: Option<usize>) -> Arc<dyn Filter> {
 ///     match keys {
-///         Some(keys) => Box::new(CuckooFilter::with_capacity(keys)),
-///         None => Box::new(GrowingCuckooFilter::new()),
+///         Some(keys) => Arc::new(CuckooFilter::with_capacity(keys)),
+///         None => Arc::new(GrowingCuckooFilter::new()),
 ///     }
 /// }
 ///
@@ -47,20 +50,19 @@ use crate::update_error::UpdateError;
 /// let chosen = filter_for(Some(10));
 /// chosen.insert("a")?;
 /// assert!(seen.contains("b") && chosen.contains("a") && !chosen.contains("b"));
-/// let shared: Arc<Box<dyn Filter + Send + Sync>> = Arc::new(chosen);
-/// assert!(shared.insert_if_absent("b")?);
+/// fill(&chosen, &["b"])?;
 /// # Ok::<(), InsertError>(())
 /// ```
 ///
 /// # Hashes
 ///
 /// Each filter hashes keys itself, with its own hasher. To ask one filter about a key several times,
-/// hash the key once ([`hash`](Self::hash)) and use the functions that take a hash. A hash is
+/// hash the key once ([`hash_one`](Self::hash_one)) and use the functions that take a hash. A hash is
 /// good for the filter that made it, and for filters that [hash alike](Self::hashes_like): to any
 /// other it means another key, which that filter does not have. So code that does not know how its
 /// filters were built should pass keys, or ask `hashes_like` first.
-pub trait Filter {
-    /// Adds one copy of the class of the key with this [`hash`](Self::hash).
+pub trait Filter: Debug + Send + Sync + Sealed {
+    /// Adds one copy of the class of the key with this [`hash`](Self::hash_one).
     ///
     /// Linearization point: the compare-and-swap (or K-CAS, for a chain of shifts) that adds the
     /// fingerprint.
@@ -142,13 +144,6 @@ pub trait Filter {
         batch::in_fetched_groups(self, hashes, results, Self::remove_hash);
     }
 
-    /// Prefetches the buckets of a group of keys: for batches of updates, and of lookups in a growing filter.
-    #[doc(hidden)]
-    fn fetch(&self, hashes: &[u64]);
-
-    /// [`hash`](Self::hash) of a key whose type is not known here.
-    fn hash_dyn(&self, key: &dyn DynKey) -> u64;
-
     /// Returns a digest of how this filter hashes: the same number for filters with the same hasher, seeds
     /// included.
     fn hasher_digest(&self) -> u64;
@@ -225,11 +220,11 @@ pub trait Filter {
 
     /// Returns the hash of a key, for the functions that take one.
     #[inline]
-    fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64
+    fn hash_one<T: Hash + ?Sized>(&self, key: &T) -> u64
     where
         Self: Sized,
     {
-        self.hash_dyn(&key)
+        self.hash_with(&mut |mut hasher| key.hash(&mut hasher))
     }
 
     /// [`insert_hash`](Self::insert_hash) of a key. Remove each key at most as often as it was inserted: then no other
@@ -244,7 +239,7 @@ pub trait Filter {
     where
         Self: Sized,
     {
-        self.insert_hash(self.hash(key))
+        self.insert_hash(self.hash_one(key))
     }
 
     /// [`insert_if_absent_hash`](Self::insert_if_absent_hash) of a key: of any number of concurrent
@@ -264,7 +259,7 @@ pub trait Filter {
     where
         Self: Sized,
     {
-        self.insert_if_absent_hash(self.hash(key))
+        self.insert_if_absent_hash(self.hash_one(key))
     }
 
     /// [`contains_hash`](Self::contains_hash) of a key.
@@ -276,7 +271,7 @@ pub trait Filter {
     where
         Self: Sized,
     {
-        self.contains_hash(self.hash(key))
+        self.contains_hash(self.hash_one(key))
     }
 
     /// [`count_hash`](Self::count_hash) of a key.
@@ -285,7 +280,7 @@ pub trait Filter {
     where
         Self: Sized,
     {
-        self.count_hash(self.hash(key))
+        self.count_hash(self.hash_one(key))
     }
 
     /// [`remove_hash`](Self::remove_hash) of a key.
@@ -298,7 +293,7 @@ pub trait Filter {
     where
         Self: Sized,
     {
-        self.remove_hash(self.hash(key))
+        self.remove_hash(self.hash_one(key))
     }
 
     /// Saves the filter to a writer, which needs no buffer of its own, in the format that
@@ -399,9 +394,18 @@ fn in_groups<F: Filter, T: Hash, R>(
     let groups = keys.chunks(batch::FETCHED);
     for (keys, results) in groups.zip(results.chunks_mut(batch::FETCHED)) {
         let hashes: ArrayVec<u64, { batch::FETCHED }> =
-            keys.iter().map(|key| filter.hash(key)).collect();
+            keys.iter().map(|key| filter.hash_one(key)).collect();
         call(filter, &hashes, results);
     }
+}
+
+/// What a filter has for [`Filter`] alone.
+pub trait Sealed {
+    /// Prefetches the buckets of a group of keys: for batches of updates, and of lookups in a growing filter.
+    fn fetch(&self, hashes: &[u64]);
+
+    /// Returns the hash of what `write` writes, once, for a key of a type that is not known here.
+    fn hash_with(&self, write: &mut dyn FnMut(&mut dyn Hasher)) -> u64;
 }
 
 /// All keys that the filter cannot tell apart: those with the same fingerprint and the same pair of
@@ -426,24 +430,6 @@ impl From<Location> for Class {
     }
 }
 
-/// A key behind a reference, of any type that is [`Hash`], for [`Filter::hash_dyn`].
-pub trait DynKey {
-    /// Hashes the key as its `Hash` does.
-    fn hash_into(&self, hasher: &mut dyn Hasher);
-}
-
-impl<T: Hash> DynKey for T {
-    fn hash_into(&self, mut hasher: &mut dyn Hasher) {
-        self.hash(&mut hasher);
-    }
-}
-
-impl Hash for dyn DynKey + '_ {
-    fn hash<H: Hasher>(&self, hasher: &mut H) {
-        self.hash_into(hasher);
-    }
-}
-
 /// The calls that a filter passes on to the one that it holds: `$each!` evaluates the call for that one.
 macro_rules! passed_on {
     ($each:ident) => {
@@ -453,8 +439,6 @@ macro_rules! passed_on {
             fn count_hash(hash: u64) -> usize;
             fn remove_hash(hash: u64) -> Result<bool, UpdateError>;
             fn contains_hash_batch(hashes: &[u64], found: &mut [bool]) -> ();
-            fn fetch(hashes: &[u64]) -> ();
-            fn hash_dyn(key: &dyn DynKey) -> u64;
             fn hasher_digest() -> u64;
             fn len() -> usize;
             fn capacity() -> usize;
@@ -471,22 +455,44 @@ macro_rules! passed_on {
 }
 pub(crate) use passed_on;
 
-macro_rules! in_the_box {
-    ($boxed:expr, $filter:ident => $call:expr) => {{
-        let $filter = &**$boxed;
+macro_rules! behind_it {
+    ($pointer:expr, $filter:ident => $call:expr) => {{
+        let $filter = &**$pointer;
         $call
     }};
 }
 
-/// A filter that was chosen at run time.
-impl<F: Filter + ?Sized> Filter for Box<F> {
-    passed_on!(in_the_box);
+/// Declares that a filter behind such a pointer is a filter, too.
+macro_rules! pointers {
+    ($($pointer:ty,)+) => {$(
+        impl<F: Filter + ?Sized> Sealed for $pointer {
+            fn fetch(&self, hashes: &[u64]) {
+                (**self).fetch(hashes);
+            }
 
-    fn contains_hash(&self, hash: u64) -> bool {
-        (**self).contains_hash(hash)
-    }
+            #[inline]
+            fn hash_with(&self, write: &mut dyn FnMut(&mut dyn Hasher)) -> u64 {
+                (**self).hash_with(write)
+            }
+        }
 
-    fn memory_bytes(&self) -> usize {
-        (**self).memory_bytes()
-    }
+        impl<F: Filter + ?Sized> Filter for $pointer {
+            passed_on!(behind_it);
+
+            #[inline]
+            fn contains_hash(&self, hash: u64) -> bool {
+                (**self).contains_hash(hash)
+            }
+
+            fn memory_bytes(&self) -> usize {
+                (**self).memory_bytes()
+            }
+        }
+    )+};
+}
+
+pointers! {
+    &F,
+    Arc<F>,
+    Box<F>,
 }

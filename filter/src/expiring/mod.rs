@@ -11,21 +11,21 @@ mod saved;
 mod table;
 
 use std::fmt;
-use std::hash::{BuildHasher, Hash};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::io::Write;
 use std::iter;
 
 use kcas::thread_id::{self, ThreadId};
 
 use crate::buckets::BucketTable;
-use crate::hashing::{FixedState, Location};
+use crate::hashing::{self, FixedState, Location};
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
 use crate::length::{Length, fewer};
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::{SaveError, fixed};
 use crate::snapshot::{Snapshot, SnapshotError, Snapshots};
-use crate::traits::{Class, DynKey, Filter};
+use crate::traits::{Class, Filter, Sealed};
 use crate::update_error::{AdvanceError, UpdateError};
 use crate::{batch, lookup, update};
 
@@ -318,12 +318,12 @@ fn existing(period: u64) -> Result<u64, AdvanceError> {
     }
 }
 
-impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHasher>
+impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHasher + Send + Sync>
     ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
 {
     /// Returns the class of `key`: this filter cannot tell keys of one class apart.
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
-        self.locate(self.hash(key)).into()
+        self.locate(self.hash_one(key)).into()
     }
 
     /// [`insert_or_renew_hash`](Self::insert_or_renew_hash) of a key.
@@ -331,7 +331,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
     /// # Errors
     /// [`InsertError`]; nothing was added.
     pub fn insert_or_renew<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
-        self.insert_or_renew_hash(self.hash(key))
+        self.insert_or_renew_hash(self.hash_one(key))
     }
 
     /// Inserts the key with this [hash](Filter#hashes), and returns true; or renews the copy that its class has.
@@ -346,9 +346,24 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
     }
 }
 
+impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHasher + Send + Sync>
+    Sealed for ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
+{
+    fn fetch(&self, hashes: &[u64]) {
+        for &hash in hashes {
+            lookup::fetch(self.table.buckets.words(), self.locate(hash));
+        }
+    }
+
+    #[inline]
+    fn hash_with(&self, write: &mut dyn FnMut(&mut dyn Hasher)) -> u64 {
+        hashing::hash_with(&self.hasher, write)
+    }
+}
+
 /// A set over classes.
-impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHasher> Filter
-    for ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
+impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHasher + Send + Sync>
+    Filter for ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
 {
     /// As [`insert_or_renew_hash`](ExpiringCuckooFilter::insert_or_renew_hash).
     fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
@@ -384,22 +399,12 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
     }
 
     fn contains_batch<T: Hash>(&self, keys: &[T], found: &mut [bool]) {
-        let locate = |key: &T| self.locate(self.hash(key));
+        let locate = |key: &T| self.locate(self.hash_one(key));
         batch::contains(&self.table.buckets, keys, found, locate);
     }
 
-    fn fetch(&self, hashes: &[u64]) {
-        for &hash in hashes {
-            lookup::fetch(self.table.buckets.words(), self.locate(hash));
-        }
-    }
-
     #[inline]
-    fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64 {
-        self.hasher.hash_one(key)
-    }
-
-    fn hash_dyn(&self, key: &dyn DynKey) -> u64 {
+    fn hash_one<T: Hash + ?Sized>(&self, key: &T) -> u64 {
         self.hasher.hash_one(key)
     }
 

@@ -7,17 +7,17 @@ mod table;
 mod word;
 
 use std::fmt;
-use std::hash::{BuildHasher, Hash};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::io::Write;
 
 use crate::batch::{self, assert_same_length};
-use crate::hashing::FixedState;
+use crate::hashing::{self, FixedState};
 use crate::insert_error::InsertError;
 use crate::length::fewer;
 use crate::save::SaveError;
 use crate::save::known_keys::digest_of_known_keys;
 use crate::snapshot::SnapshotError;
-use crate::traits::{Class, DynKey, Filter};
+use crate::traits::{Class, Filter, Sealed};
 use crate::update_error::UpdateError;
 use address::Key;
 #[doc(hidden)]
@@ -97,11 +97,11 @@ impl<S> fmt::Debug for GrowingCuckooFilter<S> {
     }
 }
 
-impl<S: BuildHasher> GrowingCuckooFilter<S> {
+impl<S: BuildHasher + Send + Sync> GrowingCuckooFilter<S> {
     /// Returns the class of `key`: two keys of one class that were both inserted before the filter grew cannot be told
     /// apart. (The filter knows more about keys that are inserted later.)
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
-        Key::new(self.hash(key)).class(self.table.base())
+        Key::new(self.hash_one(key)).class(self.table.base())
     }
 }
 
@@ -228,7 +228,20 @@ impl<S> GrowingCuckooFilter<S> {
     }
 }
 
-impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
+impl<S: BuildHasher + Send + Sync> Sealed for GrowingCuckooFilter<S> {
+    fn fetch(&self, hashes: &[u64]) {
+        for &hash in hashes {
+            self.table.fetch(Key::new(hash));
+        }
+    }
+
+    #[inline]
+    fn hash_with(&self, write: &mut dyn FnMut(&mut dyn Hasher)) -> u64 {
+        hashing::hash_with(&self.hasher, write)
+    }
+}
+
+impl<S: BuildHasher + Send + Sync> Filter for GrowingCuckooFilter<S> {
     /// The filter grows if there is no room, or if room is hard to find.
     fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
         let insert = || self.table.insert_at_once(Key::new(hash));
@@ -273,18 +286,8 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
         }
     }
 
-    fn fetch(&self, hashes: &[u64]) {
-        for &hash in hashes {
-            self.table.fetch(Key::new(hash));
-        }
-    }
-
     #[inline]
-    fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64 {
-        self.hasher.hash_one(key)
-    }
-
-    fn hash_dyn(&self, key: &dyn DynKey) -> u64 {
+    fn hash_one<T: Hash + ?Sized>(&self, key: &T) -> u64 {
         self.hasher.hash_one(key)
     }
 

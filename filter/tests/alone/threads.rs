@@ -38,7 +38,7 @@ const REFUSED: Result<(), InsertError> = Err(InsertError::TooManyThreads);
 const MAX_THREADS: usize = max_threads();
 
 /// Filters of every kind, with fingerprints so long that no two of the keys here are of one class.
-struct Filters([Box<dyn Filter + Send + Sync>; 4]);
+struct Filters([Box<dyn Filter>; 4]);
 
 /// Returns the keys that a thread inserts, each in its own way.
 fn keys(thread: usize) -> [usize; 4] {

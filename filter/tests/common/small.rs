@@ -84,7 +84,7 @@ pub(crate) fn residents() -> [u64; 4] {
 }
 
 /// A filter whose answers are recorded. By default, it has several copies of a class.
-pub(crate) trait Asked: Filter + Sized + Send + Sync + 'static {
+pub(crate) trait Asked: Filter + Sized + 'static {
     /// Maximum number of copies of a class.
     const MOST: u64;
     /// Whether it may refuse a key for lack of room.

@@ -4,13 +4,15 @@ use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
+use std::{fs, io, thread};
 
 use filter::{
     CuckooFilter, DynCuckooFilter, ExpiringCuckooFilter, Filter, FixedState, GrowingCuckooFilter,
     LoadError, SaveError,
 };
 
-fn filters(keys: usize) -> [(&'static str, Box<dyn Filter + Send + Sync>); 4] {
+fn filters(keys: usize) -> [(&'static str, Box<dyn Filter>); 4] {
     let expiring = ExpiringCuckooFilter::with_capacity(keys);
     let chosen = CuckooFilter::builder().capacity(keys);
     let chosen = chosen.false_positive_rate(0.001).build().unwrap();
@@ -27,18 +29,28 @@ fn filters(keys: usize) -> [(&'static str, Box<dyn Filter + Send + Sync>); 4] {
 fn filters_that_hash_alike_say_so() {
     let seeded = CuckooFilter::with_capacity_and_hasher(10, RandomState::new());
     for (name, filter) in filters(10) {
-        assert_eq!(filter.hash("key"), FixedState.hash_one("key"), "{name}");
-        assert_eq!(filter.hash(&7_u32), FixedState.hash_one(7_u32), "{name}");
+        assert_eq!(filter.hash_one("key"), FixedState.hash_one("key"), "{name}");
+        assert_eq!(
+            filter.hash_one(&7_u32),
+            FixedState.hash_one(7_u32),
+            "{name}"
+        );
         // Sized and unsized keys hash alike.
-        assert_eq!(filter.hash(&String::from("key")), filter.hash("key"));
-        assert_eq!(filter.hash(&vec![1_u8, 2]), filter.hash(&[1_u8, 2][..]));
+        assert_eq!(
+            filter.hash_one(&String::from("key")),
+            filter.hash_one("key")
+        );
+        assert_eq!(
+            filter.hash_one(&vec![1_u8, 2]),
+            filter.hash_one(&[1_u8, 2][..])
+        );
         let like = CuckooFilter::with_capacity(1);
         assert!(filter.hashes_like(&like), "{name}");
         assert!(!filter.hashes_like(&seeded), "{name}");
     }
     let boxed: Box<dyn Filter> = Box::new(seeded);
     boxed.insert("key").unwrap();
-    assert!(boxed.contains("key") && boxed.contains_hash(boxed.hash("key")));
+    assert!(boxed.contains("key") && boxed.contains_hash(boxed.hash_one("key")));
     let growing = GrowingCuckooFilter::with_capacity_and_hasher(10, RandomState::new());
     growing.insert("key").unwrap();
     assert!(growing.contains("key") && !growing.hashes_like(&boxed));
@@ -60,6 +72,56 @@ fn results_of_another_length_change_nothing() {
         let refused = |call: &&dyn Fn()| catch_unwind(AssertUnwindSafe(call)).is_err();
         assert!(calls.iter().all(refused) && filter.is_empty(), "{name}");
     }
+}
+
+/// Whatever holds a filter: the calls are written alike, and save under a name of any type.
+#[test]
+fn every_holder_of_a_filter_takes_same_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("seen.filter");
+    let name = path.to_str().unwrap();
+    macro_rules! takes_calls {
+        ($filter:expr, $key:expr) => {{
+            let filter = $filter;
+            filter.insert($key).unwrap();
+            assert_eq!(filter.insert_if_absent($key), Ok(false));
+            assert!(filter.contains($key) && filter.contains(&$key.to_owned()));
+            assert!(filter.contains_hash(filter.hash_one($key)));
+            filter.insert_batch(&[1, 2], &mut [Ok(()), Ok(())]);
+            filter.save(name).unwrap();
+            filter.save(&path).unwrap();
+            filter.write_to(io::sink()).unwrap();
+            assert_eq!(filter.to_bytes().unwrap(), fs::read(name).unwrap());
+            assert_eq!(filter.remove($key), Ok(true));
+        }};
+    }
+    fn as_generic(filter: impl Filter) {
+        filter.insert("generic").unwrap();
+        assert!(filter.contains("generic"));
+    }
+    fn send(filter: impl Filter + 'static) {
+        thread::spawn(move || as_generic(filter)).join().unwrap();
+    }
+    let filter = GrowingCuckooFilter::new();
+    takes_calls!(&filter, "reference");
+    as_generic(&filter);
+    takes_calls!(filter, "type");
+    let shared = Arc::new(CuckooFilter::with_capacity(100));
+    takes_calls!(&shared, "reference to an Arc");
+    as_generic(&shared);
+    takes_calls!(Arc::clone(&shared), "Arc");
+    send(shared);
+    for (_, chosen) in filters(100) {
+        takes_calls!(&chosen, "reference to a box");
+        let chosen: Arc<dyn Filter> = chosen.into();
+        takes_calls!(Arc::clone(&chosen), "Arc of a trait object");
+        takes_calls!(&&*chosen, "reference to a trait object, behind another");
+        send(Arc::clone(&chosen));
+    }
+    let [(_, chosen), ..] = filters(100);
+    takes_calls!(chosen, "box");
+    let [(_, chosen), ..] = filters(100);
+    send(chosen);
 }
 
 /// The numbers in the docs of `insert_if_absent`.

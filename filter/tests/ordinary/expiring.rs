@@ -121,7 +121,7 @@ fn a_period_that_is_too_great_stays() {
 #[test]
 fn hash_inserted_if_absent_again_is_forgotten_on_time() {
     let filter = Expiring::with_capacity(100);
-    let hash = filter.hash("key");
+    let hash = filter.hash_one("key");
     assert_eq!(filter.insert_if_absent_hash(hash), Ok(true));
     for begun in 0..3 {
         assert!(filter.contains_hash(hash), "{begun}");

@@ -23,7 +23,7 @@ fn churn_loses_nothing_and_leaves_nothing() {
     const CHURNERS: u64 = 4;
     let fixed = CuckooFilter::builder().buckets(128).build().unwrap();
     // Begun with few buckets, a filter grows many times with few keys.
-    let filters: [(Box<dyn Filter + Send + Sync>, u64, usize); 3] = [
+    let filters: [(Box<dyn Filter>, u64, usize); 3] = [
         (Box::new(fixed), 30_000, 42),
         (Box::new(growing(2)), 3_000, 1_000),
         (Box::new(growing(1_024)), 50_000, 20_000),
@@ -73,7 +73,7 @@ fn churn_loses_nothing_and_leaves_nothing() {
 
 /// Threads race to insert the same keys uniquely, each in an order of its own: returns those for which
 /// one of them got `true`, once for each time.
-fn raced_for(filter: &(impl Filter + Sync), keys: u64) -> Vec<u64> {
+fn raced_for(filter: &impl Filter, keys: u64) -> Vec<u64> {
     const THREADS: u64 = 8;
     let barrier = Barrier::new(THREADS as usize);
     let inserted = |thread| {
@@ -96,7 +96,7 @@ fn raced_for(filter: &(impl Filter + Sync), keys: u64) -> Vec<u64> {
 }
 
 /// For each class exactly one of the threads gets `true`, and one copy is held.
-fn each_class_is_won_once<F: Filter + Sync>(filter: &F, class: fn(&F, &u64) -> Class) {
+fn each_class_is_won_once<F: Filter>(filter: &F, class: fn(&F, &u64) -> Class) {
     let keys = 100_000;
     let classes: HashSet<Class> = (0..keys).map(|key| class(filter, &key)).collect();
     let reported = raced_for(filter, keys);

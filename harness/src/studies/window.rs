@@ -453,7 +453,8 @@ impl Remembers for Rotating {
     #[inline]
     fn contains(filters: &mut Self::View<'_>, key: u64) -> bool {
         let [newest, older] = &**filters.load();
-        let hash = newest.hash(&key);
+        let (newest, older): (&CuckooFilter, &CuckooFilter) = (newest, older);
+        let hash = newest.hash_one(&key);
         newest.contains_hash(hash) || older.contains_hash(hash)
     }
 

@@ -108,12 +108,12 @@ impl<S: LooksUpBatches> Subject for Batched<S> {
         let filter = self.0.filter();
         let mut found = [false; BATCH];
         while keys.len() >= BATCH {
-            let hash = |_| filter.hash(keys.next().expect("there are more"));
+            let hash = |_| filter.hash_one(keys.next().expect("there are more"));
             let hashes: [u64; BATCH] = std::array::from_fn(hash);
             filter.contains_hash_batch(&hashes, &mut found);
             found.iter().for_each(|&found| report(found));
         }
-        let rest: ArrayVec<u64, BATCH> = keys.map(|key| filter.hash(key)).collect();
+        let rest: ArrayVec<u64, BATCH> = keys.map(|key| filter.hash_one(key)).collect();
         let found = &mut found[..rest.len()];
         filter.contains_hash_batch(&rest, found);
         found.iter().for_each(|&found| report(found));
