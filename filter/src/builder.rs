@@ -46,7 +46,8 @@ pub(crate) enum Size {
 }
 
 /// Why a filter cannot be built.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BuildError {
     /// Neither [`Builder::capacity`] nor [`Builder::buckets`] was called.
     #[error("the size is missing: call capacity(keys) or buckets(number)")]
@@ -59,6 +60,7 @@ pub enum BuildError {
         "{slots} slots of {bits} bits cannot promise room for a number of keys: use a layout of at least 3 \
          slots and 7 bits, or 2 slots and 10 bits, or call buckets(number) and expect refusals"
     )]
+    #[non_exhaustive]
     Undependable {
         /// Slots of a bucket.
         slots: usize,
@@ -67,9 +69,33 @@ pub enum BuildError {
     },
     /// More than [`MAX_BUCKETS`] buckets.
     #[error("{buckets} buckets are too many: at most 2^32 are possible")]
+    #[non_exhaustive]
     TooLarge {
         /// Number of buckets that would have been needed (saturating).
         buckets: usize,
+    },
+    /// A [false positive rate](Builder::false_positive_rate) that is not between 0 and 1, or lower than that of every
+    /// layout.
+    #[error(
+        "no filter has a false positive rate of {requested}: it must be below 1, and {least:e} is the least possible"
+    )]
+    #[non_exhaustive]
+    Rate {
+        /// The rate asked for.
+        requested: f64,
+        /// The lowest rate there is.
+        least: f64,
+    },
+    /// More keys than fit into any table with so low a [false positive rate](Builder::false_positive_rate).
+    #[error(
+        "no room for {requested} keys at this false positive rate: at most {most} are possible"
+    )]
+    #[non_exhaustive]
+    TooManyKeys {
+        /// The number of keys asked for.
+        requested: usize,
+        /// The greatest number possible.
+        most: usize,
     },
     /// A [rate](Builder::max_false_positive_rate) lower than that of a growing filter before it grows, or NaN.
     #[error(
@@ -81,6 +107,7 @@ pub enum BuildError {
     #[error(
         "no memory for a table of {buckets} buckets, 8 bytes each: ask for fewer, or for fewer `reserved_bytes` if it grows"
     )]
+    #[non_exhaustive]
     OutOfMemory {
         /// Number of buckets asked for (or [reserved](Builder::reserved_bytes), in a growing filter, if that is more).
         buckets: usize,

@@ -105,7 +105,7 @@ macro_rules! dyn_filter {
 
         impl<S> Builder<Rate, S> {
             /// Builds in the first layout that meets the rate.
-            fn build_smallest(self) -> Result<DynCuckooFilter<S>, DynBuildError> {
+            fn build_smallest(self) -> Result<DynCuckooFilter<S>, BuildError> {
                 $(
                     if self.kind.allows::<$slots, $bits>() {
                         return self.build_in::<$slots, $bits>().map(DynCuckooFilter::from);
@@ -161,44 +161,16 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<Layout<SLOTS, BITS>, S> {
     }
 }
 
-/// Why no filter can be built for a false positive rate.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum DynBuildError {
-    /// A false positive rate that is not between 0 and 1, or lower than that of every layout.
-    #[error(
-        "no filter has a false positive rate of {requested}: it must be below 1, and {least:e} is the least possible"
-    )]
-    Rate {
-        /// The rate asked for.
-        requested: f64,
-        /// The lowest rate there is.
-        least: f64,
-    },
-    /// More keys than fit into any table with so low a false positive rate.
-    #[error(
-        "no room for {requested} keys at this false positive rate: at most {most} are possible"
-    )]
-    TooManyKeys {
-        /// The number of keys asked for.
-        requested: usize,
-        /// The greatest number possible.
-        most: usize,
-    },
-    /// An error that any filter may have.
-    #[error(transparent)]
-    Build(#[from] BuildError),
-}
-
 impl<S> Builder<Rate, S> {
     /// Chooses the layout with the least memory whose
     /// [`FALSE_POSITIVE_RATE`](Layout::FALSE_POSITIVE_RATE) is at most the rate asked for, and
     /// builds the filter.
     ///
     /// # Errors
-    /// [`DynBuildError`] when no layout has so low a rate, when the rate is not between 0 and 1,
+    /// [`BuildError`] when no layout has so low a rate, when the rate is not between 0 and 1,
     /// when the size is missing, 0 buckets or too large for the layout, or when there is not enough
     /// memory.
-    pub fn build(self) -> Result<DynCuckooFilter<S>, DynBuildError> {
+    pub fn build(self) -> Result<DynCuckooFilter<S>, BuildError> {
         if self.kind.0 < 1.0 {
             self.build_smallest()
         } else {
@@ -206,8 +178,8 @@ impl<S> Builder<Rate, S> {
         }
     }
 
-    fn no_such_rate(&self) -> DynBuildError {
-        DynBuildError::Rate {
+    fn no_such_rate(&self) -> BuildError {
+        BuildError::Rate {
             requested: self.kind.0,
             least: LAYOUTS[LAYOUTS.len() - 1].2,
         }
@@ -215,15 +187,15 @@ impl<S> Builder<Rate, S> {
 
     fn build_in<const SLOTS: usize, const BITS: usize>(
         self,
-    ) -> Result<CuckooFilter<SLOTS, BITS, S>, DynBuildError> {
+    ) -> Result<CuckooFilter<SLOTS, BITS, S>, BuildError> {
         if let Some(Size::Keys(requested)) = self.size {
             let fits = |keys: usize| buckets_for::<SLOTS, BITS>(keys) <= MAX_BUCKETS;
             if !fits(requested) {
                 let most = greatest(requested, fits);
-                return Err(DynBuildError::TooManyKeys { requested, most });
+                return Err(BuildError::TooManyKeys { requested, most });
             }
         }
-        Ok(self.of_kind(Layout::<SLOTS, BITS>).build()?)
+        self.of_kind(Layout::<SLOTS, BITS>).build()
     }
 }
 

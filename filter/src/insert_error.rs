@@ -3,7 +3,7 @@
 use crate::update_error::UpdateError;
 
 /// Why a key was not inserted. The contents are unchanged, although a growing filter may have grown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InsertError {
     /// Both buckets of the key are full, and no chain of shifts was found that ends in an empty
@@ -24,6 +24,7 @@ pub enum InsertError {
         "the filter holds {most} copies of this key, or of keys that it cannot tell from it, and has room for no \
          more: insert the key once (insert_if_absent), or remove copies"
     )]
+    #[non_exhaustive]
     TooManyCopies {
         /// Number of copies that there is room for: 2 × `SLOTS`, or `SLOTS` when both buckets are
         /// the same one. In a growing filter, the number that it holds now: six, or three when both buckets
@@ -41,12 +42,14 @@ pub enum InsertError {
     /// A growing filter is full, and the allocator refused the memory for more buckets. A later insert
     /// asks again.
     #[error("no memory for a table of {buckets} buckets, 8 bytes each")]
+    #[non_exhaustive]
     OutOfMemory {
         /// How many buckets the table would have.
         buckets: usize,
     },
     /// A growing filter is full, and has [`MAX_BUCKETS`](crate::hashing::MAX_BUCKETS) buckets.
     #[error("the table would have {buckets} buckets: at most 2^32 are possible")]
+    #[non_exhaustive]
     TooLarge {
         /// How many buckets the table would have.
         buckets: usize,
@@ -57,6 +60,7 @@ pub enum InsertError {
         "a table of {buckets} buckets would be wrong more often than max_false_positive_rate allows: begin with a \
          larger capacity, remove keys first, or allow more"
     )]
+    #[non_exhaustive]
     TooManyFalsePositives {
         /// How many buckets the table would have.
         buckets: usize,

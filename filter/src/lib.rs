@@ -246,7 +246,7 @@ mod update;
 mod update_error;
 
 pub use builder::{BuildError, Builder};
-pub use dyn_filter::{DynBuildError, DynBuilder, DynCuckooFilter, Rate};
+pub use dyn_filter::{DynBuilder, DynCuckooFilter, Rate};
 pub use expiring::ExpiringCuckooFilter;
 pub use filter::CuckooFilter;
 pub use growing::GrowingCuckooFilter;

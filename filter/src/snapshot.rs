@@ -82,13 +82,15 @@ use crate::update_error::UpdateError;
 const STRIDE: usize = if cfg!(kcas_loom) { 2 } else { 1 << 9 };
 
 /// Why a filter could not be copied. The filter itself is unchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SnapshotError {
     /// There is not enough memory for the copy, or for making it.
     #[error(
         "no memory to copy a table of {buckets} buckets, 8 bytes each: up to twice as much is needed while \
          others change the filter"
     )]
+    #[non_exhaustive]
     OutOfMemory {
         /// Number of buckets in the table.
         buckets: usize,

@@ -449,7 +449,7 @@ mod tests {
         let found = violation(1, &calls);
         assert!(found.calls.len() <= 5, "{found}");
         let blamed = &found.calls[found.blamed];
-        assert_eq!((blamed.thread, blamed.event), (9, Contains(false)));
+        assert_eq!((blamed.thread, &blamed.event), (9, &Contains(false)));
         assert_eq!(found.since, [1]);
     }
 

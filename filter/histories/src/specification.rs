@@ -28,7 +28,7 @@ pub trait Specification {
 }
 
 /// An operation on a class, and its answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     Insert(Result<(), InsertError>),
     InsertIfAbsent(Result<bool, InsertError>),
@@ -46,7 +46,7 @@ pub enum Event {
 }
 
 impl Event {
-    fn is_read_only(self) -> bool {
+    fn is_read_only(&self) -> bool {
         !matches!(
             self,
             Event::Insert(Ok(())) | Event::InsertIfAbsent(Ok(true)) | Event::Remove(true)
@@ -55,18 +55,18 @@ impl Event {
 
     /// Returns the number of copies of its class afterwards, if there were `copies` before; `None`
     /// if the answer does not fit that number, or is one of a filter that forgets.
-    fn apply(self, copies: u64) -> Option<u64> {
+    fn apply(&self, copies: u64) -> Option<u64> {
         match self {
             Event::Insert(Ok(())) => Some(copies + 1),
             Event::Insert(Err(error)) => may_be_refused(error, copies).then_some(copies),
             Event::InsertIfAbsent(Ok(inserted)) => {
-                (inserted == (copies == 0)).then_some(copies + u64::from(inserted))
+                (*inserted == (copies == 0)).then_some(copies + u64::from(*inserted))
             }
             Event::InsertIfAbsent(Err(error)) => {
                 (copies == 0 && may_be_refused(error, copies)).then_some(copies)
             }
-            Event::Contains(found) => (found == (copies > 0)).then_some(copies),
-            Event::Count(count) => (count == copies).then_some(copies),
+            Event::Contains(found) => (*found == (copies > 0)).then_some(copies),
+            Event::Count(count) => (*count == copies).then_some(copies),
             Event::Remove(true) => copies.checked_sub(1),
             Event::Remove(false) => (copies == 0).then_some(copies),
             Event::InsertAged(..) | Event::Begin(_) | Event::Forget(_) => None,
@@ -75,9 +75,9 @@ impl Event {
 }
 
 /// True if an insert may return this error while its class has this many copies.
-fn may_be_refused(error: InsertError, copies: u64) -> bool {
+fn may_be_refused(error: &InsertError, copies: u64) -> bool {
     match error {
-        InsertError::TooManyCopies { most } => copies == u64::from(most),
+        InsertError::TooManyCopies { most, .. } => copies == u64::from(*most),
         _ => true,
     }
 }
@@ -135,7 +135,7 @@ pub struct WholeTable {
 }
 
 /// An event of the class with this number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfClass(pub usize, pub Event);
 
 impl fmt::Display for OfClass {
@@ -148,7 +148,7 @@ impl Specification for WholeTable {
     type State = Vec<u64>;
     type Event = OfClass;
 
-    fn apply(&self, copies: &Vec<u64>, &OfClass(class, event): &OfClass) -> Option<Vec<u64>> {
+    fn apply(&self, copies: &Vec<u64>, OfClass(class, event): &OfClass) -> Option<Vec<u64>> {
         let occupied: u64 = copies.iter().sum();
         let room = occupied < self.slots;
         match event {
@@ -157,7 +157,7 @@ impl Specification for WholeTable {
             Event::InsertIfAbsent(Err(_)) if room => None,
             _ => {
                 let mut after = copies.clone();
-                after[class] = event.apply(copies[class])?;
+                after[*class] = event.apply(copies[*class])?;
                 Some(after)
             }
         }

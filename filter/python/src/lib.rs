@@ -7,7 +7,7 @@ use std::hash::BuildHasher;
 use std::path::PathBuf;
 
 use cuckoo::any::{AnyFilter, check_period};
-use cuckoo::{CuckooStatus, status_of};
+use cuckoo::{CuckooStatus, status_of, text_of};
 use filter::{
     ExpiringCuckooFilter, Filter, FixedState, LoadError, SaveError, UpdateError, register_thread,
 };
@@ -159,7 +159,7 @@ impl CuckooFilter {
             register_thread()?;
             let mut results = vec![Ok(true); hashes.len()];
             filter.insert_if_absent_hash_batch(hashes, &mut results);
-            let answers = results.iter().map(|result| result.map_or(2, u8::from));
+            let answers = results.into_iter().map(|result| result.map_or(2, u8::from));
             Ok(answers.collect())
         })
     }
@@ -264,7 +264,7 @@ impl HashArray {
 
 /// The exception for an error of the filters.
 fn raised(error: impl Error + 'static) -> PyErr {
-    let text = error.to_string();
+    let text = text_of(&error);
     match status_of(&error) {
         CuckooStatus::Full => Full::new_err(text),
         CuckooStatus::Memory => PyMemoryError::new_err(text),
@@ -283,11 +283,11 @@ fn raised(error: impl Error + 'static) -> PyErr {
 /// The system's code for an error of a file.
 fn code_of(error: &(dyn Error + 'static)) -> Option<i32> {
     let loading = match error.downcast_ref() {
-        Some(LoadError::Io(error) | LoadError::File { error, .. }) => Some(error),
+        Some(LoadError::Io { source, .. } | LoadError::File { source, .. }) => Some(source),
         _ => None,
     };
     let saving = match error.downcast_ref() {
-        Some(SaveError::File { error, .. } | SaveError::NotSynced { error, .. }) => Some(error),
+        Some(SaveError::File { source, .. } | SaveError::NotSynced { source, .. }) => Some(source),
         _ => None,
     };
     loading.or(saving)?.raw_os_error()

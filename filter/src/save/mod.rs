@@ -98,40 +98,50 @@ use crate::snapshot::SnapshotError;
 
 /// Why a filter could not be saved.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SaveError {
     /// The filter could not be copied. Nothing was written.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
     /// The writer failed, perhaps after part of the filter was written.
-    #[error("the filter cannot be written: {0}")]
-    Io(#[from] io::Error),
+    #[error("the filter cannot be written")]
+    #[non_exhaustive]
+    Io {
+        /// What went wrong.
+        #[from]
+        source: io::Error,
+    },
     /// The file cannot be replaced; an older one is as it was.
-    #[error("the filter cannot be saved as {path}: {error}{}", advice(error))]
+    #[error("the filter cannot be saved as {}{}", path.display(), advice(source))]
+    #[non_exhaustive]
     File {
         /// The file's name.
-        path: String,
+        path: PathBuf,
         /// What went wrong.
-        error: io::Error,
+        source: io::Error,
     },
     /// The file was replaced, but its folder could not be synced.
-    #[error("the filter is saved as {path}, but may be lost when the power fails: {error}")]
+    #[error("the filter is saved as {}, but may be lost when the power fails", path.display())]
+    #[non_exhaustive]
     NotSynced {
         /// The file's name.
-        path: String,
+        path: PathBuf,
         /// What went wrong.
-        error: io::Error,
+        source: io::Error,
     },
 }
 
 /// Why bytes could not be loaded as a filter.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LoadError {
     /// The first bytes are not those of a saved filter.
     #[error("this is not a saved filter: it does not begin like one")]
     NotAFilter,
-    /// The bytes are a saved filter of another type: a growing one, one that forgets, or one that does neither.
+    /// The bytes are a saved filter of another kind: a growing one, one that forgets, or one that does neither.
     #[error("this is a saved {found}: load it as a {loader}")]
-    OtherType {
+    #[non_exhaustive]
+    Kind {
         /// What the saved filter is called.
         found: &'static str,
         /// Its type and builder.
@@ -142,6 +152,7 @@ pub enum LoadError {
         "the filter was saved in version {found} of the format, but only version {known} is known here: \
          load it with the release that saved it, or rebuild it from the keys"
     )]
+    #[non_exhaustive]
     Version {
         /// The version found.
         found: u32,
@@ -158,6 +169,7 @@ pub enum LoadError {
             _ => format!("ExpiringCuckooFilter::builder().ages::<{slots}, {bits}, {ages}>()"),
         }
     )]
+    #[non_exhaustive]
     Layout {
         /// Slots of a bucket in the saved filter.
         slots: u16,
@@ -176,6 +188,7 @@ pub enum LoadError {
     Hasher,
     /// The bytes end too early.
     #[error("the saved filter is cut off: it should have at least {bytes} bytes. Copy it again")]
+    #[non_exhaustive]
     Truncated {
         /// The least length that it can have, judging by what was read: the length of the shortest filter if
         /// the header itself is cut off, otherwise the correct length.
@@ -183,6 +196,7 @@ pub enum LoadError {
     },
     /// There are more bytes than the filter has.
     #[error("{excess} bytes follow the saved filter: pass only its own bytes")]
+    #[non_exhaustive]
     TooLong {
         /// Number of extra bytes; 1 if more came through a pipe.
         excess: u64,
@@ -191,24 +205,28 @@ pub enum LoadError {
     #[error(
         "the saved filter is damaged (the checksum of its {part} is wrong): copy it or save it again"
     )]
+    #[non_exhaustive]
     Corrupt {
         /// Which part: `header` or `table`.
         part: &'static str,
     },
     /// The checksums match, but no filter has this number of buckets.
     #[error("no filter has {buckets} buckets: this was not written by this crate")]
+    #[non_exhaustive]
     Size {
         /// The number found.
         buckets: u64,
     },
     /// The checksums match, but no filter is saved like this.
     #[error("no filter is saved with {what}: this was not written by this crate")]
+    #[non_exhaustive]
     Impossible {
         /// What no filter has.
         what: &'static str,
     },
     /// The checksums match, but this bucket can never hold this word.
     #[error("bucket {bucket} cannot hold {word:#x}: this was not written by this crate")]
+    #[non_exhaustive]
     Bucket {
         /// Its number.
         bucket: usize,
@@ -217,21 +235,28 @@ pub enum LoadError {
     },
     /// There is not enough memory for the table.
     #[error("no memory for a table of {buckets} buckets, 8 bytes each")]
+    #[non_exhaustive]
     OutOfMemory {
         /// The number of buckets it has, with one for the clock of a filter that expires keys (or that
         /// it [reserves](crate::Builder::reserved_bytes), in a growing filter, if that is more).
         buckets: usize,
     },
     /// The reader failed.
-    #[error("the saved filter cannot be read: {0}")]
-    Io(io::Error),
+    #[error("the saved filter cannot be read")]
+    #[non_exhaustive]
+    Io {
+        /// What went wrong.
+        #[from]
+        source: io::Error,
+    },
     /// There is no file of this name, or it cannot be opened.
-    #[error("the saved filter {path} cannot be opened: {error}")]
+    #[error("the saved filter {} cannot be opened", path.display())]
+    #[non_exhaustive]
     File {
         /// The file's name.
-        path: String,
+        path: PathBuf,
         /// What went wrong.
-        error: io::Error,
+        source: io::Error,
     },
 }
 
@@ -250,9 +275,9 @@ fn replace(
     open: impl Fn(&Path) -> io::Result<File>,
     sync: impl Fn(&File) -> io::Result<()>,
 ) -> Result<(), SaveError> {
-    let failed = |error| SaveError::File {
-        path: path.display().to_string(),
-        error,
+    let failed = |source| SaveError::File {
+        path: path.to_owned(),
+        source,
     };
     check_replaceable(path).map_err(failed)?;
     // Opened first, since nothing may fail for want of it once the file is replaced. Only Unix can open a folder.
@@ -269,14 +294,14 @@ fn replace(
         Ok(())
     });
     saved.map_err(|error| match error {
-        SaveError::Io(error) => failed(error),
+        SaveError::Io { source } => failed(source),
         other => other,
     })?;
     // So that the new name outlives a power cut, too.
     let synced = folder.map_or(Ok(()), |folder| sync(&folder));
-    synced.map_err(|error| SaveError::NotSynced {
-        path: path.display().to_string(),
-        error,
+    synced.map_err(|source| SaveError::NotSynced {
+        path: path.to_owned(),
+        source,
     })
 }
 
@@ -285,9 +310,9 @@ pub fn load_whole<F>(
     path: &Path,
     read: impl FnOnce(&mut File) -> Result<F, LoadError>,
 ) -> Result<F, LoadError> {
-    let failed = |error| LoadError::File {
-        path: path.display().to_string(),
-        error,
+    let failed = |source| LoadError::File {
+        path: path.to_owned(),
+        source,
     };
     let mut file = File::open(path).map_err(failed)?;
     let filter = read(&mut file)?;
@@ -297,7 +322,7 @@ pub fn load_whole<F>(
         let position = file.stream_position().unwrap_or(u64::MAX);
         Ok(more + file.metadata()?.len().saturating_sub(position))
     };
-    match excess().map_err(LoadError::Io)? {
+    match excess()? {
         0 => Ok(filter),
         excess => Err(LoadError::TooLong { excess }),
     }
@@ -310,12 +335,12 @@ fn advice(error: &io::Error) -> &'static str {
         | ErrorKind::NotADirectory
         | ErrorKind::PermissionDenied
         | ErrorKind::ReadOnlyFilesystem => {
-            ". Save it in a folder that exists and may be read and written to"
+            " (save it in a folder that exists and may be read and written to)"
         }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
-            ". Save it in a folder that has room for a second file"
+            " (save it in a folder that has room for a second file)"
         }
-        ErrorKind::InvalidInput | ErrorKind::IsADirectory => ". Save it under another name",
+        ErrorKind::InvalidInput | ErrorKind::IsADirectory => " (save it under another name)",
         _ => "",
     }
 }

@@ -21,8 +21,8 @@ fn fill_and_empty(filter: &CuckooFilter) {
     assert!(filter.is_empty());
     // The same in batches, and uniquely.
     let keys = [0u64, 1, 2, 3, 4, 5, 6, 7].map(|key| key + 1_000_000);
-    filter.insert_batch(&keys, &mut [Ok(()); 8]);
-    filter.insert_if_absent_batch(&keys, &mut [Ok(true); 8]);
+    filter.insert_batch(&keys, &mut [const { Ok(()) }; 8]);
+    filter.insert_if_absent_batch(&keys, &mut [const { Ok(true) }; 8]);
     filter.contains_batch(&keys, &mut [false; 8]);
     assert_eq!(filter.insert_if_absent(&9), Ok(true));
     assert_eq!((filter.count(&9), filter.len()), (1, 9));

@@ -74,9 +74,9 @@ impl Filters {
             results.extend(result);
             results.extend(new.map(|result| result.map(is_new)));
         }
-        let first = results[0];
-        assert!(results.iter().all(|result| *result == first), "{results:?}");
-        assert!(first.is_ok() || first == REFUSED, "{first:?}");
+        let first = &results[0];
+        assert!(results.iter().all(|result| result == first), "{results:?}");
+        assert!(first.is_ok() || *first == REFUSED, "{first:?}");
         first.is_ok()
     }
 

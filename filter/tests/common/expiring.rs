@@ -61,7 +61,7 @@ impl<const AGE_BITS: usize> Caller<AGE_BITS> {
         } else {
             self.filter.insert_if_absent(&key)
         };
-        self.write_down(Some(key), Event::InsertAged(since, renew, result));
+        self.write_down(Some(key), Event::InsertAged(since, renew, result.clone()));
         result
     }
 

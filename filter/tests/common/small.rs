@@ -204,14 +204,14 @@ impl<F: Asked> Caller<F> {
     pub(crate) fn insert(&mut self, key: u64) -> Result<(), InsertError> {
         let result = self.filter.insert(&key);
         assert!(F::MAY_BE_FULL || result.is_ok(), "{result:?}");
-        self.write_down(Some(key), Event::Insert(result));
+        self.write_down(Some(key), Event::Insert(result.clone()));
         result
     }
 
     pub(crate) fn insert_if_absent(&mut self, key: u64) -> Result<bool, InsertError> {
         let result = self.filter.insert_if_absent(&key);
         assert!(F::MAY_BE_FULL || result.is_ok(), "{result:?}");
-        self.write_down(Some(key), Event::InsertIfAbsent(result));
+        self.write_down(Some(key), Event::InsertIfAbsent(result.clone()));
         result
     }
 

@@ -72,8 +72,7 @@ fn capacity_allots_the_measured_room() {
 fn undependable_layouts_take_no_capacity() {
     let builder = CuckooFilter::builder().capacity(1_000);
     let one_slot = builder.layout::<1, 12>().build().unwrap_err();
-    let (slots, bits) = (1, 12);
-    assert_eq!(one_slot, BuildError::Undependable { slots, bits });
+    assert!(one_slot.to_string().contains("1 slots of 12 bits"));
     let few_bits = builder.layout::<4, 6>().build().unwrap_err();
     assert!(few_bits.to_string().contains("4 slots of 6 bits"));
     assert!(builder.layout::<4, 7>().build().is_ok());
@@ -304,16 +303,16 @@ fn bad_sizes_are_errors() {
     let (fixed, growing) = (CuckooFilter::builder(), GrowingCuckooFilter::builder());
     let fitted = fixed.false_positive_rate(0.01);
     assert_eq!(fixed.build().unwrap_err(), NoSize);
-    assert_eq!(fitted.build().unwrap_err(), NoSize.into());
+    assert_eq!(fitted.build().unwrap_err(), NoSize);
     assert_eq!(fixed.buckets(0).build().unwrap_err(), ZeroSize);
-    assert_eq!(fitted.buckets(0).build().unwrap_err(), ZeroSize.into());
+    assert_eq!(fitted.buckets(0).build().unwrap_err(), ZeroSize);
     assert_eq!(growing.buckets(0).build().unwrap_err(), ZeroSize);
     // With 32 bits, no number of buckets is too large, but for memory.
     #[cfg(target_pointer_width = "64")]
     for buckets in [usize::MAX, 1 << 50, (1 << 32) + 1] {
-        let too_large = filter::BuildError::TooLarge { buckets };
-        assert_eq!(fixed.buckets(buckets).build().unwrap_err(), too_large);
-        assert_eq!(growing.buckets(buckets).build().unwrap_err(), too_large);
+        let is_so = |error| matches!(error, BuildError::TooLarge { buckets: named, .. } if named == buckets);
+        assert!(is_so(fixed.buckets(buckets).build().unwrap_err()));
+        assert!(is_so(growing.buckets(buckets).build().unwrap_err()));
     }
     // The rate of an empty filter is 6 / 2^15.
     for (rate, error) in [

@@ -264,18 +264,19 @@ fn it_does_not_grow_beyond_the_error_rate_that_is_allowed() {
     let (key, error) = fill(&filter);
     let slots = filter.capacity();
     let buckets = slots / 3 + if cfg!(feature = "steps") { 2 } else { 16 };
-    assert_eq!(error, InsertError::TooManyFalsePositives { buckets });
+    let is_right = matches!(error, InsertError::TooManyFalsePositives { buckets: named, .. } if named == buckets);
+    assert!(is_right, "{error}");
     assert!(error.to_string().contains("remove keys first"), "{error}");
     assert!((0.99 * MAX..=MAX).contains(&filter.false_positive_rate()));
     // It is as full as one that cannot grow, and holds what it held.
     assert!(key as usize > slots * 9 / 10, "{key} keys in {slots} slots");
-    assert_eq!(filter.insert_if_absent(&key), Err(error));
+    assert_eq!(filter.insert_if_absent(&key), Err(error.clone()));
     assert!((0..key).all(|key| filter.contains(&key)));
     assert_eq!(filter.len() as u64, key);
     let bytes = filter.to_bytes().unwrap();
     let loaded = builder.from_bytes(&bytes).unwrap();
     for copy in [filter.try_clone().unwrap(), loaded] {
-        assert_eq!(copy.insert(&key), Err(error));
+        assert_eq!(copy.insert(&key), Err(error.clone()));
         assert!(copy.remove(&0).unwrap() && copy.remove(&1).unwrap());
         copy.insert(&0).unwrap();
     }
@@ -375,7 +376,10 @@ fn copies_are_counted_and_do_not_make_it_grow() {
         filter.insert("again").unwrap();
     }
     let refused = filter.insert("again");
-    assert_eq!(refused, Err(InsertError::TooManyCopies { most: 6 }));
+    assert!(matches!(
+        refused,
+        Err(InsertError::TooManyCopies { most: 6, .. })
+    ));
     assert_eq!(filter.capacity(), 3 * 1_024);
     assert!(!filter.insert_if_absent("again").unwrap());
     for key in 0_u64..20_000 {
@@ -406,7 +410,10 @@ fn a_filter_that_has_grown_has_room_for_three_copies() {
     }
     for key in both {
         let refused = filter.insert(&key);
-        assert_eq!(refused, Err(InsertError::TooManyCopies { most: 3 }));
+        assert!(matches!(
+            refused,
+            Err(InsertError::TooManyCopies { most: 3, .. })
+        ));
         assert_eq!(filter.count(&key), 3);
     }
     assert_eq!(filter.capacity(), slots);
@@ -420,7 +427,10 @@ fn key_with_one_bucket_has_room_for_three_copies() {
     let key = key((0..64).find(is_one).unwrap(), 0);
     (0..3).for_each(|_| filter.insert(&key).unwrap());
     let refused = filter.insert(&key);
-    assert_eq!(refused, Err(InsertError::TooManyCopies { most: 3 }));
+    assert!(matches!(
+        refused,
+        Err(InsertError::TooManyCopies { most: 3, .. })
+    ));
     assert_eq!((filter.count(&key), filter.capacity()), (3, 48));
 }
 

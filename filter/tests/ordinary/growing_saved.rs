@@ -145,7 +145,7 @@ fn words_that_no_filter_has_are_refused() {
         assert!(matches!(refused, Err(LoadError::Impossible { .. })));
     }
     let none = load(&forged(0, &[], 0));
-    assert!(matches!(none, Err(LoadError::Size { buckets: 0 })));
+    assert!(matches!(none, Err(LoadError::Size { buckets: 0, .. })));
 }
 
 /// As a bucket is saved that is split meanwhile: the other one has all that it held. What was begun and has

@@ -41,11 +41,11 @@ fn command() -> impl Strategy<Value = Command> {
 }
 
 /// Whether a plain insert may fail like this while the class has `held` copies, and can have `most`.
-fn may_refuse(error: InsertError, held: usize, most: Option<usize>) -> bool {
+fn may_refuse(error: &InsertError, held: usize, most: Option<usize>) -> bool {
     match (error, most) {
-        (InsertError::TooManyCopies { most }, None) => usize::from(most) <= held,
-        (InsertError::TooManyCopies { most: stated }, Some(most)) => {
-            held == most && usize::from(stated) == most
+        (InsertError::TooManyCopies { most, .. }, None) => usize::from(*most) <= held,
+        (InsertError::TooManyCopies { most: stated, .. }, Some(most)) => {
+            held == most && usize::from(*stated) == most
         }
         (InsertError::Full, Some(most)) => held < most,
         _ => false,
@@ -95,7 +95,7 @@ fn agrees<F: Filter>(
                     let most = most(class);
                     match result {
                         Ok(()) => *held = (*held + 1).min(most.unwrap_or(usize::MAX)),
-                        Err(error) => prop_assert!(may_refuse(error, *held, most), "{error}"),
+                        Err(error) => prop_assert!(may_refuse(&error, *held, most), "{error}"),
                     }
                 }
             }

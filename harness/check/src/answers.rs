@@ -120,8 +120,8 @@ impl<'a> Caller<'a> {
     fn call(&mut self, operation: Operation, key: u64) -> Event {
         perturbation::call_begins(operation);
         let event = self.table.call(operation, key);
-        self.totals += event;
-        self.added |= adds(event);
+        self.totals += &event;
+        self.added |= adds(&event);
         event
     }
 
@@ -206,7 +206,7 @@ impl Threads<'_> {
         for number in 0..self.slots as u64 * 6 / 10 {
             let key = self.key(self.count, number);
             let event = self.insert(caller, Operation::Insert, key)?;
-            residents.extend(adds(event).then_some(key));
+            residents.extend(adds(&event).then_some(key));
         }
         let window = (self.slots * 3 / 10 / self.count).max(1);
         self.at_once(caller, |thread, caller| {
@@ -218,7 +218,7 @@ impl Threads<'_> {
                     _ => Operation::Insert,
                 };
                 let key = self.key(thread, number);
-                if adds(self.insert(caller, operation, key)?) {
+                if adds(&self.insert(caller, operation, key)?) {
                     held.push_back(key);
                 }
                 if held.len() > window {
@@ -250,7 +250,7 @@ impl Threads<'_> {
                 // With more removes than inserts the table is often nearly full, but seldom full: a refusal
                 // takes a long search.
                 if random.random_ratio(2, 5) {
-                    added[at] += i64::from(adds(caller.call(Operation::Insert, keys[at])));
+                    added[at] += i64::from(adds(&caller.call(Operation::Insert, keys[at])));
                 } else {
                     added[at] -= i64::from(caller.call(Operation::Remove, keys[at]) == REMOVED);
                 }

@@ -1,6 +1,8 @@
 //! What the commands do. README.md says how they differ from RedisBloom's.
 
 use std::cell::RefMut;
+use std::error::Error;
+use std::iter;
 
 use filter::{InsertError, LoadError};
 use redis_module::key::{RedisKey, RedisKeyWritable};
@@ -29,8 +31,16 @@ const MIN_CAPACITY: u64 = 4;
 const MAX_CAPACITY: u64 = 1 << 30;
 const DEFAULT_CAPACITY: u64 = 1024;
 
-fn error(error: impl std::error::Error) -> RedisError {
-    RedisError::String(format!("ERR {error}"))
+fn error(error: impl Error) -> RedisError {
+    RedisError::String(format!("ERR {}", text_of(&error)))
+}
+
+/// Returns the texts of an error and of its causes.
+pub(crate) fn text_of(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let causes = iter::successors(error.source(), |cause| cause.source());
+    causes.for_each(|cause| text += &format!(": {cause}"));
+    text
 }
 
 fn build(capacity: u64) -> Result<Value, RedisError> {
@@ -127,9 +137,9 @@ pub(crate) fn reserve(ctx: &Context, args: &[RedisString]) -> RedisResult {
 /// `CF.ADD key item`, `CF.ADDNX key item`
 pub(crate) fn add(ctx: &Context, args: &[RedisString], new_only: bool) -> RedisResult {
     let (results, excess) = add_items(ctx, &args[1], &args[2..], Some(DEFAULT_CAPACITY), new_only)?;
-    match (results[0], excess) {
-        (Ok(added), _) => Ok(RedisValue::Bool(added)),
-        (Err(refused), _) if !new_only && is_refusal(&refused) => Ok(RedisValue::Bool(false)),
+    match (&results[0], excess) {
+        (Ok(added), _) => Ok(RedisValue::Bool(*added)),
+        (Err(refused), _) if !new_only && is_refusal(refused) => Ok(RedisValue::Bool(false)),
         (Err(InsertError::OutOfMemory { .. }), Some(excess)) => {
             let possible = "delete items or raise the limit";
             Err(RedisError::String(format!(
