@@ -19,13 +19,13 @@ use std::thread::{self, ScopedJoinHandle, available_parallelism};
 use ahash::RandomState;
 use anyhow::{Context, Result};
 use clap::{Parser, value_parser};
-use filter::{CuckooFilter, Filter, InsertError, max_threads};
+use filter::{CuckooFilter, Filter, FixedState, InsertError, max_threads};
 
 /// So few bytes stay in the second-level cache until their lines have been processed.
 const READ_SIZE: usize = 1 << 18;
 
 /// Fingerprints of 24 bits, two in a bucket: wrong about one absent line in four million when full.
-type Lines = CuckooFilter<2, 24>;
+type Lines = CuckooFilter<FixedState, 2, 24>;
 
 /// Writes each line of its standard input the first time it occurs, and drops the others.
 ///

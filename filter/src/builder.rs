@@ -158,12 +158,29 @@ impl<K, S> Builder<K, S> {
     }
 
     /// Sets another hasher. Any hasher that tells keys apart will do: its hashes are
-    /// [mixed](crate::hashing::mix), so they need not be good in all their bits.
+    /// [mixed](crate::mix), so they need not be good in all their bits. A field of a struct names the hasher alone:
+    ///
+    /// ```
+    /// use std::hash::RandomState;
+    /// use filter::{CuckooFilter, Mixed};
+    ///
+    /// struct Visitors {
+    ///     seen: CuckooFilter<Mixed<RandomState>>,
+    /// }
+    ///
+    /// let seen = CuckooFilter::builder().capacity(10_000).hasher(RandomState::new()).build()?;
+    /// let visitors = Visitors { seen };
+    /// # visitors.seen.insert("key").unwrap();
+    /// # Ok::<(), filter::BuildError>(())
+    /// ```
+    ///
+    /// Which keys are equal may depend on the hasher: to the [default](FixedState) one, equal numbers of different
+    /// types are one key, and to `RandomState` they are not.
     ///
     /// Loading a saved filter requires the same hasher with the same seeds, and std's `RandomState`
     /// does not reveal its own ([`save`](crate::save#hashers)).
     pub fn hasher<H>(self, hasher: H) -> Builder<K, Mixed<H>> {
-        self.unmixed_hasher(Mixed(hasher))
+        self.unmixed_hasher(Mixed::new(hasher))
     }
 
     /// Sets another hasher and uses its hashes unmixed, which saves two multiplications per call. It must
@@ -205,7 +222,7 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<Layout<SLOTS, BITS>, S> {
     /// # Errors
     /// [`BuildError`] when the size is missing, 0 buckets or too large, when the layout is not
     /// dependable and a capacity was asked for, or when there is not enough memory.
-    pub fn build(self) -> Result<CuckooFilter<SLOTS, BITS, S>, BuildError> {
+    pub fn build(self) -> Result<CuckooFilter<S, SLOTS, BITS>, BuildError> {
         let buckets = table_of(self.size, Layout::<SLOTS, BITS>::DEPENDABLE)?;
         Ok(CuckooFilter::of(buckets, 0, self.hasher))
     }
@@ -315,7 +332,7 @@ impl CuckooFilter {
     }
 }
 
-impl<S> CuckooFilter<4, 12, Mixed<S>> {
+impl<S> CuckooFilter<Mixed<S>> {
     /// [`with_capacity`](CuckooFilter::with_capacity), with this [`hasher`](Builder::hasher).
     ///
     /// # Panics

@@ -56,11 +56,11 @@ macro_rules! dyn_filter {
 
         /// The filter itself, in one variant per layout.
         enum AnyLayout<S> {
-            $($variant(CuckooFilter<$slots, $bits, S>),)+
+            $($variant(CuckooFilter<S, $slots, $bits>),)+
         }
 
-        $(impl<S> From<CuckooFilter<$slots, $bits, S>> for DynCuckooFilter<S> {
-            fn from(filter: CuckooFilter<$slots, $bits, S>) -> Self {
+        $(impl<S> From<CuckooFilter<S, $slots, $bits>> for DynCuckooFilter<S> {
+            fn from(filter: CuckooFilter<S, $slots, $bits>) -> Self {
                 DynCuckooFilter {
                     shape: Layout::<$slots, $bits>::SHAPE,
                     filter: AnyLayout::$variant(filter),
@@ -187,7 +187,7 @@ impl<S> Builder<Rate, S> {
 
     fn build_in<const SLOTS: usize, const BITS: usize>(
         self,
-    ) -> Result<CuckooFilter<SLOTS, BITS, S>, BuildError> {
+    ) -> Result<CuckooFilter<S, SLOTS, BITS>, BuildError> {
         if let Some(Size::Keys(requested)) = self.size {
             let fits = |keys: usize| buckets_for::<SLOTS, BITS>(keys) <= MAX_BUCKETS;
             if !fits(requested) {
@@ -298,7 +298,7 @@ impl<S: BuildHasher + Send + Sync> Filter for DynCuckooFilter<S> {
 }
 
 fn layout_of<const SLOTS: usize, const BITS: usize, S>(
-    _: &CuckooFilter<SLOTS, BITS, S>,
+    _: &CuckooFilter<S, SLOTS, BITS>,
 ) -> (usize, usize) {
     (SLOTS, BITS)
 }

@@ -41,7 +41,7 @@ use crate::{batch, lookup, update};
 /// assert_eq!(seen.remove("https://example.org/a"), Ok(true));
 /// assert_eq!(seen.len(), 1);
 /// ```
-pub struct CuckooFilter<const SLOTS: usize = 4, const BITS: usize = 12, S = FixedState> {
+pub struct CuckooFilter<S = FixedState, const SLOTS: usize = 4, const BITS: usize = 12> {
     pub(crate) buckets: Buckets<SLOTS, BITS>,
     length: Length,
     snapshots: Snapshots,
@@ -50,13 +50,13 @@ pub struct CuckooFilter<const SLOTS: usize = 4, const BITS: usize = 12, S = Fixe
 
 /// One line with the layout, the size and the memory; it shows neither the table nor the hasher,
 /// whose seeds may be secret.
-impl<const SLOTS: usize, const BITS: usize, S> fmt::Debug for CuckooFilter<SLOTS, BITS, S> {
+impl<S, const SLOTS: usize, const BITS: usize> fmt::Debug for CuckooFilter<S, SLOTS, BITS> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.describe("CuckooFilter", self.occupied_bytes(), f)
     }
 }
 
-impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
+impl<S, const SLOTS: usize, const BITS: usize> CuckooFilter<S, SLOTS, BITS> {
     /// Makes a filter of this table, which holds this many copies.
     pub(crate) fn of(buckets: Buckets<SLOTS, BITS>, copies: usize, hasher: S) -> Self {
         CuckooFilter {
@@ -103,8 +103,8 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     }
 }
 
-impl<const SLOTS: usize, const BITS: usize, S: BuildHasher + Send + Sync>
-    CuckooFilter<SLOTS, BITS, S>
+impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize>
+    CuckooFilter<S, SLOTS, BITS>
 {
     /// Returns the class of `key`: this filter cannot tell keys of one class apart.
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
@@ -112,7 +112,7 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher + Send + Sync>
     }
 }
 
-impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
+impl<S, const SLOTS: usize, const BITS: usize> CuckooFilter<S, SLOTS, BITS> {
     /// Returns the false positive rate of this filter if it held `copies` copies: an upper bound, at most 1. For the
     /// current one, pass [`len`](Filter::len).
     pub fn false_positive_rate_with(&self, copies: usize) -> f64 {
@@ -182,8 +182,8 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     }
 }
 
-impl<const SLOTS: usize, const BITS: usize, S: BuildHasher + Send + Sync> Sealed
-    for CuckooFilter<SLOTS, BITS, S>
+impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize> Sealed
+    for CuckooFilter<S, SLOTS, BITS>
 {
     fn fetch(&self, hashes: &[u64]) {
         for &hash in hashes {
@@ -198,8 +198,8 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher + Send + Sync> Sealed
 }
 
 /// Lookups write nothing, and make three loads unless the key's buckets are being changed.
-impl<const SLOTS: usize, const BITS: usize, S: BuildHasher + Send + Sync> Filter
-    for CuckooFilter<SLOTS, BITS, S>
+impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize> Filter
+    for CuckooFilter<S, SLOTS, BITS>
 {
     /// Up to 2 × `SLOTS` copies of a class fit into its two buckets, or `SLOTS` if both are the same
     /// one.

@@ -148,7 +148,19 @@ pub const fn mix(hash: u64) -> u64 {
 /// A hasher whose hashes are [mixed](mix): good in all bits, whatever `S` is, as long as it tells
 /// keys apart.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Mixed<S>(pub S);
+pub struct Mixed<S>(S);
+
+impl<S> Mixed<S> {
+    /// Mixes the hashes of this hasher.
+    pub const fn new(hasher: S) -> Self {
+        Mixed(hasher)
+    }
+
+    /// Returns the hasher.
+    pub fn into_inner(self) -> S {
+        self.0
+    }
+}
 
 impl<S: BuildHasher> BuildHasher for Mixed<S> {
     type Hasher = MixedHasher<S::Hasher>;

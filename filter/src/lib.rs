@@ -250,7 +250,7 @@ pub use dyn_filter::{DynBuilder, DynCuckooFilter, Rate};
 pub use expiring::ExpiringCuckooFilter;
 pub use filter::CuckooFilter;
 pub use growing::GrowingCuckooFilter;
-pub use hashing::FixedState;
+pub use hashing::{FixedState, Mixed, mix};
 pub use insert_error::InsertError;
 pub use save::{LoadError, SaveError};
 pub use snapshot::SnapshotError;

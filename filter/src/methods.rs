@@ -148,9 +148,9 @@ macro_rules! methods {
 }
 
 methods! {
-    (const SLOTS: usize, const BITS: usize,) CuckooFilter<SLOTS, BITS, S>,
+    (const SLOTS: usize, const BITS: usize,) CuckooFilter<S, SLOTS, BITS>,
         by default CuckooFilter::builder() => CuckooFilter;
-    (const SLOTS: usize, const BITS: usize, const AGE_BITS: usize,) ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>,
+    (const SLOTS: usize, const BITS: usize, const AGE_BITS: usize,) ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>,
         by default ExpiringCuckooFilter::builder() => ExpiringCuckooFilter;
     () DynCuckooFilter<S>,
         by default CuckooFilter::builder().false_positive_rate(1.0) => DynCuckooFilter;

@@ -91,12 +91,12 @@ macro_rules! serialized {
 }
 
 serialized!(
-    CuckooFilter<SLOTS, BITS, S>,
+    CuckooFilter<S, SLOTS, BITS>,
     [const SLOTS: usize, const BITS: usize,],
     Builder::new(Layout::<SLOTS, BITS>)
 );
 serialized!(
-    ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>,
+    ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>,
     [const SLOTS: usize, const BITS: usize, const AGE_BITS: usize,],
     Builder::new(Ages::<SLOTS, BITS, AGE_BITS>)
 );

@@ -42,7 +42,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// # Errors
     /// As [`Builder::build`](crate::Builder::build) of a fixed-size filter; but two slots of seven bits or more are
     /// dependable here, since a class of keys has one copy at most.
-    pub fn build(self) -> Result<ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>, BuildError> {
+    pub fn build(self) -> Result<ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>, BuildError> {
         let dependable = Layout::<SLOTS, BITS>::DEPENDABLE_FOR_SETS;
         let table = Aged::new(table_of(self.size, dependable)?);
         Ok(ExpiringCuckooFilter::of(table, 0, self.hasher))
@@ -65,7 +65,7 @@ impl ExpiringCuckooFilter {
     }
 }
 
-impl<S> ExpiringCuckooFilter<4, 12, 2, Mixed<S>> {
+impl<S> ExpiringCuckooFilter<Mixed<S>> {
     /// [`with_capacity`](ExpiringCuckooFilter::with_capacity), with this [`hasher`](Builder::hasher).
     ///
     /// # Panics

@@ -89,10 +89,10 @@ use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, insert, sweep};
 /// it is suspended while 127 periods begin, or while one begins that 127 threads sweep in the same run, and its key also
 /// hops to its other bucket and back meanwhile.
 pub struct ExpiringCuckooFilter<
+    S = FixedState,
     const SLOTS: usize = 4,
     const BITS: usize = 12,
     const AGE_BITS: usize = 2,
-    S = FixedState,
 > {
     table: Aged<SLOTS, BITS, AGE_BITS>,
     length: Length,
@@ -101,8 +101,8 @@ pub struct ExpiringCuckooFilter<
 }
 
 /// One line with the layout, the size, the period and the memory.
-impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S> fmt::Debug
-    for ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
+impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> fmt::Debug
+    for ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExpiringCuckooFilter")
@@ -117,8 +117,8 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S> fmt::Debug
     }
 }
 
-impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
-    ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
+impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
+    ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>
 {
     fn of(table: Aged<SLOTS, BITS, AGE_BITS>, copies: usize, hasher: S) -> Self {
         ExpiringCuckooFilter {
@@ -318,8 +318,8 @@ fn existing(period: u64) -> Result<u64, AdvanceError> {
     }
 }
 
-impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHasher + Send + Sync>
-    ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
+impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
+    ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>
 {
     /// Returns the class of `key`: this filter cannot tell keys of one class apart.
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
@@ -346,8 +346,8 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
     }
 }
 
-impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHasher + Send + Sync>
-    Sealed for ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
+impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
+    Sealed for ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>
 {
     fn fetch(&self, hashes: &[u64]) {
         for &hash in hashes {
@@ -362,8 +362,8 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
 }
 
 /// A set over classes.
-impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHasher + Send + Sync>
-    Filter for ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
+impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
+    Filter for ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>
 {
     /// As [`insert_or_renew_hash`](ExpiringCuckooFilter::insert_or_renew_hash).
     fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {

@@ -15,7 +15,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Saved
     const KIND: &'static Kind = &EXPIRING;
     const LAYOUT: (usize, usize, usize) = (SLOTS, BITS, AGE_BITS);
     const MORE: usize = 1;
-    type Filter<S> = ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>;
+    type Filter<S> = ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>;
 
     fn copies(word: u64) -> Option<usize> {
         Self::is_possible(word).then(|| Layout::<SLOTS, BITS>::occupied(word))

@@ -11,7 +11,7 @@ use crate::small::{Asked, BUCKETS, Identity, Operation, described, put_into};
 /// With one bit of age, keys are remembered for one period: there are two ages, so each returns after two
 /// periods.
 pub(crate) type Expiring<const AGE_BITS: usize = 1> =
-    ExpiringCuckooFilter<2, 4, AGE_BITS, Identity>;
+    ExpiringCuckooFilter<Identity, 2, 4, AGE_BITS>;
 
 pub(crate) type Caller<const AGE_BITS: usize = 1> = crate::small::Caller<Expiring<AGE_BITS>>;
 

@@ -21,7 +21,7 @@ pub(crate) const BUCKETS: usize = 3;
 const SLOTS: usize = 2;
 const BITS: usize = 4;
 
-pub(crate) type Small = CuckooFilter<SLOTS, BITS, Identity>;
+pub(crate) type Small = CuckooFilter<Identity, SLOTS, BITS>;
 
 /// Returns a key that prefers bucket `first` and has `second` as its other one: the `nth` such
 /// fingerprint.

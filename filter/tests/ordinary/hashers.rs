@@ -79,7 +79,7 @@ fn a_hasher_that_differs_for_some_keys_is_another_one() {
 
 #[expect(clippy::manual_hash_one, reason = "the other way is what is compared")]
 fn both_ways_agree(inner: &Differs, key: impl Hash) {
-    let mixed = Mixed(inner.clone());
+    let mixed = Mixed::new(inner.clone());
     let mut hasher = mixed.build_hasher();
     key.hash(&mut hasher);
     let expected = mix(inner.hash_one(&key));

@@ -169,7 +169,7 @@ fn a_filter_is_loaded_from_a_pipe() {
     let load = |bytes: &[u8]| {
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| fs::write(&pipe, bytes));
-            let loaded = CuckooFilter::<4, 12>::load(&pipe);
+            let loaded = CuckooFilter::load(&pipe);
             writer.join().unwrap().unwrap();
             loaded
         })

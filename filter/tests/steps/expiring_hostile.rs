@@ -12,7 +12,7 @@ use crate::small::{BUCKETS, Identity, key_of};
 use crate::stalls::never_full_while_room_moves;
 
 /// The default division: three periods, and timestamps of 7 bits.
-type Usual = ExpiringCuckooFilter<4, 12, 2, Identity>;
+type Usual = ExpiringCuckooFilter<Identity, 4, 12, 2>;
 
 const TURN: u64 = 1 << 7;
 

@@ -4,7 +4,9 @@ use std::hash::Hash;
 
 use anyhow::Result;
 use arrayvec::ArrayVec;
-use filter::{BuildError, CuckooFilter, DynCuckooFilter, Filter, GrowingCuckooFilter, InsertError};
+use filter::{
+    BuildError, CuckooFilter, DynCuckooFilter, Filter, FixedState, GrowingCuckooFilter, InsertError,
+};
 use subject::layout::{Layout, geometry, slots};
 use subject::{Operations, Subject};
 
@@ -15,7 +17,7 @@ const UNIQUE: Operations = Operations {
 };
 
 /// [`CuckooFilter`] in a layout: the crate `filter`, unchanged.
-pub struct Laid<const SLOTS: usize, const BITS: usize>(CuckooFilter<SLOTS, BITS>);
+pub struct Laid<const SLOTS: usize, const BITS: usize>(CuckooFilter<FixedState, SLOTS, BITS>);
 
 /// In its default layout.
 pub type LockFree = Laid<4, 12>;
