@@ -269,7 +269,7 @@ impl<K: Loadable, S: BuildHasher> Builder<K, S> {
     /// let seen = builder.capacity(1_000).build()?;
     /// seen.insert("key")?;
     /// let bytes = seen.to_bytes()?;
-    /// assert!(builder.from_bytes(&bytes)?.contains("key"));
+    /// assert!(builder.load_bytes(&bytes)?.contains("key"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -278,12 +278,12 @@ impl<K: Loadable, S: BuildHasher> Builder<K, S> {
     ///
     /// # Panics
     /// When the hasher panics.
-    pub fn from_bytes(self, bytes: &[u8]) -> Result<K::Filter<S>, LoadError> {
+    pub fn load_bytes(self, bytes: &[u8]) -> Result<K::Filter<S>, LoadError> {
         let length = bytes.len() as u64;
         self.kind.load(bytes, Some(length), self.hasher)
     }
 
-    /// Loads a filter as [`from_bytes`](Self::from_bytes) does, but from a reader such as a socket. `reader`
+    /// Loads a filter as [`load_bytes`](Self::load_bytes) does, but from a reader such as a socket. `reader`
     /// needs no buffer of its own; nothing is read past the filter's end.
     ///
     /// Memory grows with what arrives, whatever the header claims: for a moment to at most three times
@@ -294,11 +294,11 @@ impl<K: Loadable, S: BuildHasher> Builder<K, S> {
     ///
     /// # Panics
     /// When the hasher panics.
-    pub fn read_from(self, reader: impl Read) -> Result<K::Filter<S>, LoadError> {
+    pub fn load_from(self, reader: impl Read) -> Result<K::Filter<S>, LoadError> {
         self.kind.load(reader, None, self.hasher)
     }
 
-    /// [`read_from`](Self::read_from) a file that [`Filter::save`](crate::Filter::save) has written. It must
+    /// [`load_from`](Self::load_from) a file that [`Filter::save`](crate::Filter::save) has written. It must
     /// contain nothing else.
     ///
     /// # Errors
@@ -307,7 +307,7 @@ impl<K: Loadable, S: BuildHasher> Builder<K, S> {
     /// # Panics
     /// When the hasher panics.
     pub fn load(self, path: impl AsRef<Path>) -> Result<K::Filter<S>, LoadError> {
-        load_whole(path.as_ref(), |file| self.read_from(file))
+        load_whole(path.as_ref(), |file| self.load_from(file))
     }
 }
 

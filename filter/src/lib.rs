@@ -145,8 +145,9 @@
 //! ```
 //!
 //! [`to_bytes`](Filter::to_bytes) and [`write_to`](Filter::write_to) save elsewhere, and
-//! [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) load from there; the
-//! functions of the same names in a [`Builder`] load a filter with another layout or hasher. With the
+//! [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) load from there;
+//! [`load_bytes`](Builder::load_bytes) and [`load_from`](Builder::load_from) of a [`Builder`] load a filter with another
+//! layout or hasher. With the
 //! feature `serde`, filters are serialized as the same bytes ([`save`] describes them). A filter that
 //! is damaged, or was built with another layout or hasher, is refused with an error that says so
 //! ([`LoadError`]). The default hasher gives the same hashes on every machine and in every build,

@@ -124,7 +124,7 @@ macro_rules! methods {
             /// [`LoadError`].
             #[doc(alias = "deserialize")]
             pub fn from_bytes(bytes: &[u8]) -> Result<$default, LoadError> {
-                $start.from_bytes(bytes)
+                $start.load_bytes(bytes)
             }
 
             /// Loads a filter from a reader, which needs no buffer of its own. Nothing is read past
@@ -133,7 +133,7 @@ macro_rules! methods {
             /// # Errors
             /// [`LoadError`].
             pub fn read_from(reader: impl Read) -> Result<$default, LoadError> {
-                $start.read_from(reader)
+                $start.load_from(reader)
             }
 
             /// Loads the filter that was [saved](Filter::save) as this file.

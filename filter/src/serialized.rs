@@ -83,7 +83,7 @@ macro_rules! serialized {
         impl<'de, $($parameters)* S: BuildHasher + Default> Deserialize<'de> for $filter {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let bytes = deserialize(deserializer)?;
-                let loaded = $builder.unmixed_hasher(S::default()).from_bytes(&bytes);
+                let loaded = $builder.unmixed_hasher(S::default()).load_bytes(&bytes);
                 loaded.map_err(de::Error::custom)
             }
         }

@@ -59,7 +59,7 @@ impl AnyFilter {
             first?;
             let reader = head.chain(file);
             Ok(match &head[..] {
-                b"cuckoog\n" => Self::lasting(growing(reserved_bytes).read_from(reader)?),
+                b"cuckoog\n" => Self::lasting(growing(reserved_bytes).load_from(reader)?),
                 b"cuckoox\n" => Self::Expiring(Box::new(ExpiringCuckooFilter::read_from(reader)?)),
                 _ => Self::lasting(DynCuckooFilter::read_from(reader)?),
             })

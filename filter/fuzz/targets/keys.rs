@@ -30,7 +30,7 @@ fuzz_target!(|calls: Vec<Call>| {
     agrees(fixed, CuckooFilter::from_bytes, &calls);
     let builder = GrowingCuckooFilter::builder().reserved_bytes(0).buckets(16);
     let growing = builder.build().unwrap();
-    agrees(growing, |bytes| builder.from_bytes(bytes), &calls);
+    agrees(growing, |bytes| builder.load_bytes(bytes), &calls);
     is_remembered(&calls);
 });
 

@@ -1067,7 +1067,7 @@ mod tests {
         let copy = Made::begin(&table).unwrap().copy(KIND).unwrap();
         let bytes = Made::begin(&table).unwrap().into_bytes(&FixedState);
         let builder = GrowingCuckooFilter::builder();
-        let loaded = builder.from_bytes(&bytes.unwrap()).unwrap().table;
+        let loaded = builder.load_bytes(&bytes.unwrap()).unwrap().table;
         for table in [copy, loaded] {
             assert_eq!((table.doubled(), table.length.sum()), (1, 1));
             assert!(table.remove(Key::new(0)));

@@ -79,9 +79,9 @@
 //! seen.insert("key")?;
 //! let bytes = seen.to_bytes()?;
 //!
-//! let loaded = CuckooFilter::builder().hasher(hasher()).from_bytes(&bytes)?;
+//! let loaded = CuckooFilter::builder().hasher(hasher()).load_bytes(&bytes)?;
 //! assert!(loaded.contains("key"));
-//! let other = CuckooFilter::builder().hasher(RandomState::new()).from_bytes(&bytes);
+//! let other = CuckooFilter::builder().hasher(RandomState::new()).load_bytes(&bytes);
 //! assert!(matches!(other, Err(LoadError::Hasher)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

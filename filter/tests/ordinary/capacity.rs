@@ -324,7 +324,7 @@ fn bad_sizes_are_errors() {
     }
     // A filter that is loaded has some rate already, but may not grow.
     let loading = growing.max_false_positive_rate(f64::NAN);
-    let loaded = loading.from_bytes(&growing.build().unwrap().to_bytes().unwrap());
+    let loaded = loading.load_bytes(&growing.build().unwrap().to_bytes().unwrap());
     let loaded = loaded.unwrap();
     let refused = (0..10_000).find_map(|key| loaded.insert(&key).err());
     let is_so = |error| matches!(error, filter::InsertError::TooManyFalsePositives { .. });

@@ -105,20 +105,20 @@ fn a_fitted_filter_is_loaded_with_its_hasher_and_a_rate() {
     assert!(filter.memory_bytes() >= filter.capacity() / 5 * 8 + size_of_val(&filter));
     let bytes = filter.to_bytes().unwrap();
     for loaded in [
-        mixed(0.01).from_bytes(&bytes),
-        mixed(0.3).from_bytes(&bytes),
-        mixed(0.01).read_from(&bytes[..]),
+        mixed(0.01).load_bytes(&bytes),
+        mixed(0.3).load_bytes(&bytes),
+        mixed(0.01).load_from(&bytes[..]),
     ] {
         let loaded = loaded.unwrap();
         assert_eq!((loaded.layout(), loaded.len()), ((5, 10), 1));
         assert!(loaded.contains("key") && loaded.class("key") == filter.class("key"));
     }
-    let cut = mixed(0.01).read_from(&bytes[..bytes.len() - 1]);
+    let cut = mixed(0.01).load_from(&bytes[..bytes.len() - 1]);
     assert!(matches!(cut, Err(LoadError::Truncated { .. })));
     for refused in [
-        mixed(0.009).from_bytes(&bytes),
-        mixed(0.009).read_from(&bytes[..]),
-        mixed(f64::NAN).from_bytes(&bytes),
+        mixed(0.009).load_bytes(&bytes),
+        mixed(0.009).load_from(&bytes[..]),
+        mixed(f64::NAN).load_bytes(&bytes),
     ] {
         is_of(refused.unwrap_err(), (5, 10));
     }

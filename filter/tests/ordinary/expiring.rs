@@ -30,7 +30,7 @@ fn agrees_with_a_map<const S: usize, const B: usize, const A: usize>(seed: u64) 
             0 => _ = filter.advance().unwrap(),
             1 => filter.advance_to(period + rng.random_range(0..20)).unwrap(),
             2 => filter = filter.try_clone().unwrap(),
-            3 => filter = builder.from_bytes(&filter.to_bytes().unwrap()).unwrap(),
+            3 => filter = builder.load_bytes(&filter.to_bytes().unwrap()).unwrap(),
             4..30 => assert_eq!(filter.contains(&key), there.is_some()),
             30..40 => assert_eq!(filter.remove(&key).unwrap(), map.remove(&class).is_some()),
             40..70 => match filter.insert_or_renew(&key) {

@@ -72,8 +72,8 @@ const GROWING: Format = Format {
     numbers: 300,
     header: 40,
     claims: &[12..16, 16..24, 24..32],
-    from_bytes: |bytes| growing_builder().from_bytes(bytes).map(boxed),
-    read_from: |bytes| growing_builder().read_from(bytes).map(boxed),
+    from_bytes: |bytes| growing_builder().load_bytes(bytes).map(boxed),
+    read_from: |bytes| growing_builder().load_from(bytes).map(boxed),
     most: 3,
 };
 

@@ -274,7 +274,7 @@ fn it_does_not_grow_beyond_the_error_rate_that_is_allowed() {
     assert!((0..key).all(|key| filter.contains(&key)));
     assert_eq!(filter.len() as u64, key);
     let bytes = filter.to_bytes().unwrap();
-    let loaded = builder.from_bytes(&bytes).unwrap();
+    let loaded = builder.load_bytes(&bytes).unwrap();
     for copy in [filter.try_clone().unwrap(), loaded] {
         assert_eq!(copy.insert(&key), Err(error.clone()));
         assert!(copy.remove(&0).unwrap() && copy.remove(&1).unwrap());
@@ -288,7 +288,7 @@ fn it_does_not_grow_beyond_the_error_rate_that_is_allowed() {
     assert_eq!(fill(&filter).1, error);
     // Loaded with a limit that it has passed, it keeps its size and its rate.
     let less = builder.max_false_positive_rate(MAX / 2.0);
-    let less = less.from_bytes(&bytes).unwrap();
+    let less = less.load_bytes(&bytes).unwrap();
     assert_eq!(less.insert(&key), Err(error));
     assert_eq!((less.capacity(), less.len() as u64), (slots, key));
     assert!(less.false_positive_rate() > 0.99 * MAX);

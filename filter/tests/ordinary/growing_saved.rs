@@ -13,7 +13,7 @@ fn saved(filter: &GrowingCuckooFilter) -> Vec<u8> {
 }
 
 fn load(bytes: &[u8]) -> Result<GrowingCuckooFilter, LoadError> {
-    growing_builder().from_bytes(bytes)
+    growing_builder().load_bytes(bytes)
 }
 
 /// A filter that was `buckets` large at first and then got this many keys.

@@ -68,7 +68,7 @@ fn a_hasher_that_differs_for_some_keys_is_another_one() {
     let bytes = filter.to_bytes().unwrap();
     let load = |differs| {
         let builder = CuckooFilter::builder().unmixed_hasher(Differs(differs));
-        builder.from_bytes(&bytes)
+        builder.load_bytes(&bytes)
     };
     assert_eq!(load("nowhere").unwrap().len(), 5);
     for function in FUNCTIONS {

@@ -158,7 +158,7 @@ fn fixed<const SLOTS: usize, const BITS: usize>(
 ) -> Result<(), TestCaseError> {
     let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
     let filter = builder.buckets(buckets).build().unwrap();
-    let load = |bytes: &[u8]| builder.from_bytes(bytes);
+    let load = |bytes: &[u8]| builder.load_bytes(bytes);
     let most = |class| places(SLOTS, class);
     let calls = (CuckooFilter::class, CuckooFilter::clear);
     agrees(filter, calls.0, calls.1, load, most, commands)
@@ -190,12 +190,12 @@ proptest! {
         // A set.
         let builder = ExpiringCuckooFilter::builder().ages::<2, 5, 2>();
         let expiring = builder.buckets(buckets).build().unwrap();
-        let load = |bytes: &[u8]| builder.from_bytes(bytes);
+        let load = |bytes: &[u8]| builder.load_bytes(bytes);
         let calls = (ExpiringCuckooFilter::class, ExpiringCuckooFilter::clear);
         agrees(expiring, calls.0, calls.1, load, |_| Some(1), &commands)?;
         let builder = growing_builder();
         let growing = builder.buckets(buckets).build().unwrap();
-        let load = |bytes: &[u8]| builder.from_bytes(bytes);
+        let load = |bytes: &[u8]| builder.load_bytes(bytes);
         let calls = (GrowingCuckooFilter::class, GrowingCuckooFilter::clear);
         agrees(growing, calls.0, calls.1, load, |_| None, &commands)?;
     }

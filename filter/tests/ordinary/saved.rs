@@ -69,15 +69,15 @@ fn another_hasher_is_an_error() {
     filter.insert("key").unwrap();
     let bytes = filter.to_bytes().unwrap();
     let same = builder.hasher(seeded.clone());
-    assert!(same.clone().from_bytes(&bytes).unwrap().contains("key"));
-    assert!(same.clone().read_from(&bytes[..]).unwrap().contains("key"));
-    is_hasher(builder.hasher(other).from_bytes(&bytes).unwrap_err());
+    assert!(same.clone().load_bytes(&bytes).unwrap().contains("key"));
+    assert!(same.clone().load_from(&bytes[..]).unwrap().contains("key"));
+    is_hasher(builder.hasher(other).load_bytes(&bytes).unwrap_err());
     is_hasher(load(&bytes).unwrap_err());
     let unmixed = builder.unmixed_hasher(seeded);
-    is_hasher(unmixed.clone().from_bytes(&bytes).unwrap_err());
+    is_hasher(unmixed.clone().load_bytes(&bytes).unwrap_err());
     let bytes = unmixed.clone().build().unwrap().to_bytes().unwrap();
-    assert!(unmixed.from_bytes(&bytes).is_ok());
-    is_hasher(same.from_bytes(&bytes).unwrap_err());
+    assert!(unmixed.load_bytes(&bytes).is_ok());
+    is_hasher(same.load_bytes(&bytes).unwrap_err());
 }
 
 #[test]
@@ -94,15 +94,15 @@ fn a_saved_filter_of_another_type_is_named() {
     let forgets = "filter that forgets: load it as a ExpiringCuckooFilter, with ExpiringCuckooFilter::builder()";
     for (error, advice) in [
         (load(&growing).unwrap_err(), is_growing),
-        (fitted.from_bytes(&growing).unwrap_err(), is_growing),
-        (fitted.read_from(&growing[..]).unwrap_err(), is_growing),
+        (fitted.load_bytes(&growing).unwrap_err(), is_growing),
+        (fitted.load_from(&growing[..]).unwrap_err(), is_growing),
         (load(&expiring).unwrap_err(), forgets),
         (as_growing.unwrap_err(), is_fixed),
     ] {
         assert_eq!(error.to_string(), format!("this is a saved {advice}"));
     }
     let divided = ExpiringCuckooFilter::builder().ages::<4, 11, 3>();
-    let error = divided.from_bytes(&expiring).unwrap_err().to_string();
+    let error = divided.load_bytes(&expiring).unwrap_err().to_string();
     let advice = "ExpiringCuckooFilter::builder().ages::<4, 12, 2>()";
     assert!(error.contains(advice), "{error}");
 }
@@ -113,7 +113,7 @@ fn ages_of_other_width_are_refused() {
     let wide = ExpiringCuckooFilter::builder().ages::<2, 20, 3>();
     let bytes = wide.buckets(5).build().unwrap().to_bytes().unwrap();
     let narrow = ExpiringCuckooFilter::builder().ages::<2, 20, 2>();
-    let error = narrow.from_bytes(&bytes).unwrap_err().to_string();
+    let error = narrow.load_bytes(&bytes).unwrap_err().to_string();
     assert!(error.contains("ages::<2, 20, 3>()"), "{error}");
 }
 

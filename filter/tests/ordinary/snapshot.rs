@@ -78,7 +78,7 @@ fn keys_that_stay_are_in_every_copy_while_it_grows() {
         // Not so much memory that the counting allocator, which writes it, takes most of the time.
         let builder = GrowingCuckooFilter::builder().reserved_bytes(1 << 20);
         let filter = builder.buckets(first).build().unwrap();
-        let load = |bytes: &[u8]| builder.from_bytes(bytes).unwrap();
+        let load = |bytes: &[u8]| builder.load_bytes(bytes).unwrap();
         let clone = |filter: &GrowingCuckooFilter| filter.try_clone().unwrap();
         grew += staying_keys_are_in_every_copy(&filter, 2_500, 2_000, Duration::ZERO, load, clone);
     }

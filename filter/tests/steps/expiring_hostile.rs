@@ -230,7 +230,7 @@ fn key_inserted_during_leap_outlives_skipped_periods() {
 fn copy_while_periods_begin_ends_in_last() {
     let load = |bytes: Vec<u8>| {
         let builder = ExpiringCuckooFilter::builder().unmixed_hasher(Identity::default());
-        builder.from_bytes(&bytes).unwrap()
+        builder.load_bytes(&bytes).unwrap()
     };
     let calls: [&dyn Fn(&Usual) -> Usual; 2] = [&|filter| filter.try_clone().unwrap(), &|filter| {
         load(filter.to_bytes().unwrap())

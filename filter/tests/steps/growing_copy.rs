@@ -244,7 +244,7 @@ fn filter_after_thread_has_gone_keeps_all_keys() {
         let mut bytes = Vec::new();
         filter.saved_bytes().read_to_end(&mut bytes).unwrap();
         let builder = GrowingCuckooFilter::builder().unmixed_hasher(Identity::default());
-        let loaded = builder.from_bytes(&bytes).unwrap();
+        let loaded = builder.load_bytes(&bytes).unwrap();
         assert!(held.iter().all(|key| loaded.contains(key)), "step {at}");
         assert_eq!(loaded.contains(&last), filter.contains(&last), "step {at}");
         let inserted = usize::from(loaded.contains(&last));

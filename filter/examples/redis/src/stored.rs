@@ -97,7 +97,7 @@ impl Stored {
         if (bytes.len() as u64) < *least {
             return Ok(());
         }
-        let added = match builder().from_bytes(bytes) {
+        let added = match builder().load_bytes(bytes) {
             Ok(filter) => {
                 *self = Stored::new(filter, 0);
                 return Ok(());
@@ -282,10 +282,10 @@ unsafe extern "C" fn rdb_load(io: *mut RedisModuleIO, encoding: c_int) -> *mut c
                 let mut first = Vec::new();
                 let read = strings.by_ref().take(PIECE as u64).read_to_end(&mut first);
                 read?;
-                if let Err(LoadError::Truncated { bytes, .. }) = builder().from_bytes(&first) {
+                if let Err(LoadError::Truncated { bytes, .. }) = builder().load_bytes(&first) {
                     check(0, bytes)?;
                 }
-                let filter = builder().read_from(first.chain(&mut strings))?;
+                let filter = builder().load_from(first.chain(&mut strings))?;
                 match strings.read(&mut [0])? {
                     0 => Ok(Stored::new(filter, deleted)),
                     _ => Err(refused("bytes follow the saved filter".to_owned())),
@@ -373,7 +373,7 @@ unsafe extern "C" fn copy(
     boxed(|| match &mut *unsafe { value(of) }.borrow_mut() {
         Stored::Whole(whole) => {
             check(0, whole.filter.saved_bytes().len())?;
-            let filter = builder().read_from(whole.filter.saved_bytes())?;
+            let filter = builder().load_from(whole.filter.saved_bytes())?;
             Ok(Stored::new(filter, whole.deleted))
         }
         Stored::Arriving(arriving) => Stored::begin(&arriving.bytes),
