@@ -27,7 +27,7 @@ const GROUP: u64 = 64;
 fn filled(load: f64) -> (CuckooFilter, u64) {
     let filter = CuckooFilter::builder().buckets(BUCKETS).build();
     let filter = filter.expect("16,384 buckets are possible");
-    let keys = (load * filter.capacity() as f64) as u64;
+    let keys = (load * filter.slots() as f64) as u64;
     (0..keys).for_each(|key| filter.insert(&key).expect("the load is workable"));
     (filter, keys)
 }

@@ -399,7 +399,7 @@ mod tests {
                 let smallest = meet.clone().map(|l| l.2(n)).min();
                 let filter = fitted(n, rate);
                 let (slots, bits) = filter.layout();
-                let buckets = Some(filter.capacity() / slots);
+                let buckets = Some(filter.slots() / slots);
                 assert_eq!(buckets, smallest, "{n} keys at {rate}: {slots}×{bits}");
                 // In the smallest tables, layouts with other numbers of slots may take equally many
                 // buckets.

@@ -257,7 +257,7 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize> Filter
         self.length.sum()
     }
 
-    fn capacity(&self) -> usize {
+    fn slots(&self) -> usize {
         self.buckets.geometry().buckets() * SLOTS
     }
 

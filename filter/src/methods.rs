@@ -69,9 +69,9 @@ macro_rules! methods {
                 Filter::is_empty(self)
             }
 
-            /// [`Filter::capacity`].
-            pub fn capacity(&self) -> usize {
-                Filter::capacity(self)
+            /// [`Filter::slots`].
+            pub fn slots(&self) -> usize {
+                Filter::slots(self)
             }
 
             /// [`Filter::load_factor`].

@@ -156,7 +156,8 @@ pub trait Filter: Debug + Send + Sync + Sealed {
 
     /// Returns the number of slots that there are now. Inserts into a fixed-size filter begin to
     /// fail somewhat below this ([`WORKABLE_LOAD`](crate::layout::Layout::WORKABLE_LOAD)).
-    fn capacity(&self) -> usize;
+    #[doc(alias = "capacity")]
+    fn slots(&self) -> usize;
 
     /// Returns the fraction of absent keys about which the filter is wrong when every slot of the
     /// current table is taken ([`FALSE_POSITIVE_RATE`](crate::layout::Layout::FALSE_POSITIVE_RATE), or 1 where that
@@ -206,11 +207,11 @@ pub trait Filter: Debug + Send + Sync + Sealed {
         self.len() == 0
     }
 
-    /// Returns [`len`](Self::len) as a fraction of [`capacity`](Self::capacity), from 0 to 1; it may
+    /// Returns [`len`](Self::len) as a fraction of [`slots`](Self::slots), from 0 to 1; it may
     /// briefly exceed 1 while others insert and remove.
     #[doc(alias = "occupancy")]
     fn load_factor(&self) -> f64 {
-        self.len() as f64 / self.capacity() as f64
+        self.len() as f64 / self.slots() as f64
     }
 
     /// True if both filters hash a set of known keys alike, as filters with the same hasher and seeds do.
@@ -441,7 +442,7 @@ macro_rules! passed_on {
             fn contains_hash_batch(hashes: &[u64], found: &mut [bool]) -> ();
             fn hasher_digest() -> u64;
             fn len() -> usize;
-            fn capacity() -> usize;
+            fn slots() -> usize;
             fn false_positive_rate() -> f64;
             fn write_dyn(writer: &mut dyn Write) -> Result<(), SaveError>;
             fn to_bytes() -> Result<Vec<u8>, SnapshotError>;

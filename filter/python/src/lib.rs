@@ -203,7 +203,7 @@ impl CuckooFilter {
 
     #[getter]
     fn capacity(&self) -> usize {
-        self.0.filter().capacity()
+        self.0.filter().slots()
     }
 
     #[getter]

@@ -416,7 +416,7 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, const 
         self.length.sum()
     }
 
-    fn capacity(&self) -> usize {
+    fn slots(&self) -> usize {
         self.table.geometry().buckets() * SLOTS
     }
 

@@ -305,7 +305,7 @@ impl<S: BuildHasher + Send + Sync> Filter for GrowingCuckooFilter<S> {
         false_positive_rate(self.table.base(), self.table.buckets())
     }
 
-    fn capacity(&self) -> usize {
+    fn slots(&self) -> usize {
         self.table.buckets() * SLOTS
     }
 

@@ -48,12 +48,12 @@ fn nothing_is_lost_when_there_is_no_memory_to_grow() {
             (key, error)
         });
         assert!(matches!(error, InsertError::OutOfMemory { .. }));
-        let refused_at = filter.capacity();
+        let refused_at = filter.slots();
         assert_eq!(refused_at > 3 * first, piece > 64, "{refused_at}");
         // Now there is memory again.
         (key..2 * key).for_each(|key| filter.insert(&key).unwrap());
         holds_just(&filter, 2 * key);
-        assert!(filter.capacity() > refused_at);
+        assert!(filter.slots() > refused_at);
         (0..2 * key).for_each(|key| assert!(filter.remove(&key).unwrap()));
         assert!(filter.is_empty());
     }
@@ -121,15 +121,15 @@ fn without_memory_to_shrink_it_keeps_its_size() {
     let mut filter = of_buckets(16);
     (0..20_000_u64).for_each(|key| filter.insert(&key).unwrap());
     (1_000..20_000_u64).for_each(|key| assert!(filter.remove(&key).unwrap()));
-    let grown = filter.capacity();
+    let grown = filter.slots();
     for granted in [0, 1] {
         // (Less is for its counters.)
         with_granted(2_048, granted, || filter.shrink_to_fit());
-        assert!(filter.capacity() >= grown);
+        assert!(filter.slots() >= grown);
         holds_just(&filter, 1_000);
     }
     filter.shrink_to_fit();
-    assert!(filter.capacity() < grown);
+    assert!(filter.slots() < grown);
     holds_just(&filter, 1_000);
 }
 

@@ -53,6 +53,6 @@ pub(crate) fn grown() -> Arc<Growing> {
     let keys = FILLING.map(staying);
     let filter = holding(16, &keys);
     assert!(keys.iter().all(|key| filter.remove(key).unwrap()));
-    assert_eq!(filter.capacity(), 3 * 18);
+    assert_eq!(filter.slots(), 3 * 18);
     filter
 }

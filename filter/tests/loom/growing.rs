@@ -145,7 +145,7 @@ fn unique_insert_with_a_chain_into_a_bucket_that_got_a_copy() {
         let filter = holding(2, &[&[moves], &beside[..], &full[..1]].concat());
         assert!(filter.remove(&full[0]).unwrap());
         full.iter().for_each(|key| filter.insert(key).unwrap());
-        assert_eq!(filter.capacity(), 6);
+        assert_eq!(filter.slots(), 6);
         let held = [&[moves], &beside[..], &full].concat();
         let others = calls([Remove(full[0]), InsertIfAbsent(there), Remove(full[1])]);
         race(&filter, &held, insert_if_absent(here), others);
@@ -187,7 +187,7 @@ fn lookup_of_a_key_that_moves_to_another_level() {
     explore_test(3, 760, || {
         let held = half_a_round();
         let filter = holding(2, &held);
-        assert_eq!(filter.capacity(), 9);
+        assert_eq!(filter.slots(), 9);
         race(&filter, &held, look_up(held[0]), insert(staying(5, 2)));
     });
 }
@@ -211,7 +211,7 @@ fn chain_into_a_bucket_that_is_split() {
         let [then @ .., new] = [0, 2, 6, 4, 8].map(|address| staying(address, 4));
         let filter = holding(2, &[&first[..], &then].concat());
         assert!(filter.remove(&filler).unwrap());
-        assert_eq!(filter.capacity(), 9);
+        assert_eq!(filter.slots(), 9);
         let held = [&[first[0], first[1], moves], &then[..]].concat();
         let others = calls([Insert(filler), Insert(staying(3, 3))]);
         race(&filter, &held, insert(new), others);

@@ -221,7 +221,7 @@ fn a_full_filter_refuses_some_and_goes_on_with_the_others() {
     filter.insert_batch(&Vec::from_iter(0..300_u16), &mut results);
     let inserted = results.iter().filter(|result| result.is_ok()).count();
     assert_eq!(inserted, filter.len());
-    assert!(inserted > 120 && inserted <= filter.capacity());
+    assert!(inserted > 120 && inserted <= filter.slots());
     let first_refused = results.iter().position(Result::is_err).unwrap();
     assert!(results[first_refused..].iter().any(Result::is_ok));
 }

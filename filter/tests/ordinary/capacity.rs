@@ -21,7 +21,7 @@ fn n_distinct_keys_fit_and_are_found() {
         }
         assert!((0..n).all(|key| filter.contains(&key)), "n = {n}");
         assert_eq!(filter.len(), n);
-        assert!(filter.capacity() >= n);
+        assert!(filter.slots() >= n);
         if n >= 1_000 {
             assert!(filter.load_factor() > 0.85, "{}", filter.load_factor());
         }
@@ -42,7 +42,7 @@ fn n_distinct_keys_fit_and_are_found() {
 #[test]
 fn a_capacity_of_zero_makes_a_small_empty_filter() {
     fn is_small(filter: &impl Filter, capacity: usize) {
-        assert_eq!((filter.len(), filter.capacity()), (0, capacity));
+        assert_eq!((filter.len(), filter.slots()), (0, capacity));
         assert!(!filter.contains_hash(1));
         assert_eq!(filter.insert_hash(1), Ok(()));
         assert!(filter.contains_hash(1) && filter.remove_hash(1).unwrap());
@@ -60,12 +60,12 @@ fn a_capacity_of_zero_makes_a_small_empty_filter() {
 #[test]
 fn capacity_allots_the_measured_room() {
     for (n, capacity) in [(1, 8), (1_000, 1_120), (1_000_000, 1_054_636)] {
-        assert_eq!(CuckooFilter::with_capacity(n).capacity(), capacity);
+        assert_eq!(CuckooFilter::with_capacity(n).slots(), capacity);
     }
     let builder = CuckooFilter::builder().capacity(1_000);
-    assert_eq!(builder.layout::<2, 12>().build().unwrap().capacity(), 1_420);
-    assert_eq!(builder.layout::<3, 12>().build().unwrap().capacity(), 1_164);
-    assert_eq!(builder.layout::<8, 7>().build().unwrap().capacity(), 1_096);
+    assert_eq!(builder.layout::<2, 12>().build().unwrap().slots(), 1_420);
+    assert_eq!(builder.layout::<3, 12>().build().unwrap().slots(), 1_164);
+    assert_eq!(builder.layout::<8, 7>().build().unwrap().slots(), 1_096);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn undependable_layouts_take_no_capacity() {
     assert!(builder.layout::<2, 9>().build().is_err());
     assert!(builder.layout::<2, 10>().build().is_ok());
     let by_buckets = CuckooFilter::builder().buckets(10).layout::<1, 12>();
-    assert_eq!(by_buckets.build().unwrap().capacity(), 10);
+    assert_eq!(by_buckets.build().unwrap().slots(), 10);
 }
 
 /// In an expiring filter, which has one copy of a class at most, no class has too many keys for two slots.
@@ -341,9 +341,9 @@ fn bad_sizes_are_errors() {
 #[test]
 fn the_last_size_wins() {
     let builder = CuckooFilter::builder().capacity(1_000_000);
-    assert_eq!(builder.buckets(3).build().unwrap().capacity(), 12);
+    assert_eq!(builder.buckets(3).build().unwrap().slots(), 12);
     let filter = CuckooFilter::builder().buckets(3).capacity(1_000).build();
-    assert!(filter.unwrap().capacity() >= 1_000);
+    assert!(filter.unwrap().slots() >= 1_000);
 }
 
 #[test]

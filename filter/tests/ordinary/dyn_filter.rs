@@ -102,7 +102,7 @@ fn a_fitted_filter_is_loaded_with_its_hasher_and_a_rate() {
     };
     let filter = mixed(0.01).build().unwrap();
     filter.insert("key").unwrap();
-    assert!(filter.memory_bytes() >= filter.capacity() / 5 * 8 + size_of_val(&filter));
+    assert!(filter.memory_bytes() >= filter.slots() / 5 * 8 + size_of_val(&filter));
     let bytes = filter.to_bytes().unwrap();
     for loaded in [
         mixed(0.01).load_bytes(&bytes),

@@ -123,9 +123,9 @@ fn agrees<F: Filter>(
             }
             Command::Reload => {
                 let bytes = filter.to_bytes().unwrap();
-                let capacity = filter.capacity();
+                let capacity = filter.slots();
                 filter = load(&bytes).unwrap();
-                prop_assert_eq!(filter.capacity(), capacity);
+                prop_assert_eq!(filter.slots(), capacity);
                 prop_assert_eq!(filter.to_bytes().unwrap(), bytes);
             }
             Command::Clear => {
@@ -135,7 +135,7 @@ fn agrees<F: Filter>(
         }
         let held: usize = copies.values().sum();
         prop_assert_eq!((filter.len(), filter.is_empty()), (held, held == 0));
-        prop_assert_eq!(filter.load_factor(), held as f64 / filter.capacity() as f64);
+        prop_assert_eq!(filter.load_factor(), held as f64 / filter.slots() as f64);
         // A wrong copy stays until it is cleared, and checking all keys takes most of the time.
         let next = commands.get(at + 1);
         if at % 8 < 7 && !matches!(next, None | Some(Command::Clear | Command::Reload)) {

@@ -46,9 +46,9 @@ fn staying_keys_are_in_every_copy<F: Filter>(
     meanwhile(writers, || {
         let start = Instant::now();
         while copies <= 10 || start.elapsed() < duration {
-            let before = filter.capacity();
+            let before = filter.slots();
             let copy = filter.to_bytes().unwrap();
-            grew += usize::from(filter.capacity() > before);
+            grew += usize::from(filter.slots() > before);
             more = holds(&load(&copy)).max(more);
             copies += 1;
         }

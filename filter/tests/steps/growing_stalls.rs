@@ -54,12 +54,12 @@ fn half_a_round() -> State {
 pub(crate) fn buckets_after(state: &State, key: u64) -> usize {
     let filter = state.filter();
     filter.insert(&key).unwrap();
-    filter.capacity() / 3
+    filter.slots() / 3
 }
 
 #[test]
 fn states_are_what_they_are_called() {
-    let buckets = |state: &State| state.filter().capacity() / 3;
+    let buckets = |state: &State| state.filter().slots() / 3;
     assert_eq!(buckets(&full()), 16);
     assert_eq!(buckets(&half_a_round()), 18);
     assert_eq!(buckets_after(&full(), staying(0, 7)), 18);

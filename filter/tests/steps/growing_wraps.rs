@@ -100,7 +100,7 @@ fn a_remove_takes_the_longest_although_it_moves() {
         others
             .iter()
             .for_each(|key| assert!(filter.remove(key).unwrap()));
-        assert!(filter.capacity() > 48);
+        assert!(filter.slots() > 48);
         // To where the older one is, since the other bucket is as full when it comes again.
         (0..2).for_each(|_| filter.insert(&newer).unwrap());
         assert!(filter.remove(&from_the_other_bucket(newer)).unwrap());
@@ -157,7 +157,7 @@ fn is_lost_without_a_turn(step: u64) -> bool {
     // They differ in the first bit that a slot does not know before its bucket is split.
     let other = removed ^ 1 << (13 + 6);
     let filter = holding(16, &[there]);
-    assert_eq!(filter.capacity(), 48);
+    assert_eq!(filter.slots(), 48);
     let Some(removing) = stopped(&filter, step, move |filter| {
         filter.remove(&removed).unwrap()
     }) else {

@@ -564,7 +564,7 @@ impl Layouts {
         while full.insert(&random.random::<u64>()).is_ok() {}
         let filter = empty()?;
         let planned_load = Layout::<SLOTS, BITS>::WORKABLE_LOAD;
-        let keys = (planned_load * filter.capacity() as f64) as u64;
+        let keys = (planned_load * filter.slots() as f64) as u64;
         let trial = Trial::new(self.absent, task.seed);
         for index in 0..keys {
             filter.insert(&trial.key(index))?;

@@ -261,7 +261,7 @@ fn growing(trial: Trial) -> Result<Vec<Claim>> {
     let growing = Growing::with_buckets(trial.keys.div_ceil(SLOTS_PER_BUCKET as u64) as usize)?;
     trial.insert(&growing, 0..trial.keys)?;
     let stated = growing.0.false_positive_rate();
-    let load = trial.keys as f64 / growing.0.capacity() as f64;
+    let load = trial.keys as f64 / growing.0.slots() as f64;
     let now = trial.false_positive_rate(
         &growing,
         trial.keys,

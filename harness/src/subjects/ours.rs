@@ -52,7 +52,7 @@ impl<const SLOTS: usize, const BITS: usize> Subject for Laid<SLOTS, BITS> {
     }
 
     subject::delegate! {
-        self.0: try_insert insert_if_absent contains count try_remove class capacity memory_bytes
+        self.0: try_insert insert_if_absent contains count try_remove class slots memory_bytes
     }
 }
 
@@ -171,7 +171,7 @@ impl Subject for LockFreeFitted {
     }
 
     subject::delegate! {
-        self.0: try_insert insert_if_absent contains count try_remove class capacity memory_bytes
+        self.0: try_insert insert_if_absent contains count try_remove class slots memory_bytes
     }
 }
 

@@ -335,7 +335,7 @@ pub(crate) fn info(ctx: &Context, args: &[RedisString]) -> RedisResult {
     // its own matter: each slot counts as one.
     let fields = [
         ("Size", size),
-        ("Number of buckets", whole.filter.capacity()),
+        ("Number of buckets", whole.filter.slots()),
         ("Number of filters", 1),
         ("Number of items inserted", whole.filter.len()),
         ("Number of items deleted", whole.deleted as usize),
