@@ -17,7 +17,7 @@ use crate::save::{LoadError, load_whole};
 /// ([`GrowingCuckooFilter::builder`](crate::GrowingCuckooFilter::builder)), or an [expiring](crate::expiring) one
 /// ([`ExpiringCuckooFilter::builder`](crate::ExpiringCuckooFilter::builder)). `K` is the kind: the
 /// layout of a `CuckooFilter`, [`Rate`](crate::Rate), [`Growing`](crate::growing::Growing) or
-/// [`Ages`](crate::expiring::Ages).
+/// [`AgedLayout`](crate::expiring::AgedLayout).
 ///
 /// ```
 /// use filter::CuckooFilter;
@@ -210,11 +210,11 @@ pub(crate) fn built<F>(result: Result<F, BuildError>) -> F {
 
 impl<const SLOTS: usize, const BITS: usize, S> Builder<Layout<SLOTS, BITS>, S> {
     /// Sets another layout, with `SLOTS` slots of `BITS` bits in each bucket. Which layouts exist
-    /// is checked at compile time ([`Layout`]).
+    /// is checked when the filter is built, at compile time ([`Layout`]; `cargo check` accepts any).
     pub fn layout<const SLOTS2: usize, const BITS2: usize>(
         self,
     ) -> Builder<Layout<SLOTS2, BITS2>, S> {
-        self.of_kind(Layout)
+        self.of_kind(Layout(()))
     }
 
     /// Builds the filter.
@@ -328,7 +328,7 @@ impl CuckooFilter {
 
     /// Starts building a filter.
     pub fn builder() -> Builder {
-        Builder::new(Layout)
+        Builder::new(Layout(()))
     }
 }
 

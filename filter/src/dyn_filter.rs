@@ -195,7 +195,7 @@ impl<S> Builder<Rate, S> {
                 return Err(BuildError::TooManyKeys { requested, most });
             }
         }
-        self.of_kind(Layout::<SLOTS, BITS>).build()
+        self.of_kind(Layout::<SLOTS, BITS>(())).build()
     }
 }
 
@@ -233,11 +233,6 @@ impl<S> DynCuckooFilter<S> {
     /// Returns the layout that was chosen: slots of a bucket, and bits of a fingerprint.
     pub fn layout(&self) -> (usize, usize) {
         each!(&self.filter, filter => layout_of(filter))
-    }
-
-    /// [`CuckooFilter::false_positive_rate_with`].
-    pub fn false_positive_rate_with(&self, copies: usize) -> f64 {
-        each!(&self.filter, filter => filter.false_positive_rate_with(copies))
     }
 
     /// [`CuckooFilter::clear`].

@@ -12,7 +12,7 @@ use crate::length::{Length, fewer};
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::{SaveError, fixed};
 use crate::snapshot::{Snapshot, SnapshotError, Snapshots, Watched};
-use crate::traits::{Class, Filter, Sealed};
+use crate::traits::{Class, Filter, Sealed, rate_at};
 use crate::update_error::UpdateError;
 use crate::{batch, lookup, update};
 
@@ -113,15 +113,6 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize>
 }
 
 impl<S, const SLOTS: usize, const BITS: usize> CuckooFilter<S, SLOTS, BITS> {
-    /// Returns the false positive rate of this filter if it held `copies` copies: an upper bound, at most 1. For the
-    /// current one, pass [`len`](Filter::len).
-    pub fn false_positive_rate_with(&self, copies: usize) -> f64 {
-        let slots = self.buckets.geometry().buckets() * SLOTS;
-        let taken = (copies as f64 / slots as f64).min(1.0);
-        // Cut off last: half of a rate that was cut off would be no bound for half the copies.
-        (Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE * taken).min(1.0)
-    }
-
     /// Returns a separate filter with the same contents.
     ///
     /// Other threads may insert and remove meanwhile, as quickly as they like. The copy (and so a
@@ -261,8 +252,8 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize> Filter
         self.buckets.geometry().buckets() * SLOTS
     }
 
-    fn false_positive_rate(&self) -> f64 {
-        Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE.min(1.0)
+    fn false_positive_rate_at(&self, copies: usize) -> f64 {
+        rate_at(Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE, self, copies)
     }
 
     fn memory_bytes(&self) -> usize {

@@ -32,7 +32,7 @@
 //! The error rate holds for a table with every slot taken, which is the maximum
 //! ([`FALSE_POSITIVE_RATE`](Layout::FALSE_POSITIVE_RATE)); it falls with the load.
 //! Bits per key hold at the load to plan for
-//! ([`BITS_A_KEY`](Layout::BITS_A_KEY),
+//! ([`BITS_PER_KEY`](Layout::BITS_PER_KEY),
 //! [`WORKABLE_LOAD`](Layout::WORKABLE_LOAD)); small tables take more.
 //!
 //! Memory depends only on the number of slots. Among layouts with the same number of slots, one
@@ -77,9 +77,10 @@ const MIN_TIMESTAMP_BITS: usize = 7;
 
 /// How a bucket's word is divided: `SLOTS` fingerprints of `BITS` bits, and the timestamp in the
 /// rest of the 63 bits. A layout is checked at compile time, when it is used: at least one slot,
-/// fingerprints of 2 to 32 bits, at least 7 bits of timestamp.
+/// fingerprints of 2 to 32 bits, at least 7 bits of timestamp. Measured constants, such as
+/// [`WORKABLE_LOAD`](Self::WORKABLE_LOAD), may change in a later release.
 #[derive(Clone, Copy, Debug)]
-pub struct Layout<const SLOTS: usize, const BITS: usize>;
+pub struct Layout<const SLOTS: usize, const BITS: usize>(pub(crate) ());
 
 impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     const USED: usize = {
@@ -96,6 +97,7 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     pub const TIMESTAMP_BITS: usize = WORD_BITS - Self::USED;
 
     /// The greatest fingerprint; the least is 1.
+    #[doc(hidden)]
     pub const MAX_FINGERPRINT: u64 = (1 << BITS) - 1;
 
     /// The load factor to plan for. It is somewhat below the load at which an insert was first
@@ -146,7 +148,7 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     };
 
     /// Memory per key, in bits, in a table filled to the [`WORKABLE_LOAD`](Self::WORKABLE_LOAD).
-    pub const BITS_A_KEY: f64 = 64.0 / SLOTS as f64 / Self::WORKABLE_LOAD;
+    pub const BITS_PER_KEY: f64 = 64.0 / SLOTS as f64 / Self::WORKABLE_LOAD;
 
     /// One in the lowest bit of every slot.
     const LOWEST: u64 = {
@@ -165,7 +167,11 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
         highest: Self::LOWEST << (BITS - 1),
         max_fingerprint: Self::MAX_FINGERPRINT,
     };
+}
 
+/// The words of buckets, for the crate itself and for the harness.
+#[doc(hidden)]
+impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// Returns the number of empty slots of `word`.
     #[inline]
     pub const fn room(word: u64) -> u32 {
@@ -235,14 +241,12 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// Returns `word` with `fingerprint` in its lowest empty slot, which must exist, and the
     /// timestamp advanced.
     #[inline]
-    #[doc(hidden)]
     pub const fn add(word: u64, fingerprint: u64) -> u64 {
         Self::advance(word | fingerprint << Self::place_of(Self::SHAPE.matches(word, 0)))
     }
 
     /// Returns the highest bit of the lowest slot that holds `fingerprint`, and perhaps of some above it.
     #[inline]
-    #[doc(hidden)]
     pub const fn matches(word: u64, fingerprint: u64) -> u64 {
         Self::SHAPE.matches(word, fingerprint)
     }
@@ -250,7 +254,6 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// Returns `word` with one slot emptied: the lowest of those that [`matches`](Self::matches) found, of
     /// which there must be at least one.
     #[inline]
-    #[doc(hidden)]
     pub const fn take(word: u64, matches: u64) -> u64 {
         word & !(Self::MAX_FINGERPRINT << Self::place_of(matches))
     }

@@ -84,6 +84,11 @@ macro_rules! methods {
                 Filter::false_positive_rate(self)
             }
 
+            /// [`Filter::false_positive_rate_at`].
+            pub fn false_positive_rate_at(&self, copies: usize) -> f64 {
+                Filter::false_positive_rate_at(self, copies)
+            }
+
             /// [`Filter::memory_bytes`].
             pub fn memory_bytes(&self) -> usize {
                 Filter::memory_bytes(self)

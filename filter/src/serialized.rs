@@ -14,7 +14,7 @@ use serde::{de, ser};
 
 use crate::builder::Builder;
 use crate::dyn_filter::DynCuckooFilter;
-use crate::expiring::{Ages, ExpiringCuckooFilter};
+use crate::expiring::{AgedLayout, ExpiringCuckooFilter};
 use crate::filter::CuckooFilter;
 use crate::growing::GrowingCuckooFilter;
 use crate::layout::Layout;
@@ -93,12 +93,12 @@ macro_rules! serialized {
 serialized!(
     CuckooFilter<S, SLOTS, BITS>,
     [const SLOTS: usize, const BITS: usize,],
-    Builder::new(Layout::<SLOTS, BITS>)
+    Builder::new(Layout::<SLOTS, BITS>(()))
 );
 serialized!(
     ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>,
     [const SLOTS: usize, const BITS: usize, const AGE_BITS: usize,],
-    Builder::new(Ages::<SLOTS, BITS, AGE_BITS>)
+    Builder::new(AgedLayout::<SLOTS, BITS, AGE_BITS>(()))
 );
 serialized!(
     DynCuckooFilter<S>,

@@ -159,11 +159,9 @@ pub trait Filter: Debug + Send + Sync + Sealed {
     #[doc(alias = "capacity")]
     fn slots(&self) -> usize;
 
-    /// Returns the fraction of absent keys about which the filter is wrong when every slot of the
-    /// current table is taken ([`FALSE_POSITIVE_RATE`](crate::layout::Layout::FALSE_POSITIVE_RATE), or 1 where that
-    /// is greater).
-    #[doc(alias("error_rate", "fpr"))]
-    fn false_positive_rate(&self) -> f64;
+    /// Returns the fraction of absent keys about which the filter is wrong if its current table holds `copies` copies:
+    /// an upper bound, at most 1. For the present rate, pass [`len`](Self::len).
+    fn false_positive_rate_at(&self, copies: usize) -> f64;
 
     /// Returns the memory of the filter now, in bytes: its table (pages that were never written, too), its
     /// [counters](crate#memory) (up to 512 KiB), and the value itself. It does not include the K-CAS descriptors, which
@@ -200,6 +198,14 @@ pub trait Filter: Debug + Send + Sync + Sealed {
     /// See [`write_to`](Self::write_to).
     fn save_dyn(&self, path: &Path) -> Result<(), SaveError> {
         save_as(path, |writer| self.write_dyn(writer))
+    }
+
+    /// Returns the fraction of absent keys about which the filter is wrong when every slot of the
+    /// current table is taken ([`FALSE_POSITIVE_RATE`](crate::layout::Layout::FALSE_POSITIVE_RATE), or 1 where that
+    /// is greater). A growing filter is wrong more often after it has grown.
+    #[doc(alias("error_rate", "fpr"))]
+    fn false_positive_rate(&self) -> f64 {
+        self.false_positive_rate_at(self.slots())
     }
 
     /// True if no copy is held; as exact as [`len`](Self::len).
@@ -384,6 +390,14 @@ pub trait Filter: Debug + Send + Sync + Sealed {
     }
 }
 
+/// Returns [`Filter::false_positive_rate_at`], if the filter is wrong about this fraction of the absent keys when every
+/// slot is taken. (That may be above 1.)
+pub(crate) fn rate_at(when_full: f64, filter: &impl Filter, copies: usize) -> f64 {
+    let taken = (copies as f64 / filter.slots() as f64).min(1.0);
+    // Cut off last: half of a rate that was cut off would be no bound for half the copies.
+    (when_full * taken).min(1.0)
+}
+
 /// Hashes keys group by group, and passes on each group of hashes with the places for its results.
 fn in_groups<F: Filter, T: Hash, R>(
     filter: &F,
@@ -443,7 +457,7 @@ macro_rules! passed_on {
             fn hasher_digest() -> u64;
             fn len() -> usize;
             fn slots() -> usize;
-            fn false_positive_rate() -> f64;
+            fn false_positive_rate_at(copies: usize) -> f64;
             fn write_dyn(writer: &mut dyn Write) -> Result<(), SaveError>;
             fn to_bytes() -> Result<Vec<u8>, SnapshotError>;
         }

@@ -1,25 +1,25 @@
 //! Building an expiring filter.
 
 use super::table::Aged;
-use super::{Ages, ExpiringCuckooFilter};
+use super::{AgedLayout, ExpiringCuckooFilter};
 use crate::builder::{BuildError, Builder, built, table_of};
 use crate::hashing::{FixedState, Mixed};
 use crate::layout::Layout;
 
 /// Builds an [`ExpiringCuckooFilter`]; see [`ExpiringCuckooFilter::builder`].
-pub type ExpiringBuilder<S = FixedState> = Builder<Ages<4, 12, 2>, S>;
+pub type ExpiringBuilder<S = FixedState> = Builder<AgedLayout<4, 12, 2>, S>;
 
 impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
-    Builder<Ages<SLOTS, BITS, AGE_BITS>, S>
+    Builder<AgedLayout<SLOTS, BITS, AGE_BITS>, S>
 {
     /// Sets another bucket layout: slots, bits of a fingerprint, bits of an age. A window has
     /// 2^`AGE_BITS2` − 1 periods: with 3 bits of age, seven, so a window is accurate to one seventh.
-    /// Which layouts exist is checked at compile time ([`Ages`]).
+    /// Which layouts exist is checked when the filter is built, at compile time ([`AgedLayout`]).
     ///
     /// ```
     /// use filter::ExpiringCuckooFilter;
     ///
-    /// let builder = ExpiringCuckooFilter::builder().ages::<4, 11, 3>();
+    /// let builder = ExpiringCuckooFilter::builder().layout::<4, 11, 3>();
     /// let seen = builder.capacity(1_000).build()?;
     /// seen.insert("key")?;
     /// for _ in 0..7 {
@@ -29,14 +29,14 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// assert!(!seen.contains("key"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn ages<const SLOTS2: usize, const BITS2: usize, const AGE_BITS2: usize>(
+    pub fn layout<const SLOTS2: usize, const BITS2: usize, const AGE_BITS2: usize>(
         self,
-    ) -> Builder<Ages<SLOTS2, BITS2, AGE_BITS2>, S> {
-        self.of_kind(Ages)
+    ) -> Builder<AgedLayout<SLOTS2, BITS2, AGE_BITS2>, S> {
+        self.of_kind(AgedLayout(()))
     }
 
     /// Builds the filter. Its [`capacity`](Builder::capacity) is the number of keys that are remembered
-    /// at once: those that come, or are renewed, in [`PERIODS`](Ages::PERIODS) periods; and in one more if keys
+    /// at once: those that come, or are renewed, in [`PERIODS`](AgedLayout::PERIODS) periods; and in one more if keys
     /// are to be inserted while [`advance`](ExpiringCuckooFilter::advance) forgets the oldest ones.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl ExpiringCuckooFilter {
 
     /// Starts building a filter.
     pub fn builder() -> ExpiringBuilder {
-        Builder::new(Ages)
+        Builder::new(AgedLayout(()))
     }
 }
 

@@ -1,7 +1,7 @@
 //! A filter that forgets: keys are remembered for a window of time.
 //!
 //! The window is divided into a few *periods*. A key has the age of the period in which it was inserted
-//! or renewed ([`Ages`]), and when a period begins, the keys of the oldest one are forgotten. The
+//! or renewed ([`AgedLayout`]), and when a period begins, the keys of the oldest one are forgotten. The
 //! rest is a filter of fixed size; the source of the module `table` explains the protocol, and why it is
 //! right.
 
@@ -25,18 +25,18 @@ use crate::length::{Length, fewer};
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::{SaveError, fixed};
 use crate::snapshot::{Snapshot, SnapshotError, Snapshots};
-use crate::traits::{Class, Filter, Sealed};
+use crate::traits::{Class, Filter, Sealed, rate_at};
 use crate::update_error::{AdvanceError, UpdateError};
 use crate::{batch, lookup, update};
 
-pub use ages::Ages;
+pub use ages::AgedLayout;
 pub use builder::ExpiringBuilder;
 use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, insert, sweep};
 
 /// A [`CuckooFilter`](crate::CuckooFilter) whose keys expire: it answers "was this key seen recently?".
 ///
 /// Time is divided into periods. A key is remembered for the period in which it came and for the next ones,
-/// [`PERIODS`](Ages::PERIODS) in all: three, unless another [layout](Ages) is chosen.
+/// [`PERIODS`](AgedLayout::PERIODS) in all: three, unless another [layout](AgedLayout) is chosen.
 /// [`advance`](Self::advance) begins a period, and forgets what was inserted that many periods ago.
 /// There is no background thread, and the filter has no clock: whoever calls `advance` decides when a period is over.
 ///
@@ -63,7 +63,7 @@ use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, insert, sweep};
 /// [`insert_if_absent`](Self::insert_if_absent) leaves its age as it is. Of several threads that insert
 /// the same new key, at most one gets `true`, and exactly one if there is room.
 ///
-/// **How long a key is remembered.** At least until [`PERIODS`](Ages::PERIODS) periods have begun after the start
+/// **How long a key is remembered.** At least until [`PERIODS`](AgedLayout::PERIODS) periods have begun after the start
 /// of the call that last inserted or renewed it. With three, that is two to three times the length of a period,
 /// since a key may come at the end of its first. Once that many calls of `advance` have begun after that call
 /// returned, and have returned, the key is forgotten, unless it is mistaken for another one.
@@ -152,7 +152,7 @@ impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
         self.table.clock().period
     }
 
-    /// Begins a period, and forgets what was inserted or renewed [`PERIODS`](Ages::PERIODS) periods ago;
+    /// Begins a period, and forgets what was inserted or renewed [`PERIODS`](AgedLayout::PERIODS) periods ago;
     /// returns the number of the new period. Each call begins one, even when several threads call at once.
     ///
     /// **Time.** One exchange for each bucket if nobody else sweeps. If an earlier call stopped before it had
@@ -202,7 +202,7 @@ impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// **A skipped period ages no key.** A key expires when [`PERIODS`](Ages::PERIODS) periods have begun since its
+    /// **A skipped period ages no key.** A key expires when [`PERIODS`](AgedLayout::PERIODS) periods have begun since its
     /// insert, whatever their numbers are.
     /// - Keys from before the call expire before the call skips.
     /// - A key that another thread inserts during the call may be from the period before the skip. For example, the
@@ -224,7 +224,7 @@ impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
         if last.period >= period && self.table.is_swept(last) {
             return Ok(());
         }
-        let ages = Ages::<SLOTS, BITS, AGE_BITS>::PERIODS + 1;
+        let ages = AgedLayout::<SLOTS, BITS, AGE_BITS>::PERIODS + 1;
         let advanced = thread_id::with(|id| {
             let mut begun = 0;
             while last.period < period {
@@ -420,8 +420,8 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, const 
         self.table.geometry().buckets() * SLOTS
     }
 
-    fn false_positive_rate(&self) -> f64 {
-        Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE.min(1.0)
+    fn false_positive_rate_at(&self, copies: usize) -> f64 {
+        rate_at(Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE, self, copies)
     }
 
     fn memory_bytes(&self) -> usize {
@@ -430,12 +430,12 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, const 
 
     fn write_dyn(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
         let (buckets, words) = self.saved()?;
-        fixed::write::<Ages<SLOTS, BITS, AGE_BITS>>(buckets, words, &self.hasher, writer)?;
+        fixed::write::<AgedLayout<SLOTS, BITS, AGE_BITS>>(buckets, words, &self.hasher, writer)?;
         Ok(())
     }
 
     fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
         let (buckets, words) = self.saved()?;
-        fixed::to_bytes::<Ages<SLOTS, BITS, AGE_BITS>>(buckets, words, &self.hasher)
+        fixed::to_bytes::<AgedLayout<SLOTS, BITS, AGE_BITS>>(buckets, words, &self.hasher)
     }
 }

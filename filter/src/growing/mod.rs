@@ -17,7 +17,7 @@ use crate::length::fewer;
 use crate::save::SaveError;
 use crate::save::known_keys::digest_of_known_keys;
 use crate::snapshot::SnapshotError;
-use crate::traits::{Class, Filter, Sealed};
+use crate::traits::{Class, Filter, Sealed, rate_at};
 use crate::update_error::UpdateError;
 use address::Key;
 #[doc(hidden)]
@@ -301,8 +301,9 @@ impl<S: BuildHasher + Send + Sync> Filter for GrowingCuckooFilter<S> {
     }
 
     /// For its current size, assuming that the number of keys has doubled steadily.
-    fn false_positive_rate(&self) -> f64 {
-        false_positive_rate(self.table.base(), self.table.buckets())
+    fn false_positive_rate_at(&self, copies: usize) -> f64 {
+        let full = false_positive_rate(self.table.base(), self.table.buckets());
+        rate_at(full, self, copies)
     }
 
     fn slots(&self) -> usize {

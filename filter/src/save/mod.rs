@@ -166,7 +166,7 @@ pub enum LoadError {
         match ages { 0 => String::new(), _ => format!(", and ages of {ages} bits") },
         match ages {
             0 => format!("CuckooFilter::builder().layout::<{slots}, {bits}>()"),
-            _ => format!("ExpiringCuckooFilter::builder().ages::<{slots}, {bits}, {ages}>()"),
+            _ => format!("ExpiringCuckooFilter::builder().layout::<{slots}, {bits}, {ages}>()"),
         }
     )]
     #[non_exhaustive]

@@ -50,7 +50,7 @@ impl Filters {
         let builder = CuckooFilter::builder().capacity(4 * THREADS);
         let growing = GrowingCuckooFilter::builder().buckets(1 << 20);
         let expiring = ExpiringCuckooFilter::builder().capacity(4 * THREADS);
-        let expiring = expiring.ages::<2, 24, 2>();
+        let expiring = expiring.layout::<2, 24, 2>();
         Filters([
             Box::new(builder.layout::<2, 24>().build().unwrap()),
             Box::new(builder.false_positive_rate(1e-6).build().unwrap()),

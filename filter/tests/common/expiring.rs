@@ -17,7 +17,7 @@ pub(crate) type Caller<const AGE_BITS: usize = 1> = crate::small::Caller<Expirin
 
 /// Makes a filter that holds these keys, each in its preferred bucket.
 pub(crate) fn holding<const AGE_BITS: usize>(keys: &[u64]) -> Arc<Expiring<AGE_BITS>> {
-    let builder = ExpiringCuckooFilter::builder().ages::<2, 4, AGE_BITS>();
+    let builder = ExpiringCuckooFilter::builder().layout::<2, 4, AGE_BITS>();
     let builder = builder.buckets(BUCKETS).unmixed_hasher(Identity::default());
     let filter = builder.build().unwrap();
     put_into(&filter, keys);

@@ -87,10 +87,10 @@ fn undependable_layouts_take_no_capacity() {
 fn an_expiring_filter_of_two_short_slots_holds_its_capacity() {
     for n in [10, 1_000, 100_000] {
         let builder = ExpiringCuckooFilter::builder().capacity(n);
-        let filter = builder.ages::<2, 7, 2>().build().unwrap();
+        let filter = builder.layout::<2, 7, 2>().build().unwrap();
         (0..n).for_each(|key| filter.insert(&key).unwrap());
-        assert!(builder.ages::<1, 12, 2>().build().is_err());
-        assert!(builder.ages::<2, 6, 2>().build().is_err());
+        assert!(builder.layout::<1, 12, 2>().build().is_err());
+        assert!(builder.layout::<2, 6, 2>().build().is_err());
     }
 }
 
@@ -132,9 +132,9 @@ fn a_false_positive_rate_is_a_fraction_and_a_bound() {
         }
         let wrong = (1_000..11_000u64).filter(|key| filter.contains(key));
         let rate = wrong.count() as f64 / 10_000.0;
-        let bound = filter.false_positive_rate_with(filter.len());
+        let bound = filter.false_positive_rate_at(filter.len());
         assert!((rate..=1.0).contains(&bound), "{what}: {rate}, {bound}");
-        assert!(filter.false_positive_rate_with(usize::MAX) <= 1.0, "{what}");
+        assert!(filter.false_positive_rate_at(usize::MAX) <= 1.0, "{what}");
     }
     is_so::<28, 2>();
     is_so::<18, 3>();
@@ -184,7 +184,7 @@ fn is_documented<const SLOTS: usize, const BITS: usize>() {
     let off = (one_in / expected - 1.0).abs();
     let what = format!("{SLOTS}×{BITS}: one in {expected}, not {one_in}");
     assert!(off < 0.005, "{what}");
-    let off = (bits - Layout::<SLOTS, BITS>::BITS_A_KEY).abs();
+    let off = (bits - Layout::<SLOTS, BITS>::BITS_PER_KEY).abs();
     assert!(off < 0.050_001, "{SLOTS}×{BITS}: {bits} bits");
     assert_eq!(load, Layout::<SLOTS, BITS>::WORKABLE_LOAD);
     assert_eq!(timestamp, Layout::<SLOTS, BITS>::TIMESTAMP_BITS as f64);

@@ -17,7 +17,7 @@ type Expiring = ExpiringCuckooFilter;
 /// Random calls of one thread, beside a map from classes to the periods in which they were renewed.
 fn agrees_with_a_map<const S: usize, const B: usize, const A: usize>(seed: u64) {
     let periods = (1 << A) - 1;
-    let builder = ExpiringCuckooFilter::builder().ages::<S, B, A>();
+    let builder = ExpiringCuckooFilter::builder().layout::<S, B, A>();
     let mut filter = builder.buckets(64).build().unwrap();
     let mut map = HashMap::<Class, u64>::new();
     let mut rng = StdRng::seed_from_u64(seed);

@@ -188,7 +188,7 @@ proptest! {
         let calls = (DynCuckooFilter::class, DynCuckooFilter::clear);
         agrees(fitted, calls.0, calls.1, load, |class| places(slots, class), &commands)?;
         // A set.
-        let builder = ExpiringCuckooFilter::builder().ages::<2, 5, 2>();
+        let builder = ExpiringCuckooFilter::builder().layout::<2, 5, 2>();
         let expiring = builder.buckets(buckets).build().unwrap();
         let load = |bytes: &[u8]| builder.load_bytes(bytes);
         let calls = (ExpiringCuckooFilter::class, ExpiringCuckooFilter::clear);

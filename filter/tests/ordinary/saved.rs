@@ -101,20 +101,20 @@ fn a_saved_filter_of_another_type_is_named() {
     ] {
         assert_eq!(error.to_string(), format!("this is a saved {advice}"));
     }
-    let divided = ExpiringCuckooFilter::builder().ages::<4, 11, 3>();
+    let divided = ExpiringCuckooFilter::builder().layout::<4, 11, 3>();
     let error = divided.load_bytes(&expiring).unwrap_err().to_string();
-    let advice = "ExpiringCuckooFilter::builder().ages::<4, 12, 2>()";
+    let advice = "ExpiringCuckooFilter::builder().layout::<4, 12, 2>()";
     assert!(error.contains(advice), "{error}");
 }
 
 /// Only the widths of the ages differ.
 #[test]
 fn ages_of_other_width_are_refused() {
-    let wide = ExpiringCuckooFilter::builder().ages::<2, 20, 3>();
+    let wide = ExpiringCuckooFilter::builder().layout::<2, 20, 3>();
     let bytes = wide.buckets(5).build().unwrap().to_bytes().unwrap();
-    let narrow = ExpiringCuckooFilter::builder().ages::<2, 20, 2>();
+    let narrow = ExpiringCuckooFilter::builder().layout::<2, 20, 2>();
     let error = narrow.load_bytes(&bytes).unwrap_err().to_string();
-    assert!(error.contains("ages::<2, 20, 3>()"), "{error}");
+    assert!(error.contains("layout::<2, 20, 3>()"), "{error}");
 }
 
 /// Bytes that are shorter than the first field and begin differently are not a filter that was cut

@@ -582,7 +582,7 @@ impl Layouts {
             (ABSENT, self.absent as f64),
             (FALSE_THEORY, theory),
             (DECLARED, bits),
-            (BITS_THEORY, Layout::<SLOTS, BITS>::BITS_A_KEY),
+            (BITS_THEORY, Layout::<SLOTS, BITS>::BITS_PER_KEY),
         ];
         let at = (&task.part, planned_load);
         let sample = |(of, value)| task.sample(&task.subjects[0], at, &of, value);

@@ -232,8 +232,8 @@ fn lock_free(trial: Trial) -> Result<Vec<Claim>> {
             "Layout::WORKABLE_LOAD, to plan for",
             Layout::WORKABLE_LOAD..=THRESHOLD,
         ),
-        ("64 / 4 / α, Layout::BITS_A_KEY", |load| {
-            Layout::BITS_A_KEY * Layout::WORKABLE_LOAD / load
+        ("64 / 4 / α, Layout::BITS_PER_KEY", |load| {
+            Layout::BITS_PER_KEY * Layout::WORKABLE_LOAD / load
         }),
         ("Layout::FALSE_POSITIVE_RATE · α", |load| {
             Layout::FALSE_POSITIVE_RATE * load
