@@ -3,7 +3,7 @@
 use arrayvec::ArrayVec;
 use kcas::{Entry, Error, OutOfMemory, Storage, WordArray};
 
-use crate::hashing::Geometry;
+use crate::geometry::Geometry;
 use crate::layout::Layout;
 use crate::path::Step;
 

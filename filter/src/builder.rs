@@ -8,9 +8,11 @@ use kcas::OutOfMemory;
 
 use crate::buckets::Buckets;
 use crate::filter::CuckooFilter;
-use crate::hashing::{FixedState, Geometry, MAX_BUCKETS, Mixed};
+use crate::geometry::{Geometry, MAX_BUCKETS};
+use crate::hashing::{FixedState, Mixed};
 use crate::layout::Layout;
-use crate::save::{LoadError, load_whole};
+use crate::save::LoadError;
+use crate::save::file::load_whole;
 
 /// Builds a filter step by step: a [`CuckooFilter`] ([`CuckooFilter::builder`]), one for an error rate
 /// ([`false_positive_rate`](Builder::false_positive_rate)), a [growing](crate::growing) one
@@ -67,7 +69,7 @@ pub enum BuildError {
         /// Bits of a fingerprint.
         bits: usize,
     },
-    /// More than [`MAX_BUCKETS`] buckets.
+    /// More than 2^32 buckets.
     #[error("{buckets} buckets are too many: at most 2^32 are possible")]
     #[non_exhaustive]
     TooLarge {

@@ -6,7 +6,8 @@ use std::io::{Read, Write};
 
 use crate::builder::{BuildError, Builder, Loadable, Size, buckets_for};
 use crate::filter::CuckooFilter;
-use crate::hashing::{self, FixedState, MAX_BUCKETS};
+use crate::geometry::{self, MAX_BUCKETS};
+use crate::hashing::FixedState;
 use crate::insert_error::InsertError;
 use crate::layout::{Layout, Shape};
 use crate::lookup;
@@ -275,7 +276,7 @@ impl<S: BuildHasher + Send + Sync> Filter for DynCuckooFilter<S> {
         }
         // In the same place whichever filter it is, so this takes no branch.
         let words = each!(&self.filter, filter => filter.buckets.words());
-        let location = hashing::locate(hash, self.shape.max_fingerprint, words.len());
+        let location = geometry::locate(hash, self.shape.max_fingerprint, words.len());
         match lookup::contains_at_once(words, self.shape, location) {
             Some(found) => found,
             None => slowly(&self.filter, hash),

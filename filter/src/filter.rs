@@ -5,7 +5,8 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use std::io::Write;
 
 use crate::buckets::{BucketTable, Buckets};
-use crate::hashing::{self, FixedState, Location};
+use crate::geometry::Location;
+use crate::hashing::{self, FixedState};
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
 use crate::length::{Length, fewer};

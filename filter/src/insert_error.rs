@@ -47,7 +47,7 @@ pub enum InsertError {
         /// How many buckets the table would have.
         buckets: usize,
     },
-    /// A growing filter is full, and has [`MAX_BUCKETS`](crate::hashing::MAX_BUCKETS) buckets.
+    /// A growing filter is full, and has 2^32 buckets.
     #[error("the table would have {buckets} buckets: at most 2^32 are possible")]
     #[non_exhaustive]
     TooLarge {

@@ -228,6 +228,7 @@ pub mod expiring;
 mod filter;
 #[doc = include_str!("from_other_filters.md")]
 pub mod from_other_filters {}
+mod geometry;
 pub mod growing;
 pub mod hashing;
 mod insert_error;
@@ -250,7 +251,7 @@ pub use builder::{BuildError, Builder};
 pub use dyn_filter::{DynBuilder, DynCuckooFilter, Rate};
 pub use expiring::ExpiringCuckooFilter;
 pub use filter::CuckooFilter;
-pub use growing::GrowingCuckooFilter;
+pub use growing::{GrowingCuckooFilter, SavedBytes};
 pub use hashing::{FixedState, Mixed, mix};
 pub use insert_error::InsertError;
 pub use save::{LoadError, SaveError};
@@ -258,13 +259,14 @@ pub use snapshot::SnapshotError;
 pub use traits::{Class, Filter};
 pub use update_error::{AdvanceError, UpdateError, max_threads, register_thread};
 
-/// What the harness and the tests of this workspace share with the filter. No promise is made about
+/// What the other crates of this workspace share with the filter. No promise is made about
 /// it.
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::growing::apart;
-    pub use crate::hashing::{Geometry, Location, reduce};
-    pub use crate::save::load_whole;
+    pub use crate::builder::Loadable;
+    pub use crate::geometry::{Geometry, Location, MAX_BUCKETS, reduce};
+    pub use crate::growing::address::apart;
+    pub use crate::save::file::load_whole;
     pub use crate::traits::Sealed;
     /// The number of copies held.
     pub mod length {

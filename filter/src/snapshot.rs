@@ -74,7 +74,7 @@ use kcas::{Entry, WordArray};
 #[cfg(kcas_loom)]
 use crate::arc_swap_in_models::ArcSwapOption;
 use crate::buckets::{BucketTable, Buckets};
-use crate::hashing::Geometry;
+use crate::geometry::Geometry;
 use crate::layout::Layout;
 use crate::update_error::UpdateError;
 

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use arrayvec::ArrayVec;
 
 use crate::batch::{self, assert_same_length};
-use crate::hashing::Location;
+use crate::geometry::Location;
 use crate::insert_error::InsertError;
-use crate::save::{SaveError, save_as};
+use crate::save::SaveError;
+use crate::save::file::save_as;
 use crate::snapshot::SnapshotError;
 use crate::update_error::UpdateError;
 
@@ -427,13 +428,24 @@ pub trait Sealed {
 /// buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Class {
-    /// The fingerprint stored for each of these keys (in a growing filter, their tag).
-    pub fingerprint: u64,
-    /// Their buckets, the lower first; for some classes both are the same. (In a growing filter, what it knows of
-    /// their two [addresses](crate::growing#the-table), whose lowest bits are bucket numbers.)
-    pub buckets: [usize; 2],
+    pub(crate) fingerprint: u64,
+    pub(crate) buckets: [usize; 2],
 }
 
+impl Class {
+    /// Returns the fingerprint stored for each of these keys (in a growing filter, their tag).
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// Returns their buckets, the lower first; for some classes both are the same. (In a growing filter, what it knows
+    /// of their two [addresses](crate::growing#the-table), whose lowest bits are bucket numbers.)
+    pub fn buckets(&self) -> [usize; 2] {
+        self.buckets
+    }
+}
+
+#[doc(hidden)]
 impl From<Location> for Class {
     fn from(location: Location) -> Class {
         let mut buckets = [location.first, location.second];

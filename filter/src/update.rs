@@ -10,7 +10,7 @@
 //! less, and inserts took 3 % more time on an Emerald Rapids; 5 % at a load factor of 0.9, with removes between them.)
 
 use crate::buckets::{BucketTable, MAX_WORD};
-use crate::hashing::{Location, select_unpredictable};
+use crate::geometry::{Location, select_unpredictable};
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
 use crate::lookup;

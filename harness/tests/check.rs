@@ -9,6 +9,7 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use anyhow::Result;
+use filter::internals::Location;
 use filter::{Class, FixedState, InsertError};
 use harness::check::perturbation;
 use harness::check::{self, Candidate, Check, Found, Report, Rounds, Settings};
@@ -177,10 +178,12 @@ impl Subject for Exact {
     }
 
     fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
-        Some(Class {
+        let location = Location {
             fingerprint: FixedState.hash_one(key),
-            buckets: [0, 1],
-        })
+            first: 0,
+            second: 1,
+        };
+        Some(location.into())
     }
 
     fn memory_bytes(&self) -> usize {

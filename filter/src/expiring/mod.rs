@@ -18,7 +18,8 @@ use std::iter;
 use kcas::thread_id::{self, ThreadId};
 
 use crate::buckets::BucketTable;
-use crate::hashing::{self, FixedState, Location};
+use crate::geometry::Location;
+use crate::hashing::{self, FixedState};
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
 use crate::length::{Length, fewer};

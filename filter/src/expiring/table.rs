@@ -56,7 +56,7 @@ use kcas::sync::{AtomicU64, Ordering};
 
 use super::ages::AgedLayout;
 use crate::buckets::{BucketTable, Buckets};
-use crate::hashing::{Geometry, Location};
+use crate::geometry::{Geometry, Location};
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
 use crate::path::{self, Chain, MAX_CHAIN, Moves, Step};

@@ -6,7 +6,8 @@ use super::GrowingCuckooFilter;
 use super::table::{LEAST_BUCKETS, MANY_BUCKETS, Table, false_positive_rate};
 use super::word::SLOTS;
 use crate::builder::{BuildError, Builder, Size, built};
-use crate::hashing::{FixedState, MAX_BUCKETS, Mixed};
+use crate::geometry::MAX_BUCKETS;
+use crate::hashing::{FixedState, Mixed};
 
 /// Buckets of the first size, unless the builder sets another: 8 KiB, room for some 1,900 keys.
 const FIRST_BUCKETS: usize = 1 << 10;

@@ -1,6 +1,6 @@
 #![doc = include_str!("design.md")]
 
-mod address;
+pub(crate) mod address;
 mod builder;
 mod saved;
 mod table;
@@ -20,8 +20,6 @@ use crate::snapshot::SnapshotError;
 use crate::traits::{Class, Filter, Sealed, rate_at};
 use crate::update_error::UpdateError;
 use address::Key;
-#[doc(hidden)]
-pub use address::apart;
 pub use builder::{Growing, GrowingBuilder};
 use saved::Made;
 pub use saved::SavedBytes;

@@ -12,7 +12,7 @@ use super::address::{Key, Moving, Place, Size, parent};
 use super::builder::Growing;
 use super::word::{self, AHEAD, SLOTS, TAG};
 use crate::buckets::{commit, compare_too, in_order};
-use crate::hashing::{MAX_BUCKETS, select_unpredictable};
+use crate::geometry::{MAX_BUCKETS, select_unpredictable};
 use crate::insert_error::InsertError;
 use crate::length::Length;
 use crate::path::{self, Chain, MAX_CHAIN, Moves, Step};

@@ -11,7 +11,7 @@ use super::words::{
 use crate::buckets::Buckets;
 use crate::builder::Loadable;
 use crate::filter::CuckooFilter;
-use crate::hashing::MAX_BUCKETS;
+use crate::geometry::MAX_BUCKETS;
 use crate::layout::Layout;
 use crate::snapshot::{SnapshotError, with_room};
 

@@ -483,7 +483,7 @@ fn keys_with_many_copies_do_not_use_up_memory() {
 #[test]
 fn copies_are_kept_where_buckets_are_joined() {
     let tag = (0..64).find(|&tag| internals::apart(tag) & 31 == 16);
-    let others: Vec<u64> = (0..200).map(filter::hashing::mix).collect();
+    let others: Vec<u64> = (0..200).map(filter::mix).collect();
     // At some addresses, both copies go to one bucket, and are not joined.
     for address in 0..16 {
         let mut filter = of_hashes(16);

@@ -3,8 +3,8 @@
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
-use filter::hashing::{FixedHasher, FixedState, Mixed, mix};
-use filter::{CuckooFilter, LoadError};
+use filter::hashing::FixedHasher;
+use filter::{CuckooFilter, FixedState, LoadError, Mixed, mix};
 
 /// Hashes like the default hasher, except for what reaches it through this function of [`Hasher`].
 #[derive(Clone)]

@@ -54,7 +54,7 @@ fn may_refuse(error: &InsertError, held: usize, most: Option<usize>) -> bool {
 
 /// Number of copies of a class that its buckets have room for, with this many slots each.
 fn places(slots: usize, class: Class) -> Option<usize> {
-    let [first, second] = class.buckets;
+    let [first, second] = class.buckets();
     Some(slots * if first == second { 1 } else { 2 })
 }
 

@@ -76,7 +76,7 @@ fn a_chain_does_not_wait_for_a_run_of_splits() {
 #[test]
 fn growth_does_not_wait_for_a_stopped_thread() {
     let filling = FILLING.map(staying);
-    let keys: Vec<u64> = (1..=150).map(filter::hashing::mix).collect();
+    let keys: Vec<u64> = (1..=150).map(filter::mix).collect();
     let split = move |filter: &Growing| filter.insert(&filling[3]);
     for (step, filter, splitting) in stops(50, || holding(16, &filling[..3]), split) {
         for key in &keys {
@@ -163,7 +163,7 @@ fn a_lookup_follows_one_split_after_the_other() {
             let grows = Arc::clone(&filter);
             let hook = move |step| {
                 assert!(step < 200, "it has no end");
-                let mut keys = (1..).map(filter::hashing::mix);
+                let mut keys = (1..).map(filter::mix);
                 while step == at && grows.slots() < 3 * 34 {
                     grows.insert(&keys.next().unwrap()).unwrap();
                 }

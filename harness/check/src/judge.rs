@@ -51,7 +51,8 @@ pub(crate) fn judge(
         let group = &scenario.groups[number];
         let describe = |violation| describe_violation(&violation, [(number, group)]);
         let most = group.class.map(|class| {
-            let buckets = 1 + usize::from(class.buckets[0] != class.buckets[1]);
+            let [first, second] = class.buckets();
+            let buckets = 1 + usize::from(first != second);
             let room = candidate.room(buckets) as u64;
             if candidate.grows { u64::MAX } else { room }
         });
@@ -90,7 +91,7 @@ fn describe_violation<'a, State: fmt::Debug, E: fmt::Display>(
         let keys: Vec<String> = group.keys.iter().map(u64::to_string).collect();
         let keys = keys.join(", ");
         text += &group.class.map_or(format!("key {keys}\n"), |class| {
-            let (fingerprint, [first, second]) = (class.fingerprint, class.buckets);
+            let (fingerprint, [first, second]) = (class.fingerprint(), class.buckets());
             format!("class {number}: fingerprint {fingerprint:#x} in bucket {first} or {second}; keys {keys}\n")
         });
     }
