@@ -1,5 +1,6 @@
 //! [`Builder`], which makes or loads a [`CuckooFilter`] of the layout and hasher asked for.
 
+use std::fmt;
 use std::hash::BuildHasher;
 use std::io::Read;
 use std::path::Path;
@@ -32,12 +33,22 @@ use crate::save::file::load_whole;
 ///     .build()?;
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 #[must_use = "a builder builds nothing until `build` is called"]
 pub struct Builder<K = Layout<4, 12>, S = FixedState> {
     pub(crate) kind: K,
     pub(crate) size: Option<Size>,
     pub(crate) hasher: S,
+}
+
+/// It does not show the hasher, whose seeds may be secret.
+impl<K: fmt::Debug, S> fmt::Debug for Builder<K, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("kind", &self.kind)
+            .field("size", &self.size)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The requested size of a table.
@@ -230,7 +241,7 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<Layout<SLOTS, BITS>, S> {
     }
 }
 
-/// A kind of filter that a [`Builder`] can load.
+/// A kind of filter that a [`Builder`] can load. Only the kinds here are.
 pub trait Loadable {
     /// The filter, with this hasher.
     type Filter<S>;
@@ -268,7 +279,7 @@ impl<K: Loadable, S: BuildHasher> Builder<K, S> {
     /// use filter::CuckooFilter;
     ///
     /// let builder = CuckooFilter::builder().layout::<6, 8>();
-    /// let seen = builder.capacity(1_000).build()?;
+    /// let seen = builder.clone().capacity(1_000).build()?;
     /// seen.insert("key")?;
     /// let bytes = seen.to_bytes()?;
     /// assert!(builder.load_bytes(&bytes)?.contains("key"));
@@ -324,6 +335,7 @@ impl CuckooFilter {
     /// When [`Builder::build`] would return an error: `n` is absurdly large, or there is not enough
     /// memory.
     #[doc(alias = "new")]
+    #[must_use]
     pub fn with_capacity(n: usize) -> CuckooFilter {
         built(CuckooFilter::builder().capacity(n).build())
     }
@@ -339,6 +351,7 @@ impl<S> CuckooFilter<Mixed<S>> {
     ///
     /// # Panics
     /// As `with_capacity`.
+    #[must_use]
     pub fn with_capacity_and_hasher(n: usize, hasher: S) -> Self {
         built(CuckooFilter::builder().capacity(n).hasher(hasher).build())
     }

@@ -46,7 +46,7 @@ macro_rules! dyn_filter {
         ///     .build()?;
         /// seen.insert("key")?;
         /// assert!(seen.contains("key"));
-        /// assert_eq!(seen.layout(), (5, 10)); // five slots of ten bits
+        /// assert_eq!((seen.layout().slots, seen.layout().bits), (5, 10));
         /// # Ok(()) }
         /// ```
         pub struct DynCuckooFilter<S = FixedState> {
@@ -134,6 +134,16 @@ dyn_filter! {
     F2x28: 2 28,
 }
 
+/// The layout of a filter, if it is known only at run time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct LayoutInfo {
+    /// Slots of a bucket.
+    pub slots: usize,
+    /// Bits of a fingerprint.
+    pub bits: usize,
+}
+
 /// What the builder of a [`DynCuckooFilter`] builds: a filter that is wrong no more often than this.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate(f64);
@@ -156,7 +166,7 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<Layout<SLOTS, BITS>, S> {
     /// No [dependable](Layout::DEPENDABLE) layout that meets the rate is smaller. Among layouts of
     /// the same size it chooses the one in the [table](crate::layout#layouts) with the longest
     /// timestamps, which may be as short as [7 bits](crate::layout#when-a-timestamp-wraps).
-    /// [`DynCuckooFilter::layout`] returns the layout chosen.
+    /// [`DynCuckooFilter::layout`] returns the layout chosen. So what is built is a [`DynCuckooFilter`].
     pub fn false_positive_rate(self, rate: f64) -> DynBuilder<S> {
         self.of_kind(Rate(rate))
     }
@@ -231,9 +241,21 @@ impl<S: BuildHasher + Send + Sync> DynCuckooFilter<S> {
 }
 
 impl<S> DynCuckooFilter<S> {
-    /// Returns the layout that was chosen: slots of a bucket, and bits of a fingerprint.
-    pub fn layout(&self) -> (usize, usize) {
+    /// Returns the layout that was chosen.
+    pub fn layout(&self) -> LayoutInfo {
         each!(&self.filter, filter => layout_of(filter))
+    }
+
+    /// Returns a separate filter with the same contents: [`CuckooFilter::try_clone`].
+    ///
+    /// # Errors
+    /// [`SnapshotError`].
+    #[doc(alias = "clone")]
+    pub fn try_clone(&self) -> Result<Self, SnapshotError>
+    where
+        S: Clone,
+    {
+        each!(&self.filter, filter => filter.try_clone().map(Self::from))
     }
 
     /// [`CuckooFilter::clear`].
@@ -295,8 +317,11 @@ impl<S: BuildHasher + Send + Sync> Filter for DynCuckooFilter<S> {
 
 fn layout_of<const SLOTS: usize, const BITS: usize, S>(
     _: &CuckooFilter<S, SLOTS, BITS>,
-) -> (usize, usize) {
-    (SLOTS, BITS)
+) -> LayoutInfo {
+    LayoutInfo {
+        slots: SLOTS,
+        bits: BITS,
+    }
 }
 
 #[cfg(all(test, not(kcas_loom)))]
@@ -394,7 +419,7 @@ mod tests {
                 let meet = known.iter().filter(|l| l.1 <= rate);
                 let smallest = meet.clone().map(|l| l.2(n)).min();
                 let filter = fitted(n, rate);
-                let (slots, bits) = filter.layout();
+                let LayoutInfo { slots, bits } = filter.layout();
                 let buckets = Some(filter.slots() / slots);
                 assert_eq!(buckets, smallest, "{n} keys at {rate}: {slots}×{bits}");
                 // In the smallest tables, layouts with other numbers of slots may take equally many
@@ -405,8 +430,8 @@ mod tests {
             }
             assert_eq!(chosen, offered);
         }
-        assert_eq!(fitted(1_000, 0.99).layout(), (8, 7));
-        assert_eq!(fitted(1_000, 0.03).layout(), (6, 9));
-        assert_eq!(fitted(1_000, 2.4e-7).layout(), (2, 24));
+        for (rate, slots, bits) in [(0.99, 8, 7), (0.03, 6, 9), (2.4e-7, 2, 24)] {
+            assert_eq!(fitted(1_000, rate).layout(), LayoutInfo { slots, bits });
+        }
     }
 }

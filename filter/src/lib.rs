@@ -114,6 +114,9 @@
 //! in one line, and stops at the first error; [`try_clone`](CuckooFilter::try_clone) copies a filter
 //! while others write.
 //!
+//! A filter does not have its keys, so there is no `iter`, `get`, `retain` or `drain`, and no union. `clear` takes `&mut`:
+//! to empty a filter that threads share, give them another one.
+//!
 //! ```
 //! use filter::GrowingCuckooFilter;
 //!
@@ -248,7 +251,7 @@ mod update;
 mod update_error;
 
 pub use builder::{BuildError, Builder};
-pub use dyn_filter::{DynBuilder, DynCuckooFilter, Rate};
+pub use dyn_filter::{DynBuilder, DynCuckooFilter, LayoutInfo, Rate};
 pub use expiring::ExpiringCuckooFilter;
 pub use filter::CuckooFilter;
 pub use growing::{GrowingCuckooFilter, SavedBytes};

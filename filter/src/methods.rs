@@ -39,12 +39,14 @@ macro_rules! methods {
             }
 
             /// [`Filter::contains`].
+            #[must_use]
             #[inline(always)]
             pub fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool {
                 Filter::contains(self, key)
             }
 
             /// [`Filter::count`].
+            #[must_use]
             #[inline]
             pub fn count<T: Hash + ?Sized>(&self, key: &T) -> usize {
                 Filter::count(self, key)

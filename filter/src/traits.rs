@@ -88,10 +88,12 @@ pub trait Filter: Debug + Send + Sync + Sealed {
     /// expired, and by chance for others ([false positives](crate#sizes-and-error-rates)).
     ///
     /// Linearization point: a moment during the call at which the answer was true of the set.
+    #[must_use]
     fn contains_hash(&self, hash: u64) -> bool;
 
     /// Returns the number of copies of the key's class. Linearization point: as
     /// [`contains_hash`](Self::contains_hash).
+    #[must_use]
     fn count_hash(&self, hash: u64) -> usize;
 
     /// Takes one copy from the key's class; false if it has none. Remove only what was inserted:
@@ -274,6 +276,7 @@ pub trait Filter: Debug + Send + Sync + Sealed {
     // `always`: with a mere hint, a program that calls it in many places gets it out of line, which
     // costs a tenth of a lookup.
     #[doc(alias("might_contain", "may_contain", "lookup", "test"))]
+    #[must_use]
     #[inline(always)]
     fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool
     where
@@ -283,6 +286,7 @@ pub trait Filter: Debug + Send + Sync + Sealed {
     }
 
     /// [`count_hash`](Self::count_hash) of a key.
+    #[must_use]
     #[inline]
     fn count<T: Hash + ?Sized>(&self, key: &T) -> usize
     where

@@ -55,6 +55,7 @@ impl ExpiringCuckooFilter {
     ///
     /// # Panics
     /// As [`CuckooFilter::with_capacity`](crate::CuckooFilter::with_capacity).
+    #[must_use]
     pub fn with_capacity(n: usize) -> ExpiringCuckooFilter {
         built(ExpiringCuckooFilter::builder().capacity(n).build())
     }
@@ -70,6 +71,7 @@ impl<S> ExpiringCuckooFilter<Mixed<S>> {
     ///
     /// # Panics
     /// As `with_capacity`.
+    #[must_use]
     pub fn with_capacity_and_hasher(n: usize, hasher: S) -> Self {
         let builder = ExpiringCuckooFilter::builder().capacity(n);
         built(builder.hasher(hasher).build())

@@ -111,6 +111,7 @@ impl<S> Builder<Growing, S> {
     /// assert!((128 << 10..132 << 10).contains(&seen.memory_bytes()));
     /// # Ok::<(), filter::BuildError>(())
     /// ```
+    #[doc(alias = "false_positive_rate")]
     pub fn max_false_positive_rate(mut self, rate: f64) -> Self {
         self.kind.max_rate = rate;
         self
@@ -154,6 +155,7 @@ impl GrowingCuckooFilter {
     ///
     /// # Panics
     /// When there is no memory for it.
+    #[must_use]
     pub fn new() -> GrowingCuckooFilter {
         built(GrowingCuckooFilter::builder().build())
     }
@@ -163,6 +165,7 @@ impl GrowingCuckooFilter {
     ///
     /// # Panics
     /// When `n` is absurdly large, or there is not enough memory.
+    #[must_use]
     pub fn with_capacity(n: usize) -> GrowingCuckooFilter {
         built(GrowingCuckooFilter::builder().capacity(n).build())
     }
@@ -182,6 +185,7 @@ impl<S> GrowingCuckooFilter<Mixed<S>> {
     ///
     /// # Panics
     /// As `with_capacity`.
+    #[must_use]
     pub fn with_capacity_and_hasher(n: usize, hasher: S) -> Self {
         let builder = GrowingCuckooFilter::builder().capacity(n);
         built(builder.hasher(hasher).build())

@@ -84,7 +84,7 @@ fn a_lost_race_is_not_a_lack_of_memory() {
         filter.insert(&room).unwrap();
         let builder = GrowingCuckooFilter::builder().reserved_bytes(0);
         let load = || {
-            let filter = builder.load_bytes(&bytes).unwrap();
+            let filter = builder.clone().load_bytes(&bytes).unwrap();
             // The thread's counter.
             assert!(!filter.remove(&key).unwrap());
             Arc::new(filter)
@@ -152,6 +152,7 @@ fn loading_takes_no_more_than_the_table_or_is_refused() {
     let table = bytes.len() - 56;
     let builder = GrowingCuckooFilter::builder().reserved_bytes(0);
     for (most, has_room) in [(table, true), (table - 1, false), (table / 2, false)] {
+        let builder = builder.clone();
         let loaded = with_most(most, || builder.load_from(&bytes[..]));
         match loaded {
             Ok(loaded) => {

@@ -52,7 +52,7 @@ impl Filters {
         let expiring = ExpiringCuckooFilter::builder().capacity(4 * THREADS);
         let expiring = expiring.layout::<2, 24, 2>();
         Filters([
-            Box::new(builder.layout::<2, 24>().build().unwrap()),
+            Box::new(builder.clone().layout::<2, 24>().build().unwrap()),
             Box::new(builder.false_positive_rate(1e-6).build().unwrap()),
             Box::new(growing.build().unwrap()),
             Box::new(expiring.build().unwrap()),

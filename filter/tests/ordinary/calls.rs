@@ -1,15 +1,17 @@
 //! What all kinds of filters have in common.
 
+use std::error::Error;
 use std::ffi::OsStr;
-use std::hash::{BuildHasher, RandomState};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::fmt::Debug;
+use std::hash::{BuildHasher, DefaultHasher, RandomState};
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::{fs, io, thread};
 
 use filter::{
-    CuckooFilter, DynCuckooFilter, ExpiringCuckooFilter, Filter, FixedState, GrowingCuckooFilter,
-    LoadError, SaveError,
+    AdvanceError, BuildError, Builder, CuckooFilter, DynCuckooFilter, ExpiringCuckooFilter, Filter,
+    FixedState, GrowingCuckooFilter, InsertError, LoadError, SaveError, SnapshotError, UpdateError,
 };
 
 fn filters(keys: usize) -> [(&'static str, Box<dyn Filter>); 4] {
@@ -122,6 +124,58 @@ fn every_holder_of_a_filter_takes_same_calls() {
     takes_calls!(chosen, "box");
     let [(_, chosen), ..] = filters(100);
     send(chosen);
+}
+
+/// Filters can be sent, shared, kept in statics, and used again after a panic elsewhere; errors can be sent.
+#[test]
+fn filters_and_errors_have_their_auto_traits() {
+    fn is_filter<T: Debug + Send + Sync + UnwindSafe + RefUnwindSafe + 'static>() {}
+    fn is_error<
+        T: Error + Clone + PartialEq + Send + Sync + UnwindSafe + RefUnwindSafe + 'static,
+    >() {
+    }
+    fn is_error_of_files<T: Error + Send + Sync + 'static>() {}
+    fn is_sent<T: Debug + Send + Sync + 'static>() {}
+    is_filter::<CuckooFilter>();
+    is_filter::<CuckooFilter<RandomState, 6, 8>>();
+    is_filter::<DynCuckooFilter>();
+    is_filter::<ExpiringCuckooFilter>();
+    is_filter::<GrowingCuckooFilter>();
+    is_filter::<Builder>();
+    is_error::<InsertError>();
+    is_error::<UpdateError>();
+    is_error::<AdvanceError>();
+    is_error::<SnapshotError>();
+    is_error::<BuildError>();
+    is_error_of_files::<SaveError>();
+    is_error_of_files::<LoadError>();
+    is_sent::<Box<dyn Filter>>();
+    is_sent::<Arc<dyn Filter>>();
+}
+
+/// Seeds are secret.
+#[test]
+fn debug_shows_no_hasher() {
+    #[derive(Clone, Debug, Default)]
+    struct Secret(RandomState);
+    impl BuildHasher for Secret {
+        type Hasher = DefaultHasher;
+
+        fn build_hasher(&self) -> DefaultHasher {
+            self.0.build_hasher()
+        }
+    }
+    let builder = CuckooFilter::builder()
+        .capacity(10)
+        .hasher(Secret::default());
+    let expiring = ExpiringCuckooFilter::with_capacity_and_hasher(10, Secret::default());
+    let growing = GrowingCuckooFilter::with_capacity_and_hasher(10, Secret::default());
+    let fitted = builder.clone().false_positive_rate(0.01).build().unwrap();
+    let fixed = builder.clone().build().unwrap();
+    let shown: [&dyn Debug; 5] = [&builder, &expiring, &growing, &fitted, &fixed];
+    for shown in shown {
+        assert!(!format!("{shown:?}").contains("Secret"), "{shown:?}");
+    }
 }
 
 /// The numbers in the docs of `insert_if_absent`.

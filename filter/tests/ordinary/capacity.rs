@@ -49,7 +49,7 @@ fn a_capacity_of_zero_makes_a_small_empty_filter() {
     }
     is_small(&CuckooFilter::with_capacity(0), 4);
     let builder = CuckooFilter::builder().capacity(0);
-    is_small(&builder.layout::<2, 24>().build().unwrap(), 24);
+    is_small(&builder.clone().layout::<2, 24>().build().unwrap(), 24);
     is_small(&builder.false_positive_rate(0.01).build().unwrap(), 5);
     let growing = GrowingCuckooFilter::builder().capacity(0).build().unwrap();
     is_small(&growing, 3_072);
@@ -63,20 +63,26 @@ fn capacity_allots_the_measured_room() {
         assert_eq!(CuckooFilter::with_capacity(n).slots(), capacity);
     }
     let builder = CuckooFilter::builder().capacity(1_000);
-    assert_eq!(builder.layout::<2, 12>().build().unwrap().slots(), 1_420);
-    assert_eq!(builder.layout::<3, 12>().build().unwrap().slots(), 1_164);
+    assert_eq!(
+        builder.clone().layout::<2, 12>().build().unwrap().slots(),
+        1_420
+    );
+    assert_eq!(
+        builder.clone().layout::<3, 12>().build().unwrap().slots(),
+        1_164
+    );
     assert_eq!(builder.layout::<8, 7>().build().unwrap().slots(), 1_096);
 }
 
 #[test]
 fn undependable_layouts_take_no_capacity() {
     let builder = CuckooFilter::builder().capacity(1_000);
-    let one_slot = builder.layout::<1, 12>().build().unwrap_err();
+    let one_slot = builder.clone().layout::<1, 12>().build().unwrap_err();
     assert!(one_slot.to_string().contains("1 slots of 12 bits"));
-    let few_bits = builder.layout::<4, 6>().build().unwrap_err();
+    let few_bits = builder.clone().layout::<4, 6>().build().unwrap_err();
     assert!(few_bits.to_string().contains("4 slots of 6 bits"));
-    assert!(builder.layout::<4, 7>().build().is_ok());
-    assert!(builder.layout::<2, 9>().build().is_err());
+    assert!(builder.clone().layout::<4, 7>().build().is_ok());
+    assert!(builder.clone().layout::<2, 9>().build().is_err());
     assert!(builder.layout::<2, 10>().build().is_ok());
     let by_buckets = CuckooFilter::builder().buckets(10).layout::<1, 12>();
     assert_eq!(by_buckets.build().unwrap().slots(), 10);
@@ -87,9 +93,9 @@ fn undependable_layouts_take_no_capacity() {
 fn an_expiring_filter_of_two_short_slots_holds_its_capacity() {
     for n in [10, 1_000, 100_000] {
         let builder = ExpiringCuckooFilter::builder().capacity(n);
-        let filter = builder.layout::<2, 7, 2>().build().unwrap();
+        let filter = builder.clone().layout::<2, 7, 2>().build().unwrap();
         (0..n).for_each(|key| filter.insert(&key).unwrap());
-        assert!(builder.layout::<1, 12, 2>().build().is_err());
+        assert!(builder.clone().layout::<1, 12, 2>().build().is_err());
         assert!(builder.layout::<2, 6, 2>().build().is_err());
     }
 }
@@ -301,18 +307,18 @@ fn a_weak_hasher_makes_no_worse_filter() {
 #[test]
 fn bad_sizes_are_errors() {
     let (fixed, growing) = (CuckooFilter::builder(), GrowingCuckooFilter::builder());
-    let fitted = fixed.false_positive_rate(0.01);
-    assert_eq!(fixed.build().unwrap_err(), NoSize);
-    assert_eq!(fitted.build().unwrap_err(), NoSize);
-    assert_eq!(fixed.buckets(0).build().unwrap_err(), ZeroSize);
-    assert_eq!(fitted.buckets(0).build().unwrap_err(), ZeroSize);
-    assert_eq!(growing.buckets(0).build().unwrap_err(), ZeroSize);
+    let fitted = fixed.clone().false_positive_rate(0.01);
+    assert_eq!(fixed.clone().build().unwrap_err(), NoSize);
+    assert_eq!(fitted.clone().build().unwrap_err(), NoSize);
+    assert_eq!(fixed.clone().buckets(0).build().unwrap_err(), ZeroSize);
+    assert_eq!(fitted.clone().buckets(0).build().unwrap_err(), ZeroSize);
+    assert_eq!(growing.clone().buckets(0).build().unwrap_err(), ZeroSize);
     // With 32 bits, no number of buckets is too large, but for memory.
     #[cfg(target_pointer_width = "64")]
     for buckets in [usize::MAX, 1 << 50, (1 << 32) + 1] {
         let is_so = |error| matches!(error, BuildError::TooLarge { buckets: named, .. } if named == buckets);
-        assert!(is_so(fixed.buckets(buckets).build().unwrap_err()));
-        assert!(is_so(growing.buckets(buckets).build().unwrap_err()));
+        assert!(is_so(fixed.clone().buckets(buckets).build().unwrap_err()));
+        assert!(is_so(growing.clone().buckets(buckets).build().unwrap_err()));
     }
     // The rate of an empty filter is 6 / 2^15.
     for (rate, error) in [
@@ -320,11 +326,14 @@ fn bad_sizes_are_errors() {
         (1.0 / 5_462.0, Some(TooManyFalsePositives)),
         (f64::NAN, Some(TooManyFalsePositives)),
     ] {
-        assert_eq!(growing.max_false_positive_rate(rate).build().err(), error);
+        assert_eq!(
+            growing.clone().max_false_positive_rate(rate).build().err(),
+            error
+        );
     }
     // A filter that is loaded has some rate already, but may not grow.
-    let loading = growing.max_false_positive_rate(f64::NAN);
-    let loaded = loading.load_bytes(&growing.build().unwrap().to_bytes().unwrap());
+    let loading = growing.clone().max_false_positive_rate(f64::NAN);
+    let loaded = loading.load_bytes(&growing.clone().build().unwrap().to_bytes().unwrap());
     let loaded = loaded.unwrap();
     let refused = (0..10_000).find_map(|key| loaded.insert(&key).err());
     let is_so = |error| matches!(error, filter::InsertError::TooManyFalsePositives { .. });
@@ -332,8 +341,8 @@ fn bad_sizes_are_errors() {
     #[cfg(target_pointer_width = "64")]
     for absurd in [usize::MAX, 1 << 60] {
         let is_so = |error| matches!(error, Some(filter::BuildError::TooLarge { .. }));
-        assert!(is_so(fixed.capacity(absurd).build().err()));
-        assert!(is_so(growing.capacity(absurd).build().err()));
+        assert!(is_so(fixed.clone().capacity(absurd).build().err()));
+        assert!(is_so(growing.clone().capacity(absurd).build().err()));
         assert!(std::panic::catch_unwind(|| CuckooFilter::with_capacity(absurd)).is_err());
     }
 }

@@ -110,7 +110,8 @@ fn a_fitted_filter_is_loaded_with_its_hasher_and_a_rate() {
         mixed(0.01).load_from(&bytes[..]),
     ] {
         let loaded = loaded.unwrap();
-        assert_eq!((loaded.layout(), loaded.len()), ((5, 10), 1));
+        let layout = loaded.layout();
+        assert_eq!((layout.slots, layout.bits, loaded.len()), (5, 10, 1));
         assert!(loaded.contains("key") && loaded.class("key") == filter.class("key"));
     }
     let cut = mixed(0.01).load_from(&bytes[..bytes.len() - 1]);

@@ -18,7 +18,7 @@ type Expiring = ExpiringCuckooFilter;
 fn agrees_with_a_map<const S: usize, const B: usize, const A: usize>(seed: u64) {
     let periods = (1 << A) - 1;
     let builder = ExpiringCuckooFilter::builder().layout::<S, B, A>();
-    let mut filter = builder.buckets(64).build().unwrap();
+    let mut filter = builder.clone().buckets(64).build().unwrap();
     let mut map = HashMap::<Class, u64>::new();
     let mut rng = StdRng::seed_from_u64(seed);
     let keys = (64 * S) as u64;
@@ -30,7 +30,12 @@ fn agrees_with_a_map<const S: usize, const B: usize, const A: usize>(seed: u64) 
             0 => _ = filter.advance().unwrap(),
             1 => filter.advance_to(period + rng.random_range(0..20)).unwrap(),
             2 => filter = filter.try_clone().unwrap(),
-            3 => filter = builder.load_bytes(&filter.to_bytes().unwrap()).unwrap(),
+            3 => {
+                filter = builder
+                    .clone()
+                    .load_bytes(&filter.to_bytes().unwrap())
+                    .unwrap()
+            }
             4..30 => assert_eq!(filter.contains(&key), there.is_some()),
             30..40 => assert_eq!(filter.remove(&key).unwrap(), map.remove(&class).is_some()),
             40..70 => match filter.insert_or_renew(&key) {

@@ -256,7 +256,7 @@ fn memory_per_key_is_as_documented() {
 fn it_does_not_grow_beyond_the_error_rate_that_is_allowed() {
     const MAX: f64 = 0.001;
     let builder = builder(16).max_false_positive_rate(MAX);
-    let mut filter = builder.build().unwrap();
+    let mut filter = builder.clone().build().unwrap();
     let fill = |filter: &GrowingCuckooFilter| {
         let refused = |key: u64| filter.insert(&key).err().map(|error| (key, error));
         (0..100_000).find_map(refused).expect("it stops growing")
@@ -274,7 +274,7 @@ fn it_does_not_grow_beyond_the_error_rate_that_is_allowed() {
     assert!((0..key).all(|key| filter.contains(&key)));
     assert_eq!(filter.len() as u64, key);
     let bytes = filter.to_bytes().unwrap();
-    let loaded = builder.load_bytes(&bytes).unwrap();
+    let loaded = builder.clone().load_bytes(&bytes).unwrap();
     for copy in [filter.try_clone().unwrap(), loaded] {
         assert_eq!(copy.insert(&key), Err(error.clone()));
         assert!(copy.remove(&0).unwrap() && copy.remove(&1).unwrap());

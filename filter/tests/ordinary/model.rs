@@ -157,8 +157,8 @@ fn fixed<const SLOTS: usize, const BITS: usize>(
     commands: &[Command],
 ) -> Result<(), TestCaseError> {
     let builder = CuckooFilter::builder().layout::<SLOTS, BITS>();
-    let filter = builder.buckets(buckets).build().unwrap();
-    let load = |bytes: &[u8]| builder.load_bytes(bytes);
+    let filter = builder.clone().buckets(buckets).build().unwrap();
+    let load = |bytes: &[u8]| builder.clone().load_bytes(bytes);
     let most = |class| places(SLOTS, class);
     let calls = (CuckooFilter::class, CuckooFilter::clear);
     agrees(filter, calls.0, calls.1, load, most, commands)
@@ -184,18 +184,19 @@ proptest! {
         let rate = [0.3, 0.06, 0.05, 0.03, 0.01, 0.005, 0.002, 1e-3, 5e-4, 1e-4, 3e-5, 1e-6, 2e-8];
         let builder = CuckooFilter::builder().false_positive_rate(rate[buckets % rate.len()]);
         let fitted = builder.buckets(buckets).build().unwrap();
-        let (load, slots) = (|bytes: &[u8]| DynCuckooFilter::read_from(bytes), fitted.layout().0);
+        let load = |bytes: &[u8]| DynCuckooFilter::read_from(bytes);
+        let slots = fitted.layout().slots;
         let calls = (DynCuckooFilter::class, DynCuckooFilter::clear);
         agrees(fitted, calls.0, calls.1, load, |class| places(slots, class), &commands)?;
         // A set.
         let builder = ExpiringCuckooFilter::builder().layout::<2, 5, 2>();
-        let expiring = builder.buckets(buckets).build().unwrap();
-        let load = |bytes: &[u8]| builder.load_bytes(bytes);
+        let expiring = builder.clone().buckets(buckets).build().unwrap();
+        let load = |bytes: &[u8]| builder.clone().load_bytes(bytes);
         let calls = (ExpiringCuckooFilter::class, ExpiringCuckooFilter::clear);
         agrees(expiring, calls.0, calls.1, load, |_| Some(1), &commands)?;
         let builder = growing_builder();
-        let growing = builder.buckets(buckets).build().unwrap();
-        let load = |bytes: &[u8]| builder.load_bytes(bytes);
+        let growing = builder.clone().buckets(buckets).build().unwrap();
+        let load = |bytes: &[u8]| builder.clone().load_bytes(bytes);
         let calls = (GrowingCuckooFilter::class, GrowingCuckooFilter::clear);
         agrees(growing, calls.0, calls.1, load, |_| None, &commands)?;
     }

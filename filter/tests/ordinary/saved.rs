@@ -65,13 +65,19 @@ fn another_hasher_is_an_error() {
     let (seeded, other) = (RandomState::new(), RandomState::new());
     let builder = CuckooFilter::builder().capacity(10);
     let is_hasher = |error: LoadError| assert!(matches!(error, LoadError::Hasher), "{error}");
-    let filter = builder.hasher(seeded.clone()).build().unwrap();
+    let filter = builder.clone().hasher(seeded.clone()).build().unwrap();
     filter.insert("key").unwrap();
     let bytes = filter.to_bytes().unwrap();
-    let same = builder.hasher(seeded.clone());
+    let same = builder.clone().hasher(seeded.clone());
     assert!(same.clone().load_bytes(&bytes).unwrap().contains("key"));
     assert!(same.clone().load_from(&bytes[..]).unwrap().contains("key"));
-    is_hasher(builder.hasher(other).load_bytes(&bytes).unwrap_err());
+    is_hasher(
+        builder
+            .clone()
+            .hasher(other)
+            .load_bytes(&bytes)
+            .unwrap_err(),
+    );
     is_hasher(load(&bytes).unwrap_err());
     let unmixed = builder.unmixed_hasher(seeded);
     is_hasher(unmixed.clone().load_bytes(&bytes).unwrap_err());
@@ -94,7 +100,7 @@ fn a_saved_filter_of_another_type_is_named() {
     let forgets = "filter that forgets: load it as a ExpiringCuckooFilter, with ExpiringCuckooFilter::builder()";
     for (error, advice) in [
         (load(&growing).unwrap_err(), is_growing),
-        (fitted.load_bytes(&growing).unwrap_err(), is_growing),
+        (fitted.clone().load_bytes(&growing).unwrap_err(), is_growing),
         (fitted.load_from(&growing[..]).unwrap_err(), is_growing),
         (load(&expiring).unwrap_err(), forgets),
         (as_growing.unwrap_err(), is_fixed),

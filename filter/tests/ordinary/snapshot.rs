@@ -77,8 +77,8 @@ fn keys_that_stay_are_in_every_copy_while_it_grows() {
     for first in [16, 1_024].repeat(20) {
         // Not so much memory that the counting allocator, which writes it, takes most of the time.
         let builder = GrowingCuckooFilter::builder().reserved_bytes(1 << 20);
-        let filter = builder.buckets(first).build().unwrap();
-        let load = |bytes: &[u8]| builder.load_bytes(bytes).unwrap();
+        let filter = builder.clone().buckets(first).build().unwrap();
+        let load = |bytes: &[u8]| builder.clone().load_bytes(bytes).unwrap();
         let clone = |filter: &GrowingCuckooFilter| filter.try_clone().unwrap();
         grew += staying_keys_are_in_every_copy(&filter, 2_500, 2_000, Duration::ZERO, load, clone);
     }

@@ -276,7 +276,8 @@ fn insert_with_bucket_just_split_is_not_refused() {
             filter.insert(key).map(|()| true)
         }] {
             let hasher = Identity::default();
-            let filter: Arc<Growing> = Arc::new(builder.unmixed_hasher(hasher).build().unwrap());
+            let builder = builder.clone().unmixed_hasher(hasher);
+            let filter: Arc<Growing> = Arc::new(builder.build().unwrap());
             let held = [0, 32, 64, 3, 35, 67].map(staying);
             held.iter().for_each(|key| filter.insert(key).unwrap());
             assert_eq!(filter.slots(), 3 * 16);
