@@ -84,8 +84,7 @@ if grep -nH '^name = "loom"' filter/{c,python,examples/redis}/Cargo.lock; then
     fail "whoever uses kcas has loom in the lock file, which only the models need"
 fi
 
-# Each test that the README names as the answer to a request exists, and each that the page of bugs names as what keeps a
-# bug away.
+# Each test that the page of bugs names exists.
 functions=$(git grep -hoE '(fn|def) [a-z0-9_]+\(' -- {kcas,filter}/'*.'{rs,py})
 while IFS=: read -r page header; do
     named=$(awk -F'|' -v header="$header" '$0 == header { table = 1 } !/^\|/ { table = 0 }
@@ -95,7 +94,6 @@ while IFS=: read -r page header; do
         grep -qE "(fn|def) $name\(" <<<"$functions" || fail "$page names the test $name, which is not there"
     done
 done <<'END'
-filter/README.md:| Request | Answer | Test |
 scripts/bugs-found.md:| Bug | Test |
 END
 

@@ -27,7 +27,7 @@ const GROUP: u64 = 64;
 fn filled(load: f64) -> (CuckooFilter, u64) {
     let filter = CuckooFilter::builder().buckets(BUCKETS).build();
     let filter = filter.expect("16,384 buckets are possible");
-    let keys = (load * filter.capacity() as f64) as u64;
+    let keys = (load * filter.slots() as f64) as u64;
     (0..keys).for_each(|key| filter.insert(&key).expect("the load is workable"));
     (filter, keys)
 }
@@ -76,7 +76,7 @@ fn come_and_go(
             let begun = Instant::now();
             group.retain(&insert);
             let middle = Instant::now();
-            let all_out = group.iter().all(|key| filter.remove(key));
+            let all_out = group.iter().all(|key| filter.remove(key).unwrap());
             spent += match timed {
                 Timed::PuttingIn => middle - begun,
                 Timed::TakingOut => middle.elapsed(),
@@ -107,10 +107,10 @@ fn updates(criterion: &mut Criterion) {
             });
         });
     }
-    at_each_load(criterion, "insert_unique", |bencher, filter, keys| {
+    at_each_load(criterion, "insert_if_absent", |bencher, filter, keys| {
         // Leaves out keys taken for one that is there: inserting them uniquely would be a lookup.
         let absent = (keys..).filter(|key| !filter.contains(key));
-        let insert = |key: &u64| filter.insert_unique(key) == Ok(true);
+        let insert = |key: &u64| filter.insert_if_absent(key) == Ok(true);
         come_and_go(bencher, filter, absent, Timed::PuttingIn, insert);
     });
 }

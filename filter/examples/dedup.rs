@@ -1,7 +1,7 @@
 //! A line deduplicator with many threads: does what `sort -u` does, without sorting and without
 //! keeping the lines.
 //!
-//! Every thread reads a chunk of whole lines, asks the shared filter about each (`insert_unique` is
+//! Every thread reads a chunk of whole lines, asks the shared filter about each (`insert_if_absent` is
 //! true for exactly one of any number of threads that meet the same line), and writes those that
 //! are new.
 //!
@@ -19,13 +19,13 @@ use std::thread::{self, ScopedJoinHandle, available_parallelism};
 use ahash::RandomState;
 use anyhow::{Context, Result};
 use clap::{Parser, value_parser};
-use filter::{CuckooFilter, Filter, InsertError, MAX_THREADS};
+use filter::{CuckooFilter, Filter, FixedState, InsertError, max_threads};
 
 /// So few bytes stay in the second-level cache until their lines have been processed.
 const READ_SIZE: usize = 1 << 18;
 
 /// Fingerprints of 24 bits, two in a bucket: wrong about one absent line in four million when full.
-type Lines = CuckooFilter<2, 24>;
+type Lines = CuckooFilter<FixedState, 2, 24>;
 
 /// Writes each line of its standard input the first time it occurs, and drops the others.
 ///
@@ -39,7 +39,7 @@ type Lines = CuckooFilter<2, 24>;
 #[command(max_term_width = 100)]
 struct Options {
     /// Threads, 1 to 4096; by default one per core. One thread keeps the order.
-    #[arg(long, short, value_name = "N", value_parser = value_parser!(u16).range(1..=MAX_THREADS as i64))]
+    #[arg(long, short, value_name = "N", value_parser = value_parser!(u16).range(1..=max_threads() as i64))]
     threads: Option<u16>,
     /// Distinct lines to make room for. If there are more, filters of twice the size are added: each
     /// adds its own errors.
@@ -80,7 +80,7 @@ fn deduplicate(options: Options) -> Result<()> {
     };
     let threads = match options.threads {
         Some(threads) => threads.into(),
-        None => available_parallelism()?.get().min(MAX_THREADS),
+        None => available_parallelism()?.get().min(max_threads()),
     };
     let counts = thread::scope(|scope| {
         let start = |_| scope.spawn(|| work(&input, &seen));
@@ -172,7 +172,7 @@ impl Seen {
                 if older.iter().any(|filter| filter.contains_hash(hash)) {
                     break false;
                 }
-                match newest.insert_unique_hash(hash) {
+                match newest.insert_if_absent_hash(hash) {
                     Err(InsertError::Full) => {
                         let known = filters.len();
                         drop(filters);

@@ -129,8 +129,8 @@ def make(mistake):
     if mistake == "unique-other-bucket-not-compared":
         both = s.time(first(of)) == s.first_time(call)
     m.action(
-        "insert uniquely",
-        ("update.rs", "insert_unique", "if buckets.shift(&chain, location.fingerprint, &roots)"),
+        "insert if absent",
+        ("update.rs", "insert_if_absent", "if buckets.shift(&chain, location.fingerprint, &roots)"),
         s.read(call) == 2, both,
         ForAll([b, c], And(t.copies(b, c) >= 0, Implies(t.copies(b, c) > s.copies(b, c), more(b)))),
         ForAll([b], t.time(b) >= s.time(b)),

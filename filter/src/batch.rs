@@ -7,7 +7,7 @@
 //! not atomic.
 
 use crate::buckets::Buckets;
-use crate::hashing::Location;
+use crate::geometry::Location;
 use crate::lookup;
 use crate::traits::Filter;
 

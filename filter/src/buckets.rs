@@ -4,7 +4,7 @@ use arrayvec::ArrayVec;
 use kcas::storage::Storage;
 use kcas::{CompareExchangeError, Entry, Error, OutOfMemory, WordArray};
 
-use crate::hashing::Geometry;
+use crate::geometry::Geometry;
 use crate::layout::Layout;
 use crate::path::Step;
 

@@ -1,21 +1,24 @@
 //! [`Builder`], which makes or loads a [`CuckooFilter`] of the layout and hasher asked for.
 
+use std::fmt;
 use std::hash::BuildHasher;
 use std::io::Read;
 use std::path::Path;
 
 use crate::buckets::Buckets;
 use crate::filter::CuckooFilter;
-use crate::hashing::{FixedState, Geometry, MAX_BUCKETS, Mixed};
+use crate::geometry::{Geometry, MAX_BUCKETS};
+use crate::hashing::{FixedState, Mixed};
 use crate::layout::Layout;
-use crate::save::{LoadError, load_whole};
+use crate::save::LoadError;
+use crate::save::file::load_whole;
 
 /// Builds a filter step by step: a [`CuckooFilter`] ([`CuckooFilter::builder`]), one for an error rate
 /// ([`false_positive_rate`](Builder::false_positive_rate)), a [growing](crate::growing) one
 /// ([`GrowingCuckooFilter::builder`](crate::GrowingCuckooFilter::builder)), or an [expiring](crate::expiring) one
 /// ([`ExpiringCuckooFilter::builder`](crate::ExpiringCuckooFilter::builder)). `K` is the kind: the
 /// layout of a `CuckooFilter`, [`Rate`](crate::Rate), [`Growing`](crate::growing::Growing) or
-/// [`Ages`](crate::expiring::Ages).
+/// [`AgedLayout`](crate::expiring::AgedLayout).
 ///
 /// ```
 /// use filter::CuckooFilter;
@@ -28,12 +31,22 @@ use crate::save::{LoadError, load_whole};
 ///     .build()?;
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 #[must_use = "a builder builds nothing until `build` is called"]
 pub struct Builder<K = Layout<4, 12>, S = FixedState> {
     pub(crate) kind: K,
     pub(crate) size: Option<Size>,
     pub(crate) hasher: S,
+}
+
+/// It does not show the hasher, whose seeds may be secret.
+impl<K: fmt::Debug, S> fmt::Debug for Builder<K, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("kind", &self.kind)
+            .field("size", &self.size)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The requested size of a table.
@@ -44,7 +57,8 @@ pub(crate) enum Size {
 }
 
 /// Why a filter cannot be built.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BuildError {
     /// Neither [`Builder::capacity`] nor [`Builder::buckets`] was called.
     #[error("the size is missing: call capacity(keys) or buckets(number)")]
@@ -57,17 +71,42 @@ pub enum BuildError {
         "{slots} slots of {bits} bits cannot promise room for a number of keys: use a layout of at least 3 \
          slots and 7 bits, or 2 slots and 10 bits, or call buckets(number) and expect refusals"
     )]
+    #[non_exhaustive]
     Undependable {
         /// Slots of a bucket.
         slots: usize,
         /// Bits of a fingerprint.
         bits: usize,
     },
-    /// More than [`MAX_BUCKETS`] buckets.
+    /// More than 2^32 buckets.
     #[error("{buckets} buckets are too many: at most 2^32 are possible")]
+    #[non_exhaustive]
     TooLarge {
         /// Number of buckets that would have been needed (saturating).
         buckets: usize,
+    },
+    /// A [false positive rate](Builder::false_positive_rate) that is not between 0 and 1, or lower than that of every
+    /// layout.
+    #[error(
+        "no filter has a false positive rate of {requested}: it must be below 1, and {least:e} is the least possible"
+    )]
+    #[non_exhaustive]
+    Rate {
+        /// The rate asked for.
+        requested: f64,
+        /// The lowest rate there is.
+        least: f64,
+    },
+    /// More keys than fit into any table with so low a [false positive rate](Builder::false_positive_rate).
+    #[error(
+        "no room for {requested} keys at this false positive rate: at most {most} are possible"
+    )]
+    #[non_exhaustive]
+    TooManyKeys {
+        /// The number of keys asked for.
+        requested: usize,
+        /// The greatest number possible.
+        most: usize,
     },
     /// A [rate](Builder::max_false_positive_rate) lower than that of a growing filter before it grows, or NaN.
     #[error(
@@ -79,6 +118,7 @@ pub enum BuildError {
     #[error(
         "no memory for a table of {buckets} buckets, 8 bytes each: ask for fewer, or for fewer `reserved_bytes` if it grows"
     )]
+    #[non_exhaustive]
     OutOfMemory {
         /// Number of buckets asked for (or [reserved](Builder::reserved_bytes), in a growing filter, if that is more).
         buckets: usize,
@@ -102,8 +142,8 @@ impl<K, S> Builder<K, S> {
     ///
     /// It is rare for any of the `n` inserts to fail. In each layout that was tried, this happens
     /// in at most 3 of 10,000 tables for up to 100 keys, of 6,666 for 300, and of 2,000 for 1,000
-    /// (`filter/tests/ordinary/capacity.rs`). With two slots, one of 10^8 or more
-    /// [unique](CuckooFilter::insert_unique) inserts may be refused now and then: their chains are one bucket
+    /// (`filter/tests/ordinary/capacity.rs`). With two slots, one of 10^8 or more keys that are
+    /// [inserted if absent](CuckooFilter::insert_if_absent) may be refused now and then: their chains are one bucket
     /// shorter. Of this and [`buckets`](Self::buckets), the last call counts.
     ///
     /// Layouts that cannot keep this promise are refused by [`build`](Builder::build)
@@ -129,12 +169,29 @@ impl<K, S> Builder<K, S> {
     }
 
     /// Sets another hasher. Any hasher that tells keys apart will do: its hashes are
-    /// [mixed](crate::hashing::mix), so they need not be good in all their bits.
+    /// [mixed](crate::mix), so they need not be good in all their bits. A field of a struct names the hasher alone:
+    ///
+    /// ```
+    /// use std::hash::RandomState;
+    /// use filter::{CuckooFilter, Mixed};
+    ///
+    /// struct Visitors {
+    ///     seen: CuckooFilter<Mixed<RandomState>>,
+    /// }
+    ///
+    /// let seen = CuckooFilter::builder().capacity(10_000).hasher(RandomState::new()).build()?;
+    /// let visitors = Visitors { seen };
+    /// # visitors.seen.insert("key").unwrap();
+    /// # Ok::<(), filter::BuildError>(())
+    /// ```
+    ///
+    /// Which keys are equal may depend on the hasher: to the [default](FixedState) one, equal numbers of different
+    /// types are one key, and to `RandomState` they are not.
     ///
     /// Loading a saved filter requires the same hasher with the same seeds, and std's `RandomState`
     /// does not reveal its own ([`save`](crate::save#hashers)).
     pub fn hasher<H>(self, hasher: H) -> Builder<K, Mixed<H>> {
-        self.unmixed_hasher(Mixed(hasher))
+        self.unmixed_hasher(Mixed::new(hasher))
     }
 
     /// Sets another hasher and uses its hashes unmixed, which saves two multiplications per call. It must
@@ -164,11 +221,11 @@ pub(crate) fn built<F>(result: Result<F, BuildError>) -> F {
 
 impl<const SLOTS: usize, const BITS: usize, S> Builder<Layout<SLOTS, BITS>, S> {
     /// Sets another layout, with `SLOTS` slots of `BITS` bits in each bucket. Which layouts exist
-    /// is checked at compile time ([`Layout`]).
+    /// is checked when the filter is built, at compile time ([`Layout`]; `cargo check` accepts any).
     pub fn layout<const SLOTS2: usize, const BITS2: usize>(
         self,
     ) -> Builder<Layout<SLOTS2, BITS2>, S> {
-        self.of_kind(Layout)
+        self.of_kind(Layout(()))
     }
 
     /// Builds the filter.
@@ -176,13 +233,13 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<Layout<SLOTS, BITS>, S> {
     /// # Errors
     /// [`BuildError`] when the size is missing, 0 buckets or too large, when the layout is not
     /// dependable and a capacity was asked for, or when there is not enough memory.
-    pub fn build(self) -> Result<CuckooFilter<SLOTS, BITS, S>, BuildError> {
+    pub fn build(self) -> Result<CuckooFilter<S, SLOTS, BITS>, BuildError> {
         let buckets = table_of(self.size, Layout::<SLOTS, BITS>::DEPENDABLE)?;
         Ok(CuckooFilter::of(buckets, 0, self.hasher))
     }
 }
 
-/// A kind of filter that a [`Builder`] can load.
+/// A kind of filter that a [`Builder`] can load. Only the kinds here are.
 pub trait Loadable {
     /// The filter, with this hasher.
     type Filter<S>;
@@ -220,10 +277,10 @@ impl<K: Loadable, S: BuildHasher> Builder<K, S> {
     /// use filter::CuckooFilter;
     ///
     /// let builder = CuckooFilter::builder().layout::<6, 8>();
-    /// let seen = builder.capacity(1_000).build()?;
+    /// let seen = builder.clone().capacity(1_000).build()?;
     /// seen.insert("key")?;
     /// let bytes = seen.to_bytes()?;
-    /// assert!(builder.from_bytes(&bytes)?.contains("key"));
+    /// assert!(builder.load_bytes(&bytes)?.contains("key"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -232,12 +289,12 @@ impl<K: Loadable, S: BuildHasher> Builder<K, S> {
     ///
     /// # Panics
     /// When the hasher panics.
-    pub fn from_bytes(self, bytes: &[u8]) -> Result<K::Filter<S>, LoadError> {
+    pub fn load_bytes(self, bytes: &[u8]) -> Result<K::Filter<S>, LoadError> {
         let length = bytes.len() as u64;
         self.kind.load(bytes, Some(length), self.hasher)
     }
 
-    /// Loads a filter as [`from_bytes`](Self::from_bytes) does, but from a reader such as a socket. `reader`
+    /// Loads a filter as [`load_bytes`](Self::load_bytes) does, but from a reader such as a socket. `reader`
     /// needs no buffer of its own; nothing is read past the filter's end.
     ///
     /// Memory grows with what arrives, whatever the header claims: for a moment to at most three times
@@ -248,11 +305,11 @@ impl<K: Loadable, S: BuildHasher> Builder<K, S> {
     ///
     /// # Panics
     /// When the hasher panics.
-    pub fn read_from(self, reader: impl Read) -> Result<K::Filter<S>, LoadError> {
+    pub fn load_from(self, reader: impl Read) -> Result<K::Filter<S>, LoadError> {
         self.kind.load(reader, None, self.hasher)
     }
 
-    /// [`read_from`](Self::read_from) a file that [`Filter::save`](crate::Filter::save) has written. It must
+    /// [`load_from`](Self::load_from) a file that [`Filter::save`](crate::Filter::save) has written. It must
     /// contain nothing else.
     ///
     /// # Errors
@@ -261,7 +318,7 @@ impl<K: Loadable, S: BuildHasher> Builder<K, S> {
     /// # Panics
     /// When the hasher panics.
     pub fn load(self, path: impl AsRef<Path>) -> Result<K::Filter<S>, LoadError> {
-        load_whole(path.as_ref(), |file| self.read_from(file))
+        load_whole(path.as_ref(), |file| self.load_from(file))
     }
 }
 
@@ -276,21 +333,23 @@ impl CuckooFilter {
     /// When [`Builder::build`] would return an error: `n` is absurdly large, or there is not enough
     /// memory.
     #[doc(alias = "new")]
+    #[must_use]
     pub fn with_capacity(n: usize) -> CuckooFilter {
         built(CuckooFilter::builder().capacity(n).build())
     }
 
     /// Starts building a filter.
     pub fn builder() -> Builder {
-        Builder::new(Layout)
+        Builder::new(Layout(()))
     }
 }
 
-impl<S> CuckooFilter<4, 12, Mixed<S>> {
+impl<S> CuckooFilter<Mixed<S>> {
     /// [`with_capacity`](CuckooFilter::with_capacity), with this [`hasher`](Builder::hasher).
     ///
     /// # Panics
     /// As `with_capacity`.
+    #[must_use]
     pub fn with_capacity_and_hasher(n: usize, hasher: S) -> Self {
         built(CuckooFilter::builder().capacity(n).hasher(hasher).build())
     }

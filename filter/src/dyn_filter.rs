@@ -1,19 +1,21 @@
 //! A filter whose layout is chosen at run time, by the false positive rate asked for.
 
 use std::fmt;
-use std::hash::{BuildHasher, Hash};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::io::{Read, Write};
 
 use crate::builder::{BuildError, Builder, Loadable, Size, buckets_for};
 use crate::filter::CuckooFilter;
-use crate::hashing::{self, FixedState, MAX_BUCKETS};
+use crate::geometry::{self, MAX_BUCKETS};
+use crate::hashing::FixedState;
 use crate::insert_error::InsertError;
 use crate::layout::{Layout, Shape};
 use crate::lookup;
 use crate::save::fixed::Header;
 use crate::save::{LoadError, SaveError};
 use crate::snapshot::SnapshotError;
-use crate::traits::{Class, DynKey, Filter, passed_on};
+use crate::traits::{Class, Filter, Sealed, passed_on};
+use crate::update_error::UpdateError;
 
 /// Declares [`DynCuckooFilter`] over these layouts, with each of its functions as one `match`.
 ///
@@ -44,7 +46,7 @@ macro_rules! dyn_filter {
         ///     .build()?;
         /// seen.insert("key")?;
         /// assert!(seen.contains("key"));
-        /// assert_eq!(seen.layout(), (5, 10)); // five slots of ten bits
+        /// assert_eq!((seen.layout().slots, seen.layout().bits), (5, 10));
         /// # Ok(()) }
         /// ```
         pub struct DynCuckooFilter<S = FixedState> {
@@ -55,11 +57,11 @@ macro_rules! dyn_filter {
 
         /// The filter itself, in one variant per layout.
         enum AnyLayout<S> {
-            $($variant(CuckooFilter<$slots, $bits, S>),)+
+            $($variant(CuckooFilter<S, $slots, $bits>),)+
         }
 
-        $(impl<S> From<CuckooFilter<$slots, $bits, S>> for DynCuckooFilter<S> {
-            fn from(filter: CuckooFilter<$slots, $bits, S>) -> Self {
+        $(impl<S> From<CuckooFilter<S, $slots, $bits>> for DynCuckooFilter<S> {
+            fn from(filter: CuckooFilter<S, $slots, $bits>) -> Self {
                 DynCuckooFilter {
                     shape: Layout::<$slots, $bits>::SHAPE,
                     filter: AnyLayout::$variant(filter),
@@ -104,7 +106,7 @@ macro_rules! dyn_filter {
 
         impl<S> Builder<Rate, S> {
             /// Builds in the first layout that meets the rate.
-            fn build_smallest(self) -> Result<DynCuckooFilter<S>, DynBuildError> {
+            fn build_smallest(self) -> Result<DynCuckooFilter<S>, BuildError> {
                 $(
                     if self.kind.allows::<$slots, $bits>() {
                         return self.build_in::<$slots, $bits>().map(DynCuckooFilter::from);
@@ -132,6 +134,16 @@ dyn_filter! {
     F2x28: 2 28,
 }
 
+/// The layout of a filter, if it is known only at run time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct LayoutInfo {
+    /// Slots of a bucket.
+    pub slots: usize,
+    /// Bits of a fingerprint.
+    pub bits: usize,
+}
+
 /// What the builder of a [`DynCuckooFilter`] builds: a filter that is wrong no more often than this.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate(f64);
@@ -154,38 +166,10 @@ impl<const SLOTS: usize, const BITS: usize, S> Builder<Layout<SLOTS, BITS>, S> {
     /// No [dependable](Layout::DEPENDABLE) layout that meets the rate is smaller. Among layouts of
     /// the same size it chooses the one in the [table](crate::layout#layouts) with the longest
     /// timestamps, which may be as short as [7 bits](crate::layout#when-a-timestamp-wraps).
-    /// [`DynCuckooFilter::layout`] returns the layout chosen.
+    /// [`DynCuckooFilter::layout`] returns the layout chosen. So what is built is a [`DynCuckooFilter`].
     pub fn false_positive_rate(self, rate: f64) -> DynBuilder<S> {
         self.of_kind(Rate(rate))
     }
-}
-
-/// Why no filter can be built for a false positive rate.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum DynBuildError {
-    /// A false positive rate that is not between 0 and 1, or lower than that of every layout.
-    #[error(
-        "no filter has a false positive rate of {requested}: it must be below 1, and {least:e} is the least possible"
-    )]
-    Rate {
-        /// The rate asked for.
-        requested: f64,
-        /// The lowest rate there is.
-        least: f64,
-    },
-    /// More keys than fit into any table with so low a false positive rate.
-    #[error(
-        "no room for {requested} keys at this false positive rate: at most {most} are possible"
-    )]
-    TooManyKeys {
-        /// The number of keys asked for.
-        requested: usize,
-        /// The greatest number possible.
-        most: usize,
-    },
-    /// An error that any filter may have.
-    #[error(transparent)]
-    Build(#[from] BuildError),
 }
 
 impl<S> Builder<Rate, S> {
@@ -194,10 +178,10 @@ impl<S> Builder<Rate, S> {
     /// builds the filter.
     ///
     /// # Errors
-    /// [`DynBuildError`] when no layout has so low a rate, when the rate is not between 0 and 1,
+    /// [`BuildError`] when no layout has so low a rate, when the rate is not between 0 and 1,
     /// when the size is missing, 0 buckets or too large for the layout, or when there is not enough
     /// memory.
-    pub fn build(self) -> Result<DynCuckooFilter<S>, DynBuildError> {
+    pub fn build(self) -> Result<DynCuckooFilter<S>, BuildError> {
         if self.kind.0 < 1.0 {
             self.build_smallest()
         } else {
@@ -205,8 +189,8 @@ impl<S> Builder<Rate, S> {
         }
     }
 
-    fn no_such_rate(&self) -> DynBuildError {
-        DynBuildError::Rate {
+    fn no_such_rate(&self) -> BuildError {
+        BuildError::Rate {
             requested: self.kind.0,
             least: LAYOUTS[LAYOUTS.len() - 1].2,
         }
@@ -214,15 +198,15 @@ impl<S> Builder<Rate, S> {
 
     fn build_in<const SLOTS: usize, const BITS: usize>(
         self,
-    ) -> Result<CuckooFilter<SLOTS, BITS, S>, DynBuildError> {
+    ) -> Result<CuckooFilter<S, SLOTS, BITS>, BuildError> {
         if let Some(Size::Keys(requested)) = self.size {
             let fits = |keys: usize| buckets_for::<SLOTS, BITS>(keys) <= MAX_BUCKETS;
             if !fits(requested) {
                 let most = greatest(requested, fits);
-                return Err(DynBuildError::TooManyKeys { requested, most });
+                return Err(BuildError::TooManyKeys { requested, most });
             }
         }
-        Ok(self.of_kind(Layout::<SLOTS, BITS>).build()?)
+        self.of_kind(Layout::<SLOTS, BITS>(())).build()
     }
 }
 
@@ -249,7 +233,7 @@ impl<S> fmt::Debug for DynCuckooFilter<S> {
     }
 }
 
-impl<S: BuildHasher> DynCuckooFilter<S> {
+impl<S: BuildHasher + Send + Sync> DynCuckooFilter<S> {
     /// [`CuckooFilter::class`].
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
         each!(&self.filter, filter => filter.class(key))
@@ -257,14 +241,27 @@ impl<S: BuildHasher> DynCuckooFilter<S> {
 }
 
 impl<S> DynCuckooFilter<S> {
-    /// Returns the layout that was chosen: slots of a bucket, and bits of a fingerprint.
-    pub fn layout(&self) -> (usize, usize) {
+    /// Returns the layout that was chosen.
+    pub fn layout(&self) -> LayoutInfo {
         each!(&self.filter, filter => layout_of(filter))
     }
 
-    /// [`CuckooFilter::false_positive_rate_with`].
-    pub fn false_positive_rate_with(&self, copies: usize) -> f64 {
-        each!(&self.filter, filter => filter.false_positive_rate_with(copies))
+    /// Returns a separate filter with the same contents: [`CuckooFilter::try_clone`].
+    ///
+    /// # Errors
+    /// [`SnapshotError`].
+    #[doc(alias = "clone")]
+    pub fn try_clone(&self) -> Result<Self, SnapshotError>
+    where
+        S: Clone,
+    {
+        each!(&self.filter, filter => filter.try_clone().map(Self::from))
+    }
+
+    /// [`CuckooFilter::clear`].
+    #[doc(alias = "reset")]
+    pub fn clear(&mut self) {
+        each!(&mut self.filter, filter => filter.clear());
     }
 
     fn occupied_bytes(&self) -> usize {
@@ -279,18 +276,29 @@ macro_rules! of_any_layout {
     };
 }
 
-impl<S: BuildHasher> Filter for DynCuckooFilter<S> {
+impl<S: BuildHasher + Send + Sync> Sealed for DynCuckooFilter<S> {
+    fn fetch(&self, hashes: &[u64]) {
+        each!(&self.filter, filter => filter.fetch(hashes));
+    }
+
+    #[inline]
+    fn hash_with(&self, write: &mut dyn FnMut(&mut dyn Hasher)) -> u64 {
+        each!(&self.filter, filter => filter.hash_with(write))
+    }
+}
+
+impl<S: BuildHasher + Send + Sync> Filter for DynCuckooFilter<S> {
     passed_on!(of_any_layout);
 
     #[inline]
     fn contains_hash(&self, hash: u64) -> bool {
         #[cold]
-        fn slowly<S: BuildHasher>(filter: &AnyLayout<S>, hash: u64) -> bool {
+        fn slowly<S: BuildHasher + Send + Sync>(filter: &AnyLayout<S>, hash: u64) -> bool {
             each!(filter, filter => filter.contains_hash(hash))
         }
         // In the same place whichever filter it is, so this takes no branch.
         let words = each!(&self.filter, filter => filter.buckets.words());
-        let location = hashing::locate(hash, self.shape.max_fingerprint, words.len());
+        let location = geometry::locate(hash, self.shape.max_fingerprint, words.len());
         match lookup::contains_at_once(words, self.shape, location) {
             Some(found) => found,
             None => slowly(&self.filter, hash),
@@ -298,23 +306,22 @@ impl<S: BuildHasher> Filter for DynCuckooFilter<S> {
     }
 
     #[inline]
-    fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64 {
-        each!(&self.filter, filter => filter.hash(key))
+    fn hash_one<T: Hash + ?Sized>(&self, key: &T) -> u64 {
+        each!(&self.filter, filter => filter.hash_one(key))
     }
 
     fn memory_bytes(&self) -> usize {
         self.occupied_bytes()
     }
-
-    fn clear(&mut self) {
-        each!(&mut self.filter, filter => filter.clear());
-    }
 }
 
 fn layout_of<const SLOTS: usize, const BITS: usize, S>(
-    _: &CuckooFilter<SLOTS, BITS, S>,
-) -> (usize, usize) {
-    (SLOTS, BITS)
+    _: &CuckooFilter<S, SLOTS, BITS>,
+) -> LayoutInfo {
+    LayoutInfo {
+        slots: SLOTS,
+        bits: BITS,
+    }
 }
 
 #[cfg(all(test, not(kcas_loom)))]
@@ -412,8 +419,8 @@ mod tests {
                 let meet = known.iter().filter(|l| l.1 <= rate);
                 let smallest = meet.clone().map(|l| l.2(n)).min();
                 let filter = fitted(n, rate);
-                let (slots, bits) = filter.layout();
-                let buckets = Some(filter.capacity() / slots);
+                let LayoutInfo { slots, bits } = filter.layout();
+                let buckets = Some(filter.slots() / slots);
                 assert_eq!(buckets, smallest, "{n} keys at {rate}: {slots}×{bits}");
                 // In the smallest tables, layouts with other numbers of slots may take equally many
                 // buckets.
@@ -423,8 +430,8 @@ mod tests {
             }
             assert_eq!(chosen, offered);
         }
-        assert_eq!(fitted(1_000, 0.99).layout(), (8, 7));
-        assert_eq!(fitted(1_000, 0.03).layout(), (6, 9));
-        assert_eq!(fitted(1_000, 2.4e-7).layout(), (2, 24));
+        for (rate, slots, bits) in [(0.99, 8, 7), (0.03, 6, 9), (2.4e-7, 2, 24)] {
+            assert_eq!(fitted(1_000, rate).layout(), LayoutInfo { slots, bits });
+        }
     }
 }

@@ -1,18 +1,20 @@
 //! The public type [`CuckooFilter`].
 
 use std::fmt;
-use std::hash::{BuildHasher, Hash};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::io::Write;
 
 use crate::buckets::{BucketTable, Buckets};
-use crate::hashing::{FixedState, Location};
+use crate::geometry::Location;
+use crate::hashing::{self, FixedState};
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
 use crate::length::{Length, fewer};
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::{SaveError, fixed};
 use crate::snapshot::{Snapshot, SnapshotError, Snapshots, Watched};
-use crate::traits::{Class, DynKey, Filter, expect_id};
+use crate::traits::{Class, Filter, Sealed, rate_at};
+use crate::update_error::UpdateError;
 use crate::{batch, lookup, update};
 
 /// A set of keys shared by many threads without a lock. It answers "was this key inserted?" with a
@@ -37,10 +39,10 @@ use crate::{batch, lookup, update};
 /// });
 /// assert!(seen.contains("https://example.org/a"));
 /// assert!(!seen.contains("https://example.org/c")); // wrong about one absent key in 512 at most
-/// assert!(seen.remove("https://example.org/a"));
+/// assert_eq!(seen.remove("https://example.org/a"), Ok(true));
 /// assert_eq!(seen.len(), 1);
 /// ```
-pub struct CuckooFilter<const SLOTS: usize = 4, const BITS: usize = 12, S = FixedState> {
+pub struct CuckooFilter<S = FixedState, const SLOTS: usize = 4, const BITS: usize = 12> {
     pub(crate) buckets: Buckets<SLOTS, BITS>,
     length: Length,
     snapshots: Snapshots,
@@ -49,13 +51,13 @@ pub struct CuckooFilter<const SLOTS: usize = 4, const BITS: usize = 12, S = Fixe
 
 /// One line with the layout, the size and the memory; it shows neither the table nor the hasher,
 /// whose seeds may be secret.
-impl<const SLOTS: usize, const BITS: usize, S> fmt::Debug for CuckooFilter<SLOTS, BITS, S> {
+impl<S, const SLOTS: usize, const BITS: usize> fmt::Debug for CuckooFilter<S, SLOTS, BITS> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.describe("CuckooFilter", self.occupied_bytes(), f)
     }
 }
 
-impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
+impl<S, const SLOTS: usize, const BITS: usize> CuckooFilter<S, SLOTS, BITS> {
     /// Makes a filter of this table, which holds this many copies.
     pub(crate) fn of(buckets: Buckets<SLOTS, BITS>, copies: usize, hasher: S) -> Self {
         CuckooFilter {
@@ -102,23 +104,16 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     }
 }
 
-impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> CuckooFilter<SLOTS, BITS, S> {
+impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize>
+    CuckooFilter<S, SLOTS, BITS>
+{
     /// Returns the class of `key`: this filter cannot tell keys of one class apart.
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
-        self.locate(self.hash(key)).into()
+        self.locate(self.hash_one(key)).into()
     }
 }
 
-impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
-    /// Returns the false positive rate of this filter if it held `copies` copies: an upper bound, at most 1. For the
-    /// current one, pass [`len`](Filter::len).
-    pub fn false_positive_rate_with(&self, copies: usize) -> f64 {
-        let slots = self.buckets.geometry().buckets() * SLOTS;
-        let taken = (copies as f64 / slots as f64).min(1.0);
-        // Cut off last: half of a rate that was cut off would be no bound for half the copies.
-        (Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE * taken).min(1.0)
-    }
-
+impl<S, const SLOTS: usize, const BITS: usize> CuckooFilter<S, SLOTS, BITS> {
     /// Returns a separate filter with the same contents.
     ///
     /// Other threads may insert and remove meanwhile, as quickly as they like. The copy (and so a
@@ -141,7 +136,7 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     /// copies, too, or a K-CAS of theirs is under way in the same bucket whenever the call looks. No linearization point: each class has its own.
     ///
     /// # Errors
-    /// [`SnapshotError`]: when there is not enough memory, or when all [`MAX_THREADS`](crate::MAX_THREADS) places of threads
+    /// [`SnapshotError`]: when there is not enough memory, or when all [`max_threads`](crate::max_threads) places of threads
     /// are taken.
     #[doc(alias = "clone")]
     pub fn try_clone(&self) -> Result<Self, SnapshotError>
@@ -154,6 +149,13 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
         Ok(CuckooFilter::of(buckets, copies, self.hasher.clone()))
     }
 
+    /// Removes everything; the filter keeps its memory.
+    #[doc(alias = "reset")]
+    pub fn clear(&mut self) {
+        self.buckets.clear();
+        self.length.clear();
+    }
+
     #[cold]
     fn insert_slowly(&self, hash: u64) -> Result<(), InsertError> {
         let insert = || update::insert(&self.table(), self.locate(hash));
@@ -161,9 +163,9 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     }
 
     #[cold]
-    fn remove_slowly(&self, hash: u64) -> bool {
+    fn remove_slowly(&self, hash: u64) -> Result<bool, UpdateError> {
         let remove = || update::remove(&self.table(), self.locate(hash));
-        expect_id(self.length.count(|| Ok(fewer(remove())))) != 0
+        Ok(self.length.count::<UpdateError>(|| Ok(fewer(remove())))? != 0)
     }
 
     #[inline]
@@ -172,9 +174,24 @@ impl<const SLOTS: usize, const BITS: usize, S> CuckooFilter<SLOTS, BITS, S> {
     }
 }
 
+impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize> Sealed
+    for CuckooFilter<S, SLOTS, BITS>
+{
+    fn fetch(&self, hashes: &[u64]) {
+        for &hash in hashes {
+            lookup::fetch(self.buckets.words(), self.locate(hash));
+        }
+    }
+
+    #[inline]
+    fn hash_with(&self, write: &mut dyn FnMut(&mut dyn Hasher)) -> u64 {
+        hashing::hash_with(&self.hasher, write)
+    }
+}
+
 /// Lookups write nothing, and make three loads unless the key's buckets are being changed.
-impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
-    for CuckooFilter<SLOTS, BITS, S>
+impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize> Filter
+    for CuckooFilter<S, SLOTS, BITS>
 {
     /// Up to 2 × `SLOTS` copies of a class fit into its two buckets, or `SLOTS` if both are the same
     /// one.
@@ -187,8 +204,8 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
         }
     }
 
-    fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
-        let insert = || update::insert_unique(&self.table(), self.locate(hash));
+    fn insert_if_absent_hash(&self, hash: u64) -> Result<bool, InsertError> {
+        let insert = || update::insert_if_absent(&self.table(), self.locate(hash));
         Ok(self.length.count(|| insert().map(u64::from))? == 1)
     }
 
@@ -202,10 +219,10 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
     }
 
     #[inline]
-    fn remove_hash(&self, hash: u64) -> bool {
+    fn remove_hash(&self, hash: u64) -> Result<bool, UpdateError> {
         let remove = || update::remove_at_once(&self.table(), self.locate(hash));
         match self.length.count_at_once(|| remove().map(fewer)) {
-            Some(by) => by != 0,
+            Some(by) => Ok(by != 0),
             None => self.remove_slowly(hash),
         }
     }
@@ -215,22 +232,12 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
     }
 
     fn contains_batch<T: Hash>(&self, keys: &[T], found: &mut [bool]) {
-        let locate = |key: &T| self.locate(self.hash(key));
+        let locate = |key: &T| self.locate(self.hash_one(key));
         batch::contains(&self.buckets, keys, found, locate);
     }
 
-    fn fetch(&self, hashes: &[u64]) {
-        for &hash in hashes {
-            lookup::fetch(self.buckets.words(), self.locate(hash));
-        }
-    }
-
     #[inline]
-    fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64 {
-        self.hasher.hash_one(key)
-    }
-
-    fn hash_dyn(&self, key: &dyn DynKey) -> u64 {
+    fn hash_one<T: Hash + ?Sized>(&self, key: &T) -> u64 {
         self.hasher.hash_one(key)
     }
 
@@ -242,21 +249,16 @@ impl<const SLOTS: usize, const BITS: usize, S: BuildHasher> Filter
         self.length.sum()
     }
 
-    fn capacity(&self) -> usize {
+    fn slots(&self) -> usize {
         self.buckets.geometry().buckets() * SLOTS
     }
 
-    fn false_positive_rate(&self) -> f64 {
-        Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE.min(1.0)
+    fn false_positive_rate_at(&self, copies: usize) -> f64 {
+        rate_at(Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE, self, copies)
     }
 
     fn memory_bytes(&self) -> usize {
         self.occupied_bytes()
-    }
-
-    fn clear(&mut self) {
-        self.buckets.clear();
-        self.length.clear();
     }
 
     fn write_dyn(&self, writer: &mut dyn Write) -> Result<(), SaveError> {

@@ -1,9 +1,9 @@
 //! [`InsertError`], of all filters.
 
-use kcas::thread_id::TooManyThreads;
+use crate::update_error::UpdateError;
 
 /// Why a key was not inserted. The contents are unchanged, although a growing filter may have grown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InsertError {
     /// Both buckets of the key are full, and no chain of shifts was found that ends in an empty
@@ -13,7 +13,7 @@ pub enum InsertError {
     /// fingerprints meanwhile, it may miss a chain that was there.
     #[error(
         "the filter is full: build it with a larger capacity, remove keys first, or insert each key once \
-         (insert_unique) if keys repeat"
+         (insert_if_absent) if keys repeat"
     )]
     Full,
     /// The key's class ([`Class`](crate::Class)) has as many copies as it can have: in the default layout almost
@@ -22,8 +22,9 @@ pub enum InsertError {
     /// bucket); but it may tell keys apart.
     #[error(
         "the filter holds {most} copies of this key, or of keys that it cannot tell from it, and has room for no \
-         more: insert the key once (insert_unique), or remove copies"
+         more: insert the key once (insert_if_absent), or remove copies"
     )]
+    #[non_exhaustive]
     TooManyCopies {
         /// Number of copies that there is room for: 2 × `SLOTS`, or `SLOTS` when both buckets are
         /// the same one. In a growing filter, the number that it holds now: six, or three when both buckets
@@ -35,18 +36,20 @@ pub enum InsertError {
     /// crowded there, and so on until memory is used up. (Tables smaller than 1 MiB grow anyway.)
     #[error(
         "there is no room for this key though the table is nearly empty: use a hasher that tells keys \
-         apart (with random seeds, for untrusted keys), and insert each key once (insert_unique)"
+         apart (with random seeds, for untrusted keys), and insert each key once (insert_if_absent)"
     )]
     Crowded,
     /// A growing filter is full, and the allocator refused the memory for more buckets. A later insert
     /// asks again.
     #[error("no memory for a table of {buckets} buckets, 8 bytes each")]
+    #[non_exhaustive]
     OutOfMemory {
         /// How many buckets the table would have.
         buckets: usize,
     },
-    /// A growing filter is full, and has [`MAX_BUCKETS`](crate::hashing::MAX_BUCKETS) buckets.
+    /// A growing filter is full, and has 2^32 buckets.
     #[error("the table would have {buckets} buckets: at most 2^32 are possible")]
+    #[non_exhaustive]
     TooLarge {
         /// How many buckets the table would have.
         buckets: usize,
@@ -57,11 +60,20 @@ pub enum InsertError {
         "a table of {buckets} buckets would be wrong more often than max_false_positive_rate allows: begin with a \
          larger capacity, remove keys first, or allow more"
     )]
+    #[non_exhaustive]
     TooManyFalsePositives {
         /// How many buckets the table would have.
         buckets: usize,
     },
-    /// All [`MAX_THREADS`](crate::MAX_THREADS) places of threads are taken ([limits](crate#limits)).
-    #[error(transparent)]
-    TooManyThreads(#[from] TooManyThreads),
+    /// All [`max_threads`](crate::max_threads) ids are in use.
+    #[error("{}", UpdateError::TooManyThreads)]
+    TooManyThreads,
+}
+
+impl From<UpdateError> for InsertError {
+    fn from(error: UpdateError) -> InsertError {
+        match error {
+            UpdateError::TooManyThreads => InsertError::TooManyThreads,
+        }
+    }
 }

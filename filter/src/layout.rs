@@ -32,7 +32,7 @@
 //! The error rate holds for a table with every slot taken, which is the maximum
 //! ([`FALSE_POSITIVE_RATE`](Layout::FALSE_POSITIVE_RATE)); it falls with the load.
 //! Bits per key hold at the load to plan for
-//! ([`BITS_A_KEY`](Layout::BITS_A_KEY),
+//! ([`BITS_PER_KEY`](Layout::BITS_PER_KEY),
 //! [`WORKABLE_LOAD`](Layout::WORKABLE_LOAD)); small tables take more.
 //!
 //! Memory depends only on the number of slots. Among layouts with the same number of slots, one
@@ -44,30 +44,28 @@
 //!
 //! # When a timestamp wraps
 //!
-//! A lookup that finds nothing relies on its first bucket's word being unchanged, which it knows
-//! only modulo 2^[`TIMESTAMP_BITS`](Layout::TIMESTAMP_BITS) additions. To be fooled, it must be
-//! interrupted between its two reads of that bucket. Meanwhile, additions there must go through a whole number
-//! of turns and leave the very same fingerprints in the very same slots, and the key's copy must
-//! move in before the second bucket is read, and out again afterwards.
+//! A lookup that finds nothing relies on its first bucket's word being unchanged between two reads. It detects a change modulo
+//! 2^[`TIMESTAMP_BITS`](Layout::TIMESTAMP_BITS) additions. To miss a present key, the lookup must be suspended between these
+//! reads while
 //!
-//! Each copy of the filter ([`try_clone`](crate::CuckooFilter::try_clone), a save) advances every timestamp
-//! once, or, if several threads keep a bucket for it at the same time, once for each; the fingerprints stay. So it is
-//! enough to take that many copies within one lookup while the key hops to and fro once.
+//! - additions to the bucket advance the timestamp by an exact multiple of that number and leave the same fingerprints in the
+//!   same slots;
+//! - the key moves into this bucket before the second bucket is read, and out again afterwards.
 //!
-//! | Layout | Timestamp bits | Additions to one bucket within one lookup | Least time for them, at 30 ns each |
+//! A clone or a save of the filter advances every timestamp once, or once for each thread that keeps a bucket's old
+//! contents at the same time. The fingerprints stay, so that many clones or saves within one lookup are enough.
+//!
+//! | Layout | Timestamp bits | Additions to one bucket within one lookup | Minimum time, at 30 ns each |
 //! |---|---:|---:|---:|
 //! | 4×8 | 31 | 2,147,483,648 | 1 min |
 //! | 4×12, 3×16, 2×24 | 15 | 32,768 | 1 ms |
 //! | 4×13 | 11 | 2,048 | 60 µs |
 //! | 8×7, 2×28 (the minimum), [4×12 with ages](crate::expiring) | 7 | 128 | 4 µs |
 //!
-//! A lookup takes well under a microsecond; only one that loses its core half-way can see that many
-//! additions. While it is suspended, say for a few milliseconds, other threads would have to spend
-//! their time on that one bucket (if they use m buckets equally, each thread makes 32,768 / m
-//! additions to one of them in 1 ms) and stop at exactly a whole turn. So it takes a handful of
-//! buckets, or one key hammered without pause, and even then a coincidence. If even this risk is too
-//! high, choose a layout with more timestamp bits. `filter/tests/steps/timestamp_wrap.rs` shows, with
-//! threads stopped at chosen steps, that a whole turn fools a lookup and that nothing less does.
+//! A lookup takes well under a microsecond, so only a preempted lookup can see that many additions. Other threads would have to
+//! spend those milliseconds on a handful of buckets, and stop at an exact multiple. If this risk is too high, choose a layout
+//! with more timestamp bits. `filter/tests/steps/timestamp_wrap.rs` stops threads at chosen steps and shows that an exact multiple
+//! misleads a lookup and that nothing less does.
 
 /// Width of a word: bit 63 belongs to `kcas`.
 const WORD_BITS: usize = 63;
@@ -77,9 +75,10 @@ const MIN_TIMESTAMP_BITS: usize = 7;
 
 /// How a bucket's word is divided: `SLOTS` fingerprints of `BITS` bits, and the timestamp in the
 /// rest of the 63 bits. A layout is checked at compile time, when it is used: at least one slot,
-/// fingerprints of 2 to 32 bits, at least 7 bits of timestamp.
+/// fingerprints of 2 to 32 bits, at least 7 bits of timestamp. Measured constants, such as
+/// [`WORKABLE_LOAD`](Self::WORKABLE_LOAD), may change in a later release.
 #[derive(Clone, Copy, Debug)]
-pub struct Layout<const SLOTS: usize, const BITS: usize>;
+pub struct Layout<const SLOTS: usize, const BITS: usize>(pub(crate) ());
 
 impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     const USED: usize = {
@@ -96,6 +95,7 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     pub const TIMESTAMP_BITS: usize = WORD_BITS - Self::USED;
 
     /// The greatest fingerprint; the least is 1.
+    #[doc(hidden)]
     pub const MAX_FINGERPRINT: u64 = (1 << BITS) - 1;
 
     /// The load factor to plan for. It is somewhat below the load at which an insert was first
@@ -146,7 +146,7 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     };
 
     /// Memory per key, in bits, in a table filled to the [`WORKABLE_LOAD`](Self::WORKABLE_LOAD).
-    pub const BITS_A_KEY: f64 = 64.0 / SLOTS as f64 / Self::WORKABLE_LOAD;
+    pub const BITS_PER_KEY: f64 = 64.0 / SLOTS as f64 / Self::WORKABLE_LOAD;
 
     /// One in the lowest bit of every slot.
     const LOWEST: u64 = {
@@ -165,7 +165,11 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
         highest: Self::LOWEST << (BITS - 1),
         max_fingerprint: Self::MAX_FINGERPRINT,
     };
+}
 
+/// The words of buckets, for the crate itself and for the harness.
+#[doc(hidden)]
+impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// Returns the number of empty slots of `word`.
     #[inline]
     pub const fn room(word: u64) -> u32 {
@@ -235,14 +239,12 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// Returns `word` with `fingerprint` in its lowest empty slot, which must exist, and the
     /// timestamp advanced.
     #[inline]
-    #[doc(hidden)]
     pub const fn add(word: u64, fingerprint: u64) -> u64 {
         Self::advance(word | fingerprint << Self::place_of(Self::SHAPE.matches(word, 0)))
     }
 
     /// Returns the highest bit of the lowest slot that holds `fingerprint`, and perhaps of some above it.
     #[inline]
-    #[doc(hidden)]
     pub const fn matches(word: u64, fingerprint: u64) -> u64 {
         Self::SHAPE.matches(word, fingerprint)
     }
@@ -250,7 +252,6 @@ impl<const SLOTS: usize, const BITS: usize> Layout<SLOTS, BITS> {
     /// Returns `word` with one slot emptied: the lowest of those that [`matches`](Self::matches) found, of
     /// which there must be at least one.
     #[inline]
-    #[doc(hidden)]
     pub const fn take(word: u64, matches: u64) -> u64 {
         word & !(Self::MAX_FINGERPRINT << Self::place_of(matches))
     }

@@ -3,7 +3,9 @@
 
 use crossbeam_utils::CachePadded;
 use kcas::sync::{AtomicU64, OnFirstUse, Ordering};
-use kcas::thread_id::{self, MAX_THREADS, ThreadId, TooManyThreads};
+use kcas::thread_id::{self, MAX_THREADS, ThreadId};
+
+use crate::update_error::UpdateError;
 
 /// Counters come in chunks of 1, 2, 4 …, made when threads with such ids first count: a filter written by threads with
 /// low ids has few counters. Each chunk is made whole, so there are fewer than two counters for each id up to the
@@ -71,9 +73,9 @@ impl Length {
     /// (wrapping).
     ///
     /// # Errors
-    /// Those of `change`, and [`TooManyThreads`], before it is called.
+    /// Those of `change`, and [`UpdateError::TooManyThreads`], before it is called.
     #[inline]
-    pub fn count<E: From<TooManyThreads>>(
+    pub fn count<E: From<UpdateError>>(
         &self,
         change: impl FnOnce() -> Result<u64, E>,
     ) -> Result<u64, E> {
@@ -83,7 +85,8 @@ impl Length {
             let by = change()?;
             add(counter, by);
             Ok(by)
-        })?
+        })
+        .map_err(UpdateError::no_id)?
     }
 
     /// [`count`](Self::count), if this thread has a counter already and `change` succeeds at once, for a fast

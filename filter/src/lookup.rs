@@ -28,7 +28,7 @@
 use kcas::WordArray;
 
 use crate::buckets::{BucketTable, Buckets, MAX_WORD};
-use crate::hashing::Location;
+use crate::geometry::Location;
 use crate::layout::{Layout, Shape};
 
 /// True if the class of `location` has a copy in the table.

@@ -12,13 +12,14 @@ use crate::insert_error::InsertError;
 use crate::save::{LoadError, SaveError};
 use crate::snapshot::SnapshotError;
 use crate::traits::Filter;
+use crate::update_error::UpdateError;
 
 /// Gives these types the most frequent calls of [`Filter`] and loading with the default hasher as
 /// functions of their own, so that a program need import neither the trait nor a builder.
 macro_rules! methods {
     ($(($($parameters:tt)*) $filter:ty, by default $start:expr => $default:ty;)+) => {$(
         /// The most frequent calls of [`Filter`], which describes each of them.
-        impl<$($parameters)* S: BuildHasher> $filter {
+        impl<$($parameters)* S: BuildHasher + Send + Sync> $filter {
             /// [`Filter::insert`].
             ///
             /// # Errors
@@ -28,22 +29,24 @@ macro_rules! methods {
                 Filter::insert(self, key)
             }
 
-            /// [`Filter::insert_unique`].
+            /// [`Filter::insert_if_absent`].
             ///
             /// # Errors
             /// [`InsertError`]; nothing was added.
             #[inline]
-            pub fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
-                Filter::insert_unique(self, key)
+            pub fn insert_if_absent<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
+                Filter::insert_if_absent(self, key)
             }
 
             /// [`Filter::contains`].
+            #[must_use]
             #[inline(always)]
             pub fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool {
                 Filter::contains(self, key)
             }
 
             /// [`Filter::count`].
+            #[must_use]
             #[inline]
             pub fn count<T: Hash + ?Sized>(&self, key: &T) -> usize {
                 Filter::count(self, key)
@@ -51,10 +54,10 @@ macro_rules! methods {
 
             /// [`Filter::remove`].
             ///
-            /// # Panics
-            /// As [`Filter::remove_hash`].
+            /// # Errors
+            /// [`UpdateError`]; nothing has changed.
             #[inline]
-            pub fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool {
+            pub fn remove<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, UpdateError> {
                 Filter::remove(self, key)
             }
 
@@ -68,9 +71,9 @@ macro_rules! methods {
                 Filter::is_empty(self)
             }
 
-            /// [`Filter::capacity`].
-            pub fn capacity(&self) -> usize {
-                Filter::capacity(self)
+            /// [`Filter::slots`].
+            pub fn slots(&self) -> usize {
+                Filter::slots(self)
             }
 
             /// [`Filter::load_factor`].
@@ -83,14 +86,14 @@ macro_rules! methods {
                 Filter::false_positive_rate(self)
             }
 
+            /// [`Filter::false_positive_rate_at`].
+            pub fn false_positive_rate_at(&self, copies: usize) -> f64 {
+                Filter::false_positive_rate_at(self, copies)
+            }
+
             /// [`Filter::memory_bytes`].
             pub fn memory_bytes(&self) -> usize {
                 Filter::memory_bytes(self)
-            }
-
-            /// [`Filter::clear`].
-            pub fn clear(&mut self) {
-                Filter::clear(self);
             }
 
             /// [`Filter::to_bytes`].
@@ -128,7 +131,7 @@ macro_rules! methods {
             /// [`LoadError`].
             #[doc(alias = "deserialize")]
             pub fn from_bytes(bytes: &[u8]) -> Result<$default, LoadError> {
-                $start.from_bytes(bytes)
+                $start.load_bytes(bytes)
             }
 
             /// Loads a filter from a reader, which needs no buffer of its own. Nothing is read past
@@ -137,7 +140,7 @@ macro_rules! methods {
             /// # Errors
             /// [`LoadError`].
             pub fn read_from(reader: impl Read) -> Result<$default, LoadError> {
-                $start.read_from(reader)
+                $start.load_from(reader)
             }
 
             /// Loads the filter that was [saved](Filter::save) as this file.
@@ -152,9 +155,9 @@ macro_rules! methods {
 }
 
 methods! {
-    (const SLOTS: usize, const BITS: usize,) CuckooFilter<SLOTS, BITS, S>,
+    (const SLOTS: usize, const BITS: usize,) CuckooFilter<S, SLOTS, BITS>,
         by default CuckooFilter::builder() => CuckooFilter;
-    (const SLOTS: usize, const BITS: usize, const AGE_BITS: usize,) ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>,
+    (const SLOTS: usize, const BITS: usize, const AGE_BITS: usize,) ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>,
         by default ExpiringCuckooFilter::builder() => ExpiringCuckooFilter;
     () DynCuckooFilter<S>,
         by default CuckooFilter::builder().false_positive_rate(1.0) => DynCuckooFilter;

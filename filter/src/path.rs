@@ -6,7 +6,7 @@
 use arrayvec::ArrayVec;
 use kcas::WordArray;
 
-use crate::hashing::Geometry;
+use crate::geometry::Geometry;
 use crate::layout::Layout;
 
 /// Maximum number of buckets in a chain: as many as one K-CAS can change.
@@ -38,7 +38,7 @@ pub type Chain = ArrayVec<Step, MAX_CHAIN>;
 #[derive(Clone, Copy)]
 struct Node {
     word: u64,
-    /// Below [`MAX_BUCKETS`](crate::hashing::MAX_BUCKETS).
+    /// Below [`MAX_BUCKETS`](crate::geometry::MAX_BUCKETS).
     bucket: u32,
     /// The node whose fingerprint would move here, unless this is a root.
     parent: u16,

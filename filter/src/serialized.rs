@@ -14,7 +14,7 @@ use serde::{de, ser};
 
 use crate::builder::Builder;
 use crate::dyn_filter::DynCuckooFilter;
-use crate::expiring::{Ages, ExpiringCuckooFilter};
+use crate::expiring::{AgedLayout, ExpiringCuckooFilter};
 use crate::filter::CuckooFilter;
 use crate::growing::GrowingCuckooFilter;
 use crate::layout::Layout;
@@ -69,7 +69,7 @@ macro_rules! serialized {
     ($filter:ty, [$($parameters:tt)*], $builder:expr) => {
         /// Requires the feature `serde`. Like `to_bytes`, also in time, memory and errors: others
         /// may insert and remove meanwhile.
-        impl<$($parameters)* S: BuildHasher> Serialize for $filter {
+        impl<$($parameters)* S: BuildHasher + Send + Sync> Serialize for $filter {
             fn serialize<R: Serializer>(&self, serializer: R) -> Result<R::Ok, R::Error> {
                 let bytes = self.to_bytes().map_err(ser::Error::custom)?;
                 serialize(&bytes, serializer)
@@ -83,7 +83,7 @@ macro_rules! serialized {
         impl<'de, $($parameters)* S: BuildHasher + Default> Deserialize<'de> for $filter {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let bytes = deserialize(deserializer)?;
-                let loaded = $builder.unmixed_hasher(S::default()).from_bytes(&bytes);
+                let loaded = $builder.unmixed_hasher(S::default()).load_bytes(&bytes);
                 loaded.map_err(de::Error::custom)
             }
         }
@@ -91,14 +91,14 @@ macro_rules! serialized {
 }
 
 serialized!(
-    CuckooFilter<SLOTS, BITS, S>,
+    CuckooFilter<S, SLOTS, BITS>,
     [const SLOTS: usize, const BITS: usize,],
-    Builder::new(Layout::<SLOTS, BITS>)
+    Builder::new(Layout::<SLOTS, BITS>(()))
 );
 serialized!(
-    ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>,
+    ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>,
     [const SLOTS: usize, const BITS: usize, const AGE_BITS: usize,],
-    Builder::new(Ages::<SLOTS, BITS, AGE_BITS>)
+    Builder::new(AgedLayout::<SLOTS, BITS, AGE_BITS>(()))
 );
 serialized!(
     DynCuckooFilter<S>,

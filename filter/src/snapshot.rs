@@ -68,33 +68,44 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use kcas::steps::step;
 use kcas::sync::{AtomicU64, Ordering};
-use kcas::thread_id::{self, TooManyThreads};
+use kcas::thread_id;
 use kcas::{Entry, WordArray};
 
 #[cfg(kcas_loom)]
 use crate::arc_swap_in_models::ArcSwapOption;
 use crate::buckets::{BucketTable, Buckets};
-use crate::hashing::Geometry;
+use crate::geometry::Geometry;
 use crate::layout::Layout;
+use crate::update_error::UpdateError;
 
 /// Number of buckets after which a snapshot says how far it has come.
 const STRIDE: usize = if cfg!(kcas_loom) { 2 } else { 1 << 9 };
 
 /// Why a filter could not be copied. The filter itself is unchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SnapshotError {
     /// There is not enough memory for the copy, or for making it.
     #[error(
         "no memory to copy a table of {buckets} buckets, 8 bytes each: up to twice as much is needed while \
          others change the filter"
     )]
+    #[non_exhaustive]
     OutOfMemory {
         /// Number of buckets in the table.
         buckets: usize,
     },
-    /// All [`MAX_THREADS`](crate::MAX_THREADS) places of threads are taken ([limits](crate#limits)).
-    #[error(transparent)]
-    TooManyThreads(#[from] TooManyThreads),
+    /// All [`max_threads`](crate::max_threads) ids are in use.
+    #[error("{}", UpdateError::TooManyThreads)]
+    TooManyThreads,
+}
+
+impl From<UpdateError> for SnapshotError {
+    fn from(error: UpdateError) -> SnapshotError {
+        match error {
+            UpdateError::TooManyThreads => SnapshotError::TooManyThreads,
+        }
+    }
 }
 
 /// A table as snapshots see it. All its buckets are made from the start, or each is made at one
@@ -342,7 +353,7 @@ impl<'a, T: Table> Snapshot<'a, T> {
     /// eighth meanwhile, or begun another round.)
     pub(crate) fn begin(table: &'a T, snapshots: &'a Snapshots) -> Result<Self, SnapshotError> {
         // Advancing a timestamp may require helping.
-        thread_id::register()?;
+        thread_id::register().map_err(UpdateError::no_id)?;
         loop {
             let (made, buckets) = (table.made(), table.places());
             let places = WordArray::try_new(buckets + 1)

@@ -1,24 +1,28 @@
 //! What all filters of this crate can do: the trait [`Filter`].
 
+use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use arrayvec::ArrayVec;
-use kcas::thread_id::{self, TooManyThreads};
 
 use crate::batch::{self, assert_same_length};
-use crate::hashing::Location;
+use crate::geometry::Location;
 use crate::insert_error::InsertError;
-use crate::save::{SaveError, save_as};
+use crate::save::SaveError;
+use crate::save::file::save_as;
 use crate::snapshot::SnapshotError;
+use crate::update_error::UpdateError;
 
 /// What all filters of this crate can do, for code that works with any of them (`F: Filter`), or
 /// with one that is chosen at run time (`Box<dyn Filter>`). The most common calls need no import of
-/// this trait; those with hashes, those for many keys and [`try_remove`](Self::try_remove) do.
+/// this trait; those with hashes and those for many keys do.
 ///
-/// To share a filter that is chosen at run time, put the box into an `Arc`: an `Arc<Box<dyn Filter + Send + Sync>>` has
-/// all calls, but an `Arc<dyn Filter + Send + Sync>` lacks those that take keys, paths or writers of any type.
+/// References, boxes and `Arc`s of a filter are filters too. (A `&dyn Filter` takes keys, paths and writers of any type
+/// only by another reference: `(&filter).insert("key")`.) The trait is sealed: only these types implement it, so that
+/// it may get more functions.
 ///
 /// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator and what a thread's
 /// first update [may lock](crate#guarantees)): a thread that stops anywhere else stops nobody. All keys with the same
@@ -35,10 +39,10 @@ use crate::snapshot::SnapshotError;
 ///     words.iter().try_for_each(|word| filter.insert(word))
 /// }
 ///
-/// fn filter_for(keys: Option<usize>) -> Box<dyn Filter + Send + Sync> {
+/// fn filter_for(keys: Option<usize>) -> Arc<dyn Filter> {
 ///     match keys {
-///         Some(keys) => Box::new(CuckooFilter::with_capacity(keys)),
-///         None => Box::new(GrowingCuckooFilter::new()),
+///         Some(keys) => Arc::new(CuckooFilter::with_capacity(keys)),
+///         None => Arc::new(GrowingCuckooFilter::new()),
 ///     }
 /// }
 ///
@@ -47,20 +51,19 @@ use crate::snapshot::SnapshotError;
 /// let chosen = filter_for(Some(10));
 /// chosen.insert("a")?;
 /// assert!(seen.contains("b") && chosen.contains("a") && !chosen.contains("b"));
-/// let shared: Arc<Box<dyn Filter + Send + Sync>> = Arc::new(chosen);
-/// assert!(shared.insert_unique("b")?);
+/// fill(&chosen, &["b"])?;
 /// # Ok::<(), InsertError>(())
 /// ```
 ///
 /// # Hashes
 ///
 /// Each filter hashes keys itself, with its own hasher. To ask one filter about a key several times,
-/// hash the key once ([`hash`](Self::hash)) and use the functions that take a hash. A hash is
+/// hash the key once ([`hash_one`](Self::hash_one)) and use the functions that take a hash. A hash is
 /// good for the filter that made it, and for filters that [hash alike](Self::hashes_like): to any
 /// other it means another key, which that filter does not have. So code that does not know how its
 /// filters were built should pass keys, or ask `hashes_like` first.
-pub trait Filter {
-    /// Adds one copy of the class of the key with this [`hash`](Self::hash).
+pub trait Filter: Debug + Send + Sync + Sealed {
+    /// Adds one copy of the class of the key with this [`hash`](Self::hash_one).
     ///
     /// Linearization point: the compare-and-swap (or K-CAS, for a chain of shifts) that adds the
     /// fingerprint.
@@ -79,16 +82,18 @@ pub trait Filter {
     /// As [`insert_hash`](Self::insert_hash), but never
     /// [`TooManyCopies`](InsertError::TooManyCopies). Chains are one bucket shorter here, so
     /// [`Full`](InsertError::Full) may come a little earlier.
-    fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError>;
+    fn insert_if_absent_hash(&self, hash: u64) -> Result<bool, InsertError>;
 
     /// True if the key's class has a copy: always for a key that was inserted and has neither been removed nor
-    /// expired, and by chance for others ([false positives](crate#sizes-and-error-rates)).
+    /// expired, and by chance for others ([false positives](crate::guide#error-rates-and-layouts)).
     ///
     /// Linearization point: a moment during the call at which the answer was true of the set.
+    #[must_use]
     fn contains_hash(&self, hash: u64) -> bool;
 
     /// Returns the number of copies of the key's class. Linearization point: as
     /// [`contains_hash`](Self::contains_hash).
+    #[must_use]
     fn count_hash(&self, hash: u64) -> usize;
 
     /// Takes one copy from the key's class; false if it has none. Remove only what was inserted:
@@ -97,10 +102,9 @@ pub trait Filter {
     /// Linearization point: the compare-and-swap that clears the slot; for false, as
     /// [`contains_hash`](Self::contains_hash).
     ///
-    /// # Panics
-    /// When all [`MAX_THREADS`](crate::MAX_THREADS) places of threads are taken; nothing has changed then. This never
-    /// happens in a thread that has [registered](crate::register_thread).
-    fn remove_hash(&self, hash: u64) -> bool;
+    /// # Errors
+    /// [`UpdateError`]; nothing has changed.
+    fn remove_hash(&self, hash: u64) -> Result<bool, UpdateError>;
 
     /// Calls [`contains_hash`](Self::contains_hash) for each of `hashes`, and writes the answers to the same places
     /// in `found`. Each call is atomic, the batch is not; this holds for all batches.
@@ -123,29 +127,25 @@ pub trait Filter {
         batch::in_fetched_groups(self, hashes, results, Self::insert_hash);
     }
 
-    /// [`insert_unique_hash`](Self::insert_unique_hash) for several keys, in order.
+    /// [`insert_if_absent_hash`](Self::insert_if_absent_hash) for several keys, in order.
     ///
     /// # Panics
     /// As [`insert_hash_batch`](Self::insert_hash_batch).
-    fn insert_unique_hash_batch(&self, hashes: &[u64], results: &mut [Result<bool, InsertError>]) {
-        batch::in_fetched_groups(self, hashes, results, Self::insert_unique_hash);
+    fn insert_if_absent_hash_batch(
+        &self,
+        hashes: &[u64],
+        results: &mut [Result<bool, InsertError>],
+    ) {
+        batch::in_fetched_groups(self, hashes, results, Self::insert_if_absent_hash);
     }
 
     /// [`remove_hash`](Self::remove_hash) for several keys, in order.
     ///
     /// # Panics
-    /// As [`remove_hash`](Self::remove_hash), and when `removed` and `hashes` differ in length;
-    /// then nothing has changed.
-    fn remove_hash_batch(&self, hashes: &[u64], removed: &mut [bool]) {
-        batch::in_fetched_groups(self, hashes, removed, Self::remove_hash);
+    /// As [`insert_hash_batch`](Self::insert_hash_batch).
+    fn remove_hash_batch(&self, hashes: &[u64], results: &mut [Result<bool, UpdateError>]) {
+        batch::in_fetched_groups(self, hashes, results, Self::remove_hash);
     }
-
-    /// Prefetches the buckets of a group of keys: for batches of updates, and of lookups in a growing filter.
-    #[doc(hidden)]
-    fn fetch(&self, hashes: &[u64]);
-
-    /// [`hash`](Self::hash) of a key whose type is not known here.
-    fn hash_dyn(&self, key: &dyn DynKey) -> u64;
 
     /// Returns a digest of how this filter hashes: the same number for filters with the same hasher, seeds
     /// included.
@@ -159,25 +159,19 @@ pub trait Filter {
 
     /// Returns the number of slots that there are now. Inserts into a fixed-size filter begin to
     /// fail somewhat below this ([`WORKABLE_LOAD`](crate::layout::Layout::WORKABLE_LOAD)).
-    fn capacity(&self) -> usize;
+    #[doc(alias = "capacity")]
+    fn slots(&self) -> usize;
 
-    /// Returns the fraction of absent keys about which the filter is wrong when every slot of the
-    /// current table is taken ([`FALSE_POSITIVE_RATE`](crate::layout::Layout::FALSE_POSITIVE_RATE), or 1 where that
-    /// is greater).
-    #[doc(alias("error_rate", "fpr"))]
-    fn false_positive_rate(&self) -> f64;
+    /// Returns the fraction of absent keys about which the filter is wrong if its current table holds `copies` copies:
+    /// an upper bound, at most 1. For the present rate, pass [`len`](Self::len).
+    fn false_positive_rate_at(&self, copies: usize) -> f64;
 
     /// Returns the memory of the filter now, in bytes: its table (pages that were never written, too), its
-    /// [counters](crate#memory) (up to 512 KiB), and the value itself. It does not include the K-CAS descriptors, which
+    /// [counters](crate::guide#memory) (up to 512 KiB), and the value itself. It does not include the K-CAS descriptors, which
     /// all filters of the process share (8 KiB for every 32 threads alive at the same time), nor what is kept for
     /// copies that are under way or not freed yet.
     #[doc(alias("memory_usage", "size_in_bytes"))]
     fn memory_bytes(&self) -> usize;
-
-    /// Removes everything. A fixed-size filter keeps its memory; a growing one goes back to its first
-    /// size. (If it gets no memory for that, it empties what it has.)
-    #[doc(alias = "reset")]
-    fn clear(&mut self);
 
     /// [`write_to`](Self::write_to) for a filter whose type is not known here.
     ///
@@ -209,16 +203,24 @@ pub trait Filter {
         save_as(path, |writer| self.write_dyn(writer))
     }
 
+    /// Returns the fraction of absent keys about which the filter is wrong when every slot of the
+    /// current table is taken ([`FALSE_POSITIVE_RATE`](crate::layout::Layout::FALSE_POSITIVE_RATE), or 1 where that
+    /// is greater). A growing filter is wrong more often after it has grown.
+    #[doc(alias("error_rate", "fpr"))]
+    fn false_positive_rate(&self) -> f64 {
+        self.false_positive_rate_at(self.slots())
+    }
+
     /// True if no copy is held; as exact as [`len`](Self::len).
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns [`len`](Self::len) as a fraction of [`capacity`](Self::capacity), from 0 to 1; it may
+    /// Returns [`len`](Self::len) as a fraction of [`slots`](Self::slots), from 0 to 1; it may
     /// briefly exceed 1 while others insert and remove.
     #[doc(alias = "occupancy")]
     fn load_factor(&self) -> f64 {
-        self.len() as f64 / self.capacity() as f64
+        self.len() as f64 / self.slots() as f64
     }
 
     /// True if both filters hash a set of known keys alike, as filters with the same hasher and seeds do.
@@ -226,25 +228,18 @@ pub trait Filter {
         self.hasher_digest() == other.hasher_digest()
     }
 
-    /// [`remove_hash`](Self::remove_hash), for a thread that may find no place: it
-    /// gets an error instead of a panic.
-    ///
-    /// # Errors
-    /// [`TooManyThreads`]; nothing has changed.
-    fn try_remove_hash(&self, hash: u64) -> Result<bool, TooManyThreads> {
-        thread_id::with(|_| self.remove_hash(hash))
-    }
-
     /// Returns the hash of a key, for the functions that take one.
     #[inline]
-    fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64
+    fn hash_one<T: Hash + ?Sized>(&self, key: &T) -> u64
     where
         Self: Sized,
     {
-        self.hash_dyn(&key)
+        self.hash_with(&mut |mut hasher| key.hash(&mut hasher))
     }
 
-    /// [`insert_hash`](Self::insert_hash) of a key.
+    /// [`insert_hash`](Self::insert_hash) of a key. Remove each key at most as often as it was inserted: then no other
+    /// is ever missing, which [`insert_if_absent`](Self::insert_if_absent) cannot promise. (An
+    /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter), which has one copy of a class, does not promise it either.)
     ///
     /// # Errors
     /// [`InsertError`]; nothing was added.
@@ -254,68 +249,63 @@ pub trait Filter {
     where
         Self: Sized,
     {
-        self.insert_hash(self.hash(key))
+        self.insert_hash(self.hash_one(key))
     }
 
-    /// [`insert_unique_hash`](Self::insert_unique_hash) of a key: of any number of concurrent
+    /// [`insert_if_absent_hash`](Self::insert_if_absent_hash) of a key: of any number of concurrent
     /// callers with the same key, exactly one gets `true`, provided that its class had no copy,
     /// there is room and nobody removes it. (For a new key the answer is wrongly `false` as often as
     /// [`contains`](Self::contains) is wrong about it.)
     ///
+    /// **Removes.** A key that got `false` because it was mistaken for another is missing once that one is removed,
+    /// even if only keys that got `true` are. Of 100,000 keys in the default layout, 42 of one half were missing after
+    /// the other half had been removed in this way; after [`insert`](Self::insert), none was.
+    ///
     /// # Errors
-    /// As [`insert_unique_hash`](Self::insert_unique_hash).
+    /// As [`insert_if_absent_hash`](Self::insert_if_absent_hash).
     #[doc(alias = "test_and_add")]
     #[inline]
-    fn insert_unique<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError>
+    fn insert_if_absent<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError>
     where
         Self: Sized,
     {
-        self.insert_unique_hash(self.hash(key))
+        self.insert_if_absent_hash(self.hash_one(key))
     }
 
     /// [`contains_hash`](Self::contains_hash) of a key.
     // `always`: with a mere hint, a program that calls it in many places gets it out of line, which
     // costs a tenth of a lookup.
     #[doc(alias("might_contain", "may_contain", "lookup", "test"))]
+    #[must_use]
     #[inline(always)]
     fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool
     where
         Self: Sized,
     {
-        self.contains_hash(self.hash(key))
+        self.contains_hash(self.hash_one(key))
     }
 
     /// [`count_hash`](Self::count_hash) of a key.
+    #[must_use]
     #[inline]
     fn count<T: Hash + ?Sized>(&self, key: &T) -> usize
     where
         Self: Sized,
     {
-        self.count_hash(self.hash(key))
+        self.count_hash(self.hash_one(key))
     }
 
     /// [`remove_hash`](Self::remove_hash) of a key.
     ///
-    /// # Panics
-    /// As [`remove_hash`](Self::remove_hash).
+    /// # Errors
+    /// [`UpdateError`]; nothing has changed.
     #[doc(alias = "delete")]
     #[inline]
-    fn remove<T: Hash + ?Sized>(&self, key: &T) -> bool
+    fn remove<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, UpdateError>
     where
         Self: Sized,
     {
-        self.remove_hash(self.hash(key))
-    }
-
-    /// [`try_remove_hash`](Self::try_remove_hash) of a key.
-    ///
-    /// # Errors
-    /// [`TooManyThreads`]; nothing has changed.
-    fn try_remove<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, TooManyThreads>
-    where
-        Self: Sized,
-    {
-        self.try_remove_hash(self.hash(key))
+        self.remove_hash(self.hash_one(key))
     }
 
     /// Saves the filter to a writer, which needs no buffer of its own, in the format that
@@ -382,28 +372,35 @@ pub trait Filter {
         in_groups(self, keys, results, Self::insert_hash_batch);
     }
 
-    /// [`insert_unique_hash_batch`](Self::insert_unique_hash_batch) of keys.
+    /// [`insert_if_absent_hash_batch`](Self::insert_if_absent_hash_batch) of keys.
     ///
     /// # Panics
     /// When `results` and `keys` differ in length; nothing has changed then.
-    fn insert_unique_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<bool, InsertError>])
+    fn insert_if_absent_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<bool, InsertError>])
     where
         Self: Sized,
     {
-        in_groups(self, keys, results, Self::insert_unique_hash_batch);
+        in_groups(self, keys, results, Self::insert_if_absent_hash_batch);
     }
 
     /// [`remove_hash_batch`](Self::remove_hash_batch) of keys.
     ///
     /// # Panics
-    /// As [`remove_hash`](Self::remove_hash), and when `removed` and `keys` differ in length; then
-    /// nothing has changed.
-    fn remove_batch<T: Hash>(&self, keys: &[T], removed: &mut [bool])
+    /// When `results` and `keys` differ in length; nothing has changed then.
+    fn remove_batch<T: Hash>(&self, keys: &[T], results: &mut [Result<bool, UpdateError>])
     where
         Self: Sized,
     {
-        in_groups(self, keys, removed, Self::remove_hash_batch);
+        in_groups(self, keys, results, Self::remove_hash_batch);
     }
+}
+
+/// Returns [`Filter::false_positive_rate_at`], if the filter is wrong about this fraction of the absent keys when every
+/// slot is taken. (That may be above 1.)
+pub(crate) fn rate_at(when_full: f64, filter: &impl Filter, copies: usize) -> f64 {
+    let taken = (copies as f64 / filter.slots() as f64).min(1.0);
+    // Cut off last: half of a rate that was cut off would be no bound for half the copies.
+    (when_full * taken).min(1.0)
 }
 
 /// Hashes keys group by group, and passes on each group of hashes with the places for its results.
@@ -417,22 +414,42 @@ fn in_groups<F: Filter, T: Hash, R>(
     let groups = keys.chunks(batch::FETCHED);
     for (keys, results) in groups.zip(results.chunks_mut(batch::FETCHED)) {
         let hashes: ArrayVec<u64, { batch::FETCHED }> =
-            keys.iter().map(|key| filter.hash(key)).collect();
+            keys.iter().map(|key| filter.hash_one(key)).collect();
         call(filter, &hashes, results);
     }
+}
+
+/// What a filter has for [`Filter`] alone.
+pub trait Sealed {
+    /// Prefetches the buckets of a group of keys: for batches of updates, and of lookups in a growing filter.
+    fn fetch(&self, hashes: &[u64]);
+
+    /// Returns the hash of what `write` writes, once, for a key of a type that is not known here.
+    fn hash_with(&self, write: &mut dyn FnMut(&mut dyn Hasher)) -> u64;
 }
 
 /// All keys that the filter cannot tell apart: those with the same fingerprint and the same pair of
 /// buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Class {
-    /// The fingerprint stored for each of these keys (in a growing filter, their tag).
-    pub fingerprint: u64,
-    /// Their buckets, the lower first; for some classes both are the same. (In a growing filter, what it knows of
-    /// their two [addresses](crate::growing#the-table), whose lowest bits are bucket numbers.)
-    pub buckets: [usize; 2],
+    pub(crate) fingerprint: u64,
+    pub(crate) buckets: [usize; 2],
 }
 
+impl Class {
+    /// Returns the fingerprint stored for each of these keys (in a growing filter, their tag).
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// Returns their buckets, the lower first; for some classes both are the same. (In a growing filter, what it knows
+    /// of their two [addresses](crate::growing#the-table), whose lowest bits are bucket numbers.)
+    pub fn buckets(&self) -> [usize; 2] {
+        self.buckets
+    }
+}
+
+#[doc(hidden)]
 impl From<Location> for Class {
     fn from(location: Location) -> Class {
         let mut buckets = [location.first, location.second];
@@ -444,44 +461,19 @@ impl From<Location> for Class {
     }
 }
 
-/// Unwraps the result of a call that cannot report otherwise that its thread got no id.
-pub(crate) fn expect_id<R>(result: Result<R, TooManyThreads>) -> R {
-    result.unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// A key behind a reference, of any type that is [`Hash`], for [`Filter::hash_dyn`].
-pub trait DynKey {
-    /// Hashes the key as its `Hash` does.
-    fn hash_into(&self, hasher: &mut dyn Hasher);
-}
-
-impl<T: Hash> DynKey for T {
-    fn hash_into(&self, mut hasher: &mut dyn Hasher) {
-        self.hash(&mut hasher);
-    }
-}
-
-impl Hash for dyn DynKey + '_ {
-    fn hash<H: Hasher>(&self, hasher: &mut H) {
-        self.hash_into(hasher);
-    }
-}
-
 /// The calls that a filter passes on to the one that it holds: `$each!` evaluates the call for that one.
 macro_rules! passed_on {
     ($each:ident) => {
         $crate::traits::passed_on! { $each:
             fn insert_hash(hash: u64) -> Result<(), InsertError>;
-            fn insert_unique_hash(hash: u64) -> Result<bool, InsertError>;
+            fn insert_if_absent_hash(hash: u64) -> Result<bool, InsertError>;
             fn count_hash(hash: u64) -> usize;
-            fn remove_hash(hash: u64) -> bool;
+            fn remove_hash(hash: u64) -> Result<bool, UpdateError>;
             fn contains_hash_batch(hashes: &[u64], found: &mut [bool]) -> ();
-            fn fetch(hashes: &[u64]) -> ();
-            fn hash_dyn(key: &dyn DynKey) -> u64;
             fn hasher_digest() -> u64;
             fn len() -> usize;
-            fn capacity() -> usize;
-            fn false_positive_rate() -> f64;
+            fn slots() -> usize;
+            fn false_positive_rate_at(copies: usize) -> f64;
             fn write_dyn(writer: &mut dyn Write) -> Result<(), SaveError>;
             fn to_bytes() -> Result<Vec<u8>, SnapshotError>;
         }
@@ -494,26 +486,44 @@ macro_rules! passed_on {
 }
 pub(crate) use passed_on;
 
-macro_rules! in_the_box {
-    ($boxed:expr, $filter:ident => $call:expr) => {{
-        let $filter = &**$boxed;
+macro_rules! behind_it {
+    ($pointer:expr, $filter:ident => $call:expr) => {{
+        let $filter = &**$pointer;
         $call
     }};
 }
 
-/// A filter that was chosen at run time.
-impl<F: Filter + ?Sized> Filter for Box<F> {
-    passed_on!(in_the_box);
+/// Declares that a filter behind such a pointer is a filter, too.
+macro_rules! pointers {
+    ($($pointer:ty,)+) => {$(
+        impl<F: Filter + ?Sized> Sealed for $pointer {
+            fn fetch(&self, hashes: &[u64]) {
+                (**self).fetch(hashes);
+            }
 
-    fn contains_hash(&self, hash: u64) -> bool {
-        (**self).contains_hash(hash)
-    }
+            #[inline]
+            fn hash_with(&self, write: &mut dyn FnMut(&mut dyn Hasher)) -> u64 {
+                (**self).hash_with(write)
+            }
+        }
 
-    fn memory_bytes(&self) -> usize {
-        (**self).memory_bytes()
-    }
+        impl<F: Filter + ?Sized> Filter for $pointer {
+            passed_on!(behind_it);
 
-    fn clear(&mut self) {
-        (**self).clear();
-    }
+            #[inline]
+            fn contains_hash(&self, hash: u64) -> bool {
+                (**self).contains_hash(hash)
+            }
+
+            fn memory_bytes(&self) -> usize {
+                (**self).memory_bytes()
+            }
+        }
+    )+};
+}
+
+pointers! {
+    &F,
+    Arc<F>,
+    Box<F>,
 }

@@ -10,7 +10,7 @@
 //! less, and inserts took 3 % more time on an Emerald Rapids; 5 % at a load factor of 0.9, with removes between them.)
 
 use crate::buckets::{BucketTable, MAX_WORD};
-use crate::hashing::{Location, select_unpredictable};
+use crate::geometry::{Location, select_unpredictable};
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
 use crate::lookup;
@@ -146,7 +146,7 @@ fn no_room<const SLOTS: usize, const BITS: usize>(
 /// Linearization point: the K-CAS that adds the fingerprint. For false: the read that found a copy.
 /// For `Full`: the read of the second bucket, at which both buckets were full and neither had a
 /// copy.
-pub(crate) fn insert_unique<const SLOTS: usize, const BITS: usize>(
+pub(crate) fn insert_if_absent<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
 ) -> Result<bool, InsertError> {

@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use filter::hashing::mix;
+use filter::mix;
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;

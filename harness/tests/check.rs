@@ -9,6 +9,7 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use anyhow::Result;
+use filter::internals::Location;
 use filter::{Class, FixedState, InsertError};
 use harness::check::perturbation;
 use harness::check::{self, Candidate, Check, Found, Report, Rounds, Settings};
@@ -106,7 +107,7 @@ impl<S: Subject, const FLAW: Flaw, const NAMED: bool> Subject for Flawed<S, FLAW
             && (self.now(DROPS, 1_000) || self.0.insert(key))
     }
 
-    fn insert_unique<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, InsertError> {
+    fn insert_if_absent<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, InsertError> {
         if self.0.contains(key) {
             return Ok(false);
         }
@@ -177,10 +178,12 @@ impl Subject for Exact {
     }
 
     fn class<K: Hash + ?Sized>(&self, key: &K) -> Option<Class> {
-        Some(Class {
+        let location = Location {
             fingerprint: FixedState.hash_one(key),
-            buckets: [0, 1],
-        })
+            first: 0,
+            second: 1,
+        };
+        Some(location.into())
     }
 
     fn memory_bytes(&self) -> usize {
@@ -198,7 +201,7 @@ impl Subject for RefusesFound {
     const GROWS: bool = true;
 
     fn insert<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        self.0.insert_unique(key) == Ok(true)
+        self.0.insert_if_absent(key) == Ok(true)
     }
 
     harness::subject::delegate! { self.0: with_buckets contains remove class memory_bytes }

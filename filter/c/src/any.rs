@@ -6,8 +6,8 @@ use std::path::Path;
 use filter::growing::GrowingBuilder;
 use filter::internals::load_whole;
 use filter::{
-    CuckooFilter, DynBuildError, DynCuckooFilter, ExpiringCuckooFilter, Filter,
-    GrowingCuckooFilter, LoadError,
+    BuildError, CuckooFilter, DynCuckooFilter, ExpiringCuckooFilter, Filter, GrowingCuckooFilter,
+    LoadError,
 };
 
 /// A filter of any kind, with the default hasher.
@@ -32,20 +32,20 @@ impl AnyFilter {
     }
 
     /// Makes one of fixed size with a false positive rate of at most `rate`.
-    pub fn fixed(capacity: usize, rate: f64) -> Result<Self, DynBuildError> {
+    pub fn fixed(capacity: usize, rate: f64) -> Result<Self, BuildError> {
         let builder = CuckooFilter::builder().capacity(capacity);
         Ok(Self::lasting(builder.false_positive_rate(rate).build()?))
     }
 
     /// Makes one that grows: from 0.37 to 1.2 times `capacity` on, or some 1,900 keys. `reserved_bytes` is set in its
     /// builder.
-    pub fn growing(capacity: usize, reserved_bytes: Option<usize>) -> Result<Self, DynBuildError> {
+    pub fn growing(capacity: usize, reserved_bytes: Option<usize>) -> Result<Self, BuildError> {
         let builder = growing(reserved_bytes).capacity(capacity);
         Ok(Self::lasting(builder.build()?))
     }
 
     /// Makes one that forgets, with room for `capacity` keys in a window of three periods.
-    pub fn expiring(capacity: usize) -> Result<Self, DynBuildError> {
+    pub fn expiring(capacity: usize) -> Result<Self, BuildError> {
         let builder = ExpiringCuckooFilter::builder().capacity(capacity);
         Ok(Self::Expiring(Box::new(builder.build()?)))
     }
@@ -56,10 +56,10 @@ impl AnyFilter {
             // They say of which kind it is, and are read once: it may be a pipe.
             let mut head = Vec::new();
             let first = file.by_ref().take(8).read_to_end(&mut head);
-            first.map_err(LoadError::Io)?;
+            first?;
             let reader = head.chain(file);
             Ok(match &head[..] {
-                b"cuckoog\n" => Self::lasting(growing(reserved_bytes).read_from(reader)?),
+                b"cuckoog\n" => Self::lasting(growing(reserved_bytes).load_from(reader)?),
                 b"cuckoox\n" => Self::Expiring(Box::new(ExpiringCuckooFilter::read_from(reader)?)),
                 _ => Self::lasting(DynCuckooFilter::read_from(reader)?),
             })

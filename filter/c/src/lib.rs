@@ -11,13 +11,14 @@ use std::cell::RefCell;
 use std::error::Error;
 use std::ffi::{CStr, CString, c_char};
 use std::hash::{BuildHasher, Hasher};
+use std::iter;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice;
 
 use filter::{
-    BuildError, DynBuildError, ExpiringCuckooFilter, Filter, FixedState, InsertError, LoadError,
-    SaveError, SnapshotError, TooManyThreads,
+    AdvanceError, BuildError, ExpiringCuckooFilter, Filter, FixedState, InsertError, LoadError,
+    SaveError, SnapshotError, UpdateError,
 };
 
 use crate::any::{AnyFilter, check_period};
@@ -56,7 +57,7 @@ fn answer(call: impl FnOnce() -> Result<(), Box<dyn Error>>) -> CuckooStatus {
     // A call may end anywhere: whatever it leaves, others find while it is under way, too.
     let (status, text) = match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(())) => return CuckooStatus::Ok,
-        Ok(Err(error)) => (status_of(&*error), error.to_string()),
+        Ok(Err(error)) => (status_of(&*error), text_of(&*error)),
         Err(panic) => (CuckooStatus::Defect, panic_text(&*panic)),
     };
     let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
@@ -71,18 +72,25 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
     text.unwrap_or("a panic").to_owned()
 }
 
+/// Returns the texts of an error and of its causes.
+pub fn text_of(error: &(dyn Error + 'static)) -> String {
+    let causes = iter::successors(Some(error), |error| error.source());
+    let texts: Vec<_> = causes.map(ToString::to_string).collect();
+    texts.join(": ")
+}
+
 /// What kind of error of the filters this is, also for other languages.
 pub fn status_of(error: &(dyn Error + 'static)) -> CuckooStatus {
     if let Some(error) = error.downcast_ref() {
         return match error {
             InsertError::OutOfMemory { .. } => CuckooStatus::Memory,
-            InsertError::TooManyThreads(_) => CuckooStatus::Threads,
+            InsertError::TooManyThreads => CuckooStatus::Threads,
             _ => CuckooStatus::Full,
         };
     }
     if let Some(error) = error.downcast_ref() {
         return match error {
-            LoadError::Io(_) | LoadError::File { .. } => CuckooStatus::File,
+            LoadError::Io { .. } | LoadError::File { .. } => CuckooStatus::File,
             LoadError::OutOfMemory { .. } => CuckooStatus::Memory,
             _ => CuckooStatus::Format,
         };
@@ -95,8 +103,9 @@ pub fn status_of(error: &(dyn Error + 'static)) -> CuckooStatus {
         };
     }
     match error.downcast_ref() {
-        Some(DynBuildError::Build(BuildError::OutOfMemory { .. })) => CuckooStatus::Memory,
-        _ if error.is::<TooManyThreads>() => CuckooStatus::Threads,
+        Some(BuildError::OutOfMemory { .. }) => CuckooStatus::Memory,
+        _ if error.is::<UpdateError>() => CuckooStatus::Threads,
+        _ if matches!(error.downcast_ref(), Some(AdvanceError::Update(_))) => CuckooStatus::Threads,
         _ => CuckooStatus::Invalid,
     }
 }
@@ -266,7 +275,7 @@ pub extern "C" fn cuckoo_insert_unique(
     hash: u64,
     added: Option<&mut MaybeUninit<bool>>,
 ) -> CuckooStatus {
-    answer(|| tell(added, of(filter)?.insert_unique_hash(hash)?))
+    answer(|| tell(added, of(filter)?.insert_if_absent_hash(hash)?))
 }
 
 /// Takes a copy of the key with this hash; says whether there was one. Remove only what was inserted.
@@ -276,7 +285,7 @@ pub extern "C" fn cuckoo_remove(
     hash: u64,
     removed: Option<&mut MaybeUninit<bool>>,
 ) -> CuckooStatus {
-    answer(|| tell(removed, of(filter)?.try_remove_hash(hash)?))
+    answer(|| tell(removed, of(filter)?.remove_hash(hash)?))
 }
 
 /// Begins a period of a filter that forgets, and forgets what came, or was renewed, three periods ago; says

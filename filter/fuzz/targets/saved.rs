@@ -31,7 +31,7 @@ fn any_kind(bytes: &[u8]) {
     check(bytes, DynCuckooFilter::from_bytes, |b| {
         DynCuckooFilter::read_from(b)
     });
-    check(bytes, |b| growing.from_bytes(b), |b| growing.read_from(b));
+    check(bytes, |b| growing.load_bytes(b), |b| growing.load_from(b));
     check(bytes, ExpiringCuckooFilter::from_bytes, |b| {
         ExpiringCuckooFilter::read_from(b)
     });
@@ -64,12 +64,12 @@ fn check<F: Filter>(
     assert!(from_bytes(&again).unwrap().to_bytes().unwrap() == again);
     // It is a filter like any other: it can be full, but it forgets nothing.
     let held = filter.len();
-    let is_new = |key: &u64| filter.insert_unique(key) == Ok(true);
+    let is_new = |key: &u64| filter.insert_if_absent(key) == Ok(true);
     let inserted: Vec<u64> = (0..64).filter(is_new).collect();
     // In a filter that forgets, a key may take the place of one whose time is over.
     let replaced = held + inserted.len() - filter.len();
     assert!(replaced == 0 || bytes.starts_with(b"cuckoox"));
     assert!(inserted.iter().all(|key| filter.contains(key)));
-    assert!(inserted.iter().all(|key| filter.remove(key)));
+    assert!(inserted.iter().all(|key| filter.remove(key).unwrap()));
     assert_eq!(filter.len() + replaced, held);
 }

@@ -361,7 +361,7 @@ impl<State: fmt::Debug, Event: fmt::Display> fmt::Display for Violation<State, E
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Event::{Contains, Count, Insert, InsertUnique, Remove};
+    use Event::{Contains, Count, Insert, InsertIfAbsent, Remove};
     use filter::InsertError;
     use proptest::prelude::*;
 
@@ -449,7 +449,7 @@ mod tests {
         let found = violation(1, &calls);
         assert!(found.calls.len() <= 5, "{found}");
         let blamed = &found.calls[found.blamed];
-        assert_eq!((blamed.thread, blamed.event), (9, Contains(false)));
+        assert_eq!((blamed.thread, &blamed.event), (9, &Contains(false)));
         assert_eq!(found.since, [1]);
     }
 
@@ -515,8 +515,8 @@ mod tests {
         prop_oneof![
             Just(Insert(Ok(()))),
             Just(Insert(Err(InsertError::Full))),
-            Just(InsertUnique(Err(InsertError::Full))),
-            any::<bool>().prop_map(|inserted| InsertUnique(Ok(inserted))),
+            Just(InsertIfAbsent(Err(InsertError::Full))),
+            any::<bool>().prop_map(|inserted| InsertIfAbsent(Ok(inserted))),
             (0u64..3).prop_map(Count),
             any::<bool>().prop_map(Contains),
             any::<bool>().prop_map(Remove),

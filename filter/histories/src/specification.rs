@@ -28,14 +28,14 @@ pub trait Specification {
 }
 
 /// An operation on a class, and its answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     Insert(Result<(), InsertError>),
-    InsertUnique(Result<bool, InsertError>),
+    InsertIfAbsent(Result<bool, InsertError>),
     Contains(bool),
     Count(u64),
     Remove(bool),
-    /// In a filter that forgets, [`insert_unique`](filter::Filter::insert_unique) or
+    /// In a filter that forgets, [`insert_if_absent`](filter::Filter::insert_if_absent) or
     /// `insert_if_absent`: the filter's period before the call, whether it renews a key that is there,
     /// and the answer.
     InsertAged(u64, bool, Result<bool, InsertError>),
@@ -46,27 +46,27 @@ pub enum Event {
 }
 
 impl Event {
-    fn is_read_only(self) -> bool {
+    fn is_read_only(&self) -> bool {
         !matches!(
             self,
-            Event::Insert(Ok(())) | Event::InsertUnique(Ok(true)) | Event::Remove(true)
+            Event::Insert(Ok(())) | Event::InsertIfAbsent(Ok(true)) | Event::Remove(true)
         )
     }
 
     /// Returns the number of copies of its class afterwards, if there were `copies` before; `None`
     /// if the answer does not fit that number, or is one of a filter that forgets.
-    fn apply(self, copies: u64) -> Option<u64> {
+    fn apply(&self, copies: u64) -> Option<u64> {
         match self {
             Event::Insert(Ok(())) => Some(copies + 1),
             Event::Insert(Err(error)) => may_be_refused(error, copies).then_some(copies),
-            Event::InsertUnique(Ok(inserted)) => {
-                (inserted == (copies == 0)).then_some(copies + u64::from(inserted))
+            Event::InsertIfAbsent(Ok(inserted)) => {
+                (*inserted == (copies == 0)).then_some(copies + u64::from(*inserted))
             }
-            Event::InsertUnique(Err(error)) => {
+            Event::InsertIfAbsent(Err(error)) => {
                 (copies == 0 && may_be_refused(error, copies)).then_some(copies)
             }
-            Event::Contains(found) => (found == (copies > 0)).then_some(copies),
-            Event::Count(count) => (count == copies).then_some(copies),
+            Event::Contains(found) => (*found == (copies > 0)).then_some(copies),
+            Event::Count(count) => (*count == copies).then_some(copies),
             Event::Remove(true) => copies.checked_sub(1),
             Event::Remove(false) => (copies == 0).then_some(copies),
             Event::InsertAged(..) | Event::Begin(_) | Event::Forget(_) => None,
@@ -75,9 +75,9 @@ impl Event {
 }
 
 /// True if an insert may return this error while its class has this many copies.
-fn may_be_refused(error: InsertError, copies: u64) -> bool {
+fn may_be_refused(error: &InsertError, copies: u64) -> bool {
     match error {
-        InsertError::TooManyCopies { most } => copies == u64::from(most),
+        InsertError::TooManyCopies { most, .. } => copies == u64::from(*most),
         _ => true,
     }
 }
@@ -87,9 +87,9 @@ impl fmt::Display for Event {
         f.write_str(match self {
             Event::Count(copies) => return write!(f, "count → {copies}"),
             Event::Insert(Err(error)) => return write!(f, "insert → {error:?}"),
-            Event::InsertUnique(Err(error)) => return write!(f, "insert_unique → {error:?}"),
-            Event::InsertUnique(Ok(true)) => "insert_unique → done",
-            Event::InsertUnique(Ok(false)) => "insert_unique → there",
+            Event::InsertIfAbsent(Err(error)) => return write!(f, "insert_if_absent → {error:?}"),
+            Event::InsertIfAbsent(Ok(true)) => "insert_if_absent → done",
+            Event::InsertIfAbsent(Ok(false)) => "insert_if_absent → there",
             Event::Insert(Ok(())) => "insert → done",
             Event::Contains(true) => "contains → yes",
             Event::Contains(false) => "contains → no",
@@ -135,7 +135,7 @@ pub struct WholeTable {
 }
 
 /// An event of the class with this number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfClass(pub usize, pub Event);
 
 impl fmt::Display for OfClass {
@@ -148,16 +148,16 @@ impl Specification for WholeTable {
     type State = Vec<u64>;
     type Event = OfClass;
 
-    fn apply(&self, copies: &Vec<u64>, &OfClass(class, event): &OfClass) -> Option<Vec<u64>> {
+    fn apply(&self, copies: &Vec<u64>, OfClass(class, event): &OfClass) -> Option<Vec<u64>> {
         let occupied: u64 = copies.iter().sum();
         let room = occupied < self.slots;
         match event {
             Event::Insert(result) if result.is_ok() != room => None,
-            Event::InsertUnique(Ok(true)) if !room => None,
-            Event::InsertUnique(Err(_)) if room => None,
+            Event::InsertIfAbsent(Ok(true)) if !room => None,
+            Event::InsertIfAbsent(Err(_)) if room => None,
             _ => {
                 let mut after = copies.clone();
-                after[class] = event.apply(copies[class])?;
+                after[*class] = event.apply(copies[*class])?;
                 Some(after)
             }
         }
@@ -223,7 +223,7 @@ impl Specification for OneExpiringClass {
                 let since = state.since.iter().map(|since| since.filter(forget));
                 Some(with(since.collect()))
             }
-            Event::Insert(_) | Event::InsertUnique(_) | Event::Count(_) => None,
+            Event::Insert(_) | Event::InsertIfAbsent(_) | Event::Count(_) => None,
         }
     }
 

@@ -7,9 +7,9 @@ use std::hash::BuildHasher;
 use std::path::PathBuf;
 
 use cuckoo::any::{AnyFilter, check_period};
-use cuckoo::{CuckooStatus, status_of};
+use cuckoo::{CuckooStatus, status_of, text_of};
 use filter::{
-    ExpiringCuckooFilter, Filter, FixedState, LoadError, SaveError, TooManyThreads, register_thread,
+    ExpiringCuckooFilter, Filter, FixedState, LoadError, SaveError, UpdateError, register_thread,
 };
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -46,7 +46,7 @@ type Hashes<'py> = Option<Bound<'py, PyAny>>;
 type Answers = PyResult<Py<PyBytes>>;
 
 /// A call for many hashes, with a byte for each as the answer.
-type Many = fn(&(dyn Filter + Send + Sync), &[u64]) -> Result<Vec<u8>, TooManyThreads>;
+type Many = fn(&(dyn Filter + Send + Sync), &[u64]) -> Result<Vec<u8>, UpdateError>;
 
 /// A filter of any kind, which all threads may use at once.
 #[pyclass(frozen, module = "lfcf")]
@@ -122,12 +122,12 @@ impl CuckooFilter {
     }
 
     fn insert_unique(&self, key: Key) -> PyResult<bool> {
-        let inserted = self.0.filter().insert_unique_hash(key.hash());
+        let inserted = self.0.filter().insert_if_absent_hash(key.hash());
         inserted.map_err(raised)
     }
 
     fn remove(&self, key: Key) -> PyResult<bool> {
-        let removed = self.0.filter().try_remove_hash(key.hash());
+        let removed = self.0.filter().remove_hash(key.hash());
         removed.map_err(raised)
     }
 
@@ -158,8 +158,8 @@ impl CuckooFilter {
         self.batch(py, keys, hashes, |filter, hashes| {
             register_thread()?;
             let mut results = vec![Ok(true); hashes.len()];
-            filter.insert_unique_hash_batch(hashes, &mut results);
-            let answers = results.iter().map(|result| result.map_or(2, u8::from));
+            filter.insert_if_absent_hash_batch(hashes, &mut results);
+            let answers = results.into_iter().map(|result| result.map_or(2, u8::from));
             Ok(answers.collect())
         })
     }
@@ -177,9 +177,10 @@ impl CuckooFilter {
     fn remove_batch(&self, py: Python<'_>, keys: Keys<'_>, hashes: Hashes<'_>) -> Answers {
         self.batch(py, keys, hashes, |filter, hashes| {
             register_thread()?;
-            let mut removed = vec![false; hashes.len()];
+            let mut removed = vec![Ok(false); hashes.len()];
             filter.remove_hash_batch(hashes, &mut removed);
-            Ok(removed.into_iter().map(u8::from).collect())
+            let answers = removed.into_iter().map(|removed| removed.map(u8::from));
+            answers.collect()
         })
     }
 
@@ -202,7 +203,7 @@ impl CuckooFilter {
 
     #[getter]
     fn capacity(&self) -> usize {
-        self.0.filter().capacity()
+        self.0.filter().slots()
     }
 
     #[getter]
@@ -263,7 +264,7 @@ impl HashArray {
 
 /// The exception for an error of the filters.
 fn raised(error: impl Error + 'static) -> PyErr {
-    let text = error.to_string();
+    let text = text_of(&error);
     match status_of(&error) {
         CuckooStatus::Full => Full::new_err(text),
         CuckooStatus::Memory => PyMemoryError::new_err(text),
@@ -282,11 +283,11 @@ fn raised(error: impl Error + 'static) -> PyErr {
 /// The system's code for an error of a file.
 fn code_of(error: &(dyn Error + 'static)) -> Option<i32> {
     let loading = match error.downcast_ref() {
-        Some(LoadError::Io(error) | LoadError::File { error, .. }) => Some(error),
+        Some(LoadError::Io { source, .. } | LoadError::File { source, .. }) => Some(source),
         _ => None,
     };
     let saving = match error.downcast_ref() {
-        Some(SaveError::File { error, .. } | SaveError::NotSynced { error, .. }) => Some(error),
+        Some(SaveError::File { source, .. } | SaveError::NotSynced { source, .. }) => Some(source),
         _ => None,
     };
     loading.or(saving)?.raw_os_error()

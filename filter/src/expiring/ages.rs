@@ -17,9 +17,11 @@ use crate::layout::Layout;
 /// each, and the timestamp in the rest of the 63 bits. It is checked at compile time, when it is used:
 /// ages of 1 to 8 bits, and at least 7 bits of timestamp.
 #[derive(Clone, Copy, Debug)]
-pub struct Ages<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>;
+pub struct AgedLayout<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>(pub(crate) ());
 
-impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Ages<SLOTS, BITS, AGE_BITS> {
+impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
+    AgedLayout<SLOTS, BITS, AGE_BITS>
+{
     /// Number of periods for which a key is remembered, the one in which it was inserted included.
     pub const PERIODS: u64 = {
         assert!(
@@ -122,17 +124,17 @@ mod tests {
     ) {
         let (word, slot) = (word >> 1, slot % S);
         let max = Layout::<S, B>::MAX_FINGERPRINT;
-        let (held, periods) = (held & ((1 << (B + A)) - 1), Ages::<S, B, A>::PERIODS);
-        let all = |word| (0..S).map(move |slot| Ages::<S, B, A>::held(word, slot));
+        let (held, periods) = (held & ((1 << (B + A)) - 1), AgedLayout::<S, B, A>::PERIODS);
+        let all = |word| (0..S).map(move |slot| AgedLayout::<S, B, A>::held(word, slot));
         let timestamp = |word: u64| word >> (S * (B + A));
         let turn = 1 << (63 - S * (B + A));
 
-        let placed = Ages::<S, B, A>::place(word, slot, held);
-        let aged = Ages::<S, B, A>::with_age(word, slot, held >> B);
-        let without = Ages::<S, B, A>::without(word, held >> B);
+        let placed = AgedLayout::<S, B, A>::place(word, slot, held);
+        let aged = AgedLayout::<S, B, A>::with_age(word, slot, held >> B);
+        let without = AgedLayout::<S, B, A>::without(word, held >> B);
         for (other, before) in all(word).enumerate() {
             let [placed, aged, without] =
-                [placed, aged, without].map(|word| Ages::<S, B, A>::held(word, other));
+                [placed, aged, without].map(|word| AgedLayout::<S, B, A>::held(word, other));
             let age = before >> B;
             assert_eq!(placed, if other == slot { held } else { before });
             let now = before & max | held >> B << B;
@@ -144,19 +146,19 @@ mod tests {
         assert_eq!(timestamp(aged), timestamp(word));
         assert_eq!(timestamp(without), timestamp(word));
 
-        let contents = Ages::<S, B, A>::contents(word, held >> B);
-        assert!(Ages::<S, B, A>::is_possible(contents));
+        let contents = AgedLayout::<S, B, A>::contents(word, held >> B);
+        assert!(AgedLayout::<S, B, A>::is_possible(contents));
         for (now, then) in all(contents).zip(all(word)) {
             let ago = (held >> B).wrapping_sub(then >> B) & periods;
             let known = then & max | ago << B;
             assert_eq!(now, if then & max == 0 { 0 } else { known });
         }
         assert_eq!(timestamp(contents), 0);
-        let back = Ages::<S, B, A>::of_contents(contents, held >> B);
+        let back = AgedLayout::<S, B, A>::of_contents(contents, held >> B);
         for (back, then) in all(back).zip(all(word)) {
             assert_eq!(back, if then & max == 0 { 0 } else { then });
         }
-        assert!(!Ages::<S, B, A>::is_possible(contents | 1 << 62));
+        assert!(!AgedLayout::<S, B, A>::is_possible(contents | 1 << 62));
     }
 
     proptest! {

@@ -1,25 +1,25 @@
 //! Building an expiring filter.
 
 use super::table::Aged;
-use super::{Ages, ExpiringCuckooFilter};
+use super::{AgedLayout, ExpiringCuckooFilter};
 use crate::builder::{BuildError, Builder, built, table_of};
 use crate::hashing::{FixedState, Mixed};
 use crate::layout::Layout;
 
 /// Builds an [`ExpiringCuckooFilter`]; see [`ExpiringCuckooFilter::builder`].
-pub type ExpiringBuilder<S = FixedState> = Builder<Ages<4, 12, 2>, S>;
+pub type ExpiringBuilder<S = FixedState> = Builder<AgedLayout<4, 12, 2>, S>;
 
 impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
-    Builder<Ages<SLOTS, BITS, AGE_BITS>, S>
+    Builder<AgedLayout<SLOTS, BITS, AGE_BITS>, S>
 {
     /// Sets another bucket layout: slots, bits of a fingerprint, bits of an age. A window has
     /// 2^`AGE_BITS2` − 1 periods: with 3 bits of age, seven, so a window is accurate to one seventh.
-    /// Which layouts exist is checked at compile time ([`Ages`]).
+    /// Which layouts exist is checked when the filter is built, at compile time ([`AgedLayout`]).
     ///
     /// ```
     /// use filter::ExpiringCuckooFilter;
     ///
-    /// let builder = ExpiringCuckooFilter::builder().ages::<4, 11, 3>();
+    /// let builder = ExpiringCuckooFilter::builder().layout::<4, 11, 3>();
     /// let seen = builder.capacity(1_000).build()?;
     /// seen.insert("key")?;
     /// for _ in 0..7 {
@@ -29,20 +29,20 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// assert!(!seen.contains("key"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn ages<const SLOTS2: usize, const BITS2: usize, const AGE_BITS2: usize>(
+    pub fn layout<const SLOTS2: usize, const BITS2: usize, const AGE_BITS2: usize>(
         self,
-    ) -> Builder<Ages<SLOTS2, BITS2, AGE_BITS2>, S> {
-        self.of_kind(Ages)
+    ) -> Builder<AgedLayout<SLOTS2, BITS2, AGE_BITS2>, S> {
+        self.of_kind(AgedLayout(()))
     }
 
     /// Builds the filter. Its [`capacity`](Builder::capacity) is the number of keys that are remembered
-    /// at once: those that come, or are renewed, in [`PERIODS`](Ages::PERIODS) periods; and in one more if keys
+    /// at once: those that come, or are renewed, in [`PERIODS`](AgedLayout::PERIODS) periods; and in one more if keys
     /// are to be inserted while [`advance`](ExpiringCuckooFilter::advance) forgets the oldest ones.
     ///
     /// # Errors
     /// As [`Builder::build`](crate::Builder::build) of a fixed-size filter; but two slots of seven bits or more are
     /// dependable here, since a class of keys has one copy at most.
-    pub fn build(self) -> Result<ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>, BuildError> {
+    pub fn build(self) -> Result<ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>, BuildError> {
         let dependable = Layout::<SLOTS, BITS>::DEPENDABLE_FOR_SETS;
         let table = Aged::new(table_of(self.size, dependable)?);
         Ok(ExpiringCuckooFilter::of(table, 0, self.hasher))
@@ -55,21 +55,23 @@ impl ExpiringCuckooFilter {
     ///
     /// # Panics
     /// As [`CuckooFilter::with_capacity`](crate::CuckooFilter::with_capacity).
+    #[must_use]
     pub fn with_capacity(n: usize) -> ExpiringCuckooFilter {
         built(ExpiringCuckooFilter::builder().capacity(n).build())
     }
 
     /// Starts building a filter.
     pub fn builder() -> ExpiringBuilder {
-        Builder::new(Ages)
+        Builder::new(AgedLayout(()))
     }
 }
 
-impl<S> ExpiringCuckooFilter<4, 12, 2, Mixed<S>> {
+impl<S> ExpiringCuckooFilter<Mixed<S>> {
     /// [`with_capacity`](ExpiringCuckooFilter::with_capacity), with this [`hasher`](Builder::hasher).
     ///
     /// # Panics
     /// As `with_capacity`.
+    #[must_use]
     pub fn with_capacity_and_hasher(n: usize, hasher: S) -> Self {
         let builder = ExpiringCuckooFilter::builder().capacity(n);
         built(builder.hasher(hasher).build())

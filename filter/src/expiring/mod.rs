@@ -1,9 +1,8 @@
-//! A filter that forgets: keys are remembered for a window of time.
+//! A filter whose keys expire: it remembers them for a window of time.
 //!
-//! The window is divided into a few *periods*. A key has the age of the period in which it was inserted
-//! or renewed ([`Ages`]), and when a period begins, the keys of the oldest one are forgotten. The
-//! rest is a filter of fixed size; the source of the module `table` explains the protocol, and why it is
-//! right.
+//! The window is divided into *periods*. Each key has the age of the period in which it was inserted or renewed
+//! ([`AgedLayout`]). When a period begins, the keys of the oldest period expire. The source of the module `table` explains
+//! the protocol and why it is correct.
 
 mod ages;
 mod builder;
@@ -11,40 +10,41 @@ mod saved;
 mod table;
 
 use std::fmt;
-use std::hash::{BuildHasher, Hash};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::io::Write;
 use std::iter;
 
-use kcas::thread_id::{self, ThreadId, TooManyThreads};
+use kcas::thread_id::{self, ThreadId};
 
 use crate::buckets::BucketTable;
-use crate::hashing::{FixedState, Location};
+use crate::geometry::Location;
+use crate::hashing::{self, FixedState};
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
 use crate::length::{Length, fewer};
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::{SaveError, fixed};
 use crate::snapshot::{Snapshot, SnapshotError, Snapshots};
-use crate::traits::{Class, DynKey, Filter, expect_id};
+use crate::traits::{Class, Filter, Sealed, rate_at};
+use crate::update_error::{AdvanceError, UpdateError};
 use crate::{batch, lookup, update};
 
-pub use ages::Ages;
+pub use ages::AgedLayout;
 pub use builder::ExpiringBuilder;
 use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, insert, sweep};
 
 /// A [`CuckooFilter`](crate::CuckooFilter) whose keys expire: it answers "was this key seen recently?".
 ///
-/// Time is divided into periods. A key is remembered for the period in which it came and for the next ones,
-/// [`PERIODS`](Ages::PERIODS) in all: three, unless another [layout](Ages) is chosen.
-/// [`advance`](Self::advance) begins a period, and forgets what was inserted that many periods ago.
-/// There is no background thread, and the filter has no clock: whoever calls `advance` decides when a period is over.
+/// Time is divided into periods. A key stays for the period in which it was inserted or renewed, and for the next ones,
+/// [`PERIODS`](AgedLayout::PERIODS) in all: three by default. [`advance`](Self::advance) begins a period and drops the keys of the
+/// oldest one. There is no background thread and no clock: your calls to `advance` decide when a period ends.
 ///
 /// ```
 /// use filter::ExpiringCuckooFilter;
 ///
 /// let seen = ExpiringCuckooFilter::with_capacity(1_000_000);
-/// assert!(seen.insert_unique("request 7")?); // new
-/// assert!(!seen.insert_unique("request 7")?); // there, and renewed
+/// assert!(seen.insert_or_renew("request 7")?); // new
+/// assert!(!seen.insert_or_renew("request 7")?); // there, and renewed
 /// for _ in 0..3 {
 ///     assert!(seen.contains("request 7"));
 ///     seen.advance()?;
@@ -53,45 +53,32 @@ use table::{Aged, Inserted, MAX_PERIOD, WatchedAged, insert, sweep};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// With a clock: call `seen.advance_to(started.elapsed().as_secs() / 1_800)` before each call, from any
-/// thread or from all of them, and a key is remembered for at least an hour, and at most an hour and a half
-/// ([`advance_to`](Self::advance_to); [`recipes`](crate::recipes) has a program).
+/// With a clock, call `seen.advance_to(started.elapsed().as_secs() / 1_800)` before each other call, from any thread. Then a
+/// key stays for at least an hour and at most an hour and a half ([recipes](crate::recipes) has a program).
 ///
-/// **It is a set**: a class of keys ([`Class`]) has at most one copy. [`insert`](Self::insert) and
-/// [`insert_unique`](Self::insert_unique) renew the key if it is there;
-/// [`insert_if_absent`](Self::insert_if_absent) leaves its age as it is. Of several threads that insert
-/// the same new key, at most one gets `true`, and exactly one if there is room.
-///
-/// **How long a key is remembered.** At least until [`PERIODS`](Ages::PERIODS) periods have begun after the start
-/// of the call that last inserted or renewed it. With three, that is two to three times the length of a period,
-/// since a key may come at the end of its first. Once that many calls of `advance` have begun after that call
-/// returned, and have returned, the key is forgotten, unless it is mistaken for another one.
-///
-/// **What it costs.** It has four slots of 12 bits, each with an age of 2 bits: as many bits per key as a
-/// [`CuckooFilter`](crate::CuckooFilter), and the same error rate, at most one absent key in 512. A lookup costs the same,
-/// and an insert of a new key is an [`insert_unique`](crate::CuckooFilter::insert_unique). `advance` takes one
-/// exchange for each bucket, two milliseconds at most for 120,000 keys (`paper-figures/window.csv`); after that, all pages
-/// of the table are in memory.
-///
-/// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator and what a thread's
-/// first update [may lock](crate#guarantees)), even while others advance.
-/// Each key is forgotten at one moment of the call that forgets it, but not all keys at the same moment.
-/// A thread that stops in `advance` stops nobody: the next call finishes what it has begun.
-///
-/// **Removing** takes the one copy of the class: other keys that were inserted as the same class are then
-/// missing.
-///
-/// **Timestamps** have 7 bits in the default layout, as in the layout 4×14
-/// ([what that means](crate::layout#when-a-timestamp-wraps)). Here that affects inserts, renewals and `advance` as
-/// well, if a thread loses its core for a period or more. Each `advance` counts as one addition to every bucket, or, if
-/// several threads sweep at once, as one for each of them that is at the same run of buckets. So a lookup is fooled if
-/// it is suspended while 127 periods begin, or while one begins that 127 threads sweep in the same run, and its key also
-/// hops to its other bucket and back meanwhile.
+/// - **It is a set.** A class of keys ([`Class`]) has at most one copy. [`insert`](Self::insert) and
+///   [`insert_or_renew`](Self::insert_or_renew) renew a present key; [`insert_if_absent`](Self::insert_if_absent) does not.
+///   If several threads insert the same new key, at most one gets `true`, and exactly one does if there is room.
+/// - **A key stays for two to three periods**, with the default of three: until three calls of `advance` have begun after the
+///   start of the call that last inserted or renewed it. Once three calls have begun after that call returned, and have
+///   returned, the key is gone, except as a false positive.
+/// - **Capacity.** The filter needs room for the keys of all periods, and of one more if threads insert while another one advances.
+/// - **Cost.** The default layout has four slots of 12 bits, each with an age of 2 bits. Memory per key and error rate are those of
+///   a [`CuckooFilter`](crate::CuckooFilter). An insert of a new key costs as much as its `insert_if_absent`. `advance` makes
+///   one exchange per bucket: at most two milliseconds for 120,000 keys (`paper-figures/window.csv`).
+/// - **Progress.** Inserts, removes, lookups and counts are linearizable and [lock-free](crate#guarantees), even while others
+///   advance. Each key expires at one instant of the call that drops it, but not all keys at the same instant. A thread
+///   suspended in `advance` blocks no other: the next call finishes its work.
+/// - **Removing** a key removes the one copy of its class, so other inserted keys of that class are lost.
+/// - **Timestamps** have 7 bits in the default layout ([limits](crate::limits)). Each `advance` counts as one addition to every
+///   bucket, or as one for each thread that sweeps the same run of buckets at once. A lookup can miss its key if it is suspended
+///   while 127 periods begin and the key moves to its other bucket and back. Inserts, renewals and `advance` can be wrong
+///   as well.
 pub struct ExpiringCuckooFilter<
+    S = FixedState,
     const SLOTS: usize = 4,
     const BITS: usize = 12,
     const AGE_BITS: usize = 2,
-    S = FixedState,
 > {
     table: Aged<SLOTS, BITS, AGE_BITS>,
     length: Length,
@@ -100,8 +87,8 @@ pub struct ExpiringCuckooFilter<
 }
 
 /// One line with the layout, the size, the period and the memory.
-impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S> fmt::Debug
-    for ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
+impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> fmt::Debug
+    for ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExpiringCuckooFilter")
@@ -116,8 +103,8 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S> fmt::Debug
     }
 }
 
-impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
-    ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
+impl<S, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
+    ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>
 {
     fn of(table: Aged<SLOTS, BITS, AGE_BITS>, copies: usize, hasher: S) -> Self {
         ExpiringCuckooFilter {
@@ -151,7 +138,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
         self.table.clock().period
     }
 
-    /// Begins a period, and forgets what was inserted or renewed [`PERIODS`](Ages::PERIODS) periods ago;
+    /// Begins a period, and forgets what was inserted or renewed [`PERIODS`](AgedLayout::PERIODS) periods ago;
     /// returns the number of the new period. Each call begins one, even when several threads call at once.
     ///
     /// **Time.** One exchange for each bucket if nobody else sweeps. If an earlier call stopped before it had
@@ -166,21 +153,21 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// bucket, which another thread may make.
     ///
     /// # Errors
-    /// [`TooManyThreads`]; nothing has changed.
-    ///
-    /// # Panics
-    /// In period 2^42 − 1, which is the last one. Nothing has changed then except that its sweep is finished.
+    /// [`AdvanceError`]: when there are too many threads, or in period 2^42 − 1, which is the last one. Nothing has
+    /// changed then, except that the sweep of the last period is finished.
     #[doc(alias("tick", "expire"))]
-    pub fn advance(&self) -> Result<u64, TooManyThreads> {
-        thread_id::with(|id| {
+    pub fn advance(&self) -> Result<u64, AdvanceError> {
+        let advanced = thread_id::with(|id| {
             loop {
                 let swept = self.sweep(id);
-                if self.table.begin(swept, swept.period + 1) {
+                let period = existing(swept.period + 1)?;
+                if self.table.begin(swept, period) {
                     self.sweep(id);
-                    return swept.period + 1;
+                    return Ok(period);
                 }
             }
-        })
+        });
+        advanced.map_err(UpdateError::no_id)?
     }
 
     /// Begins periods until the present one has this number or a greater one, and finishes its sweep. Most calls find
@@ -201,7 +188,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// **A skipped period ages no key.** A key expires when [`PERIODS`](Ages::PERIODS) periods have begun since its
+    /// **A skipped period ages no key.** A key expires when [`PERIODS`](AgedLayout::PERIODS) periods have begun since its
     /// insert, whatever their numbers are.
     /// - Keys from before the call expire before the call skips.
     /// - A key that another thread inserts during the call may be from the period before the skip. For example, the
@@ -209,25 +196,22 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     ///   1,001 and 1,002, and not in 1,003.
     ///
     /// **A number that is too great**, from a wrong clock or in other units, cannot be taken back, not even by
-    /// [`clear`](Filter::clear) or by saving and loading: until the clock reaches it, this function begins no period, and
+    /// [`clear`](Self::clear) or by saving and loading: until the clock reaches it, this function begins no period, and
     /// nothing expires. (Only [`advance`](Self::advance) goes on from there.) If a clock may be wrong, compare with
     /// [`period`](Self::period) first; once it is too late, only a new filter helps.
     ///
     /// Time, progress and linearization points are those of as many calls of [`advance`](Self::advance).
     ///
     /// # Errors
-    /// [`TooManyThreads`]; nothing has changed.
-    ///
-    /// # Panics
-    /// When `period` is 2^42 or more.
-    pub fn advance_to(&self, period: u64) -> Result<(), TooManyThreads> {
-        assert!(period <= MAX_PERIOD, "there is no period {period}");
+    /// [`AdvanceError`]: when there are too many threads, or `period` is 2^42 or more. Nothing has changed.
+    pub fn advance_to(&self, period: u64) -> Result<(), AdvanceError> {
+        existing(period)?;
         let mut last = self.table.clock();
         if last.period >= period && self.table.is_swept(last) {
             return Ok(());
         }
-        let ages = Ages::<SLOTS, BITS, AGE_BITS>::PERIODS + 1;
-        thread_id::with(|id| {
+        let ages = AgedLayout::<SLOTS, BITS, AGE_BITS>::PERIODS + 1;
+        let advanced = thread_id::with(|id| {
             let mut begun = 0;
             while last.period < period {
                 let swept = self.sweep(id);
@@ -245,7 +229,16 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
                 }
             }
             self.sweep(id);
-        })
+        });
+        Ok(advanced.map_err(UpdateError::no_id)?)
+    }
+
+    /// Removes everything; the filter keeps its memory. The period stays, even one that is [too
+    /// great](Self::advance_to).
+    #[doc(alias = "reset")]
+    pub fn clear(&mut self) {
+        self.table.buckets.clear();
+        self.length.clear();
     }
 
     /// Finishes the sweep of the present period.
@@ -299,42 +292,74 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     }
 }
 
-impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHasher>
-    ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
-{
-    /// Returns the class of `key`: this filter cannot tell keys of one class apart.
-    pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
-        self.locate(self.hash(key)).into()
-    }
-
-    /// Inserts a key unless its class is there already, whose age then stays as it is; returns whether the key
-    /// was inserted. So a key is forgotten one window after it first came, however often it comes again.
-    ///
-    /// There is no form that takes a [hash](Filter#hashes). To insert hashes of your own, build the filter with an
-    /// [unmixed hasher](crate::Builder::unmixed_hasher) whose hash of a `u64` is that number, and pass them as keys.
-    ///
-    /// Progress and linearization point: as [`insert_unique`](Filter::insert_unique_hash).
-    ///
-    /// # Errors
-    /// [`InsertError`]; nothing was added.
-    pub fn insert_if_absent<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
-        self.insert_at(self.locate(self.hash(key)), false)
+/// Returns the number of a period, if there is such a period.
+fn existing(period: u64) -> Result<u64, AdvanceError> {
+    if period <= MAX_PERIOD {
+        Ok(period)
+    } else {
+        Err(AdvanceError::NoSuchPeriod {
+            period,
+            last: MAX_PERIOD,
+        })
     }
 }
 
-/// A set over classes: `insert` and `insert_unique` renew a key that is there.
-impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHasher> Filter
-    for ExpiringCuckooFilter<SLOTS, BITS, AGE_BITS, S>
+impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
+    ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>
 {
-    /// Adds a copy of the class, or renews it. Linearization point: as `insert_unique_hash`.
-    fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
-        self.insert_at(self.locate(hash), true).map(drop)
+    /// Returns the class of `key`: this filter cannot tell keys of one class apart.
+    pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
+        self.locate(self.hash_one(key)).into()
     }
 
-    /// Adds a copy of the class, and returns true; or renews it. Linearization point: the K-CAS that adds it; or the
-    /// exchange of its age, or the last load that found it if it has the age of this period already.
-    fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
+    /// [`insert_or_renew_hash`](Self::insert_or_renew_hash) of a key.
+    ///
+    /// # Errors
+    /// [`InsertError`]; nothing was added.
+    pub fn insert_or_renew<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
+        self.insert_or_renew_hash(self.hash_one(key))
+    }
+
+    /// Inserts the key with this [hash](Filter#hashes), and returns true; or renews the copy that its class has.
+    ///
+    /// Linearization point: the K-CAS that adds it; or the exchange of its age, or the last load that found it if
+    /// it has the age of this period already.
+    ///
+    /// # Errors
+    /// [`InsertError`]; nothing was added.
+    pub fn insert_or_renew_hash(&self, hash: u64) -> Result<bool, InsertError> {
         self.insert_at(self.locate(hash), true)
+    }
+}
+
+impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
+    Sealed for ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>
+{
+    fn fetch(&self, hashes: &[u64]) {
+        for &hash in hashes {
+            lookup::fetch(self.table.buckets.words(), self.locate(hash));
+        }
+    }
+
+    #[inline]
+    fn hash_with(&self, write: &mut dyn FnMut(&mut dyn Hasher)) -> u64 {
+        hashing::hash_with(&self.hasher, write)
+    }
+}
+
+/// A set over classes.
+impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
+    Filter for ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>
+{
+    /// As [`insert_or_renew_hash`](ExpiringCuckooFilter::insert_or_renew_hash).
+    fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
+        self.insert_or_renew_hash(hash).map(drop)
+    }
+
+    /// The age of a copy that is there stays as it is: so a key is forgotten one window after it first came, however
+    /// often it comes again.
+    fn insert_if_absent_hash(&self, hash: u64) -> Result<bool, InsertError> {
+        self.insert_at(self.locate(hash), false)
     }
 
     #[inline(always)]
@@ -347,10 +372,10 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
         lookup::count(&self.table.buckets, self.locate(hash))
     }
 
-    fn remove_hash(&self, hash: u64) -> bool {
+    fn remove_hash(&self, hash: u64) -> Result<bool, UpdateError> {
         let location = self.locate(hash);
         let remove = || update::remove(&self.watched(), location);
-        expect_id(self.length.count(|| Ok(fewer(remove())))) != 0
+        Ok(self.length.count::<UpdateError>(|| Ok(fewer(remove())))? != 0)
     }
 
     fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
@@ -360,22 +385,12 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
     }
 
     fn contains_batch<T: Hash>(&self, keys: &[T], found: &mut [bool]) {
-        let locate = |key: &T| self.locate(self.hash(key));
+        let locate = |key: &T| self.locate(self.hash_one(key));
         batch::contains(&self.table.buckets, keys, found, locate);
     }
 
-    fn fetch(&self, hashes: &[u64]) {
-        for &hash in hashes {
-            lookup::fetch(self.table.buckets.words(), self.locate(hash));
-        }
-    }
-
     #[inline]
-    fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64 {
-        self.hasher.hash_one(key)
-    }
-
-    fn hash_dyn(&self, key: &dyn DynKey) -> u64 {
+    fn hash_one<T: Hash + ?Sized>(&self, key: &T) -> u64 {
         self.hasher.hash_one(key)
     }
 
@@ -387,32 +402,26 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S: BuildHashe
         self.length.sum()
     }
 
-    fn capacity(&self) -> usize {
+    fn slots(&self) -> usize {
         self.table.geometry().buckets() * SLOTS
     }
 
-    fn false_positive_rate(&self) -> f64 {
-        Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE.min(1.0)
+    fn false_positive_rate_at(&self, copies: usize) -> f64 {
+        rate_at(Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE, self, copies)
     }
 
     fn memory_bytes(&self) -> usize {
         self.occupied_bytes()
     }
 
-    /// The period stays, even one that is [too great](ExpiringCuckooFilter::advance_to).
-    fn clear(&mut self) {
-        self.table.buckets.clear();
-        self.length.clear();
-    }
-
     fn write_dyn(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
         let (buckets, words) = self.saved()?;
-        fixed::write::<Ages<SLOTS, BITS, AGE_BITS>>(buckets, words, &self.hasher, writer)?;
+        fixed::write::<AgedLayout<SLOTS, BITS, AGE_BITS>>(buckets, words, &self.hasher, writer)?;
         Ok(())
     }
 
     fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
         let (buckets, words) = self.saved()?;
-        fixed::to_bytes::<Ages<SLOTS, BITS, AGE_BITS>>(buckets, words, &self.hasher)
+        fixed::to_bytes::<AgedLayout<SLOTS, BITS, AGE_BITS>>(buckets, words, &self.hasher)
     }
 }

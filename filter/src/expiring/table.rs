@@ -54,9 +54,9 @@
 use kcas::Entry;
 use kcas::sync::{AtomicU64, Ordering};
 
-use super::ages::Ages;
+use super::ages::AgedLayout;
 use crate::buckets::{BucketTable, Buckets};
-use crate::hashing::{Geometry, Location};
+use crate::geometry::{Geometry, Location};
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
 use crate::path::{self, Chain, MAX_CHAIN, Moves, Step};
@@ -118,13 +118,13 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Aged<SLOTS, B
         Self::swept(buckets, 0)
     }
 
-    /// Makes a table of what was [saved](Ages::contents), in this period. It counts as swept unless a slot is of
+    /// Makes a table of what was [saved](AgedLayout::contents), in this period. It counts as swept unless a slot is of
     /// the oldest age.
     pub(super) fn of_contents(mut contents: Vec<u64>, period: u64) -> Self {
         let mut old = false;
         for word in &mut contents {
-            *word = Ages::<SLOTS, BITS, AGE_BITS>::of_contents(*word, period);
-            let left = Ages::<SLOTS, BITS, AGE_BITS>::without(*word, period + 1);
+            *word = AgedLayout::<SLOTS, BITS, AGE_BITS>::of_contents(*word, period);
+            let left = AgedLayout::<SLOTS, BITS, AGE_BITS>::without(*word, period + 1);
             old |= Layout::<SLOTS, BITS>::occupied(left) < Layout::<SLOTS, BITS>::occupied(*word);
         }
         let table = Self::swept(Buckets::from_words(contents), period);
@@ -216,11 +216,11 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> BucketTable<S
     }
 
     fn held(word: u64, slot: usize) -> u64 {
-        Ages::<SLOTS, BITS, AGE_BITS>::held(word, slot)
+        AgedLayout::<SLOTS, BITS, AGE_BITS>::held(word, slot)
     }
 
     fn place(word: u64, slot: usize, held: u64) -> u64 {
-        Ages::<SLOTS, BITS, AGE_BITS>::place(word, slot, held)
+        AgedLayout::<SLOTS, BITS, AGE_BITS>::place(word, slot, held)
     }
 }
 
@@ -235,8 +235,12 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Table
         let word = self.read(bucket);
         // After the word, as everywhere.
         let period = self.clock().period;
-        let frozen = self.replace(bucket, word, Ages::<SLOTS, BITS, AGE_BITS>::advance(word));
-        frozen.then(|| Ages::<SLOTS, BITS, AGE_BITS>::contents(word, period))
+        let frozen = self.replace(
+            bucket,
+            word,
+            AgedLayout::<SLOTS, BITS, AGE_BITS>::advance(word),
+        );
+        frozen.then(|| AgedLayout::<SLOTS, BITS, AGE_BITS>::contents(word, period))
     }
 
     fn each_affected(&self, entry: &Entry, mut each: impl FnMut(usize)) {
@@ -259,7 +263,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize> Free<'_, SLOT
     fn emptied(&self, word: u64) -> u64 {
         match self.oldest {
             None => word,
-            Some(oldest) => Ages::<SLOTS, BITS, AGE_BITS>::without(word, oldest),
+            Some(oldest) => AgedLayout::<SLOTS, BITS, AGE_BITS>::without(word, oldest),
         }
     }
 }
@@ -310,7 +314,7 @@ pub(super) fn insert<const SLOTS: usize, const BITS: usize, const AGE_BITS: usiz
         // After the roots.
         let clock = table.table.clock();
         if let Some((bucket, word, slot)) = holder::<SLOTS, BITS>(roots, location.fingerprint) {
-            let renewed = Ages::<SLOTS, BITS, AGE_BITS>::with_age(word, slot, clock.period);
+            let renewed = AgedLayout::<SLOTS, BITS, AGE_BITS>::with_age(word, slot, clock.period);
             // If it was read before this period began, it may have been of the same age since one that is over,
             // and have been swept: so it is read again.
             let is_renewed = || {
@@ -418,11 +422,11 @@ fn sweep_bucket<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>(
         if table.table.clock() != clock {
             return None;
         }
-        let emptied = Ages::<SLOTS, BITS, AGE_BITS>::without(word, clock.period + 1);
+        let emptied = AgedLayout::<SLOTS, BITS, AGE_BITS>::without(word, clock.period + 1);
         if table.replace(
             bucket,
             word,
-            Ages::<SLOTS, BITS, AGE_BITS>::advance(emptied),
+            AgedLayout::<SLOTS, BITS, AGE_BITS>::advance(emptied),
         ) {
             let occupied = Layout::<SLOTS, BITS>::occupied;
             return Some(occupied(word) - occupied(emptied));

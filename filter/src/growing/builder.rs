@@ -4,7 +4,8 @@ use super::GrowingCuckooFilter;
 use super::table::{LEAST_BUCKETS, MANY_BUCKETS, Table, false_positive_rate};
 use super::word::SLOTS;
 use crate::builder::{BuildError, Builder, Size, built};
-use crate::hashing::{FixedState, MAX_BUCKETS, Mixed};
+use crate::geometry::MAX_BUCKETS;
+use crate::hashing::{FixedState, Mixed};
 
 /// Buckets of the first size, unless the builder sets another: 8 KiB, room for some 1,900 keys.
 const FIRST_BUCKETS: usize = 1 << 10;
@@ -74,7 +75,7 @@ impl<S> Builder<Growing, S> {
     /// use filter::GrowingCuckooFilter;
     ///
     /// let seen = GrowingCuckooFilter::builder().reserved_bytes(0).build()?;
-    /// assert!(seen.insert_unique("key")?);
+    /// assert!(seen.insert_if_absent("key")?);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reserved_bytes(mut self, bytes: usize) -> Self {
@@ -108,6 +109,7 @@ impl<S> Builder<Growing, S> {
     /// assert!((128 << 10..132 << 10).contains(&seen.memory_bytes()));
     /// # Ok::<(), filter::BuildError>(())
     /// ```
+    #[doc(alias = "false_positive_rate")]
     pub fn max_false_positive_rate(mut self, rate: f64) -> Self {
         self.kind.max_rate = rate;
         self
@@ -152,6 +154,7 @@ impl GrowingCuckooFilter {
     ///
     /// # Panics
     /// When there is no memory for it.
+    #[must_use]
     pub fn new() -> GrowingCuckooFilter {
         built(GrowingCuckooFilter::builder().build())
     }
@@ -161,6 +164,7 @@ impl GrowingCuckooFilter {
     ///
     /// # Panics
     /// When `n` is absurdly large, or there is not enough memory.
+    #[must_use]
     pub fn with_capacity(n: usize) -> GrowingCuckooFilter {
         built(GrowingCuckooFilter::builder().capacity(n).build())
     }
@@ -180,6 +184,7 @@ impl<S> GrowingCuckooFilter<Mixed<S>> {
     ///
     /// # Panics
     /// As `with_capacity`.
+    #[must_use]
     pub fn with_capacity_and_hasher(n: usize, hasher: S) -> Self {
         let builder = GrowingCuckooFilter::builder().capacity(n);
         built(builder.hasher(hasher).build())

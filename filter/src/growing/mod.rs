@@ -1,26 +1,25 @@
 #![doc = include_str!("design.md")]
 
-mod address;
+pub(crate) mod address;
 mod builder;
 mod saved;
 mod table;
 mod word;
 
 use std::fmt;
-use std::hash::{BuildHasher, Hash};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::io::Write;
 
 use crate::batch::{self, assert_same_length};
-use crate::hashing::FixedState;
+use crate::hashing::{self, FixedState};
 use crate::insert_error::InsertError;
 use crate::length::fewer;
 use crate::save::SaveError;
 use crate::save::known_keys::digest_of_known_keys;
 use crate::snapshot::SnapshotError;
-use crate::traits::{Class, DynKey, Filter, expect_id};
+use crate::traits::{Class, Filter, Sealed, rate_at};
+use crate::update_error::UpdateError;
 use address::Key;
-#[doc(hidden)]
-pub use address::apart;
 pub use builder::{Growing, GrowingBuilder};
 use saved::Made;
 pub use saved::SavedBytes;
@@ -31,26 +30,8 @@ use word::SLOTS;
 /// the loads of single lookups overlap as well, and locating each key twice costs more.
 const FETCHED_BUCKETS: usize = 1 << 21;
 
-/// A [`CuckooFilter`](crate::CuckooFilter) without a fixed capacity: its one table grows as keys are
-/// inserted, a few buckets at a time, and nobody waits for it.
-///
-/// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator and what a thread's
-/// first update [may lock](crate#guarantees)), even while it grows. It has no false negatives, except after [two removes
-/// of one copy](self#two-removes-of-one-copy), rarely. It is wrong about one absent key in 5,461 at first,
-/// when every slot is taken, and each doubling adds about 0.75 times that rate: one in 508
-/// after thirteen ([`false_positive_rate`](Self::false_positive_rate)). The builder can limit how often it
-/// [may be](crate::Builder::max_false_positive_rate) wrong.
-///
-/// It takes more memory than a fixed-size filter ([25 to 46 bits per key](self#what-it-costs)). In the memory that it
-/// [reserves](crate::Builder::reserved_bytes), lookups take about 1.5 times as long in a core's caches, and 1.4 times as
-/// long past them; beyond it, they take longer. Filling it takes longer, too. But inserts and removes in a fixed-size filter that is nearly
-/// full take longer than here (`paper-figures/speed-*.csv`). If the maximum number of keys is known, a fixed-size
-/// filter is smaller and, with room to spare, faster.
-///
-/// It allocates its first size, 8 KiB by default, and grows by pieces of a quarter. If its first size is 128 KiB or more, it
-/// allocates four times that, up to 64 MiB, and grows into it. The builder can
-/// [set](crate::Builder::reserved_bytes) how much to allocate at once. Removed
-/// keys leave room for others; [`shrink_to_fit`](Self::shrink_to_fit) releases memory.
+/// A [`CuckooFilter`](crate::CuckooFilter) without a fixed capacity: its table grows a few buckets at a time as keys are
+/// inserted, and no thread waits for it.
 ///
 /// ```
 /// use filter::GrowingCuckooFilter;
@@ -60,24 +41,30 @@ const FETCHED_BUCKETS: usize = 1 << 21;
 ///     seen.insert(&key)?;
 /// }
 /// assert!((0..100_000).all(|key| seen.contains(&key)));
-/// assert!((0..100_000).all(|key| seen.remove(&key)));
+/// assert!((0..100_000).all(|key| seen.remove(&key) == Ok(true)));
 /// assert_eq!(seen.len(), 0);
 /// # Ok::<(), filter::InsertError>(())
 /// ```
 ///
-/// **Copies.** It holds up to six copies of a key. Once it has grown, it holds only three while less than half of
-/// its slots are taken, since a larger table has no more room for copies of one key. If keys may come
-/// more than once, use [`insert_unique`](Self::insert_unique): where hundreds of thousands of keys have three copies each,
-/// the table grows for those that share buckets, and in the end a new key may be refused
-/// ([`Crowded`](InsertError::Crowded)).
+/// Inserts, removes, lookups and counts are linearizable and [lock-free](crate#guarantees), even while the table grows.
 ///
-/// **Old keys.** A key that has been in the filter for more than eight doublings may leave something behind
-/// when it is removed. From then on, some absent keys may be mistaken for present ones, though no more often than
-/// the [rate](Self::false_positive_rate) says, and each such remainder takes a slot until the filter
-/// is emptied and [shrunk](Self::shrink_to_fit).
-///
-/// **Signal handlers** and children of `fork` may look up keys, as in a fixed-size filter: a lookup only
-/// loads.
+/// - **Error rate.** With every slot taken, one absent key in 5,461 is reported as present at first. Each doubling adds about
+///   0.75 times that rate: one in 508 after thirteen ([`false_positive_rate`](Self::false_positive_rate)). The builder can
+///   [limit](crate::Builder::max_false_positive_rate) the rate, and with it the growth.
+/// - **Memory.** [25 to 46 bits per key](self#what-it-costs). The first size is 8 KiB by default. The table grows by pieces of a
+///   quarter. From a first size of 128 KiB on, four times that are allocated at once, up to 64 MiB
+///   ([`reserved_bytes`](crate::Builder::reserved_bytes)). Removed keys leave room for others;
+///   [`shrink_to_fit`](Self::shrink_to_fit) releases memory.
+/// - **Speed.** Lookups take 1.4 to 1.5 times as long as in a fixed-size filter, and longer in memory that was not reserved.
+///   Filling takes longer, too. In a fixed-size filter that is nearly full, inserts and removes take longer than
+///   here (`paper-figures/speed-*.csv`).
+/// - **Copies.** It stores up to six copies of a key, or three while it has grown and less than half of its slots are taken. If
+///   keys may come more than once, use [`insert_if_absent`](Self::insert_if_absent). With hundreds of thousands of keys of three
+///   copies each, the table grows for keys that share buckets, and a new key may be refused in the end
+///   ([`Crowded`](InsertError::Crowded)).
+/// - **Old keys.** Removing a key that has stayed for more than eight doublings may leave a remainder. It takes a slot and can
+///   cause false positives, within the error rate above, until the filter is emptied and [shrunk](Self::shrink_to_fit).
+/// - **Two removes at once** of a key's only copy [can remove another key](self#two-removes-of-one-copy).
 pub struct GrowingCuckooFilter<S = FixedState> {
     table: Table,
     /// How the builder made the table, for tables that replace it.
@@ -96,11 +83,11 @@ impl<S> fmt::Debug for GrowingCuckooFilter<S> {
     }
 }
 
-impl<S: BuildHasher> GrowingCuckooFilter<S> {
+impl<S: BuildHasher + Send + Sync> GrowingCuckooFilter<S> {
     /// Returns the class of `key`: two keys of one class that were both inserted before the filter grew cannot be told
     /// apart. (The filter knows more about keys that are inserted later.)
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
-        Key::new(self.hash(key)).class(self.table.base())
+        Key::new(self.hash_one(key)).class(self.table.base())
     }
 }
 
@@ -112,9 +99,10 @@ impl<S> GrowingCuckooFilter<S> {
     }
 
     #[cold]
-    fn remove_slowly(&self, hash: u64) -> bool {
+    fn remove_slowly(&self, hash: u64) -> Result<bool, UpdateError> {
         let remove = || self.table.remove(Key::new(hash));
-        expect_id(self.table.length.count(|| Ok(fewer(remove())))) != 0
+        let length = &self.table.length;
+        Ok(length.count::<UpdateError>(|| Ok(fewer(remove())))? != 0)
     }
 
     fn occupied_bytes(&self) -> usize {
@@ -136,7 +124,7 @@ impl<S> GrowingCuckooFilter<S> {
     /// [`CuckooFilter::try_clone`]: crate::CuckooFilter::try_clone
     ///
     /// # Errors
-    /// [`SnapshotError`]: when there is not enough memory, or when all [`MAX_THREADS`](crate::MAX_THREADS) places of threads
+    /// [`SnapshotError`]: when there is not enough memory, or when all [`max_threads`](crate::max_threads) places of threads
     /// are taken.
     #[doc(alias = "clone")]
     pub fn try_clone(&self) -> Result<Self, SnapshotError>
@@ -178,6 +166,15 @@ impl<S> GrowingCuckooFilter<S> {
         SavedBytes::new(self)
     }
 
+    /// Removes everything, and goes back to the first size. (If there is no memory for that, it empties what it has.)
+    #[doc(alias = "reset")]
+    pub fn clear(&mut self) {
+        match Table::try_new(self.table.base(), self.kind) {
+            Ok(table) => self.table = table,
+            Err(_) => self.table.clear(),
+        }
+    }
+
     /// Makes the table as small as its contents allow, and releases the rest of its memory: an empty
     /// filter becomes as small as it began. Buckets are joined in the reverse order of their splits, as
     /// long as there is room in each; the table keeps its size if there is no memory for a smaller
@@ -195,7 +192,7 @@ impl<S> GrowingCuckooFilter<S> {
     /// let mut seen = GrowingCuckooFilter::new();
     /// (0..100_000).try_for_each(|key| seen.insert(&key))?;
     /// let grown = seen.memory_bytes();
-    /// (10..100_000).for_each(|key| assert!(seen.remove(&key)));
+    /// assert!((10..100_000).all(|key| seen.remove(&key) == Ok(true)));
     /// seen.shrink_to_fit();
     /// assert!(seen.memory_bytes() < grown / 10 && (0..10).all(|key| seen.contains(&key)));
     /// # Ok::<(), filter::InsertError>(())
@@ -217,7 +214,20 @@ impl<S> GrowingCuckooFilter<S> {
     }
 }
 
-impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
+impl<S: BuildHasher + Send + Sync> Sealed for GrowingCuckooFilter<S> {
+    fn fetch(&self, hashes: &[u64]) {
+        for &hash in hashes {
+            self.table.fetch(Key::new(hash));
+        }
+    }
+
+    #[inline]
+    fn hash_with(&self, write: &mut dyn FnMut(&mut dyn Hasher)) -> u64 {
+        hashing::hash_with(&self.hasher, write)
+    }
+}
+
+impl<S: BuildHasher + Send + Sync> Filter for GrowingCuckooFilter<S> {
     /// The filter grows if there is no room, or if room is hard to find.
     fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
         let insert = || self.table.insert_at_once(Key::new(hash));
@@ -227,8 +237,8 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
         }
     }
 
-    fn insert_unique_hash(&self, hash: u64) -> Result<bool, InsertError> {
-        let insert = || self.table.insert_unique(Key::new(hash));
+    fn insert_if_absent_hash(&self, hash: u64) -> Result<bool, InsertError> {
+        let insert = || self.table.insert_if_absent(Key::new(hash));
         Ok(self.table.length.count(|| insert().map(u64::from))? == 1)
     }
 
@@ -244,10 +254,10 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
         self.table.count(Key::new(hash))
     }
 
-    fn remove_hash(&self, hash: u64) -> bool {
+    fn remove_hash(&self, hash: u64) -> Result<bool, UpdateError> {
         let remove = || self.table.remove_at_once(Key::new(hash));
         match self.table.length.count_at_once(|| remove().map(fewer)) {
-            Some(by) => by != 0,
+            Some(by) => Ok(by != 0),
             None => self.remove_slowly(hash),
         }
     }
@@ -262,18 +272,8 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
         }
     }
 
-    fn fetch(&self, hashes: &[u64]) {
-        for &hash in hashes {
-            self.table.fetch(Key::new(hash));
-        }
-    }
-
     #[inline]
-    fn hash<T: Hash + ?Sized>(&self, key: &T) -> u64 {
-        self.hasher.hash_one(key)
-    }
-
-    fn hash_dyn(&self, key: &dyn DynKey) -> u64 {
+    fn hash_one<T: Hash + ?Sized>(&self, key: &T) -> u64 {
         self.hasher.hash_one(key)
     }
 
@@ -287,23 +287,17 @@ impl<S: BuildHasher> Filter for GrowingCuckooFilter<S> {
     }
 
     /// For its current size, assuming that the number of keys has doubled steadily.
-    fn false_positive_rate(&self) -> f64 {
-        false_positive_rate(self.table.base(), self.table.buckets())
+    fn false_positive_rate_at(&self, copies: usize) -> f64 {
+        let full = false_positive_rate(self.table.base(), self.table.buckets());
+        rate_at(full, self, copies)
     }
 
-    fn capacity(&self) -> usize {
+    fn slots(&self) -> usize {
         self.table.buckets() * SLOTS
     }
 
     fn memory_bytes(&self) -> usize {
         self.occupied_bytes()
-    }
-
-    fn clear(&mut self) {
-        match Table::try_new(self.table.base(), self.kind) {
-            Ok(table) => self.table = table,
-            Err(_) => self.table.clear(),
-        }
     }
 
     fn write_dyn(&self, writer: &mut dyn Write) -> Result<(), SaveError> {

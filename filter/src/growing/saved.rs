@@ -8,7 +8,7 @@ use super::table::{LEAST_BUCKETS, Table, has_level};
 use super::word;
 use super::{Growing, GrowingCuckooFilter};
 use crate::builder::Loadable;
-use crate::hashing::MAX_BUCKETS;
+use crate::geometry::MAX_BUCKETS;
 use crate::save::LoadError;
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::words::{

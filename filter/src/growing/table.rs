@@ -13,7 +13,7 @@ use super::address::{Key, Moving, Place, Size, parent};
 use super::builder::Growing;
 use super::word::{self, AHEAD, SLOTS, TAG};
 use crate::buckets::{commit, compare_too, in_order, replace};
-use crate::hashing::{MAX_BUCKETS, select_unpredictable};
+use crate::geometry::{MAX_BUCKETS, select_unpredictable};
 use crate::insert_error::InsertError;
 use crate::length::Length;
 use crate::path::{self, Chain, MAX_CHAIN, Moves, Step};
@@ -477,7 +477,7 @@ impl Table {
     /// Progress: as for an insert. Linearization point: the K-CAS that adds the fingerprint and
     /// compares the other bucket; for false: the read that found a copy; for an error: as for an
     /// insert.
-    pub(super) fn insert_unique(&self, key: Key) -> Result<bool, InsertError> {
+    pub(super) fn insert_if_absent(&self, key: Key) -> Result<bool, InsertError> {
         loop {
             let seen = self.see_settled(key);
             if seen.is_found() {
@@ -1064,7 +1064,7 @@ mod tests {
         let copy = Made::begin(&table).unwrap().copy(KIND).unwrap();
         let bytes = Made::begin(&table).unwrap().into_bytes(&FixedState);
         let builder = GrowingCuckooFilter::builder();
-        let loaded = builder.from_bytes(&bytes.unwrap()).unwrap().table;
+        let loaded = builder.load_bytes(&bytes.unwrap()).unwrap().table;
         for table in [copy, loaded] {
             assert_eq!((table.doubled(), table.length.sum()), (1, 1));
             assert!(table.remove(Key::new(0)));

@@ -11,7 +11,7 @@ use super::words::{
 use crate::buckets::Buckets;
 use crate::builder::Loadable;
 use crate::filter::CuckooFilter;
-use crate::hashing::MAX_BUCKETS;
+use crate::geometry::MAX_BUCKETS;
 use crate::layout::Layout;
 use crate::snapshot::{SnapshotError, with_room};
 
@@ -51,7 +51,7 @@ impl<L: Saved> Loadable for L {
 impl<const SLOTS: usize, const BITS: usize> Saved for Layout<SLOTS, BITS> {
     const KIND: &'static Kind = &FIXED;
     const LAYOUT: (usize, usize, usize) = (SLOTS, BITS, 0);
-    type Filter<S> = CuckooFilter<SLOTS, BITS, S>;
+    type Filter<S> = CuckooFilter<S, SLOTS, BITS>;
 
     fn copies(word: u64) -> Option<usize> {
         (Self::slots(word) == word).then(|| Self::occupied(word))

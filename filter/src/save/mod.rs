@@ -1,48 +1,17 @@
-//! Saving and loading: a filter as bytes.
+//! Saving and loading.
 //!
-//! All numbers are little-endian:
+//! [`save`](crate::Filter::save) replaces a file atomically, and [`load`](crate::CuckooFilter::load) reads it.
+//! [`to_bytes`](crate::Filter::to_bytes) and [`write_to`](crate::Filter::write_to) save elsewhere;
+//! [`from_bytes`](crate::CuckooFilter::from_bytes) and [`read_from`](crate::CuckooFilter::read_from) load from there. A
+//! [`Builder`](crate::Builder) loads a filter with another layout or hasher. With the feature `serde`, filters are serialized as
+//! the same [bytes](format).
 //!
-//! | Offset | Bytes | What |
-//! |---:|---:|---|
-//! | 0 | 8 | `cuckoof` and a line feed |
-//! | 8 | 4 | version of this format: 3 |
-//! | 12 | 2 | slots of a bucket, s |
-//! | 14 | 1 | bits of a fingerprint, b |
-//! | 15 | 1 | 0 |
-//! | 16 | 8 | number of buckets, at least 1 |
-//! | 24 | 8 | a digest of the hashes of known keys, which identifies the [hasher](#hashers) |
-//! | 32 | 8 | checksum of the preceding 32 bytes |
-//! | 40 | 8 × buckets | a number for each bucket: slot i is in bits i × b to i × b + b − 1, where 0 means empty; all bits from s × b on are 0 |
-//! | then | 8 | checksum of all preceding bytes except the first checksum |
-//!
-//! A filter that forgets ([`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter)) begins with `cuckoox`
-//! instead, and has the number of bits of an age, a, at offset 15. Bits s × b + i × a to s × b + i × a + a − 1 of
-//! a bucket's number say how many periods ago the key in slot i was inserted or renewed (0 if the slot
-//! is empty), at the moment when the bucket was read. After the buckets come 8 bytes with the number of the period when
-//! all had been read: a key whose age was read in an earlier period seems younger by the difference.
-//!
-//! A [growing filter](crate::GrowingCuckooFilter):
-//!
-//! | Offset | Bytes | What |
-//! |---:|---:|---|
-//! | 0 | 8 | `cuckoog` and a line feed |
-//! | 8 | 4 | version of this format: 3 |
-//! | 12 | 4 | base-2 logarithm of the first number of buckets: at least 4 |
-//! | 16 | 8 | number of buckets |
-//! | 24 | 8 | number of slots that were doubled, because no bit was left |
-//! | 32 | 8 | the same digest |
-//! | 40 | 8 | checksum of the preceding 40 bytes |
-//! | 48 | 8 × buckets | a number for each bucket: its [slots](crate::growing#the-states-of-a-word), and from bit 51 how often it was split; 0 for a bucket that had not been made, of which another one holds the contents |
-//! | then | 8 | checksum of all preceding bytes except the first checksum |
-//!
-//! The checksums are CRC-64/XZ. They detect every single flipped bit, every error within 64
-//! consecutive bits, and all but one in 2^64 of all other errors. They protect against accidents, not
-//! against deliberate forgery. The buckets are checked as well, so at worst a forged file is a
-//! filter of other keys, an expiring one with several copies of a key, or a growing one that counts too few.
-//!
-//! A filter of version 3 can be loaded by every later release, on any machine: a saved filter of
-//! each version is kept with the tests, and loaded by them. Versions 1 and 2 were never released,
-//! and are refused.
+//! - **While others write.** A key present throughout the call is saved, and a key absent throughout the call is not. A save
+//!   makes one pass, and does not fail however much others change. It needs a buffer, and memory for the buckets that others
+//!   change before the save reaches them: at most another table.
+//! - **What is refused.** A damaged file, another layout, another hasher and another type of filter ([`LoadError`]).
+//! - **Other machines and releases.** A filter of format version 3 can be loaded by every later release, on any machine. A saved
+//!   filter of that version is kept with the tests, which load it.
 //!
 //! # Hashers
 //!
@@ -79,59 +48,71 @@
 //! seen.insert("key")?;
 //! let bytes = seen.to_bytes()?;
 //!
-//! let loaded = CuckooFilter::builder().hasher(hasher()).from_bytes(&bytes)?;
+//! let loaded = CuckooFilter::builder().hasher(hasher()).load_bytes(&bytes)?;
 //! assert!(loaded.contains("key"));
-//! let other = CuckooFilter::builder().hasher(RandomState::new()).from_bytes(&bytes);
+//! let other = CuckooFilter::builder().hasher(RandomState::new()).load_bytes(&bytes);
 //! assert!(matches!(other, Err(LoadError::Hasher)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub(crate) mod file;
 pub(crate) mod fixed;
+#[doc = include_str!("format.md")]
+pub mod format {}
 pub(crate) mod known_keys;
 pub(crate) mod words;
 
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
 
 use crate::snapshot::SnapshotError;
 
 /// Why a filter could not be saved.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SaveError {
     /// The filter could not be copied. Nothing was written.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
     /// The writer failed, perhaps after part of the filter was written.
-    #[error("the filter cannot be written: {0}")]
-    Io(#[from] io::Error),
+    #[error("the filter cannot be written")]
+    #[non_exhaustive]
+    Io {
+        /// What went wrong.
+        #[from]
+        source: io::Error,
+    },
     /// The file cannot be replaced; an older one is as it was.
-    #[error("the filter cannot be saved as {path}: {error}{}", advice(error))]
+    #[error("the filter cannot be saved as {}{}", path.display(), advice(source))]
+    #[non_exhaustive]
     File {
         /// The file's name.
-        path: String,
+        path: PathBuf,
         /// What went wrong.
-        error: io::Error,
+        source: io::Error,
     },
     /// The file was replaced, but its folder could not be synced.
-    #[error("the filter is saved as {path}, but may be lost when the power fails: {error}")]
+    #[error("the filter is saved as {}, but may be lost when the power fails", path.display())]
+    #[non_exhaustive]
     NotSynced {
         /// The file's name.
-        path: String,
+        path: PathBuf,
         /// What went wrong.
-        error: io::Error,
+        source: io::Error,
     },
 }
 
 /// Why bytes could not be loaded as a filter.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LoadError {
     /// The first bytes are not those of a saved filter.
     #[error("this is not a saved filter: it does not begin like one")]
     NotAFilter,
-    /// The bytes are a saved filter of another type: a growing one, one that forgets, or one that does neither.
+    /// The bytes are a saved filter of another kind: a growing one, one that forgets, or one that does neither.
     #[error("this is a saved {found}: load it as a {loader}")]
-    OtherType {
+    #[non_exhaustive]
+    Kind {
         /// What the saved filter is called.
         found: &'static str,
         /// Its type and builder.
@@ -142,6 +123,7 @@ pub enum LoadError {
         "the filter was saved in version {found} of the format, but only version {known} is known here: \
          load it with the release that saved it, or rebuild it from the keys"
     )]
+    #[non_exhaustive]
     Version {
         /// The version found.
         found: u32,
@@ -155,9 +137,10 @@ pub enum LoadError {
         match ages { 0 => String::new(), _ => format!(", and ages of {ages} bits") },
         match ages {
             0 => format!("CuckooFilter::builder().layout::<{slots}, {bits}>()"),
-            _ => format!("ExpiringCuckooFilter::builder().ages::<{slots}, {bits}, {ages}>()"),
+            _ => format!("ExpiringCuckooFilter::builder().layout::<{slots}, {bits}, {ages}>()"),
         }
     )]
+    #[non_exhaustive]
     Layout {
         /// Slots of a bucket in the saved filter.
         slots: u16,
@@ -176,6 +159,7 @@ pub enum LoadError {
     Hasher,
     /// The bytes end too early.
     #[error("the saved filter is cut off: it should have at least {bytes} bytes. Copy it again")]
+    #[non_exhaustive]
     Truncated {
         /// The least length that it can have, judging by what was read: the length of the shortest filter if
         /// the header itself is cut off, otherwise the correct length.
@@ -183,6 +167,7 @@ pub enum LoadError {
     },
     /// There are more bytes than the filter has.
     #[error("{excess} bytes follow the saved filter: pass only its own bytes")]
+    #[non_exhaustive]
     TooLong {
         /// Number of extra bytes; 1 if more came through a pipe.
         excess: u64,
@@ -191,24 +176,28 @@ pub enum LoadError {
     #[error(
         "the saved filter is damaged (the checksum of its {part} is wrong): copy it or save it again"
     )]
+    #[non_exhaustive]
     Corrupt {
         /// Which part: `header` or `table`.
         part: &'static str,
     },
     /// The checksums match, but no filter has this number of buckets.
     #[error("no filter has {buckets} buckets: this was not written by this crate")]
+    #[non_exhaustive]
     Size {
         /// The number found.
         buckets: u64,
     },
     /// The checksums match, but no filter is saved like this.
     #[error("no filter is saved with {what}: this was not written by this crate")]
+    #[non_exhaustive]
     Impossible {
         /// What no filter has.
         what: &'static str,
     },
     /// The checksums match, but this bucket can never hold this word.
     #[error("bucket {bucket} cannot hold {word:#x}: this was not written by this crate")]
+    #[non_exhaustive]
     Bucket {
         /// Its number.
         bucket: usize,
@@ -217,90 +206,29 @@ pub enum LoadError {
     },
     /// There is not enough memory for the table.
     #[error("no memory for a table of {buckets} buckets, 8 bytes each")]
+    #[non_exhaustive]
     OutOfMemory {
         /// The number of buckets it has, with one for the clock of a filter that expires keys (or that
         /// it [reserves](crate::Builder::reserved_bytes), in a growing filter, if that is more).
         buckets: usize,
     },
     /// The reader failed.
-    #[error("the saved filter cannot be read: {0}")]
-    Io(io::Error),
+    #[error("the saved filter cannot be read")]
+    #[non_exhaustive]
+    Io {
+        /// What went wrong.
+        #[from]
+        source: io::Error,
+    },
     /// There is no file of this name, or it cannot be opened.
-    #[error("the saved filter {path} cannot be opened: {error}")]
+    #[error("the saved filter {} cannot be opened", path.display())]
+    #[non_exhaustive]
     File {
         /// The file's name.
-        path: String,
+        path: PathBuf,
         /// What went wrong.
-        error: io::Error,
+        source: io::Error,
     },
-}
-
-/// Replaces a file at one moment by what `write` writes.
-pub(crate) fn save_as(
-    path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> Result<(), SaveError>,
-) -> Result<(), SaveError> {
-    replace(path, write, |folder| File::open(folder), File::sync_all)
-}
-
-/// [`save_as`], with these functions to open the folder and to sync a file.
-fn replace(
-    path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> Result<(), SaveError>,
-    open: impl Fn(&Path) -> io::Result<File>,
-    sync: impl Fn(&File) -> io::Result<()>,
-) -> Result<(), SaveError> {
-    let failed = |error| SaveError::File {
-        path: path.display().to_string(),
-        error,
-    };
-    check_replaceable(path).map_err(failed)?;
-    // Opened first, since nothing may fail for want of it once the file is replaced. Only Unix can open a folder.
-    let folder = path
-        .parent()
-        .filter(|folder| cfg!(unix) && !folder.as_os_str().is_empty());
-    let folder = folder.or(cfg!(unix).then_some(Path::new(".")));
-    let folder = folder.map(open).transpose().map_err(failed)?;
-    let (mut partial, mut file) = create_beside(path).map_err(failed)?;
-    let saved = write(&mut file).and_then(|()| {
-        sync(&file)?;
-        fs::rename(&partial.0, path)?;
-        partial.0.clear();
-        Ok(())
-    });
-    saved.map_err(|error| match error {
-        SaveError::Io(error) => failed(error),
-        other => other,
-    })?;
-    // So that the new name outlives a power cut, too.
-    let synced = folder.map_or(Ok(()), |folder| sync(&folder));
-    synced.map_err(|error| SaveError::NotSynced {
-        path: path.display().to_string(),
-        error,
-    })
-}
-
-/// Loads a filter from a file, which must contain nothing else.
-pub fn load_whole<F>(
-    path: &Path,
-    read: impl FnOnce(&mut File) -> Result<F, LoadError>,
-) -> Result<F, LoadError> {
-    let failed = |error| LoadError::File {
-        path: path.display().to_string(),
-        error,
-    };
-    let mut file = File::open(path).map_err(failed)?;
-    let filter = read(&mut file)?;
-    let mut excess = || -> io::Result<u64> {
-        let more = (&mut file).take(1).read_to_end(&mut Vec::new())? as u64;
-        // (A pipe has no position, and no length.)
-        let position = file.stream_position().unwrap_or(u64::MAX);
-        Ok(more + file.metadata()?.len().saturating_sub(position))
-    };
-    match excess().map_err(LoadError::Io)? {
-        0 => Ok(filter),
-        excess => Err(LoadError::TooLong { excess }),
-    }
 }
 
 /// Returns what helps against an error of saving, if that is known.
@@ -310,140 +238,12 @@ fn advice(error: &io::Error) -> &'static str {
         | ErrorKind::NotADirectory
         | ErrorKind::PermissionDenied
         | ErrorKind::ReadOnlyFilesystem => {
-            ". Save it in a folder that exists and may be read and written to"
+            " (save it in a folder that exists and may be read and written to)"
         }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
-            ". Save it in a folder that has room for a second file"
+            " (save it in a folder that has room for a second file)"
         }
-        ErrorKind::InvalidInput | ErrorKind::IsADirectory => ". Save it under another name",
+        ErrorKind::InvalidInput | ErrorKind::IsADirectory => " (save it under another name)",
         _ => "",
-    }
-}
-
-/// Checks that a path leads to a file or nowhere. A rename would replace a device or a link to one, too.
-fn check_replaceable(path: &Path) -> io::Result<()> {
-    let refused = |why| Err(io::Error::new(ErrorKind::InvalidInput, why));
-    if path.as_os_str().is_empty() {
-        return refused("the name is empty");
-    }
-    match fs::symlink_metadata(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    match fs::metadata(path) {
-        Ok(found) if found.is_dir() => {
-            // Fails with the system's own error.
-            File::options().write(true).open(path)?;
-            refused("it is a directory")
-        }
-        Ok(found) if !found.is_file() => refused("it is a device, a pipe or a socket"),
-        // Whatever an error here says, there is nothing or a link that leads nowhere.
-        _ => Ok(()),
-    }
-}
-
-/// The name of a file that is removed in the end, also by a panic, unless it has got another name.
-struct Partial(PathBuf);
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        // If it cannot be removed, the error that left it here says more.
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
-/// Creates a file in the folder of another one, under a short name that nobody uses.
-fn create_beside(path: &Path) -> io::Result<(Partial, File)> {
-    let names = (0..).map(|number| path.with_file_name(format!("cuckoo.partial{number}")));
-    for name in names.filter(|name| name != path) {
-        match File::create_new(&name) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            created => {
-                let file = created?;
-                return Ok((Partial(name), file));
-            }
-        }
-    }
-    unreachable!("there are not so many files")
-}
-
-#[cfg(all(test, unix, not(kcas_loom)))]
-mod tests {
-    use std::cell::RefCell;
-
-    use super::*;
-
-    /// The folder is opened, and the file synced, before it is replaced; then the folder is synced. Whatever fails,
-    /// nothing else is left there.
-    #[test]
-    fn a_file_is_replaced_between_two_syncs() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("seen.filter");
-        let found = || fs::read_to_string(&path).unwrap();
-        for failing in 0..4 {
-            fs::write(&path, "old").unwrap();
-            let steps = RefCell::new(Vec::new());
-            let step = |file: &File| {
-                let mut steps = steps.borrow_mut();
-                steps.push((file.metadata()?.is_dir(), found()));
-                let goes_on = (steps.len() <= failing).then_some(());
-                goes_on.ok_or(ErrorKind::Other.into())
-            };
-            let write = |writer: &mut dyn Write| Ok(writer.write_all(b"new")?);
-            let open = |folder: &Path| {
-                let folder = File::open(folder)?;
-                step(&folder).map(|()| folder)
-            };
-            let saved = replace(&path, write, open, step);
-            let is_so = match failing {
-                0 | 1 => matches!(saved, Err(SaveError::File { .. })),
-                2 => matches!(saved, Err(SaveError::NotSynced { .. })),
-                _ => saved.is_ok(),
-            };
-            assert!(is_so, "step {failing} fails: {saved:?}");
-            let all = [(true, "old"), (false, "old"), (true, "new")];
-            let made = all.map(|(is_folder, found)| (is_folder, found.to_owned()));
-            assert_eq!(steps.take(), made[..made.len().min(failing + 1)]);
-            assert_eq!(found(), if failing < 2 { "old" } else { "new" });
-            assert_eq!(folder.path().read_dir().unwrap().count(), 1);
-        }
-    }
-
-    /// One save begins and ends within another, which began with older contents: these stay, and both succeed.
-    #[test]
-    fn of_two_saves_that_overlap_the_last_to_end_stays() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("seen.filter");
-        let saved = save_as(&path, |writer| {
-            save_as(&path, |writer| Ok(writer.write_all(b"new")?))?;
-            assert_eq!(fs::read(&path).unwrap(), b"new");
-            Ok(writer.write_all(b"old")?)
-        });
-        saved.unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"old");
-        assert_eq!(folder.path().read_dir().unwrap().count(), 1);
-    }
-
-    /// Not even then is there an unfinished file under the filter's name.
-    #[test]
-    fn save_under_name_of_partial_is_atomic() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("cuckoo.partial0");
-        let saved = save_as(&path, |writer| {
-            assert!(!path.exists());
-            Ok(writer.write_all(b"new")?)
-        });
-        saved.unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"new");
-    }
-
-    /// As a hasher may.
-    #[test]
-    fn a_panic_leaves_no_unfinished_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("seen.filter");
-        let save = || save_as(&path, |_| panic!("expected"));
-        assert!(std::panic::catch_unwind(save).is_err());
-        assert_eq!(folder.path().read_dir().unwrap().count(), 0);
     }
 }

@@ -91,7 +91,7 @@ pub(crate) fn read_header<const BYTES: usize>(
         };
         if end == 8 && found.magic != kind.magic {
             let [found, loader] = found.described;
-            return Err(LoadError::OtherType { found, loader });
+            return Err(LoadError::Kind { found, loader });
         }
     }
     // Other versions may continue differently.
@@ -206,6 +206,6 @@ fn read_exact(reader: &mut impl Read, bytes: &mut [u8], whole: u64) -> Result<()
         .read_exact(bytes)
         .map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => LoadError::Truncated { bytes: whole },
-            _ => LoadError::Io(error),
+            _ => error.into(),
         })
 }

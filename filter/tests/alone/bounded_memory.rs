@@ -44,7 +44,7 @@ impl Window {
     fn slide(&self, lane: usize, times: usize) {
         for _ in 0..times {
             let oldest = self.oldest[lane].fetch_add(THREADS as u64, Ordering::Relaxed);
-            assert!(self.filter.remove(&oldest));
+            assert!(self.filter.remove(&oldest).unwrap());
             let new = oldest + KEYS;
             self.filter.insert(&new).expect("there is room");
         }
@@ -101,7 +101,7 @@ fn with_stopped_threads(window: Window) {
         let key = u64::MAX - step;
         match freeze(step, insert(key)) {
             Ok(frozen) => stopped.push((key, frozen)),
-            Err(done) => assert!(done.is_ok() && filter.remove(&key)),
+            Err(done) => assert!(done.is_ok() && filter.remove(&key).unwrap()),
         }
     }
     assert!(stopped.len() > 5, "only {} inserts are long", stopped.len());

@@ -16,18 +16,18 @@ fn fill_and_empty(filter: &CuckooFilter) {
         .unwrap();
     assert!(filter.load_factor() > 0.9);
     assert!((0..refused).all(|key| filter.contains(&key)));
-    assert!(!filter.remove(&"absent"));
-    assert!((0..refused).all(|key| filter.remove(&key)));
+    assert!(!filter.remove(&"absent").unwrap());
+    assert!((0..refused).all(|key| filter.remove(&key).unwrap()));
     assert!(filter.is_empty());
     // The same in batches, and uniquely.
     let keys = [0u64, 1, 2, 3, 4, 5, 6, 7].map(|key| key + 1_000_000);
-    filter.insert_batch(&keys, &mut [Ok(()); 8]);
-    filter.insert_unique_batch(&keys, &mut [Ok(true); 8]);
+    filter.insert_batch(&keys, &mut [const { Ok(()) }; 8]);
+    filter.insert_if_absent_batch(&keys, &mut [const { Ok(true) }; 8]);
     filter.contains_batch(&keys, &mut [false; 8]);
-    assert_eq!(filter.insert_unique(&9), Ok(true));
+    assert_eq!(filter.insert_if_absent(&9), Ok(true));
     assert_eq!((filter.count(&9), filter.len()), (1, 9));
-    filter.remove_batch(&keys, &mut [false; 8]);
-    assert!(filter.remove(&9) && filter.is_empty());
+    filter.remove_batch(&keys, &mut [const { Ok(false) }; 8]);
+    assert!(filter.remove(&9).unwrap() && filter.is_empty());
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn forgetting_does_not_allocate() {
     let filter = builder.build().unwrap();
     let fill = || {
         for key in 0..10_000 {
-            let inserted = filter.insert_unique(&key);
+            let inserted = filter.insert_if_absent(&key);
             assert!(inserted.is_ok() || inserted == Err(InsertError::Full));
             if key % 500 == 0 {
                 filter.advance().unwrap();

@@ -11,13 +11,13 @@ use crate::small::{Asked, BUCKETS, Identity, Operation, described, put_into};
 /// With one bit of age, keys are remembered for one period: there are two ages, so each returns after two
 /// periods.
 pub(crate) type Expiring<const AGE_BITS: usize = 1> =
-    ExpiringCuckooFilter<2, 4, AGE_BITS, Identity>;
+    ExpiringCuckooFilter<Identity, 2, 4, AGE_BITS>;
 
 pub(crate) type Caller<const AGE_BITS: usize = 1> = crate::small::Caller<Expiring<AGE_BITS>>;
 
 /// Makes a filter that holds these keys, each in its preferred bucket.
 pub(crate) fn holding<const AGE_BITS: usize>(keys: &[u64]) -> Arc<Expiring<AGE_BITS>> {
-    let builder = ExpiringCuckooFilter::builder().ages::<2, 4, AGE_BITS>();
+    let builder = ExpiringCuckooFilter::builder().layout::<2, 4, AGE_BITS>();
     let builder = builder.buckets(BUCKETS).unmixed_hasher(Identity::default());
     let filter = builder.build().unwrap();
     put_into(&filter, keys);
@@ -57,11 +57,11 @@ impl<const AGE_BITS: usize> Caller<AGE_BITS> {
     pub(crate) fn put(&mut self, key: u64, renew: bool) -> Result<bool, InsertError> {
         let since = self.filter.period();
         let result = if renew {
-            self.filter.insert_unique(&key)
+            self.filter.insert_or_renew(&key)
         } else {
             self.filter.insert_if_absent(&key)
         };
-        self.write_down(Some(key), Event::InsertAged(since, renew, result));
+        self.write_down(Some(key), Event::InsertAged(since, renew, result.clone()));
         result
     }
 

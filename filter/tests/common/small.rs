@@ -21,7 +21,7 @@ pub(crate) const BUCKETS: usize = 3;
 const SLOTS: usize = 2;
 const BITS: usize = 4;
 
-pub(crate) type Small = CuckooFilter<SLOTS, BITS, Identity>;
+pub(crate) type Small = CuckooFilter<Identity, SLOTS, BITS>;
 
 /// Returns a key that prefers bucket `first` and has `second` as its other one: the `nth` such
 /// fingerprint.
@@ -68,7 +68,9 @@ pub(crate) fn put_into(filter: &impl Filter, keys: &[u64]) {
         let fillers = fillers.map(|nth| key(second, second, nth));
         let fillers: Vec<u64> = fillers.collect();
         (fillers.iter().chain([held])).for_each(|key| filter.insert(key).unwrap());
-        fillers.iter().for_each(|key| assert!(filter.remove(key)));
+        fillers
+            .iter()
+            .for_each(|key| assert!(filter.remove(key).unwrap()));
         room[first] -= 1;
     }
 }
@@ -82,7 +84,7 @@ pub(crate) fn residents() -> [u64; 4] {
 }
 
 /// A filter whose answers are recorded. By default, it has several copies of a class.
-pub(crate) trait Asked: Filter + Sized + Send + Sync + 'static {
+pub(crate) trait Asked: Filter + Sized + 'static {
     /// Maximum number of copies of a class.
     const MOST: u64;
     /// Whether it may refuse a key for lack of room.
@@ -102,7 +104,7 @@ pub(crate) trait Asked: Filter + Sized + Send + Sync + 'static {
     fn run(caller: &mut Caller<Self>, operation: Operation) {
         match operation {
             Operation::Insert(key) => _ = caller.insert(key),
-            Operation::InsertUnique(key) => _ = caller.insert_unique(key),
+            Operation::InsertIfAbsent(key) => _ = caller.insert_if_absent(key),
             Operation::Count(key) => _ = caller.count(key),
             Operation::Contains(key) => _ = caller.contains(key),
             Operation::Remove(key) => _ = caller.remove(key),
@@ -132,7 +134,6 @@ impl Asked for Small {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operation {
     Insert(u64),
-    InsertUnique(u64),
     InsertIfAbsent(u64),
     Count(u64),
     Contains(u64),
@@ -170,7 +171,7 @@ impl<F: Asked> Caller<F> {
     }
 
     pub(crate) fn remove(&mut self, key: u64) -> bool {
-        let removed = self.filter.remove(&key);
+        let removed = self.filter.remove(&key).unwrap();
         self.write_down(Some(key), Event::Remove(removed));
         removed
     }
@@ -203,14 +204,14 @@ impl<F: Asked> Caller<F> {
     pub(crate) fn insert(&mut self, key: u64) -> Result<(), InsertError> {
         let result = self.filter.insert(&key);
         assert!(F::MAY_BE_FULL || result.is_ok(), "{result:?}");
-        self.write_down(Some(key), Event::Insert(result));
+        self.write_down(Some(key), Event::Insert(result.clone()));
         result
     }
 
-    pub(crate) fn insert_unique(&mut self, key: u64) -> Result<bool, InsertError> {
-        let result = self.filter.insert_unique(&key);
+    pub(crate) fn insert_if_absent(&mut self, key: u64) -> Result<bool, InsertError> {
+        let result = self.filter.insert_if_absent(&key);
         assert!(F::MAY_BE_FULL || result.is_ok(), "{result:?}");
-        self.write_down(Some(key), Event::InsertUnique(result));
+        self.write_down(Some(key), Event::InsertIfAbsent(result.clone()));
         result
     }
 

@@ -1,9 +1,9 @@
 //! Models of the fixed-size filter, with three buckets of two slots.
 
 use crate::small::{Caller, Operation, Small, holding, key, residents};
-use crate::{Calls, all_present, calls, copy, hop, insert, insert_unique, look_up, race};
+use crate::{Calls, all_present, calls, copy, hop, insert, insert_if_absent, look_up, race};
 use crate::{race_of_three, remove};
-use Operation::{Count, Insert, InsertUnique, Remove};
+use Operation::{Count, Insert, InsertIfAbsent, Remove};
 use filter::InsertError;
 use kcas_testing::model::explore_test;
 
@@ -150,7 +150,7 @@ fn plain_inserts_and_a_remove_in_one_bucket() {
 /// `true`. (If they looked first and inserted afterwards, both would.)
 #[test]
 fn two_unique_inserts_of_one_class() {
-    let [here, there] = [key(0, 1, 0), key(1, 0, 0)].map(insert_unique);
+    let [here, there] = [key(0, 1, 0), key(1, 0, 0)].map(insert_if_absent);
     explore_race(3, 32_000, &[], here, there);
 }
 
@@ -159,7 +159,7 @@ fn two_unique_inserts_of_one_class() {
 #[test]
 fn unique_insert_beside_one_at_once() {
     let (here, there, another) = (key(0, 1, 0), key(1, 0, 0), key(2, 2, 0));
-    explore_race(4, 17_000, &[another], insert(there), insert_unique(here));
+    explore_race(4, 17_000, &[another], insert(there), insert_if_absent(here));
 }
 
 /// A unique insert that must evict, while the only copy of its class hops between its buckets: the
@@ -168,7 +168,7 @@ fn unique_insert_beside_one_at_once() {
 fn unique_insert_of_a_key_that_hops() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     let insert = move |mine: &mut Caller| {
-        assert_eq!(mine.insert_unique(there), Ok(false));
+        assert_eq!(mine.insert_if_absent(there), Ok(false));
         assert!((1..=2).contains(&mine.count(there)));
     };
     explore_race(5, 1_290, &[here], insert, hop([here, there]));
@@ -182,8 +182,8 @@ fn unique_insert_with_a_chain() {
     let (here, there) = (key(0, 2, 0), key(2, 0, 0));
     let cases = [(key(2, 2, 0), there, 7_100), (key(0, 0, 0), here, 1_200)];
     for (removed, others, at_least) in cases {
-        let others = calls([Remove(removed), InsertUnique(others)]);
-        explore_race(2, at_least, &residents(), insert_unique(here), others);
+        let others = calls([Remove(removed), InsertIfAbsent(others)]);
+        explore_race(2, at_least, &residents(), insert_if_absent(here), others);
     }
 }
 
@@ -194,8 +194,8 @@ fn unique_insert_with_a_chain() {
 fn unique_insert_with_a_chain_into_its_other_bucket() {
     let (here, there) = (key(0, 2, 0), key(2, 0, 0));
     let held = [key(0, 2, 1), key(0, 0, 0), key(2, 2, 0), key(2, 2, 1)];
-    let insert = move |mine: &mut Caller| _ = mine.insert_unique(here);
-    let others = calls([Remove(held[2]), InsertUnique(there), Remove(held[3])]);
+    let insert = move |mine: &mut Caller| _ = mine.insert_if_absent(here);
+    let others = calls([Remove(held[2]), InsertIfAbsent(there), Remove(held[3])]);
     explore_race(3, 4_100, &held, insert, others);
 }
 

@@ -5,9 +5,9 @@
 
 use crate::small::Operation;
 use crate::small::growing::{Growing, apart, from_the_other_bucket, holding, key};
-use crate::{Calls, calls, copy, hop, insert, insert_unique, look_up, race};
+use crate::{Calls, calls, copy, hop, insert, insert_if_absent, look_up, race};
 use crate::{race_of_three, remove};
-use Operation::{Contains, Count, Insert, InsertUnique, Remove};
+use Operation::{Contains, Count, Insert, InsertIfAbsent, Remove};
 use kcas_testing::model::explore_test;
 
 /// The filter begins with this many buckets.
@@ -80,7 +80,7 @@ fn insert_at_once_while_a_bucket_is_split() {
 #[test]
 fn unique_insert_beside_one_at_once_in_a_growing_filter() {
     let ([here, there], held) = (hopping(), [staying(0, 0), staying(1, 1)]);
-    explore_race(2, (4, 31_000), &held, insert(there), insert_unique(here));
+    explore_race(2, (4, 31_000), &held, insert(there), insert_if_absent(here));
 }
 
 /// Keys that fill two buckets, and then, for each of these, one that finds no room in it. Two threads may split the buckets at
@@ -121,14 +121,14 @@ fn copy_while_two_buckets_are_split() {
 /// Two unique inserts of one key into a full bucket: one gets `true`.
 #[test]
 fn two_unique_inserts_that_split_a_bucket() {
-    let insert = insert_unique(staying(0, 3));
+    let insert = insert_if_absent(staying(0, 3));
     explore_race(1, (3, 78_000), &residents(), insert, insert);
 }
 
 /// Two unique inserts of keys of one class, which prefer different buckets: one gets `true`.
 #[test]
 fn two_unique_inserts_from_both_buckets() {
-    let [here, there] = hopping().map(insert_unique);
+    let [here, there] = hopping().map(insert_if_absent);
     explore_race(2, (3, 36_900), &[], here, there);
 }
 
@@ -143,12 +143,12 @@ fn unique_insert_with_a_chain_into_a_bucket_that_got_a_copy() {
         let full = [0, 1, 2].map(|nth| staying(1, nth));
         // One more, so that no timestamp is turned over below.
         let filter = holding(2, &[&[moves], &beside[..], &full[..1]].concat());
-        assert!(filter.remove(&full[0]));
+        assert!(filter.remove(&full[0]).unwrap());
         full.iter().for_each(|key| filter.insert(key).unwrap());
-        assert_eq!(filter.capacity(), 6);
+        assert_eq!(filter.slots(), 6);
         let held = [&[moves], &beside[..], &full].concat();
-        let others = calls([Remove(full[0]), InsertUnique(there), Remove(full[1])]);
-        race(&filter, &held, insert_unique(here), others);
+        let others = calls([Remove(full[0]), InsertIfAbsent(there), Remove(full[1])]);
+        race(&filter, &held, insert_if_absent(here), others);
     });
 }
 
@@ -187,7 +187,7 @@ fn lookup_of_a_key_that_moves_to_another_level() {
     explore_test(3, 760, || {
         let held = half_a_round();
         let filter = holding(2, &held);
-        assert_eq!(filter.capacity(), 9);
+        assert_eq!(filter.slots(), 9);
         race(&filter, &held, look_up(held[0]), insert(staying(5, 2)));
     });
 }
@@ -210,8 +210,8 @@ fn chain_into_a_bucket_that_is_split() {
         let first = [staying(1, 0), staying(3, 1), filler, moves];
         let [then @ .., new] = [0, 2, 6, 4, 8].map(|address| staying(address, 4));
         let filter = holding(2, &[&first[..], &then].concat());
-        assert!(filter.remove(&filler));
-        assert_eq!(filter.capacity(), 9);
+        assert!(filter.remove(&filler).unwrap());
+        assert_eq!(filter.slots(), 9);
         let held = [&[first[0], first[1], moves], &then[..]].concat();
         let others = calls([Insert(filler), Insert(staying(3, 3))]);
         race(&filter, &held, insert(new), others);
@@ -228,7 +228,7 @@ fn lookup_while_a_timestamp_wraps() {
             let (filter, other) = (holding(2, &[there]), staying(0, 0));
             // The next addition but one to the first bucket makes its timestamp what it is now.
             filter.insert(&other).unwrap();
-            assert!(filter.remove(&other));
+            assert!(filter.remove(&other).unwrap());
             race(&filter, &[there], calls([look]), move |writer| {
                 hop([there, here, there])(writer);
                 insert(other)(writer);
@@ -245,7 +245,7 @@ fn remove_while_a_timestamp_wraps() {
         let [here, there] = hopping();
         let (filter, other) = (holding(2, &[there]), staying(0, 0));
         filter.insert(&other).unwrap();
-        assert!(filter.remove(&other));
+        assert!(filter.remove(&other).unwrap());
         race(&filter, &[there], remove(here), move |writer| {
             insert(here)(writer);
             let _ = writer.remove(there);

@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use Operation::{Contains, Insert, InsertUnique, Remove};
+use Operation::{Contains, Insert, InsertIfAbsent, Remove};
 use histories::Event;
 use kcas_testing::model::{explore_test, spawn};
 use loom::thread::JoinHandle;
@@ -99,7 +99,7 @@ fn calls<F: Asked, const N: usize>(operations: [Operation; N]) -> impl Fn(&mut C
             let (_, last) = caller.calls.last().expect("it is written down");
             let is_done = match last.event {
                 Event::Insert(result) => result.is_ok(),
-                Event::InsertUnique(result) | Event::InsertAged(_, _, result) => result.is_ok(),
+                Event::InsertIfAbsent(result) | Event::InsertAged(_, _, result) => result.is_ok(),
                 Event::Remove(removed) => removed,
                 _ => true,
             };
@@ -112,8 +112,8 @@ fn insert<F: Asked>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
     calls([Insert(key)])
 }
 
-fn insert_unique<F: Asked>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
-    calls([InsertUnique(key)])
+fn insert_if_absent<F: Asked>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
+    calls([InsertIfAbsent(key)])
 }
 
 fn remove<F: Asked>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {

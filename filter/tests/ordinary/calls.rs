@@ -1,16 +1,20 @@
 //! What all kinds of filters have in common.
 
+use std::error::Error;
 use std::ffi::OsStr;
-use std::hash::{BuildHasher, RandomState};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::fmt::Debug;
+use std::hash::{BuildHasher, DefaultHasher, RandomState};
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
+use std::{fs, io, thread};
 
 use filter::{
-    CuckooFilter, DynCuckooFilter, ExpiringCuckooFilter, Filter, FixedState, GrowingCuckooFilter,
-    LoadError, SaveError,
+    AdvanceError, BuildError, Builder, CuckooFilter, DynCuckooFilter, ExpiringCuckooFilter, Filter,
+    FixedState, GrowingCuckooFilter, InsertError, LoadError, SaveError, SnapshotError, UpdateError,
 };
 
-fn filters(keys: usize) -> [(&'static str, Box<dyn Filter + Send + Sync>); 4] {
+fn filters(keys: usize) -> [(&'static str, Box<dyn Filter>); 4] {
     let expiring = ExpiringCuckooFilter::with_capacity(keys);
     let chosen = CuckooFilter::builder().capacity(keys);
     let chosen = chosen.false_positive_rate(0.001).build().unwrap();
@@ -27,18 +31,28 @@ fn filters(keys: usize) -> [(&'static str, Box<dyn Filter + Send + Sync>); 4] {
 fn filters_that_hash_alike_say_so() {
     let seeded = CuckooFilter::with_capacity_and_hasher(10, RandomState::new());
     for (name, filter) in filters(10) {
-        assert_eq!(filter.hash("key"), FixedState.hash_one("key"), "{name}");
-        assert_eq!(filter.hash(&7_u32), FixedState.hash_one(7_u32), "{name}");
+        assert_eq!(filter.hash_one("key"), FixedState.hash_one("key"), "{name}");
+        assert_eq!(
+            filter.hash_one(&7_u32),
+            FixedState.hash_one(7_u32),
+            "{name}"
+        );
         // Sized and unsized keys hash alike.
-        assert_eq!(filter.hash(&String::from("key")), filter.hash("key"));
-        assert_eq!(filter.hash(&vec![1_u8, 2]), filter.hash(&[1_u8, 2][..]));
+        assert_eq!(
+            filter.hash_one(&String::from("key")),
+            filter.hash_one("key")
+        );
+        assert_eq!(
+            filter.hash_one(&vec![1_u8, 2]),
+            filter.hash_one(&[1_u8, 2][..])
+        );
         let like = CuckooFilter::with_capacity(1);
         assert!(filter.hashes_like(&like), "{name}");
         assert!(!filter.hashes_like(&seeded), "{name}");
     }
     let boxed: Box<dyn Filter> = Box::new(seeded);
     boxed.insert("key").unwrap();
-    assert!(boxed.contains("key") && boxed.contains_hash(boxed.hash("key")));
+    assert!(boxed.contains("key") && boxed.contains_hash(boxed.hash_one("key")));
     let growing = GrowingCuckooFilter::with_capacity_and_hasher(10, RandomState::new());
     growing.insert("key").unwrap();
     assert!(growing.contains("key") && !growing.hashes_like(&boxed));
@@ -49,17 +63,135 @@ fn results_of_another_length_change_nothing() {
     for (name, filter) in filters(100) {
         let calls: [&dyn Fn(); 8] = [
             &|| filter.insert_batch(&[1, 2], &mut [Ok(())]),
-            &|| filter.insert_unique_batch(&[1, 2], &mut [Ok(true)]),
-            &|| filter.remove_batch(&[1, 2], &mut [true]),
+            &|| filter.insert_if_absent_batch(&[1, 2], &mut [Ok(true)]),
+            &|| filter.remove_batch(&[1, 2], &mut [Ok(true)]),
             &|| filter.contains_batch(&[1, 2], &mut [true]),
             &|| filter.insert_hash_batch(&[1, 2], &mut [Ok(())]),
-            &|| filter.insert_unique_hash_batch(&[1, 2], &mut [Ok(true)]),
-            &|| filter.remove_hash_batch(&[1, 2], &mut [true]),
+            &|| filter.insert_if_absent_hash_batch(&[1, 2], &mut [Ok(true)]),
+            &|| filter.remove_hash_batch(&[1, 2], &mut [Ok(true)]),
             &|| filter.contains_hash_batch(&[1, 2], &mut [true]),
         ];
         let refused = |call: &&dyn Fn()| catch_unwind(AssertUnwindSafe(call)).is_err();
         assert!(calls.iter().all(refused) && filter.is_empty(), "{name}");
     }
+}
+
+/// Whatever holds a filter: the calls are written alike, and save under a name of any type.
+#[test]
+fn every_holder_of_a_filter_takes_same_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("seen.filter");
+    let name = path.to_str().unwrap();
+    macro_rules! takes_calls {
+        ($filter:expr, $key:expr) => {{
+            let filter = $filter;
+            filter.insert($key).unwrap();
+            assert_eq!(filter.insert_if_absent($key), Ok(false));
+            assert!(filter.contains($key) && filter.contains(&$key.to_owned()));
+            assert!(filter.contains_hash(filter.hash_one($key)));
+            filter.insert_batch(&[1, 2], &mut [Ok(()), Ok(())]);
+            filter.save(name).unwrap();
+            filter.save(&path).unwrap();
+            filter.write_to(io::sink()).unwrap();
+            assert_eq!(filter.to_bytes().unwrap(), fs::read(name).unwrap());
+            assert_eq!(filter.remove($key), Ok(true));
+        }};
+    }
+    fn as_generic(filter: impl Filter) {
+        filter.insert("generic").unwrap();
+        assert!(filter.contains("generic"));
+    }
+    fn send(filter: impl Filter + 'static) {
+        thread::spawn(move || as_generic(filter)).join().unwrap();
+    }
+    let filter = GrowingCuckooFilter::new();
+    takes_calls!(&filter, "reference");
+    as_generic(&filter);
+    takes_calls!(filter, "type");
+    let shared = Arc::new(CuckooFilter::with_capacity(100));
+    takes_calls!(&shared, "reference to an Arc");
+    as_generic(&shared);
+    takes_calls!(Arc::clone(&shared), "Arc");
+    send(shared);
+    for (_, chosen) in filters(100) {
+        takes_calls!(&chosen, "reference to a box");
+        let chosen: Arc<dyn Filter> = chosen.into();
+        takes_calls!(Arc::clone(&chosen), "Arc of a trait object");
+        takes_calls!(&&*chosen, "reference to a trait object, behind another");
+        send(Arc::clone(&chosen));
+    }
+    let [(_, chosen), ..] = filters(100);
+    takes_calls!(chosen, "box");
+    let [(_, chosen), ..] = filters(100);
+    send(chosen);
+}
+
+/// Filters can be sent, shared, kept in statics, and used again after a panic elsewhere; errors can be sent.
+#[test]
+fn filters_and_errors_have_their_auto_traits() {
+    fn is_filter<T: Debug + Send + Sync + UnwindSafe + RefUnwindSafe + 'static>() {}
+    fn is_error<
+        T: Error + Clone + PartialEq + Send + Sync + UnwindSafe + RefUnwindSafe + 'static,
+    >() {
+    }
+    fn is_error_of_files<T: Error + Send + Sync + 'static>() {}
+    fn is_sent<T: Debug + Send + Sync + 'static>() {}
+    is_filter::<CuckooFilter>();
+    is_filter::<CuckooFilter<RandomState, 6, 8>>();
+    is_filter::<DynCuckooFilter>();
+    is_filter::<ExpiringCuckooFilter>();
+    is_filter::<GrowingCuckooFilter>();
+    is_filter::<Builder>();
+    is_error::<InsertError>();
+    is_error::<UpdateError>();
+    is_error::<AdvanceError>();
+    is_error::<SnapshotError>();
+    is_error::<BuildError>();
+    is_error_of_files::<SaveError>();
+    is_error_of_files::<LoadError>();
+    is_sent::<Box<dyn Filter>>();
+    is_sent::<Arc<dyn Filter>>();
+}
+
+/// Seeds are secret.
+#[test]
+fn debug_shows_no_hasher() {
+    #[derive(Clone, Debug, Default)]
+    struct Secret(RandomState);
+    impl BuildHasher for Secret {
+        type Hasher = DefaultHasher;
+
+        fn build_hasher(&self) -> DefaultHasher {
+            self.0.build_hasher()
+        }
+    }
+    let builder = CuckooFilter::builder()
+        .capacity(10)
+        .hasher(Secret::default());
+    let expiring = ExpiringCuckooFilter::with_capacity_and_hasher(10, Secret::default());
+    let growing = GrowingCuckooFilter::with_capacity_and_hasher(10, Secret::default());
+    let fitted = builder.clone().false_positive_rate(0.01).build().unwrap();
+    let fixed = builder.clone().build().unwrap();
+    let shown: [&dyn Debug; 5] = [&builder, &expiring, &growing, &fitted, &fixed];
+    for shown in shown {
+        assert!(!format!("{shown:?}").contains("Secret"), "{shown:?}");
+    }
+}
+
+/// The numbers in the docs of `insert_if_absent`.
+#[test]
+fn removing_a_key_can_lose_one_mistaken_for_it() {
+    let missing = |insert: fn(&CuckooFilter, &u64) -> bool| {
+        let filter = CuckooFilter::with_capacity(100_000);
+        let inserted: Vec<u64> = (0..100_000).filter(|key| insert(&filter, key)).collect();
+        let removed = inserted.iter().filter(|key| **key < 50_000);
+        removed.for_each(|key| assert!(filter.remove(key).unwrap()));
+        let others = 50_000..100_000;
+        others.filter(|key| !filter.contains(key)).count()
+    };
+    let if_absent = missing(|filter, key| filter.insert_if_absent(key).unwrap());
+    let each = missing(|filter, key| filter.insert(key).is_ok());
+    assert_eq!((if_absent, each), (42, 0));
 }
 
 /// Loads a filter of this kind, and looks a key up.
@@ -80,7 +212,7 @@ fn a_file_with_more_behind_the_filter_is_refused() {
         let saved = [filter.to_bytes().unwrap(), vec![0; 3]].concat();
         std::fs::write(&path, saved).unwrap();
         let error = has_it(name, &path, 0).unwrap_err();
-        let is_right = matches!(error, LoadError::TooLong { excess: 3 });
+        let is_right = matches!(error, LoadError::TooLong { excess: 3, .. });
         assert!(is_right, "{name}: {error}");
     }
 }
@@ -97,17 +229,17 @@ fn a_file_is_replaced_at_one_moment() {
     }
     assert_eq!(folder.path().read_dir().unwrap().count(), 1);
     let other = CuckooFilter::load(&path).unwrap_err();
-    assert!(matches!(other, LoadError::OtherType { .. }), "{other}");
+    assert!(matches!(other, LoadError::Kind { .. }), "{other}");
 
     let nowhere = folder.path().join("no/seen.filter");
     let filter = CuckooFilter::with_capacity(10);
     let error = filter.save(&nowhere).unwrap_err();
     assert!(matches!(error, SaveError::File { .. }));
     let text = error.to_string();
-    let says_what_to_do = text.contains("no/seen.filter: ") && text.contains("folder that exists");
+    let says_what_to_do = text.contains("no/seen.filter (save it in a folder that exists");
     assert!(says_what_to_do, "{text}");
     let text = CuckooFilter::load(&nowhere).unwrap_err().to_string();
-    assert!(text.contains("no/seen.filter cannot be opened: "), "{text}");
+    assert!(text.ends_with("no/seen.filter cannot be opened"), "{text}");
     // A folder cannot be replaced by a file.
     assert!(filter.save(folder.path()).is_err());
 }
@@ -143,7 +275,7 @@ fn a_full_filter_refuses_some_and_goes_on_with_the_others() {
     filter.insert_batch(&Vec::from_iter(0..300_u16), &mut results);
     let inserted = results.iter().filter(|result| result.is_ok()).count();
     assert_eq!(inserted, filter.len());
-    assert!(inserted > 120 && inserted <= filter.capacity());
+    assert!(inserted > 120 && inserted <= filter.slots());
     let first_refused = results.iter().position(Result::is_err).unwrap();
     assert!(results[first_refused..].iter().any(Result::is_ok));
 }

@@ -3,7 +3,7 @@
 
 use std::hash::RandomState;
 
-use filter::{CuckooFilter, DynBuildError, DynCuckooFilter, LoadError};
+use filter::{BuildError, CuckooFilter, DynCuckooFilter, LoadError};
 
 fn fitted(n: usize, rate: f64) -> DynCuckooFilter {
     let builder = CuckooFilter::builder().capacity(n);
@@ -39,7 +39,7 @@ fn impossible_rates_are_errors_that_name_the_least() {
         builder.false_positive_rate(rate).build()
     };
     let least = match build(0.0).unwrap_err() {
-        DynBuildError::Rate { least, .. } => least,
+        BuildError::Rate { least, .. } => least,
         other => panic!("{other}"),
     };
     assert_eq!(build(least).unwrap().false_positive_rate(), least);
@@ -47,7 +47,7 @@ fn impossible_rates_are_errors_that_name_the_least() {
     let others = [-0.5, -0.0, least * 0.999_999, 1.0, 2.0];
     for impossible in others.into_iter().chain(infinite) {
         let error = build(impossible).unwrap_err();
-        let is_rate = matches!(error, DynBuildError::Rate { .. });
+        let is_rate = matches!(error, BuildError::Rate { .. });
         assert!(is_rate, "{impossible}: {error}");
     }
     let why = "no filter has a false positive rate of 0.000000001: it must be below 1, and 1.490116130486996e-8 is \
@@ -66,15 +66,22 @@ fn too_many_keys_are_an_error_that_names_the_most() {
         };
         for requested in [usize::MAX, 1 << 40] {
             let error = build(requested).unwrap_err();
-            let DynBuildError::TooManyKeys { most, .. } = error else {
+            let BuildError::TooManyKeys {
+                requested: named,
+                most,
+                ..
+            } = error
+            else {
                 panic!("{requested} keys at {rate}");
             };
+            assert_eq!(named, requested);
             // 2^32 buckets of two to seven slots.
             assert!(((6 << 30)..(7 << 32)).contains(&most), "{most}");
-            assert_eq!(error, DynBuildError::TooManyKeys { requested, most });
             let requested = most + 1;
-            let one_more = DynBuildError::TooManyKeys { requested, most };
-            assert_eq!(build(requested).unwrap_err(), one_more);
+            let one_more = build(requested).unwrap_err();
+            let is_right =
+                matches!(one_more, BuildError::TooManyKeys { most: named, .. } if named == most);
+            assert!(is_right, "{one_more}");
         }
     }
 }
@@ -95,23 +102,24 @@ fn a_fitted_filter_is_loaded_with_its_hasher_and_a_rate() {
     };
     let filter = mixed(0.01).build().unwrap();
     filter.insert("key").unwrap();
-    assert!(filter.memory_bytes() >= filter.capacity() / 5 * 8 + size_of_val(&filter));
+    assert!(filter.memory_bytes() >= filter.slots() / 5 * 8 + size_of_val(&filter));
     let bytes = filter.to_bytes().unwrap();
     for loaded in [
-        mixed(0.01).from_bytes(&bytes),
-        mixed(0.3).from_bytes(&bytes),
-        mixed(0.01).read_from(&bytes[..]),
+        mixed(0.01).load_bytes(&bytes),
+        mixed(0.3).load_bytes(&bytes),
+        mixed(0.01).load_from(&bytes[..]),
     ] {
         let loaded = loaded.unwrap();
-        assert_eq!((loaded.layout(), loaded.len()), ((5, 10), 1));
+        let layout = loaded.layout();
+        assert_eq!((layout.slots, layout.bits, loaded.len()), (5, 10, 1));
         assert!(loaded.contains("key") && loaded.class("key") == filter.class("key"));
     }
-    let cut = mixed(0.01).read_from(&bytes[..bytes.len() - 1]);
+    let cut = mixed(0.01).load_from(&bytes[..bytes.len() - 1]);
     assert!(matches!(cut, Err(LoadError::Truncated { .. })));
     for refused in [
-        mixed(0.009).from_bytes(&bytes),
-        mixed(0.009).read_from(&bytes[..]),
-        mixed(f64::NAN).from_bytes(&bytes),
+        mixed(0.009).load_bytes(&bytes),
+        mixed(0.009).load_from(&bytes[..]),
+        mixed(f64::NAN).load_bytes(&bytes),
     ] {
         is_of(refused.unwrap_err(), (5, 10));
     }

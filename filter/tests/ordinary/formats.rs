@@ -72,8 +72,8 @@ const GROWING: Format = Format {
     numbers: 300,
     header: 40,
     claims: &[12..16, 16..24, 24..32],
-    from_bytes: |bytes| growing_builder().from_bytes(bytes).map(boxed),
-    read_from: |bytes| growing_builder().read_from(bytes).map(boxed),
+    from_bytes: |bytes| growing_builder().load_bytes(bytes).map(boxed),
+    read_from: |bytes| growing_builder().load_from(bytes).map(boxed),
     most: 3,
 };
 
@@ -192,7 +192,7 @@ fn every_length_but_the_right_one_is_an_error() {
         let bytes = format.golden;
         for length in 0..bytes.len() {
             match format.error(&bytes[..length]) {
-                LoadError::Truncated { bytes: whole } if length >= format.header + 8 => {
+                LoadError::Truncated { bytes: whole, .. } if length >= format.header + 8 => {
                     assert_eq!(whole, bytes.len() as u64);
                 }
                 LoadError::Truncated { .. } => {}
@@ -203,7 +203,7 @@ fn every_length_but_the_right_one_is_an_error() {
         for excess in 1..100 {
             longer.push(0);
             match format.error(&longer) {
-                LoadError::TooLong { excess: found } => assert_eq!(found, excess),
+                LoadError::TooLong { excess: found, .. } => assert_eq!(found, excess),
                 error => panic!("{excess} bytes too many: {error}"),
             }
         }
@@ -223,13 +223,13 @@ fn every_flipped_bit_is_an_error() {
             let error = format.error(&damaged);
             let right = match bit / 8 {
                 // One bit makes it begin like a filter of the other kind.
-                6 if b"fg".contains(&damaged[6]) => matches!(error, LoadError::OtherType { .. }),
+                6 if b"fg".contains(&damaged[6]) => matches!(error, LoadError::Kind { .. }),
                 0..8 => matches!(error, LoadError::NotAFilter),
                 8..12 => matches!(error, LoadError::Version { known: 3, .. }),
                 at if at < format.header + 8 => {
-                    matches!(error, LoadError::Corrupt { part: "header" })
+                    matches!(error, LoadError::Corrupt { part: "header", .. })
                 }
-                _ => matches!(error, LoadError::Corrupt { part: "table" }),
+                _ => matches!(error, LoadError::Corrupt { part: "table", .. }),
             };
             assert!(right, "bit {bit}: {error}");
         }
@@ -263,7 +263,7 @@ fn forged_headers_are_errors() {
                     | LoadError::Impossible { .. }
                     | LoadError::Truncated { .. }
                     | LoadError::TooLong { .. }
-                    | LoadError::Corrupt { part: "table" },
+                    | LoadError::Corrupt { part: "table", .. },
                 ) => {}
                 Err(error) => panic!("{error}"),
             }

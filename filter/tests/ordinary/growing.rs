@@ -68,15 +68,15 @@ fn growing_a_thousandfold_loses_no_key() {
     };
     let mut keys = 0;
     for doublings in 1..=13 {
-        while filter.capacity() < 48 << doublings {
-            let slots = filter.capacity();
+        while filter.slots() < 48 << doublings {
+            let slots = filter.slots();
             filter.insert(&keys).unwrap();
             // Also a key that was there long before.
             let both = filter.contains(&keys) && filter.contains(&(keys / 2));
             assert!(both, "{keys}");
             let load = keys as f64 / slots as f64;
             // Few buckets may be less full.
-            let is_filled = filter.capacity() == slots || load > 0.6 || doublings < 7;
+            let is_filled = filter.slots() == slots || load > 0.6 || doublings < 7;
             assert!(is_filled, "{slots} slots: {load}");
             keys += 1;
         }
@@ -86,13 +86,13 @@ fn growing_a_thousandfold_loses_no_key() {
         assert!(found <= most, "{found} of {most} after {doublings}");
     }
     assert_eq!(filter.len() as u64, keys);
-    assert!((0..keys).all(|key| filter.contains(&key) && filter.remove(&key)));
+    assert!((0..keys).all(|key| filter.contains(&key) && filter.remove(&key).unwrap()));
     let (left, most) = (found(&filter), ABSENT as f64 * filter.false_positive_rate());
     assert!(left > 0.0 && left < most, "{left} of {most}");
     filter.shrink_to_fit();
-    assert_eq!((filter.capacity(), filter.len()), (48, 0));
+    assert_eq!((filter.slots(), filter.len()), (48, 0));
     assert!(filter.memory_bytes() <= first + 1_024);
-    assert!((0..keys).all(|key| !filter.contains(&key) && !filter.remove(&key)));
+    assert!((0..keys).all(|key| !filter.contains(&key) && !filter.remove(&key).unwrap()));
     assert_eq!(found(&filter), 0.0);
 }
 
@@ -105,7 +105,7 @@ fn shrinking_keeps_the_keys_that_are_left() {
         (0..KEYS).for_each(|key| filter.insert(&key).unwrap());
         let stay = || (0..KEYS).step_by(100);
         let most = (0..KEYS).filter(|key| key % 100 != 0);
-        most.for_each(|key| assert!(filter.remove(&key)));
+        most.for_each(|key| assert!(filter.remove(&key).unwrap()));
         let grown = filter.memory_bytes();
         filter.shrink_to_fit();
         assert!(filter.memory_bytes() < grown / 5);
@@ -114,7 +114,11 @@ fn shrinking_keeps_the_keys_that_are_left() {
             assert_eq!(filter.len(), stay().count());
             // It grows again.
             (KEYS..2 * KEYS).for_each(|key| filter.insert(&key).unwrap());
-            assert!(stay().chain(KEYS..2 * KEYS).all(|key| filter.remove(&key)));
+            assert!(
+                stay()
+                    .chain(KEYS..2 * KEYS)
+                    .all(|key| filter.remove(&key).unwrap())
+            );
             assert!(filter.is_empty());
         }
     }
@@ -123,15 +127,15 @@ fn shrinking_keeps_the_keys_that_are_left() {
 /// Inserts keys until there are so many buckets, and removes them; each goes before it is old.
 fn grow(filter: &GrowingCuckooFilter<Identity>, buckets: usize, random: &mut StdRng) {
     let mut others = VecDeque::new();
-    while filter.capacity() < 3 * buckets {
+    while filter.slots() < 3 * buckets {
         let key: u64 = random.random();
-        others.push_back((key, filter.capacity()));
+        others.push_back((key, filter.slots()));
         filter.insert(&key).unwrap();
-        while others[0].1 << 4 < filter.capacity() {
-            assert!(filter.remove(&others.pop_front().unwrap().0));
+        while others[0].1 << 4 < filter.slots() {
+            assert!(filter.remove(&others.pop_front().unwrap().0).unwrap());
         }
     }
-    assert!(others.iter().all(|(key, _)| filter.remove(key)));
+    assert!(others.iter().all(|(key, _)| filter.remove(key).unwrap()));
 }
 
 /// A key that comes just before its bucket is split has used up its nine bits eight doublings later. From then on it may take
@@ -155,9 +159,9 @@ fn an_old_key_takes_more_room_when_it_shrinks() {
                 // So many that one is in the bucket of the old key.
                 (0..3).for_each(|_| filter.insert(&other).unwrap());
             }
-            assert_eq!(filter.capacity(), 3 * buckets);
+            assert_eq!(filter.slots(), 3 * buckets);
             filter.shrink_to_fit();
-            (filter.count(&old), filter.capacity() / 3)
+            (filter.count(&old), filter.slots() / 3)
         };
         // It depends on the other keys, about as often as not.
         let is_worst = (0..12).map(left).any(|(copies, left)| {
@@ -173,10 +177,10 @@ fn an_old_key_takes_more_room_when_it_shrinks() {
 fn it_begins_to_grow_near_the_capacity_asked_for() {
     for n in [10, 2_048, 3_071, 60_000, 131_072, 262_144, 393_215, 786_431] {
         let filter = GrowingCuckooFilter::with_capacity(n);
-        let slots = filter.capacity();
+        let slots = filter.slots();
         let grows = |key: &u64| {
             filter.insert(key).unwrap();
-            filter.capacity() > slots
+            filter.slots() > slots
         };
         let held = (0..).find(grows).unwrap() as f64;
         let (of, load) = (held / n as f64, held / slots as f64);
@@ -194,7 +198,7 @@ fn churn_does_not_make_it_grow_for_ever() {
     let filter = of_buckets(16);
     for key in 0..400 * KEYS {
         filter.insert(&key).unwrap();
-        assert!(key < KEYS || filter.remove(&(key - KEYS)));
+        assert!(key < KEYS || filter.remove(&(key - KEYS)).unwrap());
     }
     let load = filter.load_factor();
     assert!(load > 0.6, "{load}");
@@ -252,40 +256,41 @@ fn memory_per_key_is_as_documented() {
 fn it_does_not_grow_beyond_the_error_rate_that_is_allowed() {
     const MAX: f64 = 0.001;
     let builder = builder(16).max_false_positive_rate(MAX);
-    let mut filter = builder.build().unwrap();
+    let mut filter = builder.clone().build().unwrap();
     let fill = |filter: &GrowingCuckooFilter| {
         let refused = |key: u64| filter.insert(&key).err().map(|error| (key, error));
         (0..100_000).find_map(refused).expect("it stops growing")
     };
     let (key, error) = fill(&filter);
-    let slots = filter.capacity();
+    let slots = filter.slots();
     let buckets = slots / 3 + if cfg!(feature = "__steps") { 2 } else { 16 };
-    assert_eq!(error, InsertError::TooManyFalsePositives { buckets });
+    let is_right = matches!(error, InsertError::TooManyFalsePositives { buckets: named, .. } if named == buckets);
+    assert!(is_right, "{error}");
     assert!(error.to_string().contains("remove keys first"), "{error}");
     assert!((0.99 * MAX..=MAX).contains(&filter.false_positive_rate()));
     // It is as full as one that cannot grow, and holds what it held.
     assert!(key as usize > slots * 9 / 10, "{key} keys in {slots} slots");
-    assert_eq!(filter.insert_unique(&key), Err(error));
+    assert_eq!(filter.insert_if_absent(&key), Err(error.clone()));
     assert!((0..key).all(|key| filter.contains(&key)));
     assert_eq!(filter.len() as u64, key);
     let bytes = filter.to_bytes().unwrap();
-    let loaded = builder.from_bytes(&bytes).unwrap();
+    let loaded = builder.clone().load_bytes(&bytes).unwrap();
     for copy in [filter.try_clone().unwrap(), loaded] {
-        assert_eq!(copy.insert(&key), Err(error));
-        assert!(copy.remove(&0) && copy.remove(&1));
+        assert_eq!(copy.insert(&key), Err(error.clone()));
+        assert!(copy.remove(&0).unwrap() && copy.remove(&1).unwrap());
         copy.insert(&0).unwrap();
     }
     filter.clear();
     assert_eq!(fill(&filter).1, error);
-    (0..key).for_each(|key| _ = filter.remove(&key));
+    (0..key).for_each(|key| _ = filter.remove(&key).unwrap());
     filter.shrink_to_fit();
-    assert_eq!(filter.capacity(), 48);
+    assert_eq!(filter.slots(), 48);
     assert_eq!(fill(&filter).1, error);
     // Loaded with a limit that it has passed, it keeps its size and its rate.
     let less = builder.max_false_positive_rate(MAX / 2.0);
-    let less = less.from_bytes(&bytes).unwrap();
+    let less = less.load_bytes(&bytes).unwrap();
     assert_eq!(less.insert(&key), Err(error));
-    assert_eq!((less.capacity(), less.len() as u64), (slots, key));
+    assert_eq!((less.slots(), less.len() as u64), (slots, key));
     assert!(less.false_positive_rate() > 0.99 * MAX);
     // Loaded with a higher limit, it grows on.
     let more = GrowingCuckooFilter::from_bytes(&bytes).unwrap();
@@ -300,17 +305,17 @@ fn removing_the_newer_of_two_keys_leaves_the_older() {
         let older: Vec<u64> = (0..32).map(|nth| key(nth, nth * 5)).collect();
         older.iter().for_each(|key| filter.insert(key).unwrap());
         let mut random = StdRng::seed_from_u64(doublings);
-        while filter.capacity() < 48 << doublings {
+        while filter.slots() < 48 << doublings {
             filter.insert(&random.random::<u64>()).unwrap();
         }
         for older in older {
             let newer = older ^ key(0, 1 << (12 + doublings));
             assert!(filter.contains(&newer), "{newer:#x} cannot be told apart");
             filter.insert(&newer).unwrap();
-            assert!(filter.remove(&newer) && filter.contains(&older));
+            assert!(filter.remove(&newer).unwrap() && filter.contains(&older));
             filter.insert(&newer).unwrap();
-            assert!(filter.remove(&older) && filter.contains(&newer));
-            assert!(filter.remove(&newer));
+            assert!(filter.remove(&older).unwrap() && filter.contains(&newer));
+            assert!(filter.remove(&newer).unwrap());
         }
     }
 }
@@ -334,14 +339,17 @@ fn removing_a_key_loses_no_other_of_its_class() {
                 }
             } else {
                 let key = held.swap_remove(random.random_range(0..held.len()));
-                assert!(filter.remove(&key), "seed {seed}: {key} cannot be removed");
+                assert!(
+                    filter.remove(&key).unwrap(),
+                    "seed {seed}: {key} cannot be removed"
+                );
             }
             for key in &held {
                 assert!(filter.contains(key), "seed {seed}: {key} is missing");
             }
             assert_eq!(filter.len(), held.len());
         }
-        grown += usize::from(filter.capacity() > 48 << 6);
+        grown += usize::from(filter.slots() > 48 << 6);
     }
     assert!(grown > 20, "{grown} of 100 have grown much");
 }
@@ -355,9 +363,9 @@ fn keys_of_one_class_are_alike_until_it_grows() {
             let alike = filter.class(&key) == filter.class(&other);
             assert_eq!(filter.contains(&other), alike, "{key:#x} and {other:#x}");
         }
-        assert!(filter.remove(&key));
+        assert!(filter.remove(&key).unwrap());
     }
-    assert_eq!(filter.capacity(), 48);
+    assert_eq!(filter.slots(), 48);
 }
 
 #[test]
@@ -368,18 +376,21 @@ fn copies_are_counted_and_do_not_make_it_grow() {
         filter.insert("again").unwrap();
     }
     let refused = filter.insert("again");
-    assert_eq!(refused, Err(InsertError::TooManyCopies { most: 6 }));
-    assert_eq!(filter.capacity(), 3 * 1_024);
-    assert!(!filter.insert_unique("again").unwrap());
+    assert!(matches!(
+        refused,
+        Err(InsertError::TooManyCopies { most: 6, .. })
+    ));
+    assert_eq!(filter.slots(), 3 * 1_024);
+    assert!(!filter.insert_if_absent("again").unwrap());
     for key in 0_u64..20_000 {
         filter.insert(&key).unwrap();
         assert_eq!(filter.count("again"), 6);
     }
     for left in (0..6).rev() {
-        assert!(filter.remove("again"));
+        assert!(filter.remove("again").unwrap());
         assert_eq!(filter.count("again"), left);
     }
-    assert!(!filter.remove("again") && !filter.contains("again"));
+    assert!(!filter.remove("again").unwrap() && !filter.contains("again"));
 }
 
 /// Two keys share both buckets, and could be told apart by a bit that the table would use much later.
@@ -389,18 +400,23 @@ fn a_filter_that_has_grown_has_room_for_three_copies() {
     let mut random = StdRng::seed_from_u64(0);
     let others: Vec<u64> = (0..200).map(|_| random.random()).collect();
     others.iter().for_each(|key| filter.insert(key).unwrap());
-    others.iter().for_each(|key| assert!(filter.remove(key)));
-    let slots = filter.capacity();
+    others
+        .iter()
+        .for_each(|key| assert!(filter.remove(key).unwrap()));
+    let slots = filter.slots();
     let both = [key(1, 0), key(1, 1 << 12)];
     for key in both.repeat(3) {
         filter.insert(&key).unwrap();
     }
     for key in both {
         let refused = filter.insert(&key);
-        assert_eq!(refused, Err(InsertError::TooManyCopies { most: 3 }));
+        assert!(matches!(
+            refused,
+            Err(InsertError::TooManyCopies { most: 3, .. })
+        ));
         assert_eq!(filter.count(&key), 3);
     }
-    assert_eq!(filter.capacity(), slots);
+    assert_eq!(filter.slots(), slots);
 }
 
 /// As the docs of `TooManyCopies` say. A larger table would have two buckets for the key.
@@ -411,8 +427,11 @@ fn key_with_one_bucket_has_room_for_three_copies() {
     let key = key((0..64).find(is_one).unwrap(), 0);
     (0..3).for_each(|_| filter.insert(&key).unwrap());
     let refused = filter.insert(&key);
-    assert_eq!(refused, Err(InsertError::TooManyCopies { most: 3 }));
-    assert_eq!((filter.count(&key), filter.capacity()), (3, 48));
+    assert!(matches!(
+        refused,
+        Err(InsertError::TooManyCopies { most: 3, .. })
+    ));
+    assert_eq!((filter.count(&key), filter.slots()), (3, 48));
 }
 
 /// Two keys fill the buckets of a third one, and only a table of 2^20 buckets would keep any of them apart.
@@ -424,8 +443,8 @@ fn keys_that_agree_do_not_make_it_grow_without_end() {
         filter.insert(&key).unwrap();
     }
     assert_eq!(filter.insert(&third), Err(InsertError::Crowded));
-    assert_eq!(filter.insert_unique(&third), Err(InsertError::Crowded));
-    assert_eq!(filter.capacity(), 3 << 17);
+    assert_eq!(filter.insert_if_absent(&third), Err(InsertError::Crowded));
+    assert_eq!(filter.slots(), 3 << 17);
     let counts = [first, second, third].map(|key| filter.count(&key));
     assert_eq!(counts, [3, 3, 0]);
 }
@@ -453,9 +472,9 @@ fn keys_with_many_copies_do_not_use_up_memory() {
         let lacking = fewer.max(keys - added.len() as u64);
         assert!(lacking <= keys / 500, "{lacking}");
         for (key, copies) in copies.into_iter().enumerate() {
-            (0..copies).for_each(|_| assert!(filter.remove(&(key as u64))));
+            (0..copies).for_each(|_| assert!(filter.remove(&(key as u64)).unwrap()));
         }
-        assert!(added.iter().all(|key| filter.remove(key)));
+        assert!(added.iter().all(|key| filter.remove(key).unwrap()));
         assert!(filter.is_empty());
     }
 }
@@ -464,19 +483,25 @@ fn keys_with_many_copies_do_not_use_up_memory() {
 #[test]
 fn copies_are_kept_where_buckets_are_joined() {
     let tag = (0..64).find(|&tag| internals::apart(tag) & 31 == 16);
-    let others: Vec<u64> = (0..200).map(filter::hashing::mix).collect();
+    let others: Vec<u64> = (0..200).map(filter::mix).collect();
     // At some addresses, both copies go to one bucket, and are not joined.
     for address in 0..16 {
         let mut filter = of_hashes(16);
         let twice = key(tag.expect("one in 32 has it"), address);
         others.iter().for_each(|key| filter.insert(key).unwrap());
-        assert!(filter.capacity() >= 3 * 32);
+        assert!(filter.slots() >= 3 * 32);
         let before = filter.count(&twice);
         (0..2).for_each(|_| filter.insert(&twice).unwrap());
-        others.iter().for_each(|key| assert!(filter.remove(key)));
+        others
+            .iter()
+            .for_each(|key| assert!(filter.remove(key).unwrap()));
         filter.shrink_to_fit();
-        assert_eq!((filter.capacity(), before), (3 * 16, 0));
+        assert_eq!((filter.slots(), before), (3 * 16, 0));
         assert_eq!(filter.count(&twice), 2);
-        assert!(filter.remove(&twice) && filter.remove(&twice) && !filter.remove(&twice));
+        assert!(
+            filter.remove(&twice).unwrap()
+                && filter.remove(&twice).unwrap()
+                && !filter.remove(&twice).unwrap()
+        );
     }
 }

@@ -3,8 +3,8 @@
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
-use filter::hashing::{FixedHasher, FixedState, Mixed, mix};
-use filter::{CuckooFilter, LoadError};
+use filter::hashing::FixedHasher;
+use filter::{CuckooFilter, FixedState, LoadError, Mixed, mix};
 
 /// Hashes like the default hasher, except for what reaches it through this function of [`Hasher`].
 #[derive(Clone)]
@@ -68,7 +68,7 @@ fn a_hasher_that_differs_for_some_keys_is_another_one() {
     let bytes = filter.to_bytes().unwrap();
     let load = |differs| {
         let builder = CuckooFilter::builder().unmixed_hasher(Differs(differs));
-        builder.from_bytes(&bytes)
+        builder.load_bytes(&bytes)
     };
     assert_eq!(load("nowhere").unwrap().len(), 5);
     for function in FUNCTIONS {
@@ -79,7 +79,7 @@ fn a_hasher_that_differs_for_some_keys_is_another_one() {
 
 #[expect(clippy::manual_hash_one, reason = "the other way is what is compared")]
 fn both_ways_agree(inner: &Differs, key: impl Hash) {
-    let mixed = Mixed(inner.clone());
+    let mixed = Mixed::new(inner.clone());
     let mut hasher = mixed.build_hasher();
     key.hash(&mut hasher);
     let expected = mix(inner.hash_one(&key));

@@ -97,7 +97,7 @@ pub(crate) fn gone<F: Send + Sync + 'static, R: Send + 'static>(
 /// A copy of a class changes buckets, by an insert of one of its keys and a remove of another.
 pub(crate) fn hop(filter: &impl Filter, from: u64, to: u64) {
     filter.insert(&to).unwrap();
-    assert!(filter.remove(&from), "{from:#x} has no copy");
+    assert!(filter.remove(&from).unwrap(), "{from:#x} has no copy");
 }
 
 /// Where [`hopping`] does it: the copy is in the first bucket while a lookup reads the second one, and `more` happens
@@ -136,7 +136,7 @@ pub(crate) fn hopping<F: Filter + 'static, R>(
 pub(crate) fn add(filter: &impl Filter, key: u64, times: u64) {
     for _ in 0..times {
         filter.insert(&key).unwrap();
-        assert!(filter.remove(&key), "{key:#x} has no copy");
+        assert!(filter.remove(&key).unwrap(), "{key:#x} has no copy");
     }
 }
 
@@ -173,7 +173,7 @@ pub(crate) trait Stopped: Asked {
                 assert!(!within(lookup, || others.contains(new)));
                 let inserted = match round {
                     0 => within(update, || others.insert(new)).is_ok(),
-                    _ => within(update, || others.insert_unique(new)) == Ok(true),
+                    _ => within(update, || others.insert_if_absent(new)) == Ok(true),
                 };
                 assert_eq!(within(lookup, || others.contains(new)), inserted);
                 assert_eq!(within(update, || others.remove(new)), inserted);

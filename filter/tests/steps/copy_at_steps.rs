@@ -148,7 +148,7 @@ fn a_copy_leaves_nothing_to_do_for_others() {
     let insert = || {
         let (result, counts) = count(|| filter.insert(&7));
         assert_eq!(result, Ok(()));
-        assert!(filter.remove(&7));
+        assert!(filter.remove(&7).unwrap());
         counts
     };
     // The first one makes the counters.
@@ -181,7 +181,7 @@ fn a_table_that_is_replaced_meanwhile_takes_no_more_than_two() {
         let hook = move |step| {
             if step >= begin && replaced < times {
                 for key in 0..KEYS {
-                    assert!(others.remove(&(replaced, key)));
+                    assert!(others.remove(&(replaced, key)).unwrap());
                     others.insert(&(replaced + 1, key)).unwrap();
                 }
                 replaced += 1;
@@ -211,9 +211,9 @@ fn a_copy_of_a_full_table_has_room() {
         let stay = [key(0, 0, 0), key(1, 1, 0), key(2, 2, 0), key(2, 2, 1)];
         let filter = holding(&[&stay[..], &[here[0], there[1]]].concat());
         let turn = move |others: &Small| {
-            assert!(others.remove(&here[0]));
+            assert!(others.remove(&here[0]).unwrap());
             assert_eq!(others.insert(&here[1]), Ok(()));
-            assert!(others.remove(&there[1]));
+            assert!(others.remove(&there[1]).unwrap());
             assert_eq!(others.insert(&there[2]), Ok(()));
         };
         let copy = before_step(&filter, turning_at, turn, Small::try_clone).unwrap();

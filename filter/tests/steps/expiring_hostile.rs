@@ -13,7 +13,7 @@ use crate::small::{BUCKETS, Identity, key_of};
 use crate::stalls::never_full_while_room_moves;
 
 /// The default division: three periods, and timestamps of 7 bits.
-type Usual = ExpiringCuckooFilter<4, 12, 2, Identity>;
+type Usual = ExpiringCuckooFilter<Identity, 4, 12, 2>;
 
 const TURN: u64 = 1 << 7;
 
@@ -56,7 +56,7 @@ fn a_late_sweep_takes_a_new_key_after_a_whole_turn_only() {
     let key = usual_key(0);
     let make = || {
         let filter = usual();
-        assert_eq!(filter.insert_unique(&key), Ok(true));
+        assert_eq!(filter.insert_or_renew(&key), Ok(true));
         filter.advance_to(2).unwrap();
         filter
     };
@@ -69,7 +69,7 @@ fn a_late_sweep_takes_a_new_key_after_a_whole_turn_only() {
         assert!(!filter.contains(&key), "it is three periods old");
         // Both sweeps, and the insert below.
         add(filter, usual_key(1), additions - 3);
-        assert_eq!(filter.insert_unique(&key), Ok(true));
+        assert_eq!(filter.insert_or_renew(&key), Ok(true));
         late.thaw();
         assert_eq!(filter.period(), 4);
         !filter.contains(&key)
@@ -84,17 +84,17 @@ fn a_late_renewal_undoes_another_after_a_whole_turn_only() {
     let make = || {
         let filter = usual();
         filter.advance().unwrap();
-        assert_eq!(filter.insert_unique(&key), Ok(true));
+        assert_eq!(filter.insert_or_renew(&key), Ok(true));
         filter.advance_to(3).unwrap();
         filter
     };
-    let renew = move |filter: &Usual| filter.insert_unique(&key);
+    let renew = move |filter: &Usual| filter.insert_or_renew(&key);
     after_whole_turns_only(2, make, renew, |filter, late, additions| {
-        assert_eq!(filter.insert_unique(&key), Ok(false));
+        assert_eq!(filter.insert_or_renew(&key), Ok(false));
         assert_eq!(filter.advance(), Ok(4));
         add(filter, usual_key(1), additions - 2);
         assert_eq!(filter.advance(), Ok(5));
-        assert_eq!(filter.insert_unique(&key), Ok(false));
+        assert_eq!(filter.insert_or_renew(&key), Ok(false));
         assert_eq!(late.thaw(), Ok(false));
         assert_eq!(filter.advance(), Ok(6));
         !filter.contains(&key)
@@ -106,7 +106,7 @@ fn a_late_renewal_undoes_another_after_a_whole_turn_only() {
 #[test]
 fn a_late_insert_lasts_too_long_after_a_whole_turn_only() {
     let key = usual_key(0);
-    let insert = move |filter: &Usual| filter.insert_unique(&key);
+    let insert = move |filter: &Usual| filter.insert_or_renew(&key);
     after_whole_turns_only(3, usual, insert, |filter, late, additions| {
         // In period 0, so that the ages of the empty slots stay as they are.
         add(filter, usual_key(1), additions - 3);
@@ -122,8 +122,8 @@ fn a_late_insert_lasts_too_long_after_a_whole_turn_only() {
 /// many exchanges. False if the lookup has not noticed that the first bucket has changed.
 fn is_noticed_although_periods_begin(periods: u64, threads: u64, exchanges: u64) -> bool {
     fn hop(filter: &Usual, _: u64, to: u64) {
-        assert!(filter.remove(&to));
-        assert_eq!(filter.insert_unique(&to), Ok(true));
+        assert!(filter.remove(&to).unwrap());
+        assert_eq!(filter.insert_or_renew(&to), Ok(true));
     }
     let keys @ [here, there] = [key_of::<4, 12>(0, 1, 0), key_of::<4, 12>(1, 0, 0)];
     let filter = usual();
@@ -139,7 +139,7 @@ fn is_noticed_although_periods_begin(periods: u64, threads: u64, exchanges: u64)
             let sweeping: Vec<_> = (0..threads).map(sweep).collect();
             (sweeping.into_iter()).for_each(|sweeping| sweeping.thaw().unwrap());
             assert_eq!(others.period(), period);
-            assert_eq!(others.insert_unique(&there), Ok(false), "it is renewed");
+            assert_eq!(others.insert_or_renew(&there), Ok(false), "it is renewed");
         }
     };
     hopping(&filter, keys, hop, ONCE, Usual::contains, more)
@@ -231,7 +231,7 @@ fn key_inserted_during_leap_outlives_skipped_periods() {
 fn copy_while_periods_begin_ends_in_last() {
     let load = |bytes: Vec<u8>| {
         let builder = ExpiringCuckooFilter::builder().unmixed_hasher(Identity::default());
-        builder.from_bytes(&bytes).unwrap()
+        builder.load_bytes(&bytes).unwrap()
     };
     let calls: [&dyn Fn(&Usual) -> Usual; 2] = [&|filter| filter.try_clone().unwrap(), &|filter| {
         load(filter.to_bytes().unwrap())

@@ -55,7 +55,7 @@ fn take_turns<const AGE_BITS: usize>(seed: u64) {
     let full = rng.random_range(0..=2 * BUCKETS);
     let mut held = keys();
     held.shuffle(&mut rng);
-    held.retain(|key| filter.len() < full && filter.insert_unique(key) == Ok(true));
+    held.retain(|key| filter.len() < full && filter.insert_or_renew(key) == Ok(true));
     let mut running: Vec<_> = (0..THREADS)
         .map(|thread| {
             let (mut caller, time) = (Caller::new(&filter, thread), Arc::clone(&time));
@@ -99,8 +99,8 @@ fn random_turns_are_explained() {
 #[test]
 fn calls_that_stop_while_others_leap() {
     let calls: [fn(&Expiring<2>); 6] = [
-        |filter| _ = filter.insert_unique(&key(0, 2, 0)),
-        |filter| _ = filter.insert_unique(&residents()[0]),
+        |filter| _ = filter.insert_or_renew(&key(0, 2, 0)),
+        |filter| _ = filter.insert_or_renew(&residents()[0]),
         |filter| _ = filter.insert_if_absent(&residents()[0]),
         |filter| _ = filter.advance().unwrap(),
         |filter| filter.advance_to(17).unwrap(),

@@ -7,7 +7,7 @@ use crate::at_step::Stopped;
 use crate::small::Operation;
 use crate::small::growing::{Growing, apart, from_the_other_bucket, holding, key};
 use crate::stalls::lookups_may_interrupt;
-use Operation::{Contains, Count, Insert, InsertUnique, Remove, TryClone};
+use Operation::{Contains, Count, Insert, InsertIfAbsent, Remove, TryClone};
 
 impl Stopped for Growing {
     /// The number of buckets and two looks at a counter, three peeks, each of which may look for a piece of
@@ -54,12 +54,12 @@ fn half_a_round() -> State {
 pub(crate) fn buckets_after(state: &State, key: u64) -> usize {
     let filter = state.filter();
     filter.insert(&key).unwrap();
-    filter.capacity() / 3
+    filter.slots() / 3
 }
 
 #[test]
 fn states_are_what_they_are_called() {
-    let buckets = |state: &State| state.filter().capacity() / 3;
+    let buckets = |state: &State| state.filter().slots() / 3;
     assert_eq!(buckets(&full()), 16);
     assert_eq!(buckets(&half_a_round()), 18);
     assert_eq!(buckets_after(&full(), staying(0, 7)), 18);
@@ -73,7 +73,7 @@ fn a_thread_stopped_while_it_splits_buckets() {
     state.stopped_at_every_step(
         &[
             ("insert", Insert(staying(0, 7))),
-            ("unique insert", InsertUnique(staying(16, 7))),
+            ("insert_if_absent", InsertIfAbsent(staying(16, 7))),
             ("remove", Remove(state.held[1])),
             ("remove, none there", Remove(staying(0, 7))),
             ("lookup, present", Contains(state.held[0])),
@@ -92,8 +92,11 @@ fn a_thread_stopped_in_the_middle_of_a_round() {
     state.stopped_at_every_step(
         &[
             ("insert, with a chain", Insert(staying(2, 7))),
-            ("unique insert, with a chain", InsertUnique(staying(18, 7))),
-            ("unique insert, there", InsertUnique(moves)),
+            (
+                "insert_if_absent, with a chain",
+                InsertIfAbsent(staying(18, 7)),
+            ),
+            ("insert_if_absent, there", InsertIfAbsent(moves)),
             ("remove of what moves", Remove(moves)),
             ("remove from a new bucket", Remove(split)),
             ("lookup of what moves", Contains(moves)),
@@ -114,7 +117,7 @@ fn two_threads_stopped_while_they_split_buckets() {
     let (stays, goes) = (state.held[0], state.held[1]);
     for pair in [
         [Insert(new), Insert(staying(16, 8))],
-        [InsertUnique(new), InsertUnique(new)],
+        [InsertIfAbsent(new), InsertIfAbsent(new)],
         [Insert(new), Remove(goes)],
         [Remove(stays), Insert(new)],
         [Remove(goes), Insert(new)],
@@ -152,7 +155,7 @@ fn lookups_may_interrupt_an_operation_of_a_growing_filter() {
     let moves = half.held[0];
     for (state, operation) in [
         (&full, Insert(staying(0, 7))),
-        (&full, InsertUnique(staying(16, 7))),
+        (&full, InsertIfAbsent(staying(16, 7))),
         (&full, Remove(full.held[1])),
         (&half, Insert(staying(2, 7))),
         (&half, Remove(moves)),

@@ -18,7 +18,7 @@ fn is_copied_after(before: u64, additions: u64) -> bool {
         let filter = holding(16, &[there]);
         add(&*filter, other, before);
         let inserts = move |filter: &Growing| filter.insert(&here).unwrap();
-        let removes = move |filter: &Growing| assert!(filter.remove(&there));
+        let removes = move |filter: &Growing| assert!(filter.remove(&there).unwrap());
         let inserting = stopped_before_exchange(&filter, 0, inserts).unwrap();
         let removing = stopped_before_exchange(&filter, 0, removes).unwrap();
         let add_and_go_on = move |others: &Growing| {
@@ -97,15 +97,17 @@ fn a_remove_takes_the_longest_although_it_moves() {
         let filter = holding(16, &[]);
         filter.insert(&older).unwrap();
         others.iter().for_each(|key| filter.insert(key).unwrap());
-        others.iter().for_each(|key| assert!(filter.remove(key)));
-        assert!(filter.capacity() > 48);
+        others
+            .iter()
+            .for_each(|key| assert!(filter.remove(key).unwrap()));
+        assert!(filter.slots() > 48);
         // To where the older one is, since the other bucket is as full when it comes again.
         (0..2).for_each(|_| filter.insert(&newer).unwrap());
-        assert!(filter.remove(&from_the_other_bucket(newer)));
+        assert!(filter.remove(&from_the_other_bucket(newer)).unwrap());
         assert_eq!([older, newer].map(|key| filter.count(&key)), [1, 2]);
         let there = from_the_other_bucket(newer);
         let moves = move |others: &Growing| hop(others, newer, there);
-        let removed = before_step(&filter, at, moves, |filter| filter.remove(&there));
+        let removed = before_step(&filter, at, moves, |filter| filter.remove(&there).unwrap());
         let is_kept = removed && filter.contains(&older);
         assert!(is_kept, "lost before step {at}");
     }
@@ -119,9 +121,9 @@ fn is_lost_after(additions: u64) -> bool {
     let filler = staying(2);
     let filter = grown();
     filter.insert(&removed).unwrap();
-    let removes = move |filter: &Growing| assert!(filter.remove(&removed));
+    let removes = move |filter: &Growing| assert!(filter.remove(&removed).unwrap());
     let removing = stopped_before_exchange(&filter, 0, removes).unwrap();
-    assert!(filter.remove(&removed));
+    assert!(filter.remove(&removed).unwrap());
     add(&*filter, filler, additions);
     filter.insert(&other).unwrap();
     filter.insert(&removed).unwrap();
@@ -155,15 +157,17 @@ fn is_lost_without_a_turn(step: u64) -> bool {
     // They differ in the first bit that a slot does not know before its bucket is split.
     let other = removed ^ 1 << (13 + 6);
     let filter = holding(16, &[there]);
-    assert_eq!(filter.capacity(), 48);
-    let Some(removing) = stopped(&filter, step, move |filter| filter.remove(&removed)) else {
+    assert_eq!(filter.slots(), 48);
+    let Some(removing) = stopped(&filter, step, move |filter| {
+        filter.remove(&removed).unwrap()
+    }) else {
         return false;
     };
     filter.insert(&other).unwrap();
-    let is_removed = filter.remove(&removed);
+    let is_removed = filter.remove(&removed).unwrap();
     let filling = FILLING.map(staying);
     filling.iter().for_each(|key| filter.insert(key).unwrap());
-    assert!(filling.iter().all(|key| filter.remove(key)));
+    assert!(filling.iter().all(|key| filter.remove(key).unwrap()));
     filter.insert(&removed).unwrap();
     is_removed && removing.thaw() && !filter.contains(&other)
 }

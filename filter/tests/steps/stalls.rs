@@ -14,7 +14,7 @@ use filter::Filter;
 
 use crate::at_step::{State, Stopped, Was, run_on};
 use crate::small::{Operation, Small, explained, holding, key, residents};
-use Operation::{Contains, Count, Insert, InsertUnique, Remove};
+use Operation::{Contains, Count, Insert, InsertIfAbsent, Remove};
 use kcas_testing::steps::{Counts, count, with_hook, within};
 
 impl Stopped for Small {
@@ -44,10 +44,13 @@ fn one_thread_stopped_at_every_step() {
             ("insert, plain", Insert(key(1, 0, 0))),
             ("insert, with a chain", Insert(key(0, 2, 0))),
             ("insert, full", Insert(key(2, 2, 2))),
-            ("insert_unique, plain", InsertUnique(key(1, 0, 0))),
-            ("insert_unique, with a chain", InsertUnique(key(0, 2, 0))),
-            ("insert_unique, full", InsertUnique(key(2, 2, 2))),
-            ("insert_unique, there", InsertUnique(moved)),
+            ("insert_if_absent, plain", InsertIfAbsent(key(1, 0, 0))),
+            (
+                "insert_if_absent, with a chain",
+                InsertIfAbsent(key(0, 2, 0)),
+            ),
+            ("insert_if_absent, full", InsertIfAbsent(key(2, 2, 2))),
+            ("insert_if_absent, there", InsertIfAbsent(moved)),
             ("count", Count(moved)),
             ("remove, in the first bucket", Remove(moved)),
             ("remove, in the second bucket", Remove(key(1, 0, 3))),
@@ -71,7 +74,7 @@ fn two_threads_stopped_at_every_pair_of_steps() {
         [insert, Remove(movable[0])],
         [Remove(movable[0]), insert],
         [insert, Insert(key(1, 0, 0))],
-        [InsertUnique(key(0, 2, 0)), InsertUnique(key(2, 0, 0))],
+        [InsertIfAbsent(key(0, 2, 0)), InsertIfAbsent(key(2, 0, 0))],
     ] {
         state.stopped_at_every_pair_of_steps(pair, &[]);
     }
@@ -91,7 +94,7 @@ pub(crate) fn never_full_while_room_moves<F: Filter + 'static>(holding: fn(&[u64
         let mut side = 0;
         let change_sides = move |step| {
             if step < u64::from(STEPS) && changes >> step & 1 == 1 {
-                assert!(others.remove(&moves[side]));
+                assert!(others.remove(&moves[side]).unwrap());
                 side = 1 - side;
                 // Refused only if the insert has already taken the room.
                 others.insert(&moves[side]).ok();
@@ -100,7 +103,7 @@ pub(crate) fn never_full_while_room_moves<F: Filter + 'static>(holding: fn(&[u64
         let new = key(0, 1, 0);
         let insert = || {
             if unique {
-                filter.insert_unique(&new).map(|added| assert!(added))
+                filter.insert_if_absent(&new).map(|added| assert!(added))
             } else {
                 filter.insert(&new)
             }
@@ -143,12 +146,12 @@ fn an_update_is_tried_at_once() {
     };
     assert_eq!(count(|| filter.insert(&new)), (Ok(()), insert));
     let remove = Counts { loads: 5, ..insert };
-    assert_eq!(count(|| filter.remove(&new)), (true, remove));
+    assert_eq!(count(|| filter.remove(&new).unwrap()), (true, remove));
     let absent = Counts {
         exchanges: 0,
         ..remove
     };
-    assert_eq!(count(|| filter.remove(&new)), (false, absent));
+    assert_eq!(count(|| filter.remove(&new).unwrap()), (false, absent));
 }
 
 /// True if something ends in a child of `fork`, where no other thread exists.
@@ -205,7 +208,7 @@ fn lookups_may_interrupt_an_operation_of_their_thread() {
     // A chain, a refusal, a plain remove.
     let operations = [
         (residents().to_vec(), Insert(new)),
-        (residents().to_vec(), InsertUnique(new)),
+        (residents().to_vec(), InsertIfAbsent(new)),
         ([key(0, 0, 0), key(0, 0, 1)].to_vec(), Insert(key(0, 0, 2))),
         ([new, key(2, 0, 1)].to_vec(), Remove(new)),
     ];

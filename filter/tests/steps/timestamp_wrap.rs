@@ -11,7 +11,7 @@ use filter::layout::Layout;
 
 /// Whether a key is found after its copy has been [`hopping`]: the first hop is one addition to its first bucket.
 fn found_after<const SLOTS: usize, const BITS: usize>(
-    more: impl Fn(&Arc<CuckooFilter<SLOTS, BITS, Identity>>) + 'static,
+    more: impl Fn(&Arc<CuckooFilter<Identity, SLOTS, BITS>>) + 'static,
 ) -> bool {
     let key = |first, second, nth| key_of::<SLOTS, BITS>(first, second, nth);
     let keys = [key(0, 1, 0), key(1, 0, 0)];

@@ -120,8 +120,8 @@ impl<'a> Caller<'a> {
     fn call(&mut self, operation: Operation, key: u64) -> Event {
         perturbation::call_begins(operation);
         let event = self.table.call(operation, key);
-        self.totals += event;
-        self.added |= adds(event);
+        self.totals += &event;
+        self.added |= adds(&event);
         event
     }
 
@@ -190,7 +190,7 @@ impl Threads<'_> {
     /// Inserts a key that no other call inserts plainly, and returns the answer.
     fn insert(&self, caller: &mut Caller, operation: Operation, key: u64) -> Result<Event, Wrong> {
         let event = caller.call(operation, key);
-        let refused = matches!(event, Event::Insert(Err(_)) | Event::InsertUnique(Err(_)));
+        let refused = matches!(event, Event::Insert(Err(_)) | Event::InsertIfAbsent(Err(_)));
         if refused && self.round.candidate.takes_all {
             return Err(format!(
                 "key {key}: {event}, although it takes each new key"
@@ -206,7 +206,7 @@ impl Threads<'_> {
         for number in 0..self.slots as u64 * 6 / 10 {
             let key = self.key(self.count, number);
             let event = self.insert(caller, Operation::Insert, key)?;
-            residents.extend(adds(event).then_some(key));
+            residents.extend(adds(&event).then_some(key));
         }
         let window = (self.slots * 3 / 10 / self.count).max(1);
         self.at_once(caller, |thread, caller| {
@@ -214,11 +214,11 @@ impl Threads<'_> {
             let mut held = VecDeque::new();
             for number in self.numbers(INSERTED) {
                 let operation = match random.random_range(0..4) {
-                    0 if self.round.candidate.operations.unique => Operation::InsertUnique,
+                    0 if self.round.candidate.operations.unique => Operation::InsertIfAbsent,
                     _ => Operation::Insert,
                 };
                 let key = self.key(thread, number);
-                if adds(self.insert(caller, operation, key)?) {
+                if adds(&self.insert(caller, operation, key)?) {
                     held.push_back(key);
                 }
                 if held.len() > window {
@@ -250,7 +250,7 @@ impl Threads<'_> {
                 // With more removes than inserts the table is often nearly full, but seldom full: a refusal
                 // takes a long search.
                 if random.random_ratio(2, 5) {
-                    added[at] += i64::from(adds(caller.call(Operation::Insert, keys[at])));
+                    added[at] += i64::from(adds(&caller.call(Operation::Insert, keys[at])));
                 } else {
                     added[at] -= i64::from(caller.call(Operation::Remove, keys[at]) == REMOVED);
                 }
@@ -281,9 +281,9 @@ impl Threads<'_> {
             for number in 0..RACED {
                 let number = (number * stride + thread * 7) % RACED;
                 let key = self.key(0, number as u64);
-                match self.insert(caller, Operation::InsertUnique, key)? {
-                    Event::InsertUnique(Ok(true)) => won.push(key),
-                    event => refused |= event != Event::InsertUnique(Ok(false)),
+                match self.insert(caller, Operation::InsertIfAbsent, key)? {
+                    Event::InsertIfAbsent(Ok(true)) => won.push(key),
+                    event => refused |= event != Event::InsertIfAbsent(Ok(false)),
                 }
             }
             Ok((won, refused))

@@ -21,7 +21,7 @@ use crate::candidate::Candidate;
 use crate::scenario::{Group, Key, Scenario};
 
 /// A call's key, the operation and the answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OfKey(pub Key, pub Event);
 
 /// Checks the calls of a scenario on a subject against the specification. Returns the number of parts
@@ -35,7 +35,7 @@ pub(crate) fn judge(
     if scenario.kind.is_of_two_buckets() && !candidate.grows {
         let slots = candidate.room(scenario.buckets) as u64;
         let calls: Vec<_> = (calls.iter())
-            .map(|call| with_event(call, OfClass(call.event.0.group, call.event.1)))
+            .map(|call| with_event(call, OfClass(call.event.0.group, call.event.1.clone())))
             .collect();
         let empty = vec![0; scenario.groups.len()];
         let describe =
@@ -45,13 +45,14 @@ pub(crate) fn judge(
     }
     let mut parts = vec![Vec::new(); scenario.groups.len()];
     for call in calls {
-        parts[call.event.0.group].push(with_event(call, call.event.1));
+        parts[call.event.0.group].push(with_event(call, call.event.1.clone()));
     }
     let verdicts = parts.par_iter().enumerate().map(|(number, calls)| {
         let group = &scenario.groups[number];
         let describe = |violation| describe_violation(&violation, [(number, group)]);
         let most = group.class.map(|class| {
-            let buckets = 1 + usize::from(class.buckets[0] != class.buckets[1]);
+            let [first, second] = class.buckets();
+            let buckets = 1 + usize::from(first != second);
             let room = candidate.room(buckets) as u64;
             if candidate.grows { u64::MAX } else { room }
         });
@@ -90,7 +91,7 @@ fn describe_violation<'a, State: fmt::Debug, E: fmt::Display>(
         let keys: Vec<String> = group.keys.iter().map(u64::to_string).collect();
         let keys = keys.join(", ");
         text += &group.class.map_or(format!("key {keys}\n"), |class| {
-            let (fingerprint, [first, second]) = (class.fingerprint, class.buckets);
+            let (fingerprint, [first, second]) = (class.fingerprint(), class.buckets());
             format!("class {number}: fingerprint {fingerprint:#x} in bucket {first} or {second}; keys {keys}\n")
         });
     }
@@ -112,11 +113,11 @@ impl Specification for Held {
 
     fn apply(&self, &copies: &u64, event: &Event) -> Option<u64> {
         let most = self.most.unwrap_or(u64::MAX);
-        let after = match (*event, self.most) {
+        let after = match (event, self.most) {
             (Event::Insert(Err(_)), None)
-            | (Event::InsertUnique(Ok(false) | Err(_)) | Event::Contains(true), None) => copies,
-            (Event::InsertUnique(Ok(true)), None) => copies + 1,
-            (Event::Count(count), None) if count >= copies => copies,
+            | (Event::InsertIfAbsent(Ok(false) | Err(_)) | Event::Contains(true), None) => copies,
+            (Event::InsertIfAbsent(Ok(true)), None) => copies + 1,
+            (Event::Count(count), None) if *count >= copies => copies,
             _ => OneClass { most }.apply(&copies, event)?,
         };
         Some(if self.set { after.min(1) } else { after })

@@ -204,7 +204,7 @@ impl Round<'_> {
             checking: check_begun.elapsed(),
             ..Totals::default()
         };
-        calls.iter().for_each(|call| made += call.event.1);
+        calls.iter().for_each(|call| made += &call.event.1);
         let found = |history| self.found(scenario.kind, scenario.buckets, history);
         Ok((made, judged.err().map(found)))
     }
@@ -248,8 +248,11 @@ pub fn validate(candidate: &Candidate, settings: &Settings) -> Result<()> {
 }
 
 /// Returns whether an insert added a copy.
-fn adds(event: Event) -> bool {
-    matches!(event, Event::Insert(Ok(())) | Event::InsertUnique(Ok(true)))
+fn adds(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Insert(Ok(())) | Event::InsertIfAbsent(Ok(true))
+    )
 }
 
 impl Totals {
@@ -271,14 +274,14 @@ impl AddAssign for Totals {
     }
 }
 
-impl AddAssign<Event> for Totals {
-    fn add_assign(&mut self, event: Event) {
-        let refused = matches!(event, Event::Insert(Err(_)) | Event::InsertUnique(Err(_)));
+impl AddAssign<&Event> for Totals {
+    fn add_assign(&mut self, event: &Event) {
+        let refused = matches!(event, Event::Insert(Err(_)) | Event::InsertIfAbsent(Err(_)));
         self.refused += u64::from(refused);
         *match event {
             Event::Contains(_) | Event::Count(_) => &mut self.lookups,
             Event::Remove(_) => &mut self.removes,
-            Event::Insert(_) | Event::InsertUnique(_) => &mut self.inserts,
+            Event::Insert(_) | Event::InsertIfAbsent(_) => &mut self.inserts,
             _ => unreachable!("checked filters have no periods"),
         } += 1;
     }
@@ -381,7 +384,7 @@ impl Worker {
         let Self { table, log, .. } = self;
         perturbation::call_begins(operation);
         let call = log.record(|| OfKey(key, table.call(operation, key.number)));
-        call.event.1
+        call.event.1.clone()
     }
 
     /// Makes a call, unless it could remove another worker's copy; returns whether it added, removed or found one.
@@ -395,12 +398,12 @@ impl Worker {
             }
         }
         let event = self.call(operation, key);
-        if adds(event)
+        if adds(&event)
             && let Some(own) = &mut self.own
         {
             *own.entry(key).or_default() += 1;
         }
-        adds(event) || matches!(event, Event::Remove(true) | Event::Contains(true))
+        adds(&event) || matches!(event, Event::Remove(true) | Event::Contains(true))
     }
 
     fn act(&mut self, action: Action) {

@@ -96,13 +96,13 @@ mod hook {
         ];
 
         fn include(self, (operation, steps): UnderWay) -> bool {
-            use Operation::{Contains, Count, Insert, InsertUnique, Remove};
+            use Operation::{Contains, Count, Insert, InsertIfAbsent, Remove};
             match (self, operation) {
                 (Self::All, _) => true,
                 (Self::Late(spared), _) => steps >= spared,
                 (Self::Lookups | Self::LookupsAndRemoves, Some(Contains | Count)) => true,
                 (Self::LookupsAndRemoves, Some(Remove)) => true,
-                (Self::Inserts, Some(Insert | InsertUnique)) => true,
+                (Self::Inserts, Some(Insert | InsertIfAbsent)) => true,
                 _ => false,
             }
         }
@@ -188,8 +188,8 @@ mod hook {
 
         #[test]
         fn each_kind_of_round_disturbs_its_victims_and_no_others() {
-            use Operation::{Contains, Count, Insert, InsertUnique, Remove};
-            let all = [Contains, Count, Remove, Insert, InsertUnique];
+            use Operation::{Contains, Count, Insert, InsertIfAbsent, Remove};
+            let all = [Contains, Count, Remove, Insert, InsertIfAbsent];
             for (victims, spared, disturbed) in [
                 (Victims::All, 0, &all[..]),
                 (Victims::Late(4), 4, &all),

@@ -27,8 +27,7 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::Ordering;
 
 use anyhow::Result;
-use filter::FixedState;
-use filter::hashing::mix;
+use filter::{FixedState, mix};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use statrs::distribution::{Binomial, DiscreteCDF};

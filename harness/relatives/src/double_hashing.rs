@@ -11,7 +11,8 @@
 use std::f64::consts::LN_2;
 
 use anyhow::{Result, ensure};
-use filter::hashing::{MAX_BUCKETS, mix};
+use filter::internals::MAX_BUCKETS;
+use filter::mix;
 use subject::{SLOTS_PER_BUCKET, Subject};
 
 use crate::theory::{Claim, Trial};

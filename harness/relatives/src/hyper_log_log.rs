@@ -11,8 +11,7 @@
 use std::hash::Hash;
 
 use anyhow::{Context, Result};
-use filter::FixedState;
-use filter::hashing::mix;
+use filter::{FixedState, mix};
 use hyperloglockless::AtomicHyperLogLog;
 use statrs::distribution::{ChiSquared, ContinuousCDF, Normal};
 use statrs::statistics::Statistics;

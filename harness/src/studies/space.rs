@@ -564,7 +564,7 @@ impl Layouts {
         while full.insert(&random.random::<u64>()).is_ok() {}
         let filter = empty()?;
         let planned_load = Layout::<SLOTS, BITS>::WORKABLE_LOAD;
-        let keys = (planned_load * filter.capacity() as f64) as u64;
+        let keys = (planned_load * filter.slots() as f64) as u64;
         let trial = Trial::new(self.absent, task.seed);
         for index in 0..keys {
             filter.insert(&trial.key(index))?;
@@ -582,7 +582,7 @@ impl Layouts {
             (ABSENT, self.absent as f64),
             (FALSE_THEORY, theory),
             (DECLARED, bits),
-            (BITS_THEORY, Layout::<SLOTS, BITS>::BITS_A_KEY),
+            (BITS_THEORY, Layout::<SLOTS, BITS>::BITS_PER_KEY),
         ];
         let at = (&task.part, planned_load);
         let sample = |(of, value)| task.sample(&task.subjects[0], at, &of, value);

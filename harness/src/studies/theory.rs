@@ -232,8 +232,8 @@ fn lock_free(trial: Trial) -> Result<Vec<Claim>> {
             "Layout::WORKABLE_LOAD, to plan for",
             Layout::WORKABLE_LOAD..=THRESHOLD,
         ),
-        ("64 / 4 / α, Layout::BITS_A_KEY", |load| {
-            Layout::BITS_A_KEY * Layout::WORKABLE_LOAD / load
+        ("64 / 4 / α, Layout::BITS_PER_KEY", |load| {
+            Layout::BITS_PER_KEY * Layout::WORKABLE_LOAD / load
         }),
         ("Layout::FALSE_POSITIVE_RATE · α", |load| {
             Layout::FALSE_POSITIVE_RATE * load
@@ -261,7 +261,7 @@ fn growing(trial: Trial) -> Result<Vec<Claim>> {
     let growing = Growing::with_buckets(trial.keys.div_ceil(SLOTS_PER_BUCKET as u64) as usize)?;
     trial.insert(&growing, 0..trial.keys)?;
     let stated = growing.0.false_positive_rate();
-    let load = trial.keys as f64 / growing.0.capacity() as f64;
+    let load = trial.keys as f64 / growing.0.slots() as f64;
     let now = trial.false_positive_rate(
         &growing,
         trial.keys,

@@ -396,7 +396,7 @@ impl Remembers for Expiring {
 
     #[inline]
     fn insert(filter: &mut Self::View<'_>, key: u64) -> bool {
-        filter.insert_unique(&key).is_ok()
+        filter.insert_or_renew(&key).is_ok()
     }
 
     #[inline]
@@ -447,13 +447,14 @@ impl Remembers for Rotating {
 
     #[inline]
     fn insert(filters: &mut Self::View<'_>, key: u64) -> bool {
-        filters.load()[0].insert_unique(&key).is_ok()
+        filters.load()[0].insert_if_absent(&key).is_ok()
     }
 
     #[inline]
     fn contains(filters: &mut Self::View<'_>, key: u64) -> bool {
         let [newest, older] = &**filters.load();
-        let hash = newest.hash(&key);
+        let (newest, older): (&CuckooFilter, &CuckooFilter) = (newest, older);
+        let hash = newest.hash_one(&key);
         newest.contains_hash(hash) || older.contains_hash(hash)
     }
 

@@ -4,7 +4,9 @@ use std::hash::Hash;
 
 use anyhow::Result;
 use arrayvec::ArrayVec;
-use filter::{BuildError, CuckooFilter, DynCuckooFilter, Filter, GrowingCuckooFilter, InsertError};
+use filter::{
+    BuildError, CuckooFilter, DynCuckooFilter, Filter, FixedState, GrowingCuckooFilter, InsertError,
+};
 use subject::layout::{Layout, geometry, slots};
 use subject::{Operations, Subject};
 
@@ -15,7 +17,7 @@ const UNIQUE: Operations = Operations {
 };
 
 /// [`CuckooFilter`] in a layout: the crate `filter`, unchanged.
-pub struct Laid<const SLOTS: usize, const BITS: usize>(CuckooFilter<SLOTS, BITS>);
+pub struct Laid<const SLOTS: usize, const BITS: usize>(CuckooFilter<FixedState, SLOTS, BITS>);
 
 /// In its default layout.
 pub type LockFree = Laid<4, 12>;
@@ -50,7 +52,7 @@ impl<const SLOTS: usize, const BITS: usize> Subject for Laid<SLOTS, BITS> {
     }
 
     subject::delegate! {
-        self.0: try_insert insert_unique contains count remove class capacity memory_bytes
+        self.0: try_insert insert_if_absent contains count try_remove class slots memory_bytes
     }
 }
 
@@ -108,12 +110,12 @@ impl<S: LooksUpBatches> Subject for Batched<S> {
         let filter = self.0.filter();
         let mut found = [false; BATCH];
         while keys.len() >= BATCH {
-            let hash = |_| filter.hash(keys.next().expect("there are more"));
+            let hash = |_| filter.hash_one(keys.next().expect("there are more"));
             let hashes: [u64; BATCH] = std::array::from_fn(hash);
             filter.contains_hash_batch(&hashes, &mut found);
             found.iter().for_each(|&found| report(found));
         }
-        let rest: ArrayVec<u64, BATCH> = keys.map(|key| filter.hash(key)).collect();
+        let rest: ArrayVec<u64, BATCH> = keys.map(|key| filter.hash_one(key)).collect();
         let found = &mut found[..rest.len()];
         filter.contains_hash_batch(&rest, found);
         found.iter().for_each(|&found| report(found));
@@ -149,7 +151,7 @@ impl Subject for LockFreeCopies {
         self.copy().count(key) as u64
     }
 
-    subject::delegate! { self.0: with_buckets insert insert_unique remove class memory_bytes }
+    subject::delegate! { self.0: with_buckets insert insert_if_absent remove class memory_bytes }
 }
 
 /// [`DynCuckooFilter`] for the false positive rate of the layout that all subjects share, and so in
@@ -169,7 +171,7 @@ impl Subject for LockFreeFitted {
     }
 
     subject::delegate! {
-        self.0: try_insert insert_unique contains count remove class capacity memory_bytes
+        self.0: try_insert insert_if_absent contains count try_remove class slots memory_bytes
     }
 }
 
@@ -200,9 +202,9 @@ impl Subject for Growing {
         Ok(Self(builder.build()?))
     }
 
-    fn insert_unique<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, InsertError> {
-        (self.0.insert_unique(key)).map_err(|_| InsertError::Full)
+    fn insert_if_absent<K: Hash + ?Sized>(&self, key: &K) -> Result<bool, InsertError> {
+        (self.0.insert_if_absent(key)).map_err(|_| InsertError::Full)
     }
 
-    subject::delegate! { self.0: try_insert contains count remove class memory_bytes }
+    subject::delegate! { self.0: try_insert contains count try_remove class memory_bytes }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Barrier;
 use std::thread;
 
-use filter::hashing::MAX_BUCKETS;
+use filter::internals::MAX_BUCKETS;
 use histories::Event;
 use subject::SLOTS_PER_BUCKET;
 use subject::calls::Operation::{self, Contains, Insert, Remove};

@@ -8,7 +8,7 @@ use crate::Subject;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     Insert,
-    InsertUnique,
+    InsertIfAbsent,
     Contains,
     Count,
     Remove,
@@ -29,7 +29,7 @@ impl<S: Subject> Calls for S {
             Operation::Insert => {
                 Event::Insert(self.insert(&key).then_some(()).ok_or(InsertError::Full))
             }
-            Operation::InsertUnique => Event::InsertUnique(self.insert_unique(&key)),
+            Operation::InsertIfAbsent => Event::InsertIfAbsent(self.insert_if_absent(&key)),
             Operation::Contains => Event::Contains(self.contains(&key)),
             Operation::Count => Event::Count(self.count(&key)),
             Operation::Remove => Event::Remove(self.remove(&key)),

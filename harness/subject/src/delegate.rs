@@ -1,8 +1,8 @@
 //! Subjects that delegate methods to a field.
 
 /// Delegates methods of [`Subject`](crate::Subject) to a field that has them, be it a subject or
-/// not: `delegate! { self.0: insert contains remove memory_bytes }`. `try_insert`
-/// and `capacity` serve filters whose insert returns a `Result`. `with_buckets` makes the only field.
+/// not: `delegate! { self.0: insert contains remove memory_bytes }`. `try_insert` and
+/// `try_remove` serve filters whose calls return a `Result`, and `slots` and `capacity` those that know their slots. `with_buckets` makes the only field.
 #[macro_export]
 macro_rules! delegate {
     (self.$inner:tt: $($method:ident)+) => {
@@ -19,6 +19,12 @@ macro_rules! delegate {
             self.$inner.insert(key).is_ok()
         }
     };
+    (@try_remove $inner:tt) => {
+        #[inline]
+        fn remove<K: ::std::hash::Hash + ?Sized>(&self, key: &K) -> bool {
+            self.$inner.remove(key).unwrap()
+        }
+    };
     (@contains $inner:tt) => {
         #[inline(always)]
         fn contains<K: ::std::hash::Hash + ?Sized>(&self, key: &K) -> bool {
@@ -30,17 +36,22 @@ macro_rules! delegate {
             self.$inner.class(key).into()
         }
     };
-    (@insert_unique $inner:tt) => {
-        fn insert_unique<K: ::std::hash::Hash + ?Sized>(
+    (@insert_if_absent $inner:tt) => {
+        fn insert_if_absent<K: ::std::hash::Hash + ?Sized>(
             &self,
             key: &K,
         ) -> Result<bool, $crate::InsertError> {
-            self.$inner.insert_unique(key)
+            self.$inner.insert_if_absent(key)
         }
     };
     (@count $inner:tt) => {
         fn count<K: ::std::hash::Hash + ?Sized>(&self, key: &K) -> u64 {
             self.$inner.count(key) as u64
+        }
+    };
+    (@slots $inner:tt) => {
+        fn slots(&self, _: usize) -> usize {
+            self.$inner.slots()
         }
     };
     (@capacity $inner:tt) => {

@@ -4,8 +4,7 @@
 use std::hash::{BuildHasher, Hash};
 
 use anyhow::{Context, Result, ensure};
-use filter::hashing::MAX_BUCKETS;
-use filter::internals::Location;
+use filter::internals::{Location, MAX_BUCKETS};
 use filter::{Class, FixedState};
 
 use crate::SLOTS_PER_BUCKET;

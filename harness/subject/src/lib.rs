@@ -89,7 +89,7 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// Adds a copy of a key if its class has none, atomically. Returns whether it did. Fails if there
     /// is no copy, and no room for one. Never called where [`OPERATIONS`](Self::OPERATIONS) lack
     /// `unique`.
-    fn insert_unique<K: Hash + ?Sized>(&self, _key: &K) -> Result<bool, InsertError> {
+    fn insert_if_absent<K: Hash + ?Sized>(&self, _key: &K) -> Result<bool, InsertError> {
         Err(InsertError::Full)
     }
 

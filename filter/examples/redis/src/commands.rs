@@ -1,6 +1,8 @@
 //! What the commands do. README.md says how they differ from RedisBloom's.
 
 use std::cell::RefMut;
+use std::error::Error;
+use std::iter;
 
 use filter::{InsertError, LoadError};
 use redis_module::key::{RedisKey, RedisKeyWritable};
@@ -29,8 +31,16 @@ const MIN_CAPACITY: u64 = 4;
 const MAX_CAPACITY: u64 = 1 << 30;
 const DEFAULT_CAPACITY: u64 = 1024;
 
-fn error(error: impl std::error::Error) -> RedisError {
-    RedisError::String(format!("ERR {error}"))
+fn error(error: impl Error) -> RedisError {
+    RedisError::String(format!("ERR {}", text_of(&error)))
+}
+
+/// Returns the texts of an error and of its causes.
+pub(crate) fn text_of(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let causes = iter::successors(error.source(), |cause| cause.source());
+    causes.for_each(|cause| text += &format!(": {cause}"));
+    text
 }
 
 fn build(capacity: u64) -> Result<Value, RedisError> {
@@ -127,9 +137,9 @@ pub(crate) fn reserve(ctx: &Context, args: &[RedisString]) -> RedisResult {
 /// `CF.ADD key item`, `CF.ADDNX key item`
 pub(crate) fn add(ctx: &Context, args: &[RedisString], new_only: bool) -> RedisResult {
     let (results, excess) = add_items(ctx, &args[1], &args[2..], Some(DEFAULT_CAPACITY), new_only)?;
-    match (results[0], excess) {
-        (Ok(added), _) => Ok(RedisValue::Bool(added)),
-        (Err(refused), _) if !new_only && is_refusal(&refused) => Ok(RedisValue::Bool(false)),
+    match (&results[0], excess) {
+        (Ok(added), _) => Ok(RedisValue::Bool(*added)),
+        (Err(refused), _) if !new_only && is_refusal(refused) => Ok(RedisValue::Bool(false)),
         (Err(InsertError::OutOfMemory { .. }), Some(excess)) => {
             let possible = "delete items or raise the limit";
             Err(RedisError::String(format!(
@@ -191,7 +201,7 @@ fn add_items(
     let filter = whole.changed();
     let add = |item: &RedisString| {
         if new_only {
-            filter.insert_unique(item.as_slice())
+            filter.insert_if_absent(item.as_slice())
         } else {
             filter.insert(item.as_slice()).map(|()| true)
         }
@@ -249,7 +259,7 @@ pub(crate) fn exists(ctx: &Context, args: &[RedisString], many: bool) -> RedisRe
 pub(crate) fn delete(ctx: &Context, args: &[RedisString]) -> RedisResult {
     let key = ctx.open_key_writable(&args[1]);
     let mut whole = whole(value_mut(&key)?)?.ok_or(NOT_FOUND)?;
-    let removed = whole.changed().remove(args[2].as_slice());
+    let removed = whole.changed().remove(args[2].as_slice()).map_err(error)?;
     if removed {
         whole.deleted += 1;
         ctx.replicate_verbatim();
@@ -325,7 +335,7 @@ pub(crate) fn info(ctx: &Context, args: &[RedisString]) -> RedisResult {
     // its own matter: each slot counts as one.
     let fields = [
         ("Size", size),
-        ("Number of buckets", whole.filter.capacity()),
+        ("Number of buckets", whole.filter.slots()),
         ("Number of filters", 1),
         ("Number of items inserted", whole.filter.len()),
         ("Number of items deleted", whole.deleted as usize),

@@ -15,6 +15,7 @@ use redis_module::native_types::RedisType;
 use redis_module::raw::{self, RedisModuleDigest, RedisModuleIO, RedisModuleString};
 use redis_module::{RedisBuffer, TYPE_METHOD_VERSION};
 
+use crate::commands::text_of;
 use crate::limit::{self, BESIDES};
 use crate::{caught, log};
 
@@ -86,22 +87,22 @@ impl Stored {
     /// are not added.
     pub(crate) fn add(&mut self, data: &[u8]) -> Result<(), LoadError> {
         let Stored::Arriving(Arriving { bytes, least }) = self else {
-            let excess = data.len() as u64;
-            return Err(LoadError::TooLong { excess });
+            let excess = data.len();
+            return Err(refused(format!("{excess} bytes follow the saved filter")));
         };
         // Without memory, this is an error, and not the server's end.
         let room = bytes.try_reserve(data.len());
-        room.map_err(|error| LoadError::Io(error.into()))?;
+        room.map_err(io::Error::from)?;
         bytes.extend_from_slice(data);
         if (bytes.len() as u64) < *least {
             return Ok(());
         }
-        let added = match builder().from_bytes(bytes) {
+        let added = match builder().load_bytes(bytes) {
             Ok(filter) => {
                 *self = Stored::new(filter, 0);
                 return Ok(());
             }
-            Err(LoadError::Truncated { bytes: whole }) => {
+            Err(LoadError::Truncated { bytes: whole, .. }) => {
                 check(bytes.len(), whole).map(|()| *least = whole)
             }
             Err(error) => Err(error),
@@ -141,7 +142,11 @@ impl Stored {
 fn check(held: usize, whole: u64) -> Result<(), LoadError> {
     let more = (whole as usize).saturating_sub(held);
     let checked = limit::check(held, more.saturating_add(BESIDES));
-    checked.map_err(|excess| LoadError::Io(io::Error::new(ErrorKind::OutOfMemory, excess.text)))
+    Ok(checked.map_err(|excess| io::Error::new(ErrorKind::OutOfMemory, excess.text))?)
+}
+
+fn refused(why: String) -> LoadError {
+    io::Error::other(why).into()
 }
 
 impl Whole {
@@ -255,7 +260,7 @@ fn boxed(load: impl FnOnce() -> Result<Stored, LoadError>) -> *mut c_void {
     let load = || match load() {
         Ok(stored) => Box::into_raw(Box::new(Value::new(stored))).cast(),
         Err(error) => {
-            log(&format!("a filter was not loaded: {error}"));
+            log(&format!("a filter was not loaded: {}", text_of(&error)));
             ptr::null_mut()
         }
     };
@@ -263,11 +268,11 @@ fn boxed(load: impl FnOnce() -> Result<Stored, LoadError>) -> *mut c_void {
 }
 
 unsafe extern "C" fn rdb_load(io: *mut RedisModuleIO, encoding: c_int) -> *mut c_void {
-    let number = || raw::load_unsigned(io).map_err(|error| LoadError::Io(io::Error::other(error)));
+    let number = || raw::load_unsigned(io).map_err(io::Error::other);
     boxed(|| {
         if encoding != ENCODING {
-            let (found, known) = (encoding as u32, ENCODING as u32);
-            return Err(LoadError::Version { found, known });
+            let why = format!("it has version {encoding}, and only version {ENCODING} is known");
+            return Err(refused(why));
         }
         let kind = number()?;
         let mut strings = Strings(io, None);
@@ -276,19 +281,19 @@ unsafe extern "C" fn rdb_load(io: *mut RedisModuleIO, encoding: c_int) -> *mut c
                 let deleted = number()?;
                 let mut first = Vec::new();
                 let read = strings.by_ref().take(PIECE as u64).read_to_end(&mut first);
-                read.map_err(LoadError::Io)?;
-                if let Err(LoadError::Truncated { bytes }) = builder().from_bytes(&first) {
+                read?;
+                if let Err(LoadError::Truncated { bytes, .. }) = builder().load_bytes(&first) {
                     check(0, bytes)?;
                 }
-                let filter = builder().read_from(first.chain(&mut strings))?;
-                match strings.read(&mut [0]).map_err(LoadError::Io)? {
+                let filter = builder().load_from(first.chain(&mut strings))?;
+                match strings.read(&mut [0])? {
                     0 => Ok(Stored::new(filter, deleted)),
-                    _ => Err(LoadError::TooLong { excess: 1 }),
+                    _ => Err(refused("bytes follow the saved filter".to_owned())),
                 }
             }
             ARRIVING => {
                 let mut bytes = Vec::new();
-                strings.read_to_end(&mut bytes).map_err(LoadError::Io)?;
+                strings.read_to_end(&mut bytes)?;
                 Stored::begin(&bytes)
             }
             _ => Err(LoadError::NotAFilter),
@@ -368,7 +373,7 @@ unsafe extern "C" fn copy(
     boxed(|| match &mut *unsafe { value(of) }.borrow_mut() {
         Stored::Whole(whole) => {
             check(0, whole.filter.saved_bytes().len())?;
-            let filter = builder().read_from(whole.filter.saved_bytes())?;
+            let filter = builder().load_from(whole.filter.saved_bytes())?;
             Ok(Stored::new(filter, whole.deleted))
         }
         Stored::Arriving(arriving) => Stored::begin(&arriving.bytes),

@@ -115,7 +115,7 @@ impl Store {
         drop(table);
         transaction.commit().context("cannot write to the store")?;
         for key in deleted {
-            self.filter.remove(key.as_slice());
+            self.filter.remove(key.as_slice())?;
         }
         self.failed = false;
         Ok(())

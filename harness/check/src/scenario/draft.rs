@@ -72,7 +72,10 @@ impl Draft<'_> {
         let grows = self.candidate.grows;
         let keys = if grows { 1 } else { KEYS_OF_HOPPER };
         let mut groups = self.choose(1, keys, |group| match group.class {
-            Some(class) => group.keys.len() >= keys && class.buckets[0] != class.buckets[1],
+            Some(class) => {
+                let [first, second] = class.buckets();
+                group.keys.len() >= keys && first != second
+            }
             // If classes are unknown, there is only a single key.
             None => true,
         })?;
@@ -277,7 +280,7 @@ impl Draft<'_> {
             };
             let mut one_in_four = || unique && self.random.random_ratio(1, 4);
             let operation = match operation {
-                Operation::Insert if one_in_four() => Operation::InsertUnique,
+                Operation::Insert if one_in_four() => Operation::InsertIfAbsent,
                 Operation::Contains if one_in_four() => Operation::Count,
                 other => other,
             };

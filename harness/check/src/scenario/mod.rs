@@ -105,7 +105,7 @@ pub struct Group {
 
 impl Group {
     fn has_buckets(&self, buckets: [usize; 2]) -> bool {
-        self.class.is_some_and(|class| class.buckets == buckets)
+        self.class.is_some_and(|class| class.buckets() == buckets)
     }
 }
 

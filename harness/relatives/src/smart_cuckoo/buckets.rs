@@ -4,8 +4,8 @@
 use std::num::NonZeroU64;
 
 use anyhow::{Result, ensure};
-use filter::hashing::mix;
 use filter::internals::reduce;
+use filter::mix;
 
 /// A key's hash, all of whose bits must be good. Zero stands for an empty bucket.
 pub type Key = NonZeroU64;

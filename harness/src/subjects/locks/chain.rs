@@ -1,9 +1,10 @@
 //! Code shared by tables with any kind of lock: finding an eviction path, trying again, and counting keys.
 
+use filter::UpdateError;
 use filter::internals::Location;
 use filter::internals::length::Length;
 use filter::internals::path::{self, Chain, MAX_CHAIN, Step};
-use kcas::thread_id::{self, ThreadId, TooManyThreads};
+use kcas::thread_id::{self, ThreadId};
 use subject::SLOTS_PER_BUCKET;
 use subject::layout::{Geometry, Layout};
 use subject::sync::Backoff;
@@ -63,7 +64,7 @@ pub(super) fn counted(
     let counted = length.count_at_once(|| attempt(location).map(by));
     let by = counted.unwrap_or_else(|| {
         slowly(location, move |location| {
-            let counted = length.count(|| Ok::<_, TooManyThreads>(by(action(location))));
+            let counted = length.count(|| Ok::<_, UpdateError>(by(action(location))));
             counted.unwrap_or_else(|error| panic!("{error}"))
         })
     });

@@ -91,7 +91,7 @@ fn reserved_and_loaded_filters_go_to_a_replica() {
 fn a_new_item_that_has_no_room_is_an_error_only_where_it_was_sent() {
     let (filter, mut seen) = (GrowingCuckooFilter::new(), HashMap::new());
     let pair = (0..).find_map(|new: u64| {
-        let hash = filter.hash(new.to_string().as_bytes());
+        let hash = filter.hash_one(new.to_string().as_bytes());
         Some((seen.insert(hash % (1 << 23), new)?, new))
     });
     let (item, new) = pair.expect("some agree");
