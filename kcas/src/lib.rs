@@ -69,9 +69,7 @@ pub use entry::Entry;
 pub use thread_id::{TooManyThreads, max_threads, register};
 pub use words::{Error, OutOfMemory, WordArray};
 
-// The interface is what is shown. What is hidden, here and above, is for `filter` and the harness; it may change at any time.
-
-/// What other implementations of K-CAS need.
+/// What other implementations of K-CAS need. (All that is hidden may change at any time.)
 #[doc(hidden)]
 pub mod engines {
     pub use crate::entry::Entries;

@@ -88,10 +88,7 @@ mod observers {
     #[inline(always)]
     pub fn name<T>(_: &'static str, _: &[T]) {}
 
-    /// Cannot run `action` under this observer.
-    ///
-    /// # Panics
-    /// Always.
+    /// Panics, since `action` cannot run under this observer.
     pub fn with_observer<R>(_: Rc<dyn Observer>, _: impl FnOnce() -> R) -> R {
         panic!("nothing observes steps in this build: it needs the feature `__steps` of kcas")
     }

@@ -106,9 +106,7 @@ pub fn with<R>(action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads>
 }
 
 /// Runs `action` with the current thread's id if it holds one; otherwise returns `None`, and `action` has not
-/// run. This is for a fast path that falls back on [`with`].
-///
-/// Progress: wait-free.
+/// run. This is for a fast path that falls back on [`with`]. Progress: wait-free.
 #[inline]
 pub fn with_held<R>(action: impl FnOnce(&ThreadId) -> R) -> Option<R> {
     let index = HELD_HERE.with(Cell::get)?;
