@@ -142,7 +142,7 @@ pub trait Filter: Debug + Send + Sync + Sealed {
     /// [`remove_hash`](Self::remove_hash) for several keys, in order.
     ///
     /// # Panics
-    /// As [`insert_hash_batch`](Self::insert_hash_batch).
+    /// When `results` and `hashes` differ in length; nothing has changed then.
     fn remove_hash_batch(&self, hashes: &[u64], results: &mut [Result<bool, UpdateError>]) {
         batch::in_fetched_groups(self, hashes, results, Self::remove_hash);
     }

@@ -351,7 +351,7 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, const 
 impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, const AGE_BITS: usize>
     Filter for ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>
 {
-    /// As [`insert_or_renew_hash`](ExpiringCuckooFilter::insert_or_renew_hash).
+    /// Adds a copy of the class, or renews it ([`insert_or_renew_hash`](ExpiringCuckooFilter::insert_or_renew_hash)).
     fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
         self.insert_or_renew_hash(hash).map(drop)
     }

@@ -26,7 +26,7 @@ fn replace(
         source,
     };
     check_replaceable(path).map_err(failed)?;
-    // Opened first, since nothing may fail for want of it once the file is replaced. Only Unix can open a folder.
+    // Opened first, since nothing may fail for lack of it once the file is replaced. Only Unix can open a folder.
     let folder = path
         .parent()
         .filter(|folder| cfg!(unix) && !folder.as_os_str().is_empty());
@@ -43,7 +43,7 @@ fn replace(
         SaveError::Io { source } => failed(source),
         other => other,
     })?;
-    // So that the new name outlives a power cut, too.
+    // The new name must outlive a power cut, too.
     let synced = folder.map_or(Ok(()), |folder| sync(&folder));
     synced.map_err(|source| SaveError::NotSynced {
         path: path.to_owned(),

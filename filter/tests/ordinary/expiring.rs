@@ -31,10 +31,8 @@ fn agrees_with_a_map<const S: usize, const B: usize, const A: usize>(seed: u64) 
             1 => filter.advance_to(period + rng.random_range(0..20)).unwrap(),
             2 => filter = filter.try_clone().unwrap(),
             3 => {
-                filter = builder
-                    .clone()
-                    .load_bytes(&filter.to_bytes().unwrap())
-                    .unwrap()
+                let bytes = filter.to_bytes().unwrap();
+                filter = builder.clone().load_bytes(&bytes).unwrap();
             }
             4..30 => assert_eq!(filter.contains(&key), there.is_some()),
             30..40 => assert_eq!(filter.remove(&key).unwrap(), map.remove(&class).is_some()),
@@ -122,7 +120,7 @@ fn a_period_that_is_too_great_stays() {
     }
 }
 
-/// Of the calls for hashes, one leaves the age of a key as it is, and one renews it.
+/// The two calls that take a hash: one leaves the age of a key as it is, and one renews it.
 #[test]
 fn hash_inserted_if_absent_again_is_forgotten_on_time() {
     let filter = Expiring::with_capacity(100);

@@ -120,7 +120,7 @@ impl Format {
     }
 
     fn error(&self, bytes: &[u8]) -> LoadError {
-        self.load(bytes).err().expect("damage was not found")
+        self.load(bytes).expect_err("damage was not found")
     }
 }
 
