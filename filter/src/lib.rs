@@ -110,19 +110,17 @@
 //! No filter has `Extend`, `FromIterator` or `Clone`, because these traits cannot report an error: a
 //! fixed-size filter may be full, and a growing one may refuse a key that is inserted for the fourth time or
 //! later, or any key where very many have three copies. (Adding each key only once would not help: a new key that is mistaken for another is not added, and
-//! must not be removed later, but nobody would learn which keys those are.) `try_for_each` collects keys
-//! in one line, and stops at the first error; [`try_clone`](CuckooFilter::try_clone) copies a filter
-//! while others write.
-//!
-//! A filter does not have its keys, so there is no `iter`, `get`, `retain` or `drain`, and no union. `clear` takes `&mut`:
-//! to empty a filter that threads share, give them another one.
+//! must not be removed later, but nobody would learn which keys those are.)
+//! [`insert_all`](CuckooFilter::insert_all) inserts the keys of an iterator and stops at the first error.
+//! [`try_clone`](CuckooFilter::try_clone) copies a filter while others write. A filter does not store its keys: it cannot
+//! have `iter`, `get`, `take`, `drain`, `retain`, `union` or `PartialEq`. `clear` takes `&mut`: to empty a filter that
+//! threads share, give them another one.
 //!
 //! ```
 //! use filter::GrowingCuckooFilter;
 //!
 //! let seen = GrowingCuckooFilter::new();
-//! ["a", "b", "c"].iter().try_for_each(|key| seen.insert(key))?;
-//! assert_eq!(seen.len(), 3);
+//! assert_eq!(seen.insert_all(["a", "b", "c"])?, 3);
 //! # Ok::<(), filter::InsertError>(())
 //! ```
 //!
@@ -148,7 +146,7 @@
 //! ```
 //!
 //! [`to_bytes`](Filter::to_bytes) and [`write_to`](Filter::write_to) save elsewhere, and
-//! [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) load from there;
+//! [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) load from there.
 //! [`load_bytes`](Builder::load_bytes) and [`load_from`](Builder::load_from) of a [`Builder`] load a filter with another
 //! layout or hasher. With the
 //! feature `serde`, filters are serialized as the same bytes ([`save`] describes them). A filter that

@@ -217,6 +217,19 @@ fn a_file_with_more_behind_the_filter_is_refused() {
     }
 }
 
+#[test]
+fn insert_all_stops_at_refused_key() {
+    for (name, filter) in filters(100) {
+        assert_eq!(filter.insert_all(0..100), Ok(100), "{name}");
+        assert!((0..100).all(|key| filter.contains(&key)), "{name}");
+    }
+    let filter = CuckooFilter::with_capacity(100);
+    let mut keys = ["a", "a", "a", "a", "a", "a", "a", "a", "a", "b"].iter();
+    let error = filter.insert_all(&mut keys).unwrap_err();
+    assert!(matches!(error, InsertError::TooManyCopies { .. }), "{error}");
+    assert_eq!((filter.count("a"), keys.next()), (8, Some(&"b")));
+}
+
 /// A file is replaced by a whole one, or stays as it was; and errors say which file, and what to do.
 #[test]
 fn a_file_is_replaced_at_one_moment() {
