@@ -148,7 +148,7 @@
 //! [`to_bytes`](Filter::to_bytes) and [`write_to`](Filter::write_to) save elsewhere, and
 //! [`from_bytes`](CuckooFilter::from_bytes) and [`read_from`](CuckooFilter::read_from) load from there.
 //! [`load_bytes`](Builder::load_bytes) and [`load_from`](Builder::load_from) of a [`Builder`] load a filter with another
-//! layout or hasher. With the
+//! layout or hasher. [`load_any`] loads a file of any kind. With the
 //! feature `serde`, filters are serialized as the same bytes ([`save`] describes them). A filter that
 //! is damaged, or was built with another layout or hasher, is refused with an error that says so
 //! ([`LoadError`]). The default hasher gives the same hashes on every machine and in every build,
@@ -255,6 +255,7 @@ pub use filter::CuckooFilter;
 pub use growing::{GrowingCuckooFilter, SavedBytes};
 pub use hashing::{FixedState, Mixed, mix};
 pub use insert_error::InsertError;
+pub use save::any::load_any;
 pub use save::{LoadError, SaveError};
 pub use snapshot::SnapshotError;
 pub use traits::{Class, Filter};
@@ -267,6 +268,7 @@ pub mod internals {
     pub use crate::builder::Loadable;
     pub use crate::geometry::{Geometry, Location, MAX_BUCKETS, reduce};
     pub use crate::growing::address::apart;
+    pub use crate::save::any::{SavedKind, load_by_kind};
     pub use crate::save::file::load_whole;
     pub use crate::traits::Sealed;
     /// The number of copies held.

@@ -86,6 +86,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub(crate) mod any;
 pub(crate) mod file;
 pub(crate) mod fixed;
 pub(crate) mod known_keys;
