@@ -66,19 +66,20 @@ c() {
     local crate=filter/c built shared=$scratch library
     header() { cbindgen --quiet --config $crate/cbindgen.toml $crate; }
     if is_there cbindgen --version; then
-        [ "${1:-}" != --header ] || header >$crate/include/cuckoo.h
-        diff $crate/include/cuckoo.h <(header) || {
-            echo "$crate/include/cuckoo.h (<) is not what the code says (>): scripts/optional.sh c --header" >&2
+        [ "${1:-}" != --header ] || header >$crate/include/lfcf.h
+        diff $crate/include/lfcf.h <(header) || {
+            echo "$crate/include/lfcf.h (<) is not what the code says (>): scripts/optional.sh c --header" >&2
             exit 1
         }
     fi
     cargo fmt --manifest-path $crate/Cargo.toml --check
     cargo clippy --locked --manifest-path $crate/Cargo.toml --all-targets -- -D warnings
     cargo build --locked --release --manifest-path $crate/Cargo.toml --lib --example share
+    cargo test --locked --release --manifest-path $crate/Cargo.toml --test status
     built=$(realpath "${CARGO_TARGET_DIR:-$crate/target}/release")
     "$built/examples/share" write "$shared"
     awk '/^```c$/ { code = 1; next } /^```$/ { code = 0 } code' $crate/README.md >"$shared/readme.c"
-    for library in libcuckoo.a libcuckoo.so; do
+    for library in liblfcf.a liblfcf.so; do
         compiled() { # SOURCE
             # shellcheck disable=SC2086 # Flags that are to be split.
             "$CC" -std=c11 -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Werror -pedantic ${CFLAGS:-} -I $crate/include \

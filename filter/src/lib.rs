@@ -269,7 +269,6 @@ pub mod internals {
     pub use crate::geometry::{Geometry, Location, MAX_BUCKETS, reduce};
     pub use crate::growing::address::apart;
     pub use crate::save::any::{SavedKind, load_by_kind};
-    pub use crate::save::file::load_whole;
     pub use crate::traits::Sealed;
     /// The number of copies held.
     pub mod length {
