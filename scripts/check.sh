@@ -40,6 +40,9 @@ lints() {
 docs() {
     step "docs"
     RUSTDOCFLAGS="-D warnings" cargo doc "${all_features[@]}" --no-deps
+
+    step "public interfaces"
+    scripts/interface.sh
 }
 
 tests() {
