@@ -40,11 +40,13 @@ lints() {
 docs() {
     step "docs"
     RUSTDOCFLAGS="-D warnings" cargo doc "${all_features[@]}" --no-deps
+
+    step "public interfaces"
+    scripts/interface.sh
 }
 
 tests() {
     step "tests with all features"
-    export EXAMPLE_FLAGS="--workspace --all-features"
     # Two programs at once, since many tests keep only one core busy. Each runs in the directory of its crate, as with
     # cargo, and its output is shown when it ends.
     local programs
@@ -95,7 +97,7 @@ quick() { # [COMMIT]
     touches 'harness/simulator/|Cargo' && crates+=(simulator)
     touches 'harness/figures/|Cargo' && crates+=(figures)
     for crate in ${crates[@]+"${crates[@]}"}; do
-        EXAMPLE_FLAGS=--all-features cargo test --locked -p "$crate" --all-features
+        cargo test --locked -p "$crate" --all-features
     done
     if touches 'harness/|experiments/|Cargo'; then
         cargo test --locked -p subject -p relatives -p check -p harness --all-features --lib

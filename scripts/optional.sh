@@ -29,7 +29,6 @@ missing() { # NAME [ARGUMENT ...]
         dependencies) tool deny 0.20.2 ;;
         features) tool hack 0.6.46 ;;
         fuzz) tool fuzz 0.13.2; compiler nightly ;;
-        interface) tool public-api 0.52.0; tool semver-checks 0.51.0; compiler nightly ;;
         machine)
             [ $# -eq 1 ] || is_there "${CARGO:-cross}" --version ||
                 echo "${CARGO:-cross}: cargo install --locked cross@0.2.5 (it needs Docker or Podman)"
@@ -48,6 +47,7 @@ missing() { # NAME [ARGUMENT ...]
             module maturin==1.16.0
             module numpy
             ;;
+        semver) tool semver-checks 0.51.0 ;;
         tsan)
             is_there ls "$(tsan_runtime)"/*rt*tsan* ||
                 echo "the runtime of ThreadSanitizer in $(tsan_runtime): x86-64 and ARM toolchains for Linux and macOS have it (RUSTUP_TOOLCHAIN=nightly)"
@@ -66,19 +66,20 @@ c() {
     local crate=filter/c built shared=$scratch library
     header() { cbindgen --quiet --config $crate/cbindgen.toml $crate; }
     if is_there cbindgen --version; then
-        [ "${1:-}" != --header ] || header >$crate/include/cuckoo.h
-        diff $crate/include/cuckoo.h <(header) || {
-            echo "$crate/include/cuckoo.h (<) is not what the code says (>): scripts/optional.sh c --header" >&2
+        [ "${1:-}" != --header ] || header >$crate/include/lfcf.h
+        diff $crate/include/lfcf.h <(header) || {
+            echo "$crate/include/lfcf.h (<) is not what the code says (>): scripts/optional.sh c --header" >&2
             exit 1
         }
     fi
     cargo fmt --manifest-path $crate/Cargo.toml --check
     cargo clippy --locked --manifest-path $crate/Cargo.toml --all-targets -- -D warnings
     cargo build --locked --release --manifest-path $crate/Cargo.toml --lib --example share
+    cargo test --locked --release --manifest-path $crate/Cargo.toml --test status
     built=$(realpath "${CARGO_TARGET_DIR:-$crate/target}/release")
     "$built/examples/share" write "$shared"
     awk '/^```c$/ { code = 1; next } /^```$/ { code = 0 } code' $crate/README.md >"$shared/readme.c"
-    for library in libcuckoo.a libcuckoo.so; do
+    for library in liblfcf.a liblfcf.so; do
         compiled() { # SOURCE
             # shellcheck disable=SC2086 # Flags that are to be split.
             "$CC" -std=c11 -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Werror -pedantic ${CFLAGS:-} -I $crate/include \
@@ -133,39 +134,6 @@ fuzz() {
         step "$target"
         fuzzed "$target" "$scratch/$target" -- -max_total_time="$seconds" -max_len=6000 -timeout=20 -rss_limit_mb=3000
     done
-}
-
-## interface [COMMIT]: the public interfaces against a commit, by default the one before; what could break; 1 min
-interface() {
-    local base earlier folder status=0
-    base=$(git rev-parse --verify --quiet "${1:-HEAD~1}^{commit}") || {
-        echo "there is no commit \"${1:-HEAD~1}\"" >&2
-        exit 2
-    }
-    export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}/interface"
-    earlier="$CARGO_TARGET_DIR/earlier"
-    rm -rf "$earlier"
-    mkdir -p "$earlier"
-    git archive "$base" -- . ':!paper-figures' | tar --extract --directory "$earlier"
-    enabled() { if [ "$1" = filter ]; then echo serde; fi; }
-    # The items that the crate in this folder offers, one per line. (From the docs as JSON, which only nightly
-    # compilers write.)
-    items() { # FOLDER
-        cargo public-api -sss --color never --manifest-path "$1/Cargo.toml" --features "$(enabled "$(basename "$1")")"
-    }
-    for folder in kcas filter; do
-        items "$earlier/$folder" >"$CARGO_TARGET_DIR/$folder.earlier"
-        items "$PWD/$folder" >"$CARGO_TARGET_DIR/$folder.now"
-        step "$folder: $(wc -l <"$CARGO_TARGET_DIR/$folder.now") items now, since ${base:0:10}"
-        # It has a status of its own for "different".
-        { diff --unified=0 "$CARGO_TARGET_DIR/$folder."{earlier,now} || true; } | sed -n '/^[-+][a-z]/p'
-    done
-    for folder in kcas filter; do
-        step "$folder: changes that could break users' code"
-        cargo semver-checks --manifest-path "$folder/Cargo.toml" --baseline-root "$earlier" \
-            --only-explicit-features --features "$(enabled "$folder")" || status=1
-    done
-    return $status
 }
 
 ## machine [TARGET [ARGUMENT ...]]: the tests with ordinary threads, on this machine or an emulated one; 5 min
@@ -316,6 +284,28 @@ python() {
 }
 
 tsan_runtime() { echo "$(rustc --print sysroot)/lib/rustlib/$(rustc -vV | sed -n 's/^host: //p')/lib"; }
+
+## semver [COMMIT]: changes since a commit, by default the one before, that could break users' code; 1 min
+semver() {
+    local base earlier folder features status=0
+    base=$(git rev-parse --verify --quiet "${1:-HEAD~1}^{commit}") || {
+        echo "there is no commit \"${1:-HEAD~1}\"" >&2
+        exit 2
+    }
+    export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}/semver"
+    earlier="$CARGO_TARGET_DIR/earlier"
+    rm -rf "$earlier"
+    mkdir -p "$earlier"
+    git archive "$base" -- . ':!paper-figures' | tar --extract --directory "$earlier"
+    for folder in kcas filter; do
+        features=()
+        [ $folder != filter ] || features=(--features serde)
+        step "$folder: changes since ${base:0:10}"
+        cargo semver-checks --manifest-path "$folder/Cargo.toml" --baseline-root "$earlier" --only-explicit-features \
+            ${features[@]+"${features[@]}"} || status=1
+    done
+    return $status
+}
 
 ## tsan: the stress tests of kcas and filter under ThreadSanitizer; 2 min
 # Since kcas and filter are safe Rust and share nothing but atomics, it also watches their dependencies and the standard

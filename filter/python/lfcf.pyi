@@ -10,7 +10,13 @@ from typing import final
 
 from typing_extensions import Buffer
 
-Key = str | bytes | int
+_Key = str | bytes | int
+
+def register_thread() -> None:
+    """Reserves one of the 4,096 places of threads that change filters for this thread, until it ends.
+
+    Without this call, a thread gets its place when it first changes or saves a filter. RuntimeError if all are taken.
+    """
 
 class Full(RuntimeError):
     """There is no room for the key, or for another copy of it; the filter holds what it held."""
@@ -60,42 +66,51 @@ class CuckooFilter:
         """
 
     @staticmethod
-    def hash(key: Key) -> int:
+    def hash(key: _Key) -> int:
         """The hash of a key, for the batches that take hashes."""
 
-    def insert(self, key: Key) -> None:
+    def insert(self, key: _Key) -> None:
         """Adds a copy of the key; in a filter that forgets, adds or renews it. Raises Full."""
 
-    def insert_unique(self, key: Key) -> bool:
-        """Adds the key unless it is there (then a filter that forgets renews it).
+    def insert_if_absent(self, key: _Key) -> bool:
+        """Adds the key unless it is there (a filter that forgets does not renew it then). Raises Full.
 
-        Returns whether it was added. Of several threads that add one key, at most one gets True, unless
-        the key is removed or forgotten meanwhile; none does if there is no room (Full), or if the key is
-        mistaken for another.
+        Returns whether it was added. Of several threads that add one key, at most one gets True, unless the key is
+        removed or forgotten in between. None does if the filter has no room or mistakes the key for another. Even if
+        only keys that got True are removed, a key that was mistaken for a removed one is missing afterwards.
         """
 
-    def remove(self, key: Key) -> bool:
-        """Takes a copy of the key. Remove only what was inserted."""
+    def insert_or_renew(self, key: _Key) -> bool:
+        """Adds the key to a filter that forgets, or renews it. Returns whether it was added. Raises Full.
 
-    def count(self, key: Key) -> int:
+        ValueError for other kinds.
+        """
+
+    def remove(self, key: _Key) -> bool:
+        """Takes a copy of the key and returns True; False if there was none. Remove only what was inserted."""
+
+    def count(self, key: _Key) -> int:
         """The number of copies."""
 
-    def __contains__(self, key: Key) -> bool: ...
+    def __contains__(self, key: _Key) -> bool: ...
     def __len__(self) -> int:
         """The number of copies of all keys."""
 
-    def insert_batch(self, keys: Sequence[Key] | None = None, *, hashes: Buffer | None = None) -> bytes:
-        """1 if a copy was added, 0 if there was no room, or no memory."""
+    def insert_batch(self, keys: Sequence[_Key] | None = None, *, hashes: Buffer | None = None) -> bytes:
+        """1 if a copy was added, 0 if there was no room.
 
-    def insert_unique_batch(
-        self, keys: Sequence[Key] | None = None, *, hashes: Buffer | None = None
+        MemoryError if there was no memory for a key. Keys that had room are inserted all the same.
+        """
+
+    def insert_if_absent_batch(
+        self, keys: Sequence[_Key] | None = None, *, hashes: Buffer | None = None
     ) -> bytes:
-        """1 if the key was added, 0 if it was there, 2 if there was no room, or no memory."""
+        """1 if the key was added, 0 if it was there, 2 if there was no room. MemoryError as in insert_batch."""
 
-    def contains_batch(self, keys: Sequence[Key] | None = None, *, hashes: Buffer | None = None) -> bytes:
+    def contains_batch(self, keys: Sequence[_Key] | None = None, *, hashes: Buffer | None = None) -> bytes:
         """1 if the key is there, 0 if not."""
 
-    def remove_batch(self, keys: Sequence[Key] | None = None, *, hashes: Buffer | None = None) -> bytes:
+    def remove_batch(self, keys: Sequence[_Key] | None = None, *, hashes: Buffer | None = None) -> bytes:
         """1 if a copy was taken, 0 if there was none."""
 
     def advance(self) -> int:
@@ -119,8 +134,16 @@ class CuckooFilter:
         """The present period of a filter that forgets, 0 at first; ValueError for other kinds."""
 
     @property
-    def capacity(self) -> int:
-        """The number of slots."""
+    def slots(self) -> int:
+        """The number of slots: a filter of fixed size begins to refuse keys somewhat below it."""
+
+    @property
+    def load_factor(self) -> float:
+        """The fraction of the slots that are taken."""
+
+    @property
+    def false_positive_rate(self) -> float:
+        """The fraction of absent keys about which the filter would be wrong if every slot were taken."""
 
     @property
     def memory_bytes(self) -> int:

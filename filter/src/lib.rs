@@ -137,6 +137,7 @@ pub use filter::CuckooFilter;
 pub use growing::{GrowingCuckooFilter, SavedBytes};
 pub use hashing::{FixedState, Mixed, mix};
 pub use insert_error::InsertError;
+pub use save::any::load_any;
 pub use save::{LoadError, SaveError};
 pub use snapshot::SnapshotError;
 pub use traits::{Class, Filter};
@@ -149,7 +150,7 @@ pub mod internals {
     pub use crate::builder::Loadable;
     pub use crate::geometry::{Geometry, Location, MAX_BUCKETS, reduce};
     pub use crate::growing::address::apart;
-    pub use crate::save::file::load_whole;
+    pub use crate::save::any::{SavedKind, load_by_kind};
     pub use crate::traits::Sealed;
     /// The number of copies held.
     pub mod length {

@@ -29,6 +29,17 @@ macro_rules! methods {
                 Filter::insert(self, key)
             }
 
+            /// [`Filter::insert_all`].
+            ///
+            /// # Errors
+            /// [`InsertError`] of the key that was refused; those before it are inserted.
+            pub fn insert_all<T: Hash>(
+                &self,
+                keys: impl IntoIterator<Item = T>,
+            ) -> Result<usize, InsertError> {
+                Filter::insert_all(self, keys)
+            }
+
             /// [`Filter::insert_if_absent`].
             ///
             /// # Errors

@@ -252,6 +252,38 @@ pub trait Filter: Debug + Send + Sync + Sealed {
         self.insert_hash(self.hash_one(key))
     }
 
+    /// [`insert`](Self::insert)s each key and returns how many there were. It stops at the first error: the keys before
+    /// the refused one are inserted, and no key after it is taken from the iterator. To learn which key was refused,
+    /// count the keys that are taken:
+    ///
+    /// ```
+    /// # use filter::{CuckooFilter, InsertError};
+    /// let seen = CuckooFilter::with_capacity(1_000);
+    /// assert_eq!(seen.insert_all(["a", "b", "c"])?, 3);
+    ///
+    /// let mut taken = 0;
+    /// let keys = std::iter::repeat("a").inspect(|_| taken += 1);
+    /// assert!(matches!(seen.insert_all(keys), Err(InsertError::TooManyCopies { .. })));
+    /// assert_eq!(seen.count("a"), 8);
+    /// assert_eq!(taken, 9); // eight were inserted, the ninth was refused
+    /// # Ok::<(), InsertError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`InsertError`] of the key that was refused.
+    #[doc(alias("extend", "from_iter", "collect"))]
+    fn insert_all<T: Hash>(&self, keys: impl IntoIterator<Item = T>) -> Result<usize, InsertError>
+    where
+        Self: Sized,
+    {
+        let mut inserted = 0;
+        for key in keys {
+            self.insert(&key)?;
+            inserted += 1;
+        }
+        Ok(inserted)
+    }
+
     /// [`insert_if_absent_hash`](Self::insert_if_absent_hash) of a key: of any number of concurrent
     /// callers with the same key, exactly one gets `true`, provided that its class had no copy,
     /// there is room and nobody removes it. (For a new key the answer is wrongly `false` as often as

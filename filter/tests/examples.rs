@@ -2,40 +2,34 @@
 //! exact set.
 #![cfg(not(kcas_loom))]
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::env;
 use std::fs;
 use std::io::{Read, Seek, Write};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, PoisonError};
 
-use escargot::CargoBuild;
-
-/// Where the programs built so far are.
-static BUILT: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
-
-/// Returns the program of an example, built as this test was.
+/// Returns the program of an example. Cargo builds it for `cargo test`, but not for `cargo test --test examples`: an
+/// older program, or none, fails the test.
 fn example(name: &str) -> Command {
-    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
-    let program = built.entry(name.to_owned()).or_insert_with(|| build(name));
+    let test = env::current_exe().unwrap();
+    // target/debug/deps/examples-… and target/debug/examples/NAME
+    let folder = test.ancestors().nth(2).unwrap().join("examples");
+    let program = folder.join(name).with_extension(env::consts::EXE_EXTENSION);
+    let modified = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
+    let built = modified(&program);
+    // Cargo's list of the sources: "PROGRAM: SOURCE SOURCE …".
+    let sources = fs::read_to_string(folder.join(name).with_extension("d")).unwrap_or_default();
+    let mut sources = sources.split_whitespace().skip(1);
+    assert!(
+        built.is_some() && sources.all(|source| modified(Path::new(source)) <= built),
+        "{} is not up to date: run cargo build --package lfcf-filter --example {name}",
+        program.display()
+    );
     let mut command = Command::new(program);
     command.env("RUST_BACKTRACE", "0");
     command
-}
-
-fn build(name: &str) -> PathBuf {
-    // The options that cargo built the tests with, so that nothing is built twice.
-    let flags = env::var("EXAMPLE_FLAGS").unwrap_or_else(|_| "--workspace".to_owned());
-    let build = CargoBuild::new()
-        .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
-        .example(name)
-        .current_release()
-        .current_target()
-        .args(flags.split_whitespace());
-    let program = build.run().expect("the example compiles");
-    program.path().to_owned()
 }
 
 /// Returns an open file of these bytes, which nobody need write while it is read.

@@ -6,8 +6,8 @@ use std::env::args;
 use std::error::Error;
 use std::path::PathBuf;
 
-use cuckoo::any::AnyFilter;
 use filter::{DynCuckooFilter, ExpiringCuckooFilter, Filter, GrowingCuckooFilter};
+use lfcf::any::AnyFilter;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = args().skip(1).collect();
@@ -30,13 +30,13 @@ fn write(folder: PathBuf) -> Result<(), Box<dyn Error>> {
         ("expiring", &expiring),
     ];
     for (kind, any) in filters {
-        let filter = any.filter();
+        let filter = &any.filter();
         for number in -500_i64..500 {
-            filter.insert_hash(filter.hash_dyn(&number))?;
-            filter.insert_hash(filter.hash_dyn(&number.to_string()))?;
-            filter.insert_hash(filter.hash_dyn(&number.to_string().as_bytes()))?;
+            filter.insert(&number)?;
+            filter.insert(&number.to_string())?;
+            filter.insert(number.to_string().as_bytes())?;
         }
-        filter.save_dyn(&folder.join(format!("rust-{kind}")))?;
+        filter.save(folder.join(format!("rust-{kind}")))?;
     }
     Ok(())
 }
@@ -50,7 +50,8 @@ fn read(folder: PathBuf, name: &str) -> Result<(), Box<dyn Error>> {
     let fixed = DynCuckooFilter::load(path("fixed"))?;
     let growing = GrowingCuckooFilter::load(path("growing"))?;
     let removed = |filter: &dyn Filter| {
-        let is_removed = |number: &i64| !filter.contains_hash(filter.hash_dyn(number));
+        let filter = &filter;
+        let is_removed = |number: &i64| !filter.contains(number);
         (-500..0).filter(is_removed).count()
     };
     assert!(removed(&fixed) > 480 && removed(&growing) > 480, "too few");

@@ -1,19 +1,19 @@
 //! A filter of any kind, for languages that have one type for all of them.
 
-use std::io::Read;
 use std::path::Path;
 
 use filter::growing::GrowingBuilder;
-use filter::internals::load_whole;
+use filter::internals::{SavedKind, load_by_kind};
 use filter::{
     BuildError, CuckooFilter, DynCuckooFilter, ExpiringCuckooFilter, Filter, GrowingCuckooFilter,
     LoadError,
 };
 
-/// A filter of any kind, with the default hasher.
+/// A filter of any kind, with the default hasher. (`filter::load_any` would hide the type: only one kind can advance, and
+/// one is loaded with `reserved_bytes`.)
 pub enum AnyFilter {
     /// It keeps keys until they are removed.
-    Lasting(Box<dyn Filter + Send + Sync>),
+    Lasting(Box<dyn Filter>),
     /// It forgets them.
     Expiring(Box<ExpiringCuckooFilter>),
 }
@@ -27,7 +27,7 @@ fn growing(reserved_bytes: Option<usize>) -> GrowingBuilder {
 }
 
 impl AnyFilter {
-    fn lasting(filter: impl Filter + Send + Sync + 'static) -> Self {
+    fn lasting(filter: impl Filter + 'static) -> Self {
         Self::Lasting(Box::new(filter))
     }
 
@@ -52,22 +52,19 @@ impl AnyFilter {
 
     /// Loads a file of whichever kind it is; one that grows, with `reserved_bytes` in its builder.
     pub fn load(path: &Path, reserved_bytes: Option<usize>) -> Result<Self, LoadError> {
-        load_whole(path, |file| {
-            // They say of which kind it is, and are read once: it may be a pipe.
-            let mut head = Vec::new();
-            let first = file.by_ref().take(8).read_to_end(&mut head);
-            first?;
-            let reader = head.chain(file);
-            Ok(match &head[..] {
-                b"cuckoog\n" => Self::lasting(growing(reserved_bytes).load_from(reader)?),
-                b"cuckoox\n" => Self::Expiring(Box::new(ExpiringCuckooFilter::read_from(reader)?)),
-                _ => Self::lasting(DynCuckooFilter::read_from(reader)?),
+        load_by_kind(path, |kind, reader| {
+            Ok(match kind {
+                SavedKind::Fixed => Self::lasting(DynCuckooFilter::read_from(reader)?),
+                SavedKind::Growing => Self::lasting(growing(reserved_bytes).load_from(reader)?),
+                SavedKind::Expiring => {
+                    Self::Expiring(Box::new(ExpiringCuckooFilter::read_from(reader)?))
+                }
             })
         })
     }
 
     /// What all kinds can do.
-    pub fn filter(&self) -> &(dyn Filter + Send + Sync) {
+    pub fn filter(&self) -> &dyn Filter {
         match self {
             Self::Lasting(filter) => &**filter,
             Self::Expiring(filter) => &**filter,
@@ -81,15 +78,4 @@ impl AnyFilter {
             Self::Expiring(filter) => Some(filter),
         }
     }
-}
-
-/// Refuses a period for which [`ExpiringCuckooFilter::advance_to`] panics.
-///
-/// # Errors
-/// A text for the caller.
-pub fn check_period(period: u64) -> Result<(), String> {
-    if period < 1 << 42 {
-        return Ok(());
-    }
-    Err(format!("a period must be below 2^42, not {period}"))
 }

@@ -1,4 +1,4 @@
-//! A C interface to the filters, which `include/cuckoo.h` declares. No panic leaves it: each call that can
+//! A C interface to the filters, which `include/lfcf.h` declares. No panic leaves it: each call that can
 //! fail returns a code, and keeps a text for its thread.
 //!
 //! A pointer that may be null is an `Option` of a reference here, so little of this needs `unsafe`; what a
@@ -9,7 +9,8 @@ pub mod any;
 use std::any::Any;
 use std::cell::RefCell;
 use std::error::Error;
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::iter;
 use std::mem::MaybeUninit;
@@ -18,34 +19,45 @@ use std::slice;
 
 use filter::{
     AdvanceError, BuildError, ExpiringCuckooFilter, Filter, FixedState, InsertError, LoadError,
-    SaveError, SnapshotError, UpdateError,
+    SaveError, SnapshotError, UpdateError, register_thread,
 };
 
-use crate::any::{AnyFilter, check_period};
+use crate::any::AnyFilter;
 
-/// A filter of any kind. Any call except cuckoo_free may be made from several threads at once.
-pub struct CuckooFilter(AnyFilter);
+/// The version of this header; lfcf_version returns that of the library.
+pub const LFCF_VERSION_MAJOR: u32 = 0;
+/// See LFCF_VERSION_MAJOR.
+pub const LFCF_VERSION_MINOR: u32 = 1;
 
-/// The result of a call; cuckoo_message has a text for all but CUCKOO_STATUS_OK.
+/// A filter of any kind. Any call except lfcf_free may be made from several threads at once.
+///
+/// `const LfcfFilter *` means that threads share the filter, not that it stays as it is: lfcf_insert and lfcf_remove
+/// change it.
+pub struct LfcfFilter(AnyFilter);
+
+/// The result of a call; lfcf_message returns a text for each except LFCF_STATUS_OK. Later versions may add values:
+/// handle unknown ones as LFCF_STATUS_OTHER.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CuckooStatus {
-    /// It was done.
+pub enum LfcfStatus {
+    /// The call succeeded.
     Ok = 0,
-    /// There is no room for the key, or for another copy of it. The filter holds what it held.
+    /// The filter has no room for the key or for another copy of it. Its contents are unchanged.
     Full = 1,
     /// An argument is invalid.
     Invalid = 2,
     /// There is not enough memory.
     Memory = 3,
-    /// All places for threads that change filters are taken. Nothing has changed.
+    /// All ids of threads are in use. Nothing has changed.
     Threads = 4,
     /// A file cannot be read or written.
     File = 5,
-    /// A file is no saved filter, or a damaged one, or one of another layout or hasher.
+    /// A file is not a saved filter, is damaged, or has another layout or hasher.
     Format = 6,
     /// A defect of the library.
     Defect = 7,
+    /// An error that has no value of its own.
+    Other = 8,
 }
 
 thread_local! {
@@ -53,12 +65,12 @@ thread_local! {
 }
 
 /// Makes a call, and keeps the text of its error.
-fn answer(call: impl FnOnce() -> Result<(), Box<dyn Error>>) -> CuckooStatus {
+fn answer(call: impl FnOnce() -> Result<(), Box<dyn Error>>) -> LfcfStatus {
     // A call may end anywhere: whatever it leaves, others find while it is under way, too.
     let (status, text) = match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(Ok(())) => return CuckooStatus::Ok,
+        Ok(Ok(())) => return LfcfStatus::Ok,
         Ok(Err(error)) => (status_of(&*error), text_of(&*error)),
-        Err(panic) => (CuckooStatus::Defect, panic_text(&*panic)),
+        Err(panic) => (LfcfStatus::Defect, panic_text(&*panic)),
     };
     let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
     // (A thread that is ending may have lost it.)
@@ -74,73 +86,141 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
 
 /// Returns the texts of an error and of its causes.
 pub fn text_of(error: &(dyn Error + 'static)) -> String {
-    let causes = iter::successors(Some(error), |error| error.source());
+    let causes = iter::successors(Some(error), |&error| error.source());
     let texts: Vec<_> = causes.map(ToString::to_string).collect();
     texts.join(": ")
 }
 
-/// What kind of error of the filters this is, also for other languages.
-pub fn status_of(error: &(dyn Error + 'static)) -> CuckooStatus {
+/// An invalid argument of a function in C.
+#[derive(Debug)]
+struct InvalidArgument(String);
+
+impl fmt::Display for InvalidArgument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for InvalidArgument {}
+
+fn invalid(text: impl Into<String>) -> InvalidArgument {
+    InvalidArgument(text.into())
+}
+
+/// Returns the status for an error of the filters, also for other languages.
+pub fn status_of(error: &(dyn Error + 'static)) -> LfcfStatus {
     if let Some(error) = error.downcast_ref() {
         return match error {
-            InsertError::OutOfMemory { .. } => CuckooStatus::Memory,
-            InsertError::TooManyThreads => CuckooStatus::Threads,
-            _ => CuckooStatus::Full,
+            InsertError::Full
+            | InsertError::TooManyCopies { .. }
+            | InsertError::Crowded
+            | InsertError::TooLarge { .. }
+            | InsertError::TooManyFalsePositives { .. } => LfcfStatus::Full,
+            InsertError::OutOfMemory { .. } => LfcfStatus::Memory,
+            InsertError::TooManyThreads => LfcfStatus::Threads,
+            _ => LfcfStatus::Other,
         };
     }
     if let Some(error) = error.downcast_ref() {
         return match error {
-            LoadError::Io { .. } | LoadError::File { .. } => CuckooStatus::File,
-            LoadError::OutOfMemory { .. } => CuckooStatus::Memory,
-            _ => CuckooStatus::Format,
+            LoadError::Io { .. } | LoadError::File { .. } => LfcfStatus::File,
+            LoadError::OutOfMemory { .. } => LfcfStatus::Memory,
+            LoadError::NotAFilter
+            | LoadError::Kind { .. }
+            | LoadError::Version { .. }
+            | LoadError::Layout { .. }
+            | LoadError::Hasher
+            | LoadError::Truncated { .. }
+            | LoadError::TooLong { .. }
+            | LoadError::Corrupt { .. }
+            | LoadError::Size { .. }
+            | LoadError::Impossible { .. }
+            | LoadError::Bucket { .. } => LfcfStatus::Format,
+            _ => LfcfStatus::Other,
         };
     }
     if let Some(error) = error.downcast_ref() {
         return match error {
-            SaveError::Snapshot(SnapshotError::OutOfMemory { .. }) => CuckooStatus::Memory,
-            SaveError::Snapshot(_) => CuckooStatus::Threads,
-            _ => CuckooStatus::File,
+            SaveError::Snapshot(SnapshotError::OutOfMemory { .. }) => LfcfStatus::Memory,
+            SaveError::Snapshot(SnapshotError::TooManyThreads) => LfcfStatus::Threads,
+            SaveError::Io { .. } | SaveError::File { .. } | SaveError::NotSynced { .. } => {
+                LfcfStatus::File
+            }
+            _ => LfcfStatus::Other,
         };
+    }
+    if let Some(error) = error.downcast_ref() {
+        return match error {
+            BuildError::OutOfMemory { .. } => LfcfStatus::Memory,
+            BuildError::NoSize
+            | BuildError::ZeroSize
+            | BuildError::Undependable { .. }
+            | BuildError::TooLarge { .. }
+            | BuildError::Rate { .. }
+            | BuildError::TooManyKeys { .. }
+            | BuildError::TooManyFalsePositives => LfcfStatus::Invalid,
+            _ => LfcfStatus::Other,
+        };
+    }
+    if let Some(error) = error.downcast_ref() {
+        return match error {
+            AdvanceError::NoSuchPeriod { .. } => LfcfStatus::Invalid,
+            AdvanceError::Update(error) => status_of(error),
+            _ => LfcfStatus::Other,
+        };
+    }
+    if error.is::<InvalidArgument>() {
+        return LfcfStatus::Invalid;
     }
     match error.downcast_ref() {
-        Some(BuildError::OutOfMemory { .. }) => CuckooStatus::Memory,
-        _ if error.is::<UpdateError>() => CuckooStatus::Threads,
-        _ if matches!(error.downcast_ref(), Some(AdvanceError::Update(_))) => CuckooStatus::Threads,
-        _ => CuckooStatus::Invalid,
+        Some(UpdateError::TooManyThreads) => LfcfStatus::Threads,
+        _ => LfcfStatus::Other,
     }
 }
 
 /// Makes a filter, and puts it where the caller wants it.
 fn put(
-    place: Option<&mut MaybeUninit<Option<Box<CuckooFilter>>>>,
+    place: Option<&mut MaybeUninit<Option<Box<LfcfFilter>>>>,
     make: impl FnOnce() -> Result<AnyFilter, Box<dyn Error>>,
-) -> CuckooStatus {
+) -> LfcfStatus {
     answer(|| {
-        let place = place.ok_or("the place for the filter is NULL")?.write(None);
-        *place = Some(Box::new(CuckooFilter(make()?)));
+        let place = place.ok_or_else(|| invalid("the place for the filter is NULL"))?;
+        let place = place.write(None);
+        *place = Some(Box::new(LfcfFilter(make()?)));
         Ok(())
     })
 }
 
-/// What all kinds can do.
-fn of(filter: Option<&CuckooFilter>) -> Result<&(dyn Filter + Send + Sync), &'static str> {
-    Ok(filter.ok_or("the filter is NULL")?.0.filter())
+/// Returns the calls that all kinds have.
+fn any_kind(filter: Option<&LfcfFilter>) -> Result<&dyn Filter, InvalidArgument> {
+    let filter = filter.ok_or_else(|| invalid("the filter is NULL"))?;
+    Ok(filter.0.filter())
 }
 
-/// What only one that forgets can do.
-fn expiring(filter: Option<&CuckooFilter>) -> Result<&ExpiringCuckooFilter, &'static str> {
-    let filter = filter.ok_or("the filter is NULL")?.0.that_expires();
-    filter.ok_or("this filter does not forget: make it with cuckoo_new_expiring")
+/// Returns a filter that forgets.
+fn expiring(filter: Option<&LfcfFilter>) -> Result<&ExpiringCuckooFilter, InvalidArgument> {
+    let filter = filter.ok_or_else(|| invalid("the filter is NULL"))?;
+    let not_expiring = "this filter does not forget: make it with lfcf_new_expiring";
+    filter.0.that_expires().ok_or_else(|| invalid(not_expiring))
+}
+
+/// Returns the version of the library, such as "0.1.0".
+#[unsafe(no_mangle)]
+pub extern "C" fn lfcf_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
 /// Makes a filter of fixed size with room for `capacity` keys and a false positive rate of at most `rate`:
 /// 0.002 for the layout of CuckooFilter::with_capacity in Rust.
+///
+/// As the other calls that make or load a filter, it writes a filter to `*filter` that the caller must end with
+/// lfcf_free, or NULL and returns an error; whatever was in `*filter` is not read.
 #[unsafe(no_mangle)]
-pub extern "C" fn cuckoo_new_fixed(
+pub extern "C" fn lfcf_new_fixed(
     capacity: usize,
     rate: f64,
-    filter: Option<&mut MaybeUninit<Option<Box<CuckooFilter>>>>,
-) -> CuckooStatus {
+    filter: Option<&mut MaybeUninit<Option<Box<LfcfFilter>>>>,
+) -> LfcfStatus {
     put(filter, || Ok(AnyFilter::fixed(capacity, rate)?))
 }
 
@@ -150,37 +230,37 @@ pub extern "C" fn cuckoo_new_fixed(
 /// up to that size: NULL sets the default of Rust, and 0 the least memory. reserved_bytes in Rust lists where the
 /// reserved bytes are real memory.
 #[unsafe(no_mangle)]
-pub extern "C" fn cuckoo_new_growing(
+pub extern "C" fn lfcf_new_growing(
     capacity: usize,
     reserved_bytes: Option<&usize>,
-    filter: Option<&mut MaybeUninit<Option<Box<CuckooFilter>>>>,
-) -> CuckooStatus {
+    filter: Option<&mut MaybeUninit<Option<Box<LfcfFilter>>>>,
+) -> LfcfStatus {
     let reserved = reserved_bytes.copied();
     put(filter, || Ok(AnyFilter::growing(capacity, reserved)?))
 }
 
-/// Makes a filter that forgets keys two to three periods after they last came (cuckoo_advance_to), with room for
+/// Makes a filter that forgets keys two to three periods after they last came (lfcf_advance_to), with room for
 /// `capacity` keys in three periods. Make room for the keys of one more period if keys are inserted while the oldest ones
 /// are forgotten.
 #[unsafe(no_mangle)]
-pub extern "C" fn cuckoo_new_expiring(
+pub extern "C" fn lfcf_new_expiring(
     capacity: usize,
-    filter: Option<&mut MaybeUninit<Option<Box<CuckooFilter>>>>,
-) -> CuckooStatus {
+    filter: Option<&mut MaybeUninit<Option<Box<LfcfFilter>>>>,
+) -> LfcfStatus {
     put(filter, || Ok(AnyFilter::expiring(capacity)?))
 }
 
 /// Loads a filter of any kind that was saved from any language, with the default hasher of Rust. A filter
-/// that grows gets these `reserved_bytes`, as in cuckoo_new_growing.
+/// that grows gets these `reserved_bytes`, as in lfcf_new_growing.
 ///
 /// # Safety
 /// `path` is NULL, or UTF-8 that ends with a 0.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuckoo_load(
+pub unsafe extern "C" fn lfcf_load(
     path: *const c_char,
     reserved_bytes: Option<&usize>,
-    filter: Option<&mut MaybeUninit<Option<Box<CuckooFilter>>>>,
-) -> CuckooStatus {
+    filter: Option<&mut MaybeUninit<Option<Box<LfcfFilter>>>>,
+) -> LfcfStatus {
     // SAFETY: the caller's.
     let path = unsafe { text_at(path) };
     let reserved = reserved_bytes.copied();
@@ -189,41 +269,39 @@ pub unsafe extern "C" fn cuckoo_load(
 
 /// Saves the filter as a file, which it replaces at one moment. Other threads may go on, but only one at a time may
 /// save under this name: of two calls that overlap, the file of the one that ends last stays, even if that one read the
-/// filter first. After an error, an older file is as it was, unless cuckoo_message says that the filter is saved, but may
+/// filter first. After an error, an older file is as it was, unless lfcf_message says that the filter is saved, but may
 /// be lost when the power fails.
 ///
 /// # Safety
-/// As cuckoo_load.
+/// As lfcf_load.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuckoo_save(
-    filter: Option<&CuckooFilter>,
-    path: *const c_char,
-) -> CuckooStatus {
+pub unsafe extern "C" fn lfcf_save(filter: Option<&LfcfFilter>, path: *const c_char) -> LfcfStatus {
     // SAFETY: the caller's.
     let path = unsafe { text_at(path) };
-    answer(|| Ok(of(filter)?.save_dyn(path?.as_ref())?))
+    answer(|| Ok(any_kind(filter)?.save_dyn(path?.as_ref())?))
 }
 
 /// # Safety
-/// As cuckoo_load.
-unsafe fn text_at<'a>(text: *const c_char) -> Result<&'a str, Box<dyn Error>> {
+/// As lfcf_load.
+unsafe fn text_at<'a>(text: *const c_char) -> Result<&'a str, InvalidArgument> {
     if text.is_null() {
-        return Err("the path is NULL".into());
+        return Err(invalid("the path is NULL"));
     }
     // SAFETY: the caller's.
-    Ok(unsafe { CStr::from_ptr(text) }.to_str()?)
+    let text = unsafe { CStr::from_ptr(text) };
+    (text.to_str()).map_err(|error| invalid(format!("the path is not UTF-8: {error}")))
 }
 
 /// Ends a filter, which may be NULL and which no thread may use any more.
 #[unsafe(no_mangle)]
-pub extern "C" fn cuckoo_free(filter: Option<Box<CuckooFilter>>) {
+pub extern "C" fn lfcf_free(filter: Option<Box<LfcfFilter>>) {
     drop(filter);
 }
 
 /// Returns the hash of a whole number, as Rust hashes integers of any type up to 64 bits (but for the u8 255): negative
 /// ones as their int64_t.
 #[unsafe(no_mangle)]
-pub extern "C" fn cuckoo_hash_number(number: u64) -> u64 {
+pub extern "C" fn lfcf_hash_number(number: u64) -> u64 {
     FixedState.hash_one(number)
 }
 
@@ -232,7 +310,7 @@ pub extern "C" fn cuckoo_hash_number(number: u64) -> u64 {
 /// # Safety
 /// `length` bytes can be read at `bytes`, which may be NULL if there are none.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuckoo_hash_bytes(bytes: *const u8, length: usize) -> u64 {
+pub unsafe extern "C" fn lfcf_hash_bytes(bytes: *const c_void, length: usize) -> u64 {
     // SAFETY: the caller's.
     FixedState.hash_one(unsafe { bytes_at(bytes, length) })
 }
@@ -240,9 +318,9 @@ pub unsafe extern "C" fn cuckoo_hash_bytes(bytes: *const u8, length: usize) -> u
 /// Returns the hash of a text in UTF-8, as Rust hashes a str.
 ///
 /// # Safety
-/// As cuckoo_hash_bytes; no terminating 0 is needed.
+/// As lfcf_hash_bytes; no terminating 0 is needed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuckoo_hash_text(text: *const c_char, length: usize) -> u64 {
+pub unsafe extern "C" fn lfcf_hash_text(text: *const c_char, length: usize) -> u64 {
     let mut hasher = FixedState.build_hasher();
     // SAFETY: the caller's.
     hasher.write(unsafe { bytes_at(text.cast(), length) });
@@ -251,99 +329,135 @@ pub unsafe extern "C" fn cuckoo_hash_text(text: *const c_char, length: usize) ->
 }
 
 /// # Safety
-/// As cuckoo_hash_bytes.
-unsafe fn bytes_at<'a>(bytes: *const u8, length: usize) -> &'a [u8] {
+/// As lfcf_hash_bytes.
+unsafe fn bytes_at<'a>(bytes: *const c_void, length: usize) -> &'a [u8] {
     if bytes.is_null() || length == 0 {
         return &[];
     }
     // SAFETY: the caller's.
-    unsafe { slice::from_raw_parts(bytes, length) }
+    unsafe { slice::from_raw_parts(bytes.cast(), length) }
 }
 
 /// Adds a copy of the key with this hash; in a filter that forgets, adds or renews it.
 #[unsafe(no_mangle)]
-pub extern "C" fn cuckoo_insert(filter: Option<&CuckooFilter>, hash: u64) -> CuckooStatus {
-    answer(|| Ok(of(filter)?.insert_hash(hash)?))
+pub extern "C" fn lfcf_insert(filter: Option<&LfcfFilter>, hash: u64) -> LfcfStatus {
+    answer(|| Ok(any_kind(filter)?.insert_hash(hash)?))
 }
 
-/// Adds the key with this hash unless it is there (in a filter that forgets, it is renewed then); says
-/// whether it was added. Of several threads that add one key, at most one gets true, unless the key is
-/// removed or forgotten meanwhile; none is if there is no room, or if the key is mistaken for another.
+/// Adds the key with this hash unless it is there (a filter that forgets does not renew it then) and reports whether it
+/// was added. Of several threads that add one key, at most one gets true, unless the key is removed or forgotten in
+/// between. None does if the filter has no room or mistakes the key for another. Even if only keys that were added are
+/// removed, a key that was mistaken for a removed one is missing afterwards.
 #[unsafe(no_mangle)]
-pub extern "C" fn cuckoo_insert_unique(
-    filter: Option<&CuckooFilter>,
+pub extern "C" fn lfcf_insert_if_absent(
+    filter: Option<&LfcfFilter>,
     hash: u64,
     added: Option<&mut MaybeUninit<bool>>,
-) -> CuckooStatus {
-    answer(|| tell(added, of(filter)?.insert_if_absent_hash(hash)?))
+) -> LfcfStatus {
+    answer(|| write_answer(added, any_kind(filter)?.insert_if_absent_hash(hash)?))
+}
+
+/// Adds the key with this hash to a filter that forgets, or renews it, and reports whether it was added. For other kinds
+/// it returns LFCF_STATUS_INVALID.
+#[unsafe(no_mangle)]
+pub extern "C" fn lfcf_insert_or_renew(
+    filter: Option<&LfcfFilter>,
+    hash: u64,
+    added: Option<&mut MaybeUninit<bool>>,
+) -> LfcfStatus {
+    answer(|| write_answer(added, expiring(filter)?.insert_or_renew_hash(hash)?))
 }
 
 /// Takes a copy of the key with this hash; says whether there was one. Remove only what was inserted.
 #[unsafe(no_mangle)]
-pub extern "C" fn cuckoo_remove(
-    filter: Option<&CuckooFilter>,
+pub extern "C" fn lfcf_remove(
+    filter: Option<&LfcfFilter>,
     hash: u64,
     removed: Option<&mut MaybeUninit<bool>>,
-) -> CuckooStatus {
-    answer(|| tell(removed, of(filter)?.remove_hash(hash)?))
+) -> LfcfStatus {
+    answer(|| write_answer(removed, any_kind(filter)?.remove_hash(hash)?))
 }
 
 /// Begins a period of a filter that forgets, and forgets what came, or was renewed, three periods ago; says
-/// which period it is. Each call begins one: threads that read a clock call cuckoo_advance_to. Other kinds
-/// are CUCKOO_STATUS_INVALID.
+/// which period it is. Each call begins one: threads that read a clock call lfcf_advance_to. Other kinds
+/// are LFCF_STATUS_INVALID.
 #[unsafe(no_mangle)]
-pub extern "C" fn cuckoo_advance(
-    filter: Option<&CuckooFilter>,
+pub extern "C" fn lfcf_advance(
+    filter: Option<&LfcfFilter>,
     period: Option<&mut MaybeUninit<u64>>,
-) -> CuckooStatus {
+) -> LfcfStatus {
     answer(|| {
         let filter = expiring(filter)?;
-        check_period(filter.period() + 1)?;
-        tell(period, filter.advance()?)
+        write_answer(period, filter.advance()?)
     })
 }
 
 /// Begins periods of a filter that forgets until the present one has this number, which is below 2^42; none
 /// if it has this number or a greater one. So any number of threads may call it before each call, with the
 /// time divided by the length of a period. A number that is too great cannot be taken back: until the clock reaches it,
-/// nothing is forgotten. If a clock may be wrong, compare with cuckoo_period first. Other kinds are
-/// CUCKOO_STATUS_INVALID.
+/// nothing is forgotten. If a clock may be wrong, compare with lfcf_period first. Other kinds are
+/// LFCF_STATUS_INVALID.
 #[unsafe(no_mangle)]
-pub extern "C" fn cuckoo_advance_to(filter: Option<&CuckooFilter>, period: u64) -> CuckooStatus {
+pub extern "C" fn lfcf_advance_to(filter: Option<&LfcfFilter>, period: u64) -> LfcfStatus {
     answer(|| {
         let filter = expiring(filter)?;
-        check_period(period)?;
         Ok(filter.advance_to(period)?)
     })
 }
 
-/// Returns the number of the present period, 0 at first; 0 without a filter that forgets.
+/// Returns the number of the present period of a filter that forgets: 0 before the first lfcf_advance or
+/// lfcf_advance_to. Also 0 if `filter` is NULL or of another kind, for which lfcf_advance returns LFCF_STATUS_INVALID.
 #[unsafe(no_mangle)]
-pub extern "C" fn cuckoo_period(filter: Option<&CuckooFilter>) -> u64 {
+pub extern "C" fn lfcf_period(filter: Option<&LfcfFilter>) -> u64 {
     expiring(filter).map_or(0, ExpiringCuckooFilter::period)
 }
 
-/// Puts an answer where the caller wants it, if anywhere.
-fn tell<T>(place: Option<&mut MaybeUninit<T>>, answer: T) -> Result<(), Box<dyn Error>> {
+/// Writes an answer to the place that the caller names, if any.
+fn write_answer<T>(place: Option<&mut MaybeUninit<T>>, answer: T) -> Result<(), Box<dyn Error>> {
     place.map(|place| place.write(answer));
     Ok(())
 }
 
 /// True if the key with this hash is there, or by chance; false without a filter.
 #[unsafe(no_mangle)]
-pub extern "C" fn cuckoo_contains(filter: Option<&CuckooFilter>, hash: u64) -> bool {
-    of(filter).is_ok_and(|filter| filter.contains_hash(hash))
+pub extern "C" fn lfcf_contains(filter: Option<&LfcfFilter>, hash: u64) -> bool {
+    any_kind(filter).is_ok_and(|filter| filter.contains_hash(hash))
 }
 
-/// Returns the number of copies held; 0 without a filter.
+/// Returns the number of copies of the key with this hash, as far as the filter can tell; 0 if `filter` is NULL.
 #[unsafe(no_mangle)]
-pub extern "C" fn cuckoo_length(filter: Option<&CuckooFilter>) -> usize {
-    of(filter).map_or(0, |filter| filter.len())
+pub extern "C" fn lfcf_count(filter: Option<&LfcfFilter>, hash: u64) -> usize {
+    any_kind(filter).map_or(0, |filter| filter.count_hash(hash))
+}
+
+/// Returns the number of copies of all keys; 0 if `filter` is NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn lfcf_length(filter: Option<&LfcfFilter>) -> usize {
+    any_kind(filter).map_or(0, |filter| filter.len())
+}
+
+/// Returns the number of slots: a filter of fixed size begins to refuse keys somewhat below it. 0 if `filter` is NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn lfcf_slots(filter: Option<&LfcfFilter>) -> usize {
+    any_kind(filter).map_or(0, |filter| filter.slots())
+}
+
+/// Returns the memory that the filter uses, in bytes; 0 if `filter` is NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn lfcf_memory_bytes(filter: Option<&LfcfFilter>) -> usize {
+    any_kind(filter).map_or(0, |filter| filter.memory_bytes())
+}
+
+/// Reserves one of the 4,096 places of threads that change filters for the calling thread, until it ends. Without this
+/// call, a thread gets its place when it first changes or saves a filter.
+#[unsafe(no_mangle)]
+pub extern "C" fn lfcf_register_thread() -> LfcfStatus {
+    answer(|| Ok(register_thread()?))
 }
 
 /// Returns what was wrong with the last call of this thread that failed; valid until the next that fails.
 #[unsafe(no_mangle)]
-pub extern "C" fn cuckoo_message() -> *const c_char {
+pub extern "C" fn lfcf_message() -> *const c_char {
     let kept = MESSAGE.try_with(|message| message.borrow().as_ptr());
     kept.unwrap_or(c"".as_ptr())
 }

@@ -4,13 +4,13 @@
 
 use std::error::Error;
 use std::hash::BuildHasher;
+use std::io;
+use std::iter;
 use std::path::PathBuf;
 
-use cuckoo::any::{AnyFilter, check_period};
-use cuckoo::{CuckooStatus, status_of, text_of};
-use filter::{
-    ExpiringCuckooFilter, Filter, FixedState, LoadError, SaveError, UpdateError, register_thread,
-};
+use ::lfcf::any::AnyFilter;
+use ::lfcf::{LfcfStatus, status_of, text_of};
+use filter::{ExpiringCuckooFilter, Filter, FixedState, InsertError};
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
@@ -46,7 +46,7 @@ type Hashes<'py> = Option<Bound<'py, PyAny>>;
 type Answers = PyResult<Py<PyBytes>>;
 
 /// A call for many hashes, with a byte for each as the answer.
-type Many = fn(&(dyn Filter + Send + Sync), &[u64]) -> Result<Vec<u8>, UpdateError>;
+type Many = fn(&dyn Filter, &[u64]) -> PyResult<Vec<u8>>;
 
 /// A filter of any kind, which all threads may use at once.
 #[pyclass(frozen, module = "lfcf")]
@@ -72,7 +72,7 @@ impl CuckooFilter {
                 (None, Some(hashes)) => hashes.hashes(),
                 _ => return Err(PyValueError::new_err("pass either keys or hashes")),
             };
-            call(self.0.filter(), &hashes).map_err(raised)
+            call(self.0.filter(), &hashes)
         })?;
         Ok(PyBytes::new(py, &answers).unbind())
     }
@@ -121,8 +121,13 @@ impl CuckooFilter {
         inserted.map_err(raised)
     }
 
-    fn insert_unique(&self, key: Key) -> PyResult<bool> {
+    fn insert_if_absent(&self, key: Key) -> PyResult<bool> {
         let inserted = self.0.filter().insert_if_absent_hash(key.hash());
+        inserted.map_err(raised)
+    }
+
+    fn insert_or_renew(&self, key: Key) -> PyResult<bool> {
+        let inserted = self.that_expires()?.insert_or_renew_hash(key.hash());
         inserted.map_err(raised)
     }
 
@@ -146,21 +151,33 @@ impl CuckooFilter {
     #[pyo3(signature = (keys=None, *, hashes=None))]
     fn insert_batch(&self, py: Python<'_>, keys: Keys<'_>, hashes: Hashes<'_>) -> Answers {
         self.batch(py, keys, hashes, |filter, hashes| {
-            register_thread()?;
+            filter::register_thread().map_err(raised)?;
             let mut results = vec![Ok(()); hashes.len()];
             filter.insert_hash_batch(hashes, &mut results);
-            Ok(results.iter().map(|result| result.is_ok().into()).collect())
+            let answers = results.into_iter().map(|result| match result {
+                Ok(()) => Ok(1),
+                Err(error) => full_as(0, error),
+            });
+            answers.collect()
         })
     }
 
     #[pyo3(signature = (keys=None, *, hashes=None))]
-    fn insert_unique_batch(&self, py: Python<'_>, keys: Keys<'_>, hashes: Hashes<'_>) -> Answers {
+    fn insert_if_absent_batch(
+        &self,
+        py: Python<'_>,
+        keys: Keys<'_>,
+        hashes: Hashes<'_>,
+    ) -> Answers {
         self.batch(py, keys, hashes, |filter, hashes| {
-            register_thread()?;
+            filter::register_thread().map_err(raised)?;
             let mut results = vec![Ok(true); hashes.len()];
             filter.insert_if_absent_hash_batch(hashes, &mut results);
-            let answers = results.into_iter().map(|result| result.map_or(2, u8::from));
-            Ok(answers.collect())
+            let answers = results.into_iter().map(|result| match result {
+                Ok(added) => Ok(added.into()),
+                Err(error) => full_as(2, error),
+            });
+            answers.collect()
         })
     }
 
@@ -176,23 +193,23 @@ impl CuckooFilter {
     #[pyo3(signature = (keys=None, *, hashes=None))]
     fn remove_batch(&self, py: Python<'_>, keys: Keys<'_>, hashes: Hashes<'_>) -> Answers {
         self.batch(py, keys, hashes, |filter, hashes| {
-            register_thread()?;
+            filter::register_thread().map_err(raised)?;
             let mut removed = vec![Ok(false); hashes.len()];
             filter.remove_hash_batch(hashes, &mut removed);
-            let answers = removed.into_iter().map(|removed| removed.map(u8::from));
+            let answers = removed
+                .into_iter()
+                .map(|removed| Ok(removed.map_err(raised)?.into()));
             answers.collect()
         })
     }
 
     fn advance(&self, py: Python<'_>) -> PyResult<u64> {
         let filter = self.that_expires()?;
-        check_period(filter.period() + 1).map_err(PyValueError::new_err)?;
         py.detach(|| filter.advance()).map_err(raised)
     }
 
     fn advance_to(&self, py: Python<'_>, period: u64) -> PyResult<()> {
         let filter = self.that_expires()?;
-        check_period(period).map_err(PyValueError::new_err)?;
         py.detach(|| filter.advance_to(period)).map_err(raised)
     }
 
@@ -202,13 +219,40 @@ impl CuckooFilter {
     }
 
     #[getter]
-    fn capacity(&self) -> usize {
+    fn slots(&self) -> usize {
         self.0.filter().slots()
+    }
+
+    #[getter]
+    fn load_factor(&self) -> f64 {
+        self.0.filter().load_factor()
+    }
+
+    #[getter]
+    fn false_positive_rate(&self) -> f64 {
+        self.0.filter().false_positive_rate()
     }
 
     #[getter]
     fn memory_bytes(&self) -> usize {
         self.0.filter().memory_bytes()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<lfcf.CuckooFilter {:?}>", self.0.filter())
+    }
+}
+
+#[pyfunction]
+fn register_thread() -> PyResult<()> {
+    filter::register_thread().map_err(raised)
+}
+
+/// Returns this answer for a key that the filter has no room for; any other error ends the batch.
+fn full_as(answer: u8, error: InsertError) -> PyResult<u8> {
+    match status_of(&error) {
+        LfcfStatus::Full => Ok(answer),
+        _ => Err(raised(error)),
     }
 }
 
@@ -266,15 +310,15 @@ impl HashArray {
 fn raised(error: impl Error + 'static) -> PyErr {
     let text = text_of(&error);
     match status_of(&error) {
-        CuckooStatus::Full => Full::new_err(text),
-        CuckooStatus::Memory => PyMemoryError::new_err(text),
-        CuckooStatus::File => match code_of(&error) {
+        LfcfStatus::Full => Full::new_err(text),
+        LfcfStatus::Memory => PyMemoryError::new_err(text),
+        LfcfStatus::File => match code_of(&error) {
             // Python chooses the exception by the code: the first argument, on Windows the fourth.
             Some(code) => PyOSError::new_err((code, text, None::<()>, code)),
             None => PyOSError::new_err(text),
         },
-        CuckooStatus::Invalid | CuckooStatus::Format => PyValueError::new_err(text),
-        CuckooStatus::Threads | CuckooStatus::Ok | CuckooStatus::Defect => {
+        LfcfStatus::Invalid | LfcfStatus::Format => PyValueError::new_err(text),
+        LfcfStatus::Threads | LfcfStatus::Ok | LfcfStatus::Defect | LfcfStatus::Other => {
             PyRuntimeError::new_err(text)
         }
     }
@@ -282,20 +326,14 @@ fn raised(error: impl Error + 'static) -> PyErr {
 
 /// The system's code for an error of a file.
 fn code_of(error: &(dyn Error + 'static)) -> Option<i32> {
-    let loading = match error.downcast_ref() {
-        Some(LoadError::Io { source, .. } | LoadError::File { source, .. }) => Some(source),
-        _ => None,
-    };
-    let saving = match error.downcast_ref() {
-        Some(SaveError::File { source, .. } | SaveError::NotSynced { source, .. }) => Some(source),
-        _ => None,
-    };
-    loading.or(saving)?.raw_os_error()
+    let mut causes = iter::successors(Some(error), |&error| error.source());
+    let error = causes.find_map(|error| error.downcast_ref::<io::Error>());
+    error?.raw_os_error()
 }
 
 /// Lock-free cuckoo filters.
 #[pymodule(gil_used = false)]
 mod lfcf {
     #[pymodule_export]
-    use super::{CuckooFilter, Full};
+    use super::{CuckooFilter, Full, register_thread};
 }

@@ -7,6 +7,8 @@ import mmap
 import os
 import socket
 import stat
+import subprocess
+import sys
 import threading
 import unittest
 from array import array
@@ -79,7 +81,7 @@ class Files(unittest.TestCase):
                 self.assertEqual(of_rust.advance(), 8)
             else:
                 self.assertEqual(of_rust.remove_batch(range(-500, 0)), b"\1" * 500)
-            self.assertNotIn(2, of_rust.insert_unique_batch(list(range(1_000))))
+            self.assertNotIn(2, of_rust.insert_if_absent_batch(list(range(1_000))))
             of_rust.save(SHARED / f"python-{kind}")
             of_c = SHARED / f"c-{kind}"
             if of_c.exists():
@@ -144,7 +146,7 @@ class Files(unittest.TestCase):
             loaded = CuckooFilter.load(path, reserved_bytes=requested)
             taken = address_space() - before
             self.assertTrue(2 * requested <= taken < 2 * requested + (32 << 20), taken)
-            self.assertEqual(loaded.capacity, made.capacity)
+            self.assertEqual(loaded.slots, made.slots)
             del made, loaded
         with self.assertRaises(MemoryError):
             CuckooFilter.growing(reserved_bytes=2**62)
@@ -166,14 +168,31 @@ class Keys(unittest.TestCase):
         for make in KINDS.values():
             filter = make()
             filter.insert("key")
-            self.assertFalse(filter.insert_unique("key"))
+            self.assertFalse(filter.insert_if_absent("key"))
             self.assertIn("key", filter)
             self.assertEqual((filter.count("key"), len(filter)), (1, 1))
             self.assertTrue(filter.remove("key"))
             self.assertFalse(filter.remove("key"))
             self.assertNotIn("key", filter)
             self.assertGreater(filter.memory_bytes, 0)
-            self.assertGreater(filter.capacity, 0)
+            self.assertGreater(filter.slots, 0)
+            self.assertEqual(filter.load_factor, 0)
+            self.assertTrue(0 < filter.false_positive_rate < 0.01)
+
+    def test_repr_names_kind(self):
+        for make, kind in zip(KINDS.values(), ("DynCuckooFilter", "GrowingCuckooFilter", "ExpiringCuckooFilter")):
+            self.assertRegex(repr(make()), f"^<lfcf.CuckooFilter {kind} {{.*}}>$")
+
+    def test_expiring_filter_renews_on_request(self):
+        filter = CuckooFilter.expiring(1_000)
+        for key in ("renewed", "left"):
+            self.assertTrue(filter.insert_or_renew(key))
+        filter.advance()
+        self.assertFalse(filter.insert_or_renew("renewed"))
+        self.assertFalse(filter.insert_if_absent("left"))
+        filter.advance()
+        filter.advance()
+        self.assertEqual(("renewed" in filter, "left" in filter), (True, False))
 
     def test_errors(self):
         filter = CuckooFilter(10)
@@ -187,7 +206,8 @@ class Keys(unittest.TestCase):
                 make()
         with self.assertRaises(OverflowError):
             CuckooFilter(-1)
-        for wrong in (filter.advance, lambda: filter.advance_to(1), lambda: filter.period):
+        renew = lambda: filter.insert_or_renew("key")
+        for wrong in (filter.advance, lambda: filter.advance_to(1), lambda: filter.period, renew):
             with self.assertRaisesRegex(ValueError, "does not forget"):
                 wrong()
         for wrong in ({}, {"keys": [1], "hashes": array("Q")}):
@@ -196,7 +216,7 @@ class Keys(unittest.TestCase):
 
     def test_one_key_is_no_batch(self):
         filter = CuckooFilter(10)
-        batches = (filter.insert_batch, filter.insert_unique_batch, filter.contains_batch, filter.remove_batch)
+        batches = (filter.insert_batch, filter.insert_if_absent_batch, filter.contains_batch, filter.remove_batch)
         for batch in batches:
             for wrong in (b"key", bytearray(b"key"), b"", "key", ""):
                 with self.assertRaises(TypeError):
@@ -214,7 +234,7 @@ class Batches(unittest.TestCase):
             filter = make()
             keys = [number if number % 2 else str(number) for number in range(10_000)]
             hashes = array("Q", map(CuckooFilter.hash, keys))
-            added = filter.insert_unique_batch(hashes=hashes)
+            added = filter.insert_if_absent_batch(hashes=hashes)
             self.assertEqual(len(filter), sum(added))
             self.assertEqual(filter.contains_batch(keys), b"\1" * len(keys))
             self.assertEqual(filter.contains_batch(hashes=memoryview(hashes)[::2]), b"\1" * 5_000)
@@ -223,6 +243,27 @@ class Batches(unittest.TestCase):
                 removed = filter.remove_batch([key for key, one in zip(keys, added) if one])
                 self.assertEqual((len(filter), sum(removed)), (0, sum(added)))
 
+    def test_batch_without_memory_raises_memory_error(self):
+        # In a process of its own, since it limits the address space.
+        program = """
+import mmap, resource
+from lfcf import CuckooFilter
+filter = CuckooFilter.growing(reserved_bytes=0)
+filter.insert(0)
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * mmap.PAGESIZE
+resource.setrlimit(resource.RLIMIT_AS, (used + (16 << 20),) * 2)
+batch = getattr(filter, CALL)
+for first in range(0, 1 << 30, 10_000):
+    try:
+        batch(range(first, first + 10_000))
+    except MemoryError as error:
+        assert "no memory for a table" in str(error), error
+        break
+"""
+        for call in ("insert_batch", "insert_if_absent_batch"):
+            with self.subTest(call):
+                subprocess.run([sys.executable, "-c", program.replace("CALL", repr(call))], check=True, timeout=120)
 
     def test_hashes_can_be_an_array_of_numpy(self):
         filter = CuckooFilter(1_000)
@@ -310,7 +351,7 @@ class HashBuffers(unittest.TestCase):
             formats = ("=L", "<L", ">q", "!d", "1Q", " Q", "QQ")
             wrong += [testbuffer.ndarray([(0, 0) if format == "QQ" else 0], shape=[1], format=format) for format in formats]
         filter = CuckooFilter(10)
-        for batch in (filter.insert_batch, filter.insert_unique_batch, filter.contains_batch, filter.remove_batch):
+        for batch in (filter.insert_batch, filter.insert_if_absent_batch, filter.contains_batch, filter.remove_batch):
             for buffer in wrong:
                 with self.subTest(buffer), self.assertRaisesRegex(TypeError, "array.'Q'., numpy.uint64"):
                     batch(hashes=buffer)
@@ -326,13 +367,17 @@ class Threads(unittest.TestCase):
 
             def insert(thread):
                 half = len(hashes) // 2
-                added[thread] += sum(filter.insert_unique_batch(hashes=hashes[:half]))
-                added[thread] += sum(filter.insert_unique(number) for number in range(half, 2 * half))
+                added[thread] += sum(filter.insert_if_absent_batch(hashes=hashes[:half]))
+                added[thread] += sum(filter.insert_if_absent(number) for number in range(half, 2 * half))
 
             in_threads(4, insert)
             self.assertEqual(filter.contains_batch(hashes=hashes), b"\1" * len(hashes))
             self.assertEqual(sum(added), len(filter))
             self.assertGreater(len(filter), 19_800)
+
+    def test_threads_that_register_give_their_places_back(self):
+        for _ in range(5_000):
+            in_threads(1, lambda thread: lfcf.register_thread())
 
     def test_threads_with_a_clock_begin_a_period_once(self):
         filter = CuckooFilter.expiring(1_000)
@@ -353,7 +398,7 @@ class Threads(unittest.TestCase):
         self.assertIn("key", filter)
         filter.advance_to(last)
         self.assertNotIn("key", filter)
-        with self.assertRaisesRegex(ValueError, r"below 2\^42"):
+        with self.assertRaisesRegex(ValueError, "there is no period"):
             filter.advance_to(last + 1)
         with self.assertRaises(OverflowError):
             filter.advance_to(-1)

@@ -52,7 +52,7 @@ fn replace(
 }
 
 /// Loads a filter from a file, which must contain nothing else.
-pub fn load_whole<F>(
+pub(crate) fn load_whole<F>(
     path: &Path,
     read: impl FnOnce(&mut File) -> Result<F, LoadError>,
 ) -> Result<F, LoadError> {

@@ -2,7 +2,8 @@
 //!
 //! [`save`](crate::Filter::save) replaces a file atomically, and [`load`](crate::CuckooFilter::load) reads it.
 //! [`to_bytes`](crate::Filter::to_bytes) and [`write_to`](crate::Filter::write_to) save elsewhere;
-//! [`from_bytes`](crate::CuckooFilter::from_bytes) and [`read_from`](crate::CuckooFilter::read_from) load from there. A
+//! [`from_bytes`](crate::CuckooFilter::from_bytes) and [`read_from`](crate::CuckooFilter::read_from) load from there.
+//! [`load_any`](crate::load_any) loads a file of any type of filter. A
 //! [`Builder`](crate::Builder) loads a filter with another layout or hasher. With the feature `serde`, filters are serialized as
 //! the same [bytes](format).
 //!
@@ -55,6 +56,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub(crate) mod any;
 pub(crate) mod file;
 pub(crate) mod fixed;
 #[doc = include_str!("format.md")]

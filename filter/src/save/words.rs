@@ -21,7 +21,7 @@ pub(crate) type Sum = Digest<'static, u64, Table<16>>;
 #[derive(Debug)]
 pub struct Kind {
     /// What it begins with.
-    magic: [u8; 8],
+    pub(super) magic: [u8; 8],
     /// The version of its format.
     version: u32,
     /// What it is called, and how it is loaded.

@@ -12,6 +12,7 @@ use std::{fs, io, thread};
 use filter::{
     AdvanceError, BuildError, Builder, CuckooFilter, DynCuckooFilter, ExpiringCuckooFilter, Filter,
     FixedState, GrowingCuckooFilter, InsertError, LoadError, SaveError, SnapshotError, UpdateError,
+    load_any,
 };
 
 fn filters(keys: usize) -> [(&'static str, Box<dyn Filter>); 4] {
@@ -215,6 +216,47 @@ fn a_file_with_more_behind_the_filter_is_refused() {
         let is_right = matches!(error, LoadError::TooLong { excess: 3, .. });
         assert!(is_right, "{name}: {error}");
     }
+}
+
+#[test]
+fn load_any_each_kind_finds_its_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("seen.filter");
+    for (name, filter) in filters(100) {
+        filter.insert("key").unwrap();
+        filter.save(&path).unwrap();
+        let loaded = load_any(&path).unwrap();
+        assert!(loaded.contains("key"), "{name}");
+        assert_eq!(loaded.to_bytes(), filter.to_bytes(), "{name}");
+    }
+    let other_layout = CuckooFilter::builder().layout::<4, 8>().buckets(1);
+    other_layout.build().unwrap().save(&path).unwrap();
+    let error = load_any(&path).unwrap_err();
+    assert!(matches!(error, LoadError::Layout { .. }), "{error}");
+    let hasher = RandomState::new();
+    let other_hasher = GrowingCuckooFilter::with_capacity_and_hasher(10, hasher);
+    other_hasher.save(&path).unwrap();
+    let error = load_any(&path).unwrap_err();
+    assert!(matches!(error, LoadError::Hasher), "{error}");
+    std::fs::write(&path, "key").unwrap();
+    let error = load_any(&path).unwrap_err();
+    assert!(matches!(error, LoadError::NotAFilter), "{error}");
+}
+
+#[test]
+fn insert_all_stops_at_refused_key() {
+    for (name, filter) in filters(100) {
+        assert_eq!(filter.insert_all(0..100), Ok(100), "{name}");
+        assert!((0..100).all(|key| filter.contains(&key)), "{name}");
+    }
+    let filter = CuckooFilter::with_capacity(100);
+    let mut keys = ["a", "a", "a", "a", "a", "a", "a", "a", "a", "b"].iter();
+    let error = filter.insert_all(&mut keys).unwrap_err();
+    assert!(
+        matches!(error, InsertError::TooManyCopies { .. }),
+        "{error}"
+    );
+    assert_eq!((filter.count("a"), keys.next()), (8, Some(&"b")));
 }
 
 /// A file is replaced by a whole one, or stays as it was; and errors say which file, and what to do.
