@@ -1,5 +1,5 @@
-//! What one thread of a measurement does to a subject. These loops are compiled for each subject: it is chosen at run time,
-//! but there is one dynamic call for a thousand operations, not one for each.
+//! The inner loops of a measurement, compiled for each subject: the subject is chosen at run time, but a thousand operations
+//! share one dynamic call.
 
 use std::hash::Hash;
 use std::hint::black_box;
@@ -15,12 +15,17 @@ use rand::seq::SliceRandom;
 use subject::Subject;
 use subject::calls::Calls;
 
-use crate::latency::{Kind, Timer};
+use crate::latency::Kind;
+
+mod timed;
+
+pub(crate) use timed::Pace;
+pub use timed::Timer;
 
 /// Operations between two checks of the clock and the request to stop.
 const BATCH: usize = 1_000;
 
-/// A subject as the runner sees it. Every [`Subject`] is one.
+/// A subject as the engine sees it: every [`Subject`].
 pub trait Measured: Calls {
     /// Inserts the keys at these indices in this order, and drops the refused ones from the list.
     /// Once `stop` is set, ends early and leaves the list meaningless.
@@ -68,7 +73,7 @@ pub struct Watch<'a> {
     pub progress: Option<&'a AtomicU64>,
 }
 
-/// What a thread did, and where its subject's answers differed from those known in advance.
+/// The operations of a thread, and its subject's answers that differ from those known in advance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     pub operations: u64,
@@ -77,12 +82,12 @@ pub struct Tally {
     pub refused: u64,
     /// Keys that were refused while the table was filled beforehand.
     pub refused_before: u64,
-    /// Lookups and removes of a present key that reported it absent. Where threads update the same
+    /// Lookups and removes of a present key that reported it absent. If threads update the same
     /// keys, one may rightly be absent for a moment.
     pub missing: u64,
     /// Lookups of a key that is not in the filter.
     pub absent: u64,
-    /// Those among them that found it nevertheless.
+    /// Lookups of absent keys that found one nevertheless.
     pub false_positives: u64,
 }
 
@@ -94,8 +99,8 @@ impl<S: Subject> Measured for S {
 
     fn count_found(&self, keys: &[u64], range: Range<usize>) -> usize {
         let mut present = 0;
-        let note = |found| present += usize::from(found);
-        self.look_up(keys[range].iter(), note);
+        let count = |found| present += usize::from(found);
+        self.look_up(keys[range].iter(), count);
         present
     }
 
@@ -156,7 +161,7 @@ impl Tally {
         self.false_positives += other.false_positives;
     }
 
-    /// Adds what was done beside the measurement: wrong answers always count, operations do not.
+    /// Adds what was done outside the measurement: wrong answers always count, operations do not.
     pub fn add_untimed(&mut self, other: &Self) {
         self.add(&Self {
             operations: 0,
@@ -219,13 +224,13 @@ impl Phase {
         }
     }
 
-    /// Returns what the operation does that is this many places after the next.
-    pub(crate) fn coming(&self, ahead: usize) -> Kind {
+    /// Returns the kind of the operation this many places after the next.
+    fn kind_ahead(&self, ahead: usize) -> Kind {
         match self {
             Self::Insert(_) => Kind::Insert,
             Self::Remove(_) => Kind::Remove,
             Self::Lookup(_) => Kind::Lookup,
-            Self::Scheduled(scheduled) => scheduled.coming(ahead),
+            Self::Scheduled(scheduled) => scheduled.kind_ahead(ahead),
         }
     }
 
@@ -281,8 +286,8 @@ fn take(range: &mut Range<usize>, length: usize) -> Range<usize> {
 
 /// A list of keys to look up, cyclically.
 ///
-/// Answers are counted without a branch on whether a key is present: where present and absent keys
-/// alternate at random, the processor could not predict it, and the measurement would show the
+/// Answers are counted without a branch on whether a key is present: if present and absent keys
+/// alternate at random, the processor could not predict the branch, and the measurement would show the
 /// mispredictions instead of the subject.
 pub struct Lookups {
     pub cycle: Cycle,
@@ -309,13 +314,13 @@ impl Lookups {
     ) {
         let batch = self.cycle.next_batch(length);
         tally.operations += batch.len() as u64;
-        let asked = keys[batch.clone()].iter();
+        let batch_keys = keys[batch.clone()].iter();
         match &self.present {
-            Present::All => look_up(subject, asked, iter::repeat(true), tally),
-            Present::None => look_up(subject, asked, iter::repeat(false), tally),
+            Present::All => look_up(subject, batch_keys, iter::repeat(true), tally),
+            Present::None => look_up(subject, batch_keys, iter::repeat(false), tally),
             Present::Drawn(drawn, residents) => {
                 let present = drawn[batch].iter().map(|index| index < residents);
-                look_up(subject, asked, present, tally);
+                look_up(subject, batch_keys, present, tally);
             }
         }
     }
@@ -436,13 +441,13 @@ impl Pool {
 
     /// Returns the key after which `age` others were inserted, or the newest if none is that old.
     #[inline]
-    fn of_age(&self, age: usize) -> Option<usize> {
+    fn key_of_age(&self, age: usize) -> Option<usize> {
         let (oldest, live) = self.held();
         let newest = live.checked_sub(1)?;
         Some(self.at(oldest + newest - if age < live { age } else { 0 }))
     }
 
-    /// Returns how many keys were taken out so far. A key [found](Self::of_age) between two calls
+    /// Returns how many keys were taken out so far. A key [found](Self::key_of_age) between two calls
     /// that return the same was in the filter until the second.
     #[inline]
     fn taken(&self) -> u64 {
@@ -493,8 +498,8 @@ pub struct Scheduled {
     pub(crate) next_stable: usize,
     /// Absent or shared keys.
     pub(crate) walk: Cycle,
-    /// Keys still to be inserted; when there are no more, the phase ends.
-    pub(crate) coming: Option<Range<usize>>,
+    /// Keys still to be inserted; without any, the phase ends.
+    pub(crate) to_insert: Option<Range<usize>>,
     /// Pools of threads that look each other's keys up, and which of them is the thread's own.
     ///
     /// It alone inserts and removes the keys of its pool, so it knows every answer about them.
@@ -537,10 +542,9 @@ impl Scheduled {
         self.kinds[self.places.next_key()]
     }
 
-    /// Returns what the operation does that is this many places after the next.
-    fn coming(&self, ahead: usize) -> Kind {
-        let at = (self.places.next + ahead) % self.kinds.len();
-        match self.kinds[at] {
+    fn kind_ahead(&self, ahead: usize) -> Kind {
+        let place = (self.places.next + ahead) % self.kinds.len();
+        match self.kinds[place] {
             Op::LookupStable | Op::LookupAbsent | Op::LookupShared | Op::LookupAged => Kind::Lookup,
             Op::Insert | Op::Grow => Kind::Insert,
             Op::Remove => Kind::Remove,
@@ -580,7 +584,7 @@ impl Scheduled {
                         continue;
                     };
                     let taken = pool.taken();
-                    let Some(key) = pool.of_age(age) else {
+                    let Some(key) = pool.key_of_age(age) else {
                         continue;
                     };
                     let found = finds(key);
@@ -604,7 +608,7 @@ impl Scheduled {
                     }
                 }
                 Op::Grow => {
-                    let Some(key) = self.coming.as_mut().and_then(Iterator::next) else {
+                    let Some(key) = self.to_insert.as_mut().and_then(Iterator::next) else {
                         break;
                     };
                     if inserts(key) {
@@ -647,7 +651,7 @@ impl Scheduled {
             }
             tally.operations += 1;
         }
-        self.coming.as_ref().is_none_or(|coming| !coming.is_empty())
+        self.to_insert.as_ref().is_none_or(|keys| !keys.is_empty())
     }
 }
 

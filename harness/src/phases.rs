@@ -1,4 +1,4 @@
-//! Prepares the phase of each thread: what it does while it is measured, and its part of the table.
+//! Prepares the phase of each thread, which it performs while it is measured, and its part of the table.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,12 +8,20 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 
-use crate::bench::Table;
 use crate::keys::{KeySource, drawn_ages, drawn_lookups};
 use crate::operations::{
     Cycle, Lookups, Measured, Op, Phase, Pool, Pools, Present, Scheduled, pools,
 };
 use crate::workload::{Workload, Ycsb};
+
+/// A subject with the keys that a workload starts from.
+pub(crate) struct Table {
+    pub(crate) subject: Box<dyn Measured>,
+    /// Number of keys that it refused while it was filled.
+    pub(crate) refused: u64,
+    /// The pools of threads that look up keys of one another.
+    pub(crate) pools: Pools,
+}
 
 /// Draws the keys that all threads look up, if the workload needs them in advance.
 pub(crate) fn draw_lookups(workload: &Workload, keys: &KeySource, seed: u64) -> Arc<[usize]> {
@@ -30,14 +38,14 @@ pub(crate) fn draw_lookups(workload: &Workload, keys: &KeySource, seed: u64) -> 
 /// Inserts keys in random order, so that a walk along the list does not meet them in the order of insertion. Returns the
 /// accepted keys, in the order of the list.
 pub(crate) fn fill(
-    of: &dyn Measured,
+    subject: &dyn Measured,
     (keys, range): (&KeySource, Range<usize>),
     random: &mut SmallRng,
     stop: &AtomicBool,
 ) -> Vec<usize> {
     let mut order: Vec<usize> = range.collect();
     order.shuffle(random);
-    of.fill(keys.keys(), &mut order, stop);
+    subject.fill(keys.keys(), &mut order, stop);
     order.sort_unstable();
     order
 }
@@ -57,7 +65,7 @@ pub(crate) struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Fills the part. Returns what the thread is to do.
+    /// Fills the part. Returns the phase of the thread.
     pub(crate) fn phase(&mut self, workload: &Workload) -> Phase {
         let keys = self.keys;
         let lookups = |cycle, present| Phase::Lookup(Lookups { cycle, present });
@@ -156,7 +164,7 @@ impl Part<'_> {
         let counts = lookups(100 - insert, hit);
         Scheduled {
             stable,
-            coming: Some(middle..mine.end),
+            to_insert: Some(middle..mine.end),
             walk: self.cycle(self.keys.absent()),
             ..Scheduled::new(&counts, Op::Grow, &mut self.random)
         }
@@ -164,10 +172,10 @@ impl Part<'_> {
 
     /// Inserts these keys, and returns the accepted ones.
     fn fill(&mut self, keys: Range<usize>) -> Vec<usize> {
-        let asked = keys.len();
+        let offered = keys.len();
         let subject = &*self.table.subject;
         let accepted = fill(subject, (self.keys, keys), &mut self.random, self.stop);
-        self.refused += (asked - accepted.len()) as u64;
+        self.refused += (offered - accepted.len()) as u64;
         accepted
     }
 
@@ -215,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_disjoint_and_leave_nothing_out() {
+    fn shares_of_threads_partition_range() {
         for (length, threads) in [(0, 3), (2, 3), (10, 3), (1_000, 7)] {
             let mut next = 100;
             for thread in 0..threads {

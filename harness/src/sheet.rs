@@ -1,4 +1,4 @@
-//! What rows become for a reader: tables, notes and a figure.
+//! The form in which rows are shown: tables, notes and a figure.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use figures::table;
 
 #[derive(Clone, Debug, Default)]
 pub struct Sheet {
-    /// Says what the numbers are, and how they were measured.
+    /// Describes the numbers, and how they were measured.
     pub lead: String,
     pub tables: Vec<Table>,
     pub notes: Vec<String>,
@@ -44,4 +44,15 @@ impl fmt::Display for Sheet {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         formatter.write_str(&self.text(table::terminal))
     }
+}
+
+/// Keeps the first of equal values.
+pub(crate) fn dedup<T: PartialEq>(values: &mut Vec<T>) {
+    let mut kept: Vec<T> = Vec::new();
+    for value in values.drain(..) {
+        if !kept.contains(&value) {
+            kept.push(value);
+        }
+    }
+    *values = kept;
 }

@@ -1,4 +1,4 @@
-//! Workloads: what the threads of a measurement do, as an experiment may ask for it.
+//! Workloads: the operations of a measurement's threads, as an experiment names them.
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -80,9 +80,9 @@ pub enum Workload {
 ///
 /// An *update* gives a key another value; here it removes the key and inserts it again, as one
 /// operation. All threads look up and update the same keys, as often as the law says, so that they
-/// meet at the likeliest. During an update the key is absent: meanwhile others may miss it, and
-/// their updates find nothing to remove and insert nothing. So a thread checks every answer only if
-/// it works alone, and the runner checks that every key is present as often as before when all
+/// meet at the likeliest. During an update the key is absent: others may miss it then, and
+/// their updates find nothing to remove and insert nothing. A thread therefore checks every answer only if
+/// it works alone, and the engine checks that every key is present as often as before when all
 /// threads are done. An *insert* (D) must not let the filter grow, so the new key replaces the
 /// oldest: a [window](Workload::Window) for each thread, in all of which every thread looks up
 /// newer keys more often.
@@ -227,23 +227,6 @@ impl Workload {
         self.names().1
     }
 
-    /// Returns a full description, such as `Lookup, key present (load factor 0.92)`.
-    pub fn describe(&self) -> String {
-        let (title, load) = (self.title(), self.load());
-        let hits = match *self {
-            Self::Lookup { hit, .. } => format!(", {hit} % hits"),
-            _ => String::new(),
-        };
-        let skew = match self.skew() {
-            0.0 => String::new(),
-            skew => format!(", Zipf {skew}"),
-        };
-        match self {
-            Self::Insert { .. } | Self::Grow { .. } => format!("{title} to load factor {load}"),
-            _ => format!("{title}{hits}{skew} (load factor {load})"),
-        }
-    }
-
     fn names(&self) -> (String, String) {
         let simple = |label: &str, title: &str| (label.into(), title.into());
         match *self {
@@ -309,7 +292,7 @@ fn unusual(hit: u8) -> (String, String) {
 }
 
 impl Workload {
-    /// Checks every value: what runs is what is stated. An error begins with the field at fault.
+    /// Checks every value. An error begins with the field at fault.
     pub fn validate(&self) -> Result<()> {
         let (load, skew) = (self.load(), self.skew());
         ensure!(
@@ -372,7 +355,7 @@ impl Workload {
         ensure!(
             keys >= enough,
             "field `keys`: {keys} are too few for {threads} threads, each of which inserts and removes keys of its \
-             own under {label}: take {enough} keys or more, or at most {most} threads"
+             own under {label}: use {enough} keys or more, or at most {most} threads"
         );
         Ok(())
     }
@@ -412,7 +395,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_unknown_field_or_kind_is_refused_by_name() {
+    fn unknown_field_or_kind_is_refused_by_name() {
         for (text, named) in [
             ("insert speed=3", "speed"),
             ("scan", "lookup-hit"),
@@ -425,7 +408,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn each_kind_has_its_label_hits_and_skew() {
+    fn kinds_have_labels_hits_and_skews() {
         for line in [
             "mix lookup=90 insert=5 remove=5 | mix-90-5-5 50 0",
             "mix lookup=90 insert=5 remove=5 hit=99 | mix-90-5-5-hit-99 99 0",
@@ -452,7 +435,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn impossible_values_of_each_kind_name_their_field() {
+    fn impossible_values_name_their_field() {
         for (text, field) in [
             ("insert load=0.0", "load"),
             ("insert load=-0.5", "load"),

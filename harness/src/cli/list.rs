@@ -18,7 +18,7 @@ pub(super) fn list(registry: &Registry) -> Result<Ending> {
     say!("\nWorkloads, as an experiment writes them:");
     for fields in WORKLOADS.lines() {
         let workload: Workload = toml::from_str(&fields.replace("   ", "\n"))?;
-        say!("  {}\n      {fields}", workload.describe());
+        say!("  {}\n      {fields}", workload.title());
     }
     let directory = experiments_directory()?;
     say!("\nExperiments in {}:", directory.display());

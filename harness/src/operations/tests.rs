@@ -39,7 +39,7 @@ impl Exact {
     }
 
     /// Works on a phase over the keys 0..400, for this many operations or until it is done.
-    fn works(&self, operations: u64, phase: &mut Phase) -> Tally {
+    fn work(&self, operations: u64, phase: &mut Phase) -> Tally {
         let numbers: Vec<u64> = (0..400).collect();
         let mut tally = Tally::default();
         let mut more = true;
@@ -138,28 +138,27 @@ fn growth() -> Scheduled {
     let counts = [(Op::LookupStable, 1_000), (Op::LookupAbsent, 6_500)];
     Scheduled {
         stable: (0..50).collect(),
-        coming: Some(50..150),
+        to_insert: Some(50..150),
         walk: Cycle::new(200..400, 0),
         ..scheduled(&counts, Op::Grow)
     }
 }
 
-fn phase(of: Scheduled) -> Phase {
-    Phase::Scheduled(Box::new(of))
+fn phase(scheduled: Scheduled) -> Phase {
+    Phase::Scheduled(Box::new(scheduled))
 }
 
-/// Every operation has its share, no answer is wrong, and the load stays as it must.
 #[test]
-fn phases_have_their_percentages_and_hold_their_load() {
+fn phases_keep_percentages_and_load() {
     let (update, read) = (updates(Op::Update), updates(Op::ReadAndUpdate));
-    for (of, inside, calls, absent) in [
+    for (scheduled, inside, calls, absent) in [
         (mix(), 150, [1_500, 27_000, 1_500], 18_900),
         (update, 100, [9_000, 21_000, 9_000], 0),
         (read, 100, [9_000, 30_000, 9_000], 0),
         (window(&[0, 99, 50]), 100, [6_000, 24_000, 6_000], 0),
     ] {
         let subject = Exact::holding(inside as usize, 0..inside);
-        let tally = subject.works(30_000, &mut phase(of));
+        let tally = subject.work(30_000, &mut phase(scheduled));
         let right = Tally {
             operations: 30_000,
             absent,
@@ -171,7 +170,7 @@ fn phases_have_their_percentages_and_hold_their_load() {
     }
     // It ends when all keys are in; the shares are of the whole schedule.
     let subject = Exact::holding(150, 0..50);
-    let tally = subject.works(30_000, &mut phase(growth()));
+    let tally = subject.work(30_000, &mut phase(growth()));
     let [inserts, lookups, removes] = *subject.calls.lock().unwrap();
     assert_eq!((inserts, removes, subject.len()), (100, 0, 150));
     assert!((200..500).contains(&lookups), "{lookups}");
@@ -180,38 +179,38 @@ fn phases_have_their_percentages_and_hold_their_load() {
     assert_eq!(wrong, 0, "{tally:?}");
 }
 
-/// With less room some are refused, until others have made room; only a key that is owed is missed.
+/// With less room some keys are refused, until others have made room; only an owed key is missed.
 #[test]
-fn refused_keys_are_counted_and_not_taken_for_lost() {
-    for (of, inside, room, refused, left) in [
+fn refused_keys_are_counted_not_lost() {
+    for (scheduled, inside, room, refused, left) in [
         (mix(), 150, 140, 10, 140),
         (updates(Op::Update), 100, 90, 10, 90),
         (growth(), 50, 120, 30, 120),
     ] {
         let mut subject = Exact::holding(room, 0..inside);
-        let mut phase = phase(of);
-        let tally = subject.works(30_000, &mut phase);
+        let mut phase = phase(scheduled);
+        let tally = subject.work(30_000, &mut phase);
         // Shared keys are owed until there is room again.
         let owed = phase.left_out();
         assert_eq!((tally.refused, tally.missing > 0), (refused, owed > 0));
         assert!(subject.len().abs_diff(left) <= 1);
         subject.room += owed as usize;
-        subject.works(1_000, &mut phase);
+        subject.work(1_000, &mut phase);
         assert_eq!(phase.left_out(), 0);
         assert!(owed == 0 || subject.len() == 100);
     }
     let (mut subject, mut phase) = (Exact::holding(90, 0..100), phase(window(&[0])));
-    let tally = subject.works(10_000, &mut phase);
+    let tally = subject.work(10_000, &mut phase);
     assert!(tally.refused > 0 && tally.missing == 0, "{tally:?}");
     subject.room = 100;
-    let tally = subject.works(10_000, &mut phase);
+    let tally = subject.work(10_000, &mut phase);
     assert_eq!((tally.refused, tally.missing, subject.len()), (0, 0, 100));
 }
 
 #[test]
 fn every_shared_key_is_looked_up_and_updated() {
     let subject = Exact::holding(100, 0..50);
-    let tally = subject.works(10_000, &mut phase(updates(Op::Update)));
+    let tally = subject.work(10_000, &mut phase(updates(Op::Update)));
     assert_eq!(tally.missing, 5_000);
     // What another thread has removed, that thread puts back.
     assert_eq!(subject.calls.lock().unwrap()[1], 7_000);
@@ -219,12 +218,12 @@ fn every_shared_key_is_looked_up_and_updated() {
 }
 
 #[test]
-fn lookups_in_a_window_ask_for_keys_of_the_age_drawn() {
+fn window_lookups_have_drawn_ages() {
     // The key of age 19 is key 80 at first. The removes of the keys below it miss, and lookups of the
     // age 20 do so until the window has slid once.
     for (age, more) in [(19, false), (20, true)] {
         let subject = Exact::holding(100, 80..100);
-        let tally = subject.works(10_000, &mut phase(window(&[age])));
+        let tally = subject.work(10_000, &mut phase(window(&[age])));
         assert_eq!(tally.missing > 80, more, "{tally:?}");
         assert!(tally.missing >= 80, "{tally:?}");
     }
@@ -232,29 +231,36 @@ fn lookups_in_a_window_ask_for_keys_of_the_age_drawn() {
 
 /// Two threads of 50 keys each; keys of even numbers are those of the first.
 #[test]
-fn the_newest_keys_are_those_of_all_threads() {
+fn newest_keys_come_from_all_threads() {
     let subject = Exact::holding(100, 0..99);
     let pools = pools(2);
-    let ask = |own: usize, (of, age): (usize, usize)| {
+    let count_missing = |own: usize, (thread, age): (usize, usize)| {
         pools[own].get_or_init(|| Pool::new((own..150).step_by(2).collect(), 50));
         let window = Scheduled {
             size: 50,
-            ages: vec![(of, age)],
+            ages: vec![(thread, age)],
             pools: (Arc::clone(&pools), own),
             ..scheduled(&[], Op::LookupAged)
         };
-        subject.works(10, &mut phase(window)).missing
+        subject.work(10, &mut phase(window)).missing
     };
     // The newest key of the second is 99, the newest of the first 98.
-    assert_eq!(ask(0, (1, 0)), 0, "the other has no window yet");
-    assert_eq!(ask(1, (1, 0)), 10);
-    assert_eq!((ask(0, (0, 0)), ask(0, (1, 0))), (0, 10));
+    assert_eq!(count_missing(0, (1, 0)), 0, "the other has no window yet");
+    assert_eq!(count_missing(1, (1, 0)), 10);
+    assert_eq!(
+        (count_missing(0, (0, 0)), count_missing(0, (1, 0))),
+        (0, 10)
+    );
     subject.hold(0..97);
-    assert_eq!((ask(0, (0, 1)), ask(0, (1, 1))), (0, 10), "96 and 97");
+    assert_eq!(
+        (count_missing(0, (0, 1)), count_missing(0, (1, 1))),
+        (0, 10),
+        "96 and 97"
+    );
 }
 
 #[test]
-fn fills_and_drains_touch_every_key_once_and_a_stop_ends_them() {
+fn fills_and_drains_use_every_key_once() {
     let keys = (0..2_600).collect::<Vec<u64>>();
     let (subject, stop) = (Exact::holding(2_500, 0..0), AtomicBool::new(false));
     let counted = AtomicU64::new(0);
@@ -283,7 +289,7 @@ fn fills_and_drains_touch_every_key_once_and_a_stop_ends_them() {
 
 /// Batches and chains ask for every key in every lap, and know the answer about each.
 #[test]
-fn lookups_ask_for_every_key_and_check_every_answer() {
+fn lookups_cover_keys_and_check_answers() {
     let drawn: Arc<[usize]> = (0..100).collect();
     let numbers: Vec<u64> = (0..400).collect();
     // One key is lost, or one found that is not there, in each lap.
@@ -296,7 +302,7 @@ fn lookups_ask_for_every_key_and_check_every_answer() {
         let mut phase = Phase::Lookup(Lookups { cycle, present });
         for (inside, wrong) in [50, 49, 51].into_iter().zip(wrong) {
             let subject = Exact::holding(100, 0..inside);
-            let tally = subject.works(200, &mut phase);
+            let tally = subject.work(200, &mut phase);
             assert_eq!((tally.operations, tally.absent), (200, absent));
             assert_eq!(tally.missing + tally.false_positives, wrong);
             let Phase::Lookup(lookups) = &mut phase else {
@@ -314,7 +320,7 @@ fn lookups_ask_for_every_key_and_check_every_answer() {
 
 /// The processor cannot go on before it knows the answer: each chooses the next key.
 #[test]
-fn each_answer_in_a_chain_chooses_the_next_key() {
+fn answer_in_chain_chooses_next_key() {
     let subject = Exact::holding(100, 0..0);
     let numbers: Vec<u64> = (0..100).collect();
     for (inside, missing, next) in [(0..50, 0, 0), (0..49, 1, 0), (0..0, 50, 0), (1..50, 2, 2)] {
@@ -330,9 +336,9 @@ fn each_answer_in_a_chain_chooses_the_next_key() {
 }
 
 #[test]
-fn in_a_pool_the_first_in_is_the_first_out_and_ages_count_from_the_newest() {
+fn pool_is_first_in_first_out() {
     let pool = Pool::new((10..14).collect(), 2);
-    let ages = || [0, 1, 2].map(|age| pool.of_age(age));
+    let ages = || [0, 1, 2].map(|age| pool.key_of_age(age));
     assert_eq!(ages(), [Some(11), Some(10), Some(11)]);
     for turn in 0..12 {
         assert_eq!(pool.taken(), turn as u64);
@@ -340,9 +346,9 @@ fn in_a_pool_the_first_in_is_the_first_out_and_ages_count_from_the_newest() {
         let coming = Some(10 + (turn + 2) % 4);
         assert_eq!(pool.next_in(), coming);
         pool.accept();
-        assert_eq!(pool.of_age(0), coming);
+        assert_eq!(pool.key_of_age(0), coming);
     }
     let last = [0; 3].map(|_| pool.take_oldest());
     assert_eq!(last, [Some(10), Some(11), None]);
-    assert_eq!((pool.of_age(0), pool.live()), (None, 0));
+    assert_eq!((pool.key_of_age(0), pool.live()), (None, 0));
 }

@@ -245,7 +245,10 @@ impl Growth {
             add(&THROUGHPUT, tally.operations as f64 / done.seconds() / 1e6);
             add(&INSERTS, (end - start) as f64 / insert_seconds / 1e6);
             for (quantity, kind, share) in &LATENCIES {
-                let of = timings.as_ref().context("all inserts are timed")?.of(*kind);
+                let of = timings
+                    .as_ref()
+                    .context("all inserts are timed")?
+                    .get(*kind);
                 // Of few lookups, none may be timed.
                 if of.count() > 0 {
                     add(quantity, of.within(*share) as f64);
@@ -369,7 +372,7 @@ impl<'a, C: Subject> Worker<'a, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::flawed::{DROPS, Flawed, PANICS, REFUSES};
+    use crate::round::flawed::{DROPS, Flawed, PANICS, REFUSES};
     use crate::study::measured;
 
     fn growth(keys: u64, threads: usize) -> Growth {

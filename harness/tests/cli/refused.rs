@@ -40,9 +40,7 @@ const REFUSED: &str = "
 2 | pair lock-free | 2 values
 1 | pair lock-free word-look | did you mean \"word-lock\"?
 1 | pair lock-free lock-free | `against`
-1 | pair --workload balloon | the known ones are lookup, lookup-hit
-1 | pair --workload insert@1 | `load`
-1 | pair --keys 999 | `keys`
+1 | pair --rounds 0 | `rounds`: 0 is not
 2 | pair --seed 9223372036854775808 | --seed
 2 | kcas --threads 0 | error: invalid value
 2 | kcas --threads 1,257 | error: invalid value
