@@ -13,8 +13,8 @@ use crate::answers::Answers;
 use crate::experiment::Experiment;
 use crate::keys::{KeySource, copied};
 use crate::latency::percent;
-use crate::machine::{Cores, hand_over};
-use crate::operations::{Phase, Tally, pools};
+use crate::machine::Cores;
+use crate::operations::{Phase, Tally};
 use crate::phases::{self, Table, draw_lookups};
 use crate::plan::{Part, Plan, Point};
 use crate::row::{Row, SWEEP};
@@ -112,12 +112,7 @@ impl<'a> Bench<'a> {
 
     /// Creates a table: empty, or, if only lookups follow, with the resident keys. It is sized so that these make up the
     /// workload's load factor. A subject that cannot hold them all is measured as it is.
-    pub(crate) fn table(
-        &self,
-        info: &SubjectInfo,
-        threads: usize,
-        random: &mut SmallRng,
-    ) -> Result<Table> {
+    pub(crate) fn table(&self, info: &SubjectInfo, random: &mut SmallRng) -> Result<Table> {
         let subject = (info.build)(self.buckets())?;
         let mut refused = 0;
         if info.operations.insert && self.workload.only_looks_up() {
@@ -125,30 +120,25 @@ impl<'a> Bench<'a> {
             let accepted = phases::fill(&*subject, residents, random, self.stop);
             refused = (self.keys.residents() - accepted.len()) as u64;
         }
-        Ok(Table {
-            subject,
-            refused,
-            pools: pools(threads),
-        })
+        Ok(Table { subject, refused })
     }
 
     /// Returns one of the tables of a subject, which is shared if threads do nothing but look keys up.
     pub(crate) fn kept_table(
         &self,
         (name, number): (&str, usize),
-        threads: usize,
         random: &mut SmallRng,
     ) -> Result<Arc<Table>> {
         let info = self.sweep.registry.get(name)?;
         if !self.workload.only_looks_up() || self.sweep.experiment.freezes() {
-            return Ok(Arc::new(self.table(info, threads, random)?));
+            return Ok(Arc::new(self.table(info, random)?));
         }
         let place = (name.into(), number, self.buckets(), self.keys.residents());
         let mut tables = self.tables.lock().expect("no thread panics");
         if let Some(table) = tables.get(&place) {
             return Ok(Arc::clone(table));
         }
-        let table = Arc::new(self.table(info, threads, random)?);
+        let table = Arc::new(self.table(info, random)?);
         tables.insert(place, Arc::clone(&table));
         Ok(table)
     }
@@ -246,13 +236,5 @@ impl<'a> Bench<'a> {
         format!(
             "subject {name:?} failed under {label} at load factor {load} ({threads}{frozen}{offered}, round {round})"
         )
-    }
-
-    /// Returns how long a cache line takes between the first two cores, in ns; 0 for one core.
-    pub(crate) fn hand_over(&self) -> f64 {
-        match self.sweep.cores.count() {
-            1 => 0.0,
-            _ => hand_over(self.sweep.cores, [0, 1], 5),
-        }
     }
 }

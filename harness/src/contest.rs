@@ -14,7 +14,6 @@ use rand::seq::SliceRandom;
 
 use crate::bench::{Bench, Outcome};
 use crate::keys::KeySource;
-use crate::machine::throughout;
 use crate::operations::{Measured, Phase, Tally, Watch};
 use crate::phases::Table;
 use crate::plan::Point;
@@ -40,7 +39,6 @@ impl Bench<'_> {
     /// Lets subjects take turns. Returns no rows if it was stopped.
     pub(crate) fn take_turns(&self, names: &[String], point: &Point) -> Result<Outcome> {
         let experiment = self.sweep.experiment;
-        let before = self.hand_over();
         let contest = Contest::new(self, names, *point)?;
         let fills_large = self.is_large() && !self.workload.is_time_bounded();
         let (warm_up, min_rounds) = if fills_large {
@@ -64,7 +62,6 @@ impl Bench<'_> {
             return Ok(outcome);
         }
         let checked = contest.check(&taken.own);
-        let after = throughout(before, self.hand_over());
         let has_first = names[0] == experiment.subjects[0];
         for (number, checked) in checked.into_iter().enumerate() {
             let (name, rates) = (&names[number], &taken.rates[number]);
@@ -88,7 +85,6 @@ impl Bench<'_> {
                 refused: tally.refused_before + tally.refused,
                 absent: tally.absent,
                 false_positives: tally.false_positives,
-                hand_over_ns: Some(after).filter(|ns| taken.pinned && *ns > 0.0),
                 ..self.row(name, point, &contest.contestants[number].any_table())
             });
         }
@@ -106,18 +102,15 @@ struct Contest<'a> {
 struct Contestant<'a> {
     name: &'a str,
     info: &'a SubjectInfo,
-    /// The tables of all turns; none if each turn needs a new one.
-    tables: Vec<Arc<Table>>,
-    last: Mutex<LastTable>,
+    state: Mutex<State>,
 }
 
-/// The table of the last turn that needed a new one, and the operations of all threads.
 #[derive(Default)]
-struct LastTable {
-    table: Option<(Arc<Table>, KeySource)>,
-    /// Operations on this table.
-    tally: Tally,
-    /// Operations on earlier tables.
+struct State {
+    /// The tables of all turns with their keys; if each turn needs a new one, that of the last turn.
+    tables: Vec<(Arc<Table>, KeySource)>,
+    /// Operations of all threads on the table of the last turn, and on those before.
+    last: Tally,
     earlier: Tally,
     error: Option<Error>,
 }
@@ -129,27 +122,22 @@ struct Work {
     tally: Tally,
 }
 
-/// The work of a thread.
+/// The work of a thread, by subject and table.
 struct Own {
     thread: usize,
-    /// By subject and table.
-    kept: Vec<Vec<Work>>,
-    /// The work on the table of the turn, if each turn needs a new one.
-    new: Option<Work>,
+    works: Vec<Vec<Work>>,
 }
 
 impl Contestant<'_> {
-    fn last(&self) -> MutexGuard<'_, LastTable> {
-        self.last
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state
             .lock()
             .expect("a thread that panics ends all turns")
     }
 
     /// Returns a table, whose size rows show.
     fn any_table(&self) -> Arc<Table> {
-        let last = self.last();
-        let last = last.table.as_ref().map(|(table, _)| table);
-        Arc::clone(self.tables.first().or(last).expect("it has taken a turn"))
+        Arc::clone(&self.state().tables.first().expect("it has taken a turn").0)
     }
 }
 
@@ -165,8 +153,7 @@ impl<'a> Contest<'a> {
             contestants.push(Contestant {
                 name,
                 info,
-                tables: Vec::new(),
-                last: Mutex::default(),
+                state: Mutex::default(),
             });
         }
         if bench.workload.is_time_bounded() {
@@ -177,10 +164,10 @@ impl<'a> Contest<'a> {
             let mut gaps = Vec::new();
             for place in places {
                 gaps.push(black_box(vec![1_u8; 64 * random.random_range(1..256)]));
-                let contestant = &mut contestants[place % names.len()];
-                let number = (contestant.name, contestant.tables.len());
-                let table = bench.kept_table(number, point.threads, random)?;
-                contestant.tables.push(table);
+                let contestant: &Contestant = &contestants[place % names.len()];
+                let tables = &mut contestant.state().tables;
+                let table = bench.kept_table((contestant.name, tables.len()), random)?;
+                tables.push((table, bench.keys.clone()));
             }
         }
         Ok(Self {
@@ -230,54 +217,62 @@ impl<'a> Contest<'a> {
         }
     }
 
-    /// Checks the table of the last turn of this subject that needed a new one.
-    fn check_last(&self, contestant: &Contestant, last: &mut LastTable) {
-        let mut tally = mem::take(&mut last.tally);
-        let Some((table, keys)) = &last.table else {
-            return;
-        };
+    /// Returns the work of a thread on all current tables of a subject.
+    fn start(&self, thread: usize, contestant: &Contestant) -> Vec<Work> {
+        let tables = contestant.state().tables.clone();
+        let start = |(table, keys): &(Arc<Table>, KeySource)| self.start_work(thread, table, keys);
+        tables.iter().map(start).collect()
+    }
+
+    /// Checks the answers of a table. Returns all operations on it, those before the turns included.
+    fn check_table(
+        &self,
+        info: &SubjectInfo,
+        (table, keys): &(Arc<Table>, KeySource),
+        mut tally: Tally,
+        left_out: u64,
+    ) -> Result<Tally> {
         tally.refused_before += table.refused;
-        let checked = (self.bench).check(
-            contestant.info,
-            (table, keys),
-            (tally, 0),
-            self.point.threads,
-        );
-        last.error = last.error.take().or(checked.err());
-        last.earlier.add(&tally);
+        (self.bench).check(info, (table, keys), (tally, left_out), self.point.threads)?;
+        Ok(tally)
+    }
+
+    /// Checks the table of the last turn, if each turn needs a new one.
+    fn check_last(&self, contestant: &Contestant, state: &mut State) {
+        let tally = mem::take(&mut state.last);
+        for table in &state.tables {
+            match self.check_table(contestant.info, table, tally, 0) {
+                Ok(tally) => state.earlier.add(&tally),
+                Err(error) => state.error = state.error.take().or(Some(error)),
+            }
+        }
     }
 
     /// Checks all answers. Returns the operations of all threads on the tables of each subject.
     fn check(&self, threads: &[Own]) -> Vec<Result<Tally>> {
         let check = |(number, contestant): (usize, &Contestant)| {
-            let mut last = contestant.last();
-            self.check_last(contestant, &mut last);
-            if let Some(error) = last.error.take() {
-                return Err(error);
+            let mut state = contestant.state();
+            if self.needs_new_tables() {
+                self.check_last(contestant, &mut state);
+                return state.error.take().map_or(Ok(state.earlier), Err);
             }
-            let mut all = last.earlier;
-            for (place, table) in contestant.tables.iter().enumerate() {
-                let mut tally = Tally {
-                    refused_before: table.refused,
-                    ..Tally::default()
-                };
-                let mut left_out = 0;
+            let mut all = Tally::default();
+            for (place, table) in state.tables.iter().enumerate() {
+                let (mut tally, mut left_out) = (Tally::default(), 0);
                 for own in threads {
-                    let work = &own.kept[number][place];
+                    let work = &own.works[number][place];
                     tally.add(&work.tally);
                     left_out += work.phase.left_out();
                 }
-                (self.bench).check(
-                    contestant.info,
-                    (table, &self.bench.keys),
-                    (tally, left_out),
-                    self.point.threads,
-                )?;
-                all.add(&tally);
+                all.add(&self.check_table(contestant.info, table, tally, left_out)?);
             }
             Ok(all)
         };
         self.contestants.iter().enumerate().map(check).collect()
+    }
+
+    fn needs_new_tables(&self) -> bool {
+        !self.bench.workload.is_time_bounded()
     }
 }
 
@@ -285,65 +280,63 @@ impl Act for Contest<'_> {
     type Own = Own;
 
     fn own(&self, thread: usize) -> Own {
-        let kept = |contestant: &Contestant| {
-            let work = |table| self.start_work(thread, table, &self.bench.keys);
-            contestant.tables.iter().map(work).collect()
-        };
+        let start = |contestant| self.start(thread, contestant);
         Own {
             thread,
-            kept: self.contestants.iter().map(kept).collect(),
-            new: None,
+            works: self.contestants.iter().map(start).collect(),
         }
     }
 
     fn begin(&self, turn: &Turn) {
-        if self.bench.workload.is_time_bounded() {
+        if !self.needs_new_tables() {
             return;
         }
         let contestant = &self.contestants[turn.subject];
-        let mut last = contestant.last();
-        self.check_last(contestant, &mut last);
+        let mut state = contestant.state();
+        self.check_last(contestant, &mut state);
         let (bench, random) = (self.bench, &mut self.bench.random(turn.number));
-        let table = bench.table(contestant.info, self.point.threads, random);
+        let table = bench.table(contestant.info, random);
         let keys = bench.keys.shifted(turn.number * bench.keys.residents());
         // The last table still exists meanwhile, so this one has another place.
-        last.table = Some((Arc::new(table.expect("it could be built before")), keys));
+        state.tables = vec![(Arc::new(table.expect("it could be built before")), keys)];
     }
 
     fn prepare(&self, own: &mut Own, turn: &Turn) {
-        let kept = &mut own.kept[turn.subject];
-        let tables = kept.len();
-        if tables > 0 {
-            let work = &mut kept[turn.round % tables];
-            let batches = self.warm_up_batches(&*work.table.subject);
-            self.perform(work, batches);
+        let works = &mut own.works[turn.subject];
+        if self.needs_new_tables() {
+            *works = self.start(own.thread, &self.contestants[turn.subject]);
             return;
         }
-        let new = self.contestants[turn.subject].last().table.clone();
-        own.new = new.map(|(table, keys)| self.start_work(own.thread, &table, &keys));
+        let tables = works.len();
+        let work = &mut works[turn.round % tables];
+        let batches = self.warm_up_batches(&*work.table.subject);
+        self.perform(work, batches);
     }
 
     fn work(&self, own: &mut Own, turn: &Turn) -> u64 {
-        if let Some(work) = &mut own.new {
+        let works = &mut own.works[turn.subject];
+        let tables = works.len();
+        let work = &mut works[turn.round % tables];
+        if self.needs_new_tables() {
             let (subject, keys) = (&work.table.subject, self.bench.keys.keys());
             let watch = Watch::new(self.bench.stop);
             let tally = subject.perform(keys, &mut work.phase, &watch, None);
             work.tally.add(&tally);
             return tally.operations;
         }
-        let kept = &mut own.kept[turn.subject];
-        let tables = kept.len();
         let times = if self.bench.workload.only_looks_up() {
             4
         } else {
             1
         };
-        self.perform(&mut kept[turn.round % tables], times * turn.batches)
+        self.perform(work, times * turn.batches)
     }
 
     fn end(&self, own: &mut Own, turn: &Turn) {
-        if let Some(work) = own.new.take() {
-            self.contestants[turn.subject].last().tally.add(&work.tally);
+        if self.needs_new_tables() {
+            let mut state = self.contestants[turn.subject].state();
+            let works = own.works[turn.subject].drain(..);
+            works.for_each(|work| state.last.add(&work.tally));
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use crossbeam_utils::Backoff;
 
-use crate::latency::Timings;
+use crate::latency::Latencies;
 use crate::machine::Cores;
 use crate::operations::Tally;
 
@@ -20,8 +20,8 @@ pub(crate) struct Done {
     pub(crate) start: Instant,
     pub(crate) end: Instant,
     pub(crate) pinned: bool,
-    /// Latencies, if operations were timed one by one.
-    pub(crate) timings: Option<Timings>,
+    /// Latencies of operations that were timed one by one, by kind.
+    pub(crate) latencies: Vec<Latencies>,
 }
 
 impl Done {
@@ -30,7 +30,7 @@ impl Done {
         self.start = self.start.min(other.start);
         self.end = self.end.max(other.end);
         self.pinned &= other.pinned;
-        if let (Some(all), Some(more)) = (&mut self.timings, &other.timings) {
+        for (all, more) in self.latencies.iter_mut().zip(&other.latencies) {
             all.add(more);
         }
         self
@@ -190,7 +190,7 @@ impl<'a> Crew<'a> {
 
     /// Divides `numbers` among the threads of a crew. Each prepares its part, and then all start
     /// together. Returns their operations together.
-    pub(crate) fn share<W: FnOnce() -> (Tally, Option<Timings>)>(
+    pub(crate) fn share<W: FnOnce() -> (Tally, Vec<Latencies>)>(
         cores: &Cores,
         threads: usize,
         numbers: Range<u64>,
@@ -202,13 +202,13 @@ impl<'a> Crew<'a> {
             let part = bound(member.thread)..bound(member.thread + 1);
             let work = prepare(member.thread, part);
             let start = member.arrival.wait();
-            let (tally, timings) = work();
+            let (tally, latencies) = work();
             Done {
                 tally,
                 start,
                 end: Instant::now(),
                 pinned: member.pinned,
-                timings,
+                latencies,
             }
         };
         let (done, ()) = crew.run(&work, |_, arrival| drop(arrival))?;
@@ -243,7 +243,6 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::latency::Kind;
 
     #[test]
     fn stuck_threads_are_counted() {
@@ -290,8 +289,8 @@ mod tests {
     fn done_together_spans_all_threads() {
         let start = Instant::now();
         let done = |(operations, from, to, ns)| {
-            let mut timings = Timings::default();
-            timings.record(Kind::Lookup, ns);
+            let mut latencies = Latencies::default();
+            latencies.record(ns);
             Done {
                 tally: Tally {
                     operations,
@@ -300,14 +299,14 @@ mod tests {
                 start: start + Duration::from_secs(from),
                 end: start + Duration::from_secs(to),
                 pinned: ns < 3_000,
-                timings: Some(timings),
+                latencies: vec![latencies],
             }
         };
         let all = [(10, 2, 5, 1_000), (7, 1, 4, 2_000), (3, 3, 6, 3_000)];
         let together = Done::together(all.into_iter().map(done)).unwrap();
         assert_eq!((together.tally.operations, together.seconds()), (20, 5.0));
         assert!(!together.pinned);
-        let latencies = together.timings.unwrap().all();
+        let latencies = &together.latencies[0];
         assert!(latencies.count() == 3 && latencies.within(1.0) >= 3_000);
     }
 }

@@ -23,8 +23,7 @@ use rand::rngs::SmallRng;
 
 use crate::bench::{Bench, Outcome};
 use crate::crew::{Arrival, Crew, Done, Member};
-use crate::latency::{Arrivals, CHAIN, CHAINS, Kind, Latencies, Timings};
-use crate::machine::throughout;
+use crate::latency::Arrivals;
 use crate::operations::{Pace, Tally, Timer, Watch};
 use crate::phases::Table;
 use crate::plan::Point;
@@ -84,17 +83,12 @@ impl Bench<'_> {
 
     /// Measures, and returns the row; `None` if it was stopped meanwhile.
     fn measure(&self, name: &str, measurement: Measurement) -> Result<Option<Row>> {
-        let (point, due) = measurement;
-        let distance = || match point.frozen {
-            Some(1..) => 0.0,
-            _ => self.hand_over(),
-        };
+        let (_, due) = measurement;
         let is_whole = !self.workload.is_time_bounded();
         if is_whole {
             // Workloads of a fixed time warm up by themselves.
             self.measure_once(name, measurement)?;
         }
-        let before = distance();
         let Some(mut row) = self.measure_once(name, measurement)? else {
             return Ok(None);
         };
@@ -108,8 +102,6 @@ impl Bench<'_> {
             row.seconds += again.seconds;
         }
         row.mops = row.operations as f64 / row.seconds / 1e6;
-        let between = throughout(before, distance());
-        row.hand_over_ns = Some(between).filter(|ns| row.pinned && *ns > 0.0);
         row.offered_mops = due;
         Ok(Some(row))
     }
@@ -118,7 +110,7 @@ impl Bench<'_> {
     fn measure_once(&self, name: &str, measurement: Measurement) -> Result<Option<Row>> {
         let (point, _) = measurement;
         let info = self.sweep.registry.get(name)?;
-        let table = &*self.kept_table((name, 0), point.threads, &mut self.random(0))?;
+        let table = &*self.kept_table((name, 0), &mut self.random(0))?;
         let (done, left_out) = self.run_threads(table, measurement)?;
         let is_stopped = || self.stop.load(Ordering::Relaxed);
         if is_stopped() {
@@ -140,8 +132,10 @@ impl Bench<'_> {
             seconds: done.seconds(),
             ..self.row(name, point, table)
         };
-        if let Some(timings) = done.timings {
-            record(&mut row, &timings);
+        if let Some(latencies) = done.latencies.first().filter(|all| all.count() > 0) {
+            let within = |share| Some(latencies.within(share));
+            (row.p50_ns, row.p99_ns) = (within(0.5), within(0.99));
+            (row.p999_ns, row.max_ns) = (within(0.999), within(1.0));
         }
         Ok(Some(row))
     }
@@ -237,16 +231,6 @@ impl Bench<'_> {
         let mut tally = perform(&watch, timer.as_mut());
         let end = Instant::now();
 
-        let mut timings = timer.map(|timer| timer.timings);
-        if let Some(timings) = &mut timings
-            && point.offered.is_none()
-            && self.workload.only_looks_up()
-        {
-            watch.deadline = Some(opened + seconds.mul_f64(1.0 + CHAINS));
-            let mut chains = Timer::new(Pace::Chained);
-            untimed.add_untimed(&perform(&watch, Some(&mut chains)));
-            timings.add(&chains.timings);
-        }
         tally.add(&untimed);
         tally.refused_before = refused;
         let done = Done {
@@ -254,7 +238,7 @@ impl Bench<'_> {
             start,
             end,
             pinned: member.pinned,
-            timings,
+            latencies: timer.into_iter().map(|timer| timer.latencies).collect(),
         };
         (done, phase.left_out())
     }
@@ -274,25 +258,4 @@ impl Bench<'_> {
         };
         Some(Timer::new(Pace::Open(arrivals, wait)))
     }
-}
-
-/// Records the latencies of each kind of operation.
-fn record(row: &mut Row, timings: &Timings) {
-    let all = &timings.all();
-    [row.p50_ns, row.p99_ns, row.p999_ns] = percentiles(all);
-    row.max_ns = Some(all.within(1.0)).filter(|_| all.count() > 0);
-    let chained = timings.chains.within(0.5) as f64 / CHAIN as f64;
-    row.chained_ns = Some(chained).filter(|_| timings.chains.count() > 0);
-    let kind = |kind| percentiles(timings.get(kind));
-    [row.lookup_p50_ns, row.lookup_p99_ns, row.lookup_p999_ns] = kind(Kind::Lookup);
-    [row.insert_p50_ns, row.insert_p99_ns, row.insert_p999_ns] = kind(Kind::Insert);
-    [row.remove_p50_ns, row.remove_p99_ns, row.remove_p999_ns] = kind(Kind::Remove);
-}
-
-/// Returns the latencies that 50, 99 and 99.9 % of operations did not exceed.
-fn percentiles(latencies: &Latencies) -> [Option<u64>; 3] {
-    [0.5, 0.99, 0.999].map(|share| {
-        let within = latencies.within(share);
-        Some(within).filter(|_| latencies.count() > 0)
-    })
 }

@@ -23,7 +23,7 @@
 //! # Ok::<(), anyhow::Error>(())
 //! ```
 
-use std::fmt::{self, Debug, Display};
+use std::fmt::{self, Debug};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -211,7 +211,7 @@ struct Several {
 }
 
 /// Reads and checks the experiments of a file, one or several. One without a name gets that of the
-/// file. Errors name the file and all wrong fields, and say what is allowed.
+/// file. Errors name the file, the first wrong field, and the allowed values.
 pub fn read(path: &Path) -> Result<Vec<Experiment>> {
     let (file, name) = (path.display(), path.file_stem().unwrap_or_default());
     let text = std::fs::read_to_string(path)
@@ -276,136 +276,123 @@ impl Experiment {
     }
 }
 
-#[derive(Default)]
-struct Problems(Vec<String>);
-
-impl Problems {
-    fn add(&mut self, field: &str, problem: impl Display) {
-        self.0.push(format!("field `{field}`: {problem}"));
-    }
-
-    fn unless(&mut self, holds: bool, field: &str, problem: impl Display) {
-        if !holds {
-            self.add(field, problem);
-        }
-    }
-
-    /// Checks that a list is not empty, has no value twice, and has only values that fit.
-    fn list<T: PartialEq + Debug>(
-        &mut self,
-        field: &str,
-        list: &[T],
-        range: &str,
-        fits: impl Fn(&T) -> bool,
-    ) {
-        self.unless(!list.is_empty(), field, "name at least one");
-        for wrong in list.iter().filter(|value| !fits(value)) {
-            self.add(field, format!("{wrong:?} is {range}"));
-        }
-        if let Some(twice) = first_repeated(list) {
-            self.add(field, format!("{twice:?} appears twice"));
-        }
-    }
-}
-
 impl Experiment {
     fn validate(&self) -> Result<()> {
-        let mut problems = Problems::default();
-        self.validate_values(&mut problems);
-        self.validate_workloads(&mut problems);
-        self.validate_latency(&mut problems);
-        ensure!(problems.0.is_empty(), problems.0.join("\n  "));
-        Ok(())
-    }
-
-    fn validate_values(&self, problems: &mut Problems) {
         let (name, rounds, seconds) = (&self.name, self.rounds, self.seconds);
-        if let Some(problem) = name_problem(name) {
-            problems.add("name", problem);
-        }
-        let title = "must not be empty, as it is the figure's title";
-        problems.unless(!self.title.trim().is_empty(), "title", title);
-        let between = format!("{rounds} is not between 1 and {MAX_ROUNDS}");
-        problems.unless((1..=MAX_ROUNDS).contains(&rounds), "rounds", between);
-        let above = format!("{seconds} must be above 0 and at most {MAX_SECONDS}");
-        problems.unless(seconds > 0.0 && seconds <= MAX_SECONDS, "seconds", above);
-        problems.list("subjects", &self.subjects, "", |_| true);
-        if let Some(twice) = self
+        let fits = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+        ensure!(
+            !name.is_empty() && name.bytes().all(fits),
+            "field `name`: {name:?} must be lower-case letters, digits and hyphens, as it names the output files"
+        );
+        ensure!(
+            !self.title.trim().is_empty(),
+            "field `title`: it must not be empty, as it is the figure's title"
+        );
+        ensure!(
+            (1..=MAX_ROUNDS).contains(&rounds),
+            "field `rounds`: {rounds} is not between 1 and {MAX_ROUNDS}"
+        );
+        ensure!(
+            seconds > 0.0 && seconds <= MAX_SECONDS,
+            "field `seconds`: {seconds} must be above 0 and at most {MAX_SECONDS}"
+        );
+        check_list("subjects", &self.subjects, "", |_| true)?;
+        if let Some(name) = self
             .against
             .iter()
             .find(|name| self.subjects.contains(name))
         {
-            problems.add("against", format!("{twice:?} is one of `subjects`"));
-        } else if let Some(twice) = first_repeated(&self.against) {
-            problems.add("against", format!("{twice:?} appears twice"));
+            bail!("field `against`: {name:?} is one of `subjects`");
+        }
+        if let Some(twice) = first_repeated(&self.against) {
+            bail!("field `against`: {twice:?} appears twice");
         }
         let few = format!("too few; {MIN_KEYS} or more are needed");
-        problems.list("keys", &self.keys, &few, |&keys| {
+        check_list("keys", &self.keys, &few, |&keys| {
             let residents = |workload| self.residents(workload, keys);
             self.workloads.iter().map(residents).fold(keys, usize::min) >= MIN_KEYS
-        });
+        })?;
         let between = format!("not between 0 and {MAX_THREADS}");
-        problems.list("frozen", &self.frozen, &between, |&frozen| {
+        check_list("frozen", &self.frozen, &between, |&frozen| {
             frozen <= MAX_THREADS
-        });
+        })?;
         if let Threads::List(list) = &self.threads {
             let between = format!("not between 1 and {MAX_THREADS}");
-            problems.list("threads", list, &between, |count| {
+            check_list("threads", list, &between, |count| {
                 let (Count::Exactly(threads) | Count::PerCore(threads)) = count;
                 (1..=MAX_THREADS).contains(threads)
-            });
+            })?;
         }
+        self.validate_workloads()?;
+        self.validate_latency()
     }
 
-    fn validate_workloads(&self, problems: &mut Problems) {
-        let one = "add at least one [[workload]] table";
-        problems.unless(!self.workloads.is_empty(), "workload", one);
+    fn validate_workloads(&self) -> Result<()> {
+        ensure!(
+            !self.workloads.is_empty(),
+            "field `workload`: add at least one [[workload]] table"
+        );
         for (index, workload) in self.workloads.iter().enumerate() {
-            if let Err(error) = workload.validate() {
-                let problem = format!("[[workload]] number {}, {error}", index + 1);
-                problems.0.push(problem);
-            }
-            if self.freezes() && !workload.is_time_bounded() {
-                let label = workload.label();
-                let why = "ends when every key is done, so it may never end if a frozen thread holds a lock; use a mix or lookups";
-                problems.add("frozen", format!("{label} {why}"));
-            }
+            let number = || format!("[[workload]] number {}", index + 1);
+            workload.validate().with_context(number)?;
+            ensure!(
+                workload.is_time_bounded() || !self.freezes(),
+                "field `frozen`: {} ends when every key is done, so it may never end if a frozen thread holds a lock; use a \
+                 mix or lookups",
+                workload.label()
+            );
         }
         if let Some(twice) = first_repeated(&self.workloads) {
-            let twice = format!("{} at load factor {}", twice.label(), twice.load());
-            problems.add("workload", format!("{twice} appears twice"));
+            let (label, load) = (twice.label(), twice.load());
+            bail!("field `workload`: {label} at load factor {load} appears twice");
         }
+        Ok(())
     }
 
     /// Checks that operations can be timed one by one, if they are to be.
-    fn validate_latency(&self, problems: &mut Problems) {
-        let Some(latency) = &self.latency else { return };
+    fn validate_latency(&self) -> Result<()> {
+        let Some(latency) = &self.latency else {
+            return Ok(());
+        };
         if !latency.offered.is_empty() {
             let shares = "not from 0.001 to 10: it is a share of the closed loop's throughput, which is always measured";
-            problems.list("latency.offered", &latency.offered, shares, |share| {
+            check_list("latency.offered", &latency.offered, shares, |share| {
                 (0.001..=10.0).contains(share)
-            });
+            })?;
         }
-        let frozen = "operations that wait for frozen threads never end; leave out `frozen`";
-        problems.unless(!self.freezes(), "latency", frozen);
+        ensure!(
+            !self.freezes(),
+            "field `latency`: operations that wait for frozen threads never end; leave out `frozen`"
+        );
         if let Some(whole) = self
             .workloads
             .iter()
             .find(|workload| !workload.is_time_bounded())
         {
-            let label = whole.label();
-            let why = "ends when every key is done, and is measured as a whole; use lookups, a mix, ycsb or window";
-            problems.add("latency", format!("{label} {why}"));
+            bail!(
+                "field `latency`: {} ends when every key is done, and is measured as a whole; use lookups, a mix, ycsb or window",
+                whole.label()
+            );
         }
+        Ok(())
     }
 }
 
-/// Describes the fault of a name for results; `None` if it has none.
-fn name_problem(name: &str) -> Option<String> {
-    let fits = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-    let what = "must be lower-case letters, digits and hyphens, as it names the output files";
-    let is_name = !name.is_empty() && name.bytes().all(fits);
-    (!is_name).then(|| format!("{name:?} {what}"))
+/// Checks that a list is not empty, has no value twice, and has only values that fit.
+fn check_list<T: PartialEq + Debug>(
+    field: &str,
+    list: &[T],
+    range: &str,
+    fits: impl Fn(&T) -> bool,
+) -> Result<()> {
+    ensure!(!list.is_empty(), "field `{field}`: name at least one");
+    if let Some(wrong) = list.iter().find(|value| !fits(value)) {
+        bail!("field `{field}`: {wrong:?} is {range}");
+    }
+    if let Some(twice) = first_repeated(list) {
+        bail!("field `{field}`: {twice:?} appears twice");
+    }
+    Ok(())
 }
 
 fn first_repeated<T: PartialEq>(list: &[T]) -> Option<&T> {
@@ -607,7 +594,7 @@ mod tests {
         };
         let (one, two) = (as_table("one"), as_table("two"));
         refuses(&format!("{one}{one}"), "two experiments are called \"one\"");
-        let wrong = "[[experiment]] \"two\": [[workload]] number 1, field `load`";
+        let wrong = "[[experiment]] \"two\": [[workload]] number 1: field `load`";
         refuses(&(one.clone() + &two.replace("0.92", "1.5")), wrong);
         refuses("experiment = []", "at least one");
         refuses(&format!("rounds = 3\n{one}"), "unknown field `rounds`");
@@ -668,7 +655,7 @@ mod tests {
             1000 | [1000, 999] | `keys`: 999
             1000 | [1000, 1000] | `keys`: 1000 appears twice
             load = 0.92 | load = 1.5 | `load`
-            load = 0.92 | load = 0.99 | number 1, field `load`
+            load = 0.92 | load = 0.99 | number 1: field `load`
             lookup = 90 | lookup = 91 | sum to 100
             insert = 5 | insert = 4 | equal
             \"mix\" | \"upsert\" | `upsert`"

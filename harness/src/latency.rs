@@ -10,16 +10,11 @@
 //! same round has measured, and latency counts from the time at which an operation was due. An
 //! operation held up by a stopped thread delays all those behind it, and each of them is counted
 //! with its wait: the open loop shows how long callers wait.
-//!
-//! A single lookup may take less time than the clock needs to be read. If threads only look
-//! keys up, *chains* of [`CHAIN`] lookups therefore follow the closed loop, each timed as a whole: the answer
-//! of one lookup chooses the key of the next, as in a benchmark that chases pointers.
 
 #[cfg(target_arch = "x86_64")]
 use x86::fence::lfence as fence;
 
 use std::hint::black_box;
-use std::time::Instant;
 
 use hdrhistogram::Histogram;
 use rand::RngExt;
@@ -29,12 +24,6 @@ use serde::Deserialize;
 
 /// The longest distinguishable latency: as long as the longest possible measurement.
 const LONGEST_NS: u64 = 600_000_000_000;
-
-/// Lookups in a chain: so many that reading the clock takes next to nothing of its time.
-pub const CHAIN: usize = 1_000;
-
-/// How long chains are measured, as a share of the closed loop's time.
-pub const CHAINS: f64 = 0.5;
 
 /// The field `latency` of an experiment. The closed loop is always measured.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -46,98 +35,21 @@ pub struct Latency {
     pub offered: Vec<f64>,
 }
 
-impl Latency {
-    /// Returns what was timed and how, in one line, with the cost of timing.
-    pub fn describe(&self, cost: &Cost) -> String {
-        let mut text = "closed loop, every operation timed; ".to_owned();
-        for share in self.offered.iter().map(|share| percent(*share)) {
-            text += "open loop, Poisson arrivals at ";
-            text += &format!("{share} % of the closed loop's throughput; ");
-        }
-        text + &cost.describe()
-    }
-}
-
 /// Returns a share as a percentage, without digits that are an artefact of its representation.
 pub fn percent(share: f64) -> f64 {
     (share * 1e6).round() / 1e4
 }
 
-/// A kind of operation, whose latencies are kept apart from those of others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Lookup,
-    Insert,
-    Remove,
-    /// Several of these as one operation: an update, or a slide of a window.
-    Update,
-}
-
-/// The latencies of operations of all kinds, and of chains of lookups.
-#[derive(Clone, Debug, Default)]
-pub struct Timings {
-    kinds: [Latencies; 4],
-    pub chains: Latencies,
-}
-
-impl Timings {
-    #[inline]
-    pub fn record(&mut self, kind: Kind, ns: u64) {
-        self.kinds[kind as usize].record(ns);
+/// Measures how many nanoseconds an operation would show that took no time: the median. Latencies include them.
+pub fn measure_timing() -> u64 {
+    let clock = Clock::default();
+    let mut latencies = Latencies::default();
+    for _ in 0..1_000_000 {
+        let before = clock.read();
+        let after = black_box(clock.read());
+        latencies.record(clock.ns_between(before, after));
     }
-
-    pub fn add(&mut self, other: &Self) {
-        for (all, more) in self.kinds.iter_mut().zip(&other.kinds) {
-            all.add(more);
-        }
-        self.chains.add(&other.chains);
-    }
-
-    pub fn get(&self, kind: Kind) -> &Latencies {
-        &self.kinds[kind as usize]
-    }
-
-    pub fn all(&self) -> Latencies {
-        let mut all = Latencies::default();
-        self.kinds.iter().for_each(|kind| all.add(kind));
-        all
-    }
-}
-
-/// What timing an operation costs on this machine.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cost {
-    /// Nanoseconds taken by two readings of the clock and by recording the time between them.
-    pub spent: f64,
-    /// Nanoseconds that an operation would show that took no time: the median.
-    pub shown: u64,
-}
-
-impl Cost {
-    /// Measures it, which takes a fraction of a second.
-    pub fn measure() -> Self {
-        const TIMINGS: u32 = 1_000_000;
-        let clock = Clock::default();
-        let mut latencies = Latencies::default();
-        let start = Instant::now();
-        for _ in 0..TIMINGS {
-            let before = clock.read();
-            let after = black_box(clock.read());
-            latencies.record(clock.ns_between(before, after));
-        }
-        Self {
-            spent: start.elapsed().as_nanos() as f64 / f64::from(TIMINGS),
-            shown: latencies.within(0.5),
-        }
-    }
-
-    pub fn describe(&self) -> String {
-        let Self { spent, shown } = self;
-        format!(
-            "timing costs {spent:.0} ns per operation, and an empty operation would show {shown} ns; neither is \
-             subtracted"
-        )
-    }
+    latencies.within(0.5)
 }
 
 /// Latencies in nanoseconds, each accurate to 1 %.
@@ -152,7 +64,7 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// Adds a latency. Since 0 stands for what was not timed, the shortest is 1.
+    /// Adds a latency, of at least 1 ns.
     #[inline]
     pub fn record(&mut self, ns: u64) {
         self.0.saturating_record(ns.max(1));
@@ -222,7 +134,7 @@ fn fence() {
 /// read the counter, so that the time of an operation would be partly lost. On x86 a reading is
 /// `lfence; rdtsc; lfence`: the first fence waits until everything before it has ended, and nothing after
 /// the second begins before the counter was read. The price: operations no longer overlap
-/// each other, and each time includes that of a reading ([`Cost`]).
+/// each other, and each time includes that of a reading ([`measure_timing`]).
 ///
 /// On other processors a reading stands between two fences of memory, which order the accesses of the
 /// operations, but not the counter itself.
@@ -252,24 +164,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timings_of_threads_add_up_by_kind() {
-        let (mut one, mut other) = (Timings::default(), Timings::default());
-        let kinds = [Kind::Lookup, Kind::Insert, Kind::Remove, Kind::Update];
-        for (at, kind) in (0_u64..).zip(kinds) {
-            (1..=500).for_each(|us| one.record(kind, us * 1_000 * (at + 1)));
-            (501..=1_000).for_each(|us| other.record(kind, us * 1_000 * (at + 1)));
-        }
-        other.chains.record(0);
+    fn latencies_of_threads_add_up() {
+        let (mut one, mut other) = (Latencies::default(), Latencies::default());
+        (1..=500).for_each(|us| one.record(us * 1_000));
+        (501..=1_000).for_each(|us| other.record(us * 1_000));
         one.add(&other);
-        for (at, kind) in (1..).zip(kinds) {
-            for (share, expected) in [(0.5, 500_000), (0.99, 990_000), (1.0, 1_000_000)] {
-                let found = one.get(kind).within(share) as f64;
-                let error = found / f64::from(expected * at) - 1.0;
-                assert!(error.abs() < 0.01, "{kind:?} {share} {error}");
-            }
+        assert_eq!(one.count(), 1_000);
+        for (share, expected) in [(0.5, 500_000.0), (0.99, 990_000.0), (1.0, 1_000_000.0)] {
+            let error = one.within(share) as f64 / expected - 1.0;
+            assert!(error.abs() < 0.01, "{share} {error}");
         }
-        assert_eq!((one.all().count(), one.chains.count()), (4_000, 1));
-        assert_eq!(one.chains.within(1.0), 1, "not taken for none");
     }
 
     fn moments(per_second: f64, count: usize) -> Vec<u64> {

@@ -9,9 +9,7 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 
 use crate::keys::{KeySource, drawn_ages, drawn_lookups};
-use crate::operations::{
-    Cycle, Lookups, Measured, Op, Phase, Pool, Pools, Present, Scheduled, pools,
-};
+use crate::operations::{Cycle, Lookups, Measured, Op, Phase, Pool, Present, Scheduled};
 use crate::workload::{Workload, Ycsb};
 
 /// A subject with the keys that a workload starts from.
@@ -19,8 +17,6 @@ pub(crate) struct Table {
     pub(crate) subject: Box<dyn Measured>,
     /// Number of keys that it refused while it was filled.
     pub(crate) refused: u64,
-    /// The pools of threads that look up keys of one another.
-    pub(crate) pools: Pools,
 }
 
 /// Draws the keys that all threads look up, if the workload needs them in advance.
@@ -28,9 +24,7 @@ pub(crate) fn draw_lookups(workload: &Workload, keys: &KeySource, seed: u64) -> 
     let mut random = SmallRng::seed_from_u64(seed);
     match *workload {
         Workload::Lookup { hit, skew, .. } => drawn_lookups(keys, hit, skew, &mut random),
-        Workload::Ycsb { mix, skew, .. } if mix != Ycsb::D => {
-            drawn_lookups(keys, 100, skew, &mut random)
-        }
+        Workload::Ycsb { skew, .. } => drawn_lookups(keys, 100, skew, &mut random),
         _ => Arc::default(),
     }
 }
@@ -88,23 +82,8 @@ impl Part<'_> {
                 return Phase::Remove(mine);
             }
             Workload::Mix { lookup, hit, .. } => self.mix(lookup, hit),
-            Workload::Window { lookup, skew, .. } => self.window(lookup, skew, (pools(1), 0)),
-            Workload::Ycsb {
-                mix: mix @ Ycsb::D,
-                skew,
-                ..
-            } => {
-                let shared = (Arc::clone(&self.table.pools), self.thread);
-                self.window(mix.lookup(), skew, shared)
-            }
+            Workload::Window { lookup, skew, .. } => self.window(lookup, skew),
             Workload::Ycsb { mix, .. } => self.updates(mix),
-            Workload::Grow {
-                insert,
-                hit,
-                from,
-                load,
-                ..
-            } => self.growth(insert, hit, from / load),
         };
         Phase::Scheduled(Box::new(scheduled))
     }
@@ -120,24 +99,19 @@ impl Part<'_> {
         Scheduled {
             stable,
             walk: self.cycle(self.keys.absent()),
-            pools: self.with_own((pools(1), 0), pool),
+            pool: self.pool(pool),
             ..Scheduled::new(&counts, Op::Remove, &mut self.random)
         }
     }
 
-    /// Prepares a window over all keys of the thread that are ever inserted, and lookups in the
-    /// windows of all these pools, of which one will be the thread's own. An age counts the newer
-    /// keys of all threads, which are taken to slide in turns.
-    fn window(&mut self, lookup: u8, skew: f64, (pools, own): (Pools, usize)) -> Scheduled {
+    /// Prepares a window over all keys of the thread that are ever inserted.
+    fn window(&mut self, lookup: u8, skew: f64) -> Scheduled {
         let inside = self.fill(self.share(self.keys.resident()));
-        let (size, threads) = (inside.len(), pools.len());
-        let ages = drawn_ages(size * threads, skew, &mut self.random).into_iter();
-        let ages = ages.map(|age| ((own + age) % threads, age / threads));
         let counts = [(Op::LookupAged, percent(lookup))];
         Scheduled {
-            size,
-            ages: ages.collect(),
-            pools: self.with_own((pools, own), inside),
+            size: inside.len(),
+            ages: drawn_ages(inside.len(), skew, &mut self.random),
+            pool: self.pool(inside),
             ..Scheduled::new(&counts, Op::Slide, &mut self.random)
         }
     }
@@ -155,21 +129,6 @@ impl Part<'_> {
         }
     }
 
-    /// Prepares a phase that fills the table, of which it finds this share filled.
-    fn growth(&mut self, insert: u8, hit: u8, filled: f64) -> Scheduled {
-        let mine = self.share(self.keys.resident());
-        let middle = mine.start + (mine.len() as f64 * filled) as usize;
-        let mut stable = self.fill(mine.start..middle);
-        stable.reserve_exact(mine.end - middle);
-        let counts = lookups(100 - insert, hit);
-        Scheduled {
-            stable,
-            to_insert: Some(middle..mine.end),
-            walk: self.cycle(self.keys.absent()),
-            ..Scheduled::new(&counts, Op::Grow, &mut self.random)
-        }
-    }
-
     /// Inserts these keys, and returns the accepted ones.
     fn fill(&mut self, keys: Range<usize>) -> Vec<usize> {
         let offered = keys.len();
@@ -179,12 +138,11 @@ impl Part<'_> {
         accepted
     }
 
-    /// Sets the thread's own pool: the keys inside, and its churn keys, which are outside.
-    fn with_own(&self, (pools, own): (Pools, usize), mut inside: Vec<usize>) -> (Pools, usize) {
+    /// Returns the thread's pool: the keys inside, and its churn keys, which are outside.
+    fn pool(&self, mut inside: Vec<usize>) -> Pool {
         let live = inside.len();
         inside.extend(self.share(self.keys.churn()));
-        pools[own].get_or_init(|| Pool::new(inside, live));
-        (pools, own)
+        Pool::new(inside, live)
     }
 
     /// Returns a walk over the range: the same for all threads, but each starts elsewhere.

@@ -160,7 +160,6 @@ mod tests {
         for (workload, most) in [
             ("mix lookup=0 insert=50 remove=50", 500),
             ("window lookup=50", 1_000),
-            ("ycsb mix='d'", 1_000),
             ("lookup-hit", usize::MAX),
             ("insert", usize::MAX),
             ("ycsb mix='a'", usize::MAX),

@@ -133,7 +133,7 @@ impl<'a> Simulated<'a> {
             seed: setting.seed ^ bench.sweep.round as u64,
         };
         let (shared, report) = simulator::run(model, threads, &options, || {
-            let table = bench.table(info, threads, &mut bench.random(0))?;
+            let table = bench.table(info, &mut bench.random(0))?;
             let mut refused = table.refused;
             let shared = Rc::new(Shared {
                 table,

@@ -21,8 +21,8 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use figures::plot::{Figure, Form, Panel, Scale, Series, number};
-use figures::stats::{Summary, Verdict, ratios};
+use figures::plot::{Figure, Form, Panel, Scale, number};
+use figures::stats::{Summary, ratios};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ use crate::plan::shuffled;
 use crate::recording::Recording;
 use crate::row::Sample;
 pub(crate) use crate::sheet::dedup;
-use crate::sheet::{Sheet, Table};
+use crate::sheet::{Sheet, Table, ascending, judged, series};
 use crate::show::{FolderLock, Outputs, Run, Sidecar};
 use crate::subjects::{Registry, original};
 use crate::worker::{self, Worker, build_in_turn, check_builds};
@@ -372,30 +372,17 @@ impl<O> View<'_, O> {
 
     fn places(&self, case: &str) -> Vec<f64> {
         let samples = self.samples.iter().filter(|sample| sample.case == case);
-        let mut places: Vec<_> = samples.map(|sample| sample.place).collect();
-        places.sort_unstable_by(f64::total_cmp);
-        places.dedup();
-        places
+        ascending(samples.map(|sample| sample.place))
     }
 
-    /// Returns how many times as good ours is as another subject, and the verdict.
-    fn compare(
-        &self,
-        quantity: &Quantity,
-        at: (&str, f64),
-        subject: &str,
-    ) -> Option<(Summary, Verdict)> {
-        let ratio = |rival: &str| {
-            let [ours, theirs] =
-                [self.subjects[0], rival].map(|subject| self.values(quantity, at, subject));
-            Summary::new(match quantity.better? {
-                Better::More => ratios(&ours, &theirs),
-                Better::Less => ratios(&theirs, &ours),
-            })
-        };
-        let (ratio, itself) = (ratio(subject)?, ratio(&self.itself));
-        let verdict = itself.map_or(Verdict::Undecided, |itself| Verdict::new(&ratio, &itself));
-        Some((ratio, verdict))
+    /// Returns how many times as good ours is as another subject.
+    fn ratio(&self, quantity: &Quantity, at: (&str, f64), subject: &str) -> Option<Summary> {
+        let [ours, theirs] =
+            [self.subjects[0], subject].map(|subject| self.values(quantity, at, subject));
+        Summary::new(match quantity.better? {
+            Better::More => ratios(&ours, &theirs),
+            Better::Less => ratios(&theirs, &ours),
+        })
     }
 
     /// Returns a line for each place and subject: its values, and ours over them.
@@ -422,12 +409,11 @@ impl<O> View<'_, O> {
                 for quantity in &quantities {
                     let own = self.summary(quantity, (case, place), subject);
                     line.push(own.map_or("–".into(), |own| own.format(number)));
-                    let compared = self.compare(quantity, (case, place), subject);
-                    let compared = compared.filter(|_| subject != self.subjects[0]);
-                    let compared = compared.map(|(ratio, verdict)| {
-                        format!("{} {verdict}", ratio.format(|ratio| format!("{ratio:.2}")))
-                    });
-                    line.extend(quantity.better.map(|_| compared.unwrap_or("–".into())));
+                    let ratio = |subject| self.ratio(quantity, (case, place), subject);
+                    line.extend(quantity.better.map(|_| {
+                        let rival = Some(subject).filter(|rival| *rival != self.subjects[0]);
+                        judged(rival.and_then(ratio), ratio(&self.itself))
+                    }));
                 }
                 let is_empty = line[1..].iter().all(|cell| cell == "–");
                 lines.extend((!is_empty).then_some(line));
@@ -444,22 +430,14 @@ impl<O> View<'_, O> {
         let scale = quantity.drawn?;
         let (axis, along) = (self.study.axis)(case);
         let places = self.places(case);
-        let series = |&subject: &&str| {
-            let point =
-                |&place: &f64| Some((place, self.summary(quantity, (case, place), subject)?));
-            Series {
-                name: subject.into(),
-                form: if places.len() > 12 {
-                    Form::Band
-                } else {
-                    Form::Line
-                },
-                points: places.iter().filter_map(point).collect(),
-                ..Series::default()
-            }
+        let form = if places.len() > 12 {
+            Form::Band
+        } else {
+            Form::Line
         };
-        let mut series: Vec<_> = self.subjects.iter().map(series).collect();
-        series.retain(|series| !series.points.is_empty());
+        let series = series(&self.subjects, &places, form, |subject, place| {
+            self.summary(quantity, (case, place), subject)
+        });
         (!series.is_empty()).then(|| Panel {
             title: case.into(),
             names: [axis.into(), quantity.name.into()],

@@ -15,7 +15,7 @@ use crate::bench::Sweep;
 use crate::ending::{Ending, stop_on_ctrl_c};
 use crate::experiment::{self, Experiment, Threads};
 use crate::keys::KeySource;
-use crate::latency::Cost;
+use crate::latency::measure_timing;
 use crate::machine::{self, Cores, Policy, pinning, topology};
 use crate::parsers::seeds;
 use crate::plan::Plan;
@@ -272,11 +272,8 @@ pub(crate) fn describe(
         "generated from seed {}; the seed of round n is greater by 65536 (n - 1)",
         experiment.seed
     );
-    let cost = experiment.latency.as_ref().map(|_| Cost::measure());
-    let latency = experiment.latency.as_ref().zip(cost.as_ref());
     let run = Run {
-        latency: latency.map(|(latency, cost)| latency.describe(cost)),
-        timing_ns: cost.map(|cost| cost.shown),
+        timing_ns: experiment.latency.as_ref().map(|_| measure_timing()),
         ..Run::begin(about, experiment.seed, keys, cores.describe())
     };
     Ok(Sidecar {
@@ -344,9 +341,7 @@ impl Prepared {
     fn announce(&self) {
         let (experiment, plan) = (&self.experiment, &self.plan);
         note!("{}: {}", experiment.name, experiment.title);
-        for line in plan.skipped.iter().chain(&self.sidecar.run.latency) {
-            note!("  {line}");
-        }
+        plan.skipped.iter().for_each(|line| note!("  {line}"));
         let measurements = counted(plan.rows() * experiment.rounds, "measurement");
         note!("  {measurements} of {} s", experiment.seconds);
     }

@@ -4,11 +4,11 @@
 use std::fmt::Write;
 
 use figures::plot::{Figure, Form, Panel, Scale, Series, duration, number, power_of_two};
-use figures::stats::{MIN_VALUES, Summary, Verdict};
+use figures::stats::{MIN_VALUES, Summary};
 
-use crate::latency::{CHAIN, percent};
+use crate::latency::percent;
 use crate::row::Row;
-use crate::sheet::{Sheet, Table, dedup};
+use crate::sheet::{Sheet, Table, ascending, dedup, judged, series};
 use crate::show::Sidecar;
 use crate::subjects::{BOUNDS, original};
 use crate::wording::{counted, grouped};
@@ -17,9 +17,6 @@ use crate::wording::{counted, grouped};
 const SIMULATED: &str = "Predicted by a model of the machine, which runs the real code on simulated cores; not measured. On two \
      cores, such predictions were off by 3 to 9 % in the median and by at most 44 %; where the cores are far apart and the table \
      exceeds their caches, by 35 % and by at most 88 %.";
-
-/// The suffix of a line of the table.
-const IN_A_CHAIN: &str = ", in a chain";
 
 /// The horizontal axis: the first of these values that differs between rows of one workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,6 +79,14 @@ impl Axis {
         }
     }
 }
+
+/// The latencies that are shown: of half of the operations, of 99 of 100, of 999 of 1,000, and of all.
+const LATENCIES: [fn(&Row) -> Option<u64>; 4] = [
+    |row| row.p50_ns,
+    |row| row.p99_ns,
+    |row| row.p999_ns,
+    |row| row.max_ns,
+];
 
 /// Rows of one experiment.
 struct View<'a> {
@@ -192,10 +197,7 @@ impl<'a> View<'a> {
 
     fn places(&self, case: &Row) -> Vec<f64> {
         let rows = self.rows.iter().filter(|row| self.is_in(case, row));
-        let mut places: Vec<_> = rows.map(|row| self.axis.place(row)).collect();
-        places.sort_unstable_by(f64::total_cmp);
-        places.dedup();
-        places
+        ascending(rows.map(|row| self.axis.place(row)))
     }
 
     /// Returns all subjects except the first.
@@ -252,20 +254,14 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns a table with a line for each place of each case. Cells may make several lines of it, each with a suffix.
-    fn table(
-        &self,
-        columns: Vec<String>,
-        cells: impl Fn(&'a Row, f64) -> Vec<(&'static str, Vec<String>)>,
-    ) -> Table {
+    /// Returns a table with a line for each place of each case.
+    fn table(&self, columns: Vec<String>, cells: impl Fn(&'a Row, f64) -> Vec<String>) -> Table {
         let mut lines = Vec::new();
         for case in self.cases() {
             let name = self.describe(case, false);
             for place in self.places(case) {
-                let at = self.axis.describe(place);
-                for (suffix, cells) in cells(case, place) {
-                    lines.push([vec![format!("{name}, {at}{suffix}")], cells].concat());
-                }
+                let name = format!("{name}, {}", self.axis.describe(place));
+                lines.push([vec![name], cells(case, place)].concat());
             }
         }
         Table {
@@ -282,17 +278,9 @@ impl<'a> View<'a> {
             let own = self.throughput(case, self.first, place);
             let mut cells = vec![own.map_or("–".into(), |own| number(own.median))];
             let itself = self.ratio(case, &self.itself, place);
-            let cell = |rival: &str| {
-                let ratio = self.ratio(case, rival, place)?;
-                let verdict =
-                    itself.map_or(Verdict::Undecided, |itself| Verdict::new(&ratio, &itself));
-                Some(format!(
-                    "{} {verdict}",
-                    ratio.format(|ratio| format!("{ratio:.2}"))
-                ))
-            };
-            cells.extend(self.rivals().map(|rival| cell(rival).unwrap_or("–".into())));
-            vec![("", cells)]
+            let cell = |rival| judged(self.ratio(case, rival, place), itself);
+            cells.extend(self.rivals().map(cell));
+            cells
         })
     }
 
@@ -310,55 +298,37 @@ impl<'a> View<'a> {
                 let throughput = self.throughput(case, subject, place);
                 throughput.map_or("–".into(), |throughput| throughput.format(number))
             };
-            vec![("", self.subjects.iter().map(cell).collect())]
+            self.subjects.iter().map(cell).collect()
         })
     }
 
-    /// Returns a table with lines for all operations, for each kind, and for chains of lookups.
     fn latencies(&self) -> Table {
-        type Times = fn(&Row) -> Vec<f64>;
-        fn kind(row: &Row, name: &str) -> Vec<f64> {
-            let kinds: Vec<_> = row.by_kind().collect();
-            let is_shown = |(kind, _): &&(&str, [u64; 3])| kinds.len() > 1 && *kind == name;
-            let times = kinds.iter().find(is_shown);
-            let times = times.into_iter().flat_map(|(_, times)| times);
-            times.map(|ns| *ns as f64).collect()
-        }
-        let lines: [(&str, Times); 5] = [
-            ("", |row| {
-                let all = [row.p50_ns, row.p99_ns, row.p999_ns, row.max_ns];
-                all.into_iter().flatten().map(|ns| ns as f64).collect()
-            }),
-            (", lookup", |row| kind(row, "lookup")),
-            (", insert", |row| kind(row, "insert")),
-            (", remove", |row| kind(row, "remove")),
-            (IN_A_CHAIN, |row| row.chained_ns.into_iter().collect()),
-        ];
         let shortest = self.sidecar.map_or(0.0, Sidecar::shortest_ns);
         self.table(self.columns(), |case, place| {
-            let mut all = Vec::new();
-            for (name, times) in lines {
-                let cell = |subject: &&str| {
-                    let rounds: Vec<_> = self.rows(case, subject, place).map(times).collect();
-                    let count = rounds.iter().map(Vec::len).max().unwrap_or_default();
-                    let shown = (0..count).filter_map(|at| {
-                        let values = rounds.iter().filter_map(|times| times.get(at).copied());
-                        let ns = Summary::new(values)?.median;
-                        Some(if ns < shortest && name != IN_A_CHAIN {
-                            format!("< {}", duration(shortest))
-                        } else {
-                            duration(ns)
-                        })
-                    });
-                    shown.collect::<Vec<_>>().join(" / ")
-                };
-                let cells: Vec<_> = self.subjects.iter().map(cell).collect();
-                if cells.iter().any(|cell| !cell.is_empty()) {
-                    all.push((name, cells));
-                }
-            }
-            all
+            let cell = |subject: &&str| {
+                let times = LATENCIES.iter().filter_map(|share| {
+                    let ns = self.latency(case, subject, place, *share)?.median;
+                    Some(if ns < shortest {
+                        format!("< {}", duration(shortest))
+                    } else {
+                        duration(ns)
+                    })
+                });
+                times.collect::<Vec<_>>().join(" / ")
+            };
+            self.subjects.iter().map(cell).collect()
         })
+    }
+
+    fn latency(
+        &self,
+        case: &Row,
+        subject: &str,
+        place: f64,
+        share: fn(&Row) -> Option<u64>,
+    ) -> Option<Summary> {
+        let times = self.rows(case, subject, place).filter_map(share);
+        Summary::new(times.map(|ns| ns as f64))
     }
 
     fn panels(&self, draw: fn(&Self, &'a Row) -> Panel) -> Vec<Panel> {
@@ -395,29 +365,9 @@ impl<'a> View<'a> {
         }
     }
 
-    fn series(
-        &self,
-        case: &Row,
-        form: Form,
-        point: impl Fn(&str, f64) -> Option<Summary>,
-    ) -> Vec<Series> {
-        let places = self.places(case);
-        let series = |subject: &&str| {
-            let points = places
-                .iter()
-                .map(|&place| Some((place, point(subject, place)?)));
-            Series {
-                name: (*subject).into(),
-                form,
-                points: points.flatten().collect(),
-                ..Series::default()
-            }
-        };
-        self.subjects.iter().map(series).collect()
-    }
-
     fn throughput_panel(&self, case: &'a Row) -> Panel {
-        let mut series = self.series(case, Form::Line, |subject, place| {
+        let places = self.places(case);
+        let mut series = series(&self.subjects, &places, Form::Line, |subject, place| {
             self.throughput(case, subject, place)
         });
         let mut scale = Scale::Auto;
@@ -425,7 +375,7 @@ impl<'a> View<'a> {
             // If chance decides whether any operation completes, an interval hides too much.
             scale = Scale::Zero;
             for subject in &self.subjects {
-                let rounds = self.places(case).into_iter().flat_map(|place| {
+                let rounds = places.iter().flat_map(|&place| {
                     let rows = self.rows(case, subject, place);
                     rows.map(move |row| (place, Summary::exact(row.mops)))
                 });
@@ -444,13 +394,10 @@ impl<'a> View<'a> {
     }
 
     fn latency_panel(&self, case: &'a Row) -> Panel {
-        let series = self.series(case, Form::Tail, |subject, place| {
-            let shares: [fn(&Row) -> Option<u64>; 3] =
-                [|row| row.p50_ns, |row| row.p99_ns, |row| row.p999_ns];
-            let [p50, p99, p999] = shares.map(|share| {
-                let times = self.rows(case, subject, place).filter_map(share);
-                Summary::new(times.map(|ns| ns as f64))
-            });
+        let places = self.places(case);
+        let series = series(&self.subjects, &places, Form::Tail, |subject, place| {
+            let [p50, p99, p999, _] =
+                LATENCIES.map(|share| self.latency(case, subject, place, share));
             Some(Summary {
                 low: p50?.median,
                 high: p999?.median,
@@ -555,11 +502,6 @@ impl<'a> View<'a> {
                 "In {overloaded} in an open loop, less than {} % of the operations due were done: the latencies show only that \
                  the rate is too high.",
                 100.0 * Row::KEEPS_UP
-            ));
-        }
-        if count(|row| row.chained_ns.is_some()).is_some() {
-            notes.push(format!(
-                "In a chain: the time of {CHAIN} lookups, in which the answer of one chooses the key of the next, over {CHAIN}."
             ));
         }
         for bound in BOUNDS.iter().filter(|bound| self.subjects.contains(bound)) {

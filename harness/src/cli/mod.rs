@@ -64,7 +64,7 @@ enum Command {
     /// interval is over the processes. The first subject also takes turns with itself, as NAME#2: differences between the
     /// two are noise, and only larger ones count as faster or slower. Turns in which other programs took a core do not
     /// count, if the system reports it (as Linux does).
-    Pair(pair::Options),
+    Pair(pair::Pair),
     /// Predict the results of an experiment on machines with many cores.
     ///
     /// Runs the real code of the subjects on simulated cores, whose memory is a model of a machine;

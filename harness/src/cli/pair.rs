@@ -9,7 +9,7 @@ use crate::subjects::Registry;
 use crate::sweep;
 
 #[derive(Debug, Args)]
-pub(super) struct Options {
+pub(super) struct Pair {
     /// The subject that all others are compared with, and its rivals; `harness list` names them.
     #[arg(value_name = "NAME", num_args = 2.., conflicts_with = "subjects")]
     names: Vec<String>,
@@ -17,11 +17,11 @@ pub(super) struct Options {
     sweep: sweep::Options,
 }
 
-pub(super) fn pair(registry: &Registry, mut options: Options) -> Result<Ending> {
-    if !options.names.is_empty() {
-        options.sweep.subjects = options.names;
+pub(super) fn pair(registry: &Registry, mut pair: Pair) -> Result<Ending> {
+    if !pair.names.is_empty() {
+        pair.sweep.subjects = pair.names;
     }
     let experiment = Experiment::parse(include_str!("../../../experiments/pair.toml"))?;
-    let experiment = sweep::changed(registry, &experiment, &options.sweep)?;
-    sweep::sweep(registry, vec![experiment], None, &options.sweep)
+    let experiment = sweep::changed(registry, &experiment, &pair.sweep)?;
+    sweep::sweep(registry, vec![experiment], None, &pair.sweep)
 }

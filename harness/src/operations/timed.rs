@@ -6,14 +6,14 @@ use std::time::Instant;
 use subject::Subject;
 
 use super::{Phase, Tally, Watch};
-use crate::latency::{Arrivals, CHAIN, Clock, Timings};
+use crate::latency::{Arrivals, Clock, Latencies};
 
 pub struct Timer {
     clock: Clock,
     /// When all threads were released, and arrivals begin.
     pub(crate) opened: Instant,
     pace: Pace,
-    pub(crate) timings: Timings,
+    pub(crate) latencies: Latencies,
 }
 
 /// When a thread starts its next operation.
@@ -23,8 +23,6 @@ pub(crate) enum Pace {
     /// When it is due, from which moment it is timed. Until then the thread calls this function: it spins, to start on
     /// time, or yields its core, if there are more threads than cores. If it slept, it would wake up late.
     Open(Arrivals, fn()),
-    /// When the last answer is known: chains of [`CHAIN`] are timed, of lookups alone.
-    Chained,
 }
 
 impl Timer {
@@ -36,7 +34,7 @@ impl Timer {
             clock: Clock::default(),
             opened: Instant::now(),
             pace,
-            timings: Timings::default(),
+            latencies: Latencies::default(),
         }
     }
 
@@ -47,39 +45,22 @@ impl Timer {
         phase: &mut Phase,
         watch: &Watch,
     ) -> Tally {
-        let (clock, opened, timings) = (&self.clock, self.opened, &mut self.timings);
+        let (clock, opened, latencies) = (&self.clock, self.opened, &mut self.latencies);
         let mut tally = Tally::default();
-        let work = |phase: &mut Phase| {
+        let work = || {
             phase.perform_batch(subject, keys, 1, &mut tally);
             tally.operations
         };
         match &mut self.pace {
-            Pace::Closed => closed_loop(clock, watch, timings, phase, work),
+            Pace::Closed => closed_loop(clock, watch, latencies, work),
             Pace::Open(arrivals, wait) => {
                 let end = watch.deadline.map_or(u64::MAX, |deadline| {
                     deadline.saturating_duration_since(opened).as_nanos() as u64
                 });
                 let (passed, origin) = (opened.elapsed().as_nanos() as u64, clock.read());
                 let now = || passed + clock.ns_between(origin, clock.read());
-                open_loop(
-                    (now, end),
-                    (arrivals, *wait),
-                    watch.stop,
-                    timings,
-                    phase,
-                    work,
-                );
+                open_loop((now, end), (arrivals, *wait), watch.stop, latencies, work);
             }
-            Pace::Chained => loop {
-                let start = clock.read();
-                if let Phase::Lookup(lookups) = &mut *phase {
-                    lookups.perform_chain(subject, keys, CHAIN, &mut tally);
-                }
-                timings.chains.record(clock.ns_between(start, clock.read()));
-                if watch.is_over(tally.operations) {
-                    break;
-                }
-            },
         }
         tally
     }
@@ -90,19 +71,17 @@ impl Timer {
 fn closed_loop(
     clock: &Clock,
     watch: &Watch,
-    timings: &mut Timings,
-    phase: &mut Phase,
-    mut work: impl FnMut(&mut Phase) -> u64,
+    latencies: &mut Latencies,
+    mut work: impl FnMut() -> u64,
 ) {
     let mut operations = 0;
     loop {
         for _ in 0..Timer::BATCH {
-            let kind = phase.kind_ahead(0);
             let start = clock.read();
-            let done = work(phase);
+            let done = work();
             let end = clock.read();
             if done > operations {
-                timings.record(kind, clock.ns_between(start, end));
+                latencies.record(clock.ns_between(start, end));
             }
             operations = done;
         }
@@ -118,15 +97,13 @@ fn open_loop(
     (now, end): (impl Fn() -> u64, u64),
     (arrivals, wait): (&mut Arrivals, fn()),
     stop: &AtomicBool,
-    timings: &mut Timings,
-    phase: &mut Phase,
-    mut work: impl FnMut(&mut Phase) -> u64,
+    latencies: &mut Latencies,
+    mut work: impl FnMut() -> u64,
 ) {
     let mut operations = 0;
     let mut time = now();
     loop {
         let mut due = arrivals.next_ns();
-        let kind = phase.kind_ahead(0);
         while time < due.min(end) {
             if stop.load(Ordering::Relaxed) {
                 return;
@@ -135,18 +112,16 @@ fn open_loop(
             time = now();
         }
         if time >= end {
-            for ahead in 0.. {
-                if due >= end {
-                    return;
-                }
-                timings.record(phase.kind_ahead(ahead), end - due);
+            while due < end {
+                latencies.record(end - due);
                 due = arrivals.next_ns();
             }
+            return;
         }
-        let done = work(phase);
+        let done = work();
         time = now();
         if done > operations {
-            timings.record(kind, time - due);
+            latencies.record(time - due);
         }
         operations = done;
     }
@@ -160,57 +135,34 @@ mod tests {
     use rand::SeedableRng;
     use rand::rngs::SmallRng;
 
-    use super::super::{Cycle, Op, Scheduled};
     use super::*;
-    use crate::latency::Kind;
 
     const MS: u64 = 1_000_000;
     /// An operation takes 1 µs, but the 1,000th takes 50 ms.
     const USUAL: u64 = 1_000;
     const LONG: u64 = 50 * MS;
 
-    /// A phase whose every fourth operation is an insert, and work that only counts.
-    fn counted(mut takes: impl FnMut(u64)) -> (Phase, impl FnMut(&mut Phase) -> u64) {
-        let lookup = Op::LookupAbsent;
-        let scheduled = Scheduled {
-            kinds: vec![lookup, lookup, lookup, Op::Insert],
-            places: Cycle::new(0..4, 0),
-            ..Scheduled::default()
-        };
-        let mut operations = 0;
-        let work = move |phase: &mut Phase| {
-            if let Phase::Scheduled(scheduled) = phase {
-                scheduled.next_op();
-            }
+    /// Runs the open loop for a second of its own clock, with operations that take so long.
+    fn in_the_open_loop(per_second: f64, takes: impl Fn(u64) -> u64) -> (u64, Latencies) {
+        let (time, mut operations) = (Cell::new(0), 0);
+        let pass = |ns| time.replace(time.get() + ns);
+        let work = || {
             operations += 1;
-            takes(operations);
+            pass(takes(operations));
             operations
         };
-        (Phase::Scheduled(Box::new(scheduled)), work)
-    }
-
-    /// Runs the open loop for a second of its own clock, with operations that take so long.
-    fn in_the_open_loop(per_second: f64, takes: impl Fn(u64) -> u64) -> (u64, Timings) {
-        let (time, done) = (Cell::new(0), Cell::new(0));
-        let pass = |ns| time.replace(time.get() + ns);
-        let (mut phase, work) = counted(|operations| {
-            done.set(operations);
-            pass(takes(operations));
-        });
-        let mut timings = Timings::default();
+        let mut latencies = Latencies::default();
         let mut arrivals = Arrivals::new(per_second, &mut SmallRng::seed_from_u64(1));
         let pace = (&mut arrivals, hint::spin_loop as fn());
-        let stop = AtomicBool::new(false);
         let now = (|| pass(20), 1_000 * MS);
-        open_loop(now, pace, &stop, &mut timings, &mut phase, work);
-        (done.get(), timings)
+        open_loop(now, pace, &AtomicBool::new(false), &mut latencies, work);
+        (operations, latencies)
     }
 
     #[test]
     fn open_loop_counts_waits_behind_long_operation() {
         let takes = |operation| if operation == 1_000 { LONG } else { USUAL };
-        let (operations, timings) = in_the_open_loop(20_000.0, takes);
-        let latencies = timings.all();
+        let (operations, latencies) = in_the_open_loop(20_000.0, takes);
         assert_eq!(latencies.count(), operations);
         assert!((19_500..20_500).contains(&operations), "{operations}");
         // Operations due in these 50 of 1,000 ms wait for their end. Latencies of 0 to 50 ms are
@@ -226,11 +178,8 @@ mod tests {
 
     #[test]
     fn open_loop_counts_operations_never_begun() {
-        let (operations, timings) = in_the_open_loop(10_000.0, |_| 2_000 * MS);
+        let (operations, latencies) = in_the_open_loop(10_000.0, |_| 2_000 * MS);
         assert_eq!(operations, 1);
-        let [lookups, inserts] = [Kind::Lookup, Kind::Insert].map(|kind| timings.get(kind).count());
-        assert!(lookups.abs_diff(3 * inserts) <= 3, "{lookups} {inserts}");
-        let latencies = timings.all();
         // About 10,000 were due; the waiting ones did so for half a second on average, until the end.
         let due = latencies.count();
         assert!((9_700..10_300).contains(&due), "{due}");
@@ -242,18 +191,17 @@ mod tests {
     fn closed_loop_counts_long_operation_once() {
         let (clock, time) = quanta::Clock::mock();
         let (clock, stop) = (Clock(clock), AtomicBool::new(false));
-        let (mut phase, work) = counted(|operations| {
+        let mut operations = 0;
+        let work = || {
+            operations += 1;
             time.increment(if operations == 1_000 { LONG } else { USUAL });
             stop.store(operations >= 20_000, Ordering::Relaxed);
-        });
-        let mut timings = Timings::default();
-        closed_loop(&clock, &Watch::new(&stop), &mut timings, &mut phase, work);
-        // The long one is the 1,000th, and every fourth is an insert.
-        let [lookups, inserts] = [Kind::Lookup, Kind::Insert].map(|kind| timings.get(kind));
-        assert_eq!((lookups.count(), inserts.count()), (15_000, 5_000));
-        assert!(inserts.within(1.0).abs_diff(LONG) < LONG / 100);
-        for latency in [lookups.within(1.0), inserts.within(0.999)] {
-            assert!(latency.abs_diff(USUAL) < 10);
-        }
+            operations
+        };
+        let mut latencies = Latencies::default();
+        closed_loop(&clock, &Watch::new(&stop), &mut latencies, work);
+        assert_eq!(latencies.count(), 20_000);
+        assert!(latencies.within(1.0).abs_diff(LONG) < LONG / 100);
+        assert!(latencies.within(0.999).abs_diff(USUAL) < 10);
     }
 }

@@ -15,7 +15,7 @@ use crate::subjects::Registry;
 
 pub(crate) const MIX: &str = "mix lookup=80 insert=10 remove=10";
 
-pub(crate) const WORKLOADS: [&str; 12] = [
+pub(crate) const WORKLOADS: [&str; 10] = [
     "lookup-hit",
     "lookup-miss",
     "insert load=0.95",
@@ -24,10 +24,8 @@ pub(crate) const WORKLOADS: [&str; 12] = [
     "lookup skew=0.99",
     "ycsb mix='a'",
     "ycsb mix='c'",
-    "ycsb mix='d'",
     "ycsb mix='f'",
     "window lookup=75",
-    "grow insert=25 lookup=75 from=0.3 load=0.95",
 ];
 
 /// Makes all rows in this process, on one core: one thread takes turns, two are more than there are cores.
@@ -178,18 +176,5 @@ fn operations_are_timed_at_each_rate() {
         assert_eq!(row.offered_mops, due, "{row:?}");
         // On a busy machine, fewer are done.
         assert!(due.is_none_or(|due| row.mops < 2.0 * due), "{row:?}");
-        let are_chained = due.is_none() && row.workload == "lookup-hit";
-        assert_eq!(row.chained_ns.is_some(), are_chained, "{row:?}");
-        // An update is neither an insert nor a remove.
-        let kinds = row.by_kind().count();
-        assert_eq!(
-            kinds,
-            if row.workload.starts_with("mix") {
-                3
-            } else {
-                1
-            },
-            "{row:?}"
-        );
     }
 }

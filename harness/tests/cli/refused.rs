@@ -19,7 +19,7 @@ const REFUSED: &str = "
 1 | sweep torn.toml | torn.toml | line 6
 1 | sweep field.toml | field.toml | unknown field `sed` | `seed`
 1 | sweep keys.toml | keys.toml | `keys` | at most
-1 | sweep frozen.toml | frozen.toml | `threads` | `frozen`
+1 | sweep frozen.toml | frozen.toml | `frozen`
 1 | sweep mistyped.toml | did you mean \"lock-free\"? Known are lock-free, 
 1 | space memory --loads 1e-300 | --loads | 1e-300
 1 | space memory --loads 1e-6 --keys 4000000000 | --keys | at most
