@@ -11,7 +11,7 @@ use subject::Operations;
 use crate::keys::KeySource;
 use crate::operations::{Measured, Phase, Tally, Watch};
 use crate::subjects::SubjectInfo;
-use crate::workload::{Workload, Ycsb};
+use crate::workload::Workload;
 
 /// The largest share of absent keys that may be found: far above that of a sensible filter, far below that of a broken one.
 const MAX_FALSE_POSITIVE_RATE: f64 = 0.05;
@@ -54,28 +54,25 @@ impl Answers<'_> {
         let refused = tally.refused_before;
         let (keys, residents) = (self.keys.keys(), self.keys.residents() as u64);
         let found = || subject.count_found(keys, self.keys.resident()) as u64;
-        let are_updated = matches!(workload, Workload::Ycsb { mix, .. } if mix.updates());
+        let are_updated = matches!(workload, Workload::Ycsb { .. });
         // A thread that works alone knows every answer, unless keys were refused.
         let is_foreseen = self.threads == 1 && refused + tally.refused == 0;
         // Only refused keys may be missing: once, or once in every lap of a lookup over the keys.
         let (missing, excused) = match workload {
-            Workload::LookupHit { .. }
-            | Workload::Lookup { .. }
-            | Workload::Ycsb { mix: Ycsb::C, .. }
-                if refused > 0 =>
-            {
+            Workload::LookupHit { .. } | Workload::Lookup { .. } if refused > 0 => {
                 self.check_laps()?;
                 (residents - found(), refused)
             }
             Workload::Insert { .. } => (residents - found(), tally.refused),
             Workload::Remove { .. } => (tally.missing, refused),
-            Workload::Ycsb { .. } if are_updated && !(is_foreseen && tally.missing > 0) => {
+            Workload::Ycsb { .. } if !(is_foreseen && tally.missing > 0) => {
                 let not_found = residents - found();
                 let mut remove = Phase::Remove(self.keys.resident());
                 let removed = subject.perform(keys, &mut remove, &Watch::new(self.stop), None);
                 (not_found.max(removed.missing), refused + self.left_out)
             }
-            Workload::Ycsb { mix: Ycsb::C, .. } if tally.missing == 0 => {
+            // With a skew, threads look few keys up.
+            Workload::Lookup { skew, .. } if *skew > 0.0 && tally.missing == 0 => {
                 (residents - found(), refused)
             }
             // No thread looks up present keys.

@@ -22,7 +22,7 @@ use crate::subjects::{Registry, SubjectInfo, original};
 use crate::wording::counted;
 use crate::workload::Workload;
 
-/// From this many keys on, filling a table takes longer than everything else.
+/// Number of keys from which filling a table takes longer than everything else.
 const LARGE: usize = 1_000_000;
 
 /// A round of an experiment, on these cores, with these keys.

@@ -297,7 +297,7 @@ impl Act for Contest<'_> {
         let (bench, random) = (self.bench, &mut self.bench.random(turn.number));
         let table = bench.table(contestant.info, random);
         let keys = bench.keys.shifted(turn.number * bench.keys.residents());
-        // The last table still exists meanwhile, so this one has another place.
+        // The last table still exists, so this one has another place.
         state.tables = vec![(Arc::new(table.expect("it could be built before")), keys)];
     }
 

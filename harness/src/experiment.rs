@@ -125,7 +125,7 @@ fn one_or_several<'de, D: Deserializer<'de>>(
     values.into_iter().map(whole).collect()
 }
 
-/// With fewer keys, a measurement shows little but its own overhead.
+/// A measurement of fewer keys shows little except its own overhead.
 pub const MIN_KEYS: usize = 1_000;
 const MAX_ROUNDS: usize = 1_000;
 const MAX_SECONDS: f64 = 600.0;
@@ -615,7 +615,7 @@ mod tests {
         finds(&format!("{insert}\nlod = 1"), "unknown field `lod`");
         let twice = "`workload`: lookup-hit at load factor 0.92 appears twice";
         finds("[[workload]]\nkind = 'lookup-hit'\nload = 0.92", twice);
-        // What is replaced, by what, and what the error has.
+        // The replaced text, its replacement, and a part of the error.
         for line in "
             \"tiny\" | \"../tiny\" | `name`
             \"A tiny sweep\" | \" \" | `title`

@@ -25,7 +25,7 @@ pub fn copied(keys: &[u64], indices: &[usize]) -> Keys {
 #[derive(Debug, Clone)]
 pub struct KeySource {
     keys: Arc<Keys>,
-    /// Where the sets begin.
+    /// The place at which the sets begin.
     start: usize,
     residents: usize,
 }
@@ -150,7 +150,7 @@ fn chooser(range: Range<usize>, skew: f64, random: &mut SmallRng) -> Box<Draw> {
         let mut walk = range.cycle();
         return Box::new(move |_| walk.next().unwrap_or_default());
     };
-    // From the most frequent to the rarest. They are shuffled, as popular keys are not neighbours in an
+    // The most frequent key comes first. Keys are shuffled, as popular keys are not neighbours in an
     // application's memory either.
     let mut by_rank: Vec<usize> = range.collect();
     by_rank.shuffle(random);

@@ -64,7 +64,7 @@ pub struct Cycle {
 pub struct Watch<'a> {
     pub deadline: Option<Instant>,
     pub stop: &'a AtomicBool,
-    /// Where to publish the number of operations done, if it is observed while they run. It is then
+    /// The published number of operations, if it is observed while they run. It is then
     /// updated, and the clock and the request to stop are checked, after every operation.
     pub progress: Option<&'a AtomicU64>,
 }
@@ -418,7 +418,7 @@ pub struct Scheduled {
     pub(crate) pool: Pool,
     /// Number of keys in the window at first, and after every slide.
     pub(crate) size: usize,
-    /// For each lookup in the window, how many keys were inserted after the key.
+    /// The age of the key of each lookup in the window: how many keys were inserted after it.
     pub(crate) ages: Vec<usize>,
     pub(crate) next_age: usize,
     /// The keys that were removed, and refused when they should have been inserted again.

@@ -70,7 +70,7 @@ impl Part<'_> {
             Workload::LookupMiss { .. } => {
                 return lookups(self.cycle(keys.absent()), Present::None);
             }
-            Workload::Lookup { .. } | Workload::Ycsb { mix: Ycsb::C, .. } => {
+            Workload::Lookup { .. } => {
                 let drawn = Arc::clone(self.drawn);
                 let present = Present::Drawn(Arc::clone(&drawn), keys.residents());
                 return lookups(self.cycle(0..drawn.len()), present);

@@ -36,7 +36,7 @@ pub struct Part {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
     pub threads: usize,
-    /// Threads that are frozen meanwhile, if the experiment has those.
+    /// Threads that are frozen during the measurement, if the experiment has those.
     pub frozen: Option<usize>,
     /// Rate at which operations are due, as a share of the subject's throughput in the closed loop; `None` in that loop,
     /// where each thread starts one as soon as it has done the last.

@@ -31,7 +31,7 @@ pub struct Row {
     pub workload: String,
     /// Threads that ran at the same time, from 1.
     pub threads: usize,
-    /// Threads that were frozen in the middle of an insert or remove meanwhile, if the experiment has those.
+    /// Threads that were frozen in the middle of an insert or remove, if the experiment has those.
     pub frozen: Option<usize>,
     /// Rate at which operations were due, as a share of the subject's throughput in the closed loop of the same round;
     /// empty in that loop.

@@ -40,7 +40,7 @@ impl Sheet {
     }
 }
 
-/// For a terminal.
+/// Formats the sheet for a terminal.
 impl fmt::Display for Sheet {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         formatter.write_str(&self.text(table::terminal))

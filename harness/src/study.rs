@@ -9,10 +9,11 @@
 //! 3. A `pub static STUDY: Study<Options>` names the subjects, the parts and the quantities.
 //! 4. `studies/mod.rs` lists it, once for the command and once for its processes.
 //!
-//! In each round, parts follow one another, and each has a process of its own, in which the study lets the subjects take
-//! turns; or one for each subject, one right after another in an order of the round's own, if [`Study::alone`] says so.
-//! If subjects are compared, the first one also takes part as NAME#2: what differs there is noise. Its command prints one table, and writes
-//! NAME.csv, NAME.machine.toml and NAME.svg, all from the samples alone. [`Extras`] are for what few studies need.
+//! Parts follow one another in each round. Each part has a process of its own, in which the study lets the subjects take
+//! turns; or, with [`Study::alone`], a process for each subject, in an order of the round's own.
+//! If subjects are compared, the first one also takes part as NAME#2: differences between the two are noise. The command
+//! prints one table, and writes NAME.csv, NAME.machine.toml and NAME.svg, all from the samples alone. [`Extras`] has
+//! functions that few studies need.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -308,7 +309,7 @@ impl<O> Study<O> {
             .first()
             .map_or("", |name| original(name))
             .to_owned();
-        // In round 1 they are in the order of the study.
+        // The samples of round 1 are in the order of the study.
         dedup(&mut subjects);
         let itself = format!("{ours}#2");
         subjects.retain(|subject| *subject != itself);
@@ -448,12 +449,12 @@ impl<O> View<'_, O> {
     }
 }
 
-/// For studies whose options always make sense.
+/// Accepts all options.
 pub fn unchecked<O>(_: &O) -> Result<()> {
     Ok(())
 }
 
-/// For studies whose table shows all places.
+/// Keeps all places for the table.
 pub fn all_places(_: &str, places: Vec<f64>) -> Vec<f64> {
     places
 }

@@ -1,5 +1,5 @@
-//! Subjects that take turns of half a millisecond, or of some milliseconds to fill a table: what a machine does meanwhile,
-//! it does to all of them. Threads last as long as all turns, and take them in an order that is redrawn for each round of
+//! Subjects that take turns of half a millisecond, or of some milliseconds to fill a table: disturbances of the machine
+//! affect all of them. Threads last as long as all turns, and take them in an order that is redrawn for each round of
 //! turns. The first rounds warm up, and turns that other programs disturbed do not count.
 
 use std::hint::black_box;

@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The hidden command of a process that measures.
 #[derive(Debug, Args)]
 pub struct Worker {
-    /// What kind of task it is.
+    /// The kind of the task.
     pub kind: String,
     /// The task, as TOML.
     pub task: String,
@@ -146,7 +146,7 @@ fn start(build: Option<&Path>, kind: &str, task: &str) -> Result<Child> {
     // Not looked for in PATH, if it has no directory.
     let program = build.map_or_else(this_program, |build| Ok(path::absolute(build)?))?;
     let mut command = Command::new(&program);
-    // In a group of its own, it is not interrupted by the Ctrl-C that this process acts upon.
+    // A process in a group of its own is not interrupted by the Ctrl-C that this process acts upon.
     #[cfg(unix)]
     command.process_group(0);
     command.args(["worker", kind, task, &Source::of_harness().short()]);
@@ -169,7 +169,8 @@ pub fn build_in_turn(builds: &[PathBuf], round: usize) -> Option<&Path> {
     build.map(PathBuf::as_path)
 }
 
-/// Where this program is found even after another build has taken its place; without /proc, where it was started.
+/// Returns a path of this program that is valid even after another build has replaced it; without /proc, the path from
+/// which it was started.
 fn this_program() -> Result<PathBuf> {
     let itself = Path::new("/proc/self/exe");
     if itself.exists() {

@@ -66,8 +66,8 @@ pub enum Workload {
     },
 }
 
-/// The workloads of the Yahoo! Cloud Serving Benchmark, except D, which a [window](Workload::Window) resembles, and E, which
-/// scans ranges.
+/// The workloads of the Yahoo! Cloud Serving Benchmark that update keys: all except C, which is a
+/// [lookup](Workload::Lookup), D, which a [window](Workload::Window) resembles, and E, which scans ranges.
 ///
 /// An *update* gives a key another value; here it removes the key and inserts it again, as one
 /// operation. All threads look up and update the same keys, as often as the law says, so that they
@@ -82,8 +82,6 @@ pub enum Ycsb {
     A,
     /// Read mostly: 95 % lookups, 5 % updates.
     B,
-    /// Read only.
-    C,
     /// Read, modify, write: half lookups, half updates that first look the key up.
     F,
 }
@@ -94,12 +92,7 @@ impl Ycsb {
         match self {
             Self::A | Self::F => 50,
             Self::B => 95,
-            Self::C => 100,
         }
-    }
-
-    pub fn updates(self) -> bool {
-        matches!(self, Self::A | Self::B | Self::F)
     }
 }
 
@@ -158,7 +151,7 @@ impl Workload {
 
     /// Returns whether threads do nothing but look keys up, so that measurements can share a table.
     pub fn only_looks_up(&self) -> bool {
-        self.needs() == Operations::LOOKUP || matches!(self, Self::Ycsb { mix: Ycsb::C, .. })
+        self.needs() == Operations::LOOKUP
     }
 
     /// Returns what a subject must support to run this workload. A subject that cannot insert can
@@ -169,7 +162,6 @@ impl Workload {
                 Operations::LOOKUP
             }
             Self::Insert { .. } => Operations::INSERT_ONLY,
-            Self::Ycsb { mix: Ycsb::C, .. } => Operations::INSERT,
             Self::Remove { .. } | Self::Mix { lookup: 0, .. } => Operations::UPDATES,
             Self::Mix { .. } | Self::Ycsb { .. } | Self::Window { .. } => Operations::ALL,
         }
@@ -231,7 +223,6 @@ impl Workload {
                 let (letter, what) = match mix {
                     Ycsb::A => ('a', "50 % lookup, 50 % update"),
                     Ycsb::B => ('b', "95 % lookup, 5 % update"),
-                    Ycsb::C => ('c', "lookup only"),
                     Ycsb::F => ('f', "50 % lookup, 50 % lookup and update"),
                 };
                 let upper = letter.to_ascii_uppercase();

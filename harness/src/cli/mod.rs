@@ -159,7 +159,7 @@ enum Command {
 /// reader closes standard output early. If standard output cannot be written, that is an error, but
 /// the command still does everything else.
 ///
-/// The description beside every result names `program`, which is [`program!()`](crate::program!).
+/// The description of every result names `program`, which is [`program!()`](crate::program!).
 pub fn main(registry: &Registry, program: Program) -> ExitCode {
     program.enter();
     let command = Cli::command().name(program.name);

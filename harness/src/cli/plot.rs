@@ -15,7 +15,7 @@ pub(super) struct Options {
     /// NAME.csv as a measuring command writes it. Title and caption come from NAME.machine.toml in the same directory.
     #[arg(value_name = "FILE.csv")]
     csv: PathBuf,
-    /// The figure to write; by default NAME.svg beside the CSV file.
+    /// The figure to write; by default NAME.svg in the directory of the CSV file.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Leave out title and caption, as a paper has its own.

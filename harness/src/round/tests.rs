@@ -15,7 +15,7 @@ use crate::subjects::Registry;
 
 pub(crate) const MIX: &str = "mix lookup=80 insert=10 remove=10";
 
-pub(crate) const WORKLOADS: [&str; 10] = [
+pub(crate) const WORKLOADS: [&str; 9] = [
     "lookup-hit",
     "lookup-miss",
     "insert load=0.95",
@@ -23,7 +23,6 @@ pub(crate) const WORKLOADS: [&str; 10] = [
     MIX,
     "lookup skew=0.99",
     "ycsb mix='a'",
-    "ycsb mix='c'",
     "ycsb mix='f'",
     "window lookup=75",
 ];
@@ -174,7 +173,7 @@ fn operations_are_timed_at_each_rate() {
         let closed = all.iter().find(is_closed).unwrap();
         let due = row.offered.map(|_| 0.02 * closed.mops);
         assert_eq!(row.offered_mops, due, "{row:?}");
-        // On a busy machine, fewer are done.
+        // A busy machine does fewer.
         assert!(due.is_none_or(|due| row.mops < 2.0 * due), "{row:?}");
     }
 }

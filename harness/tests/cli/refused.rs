@@ -166,7 +166,10 @@ fn help_teaches() {
         ("--help", &["harness reproduce"][..]),
         ("sweep --help", &["Ctrl-C", "--append", "0-3,8"]),
         ("sweep --help", &["[default: results]"]),
-        ("plot --help", &["NAME.svg beside the CSV file"]),
+        (
+            "plot --help",
+            &["NAME.svg in the directory of the CSV file"],
+        ),
         ("reproduce --help", &["the default"]),
         ("list --help", &["experiments"]),
         ("check --help", &["--features steps"]),

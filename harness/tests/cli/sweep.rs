@@ -115,7 +115,7 @@ fn threads_are_bound_to_chosen_cores() {
         has(sidecar["run"]["pinning"].as_str().unwrap(), &[text]);
         let csv = place.text("results/tiny.csv");
         assert!(
-            column(&csv, "pinned").iter().all(|of| *of == pinned),
+            column(&csv, "pinned").iter().all(|value| *value == pinned),
             "{text}"
         );
     }
