@@ -325,12 +325,13 @@ mod simulating {
                     experiment: written.clone(),
                 };
                 let what = format!("{}: {}", share.model.name, share.part.workload.title());
-                worker::measure(None, (KIND, &task), stop, |row: Row| {
+                let measured = worker::measure(None, (KIND, &task), stop, |row: Row| {
                     let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
                     made.0.step(&what);
                     made.1.push((share.group, row));
                     Ok(())
-                })
+                });
+                measured.map(drop)
             })?;
         let (_, mut made) = made.into_inner().unwrap_or_else(PoisonError::into_inner);
         let subject = |row: &Row| experiment.subjects.iter().position(|of| *of == row.subject);
