@@ -10,18 +10,18 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use crossbeam_utils::Backoff;
 
-use crate::latency::Timings;
+use crate::latency::Latencies;
 use crate::machine::Cores;
 use crate::operations::Tally;
 
-/// What one thread, or all threads together, did to a subject.
+/// The operations of one thread, or of all threads together.
 pub(crate) struct Done {
     pub(crate) tally: Tally,
     pub(crate) start: Instant,
     pub(crate) end: Instant,
     pub(crate) pinned: bool,
-    /// Latencies, if operations were timed one by one.
-    pub(crate) timings: Option<Timings>,
+    /// Latencies of operations that were timed one by one, by kind.
+    pub(crate) latencies: Vec<Latencies>,
 }
 
 impl Done {
@@ -30,7 +30,7 @@ impl Done {
         self.start = self.start.min(other.start);
         self.end = self.end.max(other.end);
         self.pinned &= other.pinned;
-        if let (Some(all), Some(more)) = (&mut self.timings, &other.timings) {
+        for (all, more) in self.latencies.iter_mut().zip(&other.latencies) {
             all.add(more);
         }
         self
@@ -76,11 +76,11 @@ pub(crate) struct Meetings<'a> {
 }
 
 impl Meetings<'_> {
-    /// Waits until all threads have come so often as this one. Returns whether none has panicked.
+    /// Waits until all threads have come as often as this one. Returns whether none has panicked.
     pub(crate) fn meet(&mut self) -> bool {
         self.made += 1;
         let (came, all) = (&self.crew.came, self.made * self.crew.threads);
-        // Release pairs with the acquire below: all that go on see what each did before it came.
+        // Release pairs with the acquire below: all threads see what each did before it came.
         came.fetch_add(1, Ordering::Release);
         let backoff = Backoff::new();
         loop {
@@ -93,7 +93,7 @@ impl Meetings<'_> {
     }
 }
 
-/// What a thread that panics stores as the meetings, so that nobody waits for it.
+/// The number of arrivals that a thread stores when it panics, so that no thread waits for it.
 const BROKEN: usize = usize::MAX / 2;
 
 /// Counts the end of a thread, even if it panics.
@@ -111,7 +111,7 @@ impl Drop for End<'_> {
 }
 
 /// One thread's arrival. A thread that panics before it arrives counts as arrived, so that the
-/// others do not wait for ever.
+/// others do not wait forever.
 pub(crate) struct Arrival<'a>(&'a Crew<'a>);
 
 impl Arrival<'_> {
@@ -156,7 +156,7 @@ impl<'a> Crew<'a> {
     }
 
     /// Runs `work` on all threads, and `lead` on this one, which may start further threads. No thread
-    /// goes on before the leader arrives. Returns the results of the threads, in their order.
+    /// continues before the leader arrives. Returns the results of the threads, in their order.
     pub(crate) fn run<'env, T: Send + 'env, L>(
         &'env self,
         work: &'env (impl Fn(Member<'env>) -> T + Sync),
@@ -182,15 +182,15 @@ impl<'a> Crew<'a> {
             };
             let threads: Vec<_> = (0..self.threads).map(start).collect();
             let led = lead(scope, Arrival(self));
-            let ends: Vec<_> = threads.into_iter().map(|of| of.join()).collect();
-            let made = ends.into_iter().collect::<Result<_, _>>();
-            Ok((made.map_err(|_| anyhow!("a thread panicked"))?, led))
+            let ends: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
+            let results = ends.into_iter().collect::<Result<_, _>>();
+            Ok((results.map_err(|_| anyhow!("a thread panicked"))?, led))
         })
     }
 
     /// Divides `numbers` among the threads of a crew. Each prepares its part, and then all start
-    /// together. Returns what they did together.
-    pub(crate) fn share<W: FnOnce() -> (Tally, Option<Timings>)>(
+    /// together. Returns their operations together.
+    pub(crate) fn share<W: FnOnce() -> (Tally, Vec<Latencies>)>(
         cores: &Cores,
         threads: usize,
         numbers: Range<u64>,
@@ -198,24 +198,21 @@ impl<'a> Crew<'a> {
     ) -> Result<Done> {
         let (crew, all) = (Crew::new(cores, threads), numbers.end - numbers.start);
         let work = |member: Member| {
-            let at = |thread| numbers.start + all * thread as u64 / threads as u64;
-            let work = prepare(member.thread, at(member.thread)..at(member.thread + 1));
+            let bound = |thread| numbers.start + all * thread as u64 / threads as u64;
+            let part = bound(member.thread)..bound(member.thread + 1);
+            let work = prepare(member.thread, part);
             let start = member.arrival.wait();
-            let (tally, timings) = work();
+            let (tally, latencies) = work();
             Done {
                 tally,
                 start,
                 end: Instant::now(),
                 pinned: member.pinned,
-                timings,
+                latencies,
             }
         };
         let (done, ()) = crew.run(&work, |_, arrival| drop(arrival))?;
         Done::together(done.into_iter())
-    }
-
-    pub(crate) fn is_over(&self) -> bool {
-        self.ended.load(Ordering::Relaxed) == self.threads
     }
 
     /// Waits until all threads have ended, or none ends for `patience`; returns how many have not.
@@ -246,10 +243,9 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::latency::Kind;
 
     #[test]
-    fn threads_that_do_not_end_are_counted() {
+    fn stuck_threads_are_counted() {
         let cores = &Cores::detect();
         let (crew, released) = (Crew::new(cores, 3), AtomicBool::new(false));
         let work = |member: Member| {
@@ -270,31 +266,31 @@ mod tests {
     }
 
     #[test]
-    fn thread_that_panics_keeps_nobody_waiting() {
+    fn panicking_thread_releases_others() {
         let cores = &Cores::detect();
         let crew = Crew::new(cores, 3);
-        let went_on = AtomicUsize::new(0);
+        let meetings = AtomicUsize::new(0);
         let work = |mut member: Member| {
             for meeting in 0..100 {
                 assert!(member.thread > 0 || meeting < 50, "on purpose");
                 if !member.meetings.meet() {
                     break;
                 }
-                went_on.fetch_add(1, Ordering::Relaxed);
+                meetings.fetch_add(1, Ordering::Relaxed);
             }
         };
         let error = crew.run(&work, |_, arrival| drop(arrival)).unwrap_err();
         assert_eq!(error.to_string(), "a thread panicked");
         // The others may learn of it in their last meeting.
-        assert!((148..=150).contains(&went_on.into_inner()));
+        assert!((148..=150).contains(&meetings.into_inner()));
     }
 
     #[test]
-    fn what_threads_did_together_is_of_all_of_them() {
+    fn done_together_spans_all_threads() {
         let start = Instant::now();
         let done = |(operations, from, to, ns)| {
-            let mut timings = Timings::default();
-            timings.record(Kind::Lookup, ns);
+            let mut latencies = Latencies::default();
+            latencies.record(ns);
             Done {
                 tally: Tally {
                     operations,
@@ -303,14 +299,14 @@ mod tests {
                 start: start + Duration::from_secs(from),
                 end: start + Duration::from_secs(to),
                 pinned: ns < 3_000,
-                timings: Some(timings),
+                latencies: vec![latencies],
             }
         };
         let all = [(10, 2, 5, 1_000), (7, 1, 4, 2_000), (3, 3, 6, 3_000)];
         let together = Done::together(all.into_iter().map(done)).unwrap();
         assert_eq!((together.tally.operations, together.seconds()), (20, 5.0));
         assert!(!together.pinned);
-        let latencies = together.timings.unwrap().all();
+        let latencies = &together.latencies[0];
         assert!(latencies.count() == 3 && latencies.within(1.0) >= 3_000);
     }
 }

@@ -1,12 +1,12 @@
-//! Measures one subject after another until a deadline: with more threads than cores, with threads that are
-//! [frozen](crate::stall), or with operations that are [timed one by one](crate::latency).
+//! Measures one subject after another until a deadline: with more threads than cores, with
+//! [frozen](crate::stall) threads, or with operations that are [timed one by one](crate::latency).
 //!
-//! Every thread is pinned, gets its part ready, warms up, and waits for the others; then all are timed together, from the
-//! earliest start to the latest end. Fills and drains always run to completion, each on a table of its own; they are
+//! Every thread is pinned, prepares its part, warms up, and waits for the others; then all are timed together, from the
+//! earliest start to the latest end. Fills and drains run to completion, each on a table of its own; they are
 //! repeated until they add up to the experiment's `seconds`.
 //!
-//! Frozen threads are frozen in the middle of an insert or remove once all others are ready. The others then run for
-//! `seconds`, and what they have done by then is what counts, whether they can be stopped then or are blocked. No frozen
+//! Threads are frozen in the middle of an insert or remove once all others are ready. The others then run for
+//! `seconds`, and their operations until then count, whether they can be stopped then or are blocked. No frozen
 //! thread is released before.
 
 use std::collections::HashMap;
@@ -20,13 +20,12 @@ use anyhow::{Context, Result};
 use filter::FixedState;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use sysinfo::System;
 
-use crate::bench::{Bench, Table};
+use crate::bench::{Bench, Outcome};
 use crate::crew::{Arrival, Crew, Done, Member};
-use crate::latency::{Arrivals, CHAIN, CHAINS, Kind, Latencies, Pace, Timer, Timings};
-use crate::machine::throughout;
-use crate::operations::{Tally, Watch};
+use crate::latency::Arrivals;
+use crate::operations::{Pace, Tally, Timer, Watch};
+use crate::phases::Table;
 use crate::plan::Point;
 use crate::row::Row;
 use crate::stall::{self, Observed};
@@ -40,94 +39,86 @@ const LOOK_FOR_STOP: Duration = Duration::from_millis(20);
 /// The throughput in the closed loop, in million operations per second, by subject and threads.
 pub(crate) type Saturation = HashMap<(String, usize), f64>;
 
-/// What is measured of a subject: where, and how many million operations are due each second, in an open loop.
+/// A point, and how many million operations are due each second in an open loop.
 type Measurement<'a> = (&'a Point, Option<f64>);
 
 impl Bench<'_> {
-    /// Measures these subjects one right after another. Returns their rows; some are missing if it was stopped.
-    pub(crate) fn one_by_one(
+    /// Measures these subjects one right after another. Some rows are missing if it was stopped.
+    pub(crate) fn measure_one_by_one(
         &self,
         names: &[String],
         point: &Point,
         saturation: &mut Saturation,
-    ) -> Result<Vec<Row>> {
-        let mut rows = Vec::new();
+    ) -> Result<Outcome> {
+        let mut outcome = Outcome::default();
         for name in names {
             let place = (name.clone(), point.threads);
-            let closed = saturation.get(&place).copied().unwrap_or_default();
-            let due = point.offered.map(|offered| offered * closed);
-            let measured = self.measure(name, (point, due));
-            let measured = measured.with_context(|| self.complaint(name, point))?;
-            let Some(row) = measured else { break };
+            let closed = saturation.get(&place).context("its closed loop failed");
+            let due = point.offered.map(|offered| Ok(offered * closed?));
+            let measured = due
+                .transpose()
+                .and_then(|due| self.measure(name, (point, due)));
+            let row = match measured {
+                Ok(Some(row)) => row,
+                Ok(None) => break,
+                Err(error) => {
+                    self.record_failure(name, point, error, &mut outcome.failures)?;
+                    continue;
+                }
+            };
             if point.offered.is_none() {
                 saturation.insert(place, row.mops);
             }
-            rows.push(row);
+            outcome.rows.push(row);
         }
+        let rows = &mut outcome.rows;
         let first = rows.iter().find(|row| row.subject == row.first);
         if let Some(mops) = first.map(|row| row.mops) {
-            let decides = |row: &&mut Row| mops > 0.0 && row.mops > 0.0;
-            rows.iter_mut()
-                .filter(decides)
-                .for_each(|row| row.ratio = Some(mops / row.mops));
+            for row in rows.iter_mut().filter(|row| mops > 0.0 && row.mops > 0.0) {
+                row.ratio = Some(mops / row.mops);
+            }
         }
-        Ok(rows)
+        Ok(outcome)
     }
 
     /// Measures, and returns the row; `None` if it was stopped meanwhile.
     fn measure(&self, name: &str, measurement: Measurement) -> Result<Option<Row>> {
-        let (point, due) = measurement;
-        let distance = || match point.frozen {
-            Some(1..) => 0.0,
-            _ => self.hand_over(),
-        };
+        let (_, due) = measurement;
         let is_whole = !self.workload.is_time_bounded();
-        let mut row: Option<Row> = None;
         if is_whole {
-            // Those of a fixed time warm up by themselves.
+            // Workloads of a fixed time warm up by themselves.
             self.measure_once(name, measurement)?;
         }
-        let before = distance();
-        while row
-            .as_ref()
-            .is_none_or(|row| is_whole && row.seconds < self.sweep.experiment.seconds)
-        {
-            let Some(once) = self.measure_once(name, measurement)? else {
+        let Some(mut row) = self.measure_once(name, measurement)? else {
+            return Ok(None);
+        };
+        while is_whole && row.seconds < self.sweep.experiment.seconds {
+            let Some(again) = self.measure_once(name, measurement)? else {
                 return Ok(None);
             };
-            row = Some(match row {
-                None => once,
-                Some(row) => Row {
-                    pinned: row.pinned && once.pinned,
-                    operations: row.operations + once.operations,
-                    refused: row.refused + once.refused,
-                    seconds: row.seconds + once.seconds,
-                    ..row
-                },
-            });
+            row.pinned &= again.pinned;
+            row.operations += again.operations;
+            row.refused += again.refused;
+            row.seconds += again.seconds;
         }
-        Ok(row.map(|row| Row {
-            mops: row.operations as f64 / row.seconds / 1e6,
-            hand_over_ns: Some(throughout(before, distance())).filter(|ns| row.pinned && *ns > 0.0),
-            load_average: System::load_average().ok().map(|load| load.one),
-            offered_mops: due,
-            ..row
-        }))
+        row.mops = row.operations as f64 / row.seconds / 1e6;
+        row.offered_mops = due;
+        Ok(Some(row))
     }
 
     /// Measures once: for a fixed time, or one fill or drain.
     fn measure_once(&self, name: &str, measurement: Measurement) -> Result<Option<Row>> {
         let (point, _) = measurement;
         let info = self.sweep.registry.get(name)?;
-        let table = &*self.kept_table((name, 0), point.threads, &mut self.random(0))?;
+        let table = &*self.kept_table((name, 0), &mut self.random(0))?;
         let (done, left_out) = self.run_threads(table, measurement)?;
-        let stopped = || self.stop.load(Ordering::Relaxed);
-        if stopped() {
+        let is_stopped = || self.stop.load(Ordering::Relaxed);
+        if is_stopped() {
             return Ok(None);
         }
-        let made = (done.tally, left_out);
-        let checked = self.check(info, (table, &self.keys), made, point.threads);
-        if stopped() {
+        let results = (done.tally, left_out);
+        let checked = self.check(info, (table, &self.keys), results, point.threads);
+        if is_stopped() {
             return Ok(None);
         }
         checked?;
@@ -141,33 +132,22 @@ impl Bench<'_> {
             seconds: done.seconds(),
             ..self.row(name, point, table)
         };
-        if let Some(timings) = done.timings {
-            record(&mut row, &timings);
+        if let Some(latencies) = done.latencies.first().filter(|all| all.count() > 0) {
+            let within = |share| Some(latencies.within(share));
+            (row.p50_ns, row.p99_ns) = (within(0.5), within(0.99));
+            (row.p999_ns, row.max_ns) = (within(0.999), within(1.0));
         }
         Ok(Some(row))
     }
 
-    /// Runs the workload on all threads. Returns what they did, and how many keys they left out.
+    /// Runs the workload on all threads. Returns their operations, and how many keys they left out.
     fn run_threads(&self, table: &Table, measurement: Measurement) -> Result<(Done, u64)> {
-        let (
-            Point {
-                threads, frozen, ..
-            },
-            cores,
-        ) = (*measurement.0, self.sweep.cores);
+        let (threads, frozen) = (measurement.0.threads, measurement.0.frozen);
         let observed = frozen.map(|_| Observed::new(threads));
         let observed = observed.as_ref();
-        let crew = Crew::new(cores, threads);
+        let crew = Crew::new(self.sweep.cores, threads);
         let work = |member: Member| self.run_thread(member, table, measurement, observed);
         let (results, seen) = crew.run(&work, |scope, arrival| {
-            for core in (threads..cores.count()).filter(|_| self.sweep.experiment.busy) {
-                let crew = &crew;
-                // No pause instruction, for which a hypervisor might give the core to someone else.
-                scope.spawn(move || {
-                    cores.pin(core);
-                    while !crew.is_over() {}
-                });
-            }
             let seen = observed.map(|observed| {
                 let frozen = frozen.unwrap_or_default();
                 let seen = self.observe(scope, table, frozen, arrival, observed);
@@ -180,7 +160,7 @@ impl Bench<'_> {
         let mut together = Done::together(done.into_iter())?;
         together.tally.refused_before += table.refused;
         if let Some((operations, start, end)) = seen? {
-            // Those after the time are not counted.
+            // Operations after the time are not counted.
             let done = &mut together.tally;
             done.untimed += done.operations.saturating_sub(operations);
             done.operations = operations;
@@ -189,8 +169,7 @@ impl Bench<'_> {
         Ok((together, left_out.iter().sum()))
     }
 
-    /// Freezes threads once all others are ready, lets the others run, and counts what they did in their time, from start
-    /// to end.
+    /// Freezes threads once all others are ready, lets the others run, and counts their operations from start to end.
     fn observe<'scope>(
         &self,
         scope: &'scope Scope<'scope, '_>,
@@ -232,16 +211,16 @@ impl Bench<'_> {
             table.subject.perform(self.list(), &mut phase, watch, timer)
         };
         let mut untimed = Tally::default();
-        let time_bounded = self.workload.is_time_bounded();
+        let is_time_bounded = self.workload.is_time_bounded();
         let seconds = Duration::from_secs_f64(self.sweep.experiment.seconds);
-        if time_bounded {
+        if is_time_bounded {
             watch.deadline = Some(Instant::now() + seconds.mul_f64(WARM_UP));
             untimed.add_untimed(&perform(&watch, None));
         }
 
         let mut timer = self.timer(thread, measurement);
         let opened = member.arrival.wait();
-        watch.deadline = time_bounded.then(|| opened + seconds);
+        watch.deadline = is_time_bounded.then(|| opened + seconds);
         if let Some(observed) = observed {
             watch = observed.watch(thread);
         }
@@ -252,16 +231,6 @@ impl Bench<'_> {
         let mut tally = perform(&watch, timer.as_mut());
         let end = Instant::now();
 
-        let mut timings = timer.map(|timer| timer.timings);
-        if let Some(timings) = &mut timings
-            && point.offered.is_none()
-            && self.workload.only_looks_up()
-        {
-            watch.deadline = Some(opened + seconds.mul_f64(1.0 + CHAINS));
-            let mut chains = Timer::new(Pace::Chained);
-            untimed.add_untimed(&perform(&watch, Some(&mut chains)));
-            timings.add(&chains.timings);
-        }
         tally.add(&untimed);
         tally.refused_before = refused;
         let done = Done {
@@ -269,7 +238,7 @@ impl Bench<'_> {
             start,
             end,
             pinned: member.pinned,
-            timings,
+            latencies: timer.into_iter().map(|timer| timer.latencies).collect(),
         };
         (done, phase.left_out())
     }
@@ -282,30 +251,11 @@ impl Bench<'_> {
         };
         let per_second = due * 1e6 / point.threads as f64;
         let arrivals = Arrivals::new(per_second, &mut self.random(thread));
-        let are_more = point.threads > self.sweep.cores.count();
-        let waits: [fn(); 2] = [hint::spin_loop, thread::yield_now];
-        let wait = waits[usize::from(are_more)];
+        let wait: fn() = if point.threads > self.sweep.cores.count() {
+            thread::yield_now
+        } else {
+            hint::spin_loop
+        };
         Some(Timer::new(Pace::Open(arrivals, wait)))
     }
-}
-
-/// Records the latencies of each kind that there is.
-fn record(row: &mut Row, timings: &Timings) {
-    let all = &timings.all();
-    [row.p50_ns, row.p99_ns, row.p999_ns] = percentiles(all);
-    row.max_ns = Some(all.within(1.0)).filter(|_| all.count() > 0);
-    let chained = timings.chains.within(0.5) as f64 / CHAIN as f64;
-    row.chained_ns = Some(chained).filter(|_| timings.chains.count() > 0);
-    let of = |kind| percentiles(timings.of(kind));
-    [row.lookup_p50_ns, row.lookup_p99_ns, row.lookup_p999_ns] = of(Kind::Lookup);
-    [row.insert_p50_ns, row.insert_p99_ns, row.insert_p999_ns] = of(Kind::Insert);
-    [row.remove_p50_ns, row.remove_p99_ns, row.remove_p999_ns] = of(Kind::Remove);
-}
-
-/// Returns what 50, 99 and 99.9 % of operations did not exceed.
-fn percentiles(latencies: &Latencies) -> [Option<u64>; 3] {
-    [0.5, 0.99, 0.999].map(|share| {
-        let within = latencies.within(share);
-        Some(within).filter(|_| latencies.count() > 0)
-    })
 }

@@ -14,6 +14,8 @@ pub const INTERRUPTED: u8 = 130;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ending {
     Complete,
+    /// Some measurements of rivals failed; the others are complete.
+    Incomplete,
     /// The first Ctrl-C ended it early.
     Interrupted,
 }

@@ -25,19 +25,19 @@ pub fn copied(keys: &[u64], indices: &[usize]) -> Keys {
 #[derive(Debug, Clone)]
 pub struct KeySource {
     keys: Arc<Keys>,
-    /// Where the sets begin.
+    /// The place at which the sets begin.
     start: usize,
     residents: usize,
 }
 
-/// The keys beyond those of the sets, to which [`shifted`](KeySource::shifted) sets reach.
-const MORE: usize = 1 << 20;
+/// Keys beyond the sets, to which [`shifted`](KeySource::shifted) sets reach.
+const EXTRA_KEYS: usize = 1 << 20;
 
 impl KeySource {
     /// Generates numbers from the seed: `keys` residents, and the matching churn and absent keys.
     pub fn generated(keys: usize, seed: u64) -> Self {
         let start = spread(seed);
-        let counters = 0..(total(keys) + MORE) as u64;
+        let counters = 0..(total(keys) + EXTRA_KEYS) as u64;
         let numbers = counters.map(|counter| spread(start.wrapping_add(counter)));
         Self {
             keys: Arc::new(numbers.collect()),
@@ -50,7 +50,7 @@ impl KeySource {
     #[must_use]
     pub fn shifted(&self, by: usize) -> Self {
         Self {
-            start: by % MORE,
+            start: by % EXTRA_KEYS,
             ..self.clone()
         }
     }
@@ -101,12 +101,12 @@ fn spread(counter: u64) -> u64 {
 }
 
 /// Keys drawn per resident, so that rare keys, of which a Zipf law has many, are among them.
-const PER_KEY: usize = 16;
+const DRAWS_PER_KEY: usize = 16;
 /// The fewest keys drawn: threads cycle through them, and the processor must not learn them.
-const FEWEST: usize = 100_000;
-/// This many are enough, unless there are more residents: then as many as those, so that no part of
+const MIN_DRAWS: usize = 100_000;
+/// As many keys are drawn as there are residents, if those are more, so that no part of
 /// a large table is left out.
-const ENOUGH: usize = 1_000_000;
+const ENOUGH_DRAWS: usize = 1_000_000;
 
 /// Draws the keys to look up, for all threads together: `hit` per cent are residents, the others
 /// absent, in random order. With a skew of 0 they walk through all keys; otherwise their ranks
@@ -118,7 +118,9 @@ pub fn drawn_lookups(
     random: &mut SmallRng,
 ) -> Arc<[usize]> {
     let residents = source.residents();
-    let draws = (PER_KEY * residents).clamp(FEWEST, ENOUGH).max(residents);
+    let draws = (DRAWS_PER_KEY * residents)
+        .clamp(MIN_DRAWS, ENOUGH_DRAWS)
+        .max(residents);
     let hundreds = draws.div_ceil(100);
     let mut present = vec![true; hundreds * usize::from(hit)];
     present.resize(hundreds * 100, false);
@@ -148,7 +150,7 @@ fn chooser(range: Range<usize>, skew: f64, random: &mut SmallRng) -> Box<Draw> {
         let mut walk = range.cycle();
         return Box::new(move |_| walk.next().unwrap_or_default());
     };
-    // From the most frequent to the rarest. They are shuffled, as popular keys are not neighbours in an
+    // The most frequent key comes first. Keys are shuffled, as popular keys are not neighbours in an
     // application's memory either.
     let mut by_rank: Vec<usize> = range.collect();
     by_rank.shuffle(random);
@@ -181,13 +183,13 @@ mod tests {
     fn generated_keys_are_distinct_and_follow_the_seed() {
         let numbers = |seed| KeySource::generated(10_001, seed).keys;
         let distinct: HashSet<u64> = numbers(1).iter().copied().collect();
-        assert_eq!(distinct.len(), 25_003 + MORE);
+        assert_eq!(distinct.len(), 25_003 + EXTRA_KEYS);
         assert_eq!(numbers(1), numbers(1));
         assert_ne!(numbers(1), numbers(2));
     }
 
     #[test]
-    fn the_three_sets_are_disjoint_and_use_every_key() {
+    fn sets_partition_keys() {
         for residents in [1, 2, 1_001, 60_000] {
             let source = KeySource::generated(residents, 1);
             assert_eq!(source.resident(), 0..residents);
@@ -208,11 +210,11 @@ mod tests {
         );
         assert_eq!(shifted.absent().end, 5_500);
         // They never reach beyond the list.
-        assert!(source.shifted(MORE - 1).absent().end <= source.keys().len());
+        assert!(source.shifted(EXTRA_KEYS - 1).absent().end <= source.keys().len());
     }
 
     const KEYS: usize = 10_000;
-    const DRAWS: usize = PER_KEY * KEYS;
+    const DRAWS: usize = DRAWS_PER_KEY * KEYS;
 
     fn drawn(hit: u8, skew: f64) -> (KeySource, Arc<[usize]>) {
         let source = KeySource::generated(KEYS, 1);
@@ -220,9 +222,9 @@ mod tests {
         (source, drawn)
     }
 
-    fn counts(of: impl Iterator<Item = usize>, keys: usize) -> Vec<usize> {
+    fn counts(drawn: impl Iterator<Item = usize>, keys: usize) -> Vec<usize> {
         let mut counts = vec![0; keys];
-        of.for_each(|key| counts[key] += 1);
+        drawn.for_each(|key| counts[key] += 1);
         counts
     }
 
@@ -244,13 +246,13 @@ mod tests {
     }
 
     #[test]
-    fn the_share_of_hits_is_exact_and_they_are_spread() {
+    fn hits_have_exact_share_and_are_spread() {
         for hit in [0, 25, 50, 99, 100] {
             for skew in [0.0, 0.99] {
                 let (source, drawn) = drawn(hit, skew);
                 assert_eq!(drawn.len(), DRAWS);
                 let is_hit = |key: &&usize| source.resident().contains(key);
-                let hits = |of: &[usize]| of.iter().filter(is_hit).count();
+                let hits = |keys: &[usize]| keys.iter().filter(is_hit).count();
                 assert_eq!(hits(&drawn), DRAWS / 100 * usize::from(hit));
                 let absent = |key: &&usize| source.absent().contains(key);
                 assert_eq!(drawn.iter().filter(absent).count(), DRAWS - hits(&drawn));
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_drawn_as_often_as_asked_for() {
+    fn keys_are_drawn_as_law_requires() {
         for (hit, skew) in [(50, 0.0), (100, 1.2), (50, 1.2)] {
             let (source, drawn) = drawn(hit, skew);
             let mut counts = counts(drawn.iter().copied(), source.absent().end);
@@ -282,8 +284,8 @@ mod tests {
     }
 
     #[test]
-    fn there_are_at_least_as_many_as_residents_and_enough_of_them() {
-        let draws = [FEWEST, 160_000, ENOUGH, 1_000_100];
+    fn draws_are_enough_and_cover_residents() {
+        let draws = [MIN_DRAWS, 160_000, ENOUGH_DRAWS, 1_000_100];
         for (keys, draws) in [1_000, 10_000, 100_000, 1_000_001].into_iter().zip(draws) {
             let source = KeySource::generated(keys, 1);
             let drawn = drawn_lookups(&source, 50, 0.0, &mut SmallRng::seed_from_u64(1));

@@ -2,14 +2,14 @@
 //! experiment one TOML file, every result one CSV file, one figure and a description of the
 //! machine.
 //!
-//! How a measurement goes through the modules: an [`experiment`] names [`subjects`] and
-//! [`workload`]s. [`sweep`] makes a [`plan`] of it, and starts a process for each round ([`worker`]). There, [`mod@bench`] lets
-//! threads perform [`operations`] that are bound to the cores of the [`machine`], in turns or until a deadline. What they
-//! did becomes a [`row`], and [`sweep_sheet`] makes a table and a figure of the rows. [`studies`] has the measurements that
-//! no experiment can make, each a [`study`]. [`cli`] is the command line over all of it. It takes a
-//! [`Registry`](registry::Registry), so that a program of ten lines sweeps a structure of yours beside those that are here.
+//! A measurement passes through the modules in this order. An [`experiment`] names [`subjects`] and
+//! [`workload`]s. [`sweep`] makes a [`plan`] of it and starts a process for each [`round`] ([`worker`]). There, threads that
+//! are bound to the cores of the [`machine`] perform [`operations`] on the tables of a [`mod@bench`], in turns or until a
+//! deadline. Each result is a [`row`], and [`sweep_sheet`] makes a table and a figure of the rows. [`studies`] has the
+//! measurements that no experiment can make, each a [`study`]. [`cli`] is the command line. It takes a
+//! [`Registry`](registry::Registry), so that a program of ten lines can add a structure of its own.
 //!
-//! Below this crate are others: [`subject`] has the trait of what is measured, [`relatives`] the
+//! This crate uses others: [`subject`] has the trait of measured structures, [`relatives`] the
 //! rivals from the literature. [`check`] looks for wrong answers.
 
 #![allow(
@@ -24,6 +24,7 @@ pub use {check, relatives, subject};
 pub(crate) mod answers;
 pub mod bench;
 pub mod cli;
+pub(crate) mod contest;
 pub(crate) mod crew;
 pub(crate) mod deadline;
 pub mod ending;
@@ -33,8 +34,11 @@ pub mod latency;
 pub mod machine;
 pub mod operations;
 pub mod page;
+pub(crate) mod parsers;
 pub(crate) mod phases;
 pub mod plan;
+pub(crate) mod recording;
+pub mod round;
 pub mod row;
 pub mod sheet;
 pub mod show;

@@ -1,26 +1,27 @@
-//! What one thread of a measurement does to a subject. These loops are compiled for each subject: it is chosen at run time,
-//! but there is one dynamic call for a thousand operations, not one for each.
+//! The inner loops of a measurement, compiled for each subject: the subject is chosen at run time, but a thousand operations
+//! share one dynamic call.
 
 use std::hash::Hash;
-use std::hint::black_box;
 use std::iter;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use crossbeam_utils::CachePadded;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use subject::Subject;
 use subject::calls::Calls;
 
-use crate::latency::{Kind, Timer};
+mod timed;
+
+pub(crate) use timed::Pace;
+pub use timed::Timer;
 
 /// Operations between two checks of the clock and the request to stop.
 const BATCH: usize = 1_000;
 
-/// A subject as the runner sees it. Every [`Subject`] is one.
+/// A subject as the engine sees it: every [`Subject`].
 pub trait Measured: Calls {
     /// Inserts the keys at these indices in this order, and drops the refused ones from the list.
     /// Once `stop` is set, ends early and leaves the list meaningless.
@@ -63,12 +64,12 @@ pub struct Cycle {
 pub struct Watch<'a> {
     pub deadline: Option<Instant>,
     pub stop: &'a AtomicBool,
-    /// Where to publish the number of operations done, if it is observed while they run. It is then
+    /// The published number of operations, if it is observed while they run. It is then
     /// updated, and the clock and the request to stop are checked, after every operation.
     pub progress: Option<&'a AtomicU64>,
 }
 
-/// What a thread did, and where its subject's answers differed from those known in advance.
+/// The operations of a thread, and its subject's answers that differ from those known in advance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     pub operations: u64,
@@ -77,12 +78,12 @@ pub struct Tally {
     pub refused: u64,
     /// Keys that were refused while the table was filled beforehand.
     pub refused_before: u64,
-    /// Lookups and removes of a present key that reported it absent. Where threads update the same
+    /// Lookups and removes of a present key that reported it absent. If threads update the same
     /// keys, one may rightly be absent for a moment.
     pub missing: u64,
     /// Lookups of a key that is not in the filter.
     pub absent: u64,
-    /// Those among them that found it nevertheless.
+    /// Lookups of absent keys that found one nevertheless.
     pub false_positives: u64,
 }
 
@@ -94,8 +95,8 @@ impl<S: Subject> Measured for S {
 
     fn count_found(&self, keys: &[u64], range: Range<usize>) -> usize {
         let mut present = 0;
-        let note = |found| present += usize::from(found);
-        self.look_up(keys[range].iter(), note);
+        let count = |found| present += usize::from(found);
+        self.look_up(keys[range].iter(), count);
         present
     }
 
@@ -156,7 +157,7 @@ impl Tally {
         self.false_positives += other.false_positives;
     }
 
-    /// Adds what was done beside the measurement: wrong answers always count, operations do not.
+    /// Adds what was done outside the measurement: wrong answers always count, operations do not.
     pub fn add_untimed(&mut self, other: &Self) {
         self.add(&Self {
             operations: 0,
@@ -215,17 +216,10 @@ impl Phase {
                 lookups.perform_batch(subject, keys, length, tally);
                 true
             }
-            Self::Scheduled(scheduled) => scheduled.perform_batch(subject, keys, length, tally),
-        }
-    }
-
-    /// Returns what the operation does that is this many places after the next.
-    pub(crate) fn coming(&self, ahead: usize) -> Kind {
-        match self {
-            Self::Insert(_) => Kind::Insert,
-            Self::Remove(_) => Kind::Remove,
-            Self::Lookup(_) => Kind::Lookup,
-            Self::Scheduled(scheduled) => scheduled.coming(ahead),
+            Self::Scheduled(scheduled) => {
+                scheduled.perform_batch(subject, keys, length, tally);
+                true
+            }
         }
     }
 
@@ -281,8 +275,8 @@ fn take(range: &mut Range<usize>, length: usize) -> Range<usize> {
 
 /// A list of keys to look up, cyclically.
 ///
-/// Answers are counted without a branch on whether a key is present: where present and absent keys
-/// alternate at random, the processor could not predict it, and the measurement would show the
+/// Answers are counted without a branch on whether a key is present: if present and absent keys
+/// alternate at random, the processor could not predict the branch, and the measurement would show the
 /// mispredictions instead of the subject.
 pub struct Lookups {
     pub cycle: Cycle,
@@ -309,39 +303,15 @@ impl Lookups {
     ) {
         let batch = self.cycle.next_batch(length);
         tally.operations += batch.len() as u64;
-        let asked = keys[batch.clone()].iter();
+        let batch_keys = keys[batch.clone()].iter();
         match &self.present {
-            Present::All => look_up(subject, asked, iter::repeat(true), tally),
-            Present::None => look_up(subject, asked, iter::repeat(false), tally),
+            Present::All => look_up(subject, batch_keys, iter::repeat(true), tally),
+            Present::None => look_up(subject, batch_keys, iter::repeat(false), tally),
             Present::Drawn(drawn, residents) => {
                 let present = drawn[batch].iter().map(|index| index < residents);
-                look_up(subject, asked, present, tally);
+                look_up(subject, batch_keys, present, tally);
             }
         }
-    }
-
-    /// Looks up a chain of keys: the answer to one chooses the next. After a right answer that is
-    /// the following key, and otherwise the one after it, so that a lap of right answers asks for
-    /// every key; but the processor has to know the answer to find the key.
-    pub(crate) fn perform_chain<S: Subject>(
-        &mut self,
-        subject: &S,
-        keys: &[u64],
-        length: usize,
-        tally: &mut Tally,
-    ) {
-        for _ in 0..length {
-            let at = self.cycle.next;
-            let found = black_box(subject.contains(&keys[at]));
-            let present = match &self.present {
-                Present::All => true,
-                Present::None => false,
-                Present::Drawn(drawn, residents) => drawn[at] < *residents,
-            };
-            tally.note_lookup(present, found);
-            self.cycle.go_to(at + 1 + usize::from(found != present));
-        }
-        tally.operations += length as u64;
     }
 }
 
@@ -356,98 +326,52 @@ fn look_up<'k, S: Subject, K: Hash + ?Sized + 'k>(
     });
 }
 
-/// The pools of threads that look each other's keys up, each on lines of its own. A thread sets its
-/// pool as soon as it has filled its part of the table.
-pub type Pools = Arc<[CachePadded<OnceLock<Pool>>]>;
-
-/// Returns room for the pools of this many threads.
-pub fn pools(threads: usize) -> Pools {
-    (0..threads).map(|_| CachePadded::default()).collect()
-}
-
-/// A ring of keys that one thread alone, its owner, inserts and removes. The filter holds `live` of
-/// them, from the oldest on, so the owner knows every answer about them in advance. Others may ask
-/// for a key, and learn whether the owner has begun to remove keys meanwhile.
+/// A ring of keys that its thread inserts and removes. The filter has `live` of them, from the oldest on, so the thread knows
+/// every answer about them in advance.
+#[derive(Default)]
 pub struct Pool {
     keys: Vec<usize>,
-    /// The place of the oldest key, and the number of those in the filter in the lower 32 bits.
-    held: AtomicU64,
-    /// How many keys were taken out so far.
-    taken: AtomicU64,
+    oldest: usize,
+    live: usize,
 }
 
 impl Pool {
-    /// Creates a ring of fewer than 2^32 keys, of which the first `live` are in the filter.
+    /// Creates a ring whose first `live` keys are in the filter.
     pub fn new(keys: Vec<usize>, live: usize) -> Self {
         Self {
             keys,
-            held: AtomicU64::new(live as u64),
-            taken: AtomicU64::new(0),
+            oldest: 0,
+            live,
         }
-    }
-
-    /// Returns the place of the oldest key, and the number of keys in the filter.
-    #[inline]
-    fn held(&self) -> (usize, usize) {
-        // Pairs with the store in `hold`: whoever reads that a key is held also sees it inserted.
-        let held = self.held.load(Ordering::Acquire);
-        ((held >> 32) as usize, (held as u32) as usize)
-    }
-
-    #[inline]
-    fn hold(&self, oldest: usize, live: usize) {
-        let held = (oldest as u64) << 32 | live as u64;
-        // Pairs with the load in `held`.
-        self.held.store(held, Ordering::Release);
-    }
-
-    pub fn live(&self) -> usize {
-        self.held().1
     }
 
     /// Takes out the oldest key, if there is one. The caller must now remove it from the filter.
     #[inline]
-    fn take_oldest(&self) -> Option<usize> {
-        let (oldest, live) = self.held();
-        if live == 0 {
-            return None;
-        }
-        self.hold(after(oldest, self.keys.len()), live - 1);
-        // Pairs with the load in `taken`. It comes after `hold`, so that whoever reads this number
-        // no longer finds the key held, and before the key is removed, so that whoever misses the
-        // key reads this number afterwards.
-        self.taken.store(self.taken() + 1, Ordering::Release);
-        Some(self.keys[oldest])
+    fn take_oldest(&mut self) -> Option<usize> {
+        self.live = self.live.checked_sub(1)?;
+        let key = self.keys[self.oldest];
+        self.oldest = after(self.oldest, self.keys.len());
+        Some(key)
     }
 
     /// Returns the next key to insert, if any key is not in the filter.
     #[inline]
     fn next_in(&self) -> Option<usize> {
-        let (oldest, live) = self.held();
-        (live < self.keys.len()).then(|| self.at(oldest + live))
+        (self.live < self.keys.len()).then(|| self.at(self.oldest + self.live))
     }
 
     /// Records that the [next](Self::next_in) key was inserted; a refused one stays next in line.
     #[inline]
-    fn accept(&self) {
-        let (oldest, live) = self.held();
-        self.hold(oldest, live + 1);
+    fn accept(&mut self) {
+        self.live += 1;
     }
 
     /// Returns the key after which `age` others were inserted, or the newest if none is that old.
     #[inline]
-    fn of_age(&self, age: usize) -> Option<usize> {
-        let (oldest, live) = self.held();
-        let newest = live.checked_sub(1)?;
-        Some(self.at(oldest + newest - if age < live { age } else { 0 }))
-    }
-
-    /// Returns how many keys were taken out so far. A key [found](Self::of_age) between two calls
-    /// that return the same was in the filter until the second.
-    #[inline]
-    fn taken(&self) -> u64 {
-        // Pairs with the store in `take_oldest`.
-        self.taken.load(Ordering::Acquire)
+    fn key_of_age(&self, age: usize) -> Option<usize> {
+        let newest = self.live.checked_sub(1)?;
+        let age = if age < self.live { age } else { 0 };
+        Some(self.at(self.oldest + newest - age))
     }
 
     /// Returns the key at a place, which may be one lap too far.
@@ -465,15 +389,12 @@ pub enum Op {
     LookupAbsent,
     /// Looks up the next of the keys that all threads look up and update.
     LookupShared,
-    /// Looks up a key of the next age in one of the windows. It must be found unless its owner has
-    /// begun to remove keys since it was chosen.
+    /// Looks up a key of the next age in the thread's window.
     LookupAged,
     /// Inserts the next key of the thread's pool.
     Insert,
     /// Removes the oldest key of the thread's pool.
     Remove,
-    /// Inserts a key that is to stay.
-    Grow,
     /// Removes a shared key and inserts it again: see [`Ycsb`](crate::workload::Ycsb).
     Update,
     /// The same after a lookup of the key: the closest a set comes to a read-modify-write.
@@ -493,16 +414,12 @@ pub struct Scheduled {
     pub(crate) next_stable: usize,
     /// Absent or shared keys.
     pub(crate) walk: Cycle,
-    /// Keys still to be inserted; when there are no more, the phase ends.
-    pub(crate) coming: Option<Range<usize>>,
-    /// Pools of threads that look each other's keys up, and which of them is the thread's own.
-    ///
-    /// It alone inserts and removes the keys of its pool, so it knows every answer about them.
-    pub(crate) pools: (Pools, usize),
+    /// Keys that the thread inserts and removes.
+    pub(crate) pool: Pool,
     /// Number of keys in the window at first, and after every slide.
     pub(crate) size: usize,
-    /// For each lookup in a window, whose key, and how many that thread has inserted after it.
-    pub(crate) ages: Vec<(usize, usize)>,
+    /// The age of the key of each lookup in the window: how many keys were inserted after it.
+    pub(crate) ages: Vec<usize>,
     pub(crate) next_age: usize,
     /// The keys that were removed, and refused when they should have been inserted again.
     pub(crate) owed: Vec<usize>,
@@ -537,17 +454,6 @@ impl Scheduled {
         self.kinds[self.places.next_key()]
     }
 
-    /// Returns what the operation does that is this many places after the next.
-    fn coming(&self, ahead: usize) -> Kind {
-        let at = (self.places.next + ahead) % self.kinds.len();
-        match self.kinds[at] {
-            Op::LookupStable | Op::LookupAbsent | Op::LookupShared | Op::LookupAged => Kind::Lookup,
-            Op::Insert | Op::Grow => Kind::Insert,
-            Op::Remove => Kind::Remove,
-            Op::Update | Op::ReadAndUpdate | Op::Slide => Kind::Update,
-        }
-    }
-
     /// An operation for which there is no key is omitted, and not counted.
     fn perform_batch<S: Subject>(
         &mut self,
@@ -555,12 +461,10 @@ impl Scheduled {
         keys: &[u64],
         length: usize,
         tally: &mut Tally,
-    ) -> bool {
+    ) {
         let finds = |key: usize| subject.contains(&keys[key]);
         let inserts = |key: usize| subject.insert(&keys[key]);
         let removes = |key: usize| subject.remove(&keys[key]);
-        let (pools, own) = &self.pools;
-        let own = pools.get(*own).and_then(|pool| pool.get());
         for at in self.places.next_batch(length) {
             match self.kinds[at] {
                 Op::LookupStable if !self.stable.is_empty() => {
@@ -573,42 +477,25 @@ impl Scheduled {
                 }
                 Op::LookupShared => tally.note_lookup(true, finds(self.walk.next_key())),
                 Op::LookupAged => {
-                    let (thread, age) = self.ages[self.next_age];
+                    let age = self.ages[self.next_age];
                     self.next_age = after(self.next_age, self.ages.len());
-                    // One that still fills its part has no window yet.
-                    let Some(pool) = pools[thread].get().or(own) else {
+                    let Some(key) = self.pool.key_of_age(age) else {
                         continue;
                     };
-                    let taken = pool.taken();
-                    let Some(key) = pool.of_age(age) else {
-                        continue;
-                    };
-                    let found = finds(key);
-                    tally.missing += u64::from(!found & (pool.taken() == taken));
+                    tally.note_lookup(true, finds(key));
                 }
                 Op::Remove => {
-                    let Some(key) = own.and_then(|pool| pool.take_oldest()) else {
+                    let Some(key) = self.pool.take_oldest() else {
                         continue;
                     };
                     tally.missing += u64::from(!removes(key));
                 }
                 Op::Insert => {
-                    let Some((pool, key)) = own.and_then(|pool| Some((pool, pool.next_in()?)))
-                    else {
+                    let Some(key) = self.pool.next_in() else {
                         continue;
                     };
                     if inserts(key) {
-                        pool.accept();
-                    } else {
-                        tally.refused += 1;
-                    }
-                }
-                Op::Grow => {
-                    let Some(key) = self.coming.as_mut().and_then(Iterator::next) else {
-                        break;
-                    };
-                    if inserts(key) {
-                        self.stable.push(key);
+                        self.pool.accept();
                     } else {
                         tally.refused += 1;
                     }
@@ -626,28 +513,25 @@ impl Scheduled {
                     }
                     self.owed.pop_if(|owed| inserts(*owed));
                 }
+                Op::Slide if self.size == 0 => continue,
                 Op::Slide => {
-                    let Some(pool) = own.filter(|_| self.size > 0) else {
-                        continue;
-                    };
-                    if let Some(key) = pool.take_oldest() {
+                    if let Some(key) = self.pool.take_oldest() {
                         tally.missing += u64::from(!removes(key));
                     }
                     // More than one if earlier ones were refused.
-                    while pool.live() < self.size
-                        && let Some(key) = pool.next_in()
+                    while self.pool.live < self.size
+                        && let Some(key) = self.pool.next_in()
                     {
                         if !inserts(key) {
                             tally.refused += 1;
                             break;
                         }
-                        pool.accept();
+                        self.pool.accept();
                     }
                 }
             }
             tally.operations += 1;
         }
-        self.coming.as_ref().is_none_or(|coming| !coming.is_empty())
     }
 }
 

@@ -1,5 +1,5 @@
 //! The page of all results of a directory, `report.html`: figures and tables. A browser opens it from disk; it needs no
-//! other file. And the same tables in Markdown pages.
+//! other file. The same tables in Markdown pages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,10 +36,8 @@ pub fn write(directory: &Path) -> Result<(PathBuf, Vec<String>)> {
         if name.contains('.') || csv.is_dir() {
             continue;
         }
-        match section(&csv, &name) {
-            Ok((title, section)) => {
-                sections.push((name.to_string(), format!("{name}: {title}"), section));
-            }
+        match read(&csv) {
+            Ok(result) => sections.push((name.to_string(), result)),
             Err(error) => unreadable.push(format!("{error:#}")),
         }
     }
@@ -61,10 +59,15 @@ pub fn write(directory: &Path) -> Result<(PathBuf, Vec<String>)> {
             body {
                 h1 { "Lock-free cuckoo filter: measurements" }
                 ul {
-                    @for (name, title, _) in &sections { li { a href=(format!("#{name}")) { (title) } } }
-                    @for why in &unreadable { li.bad { (without(directory, why)) } }
+                    @for (name, result) in &sections {
+                        li { a href=(format!("#{name}")) { (name) ": " (result.title) } }
+                    }
+                    // The page may be published without its directory's name.
+                    @for error in &unreadable {
+                        li.bad { (error.replace(&format!("{}/", directory.display()), "")) }
+                    }
                 }
-                @for (name, title, section) in &sections { h2 id=(name) { (title) } (section) }
+                @for (name, result) in &sections { (section(name, result)) }
             }
         }
     };
@@ -73,69 +76,56 @@ pub fn write(directory: &Path) -> Result<(PathBuf, Vec<String>)> {
     Ok((path, unreadable))
 }
 
-/// Removes the directory from a message, as the page may be published.
-fn without(directory: &Path, message: &str) -> String {
-    message.replace(&format!("{}/", directory.display()), "")
-}
-
-/// A result, as it is shown.
+/// A result of a sweep or of a study.
 pub struct Shown {
+    pub title: String,
     pub sheet: Sheet,
     pub sidecar: Option<Sidecar>,
-    /// Says that rows are missing.
+    /// A warning about missing rows.
     missing: Option<String>,
+    /// The figure as the run has drawn it.
+    drawn: Option<String>,
 }
 
-/// Reads a result of a sweep or of a study.
 pub fn read(csv: &Path) -> Result<Shown> {
-    let sidecar = Outputs::beside(csv).described()?;
+    let files = Outputs::beside(csv);
+    let sidecar = files.described()?;
     let (count, sheet) = match row::read(csv)? {
         Rows::Sweep(rows) if !rows.is_empty() => {
-            (rows.len(), sweep_sheet::of(&rows, sidecar.as_ref()))
+            (rows.len(), Ok(sweep_sheet::sheet(&rows, sidecar.as_ref())))
         }
         Rows::Study(samples) if !samples.is_empty() => {
-            let sheet = studies::sheet(&samples, sidecar.as_ref());
-            (
-                samples.len(),
-                sheet.with_context(|| format!("in {}", csv.display()))?,
-            )
+            (samples.len(), studies::sheet(&samples, sidecar.as_ref()))
         }
         _ => bail!("{} has no rows", csv.display()),
     };
-    let missing = sidecar.as_ref().and_then(|of| of.missing(count));
+    let name = csv.file_stem().unwrap_or_default().display();
+    let title = sidecar.as_ref().map(|sidecar| sidecar.run.title.clone());
     Ok(Shown {
-        sheet,
+        title: title.unwrap_or(name.to_string()),
+        sheet: sheet.with_context(|| format!("in {}", csv.display()))?,
+        missing: sidecar.as_ref().and_then(|sidecar| sidecar.missing(count)),
+        drawn: fs::read_to_string(&files.figure).ok(),
         sidecar,
-        missing,
     })
 }
 
-/// Returns the title of a result, and its figure and tables.
-fn section(csv: &Path, name: &str) -> Result<(String, Markup)> {
-    let Shown {
-        sheet,
-        sidecar,
-        missing,
-    } = read(csv)?;
-    let drawn = Outputs::beside(csv).figure;
-    let title = sidecar.as_ref().map_or(name, |of| &of.run.title).to_owned();
-    let figure = match &sheet.figure {
-        _ if drawn.exists() => fs::read_to_string(&drawn)?,
-        figure => figure.as_ref().map_or(Ok(String::new()), |of| of.svg())?,
-    };
-    let section = html! {
-        @if let Some(missing) = missing { p.bad { (missing) } }
+fn section(name: &str, result: &Shown) -> Markup {
+    let draw = || result.sheet.figure.as_ref()?.svg().ok();
+    let figure = result.drawn.clone().or_else(draw).unwrap_or_default();
+    html! {
+        h2 id=(name) { (name) ": " (result.title) }
+        @if let Some(missing) = &result.missing { p.bad { (missing) } }
         figure { (PreEscaped(figure)) }
-        details { summary { "Table" } (tables(&sheet)) }
+        details { summary { "Table" } (tables(&result.sheet)) }
         p.note {
             a href=(format!("{name}.csv")) { (name) ".csv" }
-            @if let Some(sidecar) = &sidecar {
+            @if let Some(sidecar) = &result.sidecar {
                 ", " a href=(format!("{name}.machine.toml")) { (name) ".machine.toml" } ". "
                 code { (sidecar.run.command) } ". " (sidecar.machine_line())
             }
         }
-    };
-    Ok((title, section))
+    }
 }
 
 fn tables(sheet: &Sheet) -> Markup {
@@ -164,23 +154,23 @@ pub fn update_tables(page: &Path, only_checks: bool) -> Result<()> {
     let mut lines = old.lines();
     while let Some(line) = lines.next() {
         new += &format!("{line}\n");
-        let mark = line
+        let csv = line
             .strip_prefix(BEGIN)
-            .and_then(|of| of.strip_suffix(" -->"));
-        let Some(csv) = mark else { continue };
+            .and_then(|mark| mark.strip_suffix(" -->"));
+        let Some(csv) = csv else { continue };
         ensure!(
-            lines.any(|of| of == END),
+            lines.any(|line| line == END),
             "{name}: `{END}` is missing after `{line}`"
         );
-        let csv = page.with_file_name(csv);
-        let shown = read(&csv).with_context(|| format!("{name}: {line}"))?;
-        new += &format!("\n{}\n\n{END}\n", shown.sheet.markdown());
+        let result = read(&page.with_file_name(csv)).with_context(|| format!("{name}: {line}"))?;
+        new += &format!("\n{}\n\n{END}\n", result.sheet.markdown());
     }
-    if old == new {
-        return Ok(());
+    if old != new {
+        ensure!(
+            !only_checks,
+            "{name} differs from the results; `harness tables {name}` updates it"
+        );
+        files::write(page, &new)?;
     }
-    if only_checks {
-        bail!("{name} differs from the results; `harness tables {name}` updates it");
-    }
-    files::write(page, &new)
+    Ok(())
 }

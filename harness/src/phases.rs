@@ -1,4 +1,4 @@
-//! Prepares the phase of each thread: what it does while it is measured, and its part of the table.
+//! Prepares the phase of each thread, which it performs while it is measured, and its part of the table.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,21 +8,23 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 
-use crate::bench::Table;
 use crate::keys::{KeySource, drawn_ages, drawn_lookups};
-use crate::operations::{
-    Cycle, Lookups, Measured, Op, Phase, Pool, Pools, Present, Scheduled, pools,
-};
+use crate::operations::{Cycle, Lookups, Measured, Op, Phase, Pool, Present, Scheduled};
 use crate::workload::{Workload, Ycsb};
+
+/// A subject with the keys that a workload starts from.
+pub(crate) struct Table {
+    pub(crate) subject: Box<dyn Measured>,
+    /// Number of keys that it refused while it was filled.
+    pub(crate) refused: u64,
+}
 
 /// Draws the keys that all threads look up, if the workload needs them in advance.
 pub(crate) fn draw_lookups(workload: &Workload, keys: &KeySource, seed: u64) -> Arc<[usize]> {
     let mut random = SmallRng::seed_from_u64(seed);
     match *workload {
         Workload::Lookup { hit, skew, .. } => drawn_lookups(keys, hit, skew, &mut random),
-        Workload::Ycsb { mix, skew, .. } if mix != Ycsb::D => {
-            drawn_lookups(keys, 100, skew, &mut random)
-        }
+        Workload::Ycsb { skew, .. } => drawn_lookups(keys, 100, skew, &mut random),
         _ => Arc::default(),
     }
 }
@@ -30,14 +32,14 @@ pub(crate) fn draw_lookups(workload: &Workload, keys: &KeySource, seed: u64) -> 
 /// Inserts keys in random order, so that a walk along the list does not meet them in the order of insertion. Returns the
 /// accepted keys, in the order of the list.
 pub(crate) fn fill(
-    of: &dyn Measured,
+    subject: &dyn Measured,
     (keys, range): (&KeySource, Range<usize>),
     random: &mut SmallRng,
     stop: &AtomicBool,
 ) -> Vec<usize> {
     let mut order: Vec<usize> = range.collect();
     order.shuffle(random);
-    of.fill(keys.keys(), &mut order, stop);
+    subject.fill(keys.keys(), &mut order, stop);
     order.sort_unstable();
     order
 }
@@ -57,7 +59,7 @@ pub(crate) struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Fills the part. Returns what the thread is to do.
+    /// Fills the part. Returns the phase of the thread.
     pub(crate) fn phase(&mut self, workload: &Workload) -> Phase {
         let keys = self.keys;
         let lookups = |cycle, present| Phase::Lookup(Lookups { cycle, present });
@@ -68,7 +70,7 @@ impl Part<'_> {
             Workload::LookupMiss { .. } => {
                 return lookups(self.cycle(keys.absent()), Present::None);
             }
-            Workload::Lookup { .. } | Workload::Ycsb { mix: Ycsb::C, .. } => {
+            Workload::Lookup { .. } => {
                 let drawn = Arc::clone(self.drawn);
                 let present = Present::Drawn(Arc::clone(&drawn), keys.residents());
                 return lookups(self.cycle(0..drawn.len()), present);
@@ -80,23 +82,8 @@ impl Part<'_> {
                 return Phase::Remove(mine);
             }
             Workload::Mix { lookup, hit, .. } => self.mix(lookup, hit),
-            Workload::Window { lookup, skew, .. } => self.window(lookup, skew, (pools(1), 0)),
-            Workload::Ycsb {
-                mix: mix @ Ycsb::D,
-                skew,
-                ..
-            } => {
-                let shared = (Arc::clone(&self.table.pools), self.thread);
-                self.window(mix.lookup(), skew, shared)
-            }
+            Workload::Window { lookup, skew, .. } => self.window(lookup, skew),
             Workload::Ycsb { mix, .. } => self.updates(mix),
-            Workload::Grow {
-                insert,
-                hit,
-                from,
-                load,
-                ..
-            } => self.growth(insert, hit, from / load),
         };
         Phase::Scheduled(Box::new(scheduled))
     }
@@ -112,24 +99,19 @@ impl Part<'_> {
         Scheduled {
             stable,
             walk: self.cycle(self.keys.absent()),
-            pools: self.with_own((pools(1), 0), pool),
+            pool: self.pool(pool),
             ..Scheduled::new(&counts, Op::Remove, &mut self.random)
         }
     }
 
-    /// Prepares a window over all keys of the thread that are ever inserted, and lookups in the
-    /// windows of all these pools, of which one will be the thread's own. An age counts the newer
-    /// keys of all threads, which are taken to slide in turns.
-    fn window(&mut self, lookup: u8, skew: f64, (pools, own): (Pools, usize)) -> Scheduled {
+    /// Prepares a window over all keys of the thread that are ever inserted.
+    fn window(&mut self, lookup: u8, skew: f64) -> Scheduled {
         let inside = self.fill(self.share(self.keys.resident()));
-        let (size, threads) = (inside.len(), pools.len());
-        let ages = drawn_ages(size * threads, skew, &mut self.random).into_iter();
-        let ages = ages.map(|age| ((own + age) % threads, age / threads));
         let counts = [(Op::LookupAged, percent(lookup))];
         Scheduled {
-            size,
-            ages: ages.collect(),
-            pools: self.with_own((pools, own), inside),
+            size: inside.len(),
+            ages: drawn_ages(inside.len(), skew, &mut self.random),
+            pool: self.pool(inside),
             ..Scheduled::new(&counts, Op::Slide, &mut self.random)
         }
     }
@@ -147,36 +129,20 @@ impl Part<'_> {
         }
     }
 
-    /// Prepares a phase that fills the table, of which it finds this share filled.
-    fn growth(&mut self, insert: u8, hit: u8, filled: f64) -> Scheduled {
-        let mine = self.share(self.keys.resident());
-        let middle = mine.start + (mine.len() as f64 * filled) as usize;
-        let mut stable = self.fill(mine.start..middle);
-        stable.reserve_exact(mine.end - middle);
-        let counts = lookups(100 - insert, hit);
-        Scheduled {
-            stable,
-            coming: Some(middle..mine.end),
-            walk: self.cycle(self.keys.absent()),
-            ..Scheduled::new(&counts, Op::Grow, &mut self.random)
-        }
-    }
-
     /// Inserts these keys, and returns the accepted ones.
     fn fill(&mut self, keys: Range<usize>) -> Vec<usize> {
-        let asked = keys.len();
+        let offered = keys.len();
         let subject = &*self.table.subject;
         let accepted = fill(subject, (self.keys, keys), &mut self.random, self.stop);
-        self.refused += (asked - accepted.len()) as u64;
+        self.refused += (offered - accepted.len()) as u64;
         accepted
     }
 
-    /// Sets the thread's own pool: the keys inside, and its churn keys, which are outside.
-    fn with_own(&self, (pools, own): (Pools, usize), mut inside: Vec<usize>) -> (Pools, usize) {
+    /// Returns the thread's pool: the keys inside, and its churn keys, which are outside.
+    fn pool(&self, mut inside: Vec<usize>) -> Pool {
         let live = inside.len();
         inside.extend(self.share(self.keys.churn()));
-        pools[own].get_or_init(|| Pool::new(inside, live));
-        (pools, own)
+        Pool::new(inside, live)
     }
 
     /// Returns a walk over the range: the same for all threads, but each starts elsewhere.
@@ -215,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_disjoint_and_leave_nothing_out() {
+    fn shares_of_threads_partition_range() {
         for (length, threads) in [(0, 3), (2, 3), (10, 3), (1_000, 7)] {
             let mut next = 100;
             for thread in 0..threads {

@@ -1,4 +1,4 @@
-//! The two kinds of rows that measurements leave, and their CSV files. The first column, `study`, says which kind it is:
+//! The two kinds of rows of measurements, and their CSV files. The first column, `study`, tells them apart:
 //! [`SWEEP`] for a [`Row`], and the name of a study for a [`Sample`]. Nothing is aggregated: tables and figures are
 //! computed from rows, so they can always be computed again, or differently.
 
@@ -17,7 +17,7 @@ use crate::latency::percent;
 pub const SWEEP: &str = "sweep";
 
 /// One measurement of a sweep: one subject, under one workload, at one number of threads, running and frozen, in one
-/// round. What does not apply, or is not known, is empty.
+/// round. A column that does not apply, or is not known, is empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
@@ -31,7 +31,7 @@ pub struct Row {
     pub workload: String,
     /// Threads that ran at the same time, from 1.
     pub threads: usize,
-    /// Threads that were frozen in the middle of an insert or remove meanwhile, if the experiment has those.
+    /// Threads that were frozen in the middle of an insert or remove, if the experiment has those.
     pub frozen: Option<usize>,
     /// Rate at which operations were due, as a share of the subject's throughput in the closed loop of the same round;
     /// empty in that loop.
@@ -60,7 +60,7 @@ pub struct Row {
     pub ratio: Option<f64>,
     /// Throughput in million operations per second of all threads together: where subjects took turns, the median.
     pub mops: f64,
-    /// How many turns count: those that nobody disturbed. 0 if others disturbed nearly all; such a row decides nothing.
+    /// Number of undisturbed turns, which count. 0 if other programs disturbed nearly all; such a row decides nothing.
     /// Empty where subjects did not take turns.
     pub turns: Option<usize>,
     /// Operations done in the timed part, refused inserts included.
@@ -76,8 +76,6 @@ pub struct Row {
     /// Time in ns until one core has a line that another one has written, between the first two cores: mean of before
     /// and after; empty if it is not known, or the cores were moved meanwhile.
     pub hand_over_ns: Option<f64>,
-    /// Load average of the system over one minute at the end, this process included.
-    pub load_average: Option<f64>,
     /// Rate at which operations were due, in million per second.
     pub offered_mops: Option<f64>,
     /// Latency in ns that half of the operations stayed within, if they were timed one by one: from the moment an
@@ -89,17 +87,6 @@ pub struct Row {
     pub p999_ns: Option<u64>,
     /// Longest latency.
     pub max_ns: Option<u64>,
-    /// Time of a lookup in ns in chains in which the answer of one chooses the key of the next: median over chains.
-    pub chained_ns: Option<f64>,
-    pub lookup_p50_ns: Option<u64>,
-    pub lookup_p99_ns: Option<u64>,
-    pub lookup_p999_ns: Option<u64>,
-    pub insert_p50_ns: Option<u64>,
-    pub insert_p99_ns: Option<u64>,
-    pub insert_p999_ns: Option<u64>,
-    pub remove_p50_ns: Option<u64>,
-    pub remove_p99_ns: Option<u64>,
-    pub remove_p999_ns: Option<u64>,
     /// Name of the machine model by which this was predicted; empty if it was measured.
     pub simulated: Option<String>,
 }
@@ -112,13 +99,13 @@ pub struct Sample {
     pub study: String,
     /// Name of the structure that was measured; NAME#2 is another copy of it.
     pub subject: String,
-    /// What is held fixed where subjects are compared: a panel of the figure.
+    /// The conditions that compared subjects share: a panel of the figure.
     pub case: String,
-    /// Where it is on the horizontal axis of the case.
+    /// Place on the horizontal axis of the case.
     pub place: f64,
     /// Round, from 1.
     pub round: usize,
-    /// What the value is, with its unit.
+    /// Name of the value, with its unit.
     pub quantity: String,
     pub value: f64,
 }
@@ -130,7 +117,7 @@ pub enum Rows {
     Study(Vec<Sample>),
 }
 
-/// The columns that are no numbers.
+/// The columns that hold text.
 const TEXT: [&str; 8] = [
     "study",
     "experiment",
@@ -142,24 +129,22 @@ const TEXT: [&str; 8] = [
     "quantity",
 ];
 
-/// No number of a row is above this: it would be an error of whoever wrote the file.
-const MOST: f64 = 1e15;
+/// No number of a row is above this.
+const MAX_VALUE: f64 = 1e15;
 
 impl Row {
-    /// Returns whether nothing was done, though no thread was frozen: such a row is no measure of speed.
-    pub fn stood_still(&self) -> bool {
-        self.mops == 0.0 && self.frozen.is_none()
+    /// Below this share of the rate at which operations were due, a subject has not kept up.
+    pub const KEEPS_UP: f64 = 0.95;
+
+    /// Returns whether operations queued up for as long as the measurement lasted.
+    pub fn is_overloaded(&self) -> bool {
+        self.offered_mops
+            .is_some_and(|due| self.mops < Self::KEEPS_UP * due)
     }
 
-    /// Returns the latencies in ns that 50, 99 and 99.9 % of the lookups, inserts and removes stayed within, after the
-    /// name of the operation; those that were timed.
-    pub fn by_kind(&self) -> impl Iterator<Item = (&'static str, [u64; 3])> {
-        let lookup = [self.lookup_p50_ns, self.lookup_p99_ns, self.lookup_p999_ns];
-        let insert = [self.insert_p50_ns, self.insert_p99_ns, self.insert_p999_ns];
-        let remove = [self.remove_p50_ns, self.remove_p99_ns, self.remove_p999_ns];
-        let kinds = [("lookup", lookup), ("insert", insert), ("remove", remove)];
-        let timed = |(kind, [a, b, c]): (_, [Option<u64>; 3])| Some((kind, [a?, b?, c?]));
-        kinds.into_iter().filter_map(timed)
+    /// Returns whether no operation was done, though no thread was frozen: such a row is no measure of speed.
+    pub fn stood_still(&self) -> bool {
+        self.mops == 0.0 && self.frozen.is_none()
     }
 
     pub(crate) fn check(&self) -> Result<()> {
@@ -181,8 +166,7 @@ impl Row {
             "column `false_positives` is above `absent`"
         );
         let all = [self.p50_ns, self.p99_ns, self.p999_ns, self.max_ns];
-        let ascend = all.is_sorted() && self.by_kind().all(|(_, of)| of.is_sorted());
-        ensure!(ascend, "latencies do not ascend");
+        ensure!(all.is_sorted(), "latencies do not ascend");
         Ok(())
     }
 
@@ -252,9 +236,10 @@ pub fn parse(text: &str) -> Result<Rows> {
     };
     Ok(if is_sweep {
         let rows = rows(&header, &records, Row::check, Row::identity)?;
-        let one = |of: fn(&Row) -> &String| rows.iter().all(|row| of(row) == of(&rows[0]));
+        let same =
+            |column: fn(&Row) -> &String| rows.iter().all(|row| column(row) == column(&rows[0]));
         ensure!(
-            one(|row| &row.experiment) && one(|row| &row.first),
+            same(|row| &row.experiment) && same(|row| &row.first),
             "columns `experiment` and `first` are not the same in all rows"
         );
         Rows::Sweep(rows)
@@ -293,10 +278,10 @@ fn rows<R: DeserializeOwned>(
 fn check_numbers(header: &StringRecord, record: &StringRecord) -> Result<()> {
     for (column, cell) in header.iter().zip(record) {
         match cell.parse::<f64>() {
-            Ok(value) if TEXT.contains(&column) || (0.0..=MOST).contains(&value) => {}
+            Ok(value) if TEXT.contains(&column) || (0.0..=MAX_VALUE).contains(&value) => {}
             Err(_) if column == "study" && cell.is_empty() => bail!("column `study` is empty"),
             Err(_) => {}
-            Ok(_) => bail!("column `{column}` is {cell}, but must be from 0 to {MOST:e}"),
+            Ok(_) => bail!("column `{column}` is {cell}, but must be from 0 to {MAX_VALUE:e}"),
         }
     }
     Ok(())
@@ -306,17 +291,17 @@ fn check_numbers(header: &StringRecord, record: &StringRecord) -> Result<()> {
 pub struct Writer(csv::Writer<File>);
 
 impl Writer {
-    /// Begins a file, in place of an earlier one.
+    /// Starts a file, in place of an earlier one.
     pub fn create(csv: &Path) -> Result<Self> {
-        Self::to(csv, File::create(csv), true)
+        Self::open(csv, File::create(csv), true)
     }
 
-    /// Goes on after the rows that are there.
+    /// Adds rows to a file.
     pub fn append(csv: &Path) -> Result<Self> {
-        Self::to(csv, File::options().append(true).open(csv), false)
+        Self::open(csv, File::options().append(true).open(csv), false)
     }
 
-    fn to(csv: &Path, file: std::io::Result<File>, has_headers: bool) -> Result<Self> {
+    fn open(csv: &Path, file: std::io::Result<File>, has_headers: bool) -> Result<Self> {
         let file = file.with_context(|| format!("cannot write {}", csv.display()))?;
         let mut builder = WriterBuilder::new();
         Ok(Self(builder.has_headers(has_headers).from_writer(file)))
@@ -328,7 +313,7 @@ impl Writer {
     }
 }
 
-/// Reads what another process prints: rows without a header.
+/// Reads the rows that another process prints, without a header.
 pub fn printed<R: DeserializeOwned>(
     output: impl std::io::Read,
 ) -> impl Iterator<Item = csv::Result<R>> {
@@ -395,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_read_as_they_were_written() {
+    fn written_rows_are_read_back() {
         let timed = Row {
             frozen: Some(0),
             p50_ns: Some(10),

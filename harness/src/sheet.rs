@@ -1,13 +1,14 @@
-//! What rows become for a reader: tables, notes and a figure.
+//! The form in which rows are shown: tables, notes and a figure.
 
 use std::fmt;
 
-use figures::plot::Figure;
+use figures::plot::{Figure, Form, Series};
+use figures::stats::{Summary, Verdict};
 use figures::table;
 
 #[derive(Clone, Debug, Default)]
 pub struct Sheet {
-    /// Says what the numbers are, and how they were measured.
+    /// Describes the numbers, and how they were measured.
     pub lead: String,
     pub tables: Vec<Table>,
     pub notes: Vec<String>,
@@ -39,9 +40,60 @@ impl Sheet {
     }
 }
 
-/// For a terminal.
+/// Formats the sheet for a terminal.
 impl fmt::Display for Sheet {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         formatter.write_str(&self.text(table::terminal))
     }
+}
+
+/// Returns these places, ascending, each once.
+pub(crate) fn ascending(places: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut places: Vec<_> = places.collect();
+    places.sort_unstable_by(f64::total_cmp);
+    places.dedup();
+    places
+}
+
+/// Formats a ratio, judged against that of a subject to itself.
+pub(crate) fn judged(ratio: Option<Summary>, itself: Option<Summary>) -> String {
+    let Some(ratio) = ratio else {
+        return "–".into();
+    };
+    let verdict = itself.map_or(Verdict::Undecided, |itself| Verdict::new(&ratio, &itself));
+    format!("{} {verdict}", ratio.format(|ratio| format!("{ratio:.2}")))
+}
+
+/// Returns a line of a panel for each subject that has points.
+pub(crate) fn series(
+    subjects: &[&str],
+    places: &[f64],
+    form: Form,
+    point: impl Fn(&str, f64) -> Option<Summary>,
+) -> Vec<Series> {
+    let series = |subject: &&str| {
+        let points = places
+            .iter()
+            .map(|&place| Some((place, point(subject, place)?)));
+        Series {
+            name: (*subject).into(),
+            form,
+            points: points.flatten().collect(),
+            ..Series::default()
+        }
+    };
+    let mut series: Vec<_> = subjects.iter().map(series).collect();
+    series.retain(|series| !series.points.is_empty());
+    series
+}
+
+/// Keeps the first of equal values.
+pub(crate) fn dedup<T: PartialEq>(values: &mut Vec<T>) {
+    let mut kept: Vec<T> = Vec::new();
+    for value in values.drain(..) {
+        if !kept.contains(&value) {
+            kept.push(value);
+        }
+    }
+    *values = kept;
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use crate::studies::{seeds, within};
+use crate::parsers::{seeds, within};
 
 /// What is simulated, and where the results go.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
@@ -324,13 +324,14 @@ mod simulating {
                     options: options.clone(),
                     experiment: written.clone(),
                 };
-                let what = format!("{}: {}", share.model.name, share.part.workload.describe());
-                worker::measure(None, (KIND, &task), stop, |row: Row| {
+                let what = format!("{}: {}", share.model.name, share.part.workload.title());
+                let measured = worker::measure(None, (KIND, &task), stop, |row: Row| {
                     let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
                     made.0.step(&what);
                     made.1.push((share.group, row));
                     Ok(())
-                })
+                });
+                measured.map(drop)
             })?;
         let (_, mut made) = made.into_inner().unwrap_or_else(PoisonError::into_inner);
         let subject = |row: &Row| experiment.subjects.iter().position(|of| *of == row.subject);
@@ -343,7 +344,7 @@ mod simulating {
             let mut writer = Writer::create(&outputs.csv)?;
             rows.iter().try_for_each(|row| writer.write(row))?;
             sidecar.write(&outputs.sidecar)?;
-            let sheet = sweep_sheet::of(&rows, Some(&sidecar));
+            let sheet = sweep_sheet::sheet(&rows, Some(&sidecar));
             say!("{sheet}\n");
             if let Some(figure) = &sheet.figure {
                 files::write(&outputs.figure, &figure.svg()?)?;

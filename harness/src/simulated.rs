@@ -4,14 +4,16 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use simulator::{Body, Core, Model, Options, Report};
 
-use crate::bench::{Bench, Sweep, Table};
+use crate::bench::{Bench, Sweep};
 use crate::keys::KeySource;
 use crate::operations::{Phase, Tally, Watch};
+use crate::phases::Table;
 use crate::plan::{Part, Point};
 use crate::row::Row;
 use crate::wording::unnumbered;
@@ -49,7 +51,7 @@ struct Shared {
 impl<'a> Simulated<'a> {
     /// Draws the keys of a workload.
     pub fn new(sweep: Sweep<'a>, part: &'a Part, stop: &'a AtomicBool) -> Self {
-        let bench = Bench::new(sweep, part, stop);
+        let bench = Bench::new(sweep, part, Arc::default(), stop);
         Self {
             list: Rc::new(bench.list().to_vec()),
             part,
@@ -131,7 +133,7 @@ impl<'a> Simulated<'a> {
             seed: setting.seed ^ bench.sweep.round as u64,
         };
         let (shared, report) = simulator::run(model, threads, &options, || {
-            let table = bench.table(info, threads, &mut bench.random(0))?;
+            let table = bench.table(info, &mut bench.random(0))?;
             let mut refused = table.refused;
             let shared = Rc::new(Shared {
                 table,
@@ -157,7 +159,7 @@ impl<'a> Simulated<'a> {
         };
         let made = (tally, shared.left_out.get());
         let checked = bench.check(info, (&shared.table, &bench.keys), made, threads);
-        checked.with_context(|| bench.complaint(subject, point))?;
+        checked.with_context(|| bench.describe(subject, point))?;
         let nearest = (model.cores() > 1).then(|| model.between(0, 1));
         let row = Row {
             oversubscribed: false,
@@ -229,10 +231,10 @@ fn alone(model: &Model, subject: &str, workload: &Workload) -> Result<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::flawed::{DROPS, Flawed};
     use crate::experiment::testing::tiny;
     use crate::machine::Cores;
     use crate::plan::Plan;
+    use crate::round::flawed::{DROPS, Flawed};
     use crate::subjects::{Registry, SIMULATED};
     use crate::workload::tests::parse;
 

@@ -6,8 +6,8 @@
 //! many more steps than an operation has, every step of an operation is equally likely.
 //!
 //! Measured threads may be blocked by a lock that a frozen thread holds, and then do not return
-//! before it is released, long after their time is up. So their work is not reported by themselves,
-//! but counted from outside ([`Observed`]).
+//! before it is released, long after their time is up. Their work is therefore counted from outside
+//! ([`Observed`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -32,7 +32,7 @@ const STEPS: u64 = 2_000;
 /// How long threads may take to reach their steps; after that, they count as blocked.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// What threads have done so far, readable while they may be blocked.
+/// The operations of threads so far, readable while they may be blocked.
 pub(crate) struct Observed {
     progress: Vec<CachePadded<AtomicU64>>,
     over: AtomicBool,
@@ -46,7 +46,7 @@ impl Observed {
         }
     }
 
-    /// Returns the watch of a thread, which ends its work and holds its count.
+    /// Returns the watch of a thread, which ends its work and counts its operations.
     pub(crate) fn watch(&self, thread: usize) -> Watch<'_> {
         Watch {
             progress: Some(&self.progress[thread]),
@@ -66,7 +66,7 @@ impl Observed {
     }
 }
 
-/// What holds threads in the middle of an operation.
+/// The state of frozen threads.
 #[derive(Default)]
 struct Hold {
     frozen: AtomicUsize,
@@ -116,7 +116,13 @@ pub(crate) fn freeze<'scope>(
         threads: (0..threads).map(start).collect(),
         hold: Arc::clone(&hold),
     };
-    let ended = || frozen.threads.iter().filter(|of| of.is_finished()).count();
+    let ended = || {
+        frozen
+            .threads
+            .iter()
+            .filter(|thread| thread.is_finished())
+            .count()
+    };
     let held = || hold.frozen.load(Ordering::Relaxed);
     // The others are blocked, or have panicked, which is reported when they are released.
     while settled(threads, PATIENCE, || held() + ended()) < threads && held() == 0 {}

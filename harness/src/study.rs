@@ -9,35 +9,37 @@
 //! 3. A `pub static STUDY: Study<Options>` names the subjects, the parts and the quantities.
 //! 4. `studies/mod.rs` lists it, once for the command and once for its processes.
 //!
-//! In each round, parts follow one another, and each has a process of its own, in which the study lets the subjects take
-//! turns; or one for each subject, one right after another in an order of the round's own, if [`Study::alone`] says so.
-//! If subjects are compared, the first one also takes part as NAME#2: what differs there is noise. Its command prints one table, and writes
-//! NAME.csv, NAME.machine.toml and NAME.svg, all from the samples alone. [`Extras`] are for what few studies need.
+//! Parts follow one another in each round. Each part has a process of its own, in which the study lets the subjects take
+//! turns; or, with [`Study::alone`], a process for each subject, in an order of the round's own.
+//! If subjects are compared, the first one also takes part as NAME#2: differences between the two are noise. The command
+//! prints one table, and writes NAME.csv, NAME.machine.toml and NAME.svg, all from the samples alone. [`Extras`] has
+//! functions that few studies need.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use figures::plot::{Figure, Form, Panel, Scale, Series, number};
-use figures::stats::{Summary, Verdict, ratios};
+use figures::plot::{Figure, Form, Panel, Scale, number};
+use figures::stats::{Summary, ratios};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::ending::{Ending, stop_on_ctrl_c};
 use crate::machine::Cores;
+use crate::parsers::{seeds, within};
 use crate::plan::shuffled;
-use crate::row::{Sample, Writer};
-use crate::sheet::{Sheet, Table};
-use crate::show::{FolderLock, Outputs, Run, Sidecar, note, progress, say};
-use crate::studies::{seeds, within};
+use crate::recording::Recording;
+use crate::row::Sample;
+pub(crate) use crate::sheet::dedup;
+use crate::sheet::{Sheet, Table, ascending, judged, series};
+use crate::show::{FolderLock, Outputs, Run, Sidecar};
 use crate::subjects::{Registry, original};
-use crate::wording::counted;
 use crate::worker::{self, Worker, build_in_turn, check_builds};
 
-/// Names, and what they mean.
+/// Names and their meanings.
 pub type Subjects = Vec<(String, String)>;
 
 pub struct Study<O: 'static> {
@@ -51,7 +53,7 @@ pub struct Study<O: 'static> {
     pub subjects: fn(&O, &Registry) -> Result<Subjects>,
     /// Whether each subject has processes of its own, since it leaves memory or threads behind.
     pub alone: bool,
-    /// What is measured in processes of its own, such as each number of threads.
+    /// Parts, each measured in a process of its own, such as numbers of threads.
     pub parts: fn(&O) -> Vec<String>,
     /// Measures in this process.
     pub measure: fn(&O, &Task, &Registry) -> Result<Vec<Sample>>,
@@ -61,18 +63,18 @@ pub struct Study<O: 'static> {
     pub axis: fn(case: &str) -> (&'static str, Scale),
     /// Keeps the places of a case that the table shows.
     pub tabled: fn(case: &str, places: Vec<f64>) -> Vec<f64>,
-    /// Says how it was measured, and what words mean.
+    /// Describes how it was measured, and what words mean.
     pub how: fn(&O) -> String,
     pub extras: Extras,
 }
 
-/// What few studies need.
+/// Functions that few studies need.
 pub struct Extras {
     /// Returns whether a task is to be measured, after these samples.
     pub is_needed: fn(&Task, &[Sample]) -> bool,
-    /// Adds to tables and figure what is no panel of one quantity, or replaces them.
+    /// Adds tables and panels that do not show one quantity, or replaces them.
     pub complete: fn(&[Sample], &mut Sheet),
-    /// Fails if samples refute what they are to show.
+    /// Fails if samples refute the study's claim.
     pub judge: fn(&[Sample]) -> Result<()>,
 }
 
@@ -84,12 +86,12 @@ impl Extras {
     };
 }
 
-/// What a number of a sample is.
+/// The meaning of a sample's value.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantity {
     /// The name in samples, with the unit.
     pub name: &'static str,
-    /// If ours is compared with each other subject, what is better.
+    /// Which value is better, if ours is compared with each other subject.
     pub better: Option<Better>,
     /// The scale of the panels that it has, one for each case.
     pub drawn: Option<Scale>,
@@ -111,7 +113,7 @@ pub enum Better {
     Less,
 }
 
-/// What one process measures.
+/// The work of one process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
     /// Name of the study.
@@ -121,7 +123,7 @@ pub struct Task {
     pub subjects: Vec<String>,
     /// Round, from 1.
     pub round: usize,
-    /// Seed of all that is random in this round.
+    /// Seed of everything random in this round.
     pub seed: u64,
 }
 
@@ -146,9 +148,9 @@ impl Task {
     }
 }
 
-/// A task with the options of its study, as another process gets it.
+/// A task with the options of its study, for another process.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Asked<O> {
+pub(crate) struct Request<O> {
     pub(crate) task: Task,
     pub(crate) options: O,
 }
@@ -183,14 +185,14 @@ pub struct Setting {
 }
 
 impl<O: Args + Serialize + DeserializeOwned> Study<O> {
-    /// Measures what a process was asked for, and prints the samples.
+    /// Measures the task of this process, and prints the samples.
     pub fn serve(&self, worker: &Worker, registry: &Registry) -> Result<()> {
-        let Asked { task, options } = worker.task()?;
+        let Request { task, options } = worker.task()?;
         worker::print(&(self.measure)(&options, &task, registry)?)
     }
 
     /// Returns the tasks of a round, in their order.
-    fn round(&self, options: &O, setting: &Setting, names: &[String], round: usize) -> Vec<Task> {
+    fn tasks(&self, options: &O, setting: &Setting, names: &[String], round: usize) -> Vec<Task> {
         let task = |part: &str, subjects: Vec<String>| Task {
             study: self.name.into(),
             part: part.into(),
@@ -198,7 +200,7 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
             round,
             seed: setting.seed ^ (round as u64) << 32,
         };
-        let of_part = |(turn, part): (usize, &String)| {
+        let part_tasks = |(turn, part): (usize, &String)| {
             let order = shuffled(names, setting.seed, round, turn);
             if self.alone {
                 let each = order.into_iter().map(|name| task(part, vec![name]));
@@ -208,11 +210,11 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
             }
         };
         let parts = (self.parts)(options);
-        parts.iter().enumerate().flat_map(of_part).collect()
+        parts.iter().enumerate().flat_map(part_tasks).collect()
     }
 
     /// Measures, prints the table, and writes samples, description and figure. The first Ctrl-C ends it after the current
-    /// process, and keeps what is finished.
+    /// process, and keeps the finished samples.
     pub fn run(&self, options: &Options<O>, registry: &Registry) -> Result<Ending> {
         let Options { study, setting } = options;
         (self.check)(study)?;
@@ -224,58 +226,37 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
             names.insert(1, format!("{first}#2"));
         }
 
-        let mut sidecar = self.describe(options, subjects.clone())?;
+        let sidecar = self.describe(options, subjects)?;
         Outputs::named(&setting.out, self.name).check(&sidecar)?;
-        let _held = FolderLock::acquire(&setting.out)?;
-        let files = Outputs::reserve(&setting.out, self.name)?;
-        let mut writer = Writer::create(&files.csv)?;
+        let _lock = FolderLock::acquire(&setting.out)?;
         let stop = stop_on_ctrl_c()?;
-        let mut samples: Vec<Sample> = Vec::new();
         let rounds = 1..=setting.rounds;
-        let tasks = rounds.flat_map(|round| self.round(study, setting, &names, round));
+        let tasks = rounds.flat_map(|round| self.tasks(study, setting, &names, round));
         let tasks: Vec<_> = tasks.collect();
-        let measured = progress::with(tasks.len() as u64, stop, |progress| {
-            for task in tasks {
-                let mut now = format!("round {}, {}", task.round, task.part);
-                if self.alone {
-                    now += &format!(", {}", task.subjects[0]);
-                }
-                progress(&now)?;
-                if !(self.extras.is_needed)(&task, &samples) {
-                    continue;
-                }
-                let (build, options) = (build_in_turn(&setting.builds, task.round), study);
-                let asked = Asked { task, options };
-                worker::measure(build, (self.name, &asked), stop, |sample: Sample| {
-                    writer.write(&sample)?;
-                    samples.push(sample);
-                    Ok(())
-                })
-                .context(now)?;
+        let mut recording =
+            Recording::new(&setting.out, self.name, sidecar, Vec::new(), tasks.len());
+        let mut measured = Ok(());
+        for task in tasks {
+            let mut step = format!("round {}, {}", task.round, task.part);
+            if self.alone {
+                step += &format!(", {}", task.subjects[0]);
             }
-            Ok(())
-        });
+            recording.bar.step(&step);
+            if !(self.extras.is_needed)(&task, &recording.rows) {
+                continue;
+            }
+            let (build, options) = (build_in_turn(&setting.builds, task.round), study);
+            let request = (self.name, &Request { task, options });
+            let done = worker::measure(build, request, stop, |sample| recording.add(sample));
+            measured = done.map(drop).context(step);
+            if measured.is_err() || stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
         let ending = Ending::of(stop);
-        sidecar.run.rows = Some(samples.len());
-        sidecar.run.ended =
-            (ending == Ending::Complete && measured.is_ok()).then(crate::machine::now);
-        sidecar.write(&files.sidecar)?;
-        if !samples.is_empty() {
-            let sheet = self.sheet(study, &samples, &sidecar.machine_line());
-            say!("{sheet}\n");
-            if let Some(figure) = &sheet.figure {
-                let written = fs::write(&files.figure, figure.svg()?);
-                written.with_context(|| format!("cannot write {}", files.figure.display()))?;
-            }
-        }
-        say!("{}", files.csv.display());
-        if ending == Ending::Interrupted {
-            note!(
-                "Interrupted; {} are kept.",
-                counted(samples.len(), "sample")
-            );
-        }
-        measured?;
+        let samples = recording.end(measured, ending, |samples, sidecar| {
+            self.sheet(study, samples, &sidecar.machine_line())
+        })?;
         if ending == Ending::Complete {
             (self.extras.judge)(&samples)?;
         }
@@ -295,11 +276,11 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
     }
 }
 
-/// Samples of one study, and how they are shown.
+/// The samples of one study, to be shown.
 struct View<'a, O: 'static> {
     study: &'a Study<O>,
     samples: &'a [Sample],
-    /// All subjects but the copy of the first one.
+    /// All subjects except the copy of the first one.
     subjects: Vec<&'a str>,
     /// The copy.
     itself: String,
@@ -316,14 +297,19 @@ impl<O: DeserializeOwned> Study<O> {
 
 impl<O> Study<O> {
     fn compares(&self) -> bool {
-        self.quantities.iter().any(|of| of.better.is_some())
+        self.quantities
+            .iter()
+            .any(|quantity| quantity.better.is_some())
     }
 
     /// Returns the tables, and the figure with this last line of its caption.
     pub fn sheet(&self, options: &O, samples: &[Sample], measured_on: &str) -> Sheet {
-        let mut subjects: Vec<_> = samples.iter().map(|of| &*of.subject).collect();
-        let ours = subjects.first().map_or("", |of| original(of)).to_owned();
-        // In round 1 they are in the order of the study.
+        let mut subjects: Vec<_> = samples.iter().map(|sample| &*sample.subject).collect();
+        let ours = subjects
+            .first()
+            .map_or("", |name| original(name))
+            .to_owned();
+        // The samples of round 1 are in the order of the study.
         dedup(&mut subjects);
         let itself = format!("{ours}#2");
         subjects.retain(|subject| *subject != itself);
@@ -334,10 +320,10 @@ impl<O> Study<O> {
             itself,
         };
         let how = (self.how)(options);
-        let mut cases: Vec<_> = samples.iter().map(|of| &*of.case).collect();
+        let mut cases: Vec<_> = samples.iter().map(|sample| &*sample.case).collect();
         dedup(&mut cases);
-        let panels = self.quantities.iter().flat_map(|of| {
-            let panel = |case: &&str| view.panel(of, case);
+        let panels = self.quantities.iter().flat_map(|quantity| {
+            let panel = |case: &&str| view.panel(quantity, case);
             cases.iter().filter_map(panel).collect::<Vec<_>>()
         });
         let mut notes = "Median over the rounds [interval of 95 %].".to_owned();
@@ -363,91 +349,71 @@ impl<O> Study<O> {
     }
 }
 
-/// Keeps the first of equal values.
-pub(crate) fn dedup<T: PartialEq>(values: &mut Vec<T>) {
-    let mut kept: Vec<T> = Vec::new();
-    for value in values.drain(..) {
-        if !kept.contains(&value) {
-            kept.push(value);
-        }
-    }
-    *values = kept;
-}
-
 impl<O> View<'_, O> {
     /// Returns the values of a subject at a place, by round.
     fn values(
         &self,
-        of: &Quantity,
+        quantity: &Quantity,
         (case, place): (&str, f64),
         subject: &str,
     ) -> Vec<(usize, f64)> {
-        let is = |of: &Quantity, sample: &&Sample| {
+        let is_value = |sample: &&Sample| {
             sample.subject == subject
                 && (&*sample.case, sample.place) == (case, place)
-                && sample.quantity == of.name
+                && sample.quantity == quantity.name
         };
-        let samples = self.samples.iter().filter(|sample| is(of, sample));
+        let samples = self.samples.iter().filter(is_value);
         samples.map(|sample| (sample.round, sample.value)).collect()
     }
 
+    fn summary(&self, quantity: &Quantity, at: (&str, f64), subject: &str) -> Option<Summary> {
+        let values = self.values(quantity, at, subject);
+        Summary::new(values.into_iter().map(|(_, value)| value))
+    }
+
     fn places(&self, case: &str) -> Vec<f64> {
-        let of_case = self.samples.iter().filter(|sample| sample.case == case);
-        let mut places: Vec<_> = of_case.map(|sample| sample.place).collect();
-        places.sort_unstable_by(f64::total_cmp);
-        places.dedup();
-        places
+        let samples = self.samples.iter().filter(|sample| sample.case == case);
+        ascending(samples.map(|sample| sample.place))
     }
 
-    /// Returns how many times as good ours is as another subject, and the verdict.
-    fn compared(
-        &self,
-        of: &Quantity,
-        at: (&str, f64),
-        subject: &str,
-    ) -> Option<(Summary, Verdict)> {
-        let ratio = |subject: &str| {
-            let [ours, theirs] =
-                [self.subjects[0], subject].map(|of_it| self.values(of, at, of_it));
-            Summary::new(match of.better? {
-                Better::More => ratios(&ours, &theirs),
-                Better::Less => ratios(&theirs, &ours),
-            })
-        };
-        let (ratio, itself) = (ratio(subject)?, ratio(&self.itself));
-        let verdict = itself.map_or(Verdict::Undecided, |itself| Verdict::new(&ratio, &itself));
-        Some((ratio, verdict))
+    /// Returns how many times as good ours is as another subject.
+    fn ratio(&self, quantity: &Quantity, at: (&str, f64), subject: &str) -> Option<Summary> {
+        let [ours, theirs] =
+            [self.subjects[0], subject].map(|subject| self.values(quantity, at, subject));
+        Summary::new(match quantity.better? {
+            Better::More => ratios(&ours, &theirs),
+            Better::Less => ratios(&theirs, &ours),
+        })
     }
 
-    /// A line for each place and subject: each by itself, and ours over each rival.
+    /// Returns a line for each place and subject: its values, and ours over them.
     fn table(&self, case: &str) -> Table {
         let (axis, _) = (self.study.axis)(case);
-        let is_known = |of: &&Quantity| {
-            self.samples
-                .iter()
-                .any(|sample| sample.case == case && sample.quantity == of.name)
+        let is_measured = |quantity: &&Quantity| {
+            let mut samples = self.samples.iter().filter(|sample| sample.case == case);
+            samples.any(|sample| sample.quantity == quantity.name)
         };
-        let quantities: Vec<_> = self.study.quantities.iter().filter(is_known).collect();
+        let quantities: Vec<_> = self.study.quantities.iter().filter(is_measured).collect();
         let mut header = vec![format!("{axis}, subject")];
         let mut lines = Vec::new();
-        for of in &quantities {
-            header.push(of.name.into());
-            header.extend(of.better.map(|_| format!("{} as good", self.subjects[0])));
+        for quantity in &quantities {
+            header.push(quantity.name.into());
+            header.extend(
+                quantity
+                    .better
+                    .map(|_| format!("{} as good", self.subjects[0])),
+            );
         }
         for place in (self.study.tabled)(case, self.places(case)) {
             for &subject in &self.subjects {
                 let mut line = vec![format!("{}, {subject}", number(place))];
-                for of in &quantities {
-                    let own = self.values(of, (case, place), subject);
-                    let own = Summary::new(own.into_iter().map(|(_, value)| value));
+                for quantity in &quantities {
+                    let own = self.summary(quantity, (case, place), subject);
                     line.push(own.map_or("–".into(), |own| own.format(number)));
-                    let compared = self.compared(of, (case, place), subject);
-                    let compared = compared.filter(|_| subject != self.subjects[0]);
-                    line.extend(of.better.map(|_| match compared {
-                        Some((ratio, verdict)) => {
-                            format!("{} {verdict}", ratio.format(|of| format!("{of:.2}")))
-                        }
-                        None => "–".into(),
+                    let ratio = |subject| self.ratio(quantity, (case, place), subject);
+                    line.extend(quantity.better.map(|_| {
+                        let rival = Some(subject).filter(|rival| *rival != self.subjects[0]);
+                        judged(rival.and_then(ratio), ratio(&self.itself))
                     }));
                 }
                 let is_empty = line[1..].iter().all(|cell| cell == "–");
@@ -461,34 +427,21 @@ impl<O> View<'_, O> {
         }
     }
 
-    fn panel(&self, of: &Quantity, case: &str) -> Option<Panel> {
-        let scale = of.drawn?;
+    fn panel(&self, quantity: &Quantity, case: &str) -> Option<Panel> {
+        let scale = quantity.drawn?;
         let (axis, along) = (self.study.axis)(case);
         let places = self.places(case);
-        let series = |&subject: &&str| {
-            let point = |&place: &f64| {
-                let values = self.values(of, (case, place), subject);
-                Some((
-                    place,
-                    Summary::new(values.into_iter().map(|(_, value)| value))?,
-                ))
-            };
-            Series {
-                name: subject.into(),
-                form: if places.len() > 12 {
-                    Form::Band
-                } else {
-                    Form::Line
-                },
-                points: places.iter().filter_map(point).collect(),
-                ..Series::default()
-            }
+        let form = if places.len() > 12 {
+            Form::Band
+        } else {
+            Form::Line
         };
-        let mut series: Vec<_> = self.subjects.iter().map(series).collect();
-        series.retain(|of| !of.points.is_empty());
+        let series = series(&self.subjects, &places, form, |subject, place| {
+            self.summary(quantity, (case, place), subject)
+        });
         (!series.is_empty()).then(|| Panel {
             title: case.into(),
-            names: [axis.into(), of.name.into()],
+            names: [axis.into(), quantity.name.into()],
             scales: [along, scale],
             series,
             ..Panel::default()
@@ -496,12 +449,12 @@ impl<O> View<'_, O> {
     }
 }
 
-/// For studies whose options always make sense.
+/// Accepts all options.
 pub fn unchecked<O>(_: &O) -> Result<()> {
     Ok(())
 }
 
-/// For studies whose table shows all places.
+/// Keeps all places for the table.
 pub fn all_places(_: &str, places: Vec<f64>) -> Vec<f64> {
     places
 }
@@ -521,7 +474,7 @@ pub(crate) fn measured<O: Args + Serialize + DeserializeOwned>(
     };
     let subjects = (study.subjects)(options, &registry).unwrap();
     let names: Vec<_> = subjects.into_iter().map(|(name, _)| name).collect();
-    let tasks = study.round(options, &setting, &names, 1);
+    let tasks = study.tasks(options, &setting, &names, 1);
     let measured = tasks
         .iter()
         .map(|task| (study.measure)(options, task, &registry).unwrap());

@@ -1,27 +1,29 @@
 //! Measures what experiments describe, and writes the results: NAME.csv, NAME.machine.toml and NAME.svg. Each round runs in
-//! a process of its own, with keys of its own. What a process has in common, such as where its memory lies, differs from
+//! a process of its own, with keys of its own. The properties of a process, such as where its memory lies, differ from
 //! round to round, so an interval over rounds is one over processes.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use toml::Value;
 
 use crate::bench::Sweep;
 use crate::ending::{Ending, stop_on_ctrl_c};
 use crate::experiment::{self, Experiment, Threads};
 use crate::keys::KeySource;
-use crate::latency::Cost;
+use crate::latency::measure_timing;
 use crate::machine::{self, Cores, Policy, pinning, topology};
+use crate::parsers::seeds;
 use crate::plan::Plan;
-use crate::row::{self, Row, Rows, SWEEP, Writer};
+use crate::recording::Recording;
+use crate::round;
+use crate::row::{self, Row, Rows, SWEEP};
 use crate::show::sidecar::Panel;
-use crate::show::{Bar, FolderLock, Outputs, Run, Sidecar, files, minutes, note, say};
-use crate::studies::seeds;
+use crate::show::{FolderLock, Outputs, Run, Sidecar, note};
 use crate::subjects::Registry;
 use crate::sweep_sheet;
 use crate::wording::counted;
@@ -73,9 +75,12 @@ pub struct Binding {
 }
 
 impl Options {
-    /// Changes an experiment as the options say.
+    /// Applies the options to an experiment.
     fn change(&self, experiment: &Experiment) -> Result<Experiment> {
         let mut written = experiment.as_written.clone();
+        let mut set = |field: &str, value: Option<Value>| {
+            value.map(|value| written.insert(field.into(), value));
+        };
         if let [first, others @ ..] = &self.subjects[..] {
             let is_pair = !experiment.against.is_empty();
             let (subjects, against) = if is_pair {
@@ -83,28 +88,24 @@ impl Options {
             } else {
                 (self.subjects.clone(), Vec::new())
             };
-            written.insert("subjects".into(), subjects.into());
-            written.insert("against".into(), against.into());
+            set("subjects", Some(subjects.into()));
+            set("against", Some(against.into()));
         }
-        if let Some(threads) = &self.threads {
-            written.insert("threads".into(), threads.to_string().into());
-        }
-        if let Some(rounds) = self.rounds {
-            written.insert("rounds".into(), i64::try_from(rounds)?.into());
-        }
-        if let Some(seconds) = self.seconds {
-            written.insert("seconds".into(), seconds.into());
-        }
-        if let Some(seed) = self.seed {
-            written.insert("seed".into(), i64::try_from(seed)?.into());
-        }
-        written.insert("name".into(), experiment.name.clone().into());
+        let threads = self.threads.as_ref().map(Threads::to_string);
+        set("threads", threads.map(Value::from));
+        set(
+            "rounds",
+            self.rounds.map(|rounds| Value::Integer(rounds as i64)),
+        );
+        set("seconds", self.seconds.map(Value::Float));
+        set("seed", self.seed.map(|seed| Value::Integer(seed as i64)));
+        set("name", Some(experiment.name.clone().into()));
         Experiment::parse(&toml::to_string(&written)?)
     }
 }
 
 impl Binding {
-    /// Returns the options that bind threads so.
+    /// Returns the options that bind threads in this way.
     pub fn arguments(&self) -> impl Iterator<Item = String> {
         let pinning = (self.pinning).map(|policy| ["--pinning".into(), policy.to_string()]);
         let cores = (self.cores.clone()).map(|list| ["--cores".into(), list]);
@@ -134,9 +135,13 @@ pub fn read(registry: &Registry, files: &[PathBuf], options: &Options) -> Result
     Ok(experiments)
 }
 
-/// Changes an experiment as the options say, and checks that it can be measured.
-pub fn changed(registry: &Registry, of: &Experiment, options: &Options) -> Result<Experiment> {
-    let experiment = options.change(of)?;
+/// Applies the options to an experiment, and checks that it can be measured.
+pub fn changed(
+    registry: &Registry,
+    experiment: &Experiment,
+    options: &Options,
+) -> Result<Experiment> {
+    let experiment = options.change(experiment)?;
     experiment.check_subjects(registry)?;
     experiment.check_build()?;
     experiment.check_memory()?;
@@ -147,7 +152,6 @@ pub fn changed(registry: &Registry, of: &Experiment, options: &Options) -> Resul
 struct Prepared {
     experiment: Experiment,
     plan: Plan,
-    files: Outputs,
     sidecar: Sidecar,
     /// Rows of an earlier run, to which this one adds some.
     earlier: Vec<Row>,
@@ -164,21 +168,25 @@ pub fn sweep(
     let prepare = |experiment| prepare(registry, experiment, append, options);
     let prepared = experiments.into_iter().map(prepare);
     let prepared = prepared.collect::<Result<Vec<_>>>()?;
-    prepared
-        .iter()
-        .try_for_each(|of| of.files.check(&of.sidecar))?;
-    let _held = FolderLock::acquire(&options.out)?;
-    let stop = stop_on_ctrl_c()?;
-    if let [_, _, ..] = &*prepared {
-        let time = minutes(prepared.iter().map(Prepared::duration).sum());
-        note!("All {} experiments: about {time}", prepared.len());
+    for one in &prepared {
+        Outputs::named(&options.out, &one.experiment.name).check(&one.sidecar)?;
     }
-    for of in prepared {
-        if !stop.load(Ordering::Relaxed) {
-            of.run(append.is_some(), options, stop)?;
+    let _lock = FolderLock::acquire(&options.out)?;
+    let stop = stop_on_ctrl_c()?;
+    let mut ending = Ending::Complete;
+    for one in prepared {
+        let name = one.experiment.name.clone();
+        let failed = one.run(options, stop)?;
+        if stop.load(Ordering::Relaxed) {
+            return Ok(Ending::Interrupted);
+        }
+        if failed > 0 {
+            let failed = counted(failed, "measurement");
+            note!("error: {name} lacks {failed} of rivals, whose answers were wrong (see above)");
+            ending = Ending::Incomplete;
         }
     }
-    Ok(Ending::of(stop))
+    Ok(ending)
 }
 
 /// Prepares an experiment, with the earlier results that rounds are appended to, if any. Writes nothing.
@@ -193,21 +201,21 @@ fn prepare(
     let mut sidecar = describe(registry, &experiment, &cores)?;
     let name = |build: &PathBuf| build.file_name().unwrap_or_default().display().to_string();
     sidecar.run.builds = options.builds.iter().map(name).collect();
-    let files = Outputs::named(&options.out, &experiment.name);
     let mut earlier = Vec::new();
     if let Some(rounds) = append {
+        let files = Outputs::named(&options.out, &experiment.name);
         (earlier, sidecar) = earlier_results(&files, &sidecar)?;
-        if let Some(toml::Value::Integer(all)) = sidecar.experiment.get_mut("rounds") {
+        if let Some(Value::Integer(all)) = sidecar.experiment.get_mut("rounds") {
             *all += rounds as i64;
         }
         sidecar.run.resumed.push(machine::now());
         sidecar.run.ended = None;
         experiment.rounds = rounds;
     }
+    sidecar.run.rows = Some(earlier.len() + plan.rows() * experiment.rounds);
     Ok(Prepared {
         experiment,
         plan,
-        files,
         sidecar,
         earlier,
     })
@@ -219,19 +227,19 @@ fn earlier_results(files: &Outputs, now: &Sidecar) -> Result<(Vec<Row>, Sidecar)
     let rows =
         row::read(&files.csv).with_context(|| format!("--append: no rounds to add to in {csv}"))?;
     let Rows::Sweep(rows) = rows else {
-        anyhow::bail!("--append: {csv} is not of a sweep");
+        bail!("--append: {csv} is not of a sweep");
     };
     let before = Sidecar::read(&files.sidecar)?;
-    let mut asked = now.experiment.clone();
+    let mut experiment = now.experiment.clone();
     // The number of rounds grows.
     let rounds = before.experiment.get("rounds").cloned();
-    rounds.map(|rounds| asked.insert("rounds".into(), rounds));
-    let programs = [&before, now].map(|of| (&of.program, &of.harness));
+    rounds.map(|rounds| experiment.insert("rounds".into(), rounds));
+    let is_same_program = (&before.program, &before.harness) == (&now.program, &now.harness);
     for (what, is_same) in [
-        ("experiment", before.experiment == asked),
+        ("experiment", before.experiment == experiment),
         ("machine", before.machine == now.machine),
         ("compiler", before.compiler == now.compiler),
-        ("program", programs[0] == programs[1]),
+        ("program", is_same_program),
         ("pinning", before.run.pinning == now.run.pinning),
     ] {
         ensure!(
@@ -264,11 +272,8 @@ pub(crate) fn describe(
         "generated from seed {}; the seed of round n is greater by 65536 (n - 1)",
         experiment.seed
     );
-    let cost = experiment.latency.as_ref().map(|_| Cost::measure());
-    let latency = experiment.latency.as_ref().zip(cost.as_ref());
     let run = Run {
-        latency: latency.map(|(latency, cost)| latency.describe(cost)),
-        timing_ns: cost.map(|cost| cost.shown),
+        timing_ns: experiment.latency.as_ref().map(|_| measure_timing()),
         ..Run::begin(about, experiment.seed, keys, cores.describe())
     };
     Ok(Sidecar {
@@ -280,128 +285,65 @@ pub(crate) fn describe(
 }
 
 impl Prepared {
-    /// Runs one experiment, and writes its files. Some rows are missing if `stop` was set, or after an error.
-    fn run(mut self, appends: bool, options: &Options, stop: &AtomicBool) -> Result<()> {
-        self.announce(options)?;
-        if !appends {
+    /// Runs one experiment, and writes its files. Some rows are missing if `stop` was set, or after an error. Returns the
+    /// number of failed measurements of rivals.
+    fn run(mut self, options: &Options, stop: &AtomicBool) -> Result<usize> {
+        self.announce();
+        if self.earlier.is_empty() {
             self.sidecar.run.start();
         }
-        // Earlier results stay where they are until there is a row to take their place.
-        let mut writer = None;
-        let begin = || {
-            if !appends {
-                Outputs::reserve(&options.out, &self.experiment.name)?;
-            }
-            self.sidecar.write(&self.files.sidecar)?;
-            if appends {
-                Writer::append(&self.files.csv)
-            } else {
-                Writer::create(&self.files.csv)
-            }
-        };
-        let (started, mut rows) = (Instant::now(), self.earlier);
-        let (before, each) = (rows.len(), self.plan.rows());
-        let rounds = self.experiment.rounds;
-        let all = before + each * rounds;
-        let first = rows.iter().map(|row| row.round).max().unwrap_or_default() + 1;
-        let bar = Bar::new((each * rounds) as u64);
+        let (each, rounds) = (self.plan.rows(), self.experiment.rounds);
+        let first = self
+            .earlier
+            .iter()
+            .map(|row| row.round)
+            .max()
+            .unwrap_or_default()
+            + 1;
+        let (out, name) = (&options.out, &self.experiment.name);
+        let mut recording = Recording::new(out, name, self.sidecar, self.earlier, each * rounds);
         let is_over = || stop.load(Ordering::Relaxed);
-        let mut result = Ok(());
+        let (mut measured, mut failed) = (Ok(()), 0);
         for round in first..first + rounds {
             let task = Task {
                 round,
                 binding: options.binding.clone(),
                 experiment: self.experiment.as_written.clone(),
             };
-            let (build, already) = (build_in_turn(&options.builds, round), rows.len());
-            let measured = worker::measure(build, (SWEEP, &task), stop, |row: Row| {
-                let writer = match &mut writer {
-                    Some(writer) => writer,
-                    None => writer.insert(begin()?),
-                };
-                writer.write(&row)?;
+            let (build, already) = (build_in_turn(&options.builds, round), recording.rows.len());
+            let failures = worker::measure(build, (SWEEP, &task), stop, |row: Row| {
                 let (subject, workload, threads) = (&row.subject, &row.workload, row.threads);
-                bar.step(&format!(
+                (recording.bar).step(&format!(
                     "round {round}, {subject}: {workload}, threads {threads}"
                 ));
-                rows.push(row);
+                recording.add(row)
+            });
+            measured = failures.and_then(|failures| {
+                failures.iter().for_each(|error| note!("error: {error}"));
+                failed += failures.len();
+                let done = recording.rows.len() - already + failures.len();
+                ensure!(
+                    is_over() || done == each,
+                    "round {round} ended without some of its rows"
+                );
                 Ok(())
             });
-            result = measured.and_then(|()| {
-                let is_whole = is_over() || rows.len() - already == each;
-                ensure!(is_whole, "round {round} ended without some of its rows");
-                Ok(())
-            });
-            if result.is_err() || is_over() {
+            if measured.is_err() || is_over() {
                 break;
             }
         }
-        drop(bar);
-        if writer.is_none() {
-            say!("Nothing was measured.");
-            return result;
-        }
-        self.sidecar.run.rows = Some(all);
-        if result.is_ok() && !is_over() {
-            note!("  took {}", minutes(started.elapsed()));
-            self.sidecar.run.ended = Some(machine::now());
-        }
-        self.sidecar.write(&self.files.sidecar)?;
-        let sheet = sweep_sheet::of(&rows, Some(&self.sidecar));
-        say!("\n{sheet}\n");
-        if let Some(figure) = &sheet.figure {
-            files::write(&self.files.figure, &figure.svg()?)?;
-        }
-        say!("{}", self.files.csv.display());
-        if is_over() {
-            let done = rows.len() - before;
-            note!(
-                "Interrupted after {done} of {} measurements; their rows are kept. --append N adds N rounds.",
-                all - before
-            );
-        }
-        result.with_context(|| {
-            let (done, csv) = (counted(rows.len(), "row"), self.files.csv.display());
-            format!("the run ended early, with {done} in {csv}")
-        })
+        recording.end(measured, Ending::of(stop), |rows, sidecar| {
+            sweep_sheet::sheet(rows, Some(sidecar))
+        })?;
+        Ok(failed)
     }
 
-    fn announce(&self, options: &Options) -> Result<()> {
+    fn announce(&self) {
         let (experiment, plan) = (&self.experiment, &self.plan);
         note!("{}: {}", experiment.name, experiment.title);
-        let warning = experiment.warning(options.binding.cores(experiment)?.count());
-        let latency = self.sidecar.run.latency.as_ref();
-        for line in warning.iter().chain(&plan.skipped).chain(latency) {
-            note!("  {line}");
-        }
-        note!(
-            "  {} of {} s, with all that they need: about {}",
-            counted(plan.rows() * experiment.rounds, "measurement"),
-            experiment.seconds,
-            minutes(self.duration())
-        );
-        Ok(())
-    }
-
-    /// Returns roughly how long all measurements take.
-    fn duration(&self) -> Duration {
-        /// What warming up takes, as a share of a measurement's `seconds`.
-        const WARM_UP: f64 = 0.3;
-        /// Seconds on two cores that it takes to fill a table, for each of its keys.
-        const EACH_KEY: f64 = 100e-9;
-        let of_part = |part: &crate::plan::Part| {
-            let keys = part.size as f64 * part.subjects.len() as f64;
-            // Those that are only looked up are shared.
-            let filled = if part.workload.only_looks_up() {
-                1.0
-            } else {
-                3.0 * part.points.len() as f64
-            };
-            let rows = (part.points.len() * part.subjects.len()) as f64;
-            rows * self.experiment.seconds * (1.0 + WARM_UP) + filled * keys * EACH_KEY
-        };
-        let round: f64 = self.plan.parts.iter().map(of_part).sum();
-        Duration::from_secs_f64(round * self.experiment.rounds as f64)
+        plan.skipped.iter().for_each(|line| note!("  {line}"));
+        let measurements = counted(plan.rows() * experiment.rounds, "measurement");
+        note!("  {measurements} of {} s", experiment.seconds);
     }
 }
 
@@ -431,123 +373,8 @@ pub fn serve(worker: &Worker, registry: &Registry, stop: &AtomicBool) -> Result<
         keys: &KeySource::generated(experiment.most_keys(), experiment.seed),
         round,
     };
-    sweep.run(stop, &mut |rows| worker::print(&rows))
-}
-
-/// Compare subjects in pairs: how many times as fast is the first as each other one?
-///
-/// Subjects take turns of half a millisecond (to fill a table, of some), in an order redrawn for each
-/// round of turns, on pinned threads that last as long as their process. A ratio is taken within each
-/// round of turns; a process contributes its median, and the interval is over the processes. The first subject also takes
-/// turns with itself, as NAME#2: what differs there is noise, and only larger differences count as faster or slower. Turns in
-/// which other programs took a core do not count, if the system tells (as Linux does).
-///
-/// `harness pair lock-free word-lock fastbloom --workload lookup`
-///
-/// It is a short form of an experiment, experiments/pair.toml, and writes what `sweep` writes.
-#[derive(Debug, Args)]
-pub struct Pair {
-    /// The subject that all others are compared with, and its rivals; `harness list` names them.
-    #[arg(value_name = "NAME", num_args = 2.., conflicts_with = "subjects")]
-    names: Vec<String>,
-    /// What the threads do, separated by commas: lookup, lookup-hit, lookup-miss, insert, remove or update (inserts and
-    /// removes in a full table). A number after @ changes the load factor, as in insert@0.5.
-    #[arg(long, value_name = "W,…", value_delimiter = ',')]
-    workload: Vec<String>,
-    /// Keys of a table: the number that fills it to its load factor.
-    #[arg(long, value_name = "N")]
-    keys: Option<u32>,
-    #[command(flatten)]
-    options: Options,
-}
-
-/// What `pair` measures by default.
-const PAIR: &str = include_str!("../../experiments/pair.toml");
-
-/// Names of workloads, their fields, and their load factors unless another is given.
-const WORKS: [(&str, &str, f64); 6] = [
-    ("lookup", "kind = 'lookup'\nhit = 50", 0.92),
-    ("lookup-hit", "kind = 'lookup'\nhit = 100", 0.92),
-    ("lookup-miss", "kind = 'lookup'\nhit = 0", 0.92),
-    ("insert", "kind = 'insert'", 0.95),
-    ("remove", "kind = 'remove'", 0.95),
-    (
-        "update",
-        "kind = 'mix'\nlookup = 0\ninsert = 50\nremove = 50",
-        0.9,
-    ),
-];
-
-impl Pair {
-    /// Measures what pair.toml describes, with these changes.
-    pub fn run(mut self, registry: &Registry) -> Result<Ending> {
-        let mut written = Experiment::parse(PAIR)?.as_written;
-        if !self.workload.is_empty() {
-            let workloads = self.workload.iter().map(|text| workload(text));
-            let workloads = workloads.collect::<Result<Vec<_>>>()?;
-            written.insert("workload".into(), workloads.into());
-        }
-        if let Some(keys) = self.keys {
-            written.insert("keys".into(), i64::from(keys).into());
-        }
-        if !self.names.is_empty() {
-            self.options.subjects = self.names;
-        }
-        let experiment = Experiment::parse(&toml::to_string(&written)?)?;
-        let experiment = changed(registry, &experiment, &self.options)?;
-        sweep(registry, vec![experiment], None, &self.options)
-    }
-}
-
-fn workload(text: &str) -> Result<toml::Table> {
-    let (name, load) = text.split_once('@').unzip();
-    let name = name.unwrap_or(text);
-    let known = WORKS.map(|(name, ..)| name).join(", ");
-    let (_, fields, usual) = (WORKS.into_iter().find(|(of, ..)| *of == name))
-        .with_context(|| format!("--workload: {name:?} is unknown; the known ones are {known}"))?;
-    let load = load.map_or(Ok(usual), str::parse);
-    let load: f64 = load.context("--workload: a load factor such as 0.5 must follow @")?;
-    let mut table: toml::Table = toml::from_str(fields)?;
-    table.insert("load".into(), load.into());
-    Ok(table)
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use super::*;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        pair: Pair,
-    }
-
-    #[test]
-    fn pair_is_a_short_form_of_an_experiment() {
-        let of = |text: &str| {
-            let line = ["pair"].into_iter().chain(text.split_whitespace());
-            let pair = Line::try_parse_from(line).unwrap().pair;
-            let workloads = pair.workload.iter().map(|text| workload(text).unwrap());
-            let workloads: Vec<Workload> = workloads.map(|of| of.try_into().unwrap()).collect();
-            (pair.names, workloads)
-        };
-        let standard = Experiment::parse(PAIR).unwrap();
-        standard.check_subjects(&Registry::standard()).unwrap();
-        let (names, workloads) = of("a b c --workload lookup,insert,remove,update");
-        assert_eq!(names, ["a", "b", "c"]);
-        assert_eq!(workloads, standard.workloads);
-        assert_eq!(
-            of("--workload insert@0.5").1,
-            [Workload::Insert { load: 0.5 }]
-        );
-        for (text, problem) in [
-            ("scan", "known ones are lookup"),
-            ("insert@", "must follow @"),
-        ] {
-            let error = workload(text).unwrap_err().to_string();
-            assert!(error.contains(problem), "{text}: {error}");
-        }
-    }
+    round::run(&sweep, stop, &mut |outcome| {
+        outcome.failures.iter().for_each(worker::report);
+        worker::print(&outcome.rows)
+    })
 }

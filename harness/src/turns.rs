@@ -1,5 +1,5 @@
-//! Subjects that take turns of half a millisecond, or of some milliseconds to fill a table: what a machine does meanwhile,
-//! it does to all of them. Threads last as long as all turns, and take them in an order that is redrawn for each round of
+//! Subjects that take turns of half a millisecond, or of some milliseconds to fill a table: disturbances of the machine
+//! affect all of them. Threads last as long as all turns, and take them in an order that is redrawn for each round of
 //! turns. The first rounds warm up, and turns that other programs disturbed do not count.
 
 use std::hint::black_box;
@@ -22,13 +22,11 @@ pub(crate) struct Turns {
     pub(crate) threads: usize,
     /// Turns end after this time, all subjects together.
     pub(crate) seconds: Duration,
-    /// Rounds of turns that do not count, as the processor is still learning; and the fewest that follow.
+    /// Rounds of turns that do not count, as the processor is still learning, and the fewest that follow.
     pub(crate) warm_up: usize,
-    pub(crate) fewest: usize,
+    pub(crate) min_rounds: usize,
     /// Batches of a turn of the first subject. Slower ones have fewer.
     pub(crate) batches: usize,
-    /// Whether cores without a thread are kept busy meanwhile.
-    pub(crate) busy: bool,
     pub(crate) seed: u64,
 }
 
@@ -40,13 +38,13 @@ pub(crate) struct Turn {
     pub(crate) round: usize,
     /// Number of the turn among all of them.
     pub(crate) number: usize,
-    /// How often to do what takes a thirtieth of a millisecond or so.
+    /// Number of batches, each of which takes a thirtieth of a millisecond or so.
     pub(crate) batches: usize,
 }
 
-/// What threads do in turns.
+/// The work of threads in turns.
 pub(crate) trait Act: Sync {
-    /// What a thread keeps from turn to turn.
+    /// The state that a thread keeps from turn to turn.
     type Own: Send;
 
     fn own(&self, thread: usize) -> Self::Own;
@@ -57,22 +55,22 @@ pub(crate) trait Act: Sync {
     /// Gets ready on each thread, which then wait for one another: fills its part, or warms the caches.
     fn prepare(&self, own: &mut Self::Own, turn: &Turn);
 
-    /// Does what is timed, and returns the number of operations.
+    /// Performs the timed work, and returns the number of operations.
     fn work(&self, own: &mut Self::Own, turn: &Turn) -> u64;
 
-    /// Looks at what was done on each thread, not timed.
+    /// Collects the results of each thread, not timed.
     fn end(&self, _: &mut Self::Own, _: &Turn) {}
 }
 
-/// What a thread did in a turn, when it began and when it ended, and how long it waited for its core meanwhile.
+/// A thread's part of a turn: when it began and ended, and how long the thread waited for its core meanwhile.
 #[derive(Clone, Copy, Debug)]
-struct Done {
+struct Stint {
     operations: u64,
     times: [Instant; 2],
     waited: Duration,
 }
 
-/// The throughput of all threads in a turn, in millions a second.
+/// The throughput of all threads in a turn, in millions per second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
     pub(crate) mops: f64,
@@ -83,9 +81,9 @@ pub(crate) struct Rate {
 
 /// All turns.
 pub(crate) struct Taken<O> {
-    /// Those that count unless they were disturbed, in their order, by subject.
+    /// The turns after the warm-up, in their order, by subject.
     pub(crate) rates: Vec<Vec<Rate>>,
-    /// What the threads kept.
+    /// The states of the threads.
     pub(crate) own: Vec<O>,
     pub(crate) pinned: bool,
 }
@@ -101,8 +99,8 @@ pub(crate) struct Compared {
     pub(crate) turns: usize,
 }
 
-/// What is common to the threads of a crew that takes turns.
-struct Table<'a, A> {
+/// The state that all threads of a crew share while they take turns.
+struct Session<'a, A> {
     turns: Turns,
     act: &'a A,
     /// Calls between the start of a thread and its turns: where its stack lies differs from process to process.
@@ -119,7 +117,7 @@ impl Turns {
         cores: &Cores,
         stop: &AtomicBool,
     ) -> Result<Taken<A::Own>> {
-        let table = Table {
+        let session = Session {
             turns: self,
             act,
             depth: SmallRng::seed_from_u64(!self.seed).random_range(0..64),
@@ -133,65 +131,55 @@ impl Turns {
             member.arrival.wait();
             let mut meetings = member.meetings;
             let mut meet = || meetings.meet();
-            let mut take = || table.take(thread, &mut own, &mut meet, stop);
-            let done = deeper(table.depth, &mut take);
+            let mut take = || session.take(thread, &mut own, &mut meet, stop);
+            let done = deeper(session.depth, &mut take);
             (done, own, pinned)
         };
-        let (threads, ()) = crew.run(&work, |scope, arrival| {
-            for core in (self.threads..cores.count()).filter(|_| self.busy) {
-                let crew = &crew;
-                // No pause instruction, for which a hypervisor might give the core to someone else.
-                scope.spawn(move || {
-                    cores.pin(core);
-                    while !crew.is_over() {}
-                });
-            }
-            arrival.wait();
-        })?;
+        let (threads, ()) = crew.run(&work, |_, arrival| drop(arrival))?;
         let pinned = threads.iter().all(|(.., pinned)| *pinned);
         let (done, own): (Vec<_>, _) = threads
             .into_iter()
             .map(|(done, own, _)| (done, own))
             .unzip();
-        let of_subject = |subject: usize| {
+        let rates = |subject: usize| {
             let count = done[0][subject].len();
             let rate = |turn| rate(done.iter().map(move |thread| &thread[subject][turn]));
             (self.warm_up.min(count)..count).map(rate).collect()
         };
         Ok(Taken {
-            rates: (0..self.subjects).map(of_subject).collect(),
+            rates: (0..self.subjects).map(rates).collect(),
             own,
             pinned,
         })
     }
 }
 
-impl<A: Act> Table<'_, A> {
-    /// Takes the turns of one thread. Returns what it did, by subject.
+impl<A: Act> Session<'_, A> {
+    /// Takes the turns of one thread. Returns its stints, by subject.
     fn take(
         &self,
         thread: usize,
         own: &mut A::Own,
         meet: &mut dyn FnMut() -> bool,
         stop: &AtomicBool,
-    ) -> Vec<Vec<Done>> {
+    ) -> Vec<Vec<Stint>> {
         let Turns {
             subjects,
             seconds,
             warm_up,
-            fewest,
+            min_rounds,
             seed,
             ..
         } = self.turns;
         let random = &mut SmallRng::seed_from_u64(seed);
         let mut order: Vec<_> = (0..subjects).collect();
-        let mut done: Vec<Vec<Done>> = vec![Vec::new(); subjects];
+        let mut done: Vec<Vec<Stint>> = vec![Vec::new(); subjects];
         let start = Instant::now();
         for round in 0.. {
             // All threads draw the same.
             order.shuffle(random);
             if thread == 0 {
-                let is_enough = round >= warm_up + fewest && start.elapsed() > seconds;
+                let is_enough = round >= warm_up + min_rounds && start.elapsed() > seconds;
                 let is_over = is_enough || stop.load(Ordering::Relaxed);
                 // The meeting that follows publishes it.
                 self.is_over.store(is_over, Ordering::Relaxed);
@@ -219,7 +207,7 @@ impl<A: Act> Table<'_, A> {
                 let operations = self.act.work(own, &turn);
                 let times = [start, Instant::now()];
                 let waited = waits.since();
-                done[subject].push(Done {
+                done[subject].push(Stint {
                     operations,
                     times,
                     waited,
@@ -239,19 +227,20 @@ impl<A: Act> Table<'_, A> {
 
     /// Lets the turns of a slower subject last about as long as those of the first one, since other programs disturb a
     /// longer turn more often. The meeting that follows publishes it.
-    fn shorten(&self, subject: usize, done: &[Vec<Done>]) {
-        let least = |subject: usize| {
-            let took = |done: &Done| (done.times[1] - done.times[0]).as_secs_f64();
-            done[subject].iter().map(took).fold(f64::INFINITY, f64::min)
+    fn shorten(&self, subject: usize, done: &[Vec<Stint>]) {
+        let shortest = |subject: usize| {
+            let seconds = |stint: &Stint| (stint.times[1] - stint.times[0]).as_secs_f64();
+            let all = done[subject].iter().map(seconds);
+            all.fold(f64::INFINITY, f64::min)
         };
-        let fitting = fitting(self.turns.batches, least(0), least(subject));
-        self.batches[subject].store(fitting, Ordering::Relaxed);
+        let batches = fit_batches(self.turns.batches, shortest(0), shortest(subject));
+        self.batches[subject].store(batches, Ordering::Relaxed);
     }
 }
 
-/// Returns how many batches last about as long as all of the first subject, if all of this one took so long. Those of
-/// subjects that are about as fast stay as they are.
-fn fitting(all: usize, first: f64, this: f64) -> usize {
+/// Returns how many batches of this subject last about as long as all of the first one. Subjects that are about as fast
+/// keep all.
+fn fit_batches(all: usize, first: f64, this: f64) -> usize {
     let times = (this / first).round().max(1.0);
     ((all as f64 / times) as usize).max(1)
 }
@@ -267,36 +256,36 @@ fn deeper<T>(calls: usize, action: &mut dyn FnMut() -> T) -> T {
     done
 }
 
-/// The time by which threads begin apart in a short turn anyway.
-const APART: Duration = Duration::from_micros(5);
+/// The time between the starts of two threads in any turn.
+const START_GAP: Duration = Duration::from_micros(5);
 
 /// Returns the throughput of all threads together, from when the first began until the last ended. A turn is disturbed if a
 /// thread had to wait for its core for more than a hundredth of that time, or one began more than a twentieth after another.
-fn rate<'a>(turn: impl Iterator<Item = &'a Done> + Clone) -> Rate {
-    let all = |of: fn(&Done) -> Instant| turn.clone().map(of);
-    let (starts, ends) = (all(|done| done.times[0]), all(|done| done.times[1]));
+fn rate<'a>(turn: impl Iterator<Item = &'a Stint> + Clone) -> Rate {
+    let all = |time: fn(&Stint) -> Instant| turn.clone().map(time);
+    let (starts, ends) = (all(|stint| stint.times[0]), all(|stint| stint.times[1]));
     let (first, last) = (starts.clone().min(), starts.max());
     let (first, last) = first.zip(last).expect("there is a thread");
     let took = ends.max().expect("there is a thread") - first;
-    let operations: u64 = turn.clone().map(|done| done.operations).sum();
-    let waited = turn.map(|done| done.waited).max().unwrap_or_default();
+    let operations: u64 = turn.clone().map(|stint| stint.operations).sum();
+    let waited = turn.map(|stint| stint.waited).max().unwrap_or_default();
     let seconds = took.as_secs_f64();
     Rate {
         mops: operations as f64 / seconds / 1e6,
         operations,
         seconds,
-        is_disturbed: 100 * waited > took || 20 * (last - first) > took + 20 * APART,
+        is_disturbed: 100 * waited > took || 20 * (last - first) > took + 20 * START_GAP,
     }
 }
 
 /// Compares a subject with the first: a ratio is taken within each round of turns. If fewer than a third of the fewest
 /// turns were undisturbed, all are taken, and none counts. `None` if there are no turns.
-pub(crate) fn compare(first: &[Rate], this: &[Rate], fewest: usize) -> Option<Compared> {
+pub(crate) fn compare(first: &[Rate], this: &[Rate], min_rounds: usize) -> Option<Compared> {
     let both = first.iter().zip(this);
     let calm: Vec<_> = (both.clone())
         .filter(|(first, this)| !first.is_disturbed && !this.is_disturbed)
         .collect();
-    let turns = if 3 * calm.len() < fewest {
+    let turns = if 3 * calm.len() < min_rounds {
         0
     } else {
         calm.len()
@@ -318,16 +307,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_of_slower_subjects_are_shorter() {
+    fn slower_subject_takes_fewer_batches() {
         for (this, expected) in [(1.0, 20), (0.5, 20), (1.4, 20), (2.0, 10), (100.0, 1)] {
-            assert_eq!(fitting(20, 1.0, this), expected, "{this}");
+            assert_eq!(fit_batches(20, 1.0, this), expected, "{this}");
         }
     }
 
     #[test]
-    fn rate_is_of_all_threads_from_first_start() {
+    fn rate_counts_all_threads_from_first_start() {
         let begun = Instant::now();
-        let second = |from: u64, waited| Done {
+        let second = |from: u64, waited| Stint {
             operations: 1_000_000,
             times: [from, from + 1].map(|seconds| begun + Duration::from_secs(seconds)),
             waited: Duration::from_millis(waited),
@@ -344,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_that_others_disturb_do_not_count() {
+    fn disturbed_turns_do_not_count() {
         let [calm, disturbed] = [false, true].map(|is_disturbed| Rate {
             mops: if is_disturbed { 0.5 } else { 2.0 },
             operations: 1,
@@ -378,7 +367,7 @@ mod tests {
         }
 
         fn prepare(&self, own: &mut Self::Own, turn: &Turn) {
-            // Nobody begins a turn that another has not ended.
+            // No thread begins a turn that another has not ended.
             assert_eq!(self.0.load(Ordering::Relaxed), turn.number);
             own.push((turn.round, turn.subject));
         }
@@ -395,9 +384,8 @@ mod tests {
             threads: 2,
             seconds: Duration::ZERO,
             warm_up: 2,
-            fewest: 9,
+            min_rounds: 9,
             batches: 3,
-            busy: false,
             seed: 1,
         };
         let (act, never) = (Counts(AtomicUsize::new(0)), AtomicBool::new(false));
@@ -415,8 +403,8 @@ mod tests {
             round.sort_unstable();
             assert_eq!(round, [0, 1, 2, 3, 4]);
         }
-        // Those of the warm-up do not count.
-        assert!(taken.rates.iter().all(|of| of.len() == 9));
+        // Turns of the warm-up do not count.
+        assert!(taken.rates.iter().all(|rates| rates.len() == 9));
         assert_eq!(taken.rates[0][0].operations, 2 * 3);
         // After a stop, no turn is taken.
         let taken = turns.take(&act, &Cores::detect(), &AtomicBool::new(true));

@@ -1,5 +1,5 @@
-//! Measurements in processes of their own: what they leave behind, be it memory or threads that never end, is gone
-//! with those processes, and what a process has in common, such as where its memory lies, differs from one to the next.
+//! Measurements in processes of their own: memory and threads that a measurement leaves behind end
+//! with its process, and the properties of a process, such as where its memory lies, differ from one to the next.
 
 use std::env;
 use std::io::{self, Read};
@@ -27,13 +27,13 @@ use crate::show::{Stdout, note};
 /// How often a process looks whether another one is to end.
 const LOOKS_EVERY: Duration = Duration::from_millis(50);
 
-/// How long a process that is asked to end may take.
+/// How long a process that was asked to end may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The hidden command of a process that measures.
 #[derive(Debug, Args)]
 pub struct Worker {
-    /// What kind of task it is.
+    /// The kind of the task.
     pub kind: String,
     /// The task, as TOML.
     pub task: String,
@@ -42,7 +42,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Begins to serve: returns the flag that is set when the process that started this one asks it to end, or has
+    /// Starts to serve. Returns the flag that is set when the process that started this one asks it to end, or has
     /// ended itself.
     pub fn begin(&self) -> Result<Arc<AtomicBool>> {
         let own = Source::of_harness().short();
@@ -54,7 +54,7 @@ impl Worker {
         let stop = Arc::new(AtomicBool::new(false));
         let set = Arc::clone(&stop);
         thread::spawn(move || {
-            // Neither what is read nor an error matters: only that the input has ended.
+            // Only the end of the input matters.
             let _ = io::copy(&mut io::stdin(), &mut io::sink());
             set.store(true, Ordering::Relaxed);
             // A subject that never returns does not see the flag.
@@ -69,7 +69,15 @@ impl Worker {
     }
 }
 
-/// Prints rows that were measured, for the process that started this one.
+/// The start of an error on the standard error of a process.
+const ERROR: &str = "error: ";
+
+/// Reports a rival's error, for the process that started this one.
+pub fn report(error: &anyhow::Error) {
+    note!("{ERROR}{error:#}");
+}
+
+/// Prints measured rows, for the process that started this one.
 pub fn print(rows: &[impl Serialize]) -> Result<()> {
     let mut csv = WriterBuilder::new().has_headers(false).from_writer(Stdout);
     rows.iter().try_for_each(|row| csv.serialize(row))?;
@@ -77,55 +85,68 @@ pub fn print(rows: &[impl Serialize]) -> Result<()> {
 }
 
 /// Lets a new process of a build of this program, by default this one, perform a task, and passes on each row as soon
-/// as it is [printed](print()). Asks the process to end once `stop` is set.
+/// as it is [printed](print()). Returns the errors of rivals that the process [reported](report). Asks the process to end
+/// once `stop` is set.
 pub fn measure<R: DeserializeOwned>(
     build: Option<&Path>,
     (kind, task): (&str, &impl Serialize),
     stop: &AtomicBool,
     mut each: impl FnMut(R) -> Result<()>,
-) -> Result<()> {
+) -> Result<Vec<String>> {
     let mut process = start(build, kind, &toml::to_string(task)?)?;
     let (input, output) = (process.stdin.take(), process.stdout.take());
     let (output, mut errors) = (output.context("it has an output")?, process.stderr.take());
-    let (passed_on, said, status) = thread::scope(|scope| {
+    let (passed_on, messages, status) = thread::scope(|scope| {
         // Dropped at the end, or by a panic.
         let (alive, over) = mpsc::channel::<()>();
         scope.spawn(move || {
-            let goes_on = || over.recv_timeout(LOOKS_EVERY) == Err(RecvTimeoutError::Timeout);
-            while !stop.load(Ordering::Relaxed) && goes_on() {}
+            let is_running = || over.recv_timeout(LOOKS_EVERY) == Err(RecvTimeoutError::Timeout);
+            while !stop.load(Ordering::Relaxed) && is_running() {}
             // The process ends when its input does.
             drop(input);
         });
-        let said = scope.spawn(move || {
-            let mut said = Vec::new();
-            errors.as_mut().map(|errors| errors.read_to_end(&mut said));
-            said
+        let messages = scope.spawn(move || {
+            let mut messages = Vec::new();
+            errors
+                .as_mut()
+                .map(|errors| errors.read_to_end(&mut messages));
+            messages
         });
         let no_row = "a measuring process printed something that is not a row; subjects must not print to the standard output";
         let passed_on = row::printed(output).try_for_each(|row| each(row.context(no_row)?));
         drop(alive);
-        (passed_on, said.join().unwrap_or_default(), process.wait())
+        (
+            passed_on,
+            messages.join().unwrap_or_default(),
+            process.wait(),
+        )
     });
-    let (said, status) = (String::from_utf8_lossy(&said), status?);
-    let (before, message) = said.split_once("error: ").unwrap_or(("", &said));
-    if !before.trim().is_empty() {
-        note!("{}", before.trim_end());
+    let (messages, status) = (String::from_utf8_lossy(&messages), status?);
+    let (notes, errors) = messages.split_at(messages.find(ERROR).unwrap_or(messages.len()));
+    if !notes.trim().is_empty() {
+        note!("{}", notes.trim_end());
     }
-    let why = match message.trim() {
-        "" => format!("a measuring process ended early: {status}"),
-        message => message.to_owned(),
-    };
+    let errors = errors.split(ERROR).map(str::trim);
+    let errors: Vec<String> = errors
+        .filter(|error| !error.is_empty())
+        .map(str::to_owned)
+        .collect();
     passed_on?;
-    // One that was asked to end may have ended in any way.
-    ensure!(status.success() || stop.load(Ordering::Relaxed), why);
-    Ok(())
+    // A process that is asked to end may end in any way.
+    if !status.success() && !stop.load(Ordering::Relaxed) {
+        match &errors[..] {
+            [] => bail!("a measuring process ended early: {status}"),
+            errors => bail!(errors.join("; ")),
+        }
+    }
+    Ok(errors)
 }
 
 fn start(build: Option<&Path>, kind: &str, task: &str) -> Result<Child> {
     // Not looked for in PATH, if it has no directory.
     let program = build.map_or_else(this_program, |build| Ok(path::absolute(build)?))?;
     let mut command = Command::new(&program);
-    // In a group of its own, it is not interrupted by the Ctrl-C that this process acts upon.
+    // A process in a group of its own is not interrupted by the Ctrl-C that this process acts upon.
     #[cfg(unix)]
     command.process_group(0);
     command.args(["worker", kind, task, &Source::of_harness().short()]);
@@ -148,7 +169,8 @@ pub fn build_in_turn(builds: &[PathBuf], round: usize) -> Option<&Path> {
     build.map(PathBuf::as_path)
 }
 
-/// Where this program is found even after another build has taken its place; without /proc, where it was started.
+/// Returns a path of this program that is valid even after another build has replaced it; without /proc, the path from
+/// which it was started.
 fn this_program() -> Result<PathBuf> {
     let itself = Path::new("/proc/self/exe");
     if itself.exists() {

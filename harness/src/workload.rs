@@ -1,4 +1,4 @@
-//! Workloads: what the threads of a measurement do, as an experiment may ask for it.
+//! Workloads: the operations of a measurement's threads, as an experiment names them.
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -64,28 +64,17 @@ pub enum Workload {
         #[serde(default)]
         skew: f64,
     },
-    /// Fills a filter between two load factors, with lookups of inserted and absent keys.
-    Grow {
-        insert: u8,
-        lookup: u8,
-        #[serde(default = "default_hit")]
-        hit: u8,
-        #[serde(default)]
-        from: f64,
-        load: f64,
-    },
 }
 
-/// The workloads of the Yahoo! Cloud Serving Benchmark. E, which scans ranges, has no counterpart.
+/// The workloads of the Yahoo! Cloud Serving Benchmark that update keys: all except C, which is a
+/// [lookup](Workload::Lookup), D, which a [window](Workload::Window) resembles, and E, which scans ranges.
 ///
 /// An *update* gives a key another value; here it removes the key and inserts it again, as one
 /// operation. All threads look up and update the same keys, as often as the law says, so that they
-/// meet at the likeliest. During an update the key is absent: meanwhile others may miss it, and
-/// their updates find nothing to remove and insert nothing. So a thread checks every answer only if
-/// it works alone, and the runner checks that every key is present as often as before when all
-/// threads are done. An *insert* (D) must not let the filter grow, so the new key replaces the
-/// oldest: a [window](Workload::Window) for each thread, in all of which every thread looks up
-/// newer keys more often.
+/// meet at the likeliest. During an update the key is absent: others may miss it then, and
+/// their updates find nothing to remove and insert nothing. A thread therefore checks every answer only if
+/// it works alone, and the engine checks that every key is present as often as before when all
+/// threads are done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ycsb {
@@ -93,10 +82,6 @@ pub enum Ycsb {
     A,
     /// Read mostly: 95 % lookups, 5 % updates.
     B,
-    /// Read only.
-    C,
-    /// Read latest: 95 % lookups, mostly of new keys, and 5 % inserts.
-    D,
     /// Read, modify, write: half lookups, half updates that first look the key up.
     F,
 }
@@ -106,13 +91,8 @@ impl Ycsb {
     pub fn lookup(self) -> u8 {
         match self {
             Self::A | Self::F => 50,
-            Self::B | Self::D => 95,
-            Self::C => 100,
+            Self::B => 95,
         }
-    }
-
-    pub fn updates(self) -> bool {
-        matches!(self, Self::A | Self::B | Self::F)
     }
 }
 
@@ -135,17 +115,14 @@ impl Workload {
             | Self::Mix { load, .. }
             | Self::Lookup { load, .. }
             | Self::Ycsb { load, .. }
-            | Self::Window { load, .. }
-            | Self::Grow { load, .. } => load,
+            | Self::Window { load, .. } => load,
         }
     }
 
     pub fn looks_up(&self) -> bool {
         match self {
             Self::Insert { .. } | Self::Remove { .. } => false,
-            Self::Mix { lookup, .. } | Self::Window { lookup, .. } | Self::Grow { lookup, .. } => {
-                *lookup > 0
-            }
+            Self::Mix { lookup, .. } | Self::Window { lookup, .. } => *lookup > 0,
             _ => true,
         }
     }
@@ -155,7 +132,7 @@ impl Workload {
         match *self {
             Self::LookupMiss { .. } | Self::Insert { .. } | Self::Remove { .. } => 0,
             Self::LookupHit { .. } | Self::Ycsb { .. } | Self::Window { .. } => 100,
-            Self::Mix { hit, .. } | Self::Lookup { hit, .. } | Self::Grow { hit, .. } => hit,
+            Self::Mix { hit, .. } | Self::Lookup { hit, .. } => hit,
         }
     }
 
@@ -169,15 +146,12 @@ impl Workload {
 
     /// Returns whether it lasts for the experiment's `seconds`, or until every key is done.
     pub fn is_time_bounded(&self) -> bool {
-        !matches!(
-            self,
-            Self::Insert { .. } | Self::Remove { .. } | Self::Grow { .. }
-        )
+        !matches!(self, Self::Insert { .. } | Self::Remove { .. })
     }
 
     /// Returns whether threads do nothing but look keys up, so that measurements can share a table.
     pub fn only_looks_up(&self) -> bool {
-        self.needs() == Operations::LOOKUP || matches!(self, Self::Ycsb { mix: Ycsb::C, .. })
+        self.needs() == Operations::LOOKUP
     }
 
     /// Returns what a subject must support to run this workload. A subject that cannot insert can
@@ -188,7 +162,6 @@ impl Workload {
                 Operations::LOOKUP
             }
             Self::Insert { .. } => Operations::INSERT_ONLY,
-            Self::Grow { .. } | Self::Ycsb { mix: Ycsb::C, .. } => Operations::INSERT,
             Self::Remove { .. } | Self::Mix { lookup: 0, .. } => Operations::UPDATES,
             Self::Mix { .. } | Self::Ycsb { .. } | Self::Window { .. } => Operations::ALL,
         }
@@ -208,7 +181,6 @@ impl Workload {
             Self::Ycsb { mix: Ycsb::F, .. } => percent(100, 50),
             Self::Ycsb { mix, .. } => percent(mix.lookup(), 100 - mix.lookup()),
             Self::Window { lookup, .. } => percent(lookup, 100 - lookup),
-            Self::Grow { insert, lookup, .. } => [lookup.into(), insert.into(), 0.0],
         };
         shares.map(|share: f64| share / 100.0)
     }
@@ -225,23 +197,6 @@ impl Workload {
     /// Describes the operations, for figures that show load factor, hits and skew otherwise.
     pub fn title(&self) -> String {
         self.names().1
-    }
-
-    /// Returns a full description, such as `Lookup, key present (load factor 0.92)`.
-    pub fn describe(&self) -> String {
-        let (title, load) = (self.title(), self.load());
-        let hits = match *self {
-            Self::Lookup { hit, .. } => format!(", {hit} % hits"),
-            _ => String::new(),
-        };
-        let skew = match self.skew() {
-            0.0 => String::new(),
-            skew => format!(", Zipf {skew}"),
-        };
-        match self {
-            Self::Insert { .. } | Self::Grow { .. } => format!("{title} to load factor {load}"),
-            _ => format!("{title}{hits}{skew} (load factor {load})"),
-        }
     }
 
     fn names(&self) -> (String, String) {
@@ -268,8 +223,6 @@ impl Workload {
                 let (letter, what) = match mix {
                     Ycsb::A => ('a', "50 % lookup, 50 % update"),
                     Ycsb::B => ('b', "95 % lookup, 5 % update"),
-                    Ycsb::C => ('c', "lookup only"),
-                    Ycsb::D => ('d', "95 % lookup of new keys, 5 % insert for the oldest"),
                     Ycsb::F => ('f', "50 % lookup, 50 % lookup and update"),
                 };
                 let upper = letter.to_ascii_uppercase();
@@ -280,21 +233,6 @@ impl Workload {
                 let title =
                     format!("Sliding window: {lookup} % lookup, {slide} % insert for the oldest");
                 (format!("window-{lookup}-{slide}"), title)
-            }
-            Self::Grow {
-                insert,
-                lookup,
-                hit,
-                from,
-                ..
-            } => {
-                let (suffix, start) = match from {
-                    0.0 => (String::new(), "empty".into()),
-                    from => (format!("-from-{from}"), format!("load factor {from}")),
-                };
-                let (_, hits) = unusual(hit);
-                let title = format!("{insert} % insert, {lookup} % lookup{hits}, from {start}");
-                (format!("grow-{insert}-{lookup}{suffix}"), title)
             }
         }
     }
@@ -309,7 +247,7 @@ fn unusual(hit: u8) -> (String, String) {
 }
 
 impl Workload {
-    /// Checks every value: what runs is what is stated. An error begins with the field at fault.
+    /// Checks every value. An error begins with the field at fault.
     pub fn validate(&self) -> Result<()> {
         let (load, skew) = (self.load(), self.skew());
         ensure!(
@@ -333,28 +271,15 @@ impl Workload {
                     insert == remove,
                     "field `insert`: {insert} must equal remove ({remove}), so that the load factor holds"
                 );
-                sum_to_100("lookup, insert and remove", &[lookup, insert, remove])
+                let sum = u16::from(lookup) + u16::from(insert) + u16::from(remove);
+                ensure!(
+                    sum == 100,
+                    "field `lookup`: lookup, insert and remove are percentages and must sum to 100, not {sum}"
+                );
+                Ok(())
             }
             Self::Lookup { hit, .. } => percentages(&[("hit", hit)]),
             Self::Window { lookup, .. } => percentages(&[("lookup", lookup)]),
-            Self::Grow {
-                insert,
-                lookup,
-                hit,
-                from,
-                load,
-            } => {
-                percentages(&[("insert", insert), ("lookup", lookup), ("hit", hit)])?;
-                ensure!(
-                    insert > 0,
-                    "field `insert`: 0 never fills the filter; it must be from 1 to 100"
-                );
-                ensure!(
-                    (0.0..load).contains(&from),
-                    "field `from`: {from} must be from 0 to below load, which is {load}"
-                );
-                sum_to_100("lookup and insert", &[lookup, insert])
-            }
             _ => Ok(()),
         }
     }
@@ -365,14 +290,14 @@ impl Workload {
         // Half of the keys of a mix stay in the table.
         let each = match self {
             Self::Mix { insert: 1.., .. } => 2,
-            Self::Ycsb { mix: Ycsb::D, .. } | Self::Window { .. } => 1,
+            Self::Window { .. } => 1,
             _ => return Ok(()),
         };
         let (enough, most, label) = (threads * each, keys / each, self.label());
         ensure!(
             keys >= enough,
             "field `keys`: {keys} are too few for {threads} threads, each of which inserts and removes keys of its \
-             own under {label}: take {enough} keys or more, or at most {most} threads"
+             own under {label}: use {enough} keys or more, or at most {most} threads"
         );
         Ok(())
     }
@@ -385,16 +310,6 @@ fn percentages(fields: &[(&str, u8)]) -> Result<()> {
             "field `{field}`: {percent} is not a percentage: it must be from 0 to 100"
         );
     }
-    Ok(())
-}
-
-/// Checks that these percentages, one of which is `lookup`, sum to 100.
-fn sum_to_100(names: &str, percentages: &[u8]) -> Result<()> {
-    let sum: u16 = percentages.iter().copied().map(u16::from).sum();
-    ensure!(
-        sum == 100,
-        "field `lookup`: {names} are percentages and must sum to 100, not {sum}"
-    );
     Ok(())
 }
 
@@ -412,7 +327,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_unknown_field_or_kind_is_refused_by_name() {
+    fn unknown_field_or_kind_is_refused_by_name() {
         for (text, named) in [
             ("insert speed=3", "speed"),
             ("scan", "lookup-hit"),
@@ -425,7 +340,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn each_kind_has_its_label_hits_and_skew() {
+    fn kinds_have_labels_hits_and_skews() {
         for line in [
             "mix lookup=90 insert=5 remove=5 | mix-90-5-5 50 0",
             "mix lookup=90 insert=5 remove=5 hit=99 | mix-90-5-5-hit-99 99 0",
@@ -433,10 +348,7 @@ pub(crate) mod tests {
             "lookup | lookup 50 0",
             "lookup hit=25 skew=1.2 | lookup 25 1.2",
             "ycsb mix='a' | ycsb-a 100 0.99",
-            "ycsb mix='d' skew=0 | ycsb-d 100 0",
             "window lookup=75 | window-75-25 100 0",
-            "grow insert=25 lookup=75 | grow-25-75 50 0",
-            "grow insert=25 lookup=75 hit=10 from=0.5 | grow-25-75-from-0.5 10 0",
             "lookup-hit | lookup-hit 100 0",
             "lookup-hit load=0.01 | lookup-hit 100 0",
             "lookup-hit load=0.98 | lookup-hit 100 0",
@@ -452,7 +364,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn impossible_values_of_each_kind_name_their_field() {
+    fn impossible_values_name_their_field() {
         for (text, field) in [
             ("insert load=0.0", "load"),
             ("insert load=-0.5", "load"),
@@ -468,11 +380,6 @@ pub(crate) mod tests {
             ("lookup skew=nan", "skew"),
             ("ycsb mix='a' skew=-1", "skew"),
             ("window lookup=101", "lookup"),
-            ("grow insert=0 lookup=100", "insert"),
-            ("grow insert=50 lookup=49", "lookup"),
-            ("grow insert=50 lookup=50 from=0.9", "from"),
-            ("grow insert=50 lookup=50 from=-0.1", "from"),
-            ("grow insert=50 lookup=50 hit=200", "hit"),
         ] {
             let error = parse(text).unwrap().validate().unwrap_err().to_string();
             assert!(error.starts_with(&format!("field `{field}`")), "{error}");

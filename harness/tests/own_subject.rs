@@ -14,7 +14,7 @@ use harness::registry::Registry;
 mod own_subject;
 
 #[test]
-fn an_experiment_finds_a_structure_from_outside() {
+fn experiment_finds_subject_of_another_crate() {
     let mut registry = Registry::standard();
     registry.add::<own_subject::ShardedMap>();
     let experiment = Experiment::parse(include_str!("../examples/own_subject.toml")).unwrap();
@@ -24,7 +24,7 @@ fn an_experiment_finds_a_structure_from_outside() {
 /// Cargo resolves its dependencies, offline, beside the example, to this crate. (Building it would
 /// take minutes; the program is built as an example.)
 #[test]
-fn the_manifest_to_copy_makes_a_project() {
+fn copied_manifest_makes_project() {
     let harness = Path::new(env!("CARGO_MANIFEST_DIR"));
     let repository = harness.parent().unwrap();
     let manifest = fs::read_to_string(harness.join("examples/own_subject.Cargo.toml")).unwrap();

@@ -4,11 +4,11 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Result, ensure};
-use harness::bench;
 use harness::experiment::Experiment;
 use harness::machine::pinning::Cores;
 use harness::plan::Plan;
 use harness::registry::Registry;
+use harness::round;
 use harness::row::Row;
 use harness::subject::Subject;
 use harness::subjects::{
@@ -41,7 +41,7 @@ fn sweep<S: Subject>(frozen: &[usize], workload: &str, seconds: f64) -> Result<V
     let (names, cores) = (&experiment.subjects, Cores::detect());
     let plan = Plan::new(&experiment, names, &registry, &cores)?;
     ensure!(plan.skipped.is_empty(), plan.skipped.join("; "));
-    bench::rows(&experiment, names, &registry, &cores)
+    round::rows(&experiment, names, &registry, &cores)
 }
 
 /// Returns the operations in each round, with `frozen` threads frozen.

@@ -18,7 +18,7 @@ pub(super) fn list(registry: &Registry) -> Result<Ending> {
     say!("\nWorkloads, as an experiment writes them:");
     for fields in WORKLOADS.lines() {
         let workload: Workload = toml::from_str(&fields.replace("   ", "\n"))?;
-        say!("  {}\n      {fields}", workload.describe());
+        say!("  {}\n      {fields}", workload.title());
     }
     let directory = experiments_directory()?;
     say!("\nExperiments in {}:", directory.display());
@@ -44,5 +44,4 @@ kind = \"remove\"   load = 0.9
 kind = \"mix\"   lookup = 90   insert = 5   remove = 5   hit = 50   load = 0.9
 kind = \"lookup\"   load = 0.9   hit = 50   skew = 0.99
 kind = \"ycsb\"   mix = \"a\"   load = 0.9   skew = 0.99
-kind = \"window\"   lookup = 75   load = 0.9   skew = 0.0
-kind = \"grow\"   insert = 25   lookup = 75   hit = 50   from = 0.0   load = 0.9";
+kind = \"window\"   lookup = 75   load = 0.9   skew = 0.0";

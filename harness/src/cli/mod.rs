@@ -9,14 +9,16 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::ending::{Ending, INTERRUPTED};
 use crate::machine::Program;
 use crate::page;
+use crate::parsers::within;
 use crate::show::{note, print, say};
-use crate::studies::{self, within};
+use crate::studies;
 use crate::subjects::Registry;
 use crate::worker::Worker;
 use crate::{simulate, sweep};
 
 mod check;
 mod list;
+mod pair;
 mod plot;
 mod reproduce;
 
@@ -36,11 +38,11 @@ struct Cli {
 enum Command {
     /// Measure what an experiment file describes.
     ///
-    /// Writes NAME.csv (a row for each measurement), NAME.machine.toml (machine, compiler, commit, and
-    /// what the columns mean) and NAME.svg (the figure). Earlier results are renamed to NAME.1.csv
+    /// Writes NAME.csv (a row for each measurement), NAME.machine.toml (machine, compiler and commit)
+    /// and NAME.svg (the figure). Earlier results are renamed to NAME.1.csv
     /// and so on. A file may hold several experiments. Each round runs in a process of its own, with keys of
     /// its own, so intervals over rounds are over processes. Ctrl-C keeps the finished measurements; a second Ctrl-C
-    /// exits at once.
+    /// exits at once. If a rival answers wrongly, its rows of that measurement are missing, and the exit code is 1.
     Sweep {
         /// Experiments to run, one after another: files, or names of those in experiments/, of which
         /// quick.toml explains every field.
@@ -52,7 +54,17 @@ enum Command {
         #[command(flatten)]
         options: sweep::Options,
     },
-    Pair(sweep::Pair),
+    /// Compare subjects in pairs: how many times as fast is the first as each other one?
+    ///
+    /// `harness pair lock-free word-lock fastbloom` is a short form of `sweep pair --subjects`, and writes what `sweep`
+    /// writes.
+    ///
+    /// Subjects take turns of half a millisecond, or of a few milliseconds to fill a table, in an order redrawn for each
+    /// round of turns. A ratio is taken within each round of turns; a process contributes its median, and the
+    /// interval is over the processes. The first subject also takes turns with itself, as NAME#2: differences between the
+    /// two are noise, and only larger ones count as faster or slower. Turns in which other programs took a core do not
+    /// count, if the system reports it (as Linux does).
+    Pair(pair::Pair),
     /// Predict the results of an experiment on machines with many cores.
     ///
     /// Runs the real code of the subjects on simulated cores, whose memory is a model of a machine;
@@ -79,14 +91,14 @@ enum Command {
     ///
     /// Measures pair.toml, or with --full everything that the figures of a paper need: also
     /// throughput against threads within and beyond the caches, latency, rivals, load factor, hits, skew,
-    /// mixes, ablations, layouts, memory, K-CAS, stalls, and simulated machines with many cores. Files and Ctrl-C are as for `sweep`; the page is report.html. To
-    /// measure figures to publish, use `cargo run --profile figures -p harness -- reproduce --full`.
+    /// mixes, ablations, layouts, memory, K-CAS, stalls, and simulated machines with many cores. Files and Ctrl-C are as
+    /// for `sweep`; the page is report.html. To measure figures to publish, use `cargo run --profile figures -p harness -- reproduce --full`.
     Reproduce {
         /// Run pairs alone, five minutes on two cores (the default).
         #[arg(long, conflicts_with = "full")]
         quick: bool,
-        /// Run everything: about an hour and a quarter on two cores, with 4 GB of memory. Goes up to
-        /// 16 threads per core. Prints an estimate of the time before it starts.
+        /// Run everything: about an hour and a quarter on two cores, with 4 GB of memory. Uses up to
+        /// 16 threads per core.
         #[arg(long)]
         full: bool,
         #[command(flatten)]
@@ -143,11 +155,11 @@ enum Command {
 }
 
 /// Runs the command line of this process over these subjects. Returns the exit code: 0; 1 after an
-/// error or a violation; 2 after a wrong command line; 130 after Ctrl-C. It is no error if the
+/// error, a violation or a rival's wrong answer; 2 after a wrong command line; 130 after Ctrl-C. It is no error if the
 /// reader closes standard output early. If standard output cannot be written, that is an error, but
 /// the command still does everything else.
 ///
-/// The description beside every result names `program`, which is [`program!()`](crate::program!).
+/// The description of every result names `program`, which is [`program!()`](crate::program!).
 pub fn main(registry: &Registry, program: Program) -> ExitCode {
     program.enter();
     let command = Cli::command().name(program.name);
@@ -155,6 +167,7 @@ pub fn main(registry: &Registry, program: Program) -> ExitCode {
     let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
     let code = match parsed.map(|cli| perform(registry, cli.command)) {
         Ok(Ok(Ending::Complete)) => ExitCode::SUCCESS,
+        Ok(Ok(Ending::Incomplete)) => ExitCode::FAILURE,
         Ok(Ok(Ending::Interrupted)) => ExitCode::from(INTERRUPTED),
         Ok(Err(error)) => {
             note!("error: {error:#}");
@@ -184,7 +197,7 @@ fn perform(registry: &Registry, command: Command) -> Result<Ending> {
             let experiments = sweep::read(registry, &named(experiments), &options)?;
             sweep::sweep(registry, experiments, append, &options)
         }
-        Command::Pair(pair) => pair.run(registry),
+        Command::Pair(options) => pair::pair(registry, options),
         Command::Simulate {
             experiment,
             options,
@@ -249,16 +262,16 @@ fn experiments_directory() -> Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    /// A feature may make a build slower, so results must say which features it has.
+    /// A feature may make a build slower.
     #[test]
-    fn each_feature_is_in_the_description_of_results() {
+    fn results_describe_features_of_build() {
         let manifest: toml::Table = include_str!("../../Cargo.toml").parse().unwrap();
         let described = toml::Table::try_from(crate::machine::Compiler::describe()).unwrap();
         let features: Vec<_> = manifest["features"].as_table().unwrap().keys().collect();
         assert!(features.len() >= 3);
         for feature in features {
-            let told = described.get(&feature.replace('-', "_"));
-            assert!(told.is_some_and(toml::Value::is_bool), "{feature}");
+            let value = described.get(&feature.replace('-', "_"));
+            assert!(value.is_some_and(toml::Value::is_bool), "{feature}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The `reproduce` command: measures what the figures need, and writes the page that shows them.
+//! The `reproduce` command: measures the figures, and writes the page that shows them.
 
 use std::env;
 use std::ffi::OsString;
@@ -16,8 +16,8 @@ use crate::sweep;
 
 const QUICK: &[&str] = &["pair.toml"];
 
-/// The experiments of `reproduce --full`. On two cores all of it, builds included, takes an hour and a quarter, the limit
-/// we set: the others would be too many.
+/// The experiments of `reproduce --full`. On two cores it takes, builds included, an hour and a quarter, the limit
+/// we set.
 const FULL: &[&str] = &[
     "pair.toml",
     "full.toml",
@@ -31,7 +31,7 @@ const FULL: &[&str] = &[
     "ablations.toml",
 ];
 
-/// What follows: a name, the feature of the build that it needs, and its arguments. Each runs in a process of its own. Files
+/// The other steps: a name, the feature that the build needs, and arguments. Each runs in a process of its own. Files
 /// are in the directory of the experiments. The simulation has as many rounds as the measurements: with ten times as many
 /// operations, its throughputs differ by 2 %; with half as many, by up to a fifth.
 const STEPS: [(&str, Option<&str>, &str); 5] = [
@@ -57,8 +57,9 @@ pub(super) fn reproduce(
     let files = if full { FULL } else { QUICK };
     let files: Vec<_> = files.iter().map(|file| directory.join(file)).collect();
     let experiments = sweep::read(registry, &files, options)?;
-    if sweep::sweep(registry, experiments, None, options)? == Ending::Interrupted {
-        return Ok(Ending::Interrupted);
+    let swept = sweep::sweep(registry, experiments, None, options)?;
+    if swept == Ending::Interrupted {
+        return Ok(swept);
     }
     let mut failed = Vec::new();
     for (name, feature, line) in STEPS.into_iter().filter(|_| full) {
@@ -71,13 +72,13 @@ pub(super) fn reproduce(
             _ => failed.push(name),
         }
     }
-    let ending = report(&options.out)?;
+    report(&options.out)?;
     ensure!(
         failed.is_empty(),
         "not everything was measured: {} failed (see above); the page has the rest",
         failed.join(", ")
     );
-    Ok(ending)
+    Ok(swept)
 }
 
 /// Returns this program, or cargo, which builds it with the feature that a step needs.
@@ -90,7 +91,7 @@ fn command(feature: Option<&str>) -> Result<Command> {
         let program = env::current_exe().context("cannot find this program")?;
         return Ok(Command::new(program));
     };
-    // What is simulated takes the same simulated time in all builds; this one is made in half the time.
+    // Simulated times do not depend on the build; this one is made in half the time.
     let profile = match feature {
         "simulation" => "release".into(),
         _ => Compiler::describe().profile,
@@ -158,8 +159,8 @@ mod tests {
             .collect();
         let files = FULL.iter().map(|file| top.join("experiments").join(file));
         let experiments = files.flat_map(|file| experiment::read(&file).unwrap());
-        let of_steps = STEPS.iter().map(|(name, ..)| (*name).to_owned());
-        let made = experiments.map(|of| of.name).chain(of_steps);
+        let steps = STEPS.iter().map(|(name, ..)| (*name).to_owned());
+        let made = experiments.map(|experiment| experiment.name).chain(steps);
         assert_eq!(listed, made.collect());
     }
 

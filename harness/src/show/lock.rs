@@ -17,8 +17,8 @@ const NAME: &str = ".harness.lock";
 /// Holds an output folder until it is dropped, or the process ends.
 #[derive(Debug)]
 pub(crate) struct FolderLock {
-    /// The folder, if it is new.
-    created: Option<PathBuf>,
+    directory: PathBuf,
+    is_new: bool,
     _folder: File,
     _machine: Option<File>,
 }
@@ -26,7 +26,7 @@ pub(crate) struct FolderLock {
 impl FolderLock {
     /// Fails if another process holds the folder, and names that process.
     pub(crate) fn acquire(directory: &Path) -> Result<Self> {
-        let created = (!directory.exists()).then(|| directory.to_owned());
+        let is_new = !directory.exists();
         files::create(directory)?;
         let path = directory.join(NAME);
         let folder = match lock(&path) {
@@ -47,36 +47,53 @@ impl FolderLock {
             note!("note: another harness measures, which disturbs both: {holder}");
         }
         Ok(Self {
-            created,
+            directory: directory.to_owned(),
+            is_new,
             _folder: folder,
             _machine: machine.ok(),
         })
     }
 }
 
-/// Removes a new folder in which nothing was written.
+/// Removes the lock, and a new folder in which nothing was written.
 impl Drop for FolderLock {
     fn drop(&mut self) {
-        let Some(directory) = &self.created else {
-            return;
-        };
-        if fs::read_dir(directory).is_ok_and(|entries| entries.count() == 1) {
-            let _ = fs::remove_file(directory.join(NAME));
-            let _ = fs::remove_dir(directory);
+        let _ = fs::remove_file(self.directory.join(NAME));
+        if self.is_new {
+            // Fails if the folder has files.
+            let _ = fs::remove_dir(&self.directory);
         }
     }
 }
 
-/// Locks a file, and writes into it who holds it.
+/// Locks a file, and writes into it which process has locked it.
 fn lock(path: &Path) -> Result<File, TryLockError> {
-    let mut options = File::options();
-    let opened = options.create(true).truncate(false).write(true).open(path);
-    let mut file = opened.map_err(TryLockError::Error)?;
-    file.try_lock()?;
-    // The lock counts even if the disk is full.
-    let _ = file.set_len(0);
-    let _ = write!(file, "process {} ({})", process::id(), command_line());
-    Ok(file)
+    loop {
+        let mut options = File::options();
+        let opened = options.create(true).truncate(false).write(true).open(path);
+        let mut file = opened.map_err(TryLockError::Error)?;
+        file.try_lock()?;
+        // Another run may have removed the file in between.
+        if !is_at(&file, path) {
+            continue;
+        }
+        // The lock counts even if the disk is full.
+        let _ = file.set_len(0);
+        let _ = write!(file, "process {} ({})", process::id(), command_line());
+        return Ok(file);
+    }
+}
+
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let [locked, there] = [file.metadata(), fs::metadata(path)].map(|file| Some(file.ok()?.ino()));
+    locked == there
+}
+
+#[cfg(not(unix))]
+fn is_at(_: &File, path: &Path) -> bool {
+    path.exists()
 }
 
 /// Names the process that holds a file.

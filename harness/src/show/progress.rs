@@ -1,39 +1,14 @@
 //! Progress of a command, on standard error: one bar; or, if that is not a terminal, a line every ten seconds.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::print::note;
 
-/// Is called with the description of the next step before it begins; fails if the step must not begin.
-pub(crate) type Progress<'a> = dyn FnMut(&str) -> Result<()> + 'a;
-
-/// The error of a measurement that was told to stop; what was done is kept.
-#[derive(Debug, thiserror::Error)]
-#[error("stopped")]
-pub(crate) struct Stopped;
-
 /// How often progress is printed where standard error is not a terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
-
-/// Runs a measurement of this many steps, which announces each. Being stopped is no error.
-pub(crate) fn with(
-    steps: u64,
-    stop: &AtomicBool,
-    measure: impl FnOnce(&mut Progress) -> Result<()>,
-) -> Result<()> {
-    let bar = Bar::new(steps);
-    let measured = measure(&mut |now| {
-        bar.step(now);
-        ensure!(!stop.load(Ordering::Relaxed), Stopped);
-        Ok(())
-    });
-    measured.or_else(|error| error.downcast::<Stopped>().map(drop))
-}
 
 /// A bar with the time left, which disappears when it is dropped.
 pub(crate) struct Bar {
@@ -75,19 +50,5 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
-    }
-}
-
-/// Formats a time, such as `3 min 5 s`.
-pub(crate) fn minutes(time: Duration) -> String {
-    // A tiny run must not be announced as "0 s".
-    if time < Duration::from_secs(10) {
-        return format!("{:.1} s", time.as_secs_f64().max(0.1));
-    }
-    let seconds = time.as_secs_f64().round() as u64;
-    match seconds {
-        ..120 => format!("{seconds} s"),
-        120..7200 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
     }
 }

@@ -314,7 +314,7 @@ impl<'a, T: CuckooTable> OneTable<'a, T> {
     fn new(table: T, mix: Mix, keys: &'a Keys, random: &mut SmallRng) -> Self {
         let (_, inserts, lookups) = mix;
         let counts = [
-            (Op::Grow, inserts * 100),
+            (Op::Insert, inserts * 100),
             (Op::LookupStable, lookups * 50),
             (Op::LookupAbsent, lookups * 50),
         ];
@@ -334,7 +334,7 @@ impl<'a, T: CuckooTable> OneTable<'a, T> {
 
     fn operate(&mut self, part: &mut Part) {
         match self.schedule.next_op() {
-            Op::Grow => self.offer(part),
+            Op::Insert => self.offer(part),
             Op::LookupStable if !self.inside.is_empty() => {
                 let key = self.next_inside();
                 self.wrong += u64::from(!self.table.contains(key));

@@ -23,7 +23,7 @@ use subject::layout::FALSE_POSITIVE_RATE;
 use super::{labelled, within};
 use crate::crew::{Crew, Done};
 use crate::experiment::MAX_THREADS;
-use crate::latency::{Clock, Cost, Kind, Timings};
+use crate::latency::{Clock, Latencies, measure_timing};
 use crate::machine::{self, Cores};
 use crate::operations::Tally;
 use crate::row::Sample;
@@ -76,6 +76,10 @@ const MORE: Option<Better> = Some(Better::More);
 const LESS: Option<Better> = Some(Better::Less);
 const LOG: Option<Scale> = Some(Scale::Log);
 
+/// The places of latencies in a list.
+const LOOKUP_TIMES: usize = 0;
+const INSERT_TIMES: usize = 1;
+
 const THROUGHPUT: Quantity = Quantity::new("throughput, million/s", MORE, Some(Scale::Zero));
 /// While threads insert.
 const INSERTS: Quantity = Quantity::new("inserts alone, million/s", MORE, None);
@@ -87,14 +91,14 @@ const TABLES: Quantity = Quantity::new("tables", None, None);
 /// What an operation would show that took no time.
 const TIMING: Quantity = Quantity::new("timing of nothing, ns", None, None);
 /// Percentiles, and the share of operations that were as fast as each.
-const LATENCIES: [(Quantity, Kind, f64); 7] = [
-    (LOOKUP[0], Kind::Lookup, 0.5),
-    (LOOKUP[1], Kind::Lookup, 0.99),
-    (LOOKUP[2], Kind::Lookup, 1.0),
-    (INSERT[0], Kind::Insert, 0.5),
-    (INSERT[1], Kind::Insert, 0.99),
-    (INSERT[2], Kind::Insert, 0.9999),
-    (INSERT[3], Kind::Insert, 1.0),
+const LATENCIES: [(Quantity, usize, f64); 7] = [
+    (LOOKUP[0], LOOKUP_TIMES, 0.5),
+    (LOOKUP[1], LOOKUP_TIMES, 0.99),
+    (LOOKUP[2], LOOKUP_TIMES, 1.0),
+    (INSERT[0], INSERT_TIMES, 0.5),
+    (INSERT[1], INSERT_TIMES, 0.99),
+    (INSERT[2], INSERT_TIMES, 0.9999),
+    (INSERT[3], INSERT_TIMES, 1.0),
 ];
 const LOOKUP: [Quantity; 3] = [
     Quantity::new("lookup p50, ns", LESS, LOG),
@@ -241,14 +245,16 @@ impl Growth {
                 let at = (&case, end as f64);
                 samples.push(task.sample(&task.subjects[0], at, of, value));
             };
-            let Done { tally, timings, .. } = &done;
+            let Done {
+                tally, latencies, ..
+            } = &done;
             add(&THROUGHPUT, tally.operations as f64 / done.seconds() / 1e6);
             add(&INSERTS, (end - start) as f64 / insert_seconds / 1e6);
             for (quantity, kind, share) in &LATENCIES {
-                let of = timings.as_ref().context("all inserts are timed")?.of(*kind);
+                let latencies = &latencies[*kind];
                 // Of few lookups, none may be timed.
-                if of.count() > 0 {
-                    add(quantity, of.within(*share) as f64);
+                if latencies.count() > 0 {
+                    add(quantity, latencies.within(*share) as f64);
                 }
             }
             add(&BITS, 8.0 * subject.memory_bytes() as f64 / end as f64);
@@ -258,7 +264,7 @@ impl Growth {
             elapsed += done.seconds();
             if end == keys {
                 add(&WHOLE, elapsed);
-                add(&TIMING, Cost::measure().shown as f64);
+                add(&TIMING, measure_timing() as f64);
             }
             start = end;
         }
@@ -310,27 +316,34 @@ impl<'a, C: Subject> Worker<'a, C> {
     }
 
     /// Inserts these keys, and looks others up after each; those before `old` are in the set.
-    fn insert_all(&mut self, own: Range<u64>, old: u64) -> (Tally, Option<Timings>) {
-        let (mut tally, mut timings, mut insert_ns) = (Tally::default(), Timings::default(), 0);
+    fn insert_all(&mut self, own: Range<u64>, old: u64) -> (Tally, Vec<Latencies>) {
+        let (mut tally, mut insert_ns) = (Tally::default(), 0);
+        let mut latencies = vec![Latencies::default(); 2];
         for number in own.clone() {
             let key = self.key(number);
             let (inserted, ns) = self.time(|contender| contender.insert(&key));
-            timings.record(Kind::Insert, ns);
+            latencies[INSERT_TIMES].record(ns);
             insert_ns += ns;
             tally.operations += 1;
             tally.refused += u64::from(!inserted);
             let own = own.start..number + 1;
             for _ in 0..self.lookups {
-                self.look_up(old, &own, &mut tally, &mut timings);
+                self.look_up(old, &own, &mut tally, &mut latencies);
             }
         }
         self.insert_ns = insert_ns;
-        (tally, Some(timings))
+        (tally, latencies)
     }
 
     /// Looks up, with equal chance, an absent key or one that is in the set, all of which are equally likely.
     #[inline]
-    fn look_up(&mut self, old: u64, own: &Range<u64>, tally: &mut Tally, timings: &mut Timings) {
+    fn look_up(
+        &mut self,
+        old: u64,
+        own: &Range<u64>,
+        tally: &mut Tally,
+        latencies: &mut [Latencies],
+    ) {
         let drawn: u64 = self.random.random();
         let (is_in, which) = (drawn & 1 == 0, drawn >> 32);
         let is_timed = drawn >> 1 & (TIMED_LOOKUPS - 1) == 0;
@@ -345,7 +358,7 @@ impl<'a, C: Subject> Worker<'a, C> {
         let key = self.key(number);
         let found = if is_timed {
             let (found, ns) = self.time(|contender| contender.contains(&key));
-            timings.record(Kind::Lookup, ns);
+            latencies[LOOKUP_TIMES].record(ns);
             found
         } else {
             black_box(self.contender.contains(&key))
@@ -369,7 +382,7 @@ impl<'a, C: Subject> Worker<'a, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::flawed::{DROPS, Flawed, PANICS, REFUSES};
+    use crate::round::flawed::{DROPS, Flawed, PANICS, REFUSES};
     use crate::study::measured;
 
     fn growth(keys: u64, threads: usize) -> Growth {

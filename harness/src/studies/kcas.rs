@@ -25,7 +25,7 @@ use crate::experiment::Threads;
 use crate::machine::Cores;
 use crate::row::Sample;
 use crate::show::{note, print, say};
-use crate::study::{Asked, Better, Extras, Options, Quantity, Study, Task, unchecked};
+use crate::study::{Better, Extras, Options, Quantity, Request, Study, Task, unchecked};
 use crate::subjects::engines::{
     Change, ENGINES, EngineInfo, MAX_ENTRIES, MAX_THREADS, START, Tally,
 };
@@ -210,8 +210,8 @@ impl Kcas {
                 seed,
             };
             let options = self;
-            let (asked, mut samples) = (Asked { task, options }, Vec::<Sample>::new());
-            let made = worker::measure(None, (STUDY.name, &asked), &never, |sample| {
+            let (request, mut samples) = (Request { task, options }, Vec::<Sample>::new());
+            let made = worker::measure(None, (STUDY.name, &request), &never, |sample| {
                 samples.push(sample);
                 Ok(())
             });

@@ -7,15 +7,14 @@ pub mod space;
 pub mod theory;
 pub mod window;
 
-use std::ops::RangeBounds;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Subcommand;
-use clap::builder::RangedU64ValueParser;
 
 use crate::ending::Ending;
 use crate::machine::Cores;
+pub(crate) use crate::parsers::within;
 use crate::row::{SWEEP, Sample};
 use crate::sheet::Sheet;
 use crate::show::Sidecar;
@@ -102,16 +101,6 @@ fn labelled(threads: usize) -> String {
 
 /// One week.
 const MOST_SECONDS: f64 = 604_800.0;
-
-/// Returns a parser for an option that is a number within these bounds.
-pub(crate) fn within(bounds: impl RangeBounds<u64>) -> RangedU64ValueParser<usize> {
-    RangedU64ValueParser::new().range(bounds)
-}
-
-/// Returns a parser for a seed, which TOML must be able to hold.
-pub(crate) fn seeds() -> RangedU64ValueParser {
-    RangedU64ValueParser::new().range(..=i64::MAX as u64)
-}
 
 /// Parses an option that is a number of seconds.
 pub(crate) fn seconds(text: &str) -> Result<Duration> {

@@ -251,7 +251,7 @@ impl<'a, C: Remembers> One<'a, C> {
                     let answer = black_box(each(&mut view, nth as usize, &mut random));
                     tally.missing += u64::from(!answer);
                 }
-                (tally, None)
+                (tally, Vec::new())
             }
         })?;
         Ok((done.tally, done.seconds()))

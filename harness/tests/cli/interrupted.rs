@@ -9,22 +9,19 @@ use nix::unistd::Pid;
 use crate::place::{Place, rows};
 
 #[test]
-fn what_was_done_is_kept_and_drawn() {
+fn interrupted_sweep_keeps_rows_and_figure() {
     let place = Place::with_tiny("rounds = 2", "rounds = 1000");
     let mut command = place.command("sweep tiny.toml --subjects lock-free --threads 1");
     let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut running = command.spawn().unwrap();
-    let mut said = BufReader::new(running.stderr.take().unwrap());
-    let lines = said.by_ref().lines().map(Result::unwrap);
+    let mut notes = BufReader::new(running.stderr.take().unwrap());
+    let lines = notes.by_ref().lines().map(Result::unwrap);
     assert!(lines.into_iter().any(|line| line.contains("round 1, ")));
     kill(Pid::from_raw(running.id().cast_signed()), Signal::SIGINT).unwrap();
     let mut stderr = String::new();
-    said.read_to_string(&mut stderr).unwrap();
+    notes.read_to_string(&mut stderr).unwrap();
     assert_eq!(running.wait().unwrap().code(), Some(130), "{stderr}");
-    assert!(
-        stderr.contains("measurements; their rows are kept"),
-        "{stderr}"
-    );
+    assert!(stderr.contains(" are kept. --append N adds"), "{stderr}");
     let done = rows(&place.text("results/tiny.csv"));
     assert!((1..4_000).contains(&done), "{done}");
     assert!(place.path("results/tiny.svg").exists());

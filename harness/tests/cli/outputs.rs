@@ -61,19 +61,13 @@ fn figure_page_and_table_are_made_again_from_files() {
     place.run("plot results/tiny.csv");
     assert_eq!(place.text("results/tiny.svg"), figure);
 
-    let chosen = "plot results/tiny.csv --out chosen.svg --bare --narrow --panels insert --subjects lock-free";
+    let chosen = "plot results/tiny.csv --out chosen.svg --bare --narrow --panels insert";
     place.run(chosen);
     let svg = place.text("chosen.svg");
     has(&svg, &["lock-free", "Insert, from empty"]);
-    for text in ["A tiny sweep", "segment-lock", "Lookup"] {
+    for text in ["A tiny sweep", "Lookup"] {
         assert!(!svg.contains(text), "{text}");
     }
-    std::fs::copy(place.path("results/tiny.csv"), place.path("b.csv")).unwrap();
-    place.run("plot results/tiny.csv b.csv --out both.svg");
-    has(
-        &place.text("both.svg"),
-        &["lock-free (tiny)", "lock-free (b)"],
-    );
 
     place.run("report").prints(&["results/report.html"]);
     let page = place.text("results/report.html");

@@ -147,6 +147,10 @@ pub(crate) fn rows(csv: &str) -> usize {
 /// Returns what each row has in a column.
 pub(crate) fn column<'a>(csv: &'a str, name: &str) -> Vec<&'a str> {
     let mut lines = csv.lines().map(|line| line.split(','));
-    let at = lines.next().unwrap().position(|of| of == name).unwrap();
+    let at = lines
+        .next()
+        .unwrap()
+        .position(|column| column == name)
+        .unwrap();
     lines.map(|mut row| row.nth(at).unwrap()).collect()
 }

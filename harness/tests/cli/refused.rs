@@ -19,7 +19,7 @@ const REFUSED: &str = "
 1 | sweep torn.toml | torn.toml | line 6
 1 | sweep field.toml | field.toml | unknown field `sed` | `seed`
 1 | sweep keys.toml | keys.toml | `keys` | at most
-1 | sweep frozen.toml | frozen.toml | `threads` | `frozen`
+1 | sweep frozen.toml | frozen.toml | `frozen`
 1 | sweep mistyped.toml | did you mean \"lock-free\"? Known are lock-free, 
 1 | space memory --loads 1e-300 | --loads | 1e-300
 1 | space memory --loads 1e-6 --keys 4000000000 | --keys | at most
@@ -40,9 +40,7 @@ const REFUSED: &str = "
 2 | pair lock-free | 2 values
 1 | pair lock-free word-look | did you mean \"word-lock\"?
 1 | pair lock-free lock-free | `against`
-1 | pair --workload balloon | the known ones are lookup, lookup-hit
-1 | pair --workload insert@1 | `load`
-1 | pair --keys 999 | `keys`
+1 | pair --rounds 0 | `rounds`: 0 is not
 2 | pair --seed 9223372036854775808 | --seed
 2 | kcas --threads 0 | error: invalid value
 2 | kcas --threads 1,257 | error: invalid value
@@ -168,7 +166,10 @@ fn help_teaches() {
         ("--help", &["harness reproduce"][..]),
         ("sweep --help", &["Ctrl-C", "--append", "0-3,8"]),
         ("sweep --help", &["[default: results]"]),
-        ("plot --help", &["NAME.svg beside the CSV file"]),
+        (
+            "plot --help",
+            &["NAME.svg in the directory of the CSV file"],
+        ),
         ("reproduce --help", &["the default"]),
         ("list --help", &["experiments"]),
         ("check --help", &["--features steps"]),

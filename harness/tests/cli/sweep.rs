@@ -31,6 +31,7 @@ fn sweep_leaves_rows_sidecar_figure_and_prints_ratios() {
     assert!(run["ended"].is_str());
     assert_eq!(sidecar["experiment"]["rounds"].as_integer(), Some(2));
     let directory = place.0.path().to_str().unwrap();
+    assert!(!place.path("made/here/.harness.lock").exists());
     for file in ["tiny.csv", "tiny.machine.toml", "tiny.svg"] {
         let text = place.text(&format!("made/here/{file}"));
         assert!(!text.contains(directory), "{file} names a directory");
@@ -46,6 +47,31 @@ fn builds_measure_rounds_in_turn() {
     let ended = place.ends(1, &format!("sweep tiny.toml --builds {this},/usr/bin/true"));
     ended.notes(&["round 2 ended without some of its rows"]);
     assert_eq!(rows(&place.text("results/tiny.csv")), TINY_ROWS / 2);
+}
+
+/// The build that measures leaves out a rival, and reports an error for each of its four measurements.
+#[cfg(unix)]
+#[test]
+fn failed_rival_leaves_other_rows() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::with_tiny("rounds = 2", "rounds = 1");
+    let this = env!("CARGO_BIN_EXE_harness");
+    place.write(
+        "build",
+        format!(
+            "#!/bin/sh\n{this} \"$@\" | grep -v ,segment-lock,\n\
+             for _ in 1 2 3 4; do echo 'error: segment-lock lost a key' >&2; done\n"
+        ),
+    );
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(place.path("build"), executable).unwrap();
+    let ended = place.ends(1, "sweep tiny.toml --builds build");
+    ended.notes(&[
+        "error: segment-lock lost a key",
+        "error: tiny lacks 4 measurements of rivals",
+    ]);
+    assert_eq!(rows(&place.text("results/tiny.csv")), TINY_ROWS / 2 - 4);
+    assert!(place.path("results/tiny.svg").exists());
 }
 
 #[test]
@@ -74,7 +100,7 @@ fn earlier_results_are_kept() {
 }
 
 #[test]
-fn threads_are_bound_as_told() {
+fn threads_are_bound_to_chosen_cores() {
     let place = Place::with_tiny("seed = 1", "seed = 1\npinning = \"none\"");
     let usable = harness::machine::pinning::usable();
     let Some(&core) = usable.first() else { return };
@@ -89,7 +115,7 @@ fn threads_are_bound_as_told() {
         has(sidecar["run"]["pinning"].as_str().unwrap(), &[text]);
         let csv = place.text("results/tiny.csv");
         assert!(
-            column(&csv, "pinned").iter().all(|of| *of == pinned),
+            column(&csv, "pinned").iter().all(|value| *value == pinned),
             "{text}"
         );
     }
@@ -107,7 +133,7 @@ fn threads_are_bound_as_told() {
 
 /// Other keys in each round fill a table with other refusals; the same in the same round of another run.
 #[test]
-fn each_round_has_keys_of_its_own() {
+fn rounds_have_keys_of_their_own() {
     let place = Place::new();
     // More threads than cores fill one table in each measurement.
     let full = "subjects = ['lock-free']\nthreads = ['2x']\nrounds = 2\nseconds = 1e-9\nkeys = 20_000\n\

@@ -1,7 +1,8 @@
-//! A subject with a flaw ends the run, and one that refuses keys does not.
+//! Tests that a first subject with a flaw ends the run, that a rival with a flaw leaves no rows, and that refused keys
+//! are no flaw.
 
 use std::hash::{BuildHasher, Hash};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, ThreadId};
 
 use anyhow::Result;
@@ -9,8 +10,13 @@ use filter::FixedState;
 use subject::Subject;
 
 use super::tests::{MIX, WORKLOADS, rows_on_one_core};
+use crate::bench::Sweep;
 use crate::experiment::testing::tiny;
 use crate::experiment::{Count, Experiment, Threads};
+use crate::keys::KeySource;
+use crate::machine::Cores;
+use crate::machine::pinning::usable;
+use crate::plan::Plan;
 use crate::row::Row;
 use crate::subjects::{Registry, SegmentLock};
 
@@ -95,11 +101,11 @@ fn rows_of<const FLAW: u8>(experiment: &Experiment) -> Result<Vec<Row>> {
     rows_on_one_core(experiment, &registry)
 }
 
-/// Checks that each of these workloads ends with an error that says so: one thread takes turns, several do not.
-fn complains<const FLAW: u8>(threads: &[usize], workloads: &[&str], said: &str) {
+/// Checks that each of these workloads ends with this error: one thread takes turns, several do not.
+fn complains<const FLAW: u8>(threads: &[usize], workloads: &[&str], expected: &str) {
     for (workload, threads) in workloads
         .iter()
-        .flat_map(|of| threads.iter().map(move |n| (of, n)))
+        .flat_map(|workload| threads.iter().map(move |threads| (workload, threads)))
     {
         let experiment = Experiment {
             threads: Threads::List(vec![Count::Exactly(*threads)]),
@@ -108,7 +114,7 @@ fn complains<const FLAW: u8>(threads: &[usize], workloads: &[&str], said: &str) 
         let error = format!("{:#}", rows_of::<FLAW>(&experiment).unwrap_err());
         let who = format!("failed under {}", experiment.workloads[0].label());
         assert!(
-            error.contains(&who) && error.contains(said),
+            error.contains(&who) && error.contains(expected),
             "{threads}: {error}"
         );
     }
@@ -122,26 +128,74 @@ fn subject_with_flaw_ends_round() {
     // Under updates, copies gather that only the removal of all keys in the end reveals.
     let kept = ["remove", "ycsb mix='a'", "ycsb mix='f'"];
     complains::<KEEPS>(&[1, 2], &kept, "it finds what is not there");
-    // With such a skew, all lookups concern some 20 keys of 1,000: the others are looked up in the end.
-    let skewed = ["ycsb mix='c' skew=5"];
+    // With this skew, all lookups concern some 20 keys of 1,000: the others are looked up in the end.
+    let skewed = ["lookup hit=100 skew=5"];
     complains::<DROPS_ONE>(&[1, 2], &skewed, "it lost a key: 1 of the keys");
     // Threads that update the same keys may miss some meanwhile, but none when all are done.
     let updates = ["ycsb mix='a'", "ycsb mix='b'", "ycsb mix='f'"];
     complains::<FINDS_NONE>(&[2], &updates, "it lost a key: 1000 of the keys");
     // Keys that were refused excuse one miss of each in a lap over the keys, and no more.
-    let lookups = ["lookup-hit", "lookup skew=0.99", "ycsb mix='c'"];
+    let lookups = ["lookup-hit", "lookup skew=0.99", "lookup hit=100 skew=0.99"];
     complains::<MISSES_MEANWHILE>(&[1, 2], &lookups, "it lost a key for a while");
 }
 
-/// With such a skew, nearly all lookups of absent keys concern that one.
+/// With this skew, nearly all lookups of absent keys concern that key.
 #[test]
-fn popular_key_mistaken_for_another_is_no_flaw() {
+fn popular_false_positive_is_no_flaw() {
     rows_of::<FINDS_ONE>(&tiny(&["flawed"], &["lookup skew=5"])).unwrap();
 }
 
 #[test]
-fn refused_keys_are_recorded_and_not_taken_for_lost() {
+fn refused_keys_are_not_lost() {
     for row in rows_of::<REFUSES>(&tiny(&["flawed"], &WORKLOADS)).unwrap() {
         assert!(row.refused >= 1_000 / 50 - 2, "{row:?}");
     }
+}
+
+/// One thread takes turns, two do not.
+#[test]
+fn flawed_rival_leaves_no_rows() {
+    let mut registry = Registry::standard();
+    registry.add::<Flawed<DROPS>>();
+    let experiment = Experiment {
+        against: vec!["flawed".into(), "word-lock".into()],
+        rounds: 1,
+        ..tiny(&["lock-free"], &["lookup-hit", "insert"])
+    };
+    let cores = &Cores::chosen(&usable(), &usable()[..1]).unwrap();
+    let sweep = Sweep {
+        experiment: &experiment,
+        registry: &registry,
+        plan: &Plan::new(&experiment, &experiment.contestants(), &registry, cores).unwrap(),
+        cores,
+        keys: &KeySource::generated(1_000, 1),
+        round: 1,
+    };
+    let (mut subjects, mut failures) = (Vec::new(), Vec::new());
+    super::run(&sweep, &AtomicBool::new(false), &mut |outcome| {
+        subjects.push(
+            outcome
+                .rows
+                .into_iter()
+                .map(|row| row.subject)
+                .collect::<Vec<_>>(),
+        );
+        failures.extend(
+            outcome
+                .failures
+                .into_iter()
+                .map(|error| format!("{error:#}")),
+        );
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!((subjects.len(), failures.len()), (4, 4));
+    for mut subjects in subjects {
+        subjects.sort();
+        assert_eq!(subjects, ["lock-free", "lock-free#2", "word-lock"]);
+    }
+    let is_right = |failure: &String| {
+        failure.starts_with("subject \"flawed\" failed under ") && failure.contains("it lost a key")
+    };
+    assert!(failures.iter().all(is_right), "{failures:?}");
 }
