@@ -262,9 +262,9 @@ pub trait Filter: Debug + Send + Sync + Sealed {
     /// assert_eq!(seen.insert_all(["a", "b", "c"])?, 3);
     ///
     /// let mut taken = 0;
-    /// let keys = std::iter::repeat("a").inspect(|_| taken += 1);
+    /// let keys = std::iter::repeat("d").inspect(|_| taken += 1);
     /// assert!(matches!(seen.insert_all(keys), Err(InsertError::TooManyCopies { .. })));
-    /// assert_eq!(seen.count("a"), 8);
+    /// assert_eq!(seen.count("d"), 8);
     /// assert_eq!(taken, 9); // eight were inserted, the ninth was refused
     /// # Ok::<(), InsertError>(())
     /// ```

@@ -81,7 +81,7 @@ const char *lfcf_version(void);
  Makes a filter of fixed size with room for `capacity` keys and a false positive rate of at most `rate`:
  0.002 for the layout of CuckooFilter::with_capacity in Rust.
 
- As the other calls that make or load a filter, it writes a filter to `*filter` that the caller must end with
+ Like the other calls that make or load a filter, it writes a filter to `*filter` that the caller must end with
  lfcf_free, or NULL and returns an error; whatever was in `*filter` is not read.
  */
 enum LfcfStatus lfcf_new_fixed(size_t capacity,
@@ -125,7 +125,7 @@ enum LfcfStatus lfcf_load(const char *path,
  be lost when the power fails.
 
  # Safety
- As lfcf_load.
+ See lfcf_load.
  */
 enum LfcfStatus lfcf_save(const struct LfcfFilter *filter,
                           const char *path);
@@ -136,7 +136,7 @@ enum LfcfStatus lfcf_save(const struct LfcfFilter *filter,
 void lfcf_free(struct LfcfFilter *filter);
 
 /*
- Returns the hash of a whole number, as Rust hashes integers of any type up to 64 bits (but for the u8 255): negative
+ Returns the hash of a whole number, as Rust hashes integers of any type up to 64 bits (except the u8 255): negative
  ones as their int64_t.
  */
 uint64_t lfcf_hash_number(uint64_t number);
@@ -153,7 +153,7 @@ uint64_t lfcf_hash_bytes(const void *bytes, size_t length);
  Returns the hash of a text in UTF-8, as Rust hashes a str.
 
  # Safety
- As lfcf_hash_bytes; no terminating 0 is needed.
+ See lfcf_hash_bytes; no terminating 0 is needed.
  */
 uint64_t lfcf_hash_text(const char *text, size_t length);
 

@@ -213,7 +213,7 @@ pub extern "C" fn lfcf_version() -> *const c_char {
 /// Makes a filter of fixed size with room for `capacity` keys and a false positive rate of at most `rate`:
 /// 0.002 for the layout of CuckooFilter::with_capacity in Rust.
 ///
-/// As the other calls that make or load a filter, it writes a filter to `*filter` that the caller must end with
+/// Like the other calls that make or load a filter, it writes a filter to `*filter` that the caller must end with
 /// lfcf_free, or NULL and returns an error; whatever was in `*filter` is not read.
 #[unsafe(no_mangle)]
 pub extern "C" fn lfcf_new_fixed(
@@ -273,7 +273,7 @@ pub unsafe extern "C" fn lfcf_load(
 /// be lost when the power fails.
 ///
 /// # Safety
-/// As lfcf_load.
+/// See lfcf_load.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lfcf_save(filter: Option<&LfcfFilter>, path: *const c_char) -> LfcfStatus {
     // SAFETY: the caller's.
@@ -282,7 +282,7 @@ pub unsafe extern "C" fn lfcf_save(filter: Option<&LfcfFilter>, path: *const c_c
 }
 
 /// # Safety
-/// As lfcf_load.
+/// See lfcf_load.
 unsafe fn text_at<'a>(text: *const c_char) -> Result<&'a str, InvalidArgument> {
     if text.is_null() {
         return Err(invalid("the path is NULL"));
@@ -298,7 +298,7 @@ pub extern "C" fn lfcf_free(filter: Option<Box<LfcfFilter>>) {
     drop(filter);
 }
 
-/// Returns the hash of a whole number, as Rust hashes integers of any type up to 64 bits (but for the u8 255): negative
+/// Returns the hash of a whole number, as Rust hashes integers of any type up to 64 bits (except the u8 255): negative
 /// ones as their int64_t.
 #[unsafe(no_mangle)]
 pub extern "C" fn lfcf_hash_number(number: u64) -> u64 {
@@ -318,7 +318,7 @@ pub unsafe extern "C" fn lfcf_hash_bytes(bytes: *const c_void, length: usize) ->
 /// Returns the hash of a text in UTF-8, as Rust hashes a str.
 ///
 /// # Safety
-/// As lfcf_hash_bytes; no terminating 0 is needed.
+/// See lfcf_hash_bytes; no terminating 0 is needed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lfcf_hash_text(text: *const c_char, length: usize) -> u64 {
     let mut hasher = FixedState.build_hasher();
@@ -329,7 +329,7 @@ pub unsafe extern "C" fn lfcf_hash_text(text: *const c_char, length: usize) -> u
 }
 
 /// # Safety
-/// As lfcf_hash_bytes.
+/// See lfcf_hash_bytes.
 unsafe fn bytes_at<'a>(bytes: *const c_void, length: usize) -> &'a [u8] {
     if bytes.is_null() || length == 0 {
         return &[];

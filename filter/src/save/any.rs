@@ -45,11 +45,11 @@ pub fn load_any(path: impl AsRef<Path>) -> Result<Box<dyn Filter>, LoadError> {
 /// The kind that a file begins like.
 #[derive(Clone, Copy, Debug)]
 pub enum SavedKind {
-    /// Of fixed size, or no filter at all.
+    /// A filter of fixed size, or no filter at all.
     Fixed,
-    /// One that grows.
+    /// A filter that grows.
     Growing,
-    /// One that forgets.
+    /// A filter that forgets.
     Expiring,
 }
 
