@@ -29,8 +29,8 @@ fuzz_target!(|calls: Vec<Call>| {
     let fixed = CuckooFilter::builder().buckets(37).build().unwrap();
     agrees(fixed, CuckooFilter::from_bytes, &calls);
     let builder = GrowingCuckooFilter::builder().reserved_bytes(0).buckets(16);
-    let growing = builder.build().unwrap();
-    agrees(growing, |bytes| builder.load_bytes(bytes), &calls);
+    let growing = builder.clone().build().unwrap();
+    agrees(growing, |bytes| builder.clone().load_bytes(bytes), &calls);
     is_remembered(&calls);
 });
 

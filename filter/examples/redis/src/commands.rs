@@ -38,7 +38,7 @@ fn error(error: impl Error) -> RedisError {
 /// Returns the texts of an error and of its causes.
 pub(crate) fn text_of(error: &dyn Error) -> String {
     let mut text = error.to_string();
-    let causes = iter::successors(error.source(), |cause| cause.source());
+    let causes = iter::successors(error.source(), |cause| (**cause).source());
     causes.for_each(|cause| text += &format!(": {cause}"));
     text
 }
