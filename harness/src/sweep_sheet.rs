@@ -476,7 +476,8 @@ impl<'a> View<'a> {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.rows.iter().any(|row| row.ratio.is_some()) && self.axis != Frozen {
+        let is_judged = |row: &Row| row.ratio.is_some() && row.p50_ns.is_none();
+        if self.rows.iter().any(is_judged) && self.axis != Frozen {
             notes.push(format!(
                 "Faster, slower: the whole interval is further from 1 than that of {} over itself, as {}; with fewer than \
                  {MIN_VALUES} rounds, nothing is decided.",
