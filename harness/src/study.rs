@@ -31,7 +31,7 @@ use crate::machine::Cores;
 use crate::plan::shuffled;
 use crate::row::{Sample, Writer};
 use crate::sheet::{Sheet, Table};
-use crate::show::{FolderLock, Outputs, Run, Sidecar, note, progress, say};
+use crate::show::{Bar, FolderLock, Outputs, Run, Sidecar, note, say};
 use crate::studies::{seeds, within};
 use crate::subjects::{Registry, original};
 use crate::wording::counted;
@@ -225,8 +225,7 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
         }
 
         let mut sidecar = self.describe(options, subjects.clone())?;
-        Outputs::named(&setting.out, self.name).check(&sidecar)?;
-        let _held = FolderLock::acquire(&setting.out)?;
+        let _lock = FolderLock::to_measure(&setting.out)?;
         let files = Outputs::reserve(&setting.out, self.name)?;
         let mut writer = Writer::create(&files.csv)?;
         let stop = stop_on_ctrl_c()?;
@@ -234,27 +233,26 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
         let rounds = 1..=setting.rounds;
         let tasks = rounds.flat_map(|round| self.round(study, setting, &names, round));
         let tasks: Vec<_> = tasks.collect();
-        let measured = progress::with(tasks.len() as u64, stop, |progress| {
-            for task in tasks {
-                let mut now = format!("round {}, {}", task.round, task.part);
-                if self.alone {
-                    now += &format!(", {}", task.subjects[0]);
-                }
-                progress(&now)?;
-                if !(self.extras.is_needed)(&task, &samples) {
-                    continue;
-                }
-                let (build, options) = (build_in_turn(&setting.builds, task.round), study);
-                let asked = Asked { task, options };
-                worker::measure(build, (self.name, &asked), stop, |sample: Sample| {
-                    writer.write(&sample)?;
-                    samples.push(sample);
-                    Ok(())
-                })
-                .context(now)?;
+        let bar = Bar::new(tasks.len() as u64);
+        let measured = tasks.into_iter().try_for_each(|task| {
+            let mut now = format!("round {}, {}", task.round, task.part);
+            if self.alone {
+                now += &format!(", {}", task.subjects[0]);
             }
-            Ok(())
+            bar.step(&now);
+            if Ending::of(stop) != Ending::Complete || !(self.extras.is_needed)(&task, &samples) {
+                return Ok(());
+            }
+            let (build, options) = (build_in_turn(&setting.builds, task.round), study);
+            let request = Asked { task, options };
+            let measured = worker::measure(build, (self.name, &request), stop, |sample: Sample| {
+                writer.write(&sample)?;
+                samples.push(sample);
+                Ok(())
+            });
+            measured.context(now)
         });
+        drop(bar);
         let ending = Ending::of(stop);
         sidecar.run.rows = Some(samples.len());
         sidecar.run.ended =
@@ -284,13 +282,13 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
 
     fn describe(&self, options: &Options<O>, subjects: Subjects) -> Result<Sidecar> {
         let about = [self.title, self.question];
-        let run = Run::seeded(about, options.setting.seed, Cores::detect().describe());
+        let run = Run::begin(about, options.setting.seed, Cores::detect().describe());
         let mut written = toml::Table::try_from(&options.study)?;
         written.extend(toml::Table::try_from(&options.setting)?);
         Ok(Sidecar {
             subjects: BTreeMap::from_iter(subjects),
             experiment: written,
-            ..Sidecar::describe(run, &[])?
+            ..Sidecar::describe(run)?
         })
     }
 }

@@ -19,7 +19,6 @@ use crate::latency::Cost;
 use crate::machine::{self, Cores, Policy, pinning, topology};
 use crate::plan::Plan;
 use crate::row::{self, Row, Rows, SWEEP, Writer};
-use crate::show::sidecar::Panel;
 use crate::show::{Bar, FolderLock, Outputs, Run, Sidecar, files, minutes, note, say};
 use crate::studies::seeds;
 use crate::subjects::Registry;
@@ -164,10 +163,7 @@ pub fn sweep(
     let prepare = |experiment| prepare(registry, experiment, append, options);
     let prepared = experiments.into_iter().map(prepare);
     let prepared = prepared.collect::<Result<Vec<_>>>()?;
-    prepared
-        .iter()
-        .try_for_each(|of| of.files.check(&of.sidecar))?;
-    let _held = FolderLock::acquire(&options.out)?;
+    let _lock = FolderLock::to_measure(&options.out)?;
     let stop = stop_on_ctrl_c()?;
     if let [_, _, ..] = &*prepared {
         let time = minutes(prepared.iter().map(Prepared::duration).sum());
@@ -252,30 +248,20 @@ pub(crate) fn describe(
         let meaning = registry.get(name)?.description.to_owned();
         subjects.insert(name.clone(), meaning);
     }
-    let panel = |workload: &Workload| Panel {
-        label: workload.label(),
-        load_factor: workload.load(),
-        hit: workload.hit(),
-        skew: workload.skew(),
-        title: workload.title(),
-    };
+    let title = |workload: &Workload| (workload.label(), workload.title());
     let about = [&*experiment.title, &experiment.question];
-    let keys = format!(
-        "generated from seed {}; the seed of round n is greater by 65536 (n - 1)",
-        experiment.seed
-    );
     let cost = experiment.latency.as_ref().map(|_| Cost::measure());
     let latency = experiment.latency.as_ref().zip(cost.as_ref());
     let run = Run {
         latency: latency.map(|(latency, cost)| latency.describe(cost)),
         timing_ns: cost.map(|cost| cost.shown),
-        ..Run::begin(about, experiment.seed, keys, cores.describe())
+        ..Run::begin(about, experiment.seed, cores.describe())
     };
     Ok(Sidecar {
         subjects,
-        workloads: experiment.workloads.iter().map(panel).collect(),
+        workloads: experiment.workloads.iter().map(title).collect(),
         experiment: experiment.as_written.clone(),
-        ..Sidecar::describe(run, &[])?
+        ..Sidecar::describe(run)?
     })
 }
 
@@ -284,7 +270,7 @@ impl Prepared {
     fn run(mut self, appends: bool, options: &Options, stop: &AtomicBool) -> Result<()> {
         self.announce(options)?;
         if !appends {
-            self.sidecar.run.start();
+            self.sidecar.run.started = machine::now();
         }
         // Earlier results stay where they are until there is a row to take their place.
         let mut writer = None;

@@ -215,10 +215,9 @@ impl<'a> View<'a> {
     }
 
     fn describe(&self, case: &Row, is_full: bool) -> String {
-        let titles = self.sidecar.iter().flat_map(|sidecar| &sidecar.workloads);
-        let mut titles = titles.filter(|of| of.label == case.workload);
-        let title = titles.next().filter(|_| is_full);
-        let mut text = title.map_or(&case.workload, |of| &of.title).clone();
+        let titles = self.sidecar.filter(|_| is_full);
+        let title = titles.and_then(|sidecar| sidecar.workloads.get(&case.workload));
+        let mut text = title.unwrap_or(&case.workload).clone();
         let several = |axis: Axis| {
             let mut values: Vec<_> = self.rows.iter().map(|row| axis.place(row)).collect();
             dedup(&mut values);

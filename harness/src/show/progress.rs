@@ -1,39 +1,14 @@
-//! Progress of a command, on standard error: one bar; or, if that is not a terminal, a line every ten seconds.
+//! Progress of a command on standard error: one bar on a terminal, otherwise a line every ten seconds.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::print::note;
 
-/// Is called with the description of the next step before it begins; fails if the step must not begin.
-pub(crate) type Progress<'a> = dyn FnMut(&str) -> Result<()> + 'a;
-
-/// The error of a measurement that was told to stop; what was done is kept.
-#[derive(Debug, thiserror::Error)]
-#[error("stopped")]
-pub(crate) struct Stopped;
-
 /// How often progress is printed where standard error is not a terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
-
-/// Runs a measurement of this many steps, which announces each. Being stopped is no error.
-pub(crate) fn with(
-    steps: u64,
-    stop: &AtomicBool,
-    measure: impl FnOnce(&mut Progress) -> Result<()>,
-) -> Result<()> {
-    let bar = Bar::new(steps);
-    let measured = measure(&mut |now| {
-        bar.step(now);
-        ensure!(!stop.load(Ordering::Relaxed), Stopped);
-        Ok(())
-    });
-    measured.or_else(|error| error.downcast::<Stopped>().map(drop))
-}
 
 /// A bar with the time left, which disappears when it is dropped.
 pub(crate) struct Bar {
@@ -58,15 +33,10 @@ impl Bar {
     pub(crate) fn move_to(&self, position: u64, now: &str) {
         self.bar.set_position(position);
         self.bar.set_message(now.to_owned());
-        let is_due = self
-            .next_line
-            .get()
-            .is_none_or(|next| Instant::now() >= next);
-        if self.bar.is_hidden() && is_due {
-            note!(
-                "  {position}/{}: {now}",
-                self.bar.length().unwrap_or_default()
-            );
+        let next_line = self.next_line.get();
+        if self.bar.is_hidden() && next_line.is_none_or(|next| Instant::now() >= next) {
+            let all = self.bar.length().unwrap_or_default();
+            note!("  {position}/{all}: {now}");
             self.next_line.set(Some(Instant::now() + BETWEEN_LINES));
         }
     }

@@ -9,7 +9,7 @@ const REFUSED: &str = "
 2 |  | Usage
 2 | measure | measure
 1 | sweep nowhere.toml | nowhere.toml
-1 | sweep tiny.toml --cores 60000 | --cores | core 60000 is not there | it may on
+1 | sweep tiny.toml --cores 60000 | --cores | core 60000 is not available to this process | available cores
 1 | sweep tiny.toml --cores some | --cores | not a list such as 0-3,8
 1 | sweep tiny.toml --cores= | --cores | at least one
 2 | sweep tiny.toml --pinning spread | compact

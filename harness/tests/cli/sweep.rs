@@ -74,12 +74,12 @@ fn earlier_results_are_kept() {
 }
 
 #[test]
-fn threads_are_bound_as_told() {
+fn threads_are_bound_as_given() {
     let place = Place::with_tiny("seed = 1", "seed = 1\npinning = \"none\"");
     let usable = harness::machine::pinning::usable();
     let Some(&core) = usable.first() else { return };
     let by_hand = format!(" --cores {core}");
-    let in_order = format!("in the order {core} (as told)");
+    let in_order = format!("in the order {core} (as given)");
     for (options, text, pinned) in [
         ("", "(policy none)", "false"),
         (&*by_hand, &*in_order, "true"),
