@@ -19,7 +19,7 @@ use std::fmt::Display;
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use figures::plot::{Figure, Form, Panel, Scale, Series, number};
 use figures::stats::{Summary, Verdict, ratios};
@@ -74,6 +74,8 @@ pub struct Extras {
     pub complete: fn(&[Sample], &mut Sheet),
     /// Fails if samples refute what they are to show.
     pub judge: fn(&[Sample]) -> Result<()>,
+    /// Whether the others are still measured after a process that failed, as a published crate may crash.
+    pub survives_failures: bool,
 }
 
 impl Extras {
@@ -81,6 +83,7 @@ impl Extras {
         is_needed: |_, _| true,
         complete: |_, _| (),
         judge: |_| Ok(()),
+        survives_failures: false,
     };
 }
 
@@ -233,7 +236,7 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
         let rounds = 1..=setting.rounds;
         let tasks = rounds.flat_map(|round| self.round(study, setting, &names, round));
         let tasks: Vec<_> = tasks.collect();
-        let bar = Bar::new(tasks.len() as u64);
+        let (bar, mut failures) = (Bar::new(tasks.len() as u64), 0);
         let measured = tasks.into_iter().try_for_each(|task| {
             let mut now = format!("round {}, {}", task.round, task.part);
             if self.alone {
@@ -245,14 +248,28 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
             }
             let (build, options) = (build_in_turn(&setting.builds, task.round), study);
             let request = Asked { task, options };
+            // A full disk fails each measurement.
+            let mut is_written = true;
             let measured = worker::measure(build, (self.name, &request), stop, |sample: Sample| {
-                writer.write(&sample)?;
+                let written = writer.write(&sample);
+                is_written = written.is_ok();
                 samples.push(sample);
-                Ok(())
+                written
             });
-            measured.context(now)
+            match measured.context(now) {
+                Err(error) if self.extras.survives_failures && is_written => {
+                    note!("error: {error:#}");
+                    failures += 1;
+                    Ok(())
+                }
+                other => other,
+            }
         });
         drop(bar);
+        let measured = measured.and_then(|()| {
+            ensure!(failures == 0, "failed measurements: {failures}");
+            Ok(())
+        });
         let ending = Ending::of(stop);
         sidecar.run.rows = Some(samples.len());
         sidecar.run.ended =
