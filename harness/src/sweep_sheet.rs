@@ -226,10 +226,9 @@ impl<'a> View<'a> {
     }
 
     fn describe(&self, case: &Row, is_full: bool) -> String {
-        let titles = self.sidecar.iter().flat_map(|sidecar| &sidecar.workloads);
-        let mut titles = titles.filter(|panel| panel.label == case.workload);
-        let title = titles.next().filter(|_| is_full);
-        let mut text = title.map_or(&case.workload, |panel| &panel.title).clone();
+        let titles = self.sidecar.filter(|_| is_full);
+        let title = titles.and_then(|sidecar| sidecar.workloads.get(&case.workload));
+        let mut text = title.unwrap_or(&case.workload).clone();
         let differs = |axis: Axis| {
             let mut places = self.rows.iter().map(|row| axis.place(row));
             let first = places.next();
