@@ -17,7 +17,6 @@ fn main() {
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     export("RUSTFLAGS", &flags.replace('\x1f', " "));
     export("TARGET", &of_cargo("TARGET"));
-    export("OPT_LEVEL", &of_cargo("OPT_LEVEL"));
     export("PROFILE", profile(Path::new(&of_cargo("OUT_DIR"))));
 }
 

@@ -1,15 +1,12 @@
-//! A line deduplicator with many threads: does what `sort -u` does, without sorting and without
-//! keeping the lines.
+//! A line deduplicator with many threads: like `sort -u`, but without sorting and without storing the lines.
 //!
-//! Every thread reads a chunk of whole lines, asks the shared filter about each (`insert_if_absent` is
-//! true for exactly one of any number of threads that meet the same line), and writes those that
-//! are new.
+//! Every thread reads a chunk of whole lines, inserts each into the shared filter with `insert_if_absent`, which returns
+//! `true` to exactly one of all threads that insert the same line, and writes the new lines.
 //!
 //! ```sh
 //! cargo run --release -p lfcf-filter --example dedup -- --threads 2 <access.log >distinct.log
 //! ```
 
-use std::fmt;
 use std::io::{self, BufRead, BufReader, ErrorKind, Stdin, Write};
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
@@ -21,7 +18,7 @@ use anyhow::{Context, Result};
 use clap::{Parser, value_parser};
 use filter::{CuckooFilter, Filter, FixedState, InsertError, max_threads};
 
-/// So few bytes stay in the second-level cache until their lines have been processed.
+/// This many bytes stay in the second-level cache until their lines have been processed.
 const READ_SIZE: usize = 1 << 18;
 
 /// Fingerprints of 24 bits, two in a bucket: wrong about one absent line in four million when full.
@@ -29,23 +26,22 @@ type Lines = CuckooFilter<FixedState, 2, 24>;
 
 /// Writes each line of its standard input the first time it occurs, and drops the others.
 ///
-/// A lock-free cuckoo filter, which all threads share, remembers lines in 5 bytes each. One new line
-/// in several million is mistaken for one already seen and dropped. A line is never written twice.
+/// A lock-free cuckoo filter, which all threads share, needs 5 bytes per line. One new line in several million is
+/// mistaken for an earlier one and dropped. A line is never written twice.
 ///
-/// With several threads the order of the lines is not kept; with --threads 1 it is. A line ends in
-/// a newline, and may have any bytes and any length; the last one may lack the newline, and is
-/// written with one. Statistics go to standard error.
+/// Only --threads 1 keeps the order of the lines. A line ends in a newline, and may have any bytes and any length; the
+/// last one may lack the newline, and is written with one. Statistics are on standard error.
 #[derive(Debug, Parser)]
 #[command(max_term_width = 100)]
 struct Options {
     /// Threads, 1 to 4096; by default one per core. One thread keeps the order.
     #[arg(long, short, value_name = "N", value_parser = value_parser!(u16).range(1..=max_threads() as i64))]
     threads: Option<u16>,
-    /// Distinct lines to make room for. If there are more, filters of twice the size are added: each
-    /// adds its own errors.
+    /// Expected number of distinct lines. For more lines, filters of twice the size are added, each with its own
+    /// errors.
     #[arg(long, short, value_name = "N", default_value = "1000000")]
     capacity: NonZeroUsize,
-    /// Seed of the hasher: every run with it drops the same lines wrongly. By default it is random.
+    /// Seed of the hasher: each run with it drops the same lines wrongly. By default it is random.
     #[arg(long)]
     seed: Option<u64>,
 }
@@ -54,21 +50,10 @@ fn main() -> ExitCode {
     match deduplicate(Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            note(format_args!("error: {error:#}"));
+            let _ = writeln!(io::stderr(), "error: {error:#}");
             ExitCode::FAILURE
         }
     }
-}
-
-/// Writes a line to the standard error, if it is still read.
-fn note(line: fmt::Arguments) {
-    let _ = writeln!(io::stderr(), "{line}");
-}
-
-fn write(bytes: &[u8]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(bytes)?;
-    out.flush()
 }
 
 fn deduplicate(options: Options) -> Result<()> {
@@ -90,25 +75,27 @@ fn deduplicate(options: Options) -> Result<()> {
     })?;
     let [lines, written] = [0, 1].map(|which| counts.iter().map(|count| count[which]).sum::<u64>());
     let filters = seen.filters.into_inner().expect("no worker panicked").len();
-    note(format_args!(
-        "{lines} lines ({written} written) with {threads} threads and {filters} filters"
-    ));
+    let summary =
+        format!("{lines} lines ({written} written) with {threads} threads and {filters} filters");
+    // Nothing may read the standard error.
+    let _ = writeln!(io::stderr(), "{summary}");
     Ok(())
 }
 
-/// The standard input, until it has ended or nothing more is wanted of it.
+/// The standard input, until it has ended or a thread has failed.
 type Input = Mutex<Option<BufReader<Stdin>>>;
 
-/// The work of each thread: takes chunks until there are none. Returns how many lines it read and wrote.
+/// Processes chunks until there are no more, on each thread. Returns the numbers of lines read and written.
 fn work(input: &Input, seen: &Seen) -> Result<[u64; 2]> {
     let (mut count, mut chunk, mut new) = ([0; 2], Vec::new(), Vec::new());
-    // The lock is held while a chunk is read, which is short compared with processing its lines.
+    // Reading a chunk, under the lock, is short compared with processing its lines.
     while next_chunk(input, &mut chunk)? {
         new.clear();
         seen.keep_new(&chunk, &mut new, &mut count)?;
-        if let Err(error) = write(&new) {
+        let mut out = io::stdout().lock();
+        if let Err(error) = out.write_all(&new).and_then(|()| out.flush()) {
             *input.lock().expect("no worker panicked") = None;
-            // The reader is gone, as behind `| head`: that is an end, not an error.
+            // The reader has closed the pipe, as in `| head`: an end, not an error.
             if error.kind() == ErrorKind::BrokenPipe {
                 break;
             }
@@ -118,12 +105,11 @@ fn work(input: &Input, seen: &Seen) -> Result<[u64; 2]> {
     Ok(count)
 }
 
-/// Replaces `chunk` by the next whole lines; false at the end. From a pipe it takes what is there,
-/// so that lines are passed on as they come.
+/// Replaces `chunk` by the next whole lines; returns `false` at the end. Does not wait for a whole chunk from a pipe.
 fn next_chunk(input: &Input, chunk: &mut Vec<u8>) -> Result<bool> {
     chunk.clear();
     let mut input = input.lock().expect("no worker panicked");
-    // Others stop after an error, too.
+    // After an error, all threads find `None` and stop.
     let Some(mut reader) = input.take() else {
         return Ok(false);
     };
@@ -146,9 +132,8 @@ fn build(capacity: usize) -> Result<Lines> {
 }
 
 struct Seen {
-    /// The newest takes new lines, the older ones are full. A thread holds the lock for reading
-    /// while it processes a chunk, so no filter can be added between its look into the older ones
-    /// and its insert into the newest.
+    /// The newest gets new lines, the older ones are full. A thread has the lock for reading while it processes a chunk,
+    /// so no filter can be added between its lookups in the older ones and its insert into the newest.
     filters: RwLock<Vec<Lines>>,
     /// Hashes each line once for all filters.
     hasher: RandomState,

@@ -104,7 +104,7 @@ fn spread(counter: u64) -> u64 {
 const DRAWS_PER_KEY: usize = 16;
 /// The fewest keys drawn: threads cycle through them, and the processor must not learn them.
 const MIN_DRAWS: usize = 100_000;
-/// As many keys are drawn as there are residents, if those are more, so that no part of
+/// The most keys drawn, unless there are more residents. Then each resident is drawn once, so that no part of
 /// a large table is left out.
 const ENOUGH_DRAWS: usize = 1_000_000;
 

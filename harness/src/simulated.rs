@@ -1,44 +1,314 @@
-//! Makes one measurement on a simulated machine. Tables, keys, phases and checks are those of a
-//! [`bench`](crate::bench).
+//! Simulates an experiment: each share of it in a process of its own, each measurement on a simulated machine.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result};
-use simulator::{Body, Core, Model, Options, Report};
+use anyhow::{Context, Result, bail, ensure};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use simulator::{Body, Core, Model, Report};
 
 use crate::bench::{Bench, Sweep};
+use crate::ending::{Ending, stop_on_ctrl_c};
+use crate::experiment::{self, Count, Experiment, Threads};
 use crate::keys::KeySource;
+use crate::machine::{self, Cores};
 use crate::operations::{Phase, Tally, Watch};
 use crate::phases::Table;
-use crate::plan::{Part, Point};
-use crate::row::Row;
+use crate::plan::{Part, Plan, Point};
+use crate::row::{Row, Writer};
+use crate::show::{Bar, FolderLock, Outputs, Sidecar, files, note, say};
+use crate::simulate::{KIND, Options};
+use crate::subjects::{Registry, SIMULATED};
 use crate::wording::unnumbered;
+use crate::worker::{self, Worker};
 use crate::workload::Workload;
+use crate::{sweep, sweep_sheet};
 
 /// Distinct keys in the tables on which one thread was timed for the files of machines.
 const ALONE_KEYS: usize = 60_000;
 
-/// Operations of one thread that are simulated to find what the model charges for their accesses.
+/// Operations of one thread that are simulated to find the price of their accesses.
 const ALONE_OPERATIONS: u64 = 40_000;
 
-#[derive(Clone, Copy, Debug)]
-pub struct Setting<'a> {
-    pub model: &'a Model,
-    /// Operations of all cores that are timed, unless the workload ends; half as many go before.
-    pub operations: u64,
-    pub seed: u64,
+struct Prepared {
+    experiment: Experiment,
+    plan: Plan,
+    models: Vec<Model>,
 }
 
-pub struct Simulated<'a> {
+/// The simulations of one process: one subject, workload and machine, as the code of subjects has globals.
+struct Share<'a> {
+    model: &'a Model,
+    part: &'a Part,
+    /// Number of this workload on this machine.
+    group: usize,
+    subject: &'a str,
+}
+
+/// A share, as another process gets it.
+#[derive(Serialize, Deserialize)]
+struct Task {
+    share: usize,
+    options: Options,
+    experiment: toml::Table,
+}
+
+pub fn simulate(registry: &Registry, file: &Path, options: &Options) -> Result<Ending> {
+    let Ok([experiment]) = <[_; 1]>::try_from(experiment::read(file)?) else {
+        bail!("the file has several experiments; give one that has a single one");
+    };
+    let prepared = prepare(registry, experiment, options);
+    let prepared = prepared.with_context(|| format!("in the experiment {}", file.display()))?;
+    let stop = stop_on_ctrl_c()?;
+    let _lock = FolderLock::acquire(&options.out)?;
+    run(registry, &prepared, options, stop)?;
+    Ok(Ending::of(stop))
+}
+
+/// Simulates a share in this process, and prints the rows.
+pub fn serve(worker: &Worker, registry: &Registry, stop: &AtomicBool) -> Result<()> {
+    let Task {
+        share,
+        options,
+        experiment,
+    } = worker.task()?;
+    let experiment = Experiment::parse(&toml::to_string(&experiment)?)?;
+    let prepared = prepare(registry, experiment, &options)?;
+    let share = prepared.shares().into_iter().nth(share);
+    let share = share.context("there is no such share")?;
+    worker::print(&share.simulate(&prepared, registry, &options, stop)?)
+}
+
+fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -> Result<Prepared> {
+    let named = |name: &String| Model::named_or_read(name);
+    let models: Vec<_> = options.machines.iter().map(named).collect::<Result<_>>()?;
+    let names: BTreeSet<_> = models.iter().map(|model| &model.name).collect();
+    ensure!(
+        names.len() == models.len(),
+        "option --machine: two machines have the same name; change the field `name` in one of their files"
+    );
+    experiment.check_subjects(registry)?;
+    ensure!(
+        experiment.keys.len() == 1,
+        "field `keys`: several sizes cannot be simulated; give one"
+    );
+    ensure!(
+        !experiment.freezes() && experiment.latency.is_none(),
+        "fields `frozen` and `latency`: threads cannot be frozen, nor single operations timed, where cores are \
+         simulated; leave these fields out"
+    );
+    let can = |subject: &String| SIMULATED.contains(&subject.as_str());
+    let (can, cannot): (_, Vec<_>) = experiment.subjects.into_iter().partition(can);
+    experiment.subjects = can;
+    ensure!(
+        !experiment.subjects.is_empty(),
+        "field `subjects`: none of them can be simulated; {} can",
+        SIMULATED.join(", ")
+    );
+    if !cannot.is_empty() {
+        note!(
+            "{}: left out, as not all of their accesses can be observed: {}",
+            experiment.name,
+            cannot.join(", ")
+        );
+    }
+    let counts: BTreeSet<usize> = models
+        .iter()
+        .flat_map(|model| cores(model, options))
+        .collect();
+    ensure!(
+        !counts.is_empty(),
+        "option --cores: give numbers from 1 to the number of cores of a machine"
+    );
+    experiment.threads = Threads::List(counts.into_iter().map(Count::Exactly).collect());
+    let plan = Plan::new(
+        &experiment,
+        &experiment.subjects,
+        registry,
+        &Cores::detect(),
+    )?;
+    Ok(Prepared {
+        experiment,
+        plan,
+        models,
+    })
+}
+
+/// Returns the numbers of cores that are simulated of a machine.
+fn cores(model: &Model, options: &Options) -> Vec<usize> {
+    let mut counts = options.cores.clone();
+    if counts.is_empty() {
+        let doubled = std::iter::successors(Some(1), |cores| Some(cores * 2));
+        counts.extend(doubled.take_while(|&cores| cores < model.cores()));
+        counts.push(model.cores());
+    }
+    counts.retain(|cores| (1..=model.cores()).contains(cores));
+    counts
+}
+
+impl Prepared {
+    /// Returns the shares: all subjects of the first workload on the first machine, and so on.
+    fn shares(&self) -> Vec<Share<'_>> {
+        let parts = &self.plan.parts;
+        let all =
+            (self.models.iter()).flat_map(|model| parts.iter().map(move |part| (model, part)));
+        let shares = all.enumerate().flat_map(|(group, (model, part))| {
+            part.subjects.iter().map(move |subject| Share {
+                model,
+                part,
+                group,
+                subject,
+            })
+        });
+        shares.collect()
+    }
+
+    fn describe(&self, registry: &Registry) -> Result<Sidecar> {
+        let mut sidecar = sweep::describe(registry, &self.experiment, &Cores::detect())?;
+        sidecar.run.title += " (simulated)";
+        sidecar.run.pinning = "one simulated core for each thread".into();
+        let mut described = toml::Table::new();
+        for model in &self.models {
+            let assumed = match &model.assumed[..] {
+                [] => String::new(),
+                assumed => format!(
+                    " (assumed, and from the second round on drawn again, except for what counts things: {})",
+                    assumed.join(", ")
+                ),
+            };
+            let line = format!("{}: {}{assumed}", model.name, model.description);
+            sidecar.run.simulated.push(line);
+            described.insert(model.name.clone(), toml::Value::try_from(model)?);
+        }
+        (sidecar.experiment).insert("machine".into(), described.into());
+        Ok(sidecar)
+    }
+}
+
+impl Share<'_> {
+    fn simulate(
+        &self,
+        prepared: &Prepared,
+        registry: &Registry,
+        options: &Options,
+        stop: &AtomicBool,
+    ) -> Result<Vec<Row>> {
+        let (experiment, model) = (&prepared.experiment, self.model);
+        let sweep = Sweep {
+            experiment,
+            registry,
+            plan: &prepared.plan,
+            cores: &Cores::detect(),
+            keys: &KeySource::generated(experiment.most_keys(), experiment.seed),
+            round: 1,
+        };
+        let (mut rows, counts) = (Vec::new(), cores(model, options));
+        let mut simulated = Simulated::new(sweep, self.part, stop);
+        for round in 1..=options.rounds {
+            let drawn = match round {
+                1 => model.clone(),
+                _ => model.drawn(options.seed.wrapping_add(round as u64))?,
+            };
+            let setting = Setting {
+                model: &drawn,
+                operations: options.operations as u64,
+                seed: options.seed,
+            };
+            simulated.bench.sweep.round = round;
+            let compute = simulated.compute(self.subject, &drawn)?;
+            for point in &self.part.points {
+                if counts.contains(&point.threads) {
+                    let (row, _) = simulated.run(self.subject, point.threads, &setting, compute)?;
+                    rows.push(row);
+                }
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// Simulates an experiment, in as many processes at once as there are cores.
+fn run(
+    registry: &Registry,
+    prepared: &Prepared,
+    options: &Options,
+    stop: &AtomicBool,
+) -> Result<()> {
+    let experiment = &prepared.experiment;
+    let name = format!("simulated-{}", experiment.name);
+    let mut sidecar = prepared.describe(registry)?;
+    let outputs = Outputs::named(&options.out, &name);
+    let shares = prepared.shares();
+    let rows_of = |share: &Share| options.rounds * cores(share.model, options).len();
+    let steps: usize = shares.iter().map(rows_of).sum();
+    let made = Mutex::new((Bar::new(steps as u64), Vec::new()));
+    let mut written = experiment.as_written.clone();
+    written.insert("name".into(), experiment.name.clone().into());
+    shares
+        .par_iter()
+        .enumerate()
+        .try_for_each(|(index, share)| {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            let task = Task {
+                share: index,
+                options: options.clone(),
+                experiment: written.clone(),
+            };
+            let what = format!("{}: {}", share.model.name, share.part.workload.title());
+            let measured = worker::measure(None, (KIND, &task), stop, |row: Row| {
+                let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+                made.0.step(&what);
+                made.1.push((share.group, row));
+                Ok(())
+            });
+            measured.map(drop)
+        })?;
+    let (_, mut made) = made.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let subject = |row: &Row| {
+        experiment
+            .subjects
+            .iter()
+            .position(|name| *name == row.subject)
+    };
+    made.sort_by_key(|(group, row)| (*group, row.round, row.threads, subject(row)));
+    let rows: Vec<Row> = made.into_iter().map(|(_, row)| row).collect();
+    sidecar.run.rows = Some(steps);
+    sidecar.run.ended = (rows.len() == steps).then(machine::now);
+    if !rows.is_empty() {
+        Outputs::reserve(&options.out, &name)?;
+        let mut writer = Writer::create(&outputs.csv)?;
+        rows.iter().try_for_each(|row| writer.write(row))?;
+        sidecar.write(&outputs.sidecar)?;
+        let sheet = sweep_sheet::sheet(&rows, Some(&sidecar));
+        say!("{sheet}\n");
+        if let Some(figure) = &sheet.figure {
+            files::write(&outputs.figure, &figure.svg()?)?;
+        }
+        say!("{}", outputs.csv.display());
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Setting<'a> {
+    model: &'a Model,
+    /// Timed operations of all cores, unless the workload ends; half as many precede them.
+    operations: u64,
+    seed: u64,
+}
+
+/// A workload on a simulated machine. Tables, keys, phases and checks are those of a [`bench`](crate::bench).
+struct Simulated<'a> {
     bench: Bench<'a>,
     part: &'a Part,
     list: Rc<Vec<u64>>,
-    /// Compute times of an access by subject and round, as each round may have another machine.
-    compute: RefCell<HashMap<(String, usize), f64>>,
 }
 
 struct Shared {
@@ -50,28 +320,15 @@ struct Shared {
 
 impl<'a> Simulated<'a> {
     /// Draws the keys of a workload.
-    pub fn new(sweep: Sweep<'a>, part: &'a Part, stop: &'a AtomicBool) -> Self {
+    fn new(sweep: Sweep<'a>, part: &'a Part, stop: &'a AtomicBool) -> Self {
         let bench = Bench::new(sweep, part, Arc::default(), stop);
-        Self {
-            list: Rc::new(bench.list().to_vec()),
-            part,
-            bench,
-            compute: RefCell::default(),
-        }
+        let list = Rc::new(bench.list().to_vec());
+        Self { bench, part, list }
     }
 
-    /// Begins a round, from 1.
-    pub fn begin(&mut self, round: usize) {
-        self.bench.sweep.round = round;
-    }
-
-    /// Returns the time that passes before each access, in ns: what an operation takes on one thread,
-    /// less what the model charges for its accesses there, shared evenly among them.
+    /// Returns the time that passes before each access, in ns: the time of an operation on one thread, less the price of
+    /// its accesses in the model, shared evenly among them.
     fn compute(&self, subject: &str, model: &Model) -> Result<f64> {
-        let key = (subject.to_owned(), self.bench.sweep.round);
-        if let Some(known) = self.compute.borrow().get(&key) {
-            return Ok(*known);
-        }
         // The same code with another number of stripes computes as long.
         let subject = timed_alone(model, subject);
         let setting = Setting {
@@ -84,9 +341,7 @@ impl<'a> Simulated<'a> {
         let (counts, operations) = (report.counts, report.operations as f64);
         let charged = report.seconds * 1e9 / operations;
         let accesses = counts.accesses as f64 / operations;
-        let compute = (alone - charged).max(0.0) / accesses.max(1.0);
-        self.compute.borrow_mut().insert(key, compute);
-        Ok(compute)
+        Ok((alone - charged).max(0.0) / accesses.max(1.0))
     }
 
     /// Simulates one thread at no compute time, with a table in its own caches.
@@ -104,17 +359,7 @@ impl<'a> Simulated<'a> {
         Ok(report)
     }
 
-    /// Simulates a measurement. Returns its row, and what was observed of its accesses.
-    pub fn simulate(
-        &self,
-        subject: &str,
-        threads: usize,
-        setting: &Setting,
-    ) -> Result<(Row, Report)> {
-        let compute = self.compute(subject, setting.model)?;
-        self.run(subject, threads, setting, compute)
-    }
-
+    /// Simulates a measurement with this compute time. Returns its row, and what was observed of its accesses.
     fn run(
         &self,
         subject: &str,
@@ -126,7 +371,7 @@ impl<'a> Simulated<'a> {
         let info = bench.sweep.registry.get(subject)?;
         let warms_up = bench.workload.is_time_bounded();
         let limits = [setting.operations / 2, setting.operations];
-        let options = Options {
+        let options = simulator::Options {
             compute,
             limits: limits.into_iter().filter(|_| warms_up).collect(),
             everywhere: bench.workload.only_looks_up(),
@@ -251,7 +496,10 @@ mod tests {
 
     type Make = fn(&Simulated, &str, usize, &Setting) -> Result<(Row, Report)>;
 
-    const SIMULATE: Make = |of, subject, threads, setting| of.simulate(subject, threads, setting);
+    const SIMULATE: Make = |simulated, subject, threads, setting| {
+        let compute = simulated.compute(subject, setting.model)?;
+        simulated.run(subject, threads, setting, compute)
+    };
 
     /// Makes rows of every subject under a workload.
     fn made(
@@ -287,7 +535,7 @@ mod tests {
 
     /// Each subject is observed, its answers are checked, and its rows are like those of a sweep.
     #[test]
-    fn all_that_can_be_simulated_are() {
+    fn simulatable_subjects_are_observed() {
         let registry = Registry::standard().only(&SIMULATED);
         // The times of one thread are known for all. To find out which part of them is computing
         // would take a minute, so none is charged.
@@ -313,7 +561,9 @@ mod tests {
         registry.add::<Flawed<DROPS>>();
         for workload in WORKLOADS {
             // No machine has its time on one thread.
-            let run: Make = |of, subject, threads, setting| of.run(subject, threads, setting, 0.0);
+            let run: Make = |simulated, subject, threads, setting| {
+                simulated.run(subject, threads, setting, 0.0)
+            };
             let all = made(&registry, workload, (&graviton(), 3), run);
             let error = format!("{:#}", all.unwrap_err());
             assert!(error.contains("it lost a key"), "{workload}: {error}");
@@ -323,7 +573,7 @@ mod tests {
     /// By the time a waiter would sleep, the mutex has changed hands. So the price of waking a sleeper
     /// hardly matters.
     #[test]
-    fn two_cores_that_fight_for_a_mutex_hardly_sleep() {
+    fn two_cores_fighting_for_mutex_hardly_sleep() {
         let registry = Registry::standard().only(&["global-lock"]);
         let simulate = |wake: f64| {
             let mut model = graviton();
@@ -338,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_workload_takes_the_average_of_its_operations() {
+    fn unknown_workload_costs_average_of_operations() {
         let mut model = Model::named_or_read("graviton-3").unwrap();
         let times = [("lookup", 1.0), ("insert", 10.0), ("remove", 20.0)];
         let times = times.map(|(kind, ns)| (kind.to_owned(), ns));

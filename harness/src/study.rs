@@ -20,7 +20,7 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use figures::plot::{Figure, Form, Panel, Scale, number};
 use figures::stats::{Summary, ratios};
@@ -35,7 +35,7 @@ use crate::recording::Recording;
 use crate::row::Sample;
 pub(crate) use crate::sheet::dedup;
 use crate::sheet::{Sheet, Table, ascending, judged, series};
-use crate::show::{FolderLock, Outputs, Run, Sidecar};
+use crate::show::{FolderLock, Run, Sidecar, note};
 use crate::subjects::{Registry, original};
 use crate::worker::{self, Worker, build_in_turn, check_builds};
 
@@ -76,6 +76,8 @@ pub struct Extras {
     pub complete: fn(&[Sample], &mut Sheet),
     /// Fails if samples refute the study's claim.
     pub judge: fn(&[Sample]) -> Result<()>,
+    /// Whether the others are still measured after a process that failed, as a published crate may crash.
+    pub survives_failures: bool,
 }
 
 impl Extras {
@@ -83,6 +85,7 @@ impl Extras {
         is_needed: |_, _| true,
         complete: |_, _| (),
         judge: |_| Ok(()),
+        survives_failures: false,
     };
 }
 
@@ -227,15 +230,14 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
         }
 
         let sidecar = self.describe(options, subjects)?;
-        Outputs::named(&setting.out, self.name).check(&sidecar)?;
-        let _lock = FolderLock::acquire(&setting.out)?;
+        let _lock = FolderLock::to_measure(&setting.out)?;
         let stop = stop_on_ctrl_c()?;
         let rounds = 1..=setting.rounds;
         let tasks = rounds.flat_map(|round| self.tasks(study, setting, &names, round));
         let tasks: Vec<_> = tasks.collect();
         let mut recording =
             Recording::new(&setting.out, self.name, sidecar, Vec::new(), tasks.len());
-        let mut measured = Ok(());
+        let (mut measured, mut failures) = (Ok(()), 0);
         for task in tasks {
             let mut step = format!("round {}, {}", task.round, task.part);
             if self.alone {
@@ -247,12 +249,29 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
             }
             let (build, options) = (build_in_turn(&setting.builds, task.round), study);
             let request = (self.name, &Request { task, options });
-            let done = worker::measure(build, request, stop, |sample| recording.add(sample));
-            measured = done.map(drop).context(step);
+            // A full disk fails each measurement.
+            let mut is_written = true;
+            let done = worker::measure(build, request, stop, |sample| {
+                let added = recording.add(sample);
+                is_written = added.is_ok();
+                added
+            });
+            measured = match done.map(drop).context(step) {
+                Err(error) if self.extras.survives_failures && is_written => {
+                    note!("error: {error:#}");
+                    failures += 1;
+                    Ok(())
+                }
+                other => other,
+            };
             if measured.is_err() || stop.load(Ordering::Relaxed) {
                 break;
             }
         }
+        let measured = measured.and_then(|()| {
+            ensure!(failures == 0, "failed measurements: {failures}");
+            Ok(())
+        });
         let ending = Ending::of(stop);
         let samples = recording.end(measured, ending, |samples, sidecar| {
             self.sheet(study, samples, &sidecar.machine_line())
@@ -265,13 +284,13 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
 
     fn describe(&self, options: &Options<O>, subjects: Subjects) -> Result<Sidecar> {
         let about = [self.title, self.question];
-        let run = Run::seeded(about, options.setting.seed, Cores::detect().describe());
+        let run = Run::begin(about, options.setting.seed, Cores::detect().describe());
         let mut written = toml::Table::try_from(&options.study)?;
         written.extend(toml::Table::try_from(&options.setting)?);
         Ok(Sidecar {
             subjects: BTreeMap::from_iter(subjects),
             experiment: written,
-            ..Sidecar::describe(run, &[])?
+            ..Sidecar::describe(run)?
         })
     }
 }

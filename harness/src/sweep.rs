@@ -22,7 +22,6 @@ use crate::plan::Plan;
 use crate::recording::Recording;
 use crate::round;
 use crate::row::{self, Row, Rows, SWEEP};
-use crate::show::sidecar::Panel;
 use crate::show::{FolderLock, Outputs, Run, Sidecar, note};
 use crate::subjects::Registry;
 use crate::sweep_sheet;
@@ -168,10 +167,7 @@ pub fn sweep(
     let prepare = |experiment| prepare(registry, experiment, append, options);
     let prepared = experiments.into_iter().map(prepare);
     let prepared = prepared.collect::<Result<Vec<_>>>()?;
-    for one in &prepared {
-        Outputs::named(&options.out, &one.experiment.name).check(&one.sidecar)?;
-    }
-    let _lock = FolderLock::acquire(&options.out)?;
+    let _lock = FolderLock::to_measure(&options.out)?;
     let stop = stop_on_ctrl_c()?;
     let mut ending = Ending::Complete;
     for one in prepared {
@@ -260,27 +256,17 @@ pub(crate) fn describe(
         let meaning = registry.get(name)?.description.to_owned();
         subjects.insert(name.clone(), meaning);
     }
-    let panel = |workload: &Workload| Panel {
-        label: workload.label(),
-        load_factor: workload.load(),
-        hit: workload.hit(),
-        skew: workload.skew(),
-        title: workload.title(),
-    };
+    let title = |workload: &Workload| (workload.label(), workload.title());
     let about = [&*experiment.title, &experiment.question];
-    let keys = format!(
-        "generated from seed {}; the seed of round n is greater by 65536 (n - 1)",
-        experiment.seed
-    );
     let run = Run {
         timing_ns: experiment.latency.as_ref().map(|_| measure_timing()),
-        ..Run::begin(about, experiment.seed, keys, cores.describe())
+        ..Run::begin(about, experiment.seed, cores.describe())
     };
     Ok(Sidecar {
         subjects,
-        workloads: experiment.workloads.iter().map(panel).collect(),
+        workloads: experiment.workloads.iter().map(title).collect(),
         experiment: experiment.as_written.clone(),
-        ..Sidecar::describe(run, &[])?
+        ..Sidecar::describe(run)?
     })
 }
 
@@ -290,7 +276,7 @@ impl Prepared {
     fn run(mut self, options: &Options, stop: &AtomicBool) -> Result<usize> {
         self.announce();
         if self.earlier.is_empty() {
-            self.sidecar.run.start();
+            self.sidecar.run.started = machine::now();
         }
         let (each, rounds) = (self.plan.rows(), self.experiment.rounds);
         let first = self

@@ -226,10 +226,9 @@ impl<'a> View<'a> {
     }
 
     fn describe(&self, case: &Row, is_full: bool) -> String {
-        let titles = self.sidecar.iter().flat_map(|sidecar| &sidecar.workloads);
-        let mut titles = titles.filter(|panel| panel.label == case.workload);
-        let title = titles.next().filter(|_| is_full);
-        let mut text = title.map_or(&case.workload, |panel| &panel.title).clone();
+        let titles = self.sidecar.filter(|_| is_full);
+        let title = titles.and_then(|sidecar| sidecar.workloads.get(&case.workload));
+        let mut text = title.unwrap_or(&case.workload).clone();
         let differs = |axis: Axis| {
             let mut places = self.rows.iter().map(|row| axis.place(row));
             let first = places.next();
@@ -476,7 +475,8 @@ impl<'a> View<'a> {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.rows.iter().any(|row| row.ratio.is_some()) && self.axis != Frozen {
+        let is_judged = |row: &Row| row.ratio.is_some() && row.p50_ns.is_none();
+        if self.rows.iter().any(is_judged) && self.axis != Frozen {
             notes.push(format!(
                 "Faster, slower: the whole interval is further from 1 than that of {} over itself, as {}; with fewer than \
                  {MIN_VALUES} rounds, nothing is decided.",

@@ -230,7 +230,7 @@ fn run(candidate: &Candidate, settings: &Settings) -> Result<Report> {
     check::run(candidate, settings, &AtomicBool::new(false), &mut |_| ())
 }
 
-fn of<const FLAW: Flaw, const NAMED: bool>() -> Candidate {
+fn flawed<const FLAW: Flaw, const NAMED: bool>() -> Candidate {
     Candidate::of::<Flawed<LockFree, FLAW, NAMED>>()
 }
 
@@ -249,7 +249,7 @@ fn found(candidate: &Candidate, settings: &Settings) -> Found {
 /// Looks for a flaw in histories; says so in all of these words.
 #[track_caller]
 fn is_found<const FLAW: Flaw, const NAMED: bool>(words: &[&str]) -> Found {
-    let found = found(&of::<FLAW, NAMED>(), &SETTINGS);
+    let found = found(&flawed::<FLAW, NAMED>(), &SETTINGS);
     for word in [&["<- no order is left"], words].concat() {
         assert!(found.history.contains(word), "{word}: {}", found.history);
     }
@@ -259,7 +259,7 @@ fn is_found<const FLAW: Flaw, const NAMED: bool>(words: &[&str]) -> Found {
 /// Looks for a flaw in answers that threads foresee, in the scenario that must show it.
 #[track_caller]
 fn is_wrong<const FLAW: Flaw, const NAMED: bool>(scenario: &str, words: &str) {
-    let candidate = of::<FLAW, NAMED>();
+    let candidate = flawed::<FLAW, NAMED>();
     let kinds = check::answers::Kind::suiting(&candidate).unwrap();
     let first = kinds.iter().position(|kind| kind.to_string() == scenario);
     let rounds = Rounds {
@@ -294,14 +294,14 @@ fn flaws_are_found_without_classes() {
 }
 
 #[test]
-fn what_the_table_holds_at_the_end_is_checked() {
+fn final_content_of_table_is_checked() {
     is_found::<FINDS_NONE_AT_THE_END, true>(&["thread 4"]);
     is_found::<KEEPS_AT_THE_END, true>(&[]);
     is_found::<KEEPS_AT_THE_END, false>(&[]);
 }
 
 #[test]
-fn answers_that_a_thread_foresees_are_checked() {
+fn foreseen_answers_are_checked() {
     is_wrong::<FALSE_NEGATIVE, true>("windows", "key ");
     is_wrong::<FALSE_NEGATIVE, false>("windows", "key ");
     is_wrong::<DROPS, true>("windows", "key ");
@@ -325,12 +325,13 @@ fn answers_that_a_thread_foresees_are_checked() {
 }
 
 #[test]
-fn nothing_is_found_where_nothing_is_wrong() {
+fn flawless_subjects_pass() {
     let registry = Registry::standard();
     let ours = "lock-free growing lock-free-fitted lock-free-copies".split(' ');
     let ours = ours.map(|name| (registry.get(name).unwrap().candidate, Check::Answers));
     let own = Candidate::of::<own_subject::ShardedMap>();
-    let others = [of::<NONE, true>(), of::<NONE, false>(), own].map(|of| (of, Check::History));
+    let others = [flawed::<NONE, true>(), flawed::<NONE, false>(), own]
+        .map(|candidate| (candidate, Check::History));
     let refuses_found = Candidate::of::<RefusesFound>();
     let sets = [set::<NONE, true>(), set::<NONE, false>(), refuses_found];
     let sets = [Check::History, Check::Answers].map(|check| sets.map(|set| (set, check)));
@@ -346,7 +347,7 @@ fn nothing_is_found_where_nothing_is_wrong() {
 }
 
 #[test]
-fn a_set_with_a_flaw_is_found() {
+fn flaws_of_sets_are_found() {
     for settings in [SETTINGS, ANSWERS] {
         found(&set::<DROPS, true>(), &settings);
         found(&set::<DROPS, false>(), &settings);
@@ -366,19 +367,19 @@ fn a_set_with_a_flaw_is_found() {
 }
 
 #[test]
-fn a_round_is_repeated_until_it_fails() {
+fn round_is_repeated_until_failure() {
     let rounds = Rounds::only(8);
     let settings = Settings { rounds, ..SETTINGS };
-    let found = found(&of::<FALSE_NEGATIVE, true>(), &settings);
+    let found = found(&flawed::<FALSE_NEGATIVE, true>(), &settings);
     assert_eq!(found.round, 8);
     assert!(found.scenario.contains("hops"), "{}", found.scenario);
 }
 
 /// Ends within a round, however long that would take: with slow calls, many seconds.
 #[test]
-fn a_check_ends_when_the_time_is_over() {
+fn check_ends_when_time_is_over() {
     let time = Duration::from_millis(100);
-    let report = run(&of::<SLOW, true>(), &Settings { time, ..SETTINGS });
+    let report = run(&flawed::<SLOW, true>(), &Settings { time, ..SETTINGS });
     let (totals, found) = report.unwrap();
     assert_eq!(found, None);
     // A whole round makes 2,000 calls and more.
@@ -392,11 +393,11 @@ fn panics_and_impossible_settings_are_errors() {
         ..SETTINGS
     };
     let cases = [
-        (of::<PANICS, true>(), SETTINGS, "panicked in round 0"),
-        (of::<NONE, true>(), many, "1 to 64"),
+        (flawed::<PANICS, true>(), SETTINGS, "panicked in round 0"),
+        (flawed::<NONE, true>(), many, "1 to 64"),
     ];
-    for (candidate, settings, said) in cases {
+    for (candidate, settings, expected) in cases {
         let error = format!("{:#}", run(&candidate, &settings).unwrap_err());
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
 }

@@ -27,13 +27,13 @@ fn locate(key: u64) -> Location {
 fn twins() -> [u64; 2] {
     let is_ascending = |key: &u64| locate(*key).first < locate(*key).second;
     let a = (0..).find(is_ascending).unwrap();
-    let of_a = locate(a);
+    let location = locate(a);
     let is_twin = |&key: &u64| {
-        let of_b = locate(key);
-        of_b.fingerprint == of_a.fingerprint && of_b.first == of_a.second
+        let other = locate(key);
+        other.fingerprint == location.fingerprint && other.first == location.second
     };
     let b = (0..).find(is_twin).unwrap();
-    assert_eq!(locate(b).second, of_a.first);
+    assert_eq!(locate(b).second, location.first);
     [a, b]
 }
 
@@ -120,7 +120,7 @@ impl<S: Subject> Table<S> {
 const HOPS: [Moves; 4] = [&[], &[Copies::InA], &[Copies::InB], &[Copies::InA]];
 
 #[test]
-fn the_published_lookup_misses_a_key_that_is_present_throughout() {
+fn published_lookup_misses_key_present_throughout() {
     let twins = twins();
     let table = Table::<TwoPhase>::new(twins, Copies::InB);
     let (found, steps) = table.contains(twins[0], &HOPS);
@@ -166,7 +166,7 @@ fn false_negatives<S: Subject>() -> (usize, usize) {
 }
 
 #[test]
-fn ours_finds_it_under_every_schedule() {
+fn our_lookup_finds_key_under_every_schedule() {
     for (missed, longest) in [
         false_negatives::<LockFree>(),
         false_negatives::<AblationControl>(),
@@ -182,7 +182,7 @@ fn ours_finds_it_under_every_schedule() {
 
 /// No counter moves, so the published lookup never restarts; nor does one of a single round.
 #[test]
-fn the_same_schedules_mislead_other_lookups() {
+fn same_schedules_mislead_other_lookups() {
     for ((missed, longest), steps) in [
         (false_negatives::<TwoPhase>(), 4),
         (false_negatives::<AblationTwoPhaseLookup>(), 4),

@@ -69,12 +69,12 @@ fn turns<S: Subject>() -> usize {
 }
 
 #[test]
-fn inserts_that_hop_may_take_each_others_room_for_ever() {
+fn hopping_inserts_may_never_end() {
     assert!(turns::<AblationHopByHop>() >= TURNS);
     assert!(turns::<TwoPhase>() >= TURNS);
 }
 
 #[test]
-fn one_of_two_inserts_that_shift_at_one_moment_ends() {
+fn one_of_two_atomic_shifts_ends() {
     assert_eq!((turns::<AblationControl>(), turns::<LockFree>()), (1, 1));
 }

@@ -1,9 +1,9 @@
-//! Rounds whose answers each thread can foresee: nothing is recorded, so that calls follow one
-//! another without a pause, millions a second, on larger tables than those of histories.
+//! Rounds whose answers each thread can foresee: nothing is recorded, so calls follow one
+//! another without a pause, millions per second, on larger tables than those of histories.
 //!
-//! A thread knows which keys it alone inserted, and that keys nobody removes stay. At the end the
-//! number of copies left is known, and a table emptied of them must find nothing. The first insert
-//! meets an empty table, so at least one insert must be accepted; one that
+//! A thread knows which keys it alone inserted, and that keys without removes stay. At the end the
+//! number of copies is known, and a table emptied of them must find nothing. The first insert
+//! meets an empty table, so at least one insert must be accepted; a subject that
 //! [takes all](subject::Subject::TAKES_ALL) refuses no new key.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -27,7 +27,7 @@ use crate::{Report, Round, Totals, adds};
 /// What the threads of a round do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Each thread inserts keys of its own and removes the oldest, at a high load, beside keys that
+    /// Each thread inserts keys of its own and removes the oldest, at a high load, in a table with keys that
     /// stay. Its own keys must be found while they are in, the others always.
     Windows,
     /// Threads insert and remove copies of the same few keys: their answers add up, class by class.
@@ -125,7 +125,7 @@ impl<'a> Caller<'a> {
         event
     }
 
-    /// Looks up or removes each of these keys, as `foreseen` says. Fails if an answer differs from it.
+    /// Looks up or removes each of these keys. Fails if an answer differs from `foreseen`.
     fn each<'k>(
         &mut self,
         keys: impl IntoIterator<Item = &'k u64>,
@@ -150,7 +150,7 @@ const FOUND: Event = Event::Contains(true);
 const MISSED: Event = Event::Contains(false);
 const REMOVED: Event = Event::Remove(true);
 
-/// Number of calls between two looks at the clock.
+/// Number of calls between two readings of the clock.
 const AT_ONCE: u64 = 64;
 
 /// Keys that a thread of [`Kind::Windows`] inserts.
@@ -200,7 +200,7 @@ impl Threads<'_> {
     }
 
     fn windows(&self, caller: &mut Caller) -> Result<(), Wrong> {
-        const STAYS: &str = "it was inserted, and nobody removes it";
+        const STAYS: &str = "it was inserted, and no thread removes it";
         const OWN: &str = "this thread inserted it, and no other removes it";
         let mut residents = Vec::new();
         for number in 0..self.slots as u64 * 6 / 10 {
@@ -300,8 +300,10 @@ impl Threads<'_> {
         caller.each(&won, FOUND, "it was inserted")?;
         // Without classes, a key may be mistaken for another that is in.
         if self.named && !is_refused {
-            let all: Vec<u64> = (0..RACED as u64).map(|of| self.key(0, of)).collect();
-            caller.each(&all, FOUND, "nobody was refused, so it is there")?;
+            let all: Vec<u64> = (0..RACED as u64)
+                .map(|number| self.key(0, number))
+                .collect();
+            caller.each(&all, FOUND, "no insert was refused, so it is there")?;
         }
         caller.each(&won, REMOVED, "it was inserted")?;
         caller.each(&won, MISSED, "the table is empty")

@@ -16,13 +16,13 @@ pub(crate) fn at_once<T: Send, R: Send>(
 ) -> Vec<R> {
     let (barrier, act) = (&Barrier::new(each.len()), &act);
     thread::scope(|scope| {
-        let run = |(thread, (part, of))| {
+        let run = |(thread, (part, item))| {
             let part = Part { thread, ..part };
             scope.spawn(move || {
                 barrier.wait();
                 match disturbance {
-                    Some(seed) => perturbation::during(seed, part, || act(of)),
-                    None => act(of),
+                    Some(seed) => perturbation::during(seed, part, || act(item)),
+                    None => act(item),
                 }
             })
         };

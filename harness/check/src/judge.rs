@@ -100,7 +100,7 @@ fn describe_violation<'a, State: fmt::Debug, E: fmt::Display>(
 
 /// The copies of one key or class that a subject holds.
 struct Held {
-    /// Whether the subject is a set, which holds one copy at most, whatever it accepted.
+    /// Whether the subject is a set, which holds at most one copy, whatever it accepted.
     set: bool,
     /// Room for copies of a class; `None` if classes are unknown. Then threads remove only keys that they inserted:
     /// since keys may collide, a key may be found at any time, but must not be missed while it is in.

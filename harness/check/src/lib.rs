@@ -2,7 +2,7 @@
 //! the record is checked for linearizability.
 //!
 //! A check consists of rounds. Each runs a fresh [`scenario`] on a fresh table. After all threads
-//! have ended, it checks what the table holds: that every key is found that must be, and how many
+//! have ended, it checks the content of the table: that every key is found that must be, and how many
 //! copies can be removed. These final calls, and those that fill the table at the start, are calls
 //! like any others, so that one mechanism checks everything (`judge`).
 //!
@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use histories::{Call, Event};
 
 pub use candidate::Candidate;
@@ -52,15 +52,6 @@ pub enum Check {
     History,
     /// Nothing is recorded: only [answers that each thread can foresee](answers) are checked.
     Answers,
-}
-
-impl Check {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::History => "history",
-            Self::Answers => "answers",
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -125,19 +116,11 @@ pub struct Found {
     pub history: String,
 }
 
-/// The error when a round panicked.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("{name:?} panicked in round {round}")]
-pub struct Panicked {
-    pub name: &'static str,
-    pub round: u64,
-}
-
-/// What a check or a round has done, and the violation that ended it, if there was one.
+/// The work of a check or a round, and the violation that ended it, if any.
 pub type Report = (Totals, Option<Found>);
 
 /// Checks a subject until the time is over, `stop` is set, or a violation is found. Calls the
-/// observer with the totals after each round. Fails with [`Panicked`] if the subject panics.
+/// observer with the totals after each round. Fails if the subject panics.
 pub fn run(
     candidate: &Candidate,
     settings: &Settings,
@@ -158,15 +141,14 @@ pub fn run(
             is_over: &is_over,
         };
         let run = AssertUnwindSafe(|| match settings.check {
-            Check::History => round.of_history(&mut scenarios),
+            Check::History => round.run_history(&mut scenarios),
             Check::Answers => answers::run(&round),
         });
-        let made;
-        (made, found) = panic::catch_unwind(run).map_err(|_| Panicked {
-            name: candidate.name,
-            round: round.number,
-        })??;
-        totals += made;
+        let report = panic::catch_unwind(run)
+            .map_err(|_| anyhow!("{:?} panicked in round {}", candidate.name, round.number))?;
+        let (more, violation) = report?;
+        totals += more;
+        found = violation;
         observer(&totals);
     }
     Ok((totals, found))
@@ -189,8 +171,8 @@ impl Round<'_> {
     }
 
     /// Runs a scenario, and checks the record of all calls.
-    fn of_history(&self, scenarios: &mut Scenarios) -> Result<Report> {
-        let scenario = scenarios.of_round(self.number)?;
+    fn run_history(&self, scenarios: &mut Scenarios) -> Result<Report> {
+        let scenario = scenarios.in_round(self.number)?;
         let run_begun = Instant::now();
         let calls = self.calls(&scenario)?;
         let running = run_begun.elapsed();
@@ -227,14 +209,11 @@ impl Round<'_> {
 pub fn validate(candidate: &Candidate, settings: &Settings) -> Result<()> {
     let (name, threads) = (candidate.name, settings.threads);
     if let Some(missing) = candidate.operations.missing(Operations::ALL) {
-        return Err(anyhow!(
-            "subject {name:?} cannot {missing}, so there is nothing to check; choose one that can look up, insert and \
-             remove"
-        ));
+        bail!("subject {name:?} cannot {missing}; choose one that can look up, insert and remove");
     }
     ensure!(
         candidate.holds_keys,
-        "subject {name:?} holds no keys, so there is nothing to check; choose one that holds keys"
+        "subject {name:?} holds no keys; choose one that does"
     );
     ensure!(
         (1..=MAX_THREADS).contains(&threads),
@@ -326,7 +305,7 @@ fn staff(candidate: &Candidate, scenario: &Scenario) -> Result<(Worker, Vec<Work
     let copies = candidate.room(scenario.buckets);
     let mut keeper = worker(threads, scenario.residents.len() + 2 * keys + copies);
     for &key in &scenario.residents {
-        keeper.does(Operation::Insert, key);
+        keeper.attempt(Operation::Insert, key);
     }
     // A renewal is two calls.
     let calls = |script: &Script| 2 * script.actions.len() * script.times();
@@ -335,10 +314,10 @@ fn staff(candidate: &Candidate, scenario: &Scenario) -> Result<(Worker, Vec<Work
     Ok((keeper, workers.collect()))
 }
 
-/// Number of actions of a script between two looks at the clock.
+/// Number of actions of a script between two readings of the clock.
 const AT_ONCE: usize = 32;
 
-/// One thread at work on a table, or the keeper, which works before and after all threads.
+/// One thread, or the keeper, which works before and after all threads.
 struct Worker {
     table: Arc<dyn Calls>,
     log: Log<OfKey>,
@@ -368,7 +347,7 @@ impl Worker {
     fn finish(mut self, scenario: &Scenario, workers: Vec<Self>) -> Vec<Call<OfKey>> {
         let mut calls = Vec::new();
         for worker in workers {
-            // The keeper takes over the keys that the others inserted and did not remove.
+            // The keeper now owns the keys that the others inserted and did not remove.
             for (key, copies) in worker.own.into_iter().flatten() {
                 let own = self.own.get_or_insert_default();
                 *own.entry(key).or_default() += copies;
@@ -388,7 +367,7 @@ impl Worker {
     }
 
     /// Makes a call, unless it could remove another worker's copy; returns whether it added, removed or found one.
-    fn does(&mut self, operation: Operation, key: Key) -> bool {
+    fn attempt(&mut self, operation: Operation, key: Key) -> bool {
         if operation == Operation::Remove
             && let Some(own) = &mut self.own
         {
@@ -409,24 +388,24 @@ impl Worker {
     fn act(&mut self, action: Action) {
         match action {
             Action::Call(operation, key) => {
-                self.does(operation, key);
+                self.attempt(operation, key);
             }
             Action::Renew { insert, remove } => {
-                if self.does(Operation::Insert, insert) {
-                    self.does(Operation::Remove, remove);
+                if self.attempt(Operation::Insert, insert) {
+                    self.attempt(Operation::Remove, remove);
                 }
             }
             Action::Rest => thread::yield_now(),
         }
     }
 
-    /// Looks up each key and removes its copies: `copies` in all and one per key, as there may be no end of them.
+    /// Looks up each key and removes its copies: at most `copies` in all and one per key, as removes may never fail.
     fn clear(&mut self, scenario: &Scenario, mut copies: usize) {
         for key in scenario.keys() {
             self.call(Operation::Contains, key);
         }
         for key in scenario.keys() {
-            while self.does(Operation::Remove, key) && copies > 0 {
+            while self.attempt(Operation::Remove, key) && copies > 0 {
                 copies -= 1;
             }
         }

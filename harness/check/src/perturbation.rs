@@ -119,7 +119,7 @@ mod hook {
 
     impl Rates {
         /// Draws the rates of a round. They vary widely, as it is unknown which of them expose a race.
-        fn of_round(random: &mut SmallRng, misled: Option<Operation>) -> Self {
+        fn in_round(random: &mut SmallRng, misled: Option<Operation>) -> Self {
             let any = Victims::ALL[random.random_range(0..Victims::ALL.len())];
             let victims = match misled {
                 Some(Operation::Contains) if random.random() => Victims::Lookups,
@@ -146,7 +146,7 @@ mod hook {
     }
 
     pub(super) fn new(round: u64, part: Part) -> impl FnMut(u64) {
-        let rates = Rates::of_round(&mut SmallRng::seed_from_u64(round), part.misled);
+        let rates = Rates::in_round(&mut SmallRng::seed_from_u64(round), part.misled);
         let mut random = SmallRng::seed_from_u64(round ^ ((part.thread as u64 + 1) << 48));
         let spared = part.misleads && !matches!(rates.victims, Victims::All | Victims::Late(_));
         move |_| {
@@ -187,7 +187,7 @@ mod hook {
         use super::*;
 
         #[test]
-        fn each_kind_of_round_disturbs_its_victims_and_no_others() {
+        fn each_kind_of_round_disturbs_its_victims_alone() {
             use Operation::{Contains, Count, Insert, InsertIfAbsent, Remove};
             let all = [Contains, Count, Remove, Insert, InsertIfAbsent];
             for (victims, spared, disturbed) in [
@@ -206,7 +206,7 @@ mod hook {
                 }
                 let count = |misled| {
                     let rates =
-                        |round| Rates::of_round(&mut SmallRng::seed_from_u64(round), misled);
+                        |round| Rates::in_round(&mut SmallRng::seed_from_u64(round), misled);
                     let drawn = (0..100).filter(|&round| rates(round).victims == victims);
                     drawn.count()
                 };
@@ -221,7 +221,7 @@ mod hook {
         }
 
         #[test]
-        fn steps_are_disturbed_and_nothing_else_is() {
+        fn only_steps_are_disturbed() {
             let steps = || {
                 call_begins(Operation::Insert);
                 (0..20_000).for_each(|_| step());

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `full`, `full-large`, `quick`, `native`, `rivals`, `mixes`, `relatives`, `oversubscribed`, `simulated-machines` | [`Form::Line`] over threads on a [`Scale::Log`] axis, with [`Panel::shade`] from more threads than cores on |
 //! | `kcas`, `load-factor`, `sizes-*`, `skew-*`, `hits*` | [`Form::Line`] over words, load factor, slots, skew or hits |
-//! | `pair*`, `ablations`, `same` | [`Form::Dots`] in [`Panel::rows`], with [`Panel::reference`] 1 and [`Figure::shares_values`] |
+//! | `pair*`, `ablations`, `same` | [`Form::Dots`] in [`Panel::rows`], with [`Panel::reference`] 1 |
 //! | `latency*` | [`Form::Tail`] over threads |
 //! | `stalls` | [`Form::Line`], and [`Form::Cloud`] for single rounds |
 //! | `growth`, `cuckoo-hashing`, `window` | [`Form::Band`] over keys, load or threads |
@@ -38,7 +38,6 @@
 //! [`Panel::shade`]: plot::Panel::shade
 //! [`Panel::rows`]: plot::Panel::rows
 //! [`Panel::reference`]: plot::Panel::reference
-//! [`Figure::shares_values`]: plot::Figure::shares_values
 //! [`Series::labels`]: plot::Series::labels
 
 pub mod plot;

@@ -6,7 +6,6 @@ use std::ops::Range;
 
 use anyhow::{Result, ensure};
 use plotters::coord::Shift;
-use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -23,8 +22,6 @@ pub struct Figure {
     pub panels: Vec<Panel>,
     /// Panels side by side; 0 for as many as have room.
     pub columns: usize,
-    /// Whether all panels have one range of values.
-    pub shares_values: bool,
     /// Whether the figure is as wide as a column of a paper instead of a page.
     pub is_narrow: bool,
 }
@@ -205,7 +202,7 @@ impl Scale {
         const FEW: usize = 3;
         let powers = range.start.floor().max(-30.0) as i32..=range.end.ceil().min(30.0) as i32;
         let is_within = |value: &f64| self == Self::Log && range.contains(&self.place(*value));
-        let of_decades = |steps: &'static [i32]| -> Vec<f64> {
+        let in_decades = |steps: &'static [i32]| -> Vec<f64> {
             let texts = powers.clone().flat_map(|power| {
                 let text = move |step| format!("{step}e{power}");
                 steps.iter().map(text)
@@ -213,7 +210,7 @@ impl Scale {
             let values = texts.filter_map(|text| text.parse().ok());
             values.filter(is_within).collect()
         };
-        let (fine, coarse) = (of_decades(&[1, 2, 5]), of_decades(&[1]));
+        let (fine, coarse) = (in_decades(&[1, 2, 5]), in_decades(&[1]));
         if fine.len() >= FEW && (fine.len() as f64 <= most || coarse.len() < 2) {
             fine
         } else if fine.len() >= FEW {
@@ -249,26 +246,6 @@ fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
         }
     }
     seen
-}
-
-/// A range of places and those with a number, in the form in which `plotters` asks for them.
-struct Ticks(Range<f64>, Vec<f64>);
-
-impl Ranged for Ticks {
-    type FormatOption = DefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, place: &f64, ends: (i32, i32)) -> i32 {
-        Scale::Linear.map(&self.0, *place, ends)
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
-        self.1.clone()
-    }
-
-    fn range(&self) -> Range<f64> {
-        self.0.clone()
-    }
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -432,15 +409,13 @@ impl Figure {
             }
             text(&area, name, (x + SAMPLE + 10, y), HPos::Left, TEXT)?;
         }
-        let shared = self.panels.iter().filter(|_| self.shares_values);
-        let shared: Vec<f64> = shared.flat_map(Panel::values).collect();
         for (index, panel) in self.panels.iter().enumerate() {
             let column = index % columns;
             let left =
                 MARGIN + beside[..=column].iter().sum::<i32>() + column as i32 * (plot + GAP);
             let frame = [left, tops[index / columns], plot, panel.height(plot)];
             let named = [self.ends(index, columns), !self.continues(index, columns)];
-            panel.draw(&area, frame, &names, (&shared, named))?;
+            panel.draw(&area, frame, &names, named)?;
         }
         for (line, shown) in caption.iter().enumerate() {
             let y = y + LINE * line as i32 + LINE / 2;
@@ -567,14 +542,14 @@ impl Panel {
         series.flat_map(|series| &series.points)
     }
 
-    fn values(&self) -> impl Iterator<Item = f64> {
-        let values = |(_, y): &(f64, Summary)| [y.low, y.median, y.high];
-        self.points().flat_map(values).chain(self.reference)
-    }
-
     /// Returns the scale and the range of the horizontal axis and of the vertical one.
-    fn axes(&self, shared: &[f64]) -> [(Scale, Range<f64>); 2] {
-        let values: Vec<f64> = self.values().chain(shared.iter().copied()).collect();
+    fn axes(&self) -> [(Scale, Range<f64>); 2] {
+        let values = |(_, y): &(f64, Summary)| [y.low, y.median, y.high];
+        let values: Vec<f64> = self
+            .points()
+            .flat_map(values)
+            .chain(self.reference)
+            .collect();
         let values = self.scales[1].over(&values, 0.06);
         if self.is_in_rows() {
             let rows = 0.5 - self.rows.len() as f64..0.5;
@@ -589,7 +564,7 @@ impl Panel {
 
     /// Returns the width of what is at the left of the plot.
     fn left(&self, is_named: bool) -> i32 {
-        let [_, (scale, range)] = self.axes(&[]);
+        let [_, (scale, range)] = self.axes();
         let texts = match (self.is_in_rows(), is_named) {
             (true, true) => self.rows.clone(),
             (true, false) => Vec::new(),
@@ -629,16 +604,10 @@ impl Panel {
         &self.names[usize::from(self.is_in_rows())]
     }
 
-    fn draw(
-        &self,
-        area: &Area,
-        frame: [i32; 4],
-        names: &[&str],
-        (shared, named): (&[f64], [bool; 2]),
-    ) -> Result<()> {
+    fn draw(&self, area: &Area, frame: [i32; 4], names: &[&str], named: [bool; 2]) -> Result<()> {
         let [left, top, width, height] = frame;
         let (right, bottom) = (left + width, top + height);
-        let [(across, x_range), (upwards, y_range)] = self.axes(shared);
+        let [(across, x_range), (upwards, y_range)] = self.axes();
         let x_of = |value| across.map(&x_range, value, (left, right));
         let y_of = |value| upwards.map(&y_range, value, (bottom, top));
         if let Some((from, _)) = &self.shade {
@@ -647,7 +616,7 @@ impl Panel {
             let start = before.map_or(left, |before| i32::midpoint(before, x_of(*from)));
             rectangle(area, [(start, top), (right, bottom)])?;
         }
-        self.draw_axes(area, frame, shared, named)?;
+        self.draw_axes(area, frame, named)?;
         if let Some(value) = self.reference {
             let [x, y] = [x_of(value), y_of(value)];
             dashed(
@@ -710,65 +679,64 @@ impl Panel {
         &self,
         area: &Area,
         [left, top, width, height]: [i32; 4],
-        shared: &[f64],
         [is_named_below, is_named_beside]: [bool; 2],
     ) -> Result<()> {
-        let [(across, x_range), (upwards, y_range)] = self.axes(shared);
+        let (right, bottom) = (left + width, top + height);
+        let [(across, x_range), (upwards, y_range)] = self.axes();
         let format = self.formats[usize::from(self.is_in_rows())];
-        let mut numbers = if self.is_in_rows() || self.places.is_empty() {
+        let numbers = if self.is_in_rows() || self.places.is_empty() {
             across.ticks(&x_range, f64::from(width / 38).min(14.0))
         } else {
             self.places.clone()
         };
         // Numbers must not run into one another.
         let mut free = i32::MIN;
-        numbers.retain(|&value| {
-            let x = across.map(&x_range, value, (0, width));
+        for value in numbers {
+            let x = across.map(&x_range, value, (left, right));
             let half = width_of(&format(value)) / 2 + 5;
-            let fits = x - half >= free && x_range.contains(&across.place(value));
-            free = if fits { x + half } else { free };
-            fits
-        });
+            if x - half >= free && x_range.contains(&across.place(value)) {
+                free = x + half;
+                path(area, vec![(x, bottom + 6), (x, top)], PALE, 1)?;
+                text(
+                    area,
+                    &format(value),
+                    (x, bottom + LINE * 2 / 3),
+                    HPos::Center,
+                    TEXT,
+                )?;
+            }
+        }
         let levels = if self.is_in_rows() {
             (0..self.rows.len()).map(|row| -(row as f64)).collect()
         } else {
             upwards.ticks(&y_range, f64::from(height / TEXT))
         };
-        let axis = |scale: Scale, range, values: Vec<f64>| {
-            let values = values.into_iter().map(|value| scale.place(value));
-            Ticks(range, values.collect())
-        };
-        let beside = self.left(is_named_beside);
-        let size = (beside + width, height + 2 * LINE);
-        let part = area.clone().shrink((left - beside, top), size);
-        let mut chart = ChartBuilder::on(&part)
-            .set_label_area_size(LabelAreaPosition::Left, beside)
-            .set_label_area_size(LabelAreaPosition::Bottom, 2 * LINE)
-            .build_cartesian_2d(
-                axis(across, x_range, numbers),
-                axis(upwards, y_range, levels),
-            )?;
-        let number_below = |place: &f64| format(across.value(*place));
-        let text_beside = |place: &f64| match self.rows.get((-place).max(0.0) as usize) {
-            Some(row) if is_named_beside => row.clone(),
-            Some(_) => String::new(),
-            None => self.formats[1](upwards.value(*place)),
-        };
-        let mut mesh = chart.configure_mesh();
-        mesh.light_line_style(TRANSPARENT)
-            .bold_line_style(PALE)
-            .axis_style(DARK.stroke_width(2))
-            .set_all_tick_mark_size(6)
-            .label_style(("sans-serif", font(TEXT)))
-            .x_label_formatter(&number_below)
-            .y_label_formatter(&text_beside);
-        if is_named_beside && !self.is_in_rows() {
-            mesh.y_desc(&*self.names[1]);
+        for value in levels {
+            let y = upwards.map(&y_range, value, (bottom, top));
+            path(area, vec![(left - 6, y), (right, y)], PALE, 1)?;
+            let shown = match self.rows.get((-value).max(0.0) as usize) {
+                Some(row) if is_named_beside => row.clone(),
+                Some(_) => continue,
+                None => self.formats[1](value),
+            };
+            text(area, &shown, (left - 12, y), HPos::Right, TEXT)?;
         }
-        mesh.draw()?;
+        path(
+            area,
+            vec![(left, top), (left, bottom), (right, bottom)],
+            DARK,
+            2,
+        )?;
+        if is_named_beside && !self.is_in_rows() {
+            let style = TextStyle::from(("sans-serif", font(TEXT)));
+            let style = style.transform(FontTransform::Rotate270);
+            let style = style.pos(Pos::new(HPos::Center, VPos::Center));
+            let at = (left - self.left(true) + LINE / 2, top + height / 2);
+            area.draw_text(&self.names[1], &style, at)?;
+        }
         let lines = |shown: &str| wrap(shown, width + GAP).into_iter().zip(0..);
         for (shown, line) in lines(self.name_below()).filter(|_| is_named_below) {
-            let y = top + height + LINE * (line + 1) + LINE * 2 / 3;
+            let y = bottom + LINE * (line + 1) + LINE * 2 / 3;
             text(area, &shown, (left + width / 2, y), HPos::Center, TEXT)?;
         }
         for (shown, line) in lines(&self.title) {

@@ -47,26 +47,6 @@ pub fn terminal(header: &[String], rows: &[Vec<String>]) -> String {
     parts.join("\n\n")
 }
 
-/// Breaks a text into lines of at most [`WIDTH`] columns, unless a word is wider.
-pub fn wrap(text: &str) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    for paragraph in text.lines() {
-        lines.push(String::new());
-        for word in paragraph.split_whitespace() {
-            let line = lines.last_mut().expect("the paragraph has a line");
-            let width = line.chars().count() + 1 + word.chars().count();
-            if line.is_empty() {
-                *line += word;
-            } else if width <= WIDTH.into() {
-                *line += &format!(" {word}");
-            } else {
-                lines.push(word.into());
-            }
-        }
-    }
-    lines.join("\n")
-}
-
 fn cells(rows: &[Vec<String>], columns: &[usize]) -> Vec<Vec<String>> {
     let cell = |row: &Vec<String>, column: usize| row.get(column).cloned().unwrap_or_default();
     let cells = |row| columns.iter().map(|&column| cell(row, column)).collect();
@@ -143,16 +123,5 @@ mod tests {
         let shown = terminal(&rows[0], &rows[1..]);
         assert_eq!(shown.matches("first").count(), 2, "{shown}");
         assert_eq!(shown.split("\n\n").count(), 2, "{shown}");
-    }
-
-    #[test]
-    fn text_is_wrapped_at_width_and_keeps_paragraphs() {
-        let fifty = "123456789 ".repeat(5);
-        let wrapped = wrap(&format!("{fifty}{fifty}end\n\nnext"));
-        let lines: Vec<_> = wrapped.lines().collect();
-        assert_eq!(lines[0].len(), 99);
-        assert_eq!(lines[1..], ["end", "", "next"]);
-        let long = "x".repeat(300);
-        assert_eq!(wrap(&format!("a {long} b")), format!("a\n{long}\nb"));
     }
 }

@@ -1,25 +1,26 @@
 //! The structure of figures: how many marks, numbers and names there are, and that drawing always ends.
 
+use std::collections::BTreeSet;
+
 use figures::plot::{Figure, Form, Panel, Scale, Series, duration, number, power_of_two};
 use figures::stats::Summary;
 
-fn series(name: &str, points: &[(f64, f64)]) -> Series {
+fn series(form: Form, name: &str, points: &[(f64, f64)]) -> Series {
     let point = |&(x, value): &(f64, f64)| {
-        let (low, high) = (value * 0.9, value * 1.5);
-        (
-            x,
-            Summary {
-                low,
-                high,
-                ..Summary::exact(value)
-            },
-        )
+        let mut summary = Summary::exact(value);
+        (summary.low, summary.high) = (value * 0.9, value * 1.5);
+        (x, summary)
     };
     Series {
         name: name.into(),
+        form,
         points: points.iter().map(point).collect(),
         ..Series::default()
     }
+}
+
+fn line(name: &str, points: &[(f64, f64)]) -> Series {
+    series(Form::Line, name, points)
 }
 
 fn panel(series: Vec<Series>, scales: [Scale; 2]) -> Panel {
@@ -32,55 +33,49 @@ fn panel(series: Vec<Series>, scales: [Scale; 2]) -> Panel {
     }
 }
 
-fn svg(panels: Vec<Panel>) -> String {
+fn figure(panels: Vec<Panel>) -> Figure {
     Figure {
         panels,
         ..Figure::default()
     }
-    .svg()
-    .unwrap()
+}
+
+fn svg(panels: Vec<Panel>) -> String {
+    figure(panels).svg().unwrap()
 }
 
 /// Returns the texts of a figure.
 fn texts(svg: &str) -> Vec<&str> {
     let texts = svg.split("<text").skip(1);
-    texts
-        .filter_map(|text| Some(text.split_once('>')?.1.split('<').next()?.trim()))
-        .collect()
+    let texts = texts.filter_map(|text| text.split_once('>')?.1.split('<').next());
+    texts.map(str::trim).collect()
+}
+
+fn count(svg: &str, text: &str) -> usize {
+    let texts = texts(svg).into_iter();
+    texts.filter(|shown| *shown == text).count()
 }
 
 /// Returns an attribute of each element with this name.
 fn attributes<'s>(svg: &'s str, element: &str, name: &str) -> Vec<&'s str> {
-    let start = format!("<{element} ");
-    let elements = svg.split(&start).skip(1);
+    let (start, name) = (format!("<{element} "), format!(" {name}=\""));
     let value = |element: &'s str| {
-        let rest = element
-            .split('>')
-            .next()?
-            .split_once(&format!(" {name}=\""))?
-            .1;
-        rest.split('"').next()
+        let attributes = element.split('>').next()?;
+        attributes.split_once(&name)?.1.split('"').next()
     };
-    elements.filter_map(value).collect()
+    svg.split(&start).skip(1).filter_map(value).collect()
 }
 
 #[test]
 fn points_and_legend_have_one_mark_each() {
     let points = [(1.0, 10.0), (2.0, 20.0), (4.0, 30.0)];
-    let both = || vec![series("a", &points), series("b", &points[..2])];
     for form in [Form::Line, Form::Dots] {
-        let panels = || {
-            let series = both().into_iter().map(|series| Series { form, ..series });
-            panel(series.collect(), [Scale::Log, Scale::Zero])
-        };
-        let svg = svg(vec![panels(), panels()]);
-        let svg = svg.as_str();
-        let marks = attributes(svg, "polygon", "fill");
+        let both = || vec![series(form, "a", &points), series(form, "b", &points[..2])];
+        let panel = || panel(both(), [Scale::Log, Scale::Zero]);
+        let svg = svg(vec![panel(), panel()]);
+        let marks = attributes(&svg, "polygon", "fill");
         assert_eq!(marks.len(), 2 + 2 * 5, "{form:?}");
-        let names = texts(svg)
-            .into_iter()
-            .filter(|text| ["a", "b"].contains(text));
-        assert_eq!(names.count(), 2, "{form:?}");
+        assert_eq!((count(&svg, "a"), count(&svg, "b")), (1, 1), "{form:?}");
         // A name keeps its colour: blue first, then vermilion.
         let count = |colour| marks.iter().filter(|mark| **mark == colour).count();
         assert_eq!([count("#0072B2"), count("#D55E00")], [7, 5], "{form:?}");
@@ -89,36 +84,32 @@ fn points_and_legend_have_one_mark_each() {
 
 #[test]
 fn interval_ends_lie_at_their_values() {
-    let mut one = series("a", &[(1.0, 50.0), (2.0, 50.0)]);
-    one.form = Form::Dots;
+    let mut one = series(Form::Dots, "a", &[(1.0, 50.0), (2.0, 50.0)]);
     (one.points[0].1.low, one.points[0].1.high) = (40.0, 80.0);
-    let svg = svg(vec![panel(vec![one], [Scale::Linear, Scale::Linear])]);
+    let svg = svg(vec![panel(vec![one], [Scale::Linear; 2])]);
     let lines = attributes(&svg, "polyline", "points").into_iter();
-    let bar = lines.filter_map(|points| {
-        let points = points.split_whitespace().map(|point| point.split_once(','));
-        let points: Option<Vec<(i32, i32)>> = points
-            .map(|point| Some((point?.0.parse().ok()?, point?.1.parse().ok()?)))
-            .collect();
-        let [low, high] = points?[..].try_into().ok()?;
-        (low.0 == high.0 && low.1 > high.1).then_some([low, high])
-    });
-    let lengths: Vec<_> = bar.map(|[low, high]| low.1 - high.1).collect();
+    let bar_length = |points: &str| {
+        let point = |point: &str| {
+            point
+                .split_once(',')
+                .map(|(x, y)| (x.to_owned(), y.parse().ok()))
+        };
+        let points: Option<Vec<(String, Option<i32>)>> =
+            points.split_whitespace().map(point).collect();
+        let [(x, low), (other_x, high)] = points?.try_into().ok()?;
+        Some(low? - high?).filter(|length| x == other_x && *length > 0)
+    };
+    let lengths: Vec<i32> = lines.filter_map(bar_length).collect();
     // The first spans 40 of 55 units, from 40 to 80; the second 30, from 45 to 75.
-    assert!(
-        lengths
-            .windows(2)
-            .any(|pair| (pair[0] * 3 - pair[1] * 4).abs() <= 6),
-        "{lengths:?}"
-    );
+    let mut pairs = lengths.windows(2);
+    let is_right = pairs.any(|pair| (pair[0] * 3 - pair[1] * 4).abs() <= 6);
+    assert!(is_right, "{lengths:?}");
 }
 
 #[test]
 fn logarithmic_axis_is_numbered_one_two_five() {
-    let values = [(1.0, 1.0), (2.0, 100.0)];
-    let svg = svg(vec![panel(
-        vec![series("a", &values)],
-        [Scale::Linear, Scale::Log],
-    )]);
+    let values = line("a", &[(1.0, 1.0), (2.0, 100.0)]);
+    let svg = svg(vec![panel(vec![values], [Scale::Linear, Scale::Log])]);
     let texts = texts(&svg);
     for expected in ["1", "2", "5", "10", "20", "50", "100"] {
         assert!(texts.contains(&expected), "{expected} in {texts:?}");
@@ -129,51 +120,29 @@ fn logarithmic_axis_is_numbered_one_two_five() {
 #[test]
 fn places_are_numbered_as_measured() {
     let points = [(1.0, 1.0), (2.0, 2.0), (8.0, 3.0)];
-    let mut panel = panel(vec![series("a", &points)], [Scale::Log, Scale::Log]);
+    let mut panel = panel(vec![line("a", &points)], [Scale::Log; 2]);
     panel.places = vec![1.0, 2.0, 8.0];
     panel.formats[0] = |threads| format!("{threads} thr");
     let svg = svg(vec![panel]);
-    let found: Vec<_> = texts(&svg)
-        .into_iter()
-        .filter(|text| text.ends_with("thr"))
-        .collect();
+    let texts = texts(&svg).into_iter();
+    let found: Vec<_> = texts.filter(|text| text.ends_with("thr")).collect();
     assert_eq!(found, ["1 thr", "2 thr", "8 thr"]);
 }
 
 #[test]
 fn rows_are_named_once_with_line_at_one() {
-    let ratios = || Panel {
-        rows: vec!["first".into(), "second".into()],
-        reference: Some(1.0),
-        ..panel(
-            vec![Series {
-                form: Form::Dots,
-                ..series("1 thread", &[(0.0, 2.0), (1.0, 0.5)])
-            }],
-            [Scale::Linear, Scale::Log],
-        )
-    };
     let figure = |reference| {
-        let panel = || Panel {
+        let ratios = series(Form::Dots, "1 thread", &[(0.0, 2.0), (1.0, 0.5)]);
+        let panel = Panel {
+            rows: vec!["first".into(), "second".into()],
             reference,
-            ..ratios()
+            ..panel(vec![ratios], [Scale::Linear, Scale::Log])
         };
-        svg(vec![panel(), panel()])
+        svg(vec![panel.clone(), panel])
     };
     let with = figure(Some(1.0));
-    for (text, count) in [
-        ("first", 1),
-        ("second", 1),
-        ("1 thread", 1),
-        ("speed", 2),
-        ("1", 2),
-    ] {
-        let found = texts(&with)
-            .into_iter()
-            .filter(|shown| *shown == text)
-            .count();
-        assert_eq!(found, count, "{text}");
-    }
+    let texts = ["first", "second", "1 thread", "speed", "1"];
+    assert_eq!(texts.map(|text| count(&with, text)), [1, 1, 1, 2, 2]);
     let dashes = |svg: &str| attributes(svg, "polyline", "points").len();
     assert!(dashes(&with) > dashes(&figure(None)) + 5);
 }
@@ -216,33 +185,20 @@ fn hostile_values_end_in_error_or_figure() {
                 let along = values.iter().map(|value| (*value, 1.0));
                 let upwards = values
                     .iter()
-                    .enumerate()
-                    .map(|(x, value)| (x as f64, *value));
+                    .zip(0..)
+                    .map(|(value, x)| (f64::from(x), *value));
                 for (points, scales) in [
                     (along.collect::<Vec<_>>(), [scale, Zero]),
                     (upwards.collect(), [Linear, scale]),
                 ] {
-                    let one = Series {
-                        form,
-                        ..series("a", &points)
-                    };
-                    let figure = Figure {
-                        panels: vec![panel(vec![one], scales)],
-                        ..Figure::default()
-                    };
-                    let svg = figure.svg();
-                    assert_eq!(svg.is_ok(), is_drawn, "{values:?} {scales:?} {form:?}");
+                    let case = format!("{values:?} {scales:?} {form:?}");
+                    let series = vec![series(form, "a", &points)];
+                    let svg = figure(vec![panel(series, scales)]).svg();
+                    assert_eq!(svg.is_ok(), is_drawn, "{case}");
                     let Ok(svg) = svg else { continue };
-                    assert!(svg.len() < 200_000, "{values:?} {scales:?} {form:?}");
                     let numbers = texts(&svg).len();
-                    assert!(
-                        (4..60).contains(&numbers),
-                        "{numbers}: {values:?} {scales:?} {form:?}"
-                    );
-                    assert!(
-                        !svg.contains("NaN") && !svg.contains("inf"),
-                        "{values:?} {scales:?}"
-                    );
+                    assert!(svg.len() < 200_000 && (4..60).contains(&numbers), "{case}");
+                    assert!(!svg.contains("NaN") && !svg.contains("inf"), "{case}");
                 }
             }
         }
@@ -251,27 +207,15 @@ fn hostile_values_end_in_error_or_figure() {
 
 #[test]
 fn hostile_places_are_refused() {
-    let good = || panel(vec![series("a", &[(1.0, 1.0)])], [Scale::Linear; 2]);
+    let good = panel(vec![line("a", &[(1.0, 1.0)])], [Scale::Linear; 2]);
+    assert!(figure(vec![good.clone()]).svg().is_ok());
     for bad in [f64::NAN, f64::INFINITY, 1e300] {
-        let panels = [
-            Panel {
-                places: vec![1.0, bad],
-                ..good()
-            },
-            Panel {
-                reference: Some(bad),
-                ..good()
-            },
-            Panel {
-                shade: Some((bad, "shade".into())),
-                ..good()
-            },
-        ];
+        let mut panels = [good.clone(), good.clone(), good.clone()];
+        panels[0].places = vec![1.0, bad];
+        panels[1].reference = Some(bad);
+        panels[2].shade = Some((bad, "shade".into()));
         for panel in panels {
-            let figure = Figure {
-                panels: vec![panel],
-                ..Figure::default()
-            };
+            let figure = figure(vec![panel]);
             assert!(figure.svg().is_err(), "{figure:?}");
         }
     }
@@ -279,35 +223,28 @@ fn hostile_places_are_refused() {
 
 #[test]
 fn zero_end_of_interval_fits_logarithmic_axis() {
-    let mut one = series("a", &[(1.0, 10.0), (2.0, 20.0)]);
+    let mut one = line("a", &[(1.0, 10.0), (2.0, 20.0)]);
     one.points[0].1.low = 0.0;
     let svg = svg(vec![panel(vec![one], [Scale::Linear, Scale::Log])]);
     // The axis starts at a median, not at 10^-20.
-    assert!(
-        !texts(&svg).iter().any(|text| text.starts_with("1e")),
-        "{:?}",
-        texts(&svg)
-    );
+    let texts = texts(&svg);
+    let has_tiny = texts.iter().any(|text| text.starts_with("1e"));
+    assert!(!has_tiny, "{texts:?}");
 }
 
 #[test]
 fn figure_without_panels_is_drawn() {
-    let figure = Figure {
-        title: "nothing".into(),
-        ..Figure::default()
-    };
+    let mut figure = figure(Vec::new());
+    figure.title = "nothing".into();
     assert_eq!(texts(&figure.svg().unwrap()), ["nothing"]);
 }
 
 #[test]
 fn caption_ends_after_three_lines() {
     let lines = |caption: String| {
-        let svg = Figure {
-            caption,
-            ..Figure::default()
-        }
-        .svg()
-        .unwrap();
+        let mut figure = figure(Vec::new());
+        figure.caption = caption;
+        let svg = figure.svg().unwrap();
         let lines = texts(&svg).into_iter().map(str::to_owned);
         lines.collect::<Vec<_>>()
     };
@@ -318,15 +255,13 @@ fn caption_ends_after_three_lines() {
     let long = lines("word ".repeat(300) + "\na machine");
     assert!(long.len() == 3 && long[1].ends_with(" …"), "{long:?}");
     assert_eq!(long[2], "a machine");
-    assert_eq!(
-        lines("word\n".to_owned() + &"machine ".repeat(300)).len(),
-        3
-    );
+    let machines = "word\n".to_owned() + &"machine ".repeat(300);
+    assert_eq!(lines(machines).len(), 3);
 }
 
 #[test]
 fn text_is_escaped_and_names_no_font() {
-    let one = series("a<b & \"c\"", &[(1.0, 1.0)]);
+    let one = line("a<b & \"c\"", &[(1.0, 1.0)]);
     let svg = svg(vec![panel(vec![one], [Scale::Linear; 2])]);
     assert!(svg.contains("a&lt;b &amp; &quot;c&quot;"));
     let fonts = attributes(&svg, "text", "font-family");
@@ -335,36 +270,24 @@ fn text_is_escaped_and_names_no_font() {
 
 #[test]
 fn panels_wrap_into_rows_that_fit() {
-    let ten = || {
-        vec![
-            panel(
-                vec![series("a", &[(1.0, 1.0), (2.0, 2.0)])],
-                [Scale::Linear; 2]
-            );
-            10
-        ]
-    };
+    let panel = panel(
+        vec![line("a", &[(1.0, 1.0), (2.0, 2.0)])],
+        [Scale::Linear; 2],
+    );
     for (is_narrow, columns, width, most) in [
-        (false, 0, 1520, 6),
-        (true, 0, 760, 2),
-        (false, 3, 1520, 3),
-        (true, 9, 760, 2),
+        (false, 0, "1520", 6),
+        (true, 0, "760", 2),
+        (false, 3, "1520", 3),
+        (true, 9, "760", 2),
     ] {
-        let figure = Figure {
-            panels: ten(),
-            columns,
-            is_narrow,
-            ..Figure::default()
-        };
+        let mut figure = figure(vec![panel.clone(); 10]);
+        (figure.is_narrow, figure.columns) = (is_narrow, columns);
         let svg = figure.svg().unwrap();
-        assert_eq!(
-            attributes(&svg, "svg", "viewBox")[0].split(' ').nth(2),
-            Some(&*width.to_string())
-        );
+        let shown = attributes(&svg, "svg", "viewBox")[0].split(' ').nth(2);
+        assert_eq!(shown, Some(width));
         let titles = svg.split("<text").filter(|text| text.contains("\npanel\n"));
-        let lefts: std::collections::BTreeSet<_> = titles
-            .filter_map(|text| text.split("x=\"").nth(1)?.split('"').next())
-            .collect();
+        let lefts = titles.filter_map(|text| text.split("x=\"").nth(1)?.split('"').next());
+        let lefts: BTreeSet<_> = lefts.collect();
         assert!((1..=most).contains(&lefts.len()), "{lefts:?}");
         assert!(columns != 3 || lefts.len() == 3);
     }

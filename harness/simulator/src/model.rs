@@ -1,4 +1,4 @@
-//! The model of a machine: prices and sizes, as a TOML file gives them.
+//! The model of a machine: prices and sizes, from a TOML file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -54,7 +54,7 @@ pub struct Model {
     pub cores_per_group: usize,
     /// Whether a last-level cache belongs to a group, not to a socket.
     pub llc_of_group: bool,
-    /// Names of the fields that no source gives: they are assumed.
+    /// Names of the fields without a source: they are assumed.
     pub assumed: Vec<String>,
     /// What it takes until one core has a line that another one has written.
     pub hand_over: HandOver,
@@ -113,7 +113,7 @@ pub struct Waiting {
     pub pause: f64,
     /// A yield of the core when no other thread wants it.
     pub give: f64,
-    /// A system call that finds nothing to do: it wakes nobody, or has nothing to wait for any more.
+    /// A system call that finds nothing to do: it wakes no thread, or has nothing to wait for any more.
     /// Going to sleep costs as much.
     pub call: f64,
     /// Waking a sleeper: what the waker pays.
@@ -126,11 +126,11 @@ impl Model {
     pub fn named_or_read(name: &str) -> Result<Self> {
         let presets = PRESETS.map(Self::parse).into_iter();
         let presets: Vec<Self> = presets.collect::<Result<_>>()?;
-        if let Some(preset) = presets.iter().find(|of| of.name == name) {
+        if let Some(preset) = presets.iter().find(|preset| preset.name == name) {
             return Ok(preset.clone());
         }
         let text = std::fs::read_to_string(Path::new(name)).with_context(|| {
-            let known: Vec<&str> = presets.iter().map(|of| &*of.name).collect();
+            let known: Vec<&str> = presets.iter().map(|preset| &*preset.name).collect();
             let known = known.join(", ");
             format!("no machine and no file is called {name:?}; the machines are {known}")
         })?;
@@ -207,7 +207,7 @@ impl Model {
         }
     }
 
-    /// Returns this machine with each assumed number drawn anew: from the range in which it was measured
+    /// Returns this machine with each assumed number drawn again: from the range in which it was measured
     /// on other machines, or else from half to twice what it is here. Numbers that count things stay, and
     /// the times of one thread count as one number.
     pub fn drawn(&self, seed: u64) -> Result<Self> {
@@ -258,7 +258,10 @@ fn scaled(mut value: Value, factor: f64) -> Value {
 fn numbers(value: &mut Value) -> Vec<&mut f64> {
     match value {
         Value::Float(number) => vec![number],
-        Value::Table(table) => table.iter_mut().flat_map(|(_, of)| numbers(of)).collect(),
+        Value::Table(table) => table
+            .iter_mut()
+            .flat_map(|(_, value)| numbers(value))
+            .collect(),
         _ => Vec::new(),
     }
 }
@@ -268,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_machine_can_be_read_and_assumes_only_fields_that_there_are() {
+    fn each_machine_assumes_only_known_fields() {
         for text in PRESETS {
             let model = Model::parse(text).unwrap();
             assert_eq!(Model::named_or_read(&model.name).unwrap(), model);
@@ -290,10 +293,10 @@ mod tests {
             }
             all.windows(2).all(|two| number(&two[0]) != number(&two[1]))
         };
-        assert!(is_drawn(|of| of.kept, 0.14, 0.333));
-        assert!(is_drawn(|of| of.overlap.upgrades, 1.7, 10.4));
+        assert!(is_drawn(|model| model.kept, 0.14, 0.333));
+        assert!(is_drawn(|model| model.overlap.upgrades, 1.7, 10.4));
         let call = model.waiting.call;
-        assert!(is_drawn(|of| of.waiting.call, call / 2.0, call * 2.0));
+        assert!(is_drawn(|model| model.waiting.call, call / 2.0, call * 2.0));
         for drawn in &all {
             // All times of one thread are drawn together; what is known, and what counts, stays.
             let factor =
@@ -313,7 +316,7 @@ mod tests {
     #[test]
     fn impossible_values_are_named() {
         let text = PRESETS[0];
-        for (from, to, said) in [
+        for (from, to, expected) in [
             ("sockets = 1", "sockets = 9", "`sockets`"),
             ("kept = ", "kept = 7 #", "`kept`"),
             ("loads = ", "loads = 0 #", "`overlap`"),
@@ -323,7 +326,7 @@ mod tests {
         ] {
             let text = text.replacen(from, to, 1);
             let error = format!("{:#}", Model::parse(&text).unwrap_err());
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Measures how long a cache line takes from one core to another.
+//! Measures the time in which a cache line moves from one core to another.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
@@ -8,17 +8,11 @@ use crossbeam_utils::CachePadded;
 
 use super::pinning::Cores;
 
-/// Hand-overs are alike if one takes at most this many times as long as the other. Where a hypervisor
-/// moves the cores, they change fourfold within a second.
-const ALIKE: f64 = 1.25;
-
-fn are_alike(one: f64, other: f64) -> bool {
-    one.max(other) <= ALIKE * one.min(other)
-}
-
-/// Returns the mean of a hand-over before and one after; 0 if they are not alike.
+/// Returns the mean of a hand-over before and one after; 0 if they differ much. If a hypervisor moves the cores, they
+/// change fourfold within a second.
 pub(crate) fn throughout(before: f64, after: f64) -> f64 {
-    if are_alike(before, after) {
+    const ALIKE: f64 = 1.25;
+    if before.max(after) <= ALIKE * before.min(after) {
         f64::midpoint(before, after)
     } else {
         0.0
@@ -30,9 +24,9 @@ fn on_both(cores: &Cores, pair: [usize; 2], action: impl Fn(usize) -> f64 + Sync
     let ready = AtomicUsize::new(0);
     let run = |number: usize| {
         cores.pin(pair[number]);
-        // They do not sleep: a sleeper would begin late, and find that the other one is done. But they
-        // yield: with real-time priority, a spinning thread would keep the other from ever leaving the
-        // core on which both are created. SeqCst: nothing is timed before both have seen it.
+        // A thread that sleeps would begin late. But it yields: with real-time priority, a spinning thread would keep
+        // the other one forever on the core on which both are created. SeqCst: nothing is timed before both have seen
+        // the other one.
         ready.fetch_add(1, Ordering::SeqCst);
         while ready.load(Ordering::SeqCst) < 2 {
             thread::yield_now();
@@ -46,13 +40,12 @@ fn on_both(cores: &Cores, pair: [usize; 2], action: impl Fn(usize) -> f64 + Sync
     })
 }
 
-/// A longer measurement is given up: other programs use the cores, both threads hardly ever run at once, and its mean is already
-/// above all hand-overs that there are. (Rows wait for it, two threads each.)
+/// A longer measurement is given up: other programs use the cores, and both threads hardly ever run at once. Its mean is
+/// already longer than any hand-over.
 const LONGEST: Duration = Duration::from_millis(4);
 
-/// Returns how long it takes until a core sees what another one has exchanged, in ns: the least of
-/// `times` measurements, since whatever else the machine does only adds to it. Each takes a millisecond
-/// at most if no other program uses the cores.
+/// Returns the time until a core sees the exchange of another one, in ns: the least of `times` measurements, since any
+/// disturbance only adds to it. Each takes at most a millisecond if no other program uses the cores.
 pub(crate) fn hand_over(cores: &Cores, pair: [usize; 2], times: usize) -> f64 {
     let measure = |_| {
         let ball = CachePadded::new(AtomicU64::new(0));
@@ -69,7 +62,7 @@ pub(crate) fn hand_over(cores: &Cores, pair: [usize; 2], times: usize) -> f64 {
     (0..times).map(measure).fold(f64::INFINITY, f64::min)
 }
 
-/// Makes exchanges, each of which needs one by the other core before it. Returns ns for each.
+/// Makes exchanges, each of which needs an exchange by the other core before it. Returns ns per exchange.
 fn trips(mut exchange: impl FnMut() -> bool, stop: &AtomicBool) -> f64 {
     const TRIPS: u32 = 2_000;
     const LOOKS: u32 = 1 << 10;
@@ -93,14 +86,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cores_that_were_moved_have_no_distance() {
+    fn moved_cores_have_no_distance() {
         assert_eq!(throughout(100.0, 120.0), 110.0);
         assert_eq!([throughout(25.0, 125.0), throughout(125.0, 25.0)], [0.0; 2]);
     }
 
     /// Otherwise a sweep on a busy machine would hardly progress.
     #[test]
-    fn a_core_that_never_answers_is_given_up() {
+    fn core_without_answer_is_given_up() {
         let stop = AtomicBool::new(false);
         let ns = trips(|| false, &stop);
         assert!(stop.into_inner() && ns >= LONGEST.as_nanos() as f64, "{ns}");

@@ -9,8 +9,8 @@ pub mod topology;
 mod waits;
 
 use std::env;
+use std::fs;
 use std::num::NonZero;
-use std::path::Path;
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
@@ -25,46 +25,28 @@ pub use topology::{HardwareThread, Policy, show_list};
 pub(crate) use waits::Waits;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub struct Machine {
     pub processor: String,
     /// Physical cores.
     pub cores: usize,
     pub threads_per_core: usize,
-    /// Caches, each with its size and the processors that share it.
-    pub caches: Vec<String>,
-    /// Each online core, with its node, its package and its hardware threads.
-    pub core_list: Vec<String>,
-    /// The setting of transparent huge pages, with the current choice in brackets.
-    pub huge_pages: String,
-    pub memory_gib: f64,
     /// Whether the processor reports that it is virtual.
-    pub hypervisor: String,
-    /// Frequency governor.
-    pub governor: String,
-    pub system: String,
-    pub kernel: String,
+    pub is_virtual: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub struct Compiler {
     pub rustc: String,
     pub target: String,
     /// Cargo's profile.
     pub profile: String,
-    pub opt_level: String,
-    /// In older files: link-time optimisation, as in the profile.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub lto: String,
-    /// In older files: codegen units per crate, as in the profile.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub codegen_units: String,
     /// Flags from `RUSTFLAGS` or Cargo's configuration.
     pub flags: String,
     /// Whether threads could be stopped at any step, which slows accesses to shared memory.
     pub steps: bool,
-    /// Whether subjects could run on simulated cores, which slows them as well.
+    /// Whether subjects could run on simulated cores, which slows accesses as well.
     pub simulation: bool,
     /// Whether the filter asked the system for huge pages.
     pub huge_pages: bool,
@@ -73,33 +55,29 @@ pub struct Compiler {
 impl Machine {
     pub fn describe() -> Result<Self> {
         let mut system = System::new().context("cannot ask the system about this machine")?;
-        system.refresh_memory();
         system.refresh_cpu_list(CpuRefreshKind::nothing());
         let processors = system.cpus().len().max(1);
         let cores = System::physical_core_count().map_or(processors, |cores| cores.max(1));
-        let brand = system.cpus().first();
-        let brand = brand.map(|cpu| cpu.brand().trim().to_owned());
-        let brand = brand.filter(|brand| !brand.is_empty());
-        let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").ok();
-        let generation = cpuinfo.as_deref().and_then(generation);
-        let shown =
-            |line: Option<String>| line.unwrap_or_else(|| unknown("the system does not show it"));
+        let brand = system.cpus().first().map_or("", |cpu| cpu.brand().trim());
+        let brand = if brand.is_empty() { "unknown" } else { brand };
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         Ok(Self {
-            processor: shown(brand) + &generation.unwrap_or_default(),
+            processor: brand.to_owned() + &generation(&cpuinfo).unwrap_or_default(),
             cores,
             threads_per_core: processors.div_ceil(cores),
-            caches: caches(Path::new("/sys/devices/system/cpu/cpu0/cache")),
-            core_list: topology::cores(Path::new(topology::SYSTEM)),
-            huge_pages: shown(line_of("/sys/kernel/mm/transparent_hugepage/enabled")),
-            memory_gib: (system.total_memory() as f64 / f64::from(1 << 30) * 10.0).round() / 10.0,
-            hypervisor: hypervisor(cpuinfo.as_deref()),
-            governor: shown(line_of(
-                "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
-            )),
-            system: shown(System::long_os_version().ok()),
-            kernel: shown(System::kernel_version().ok()),
+            is_virtual: cpuinfo.split_whitespace().any(|word| word == "hypervisor"),
         })
     }
+}
+
+/// Tells generations apart: in a virtual machine, all may have the same name.
+fn generation(cpuinfo: &str) -> Option<String> {
+    let number = |name: &str| {
+        let mut fields = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+        fields.find_map(|(field, value)| (field.trim() == name).then(|| value.trim()))
+    };
+    let (family, model) = (number("cpu family")?, number("model")?);
+    Some(format!(" (family {family}, model {model})"))
 }
 
 impl Compiler {
@@ -108,34 +86,27 @@ impl Compiler {
             rustc: env!("HARNESS_RUSTC").into(),
             target: env!("HARNESS_TARGET").into(),
             profile: env!("HARNESS_PROFILE").into(),
-            opt_level: env!("HARNESS_OPT_LEVEL").into(),
             flags: without_directories(env!("HARNESS_RUSTFLAGS").split_whitespace()),
             steps: cfg!(feature = "steps"),
             simulation: cfg!(feature = "simulation"),
             huge_pages: cfg!(feature = "huge-pages"),
-            ..Self::default()
         }
     }
 
-    /// Returns the profile, unless published figures are measured with it. In older files it is called
-    /// `release`, with the same settings.
+    /// Returns the profile, unless published figures are measured with it.
     pub fn other_profile(&self) -> Option<&str> {
-        let published = matches!(
-            (&*self.profile, &*self.lto),
-            ("figures" | "", _) | (_, "fat")
-        );
-        (!published).then_some(&self.profile)
+        (self.profile != "figures").then_some(&self.profile)
     }
 
     /// Describes the flags and the profile of the build, if they are not those of published figures.
     pub(crate) fn unlike_published(&self) -> String {
-        let profile = self.other_profile().map(|of| format!("profile {of}"));
+        let profile = self.other_profile().map(|name| format!("profile {name}"));
         let flags = Some(self.flags.clone()).filter(|flags| !flags.is_empty());
         let parts: Vec<_> = flags.into_iter().chain(profile).collect();
-        match &parts[..] {
-            [] => String::new(),
-            parts => format!(" with {}", parts.join(", ")),
+        if parts.is_empty() {
+            return String::new();
         }
+        format!(" with {}", parts.join(", "))
     }
 }
 
@@ -145,31 +116,29 @@ pub fn now() -> String {
     now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Fails if this many bytes do not fit into the memory that is available without swapping, if that is known. The error
-/// begins with `asked_by`, the option or field that asks for them.
-pub fn check_memory(asked_by: &str, bytes: f64) -> Result<()> {
-    ensure_fits(asked_by, bytes, available_memory())
+/// Fails if this many bytes exceed the memory that is available without swapping, if that is known. The error
+/// begins with `option`, the option or field that needs the memory.
+pub fn check_memory(option: &str, bytes: f64) -> Result<()> {
+    ensure_fits(option, bytes, available_memory())
 }
 
-fn ensure_fits(asked_by: &str, bytes: f64, available: Option<u64>) -> Result<()> {
+fn ensure_fits(option: &str, bytes: f64, available: Option<u64>) -> Result<()> {
     let Some(most) = available else { return Ok(()) };
     let gib = |bytes: f64| bytes / f64::from(1 << 30);
     ensure!(
         bytes <= most as f64,
-        "{asked_by}: needs up to {:.1} GiB of memory; at most {:.1} GiB are available",
+        "{option}: needs up to {:.1} GiB of memory; at most {:.1} GiB are available",
         gib(bytes),
         gib(most as f64)
     );
     Ok(())
 }
 
-/// Returns the bytes that this process can still allocate without swapping, within the limits of its container; `None` if
-/// the system does not tell.
+/// Returns the bytes that this process can still allocate without swapping, within the limits of its container.
 fn available_memory() -> Option<u64> {
     let mut system = System::new().ok()?;
     system.refresh_memory();
-    let own = sysinfo::get_current_pid().ok();
-    let own = own.and_then(|own| {
+    let own = sysinfo::get_current_pid().ok().and_then(|own| {
         system.refresh_processes(ProcessesToUpdate::Some(&[own]), false);
         system.process(own)?.cgroup_limits()
     });
@@ -180,20 +149,20 @@ fn available_memory() -> Option<u64> {
     limits.chain(host).min()
 }
 
-/// Says how many cores a container allows, if that is fewer than this process may run on.
+/// Returns a note if a container allows fewer cores than this process may run on.
 pub(crate) fn quota_note(usable: usize) -> Option<String> {
     let allowed = thread::available_parallelism().map_or(usable, NonZero::get);
-    let few = format!(
-        "note: a CPU quota allows {allowed} of {usable} cores: threads are halted at times"
-    );
-    (allowed < usable).then_some(few)
+    (allowed < usable).then(|| {
+        format!("note: a CPU quota allows {allowed} of {usable} cores: threads are halted at times")
+    })
 }
 
 /// Returns the command line of this process for a description, without directories.
 pub fn command_line() -> String {
     let arguments = env::args_os().skip(1);
-    let text = |of: std::ffi::OsString| of.to_string_lossy().into_owned();
-    let arguments: Vec<_> = arguments.map(text).collect();
+    let arguments: Vec<_> = arguments
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
     let arguments = without_directories(arguments.iter().map(String::as_str));
     format!("{} {arguments}", executable())
 }
@@ -210,55 +179,6 @@ pub fn without_directories<'a>(words: impl IntoIterator<Item = &'a str>) -> Stri
         format!("{}{}", &word[..word.len() - value.len()], files.join(","))
     };
     words.into_iter().map(shorten).collect::<Vec<_>>().join(" ")
-}
-
-fn unknown(reason: &str) -> String {
-    format!("unknown: {reason}")
-}
-
-/// Tells generations apart: in a virtual machine, all may have the same name.
-fn generation(cpuinfo: &str) -> Option<String> {
-    let number = |name: &str| {
-        let fields = cpuinfo.lines().filter_map(|line| line.split_once(':'));
-        let mut values = fields.filter(|(field, _)| field.trim() == name);
-        values.next().map(|(_, value)| value.trim().to_owned())
-    };
-    let (family, model) = (number("cpu family")?, number("model")?);
-    Some(format!(" (family {family}, model {model})"))
-}
-
-fn hypervisor(cpuinfo: Option<&str>) -> String {
-    match cpuinfo {
-        Some(text) if text.split_whitespace().any(|word| word == "hypervisor") => "present".into(),
-        Some(_) => "not visible".into(),
-        None => unknown("the system has no /proc/cpuinfo"),
-    }
-}
-
-/// Reads Linux's description of caches, such as `L2 1280K, shared by processors 0`.
-fn caches(directory: &Path) -> Vec<String> {
-    let describe = |index: usize| {
-        let of = |file: &str| line_of(directory.join(format!("index{index}")).join(file));
-        let kind = match of("type")?.as_str() {
-            "Data" => "d",
-            "Instruction" => "i",
-            _ => "",
-        };
-        let (level, size, shared) = (of("level")?, of("size")?, of("shared_cpu_list")?);
-        Some(format!(
-            "L{level}{kind} {size}, shared by processors {shared}"
-        ))
-    };
-    let found: Vec<_> = (0..).map_while(describe).collect();
-    if found.is_empty() {
-        return vec![unknown("the system does not show them")];
-    }
-    found
-}
-
-fn line_of(path: impl AsRef<Path>) -> Option<String> {
-    let text = std::fs::read_to_string(path).ok()?;
-    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
 #[cfg(test)]
@@ -285,30 +205,26 @@ mod tests {
     #[test]
     fn commands_are_described_without_directories() {
         let words = "pair --builds=a/b/1,c/2 /x/y.toml --out r/ 1,2 /";
-        let shown = "pair --builds=1,2 y.toml --out r/ 1,2 /";
-        assert_eq!(without_directories(words.split(' ')), shown);
+        let expected = "pair --builds=1,2 y.toml --out r/ 1,2 /";
+        assert_eq!(without_directories(words.split(' ')), expected);
     }
 
     #[test]
-    fn processors_of_one_name_differ_by_their_generation() {
+    fn processors_of_one_name_differ_by_generation() {
         let cpuinfo = "cpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC\n";
-        let shown = generation(cpuinfo).unwrap();
-        assert_eq!(shown, " (family 25, model 17)");
+        assert_eq!(generation(cpuinfo).unwrap(), " (family 25, model 17)");
         assert_eq!(generation("Model : a board\n"), None);
     }
 
     #[test]
-    fn what_is_built_unlike_published_figures_is_named() {
-        for (profile, lto, flags, expected) in [
-            ("figures", "", "", ""),
-            ("release", "fat", "", ""),
-            ("release", "", "", " with profile release"),
-            ("figures", "", "-C a=b", " with -C a=b"),
-            ("dev", "", "-C a=b", " with -C a=b, profile dev"),
+    fn unpublished_profile_and_flags_are_named() {
+        for (profile, flags, expected) in [
+            ("figures", "", ""),
+            ("release", "", " with profile release"),
+            ("dev", "-C a=b", " with -C a=b, profile dev"),
         ] {
             let compiler = Compiler {
                 profile: profile.into(),
-                lto: lto.into(),
                 flags: flags.into(),
                 ..Compiler::describe()
             };

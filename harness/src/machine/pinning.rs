@@ -41,8 +41,7 @@ impl Cores {
         for (index, id) in ids.iter().enumerate() {
             if !usable.contains(id) {
                 bail!(
-                    "core {id} is not there, or this process may not run on it; it may on {}, which are {}",
-                    usable.len(),
+                    "core {id} is not available to this process; available cores: {}",
                     show_list(usable.iter().copied())
                 );
             }
@@ -63,7 +62,7 @@ impl Cores {
     }
 
     /// Binds the calling thread to its hardware thread. `thread` is its number in the measurement,
-    /// from 0; past the last hardware thread it wraps round. Returns `false` if threads are not to
+    /// from 0; after the last hardware thread, the first one follows. Returns `false` if threads are not to
     /// be bound, or the platform refuses.
     pub fn pin(&self, thread: usize) -> bool {
         let bound = self.policy != Some(Policy::None) && !self.order.is_empty();
@@ -81,15 +80,22 @@ impl Cores {
             let numbers: HashSet<usize> = self.order.iter().map(what).collect();
             numbers.len()
         };
-        let (cores, nodes) = (different(|of| of.core), different(|of| of.node));
-        let order: Vec<_> = self.order.iter().map(|of| of.id.to_string()).collect();
+        let (cores, nodes) = (
+            different(|thread| thread.core),
+            different(|thread| thread.node),
+        );
+        let order: Vec<_> = self
+            .order
+            .iter()
+            .map(|thread| thread.id.to_string())
+            .collect();
         let order = order.join(" ");
         let bound = match self.policy {
             Some(Policy::None) => "threads are not bound (policy none)".into(),
             Some(policy) => {
                 format!("threads are bound in the order {order} (policy {policy})")
             }
-            None => format!("threads are bound in the order {order} (as told)"),
+            None => format!("threads are bound in the order {order} (as given)"),
         };
         let threads = counted(self.count(), "hardware thread");
         let (cores, nodes) = (counted(cores, "physical core"), counted(nodes, "NUMA node"));
@@ -109,17 +115,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chosen_cores_are_taken_in_their_order_if_they_are_there() {
+    fn chosen_cores_keep_their_order() {
         let chosen = |ids: &[usize]| Cores::chosen(&[0, 1, 2, 8], ids);
         let cores = chosen(&[8, 1]).unwrap();
         assert_eq!(cores.count(), 2);
         let described = cores.describe();
         assert!(
-            described.contains("in the order 8 1 (as told)"),
+            described.contains("in the order 8 1 (as given)"),
             "{described}"
         );
-        let absent =
-            "core 9 is not there, or this process may not run on it; it may on 4, which are 0-2,8";
+        let absent = "core 9 is not available to this process; available cores: 0-2,8";
         for (ids, error) in [
             (&[1, 9][..], absent),
             (&[1, 1], "core 1 is named twice"),
@@ -142,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_runs_where_it_is_bound() {
+    fn thread_runs_where_it_is_bound() {
         for id in usable() {
             let cores = Cores::chosen(&usable(), &[id]).unwrap();
             let left = thread::spawn(move || (cores.pin(0), usable()));

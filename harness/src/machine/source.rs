@@ -7,8 +7,6 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::unknown;
-
 /// A program that has this crate's command line. [`program!`](crate::program!) creates one, for
 /// [`cli::main`](crate::cli::main). Descriptions of results name it.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +34,12 @@ macro_rules! program {
     };
 }
 
+const HARNESS: Program = Program {
+    name: env!("CARGO_PKG_NAME"),
+    version: env!("CARGO_PKG_VERSION"),
+    directory: env!("CARGO_MANIFEST_DIR"),
+};
+
 impl Program {
     /// Records that this is the running program, unless one was recorded before.
     pub(crate) fn enter(self) {
@@ -45,7 +49,6 @@ impl Program {
 
 /// The source code of a program or a library, in the directory where it was compiled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Source {
     pub name: String,
     pub version: String,
@@ -55,38 +58,31 @@ pub struct Source {
 }
 
 impl Source {
-    pub fn of_harness() -> Self {
-        let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
-        Self::lying_in(Path::new(env!("CARGO_MANIFEST_DIR")), name.into(), version)
+    pub fn harness() -> Self {
+        Self::read(HARNESS, Path::new(HARNESS.directory))
     }
 
     /// Describes the source of the running program, or of this crate if the program did not call
     /// [`cli::main`](crate::cli::main).
-    pub fn of_program() -> Self {
-        PROGRAM.get().map_or_else(Self::of_harness, |program| {
-            Self::lying_in(
-                Path::new(program.directory),
-                program.name.into(),
-                program.version,
-            )
-        })
+    pub fn program() -> Self {
+        let program = PROGRAM.get().copied().unwrap_or(HARNESS);
+        Self::read(program, Path::new(program.directory))
     }
 
     /// Asks git about the package in this directory.
-    fn lying_in(directory: &Path, name: String, version: &str) -> Self {
+    fn read(program: Program, directory: &Path) -> Self {
         let git = |arguments: &[&str]| git(directory, arguments);
-        // A repository that surrounds the package without tracking it says nothing about its
-        // commit.
+        // A repository that surrounds the package without tracking it says nothing about its commit.
         let tracked = git(&["ls-files", "--error-unmatch", "Cargo.toml"]);
         let commit = tracked.and_then(|_| git(&["rev-parse", "--verify", "HEAD"]));
         let status = git(&["status", "--porcelain", "--untracked-files=all"]);
         // Files that a run writes are no modification.
         let is_source = |line: &str| !line.starts_with("??") || line.contains(".rs");
         Self {
-            name,
-            version: version.to_owned(),
+            name: program.name.into(),
+            version: program.version.into(),
             modified: commit.is_err() || status.is_ok_and(|status| status.lines().any(is_source)),
-            commit: commit.unwrap_or_else(|reason| unknown(&reason)),
+            commit: commit.unwrap_or_else(|reason| format!("unknown: {reason}")),
         }
     }
 
@@ -127,65 +123,45 @@ mod tests {
 
     use super::*;
 
-    /// A package in a repository of its own.
-    struct Package(tempfile::TempDir);
-
-    impl Package {
-        fn new() -> Self {
-            let package = Self(tempfile::tempdir().unwrap());
-            package.git(&["init", "--quiet"]);
-            package.write("Cargo.toml");
-            package.write("main.rs");
-            package
+    /// Makes a repository with a package; commits these files.
+    fn repository(committed: &[&str]) -> tempfile::TempDir {
+        let place = tempfile::tempdir().unwrap();
+        let git = |arguments: &[&str]| git(place.path(), arguments).unwrap();
+        git(&["init", "--quiet"]);
+        for name in ["Cargo.toml", "main.rs"] {
+            fs::write(place.path().join(name), name).unwrap();
         }
-
-        fn git(&self, arguments: &[&str]) -> String {
-            git(self.0.path(), arguments).unwrap()
-        }
-
-        fn write(&self, name: &str) {
-            fs::write(self.0.path().join(name), name).unwrap();
-        }
-
-        fn commit(&self, files: &[&str]) -> String {
-            self.git(&[&["add"], files].concat());
+        if !committed.is_empty() {
+            git(&[&["add"], committed].concat());
             let person = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
             let commit = ["commit", "--quiet", "--message", "all", "--no-gpg-sign"];
-            self.git(&[&person[..], &commit].concat());
-            self.git(&["rev-parse", "HEAD"])
+            git(&[&person[..], &commit].concat());
         }
+        place
+    }
 
-        fn source(&self) -> Source {
-            Source::lying_in(self.0.path(), "mine".into(), "0.3.0")
+    #[test]
+    fn program_is_named_by_its_own_commit() {
+        let place = repository(&["Cargo.toml", "main.rs"]);
+        let source = || Source::read(HARNESS, place.path());
+        let commit = git(place.path(), &["rev-parse", "HEAD"]).unwrap();
+        assert_eq!((&source().commit, source().modified), (&commit, false));
+        assert_ne!(source().commit, Source::harness().commit);
+        for (name, is_modified) in [("tiny.csv", false), ("new.rs", true), ("main.rs", true)] {
+            fs::write(place.path().join(name), "other").unwrap();
+            assert_eq!(source().modified, is_modified, "{name}");
+            if name == "new.rs" {
+                fs::remove_file(place.path().join(name)).unwrap();
+            }
         }
     }
 
     #[test]
-    fn a_program_is_named_by_its_own_commit() {
-        let package = Package::new();
-        let commit = package.commit(&["Cargo.toml", "main.rs"]);
-        let source = package.source();
-        assert_eq!((&*source.name, &*source.version), ("mine", "0.3.0"));
-        assert_eq!(source.commit, commit);
-        assert_ne!(source.commit, Source::of_harness().commit);
-        assert!(!source.modified);
-        package.write("tiny.csv");
-        assert!(!package.source().modified);
-        package.write("new.rs");
-        assert!(package.source().modified);
-        fs::remove_file(package.0.path().join("new.rs")).unwrap();
-        fs::write(package.0.path().join("main.rs"), "other").unwrap();
-        assert!(package.source().modified);
-    }
-
-    #[test]
-    fn what_is_not_committed_has_no_commit() {
+    fn uncommitted_source_has_no_commit() {
         let nowhere = tempfile::tempdir().unwrap();
-        let (fresh, around) = (Package::new(), Package::new());
-        // A repository around the package that tracks something else.
-        around.commit(&["main.rs"]);
-        for directory in [nowhere.path(), fresh.0.path(), around.0.path()] {
-            let source = Source::lying_in(directory, "mine".into(), "0.3.0");
+        // The last one is a repository around the package that tracks something else.
+        for place in [nowhere, repository(&[]), repository(&["main.rs"])] {
+            let source = Source::read(HARNESS, place.path());
             assert!(source.commit.starts_with("unknown: "), "{source:?}");
             assert!(source.modified);
             assert_eq!(source.short(), "unknown");
@@ -194,18 +170,11 @@ mod tests {
 
     #[test]
     fn commit_is_shortened_for_captions() {
-        let full = "0123456789abcdef0123456789abcdef01234567";
-        let short = |commit: &str, modified| {
-            let commit = commit.into();
-            Source {
-                commit,
-                modified,
-                ..Source::of_harness()
-            }
-            .short()
-        };
-        assert_eq!(short(full, false), "0123456789");
-        assert_eq!(short(full, true), "0123456789 (modified)");
-        assert_eq!(short("unknown: no git", true), "unknown");
+        let commit = "0123456789abcdef0123456789abcdef01234567";
+        let mut source = Source::harness();
+        (source.commit, source.modified) = (commit.into(), false);
+        assert_eq!(source.short(), "0123456789");
+        source.modified = true;
+        assert_eq!(source.short(), "0123456789 (modified)");
     }
 }

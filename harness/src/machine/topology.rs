@@ -1,4 +1,4 @@
-//! Finds out which hardware threads there are, and what they share: a core, a package, a NUMA node.
+//! Finds out which hardware threads there are, and what they share: a core, a NUMA node.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,9 +19,7 @@ pub struct HardwareThread {
     pub id: usize,
     /// The node whose memory is nearest.
     pub node: usize,
-    /// The package, or socket, it belongs to.
-    pub package: usize,
-    /// The lowest number among the hardware threads of its core, whether they may be used or not.
+    /// The lowest number among the hardware threads of its core, available or not.
     pub core: usize,
 }
 
@@ -30,39 +28,37 @@ pub struct HardwareThread {
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
     /// One hardware thread of every core of a node, then of the next node; siblings only once every
-    /// core has a thread. Few threads then share neither a core nor their way to memory, and do not
-    /// pay for the distance between nodes; only measurements with more threads than a node has
-    /// cores do.
+    /// core has a thread. Few threads then share no core, and stay on one node.
     #[default]
     Cores,
     /// All siblings of a core, then the next core, then the next node: few caches and nodes.
     Compact,
     /// As far apart as possible: nodes take turns, each with one thread per core first.
     Scatter,
-    /// No thread is bound; the operating system moves them as it likes.
+    /// No thread is bound; the operating system moves them.
     None,
 }
 
 impl Policy {
     /// Returns these hardware threads in the order of the policy.
     pub fn order(self, mut threads: Vec<HardwareThread>) -> Vec<HardwareThread> {
-        threads.sort_by_key(|of| (of.node, of.core, of.id));
-        // How many of each core, and of each node at the same place in their cores, came before.
-        let (mut of_core, mut of_node) = (HashMap::new(), HashMap::new());
+        threads.sort_by_key(|thread| (thread.node, thread.core, thread.id));
+        // Counts of earlier threads: of each core, and of each node at the same place in their cores.
+        let (mut siblings, mut ranks) = (HashMap::new(), HashMap::new());
         let next = |count: &mut usize| std::mem::replace(count, *count + 1);
-        let mut keyed = Vec::new();
-        for of in threads {
-            let sibling = next(of_core.entry(of.core).or_default());
-            let rank = next(of_node.entry((of.node, sibling)).or_default());
+        let keyed = threads.into_iter().map(|thread| {
+            let sibling = next(siblings.entry(thread.core).or_default());
+            let rank = next(ranks.entry((thread.node, sibling)).or_default());
             let key = match self {
                 Self::Compact | Self::None => (0, 0),
                 Self::Cores => (sibling, 0),
                 Self::Scatter => (sibling, rank),
             };
-            keyed.push((key, of));
-        }
+            (key, thread)
+        });
+        let mut keyed: Vec<_> = keyed.collect();
         keyed.sort_by_key(|&(key, _)| key);
-        keyed.into_iter().map(|(_, of)| of).collect()
+        keyed.into_iter().map(|(_, thread)| thread).collect()
     }
 }
 
@@ -73,37 +69,22 @@ impl fmt::Display for Policy {
     }
 }
 
-/// Returns the online cores of this machine, each as a line such as `node 0, package 0: hardware
-/// threads 0,8`. Empty if the system does not list them.
-pub(super) fn cores(system: &Path) -> Vec<String> {
-    let online = fs::read_to_string(system.join("cpu/online")).ok();
-    let online = online.and_then(|list| parse_list(&list));
-    let online = online.unwrap_or_default();
-    let threads = Policy::Compact.order(describe(system, &online));
-    let cores = threads.chunk_by(|a, b| a.core == b.core).map(|core| {
-        let HardwareThread { node, package, .. } = core[0];
-        let ids = show_list(core.iter().map(|thread| thread.id));
-        format!("node {node}, package {package}: hardware threads {ids}")
-    });
-    cores.collect()
-}
-
 /// Describes these hardware threads. One that the system does not describe is assumed to share nothing
 /// with others.
 pub(super) fn describe(system: &Path, ids: &[usize]) -> Vec<HardwareThread> {
     let nodes = nodes(system);
     let describe = |&id: &usize| {
-        let topology = system.join(format!("cpu/cpu{id}/topology"));
-        let read = |file: &str| fs::read_to_string(topology.join(file)).ok();
         // The second name is the older one.
-        let siblings = read("core_cpus_list").or_else(|| read("thread_siblings_list"));
-        let siblings = siblings.and_then(|list| parse_list(&list));
-        let node = nodes.iter().find(|(_, of_node)| of_node.contains(&id));
-        let package = read("physical_package_id").and_then(|text| text.trim().parse().ok());
+        let siblings = ["core_cpus_list", "thread_siblings_list"]
+            .into_iter()
+            .find_map(|file| {
+                let path = system.join(format!("cpu/cpu{id}/topology/{file}"));
+                parse_list(&fs::read_to_string(path).ok()?)
+            });
+        let node = nodes.iter().find(|(_, threads)| threads.contains(&id));
         HardwareThread {
             id,
             node: node.map_or(0, |&(node, _)| node),
-            package: package.unwrap_or(0),
             core: siblings.into_iter().flatten().min().unwrap_or(id),
         }
     };
@@ -168,15 +149,11 @@ mod tests {
             let core = id % 8;
             let there = [core, core + 8];
             let siblings = show_list(there.into_iter().filter(|id| !offline.contains(id)));
-            let topology = format!("cpu/cpu{id}/topology");
-            write(format!("{topology}/core_cpus_list"), siblings + "\n");
-            let package = format!("{}\n", core / 4);
-            write(format!("{topology}/physical_package_id"), package);
+            let path = format!("cpu/cpu{id}/topology/core_cpus_list");
+            write(path, siblings + "\n");
         }
         write("node/node0/cpulist".into(), "0-3,8-11\n".into());
         write("node/node1/cpulist".into(), "4-7,12-15\n".into());
-        let online = show_list((0..16).filter(|id| !offline.contains(id)));
-        write("cpu/online".into(), online + "\n");
         // A node with memory but no processors, and a file that is no node.
         write("node/node2/cpulist".into(), "\n".into());
         write("node/possible".into(), "0-2\n".into());
@@ -184,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn every_policy_has_its_order() {
+    fn each_policy_has_its_order() {
         // Which hardware threads may be used, which are offline, and the order.
         for line in [
             "cores | 0-15 | | 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15",
@@ -203,7 +180,7 @@ mod tests {
             let [ids, offline] = [ids, offline].map(|list| parse_list(list).unwrap());
             let threads = describe(server(&offline).path(), &ids);
             let order = Policy::from_str(policy, false).unwrap().order(threads);
-            let order: Vec<_> = order.iter().map(|of| of.id.to_string()).collect();
+            let order: Vec<_> = order.iter().map(|thread| thread.id.to_string()).collect();
             assert_eq!(order.join(" "), expected, "{policy}");
         }
     }
@@ -212,17 +189,8 @@ mod tests {
     fn without_topology_nothing_is_shared() {
         let nowhere = tempfile::tempdir().unwrap();
         let threads = describe(nowhere.path(), &[1, 3]);
-        let is_alone = |of: &HardwareThread| (of.node, of.package, of.core) == (0, 0, of.id);
+        let is_alone = |thread: &HardwareThread| (thread.node, thread.core) == (0, thread.id);
         assert!(threads.iter().all(is_alone));
-        assert!(cores(nowhere.path()).is_empty());
-    }
-
-    #[test]
-    fn cores_are_listed_with_their_siblings() {
-        let lines = cores(server(&[8]).path());
-        assert_eq!(lines.len(), 8);
-        assert_eq!(lines[0], "node 0, package 0: hardware threads 0");
-        assert_eq!(lines[7], "node 1, package 1: hardware threads 7,15");
     }
 
     #[test]

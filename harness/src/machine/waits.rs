@@ -1,14 +1,14 @@
-//! How long a thread waited for a core that others had.
+//! Measures the time in which a thread has no core because other threads use it.
 
 use std::ffi::c_long;
 use std::time::Duration;
 
-/// What Linux has counted for the calling thread. Nothing elsewhere.
+/// The counters of Linux for the calling thread; 0 on other systems.
 #[derive(Default)]
 pub(crate) struct Waits {
-    /// How often another thread took its core while it ran.
+    /// How often another thread got its core while it ran.
     preempted: c_long,
-    /// How long it could have run, but had no core.
+    /// How long it was ready to run without a core.
     waited: Duration,
 }
 
@@ -17,9 +17,9 @@ impl Waits {
         counted().unwrap_or_default()
     }
 
-    /// Returns how long the thread has had no core since then, if another one took it. Otherwise nothing: a thread that
-    /// sleeps in a lock also waits a little after it is woken, and that is the price of the lock. (It is woken late if others
-    /// have its core, and that is not told apart; nor is what a hypervisor takes seen.)
+    /// Returns how long the thread has had no core since then, if another thread got it. Otherwise 0: a thread that
+    /// sleeps in a lock also waits a little after it is woken, which is the price of the lock. The time in which a
+    /// hypervisor runs others is not seen.
     pub(crate) fn since(&self) -> Duration {
         let now = Self::now();
         if now.preempted > self.preempted {
@@ -37,7 +37,7 @@ fn counted() -> Option<Waits> {
 
     use nix::sys::resource::{UsageWho, getrusage};
 
-    // Opened once, since that takes longer than to read it.
+    // Opened once, since opening takes longer than reading.
     thread_local! {
         static SCHEDULED: Option<File> = File::open("/proc/thread-self/schedstat").ok();
     }
@@ -47,7 +47,7 @@ fn counted() -> Option<Waits> {
         file.rewind().ok()?;
         let length = file.read(&mut text).ok()?;
         let mut fields = str::from_utf8(&text[..length]).ok()?.split(' ');
-        // (Where nothing is counted, the time in which it ran is 0, too.)
+        // If nothing is counted, the running time is 0, too.
         fields.next().filter(|ran| *ran != "0")?;
         fields.next()?.parse().ok()
     })?;
@@ -72,7 +72,7 @@ mod tests {
     use crate::machine::Cores;
 
     #[test]
-    fn a_thread_that_shares_its_core_waits() {
+    fn thread_on_shared_core_waits() {
         let (has_waited, begun) = (AtomicBool::new(false), Instant::now());
         let waits = || {
             Cores::detect().pin(0);

@@ -10,6 +10,8 @@ use std::io::{self, ErrorKind, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+const WIDTH: usize = figures::table::WIDTH as usize;
+
 /// Prints a line to standard output: what the user asked for.
 macro_rules! say {
     (as is: $($text:tt)*) => { $crate::show::print::as_is(format_args!($($text)*)) };
@@ -60,11 +62,8 @@ impl Write for Stdout {
     }
 }
 
-/// How wide printed lines are at most, in columns.
-pub(crate) const WIDTH: usize = 100;
-
-/// Breaks lines that are too wide at spaces, except those of tables and errors. What follows begins as far from the left
-/// as the line.
+/// Breaks lines that are wider than a terminal at spaces, except those of tables and errors. A continued line keeps
+/// the indentation.
 fn wrapped(text: &str) -> String {
     let mut lines = Vec::new();
     for line in text.split('\n') {
@@ -74,17 +73,16 @@ fn wrapped(text: &str) -> String {
             continue;
         }
         let indent = &line[..line.len() - line.trim_start().len()];
-        let mut now = indent.to_owned();
-        for word in line.split_whitespace() {
-            let is_first = now.len() == indent.len();
-            if !is_first && now.chars().count() + 1 + word.chars().count() > WIDTH {
-                lines.push(std::mem::replace(&mut now, indent.to_owned()));
-            } else if !is_first {
-                now.push(' ');
+        let mut words = line.split_whitespace();
+        let mut last = format!("{indent}{}", words.next().unwrap_or_default());
+        for word in words {
+            if last.chars().count() + 1 + word.chars().count() > WIDTH {
+                lines.push(std::mem::replace(&mut last, format!("{indent}{word}")));
+            } else {
+                last += &format!(" {word}");
             }
-            now += word;
         }
-        lines.push(now);
+        lines.push(last);
     }
     lines.join("\n")
 }

@@ -1,4 +1,4 @@
-//! Progress of a command, on standard error: one bar; or, if that is not a terminal, a line every ten seconds.
+//! Progress of a command on standard error: one bar on a terminal, otherwise a line every ten seconds.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -33,15 +33,10 @@ impl Bar {
     pub(crate) fn move_to(&self, position: u64, now: &str) {
         self.bar.set_position(position);
         self.bar.set_message(now.to_owned());
-        let is_due = self
-            .next_line
-            .get()
-            .is_none_or(|next| Instant::now() >= next);
-        if self.bar.is_hidden() && is_due {
-            note!(
-                "  {position}/{}: {now}",
-                self.bar.length().unwrap_or_default()
-            );
+        let next_line = self.next_line.get();
+        if self.bar.is_hidden() && next_line.is_none_or(|next| Instant::now() >= next) {
+            let all = self.bar.length().unwrap_or_default();
+            note!("  {position}/{all}: {now}");
             self.next_line.set(Some(Instant::now() + BETWEEN_LINES));
         }
     }

@@ -3,15 +3,15 @@
 
 use std::time::Instant;
 
-use anyhow::{Result, bail, ensure};
-use clap::{Args, value_parser};
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
 use figures::plot::Scale;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use relatives::smart_cuckoo::{Buckets, CuckooTable, Key, PlainCuckoo, SmartCuckoo};
 use serde::{Deserialize, Serialize};
 
-use super::{check_loads, within};
+use super::within;
 use crate::machine::{self, Cores};
 use crate::operations::{Op, Scheduled, after};
 use crate::row::Sample;
@@ -33,24 +33,15 @@ pub struct CuckooHashing {
     /// Buckets of each table, with one key each.
     #[arg(long, value_name = "N", default_value_t = 1 << 18, value_parser = within(100..=Buckets::MOST as u64))]
     pub buckets: usize,
-    /// Loads, ascending, above 0 and at most 2: keys offered per bucket, refused ones included.
-    /// Beyond 0.5 keys must be refused.
-    #[arg(
-        long,
-        value_name = "F,F,…",
-        value_delimiter = ',',
-        allow_negative_numbers = true,
-        default_value = "0.2,0.4,0.45,0.5,0.55,0.6,0.75,0.9"
-    )]
-    pub loads: Vec<f64>,
-    /// Kicks after which the plain table gives up and undoes them.
-    #[arg(long, value_name = "N", default_value_t = PlainCuckoo::MOST_KICKS, value_parser = value_parser!(u64).range(1..1 << 32))]
-    pub kicks: u64,
-    /// Operations at each load of the mix that inserts nothing. Beyond load 0.5 each of its updates
-    /// walks a large part of SmartCuckoo's table.
-    #[arg(long, value_name = "N", default_value_t = 4_000, value_parser = within(1..1 << 32))]
-    pub operations: usize,
 }
+
+/// Keys offered per bucket, refused ones included. Beyond 0.5 keys must be refused.
+const LOADS: [f64; 8] = [0.2, 0.4, 0.45, 0.5, 0.55, 0.6, 0.75, 0.9];
+/// Operations at each load of the mix that inserts nothing. Beyond load 0.5 each of its updates walks a large part of
+/// SmartCuckoo's table.
+const OPERATIONS: u64 = 4_000;
+/// Memory of three tables, and of twice as many keys in their order.
+const BYTES_PER_BUCKET: f64 = 88.0;
 
 const THROUGHPUT: Quantity = Quantity::new(
     "throughput, million/s",
@@ -60,7 +51,7 @@ const THROUGHPUT: Quantity = Quantity::new(
 // The order of keys is the same under all mixes, so these are of the first one.
 const KICKS: Quantity = Quantity::new("kicks per insert", None, Some(Scale::Zero));
 const REFUSED: Quantity = Quantity::new("share refused", None, Some(Scale::Zero));
-/// Refused keys for which nothing was moved.
+/// Refused keys for which no key was moved.
 const EARLY: Quantity = Quantity::new("found early", None, None);
 /// Keys thrown out of their bucket for keys that were refused; as many moves again undid it.
 const WASTED: Quantity = Quantity::new("kicks wasted", None, None);
@@ -73,11 +64,11 @@ pub static STUDY: Study<CuckooHashing> = Study {
     name: "cuckoo-hashing",
     title: "SmartCuckoo and plain cuckoo hashing",
     question: "What does it bring to know beforehand that an insert must fail?",
-    check: CuckooHashing::check,
-    subjects: described,
+    check: |study| machine::check_memory("--buckets", study.buckets as f64 * BYTES_PER_BUCKET),
+    subjects: describe,
     alone: false,
     parts: |_| MIXES.map(|(name, ..)| name.into()).into(),
-    measure: |study, task, _| study.measure(task),
+    measure: |study, task, _| measure(study.buckets, task),
     quantities: &[
         THROUGHPUT,
         KICKS,
@@ -92,12 +83,12 @@ pub static STUDY: Study<CuckooHashing> = Study {
     tabled: all_places,
     how: |study| {
         format!(
-            "Tables of {} buckets of one key each, under mixes of inserts/lookups/updates; what stands at a load was measured \
-             between the load before and that one. Load: keys offered for each bucket, refused ones included. {} gives up \
-             after {}, which count; those that undo them do not. Kicks and refusals are the same under all mixes.",
+            "Tables of {} buckets of one key each, under mixes of inserts/lookups/updates; each point covers the keys offered \
+             since the previous point. Load: keys offered per bucket, refused ones included. {} gives up after {}, which \
+             count; those that undo them do not. Kicks and refusals are the same under all mixes.",
             grouped(study.buckets as u64),
             PlainCuckoo::NAME,
-            counted(study.kicks as f64, "kick"),
+            counted(PlainCuckoo::MOST_KICKS as f64, "kick"),
         )
     },
     extras: Extras::NONE,
@@ -117,83 +108,49 @@ const MIXES: [Mix; 5] = [
     ("0/95/5", 0, 95),
 ];
 
-/// Three tables, and twice as many keys in their order.
-const BYTES_PER_BUCKET: f64 = 88.0;
-
-/// The largest load: with twice as many keys as buckets, there is nothing new to see.
-const MOST_LOAD: f64 = 2.0;
-
-fn described(_: &CuckooHashing, registry: &Registry) -> Result<Subjects> {
-    let described = |name: &str| {
+fn describe(_: &CuckooHashing, registry: &Registry) -> Result<Subjects> {
+    let describe = |name: &str| {
         // As a subject it is behind a mutex; here it is not.
         let meaning = registry.get(name)?.description.replace("; one mutex", "");
         Ok((name.to_owned(), meaning))
     };
     let names = [SmartCuckoo::NAME, PlainCuckoo::NAME].into_iter();
-    names.map(described).collect()
+    names.map(describe).collect()
 }
 
-impl CuckooHashing {
-    fn check(&self) -> Result<()> {
-        ensure!(!self.loads.is_empty(), "--loads: give at least one");
-        check_loads(&self.loads, MOST_LOAD)?;
-        ensure!(
-            self.loads.is_sorted_by(|a, b| a < b),
-            "--loads: {:?} must be in ascending order, each once",
-            self.loads
-        );
-        machine::check_memory("--buckets", self.buckets as f64 * BYTES_PER_BUCKET)?;
-        let parts = [0.0].into_iter().chain(self.loads.iter().copied());
-        let counts: Vec<_> = parts.map(|load| self.offered(load)).collect();
-        ensure!(
-            counts.is_sorted_by(|a, b| a < b),
-            "--loads: {} buckets are too few to tell {:?} apart; raise --buckets",
-            self.buckets,
-            self.loads
-        );
-        Ok(())
-    }
-
-    fn offered(&self, load: f64) -> usize {
-        (load * self.buckets as f64) as usize
-    }
-
-    fn measure(&self, task: &Task) -> Result<Vec<Sample>> {
-        Cores::detect().pin(0);
-        let Some(mix) = MIXES.into_iter().find(|mix| mix.0 == task.part) else {
-            bail!("no mix is called {}", task.part)
-        };
-        let seed = SmallRng::seed_from_u64(task.seed);
-        let keys = &Keys::new(self, &mut seed.clone());
-        let run = |name: &String| -> Result<(String, Box<dyn Run + '_>)> {
-            let random = &mut seed.clone();
-            let run: Box<dyn Run> = match original(name) {
-                SmartCuckoo::NAME => {
-                    let table = SmartCuckoo::new(self.buckets)?;
-                    Box::new(OneTable::new(table, mix, keys, random))
-                }
-                PlainCuckoo::NAME => {
-                    let table = PlainCuckoo::with_limit(self.buckets, self.kicks)?;
-                    Box::new(OneTable::new(table, mix, keys, random))
-                }
-                other => bail!("no table is called {other}"),
-            };
-            Ok((name.clone(), run))
-        };
-        let mut runs = task.subjects.iter().map(run).collect::<Result<Vec<_>>>()?;
-        let mut samples = Vec::new();
-        for &load in &self.loads {
-            for (name, run) in &mut runs {
-                let part = run.part(self.offered(load), self.operations)?;
-                let sample =
-                    |(of, value): &(Quantity, f64)| task.sample(name, (mix.0, load), of, *value);
-                samples.extend(part.values(mix).iter().map(sample));
+fn measure(buckets: usize, task: &Task) -> Result<Vec<Sample>> {
+    Cores::detect().pin(0);
+    let mix = MIXES.into_iter().find(|mix| mix.0 == task.part);
+    let mix = mix.with_context(|| format!("no mix is called {}", task.part))?;
+    let keys = Keys::new(buckets, &mut SmallRng::seed_from_u64(task.seed));
+    let run = |name: &String| {
+        Ok(match original(name) {
+            SmartCuckoo::NAME => runner(SmartCuckoo::new(buckets)?, mix, &keys, task.seed),
+            PlainCuckoo::NAME => runner(PlainCuckoo::new(buckets)?, mix, &keys, task.seed),
+            other => bail!("no table is called {other}"),
+        })
+    };
+    let runs = task.subjects.iter().map(|name| Ok((name, run(name)?)));
+    let mut runs = runs.collect::<Result<Vec<(_, Runner)>>>()?;
+    let mut samples = Vec::new();
+    for load in LOADS {
+        for (name, run) in &mut runs {
+            for (quantity, value) in run(load)?.values(mix) {
+                samples.push(task.sample(name, (mix.0, load), &quantity, value));
             }
-            // Which table goes first alternates.
-            runs.rotate_left(1);
         }
-        Ok(samples)
+        // Which table goes first alternates.
+        runs.rotate_left(1);
     }
+    Ok(samples)
+}
+
+/// Runs a table until its load is offered. Returns what was done since the previous load.
+type Runner<'a> = Box<dyn FnMut(f64) -> Result<Part> + 'a>;
+
+fn runner<'a, T: CuckooTable + 'a>(table: T, mix: Mix, keys: &'a Keys, seed: u64) -> Runner<'a> {
+    let mut run = Run::new(table, mix, keys, seed);
+    Box::new(move |load| run.part(load))
 }
 
 /// Keys, all distinct except in one table in about 2^30.
@@ -205,24 +162,25 @@ struct Keys {
 }
 
 impl Keys {
-    fn new(study: &CuckooHashing, random: &mut SmallRng) -> Self {
-        let most = study.loads.last().copied().unwrap_or_default();
-        let count = study.offered(most);
+    fn new(buckets: usize, random: &mut SmallRng) -> Self {
+        let count = offered(buckets, LOADS[LOADS.len() - 1]);
         let mut draw = || {
             let keys = (0..count).map(|_| Key::new(random.random()).unwrap_or(Key::MIN));
             keys.collect()
         };
-        Self {
-            coming: draw(),
-            absent: draw(),
-        }
+        let (coming, absent) = (draw(), draw());
+        Self { coming, absent }
     }
 }
 
-/// What was done to one table from the load before to this one.
+fn offered(buckets: usize, load: f64) -> usize {
+    (load * buckets as f64) as usize
+}
+
+/// What was done to one table since the previous load.
 #[derive(Clone, Debug, Default)]
 struct Part {
-    /// Keys offered; in the mix without inserts that was before the clock started.
+    /// Keys offered; in the mix without inserts, before the clock started.
     inserts: u64,
     refused: u64,
     refused_early: u64,
@@ -238,20 +196,20 @@ struct Part {
     seconds: f64,
     /// Load at which the table first refused a key, if it has.
     first_refusal: Option<f64>,
-    bytes_a_bucket: f64,
+    bytes_per_bucket: f64,
 }
 
 impl Part {
     fn values(&self, mix: Mix) -> Vec<(Quantity, f64)> {
-        let an_insert = |count: u64| count as f64 / self.inserts.max(1) as f64;
+        let per_insert = |count: u64| count as f64 / self.inserts.max(1) as f64;
         let mut values = vec![(THROUGHPUT, self.operations as f64 / self.seconds / 1e6)];
         if mix == MIXES[0] {
-            values.push((KICKS, an_insert(self.kicks + self.wasted_kicks)));
-            values.push((REFUSED, an_insert(self.refused)));
+            values.push((KICKS, per_insert(self.kicks + self.wasted_kicks)));
+            values.push((REFUSED, per_insert(self.refused)));
             values.push((EARLY, self.refused_early as f64));
             values.push((WASTED, self.wasted_kicks as f64));
             values.extend(self.first_refusal.map(|load| (FIRST_REFUSED, load)));
-            values.push((BYTES, self.bytes_a_bucket));
+            values.push((BYTES, self.bytes_per_bucket));
         }
         if self.updates > 0 {
             values.push((RENEWED, self.renewed as f64 / self.updates as f64));
@@ -261,7 +219,7 @@ impl Part {
 }
 
 /// A table under a mix, and how far it has come.
-struct OneTable<'a, T> {
+struct Run<'a, T> {
     table: T,
     mix: Mix,
     keys: &'a Keys,
@@ -275,49 +233,15 @@ struct OneTable<'a, T> {
     wrong: u64,
 }
 
-/// [`OneTable`], whatever it is.
-trait Run {
-    /// Runs until `offered` keys were offered, and returns what was done since the last load. A mix
-    /// without inserts gets its keys before the clock starts, and then runs for `operations` operations.
-    fn part(&mut self, offered: usize, operations: usize) -> Result<Part>;
-}
-
-impl<T: CuckooTable> Run for OneTable<'_, T> {
-    fn part(&mut self, offered: usize, operations: usize) -> Result<Part> {
-        let (mix, inserts, _) = self.mix;
-        let mut part = Part::default();
-        let grows = inserts > 0;
-        if !grows {
-            while self.offered < offered {
-                self.offer(&mut part);
-            }
-        }
-        let start = Instant::now();
-        while if grows {
-            self.offered < offered
-        } else {
-            part.operations < operations as u64
-        } {
-            self.operate(&mut part);
-        }
-        part.seconds = start.elapsed().as_secs_f64();
-        let (of, wrong) = (T::NAME, self.wrong);
-        ensure!(wrong == 0, "{of} gave {wrong} wrong answers in mix {mix}");
-        let buckets = self.table.buckets().number() as f64;
-        part.first_refusal = self.first_refusal.map(|offered| offered as f64 / buckets);
-        part.bytes_a_bucket = self.table.memory_bytes() as f64 / buckets;
-        Ok(part)
-    }
-}
-
-impl<'a, T: CuckooTable> OneTable<'a, T> {
-    fn new(table: T, mix: Mix, keys: &'a Keys, random: &mut SmallRng) -> Self {
+impl<'a, T: CuckooTable> Run<'a, T> {
+    fn new(table: T, mix: Mix, keys: &'a Keys, seed: u64) -> Self {
         let (_, inserts, lookups) = mix;
         let counts = [
             (Op::Insert, inserts * 100),
             (Op::LookupStable, lookups * 50),
             (Op::LookupAbsent, lookups * 50),
         ];
+        let random = &mut SmallRng::seed_from_u64(seed);
         Self {
             table,
             mix,
@@ -330,6 +254,28 @@ impl<'a, T: CuckooTable> OneTable<'a, T> {
             first_refusal: None,
             wrong: 0,
         }
+    }
+
+    /// Runs until the keys of this load were offered. A mix without inserts gets its keys before the clock starts, and
+    /// then runs for [`OPERATIONS`].
+    fn part(&mut self, load: f64) -> Result<Part> {
+        let (mix, inserts, _) = self.mix;
+        let buckets = self.table.buckets().number();
+        let offered = offered(buckets, load);
+        let mut part = Part::default();
+        while inserts == 0 && self.offered < offered {
+            self.offer(&mut part);
+        }
+        let start = Instant::now();
+        while self.offered < offered || (inserts == 0 && part.operations < OPERATIONS) {
+            self.operate(&mut part);
+        }
+        part.seconds = start.elapsed().as_secs_f64();
+        let (name, wrong, buckets) = (T::NAME, self.wrong, buckets as f64);
+        ensure!(wrong == 0, "{name} gave {wrong} wrong answers in mix {mix}");
+        part.first_refusal = self.first_refusal.map(|offered| offered as f64 / buckets);
+        part.bytes_per_bucket = self.table.memory_bytes() as f64 / buckets;
+        Ok(part)
     }
 
     fn operate(&mut self, part: &mut Part) {
@@ -386,44 +332,29 @@ impl<'a, T: CuckooTable> OneTable<'a, T> {
 mod tests {
     use super::*;
 
-    fn study() -> CuckooHashing {
-        CuckooHashing {
-            buckets: 4_000,
-            loads: vec![0.25, 0.4, 0.75],
-            kicks: 50,
-            operations: 10_000,
-        }
-    }
+    const BUCKETS: usize = 4_000;
 
     #[test]
     fn smart_cuckoo_wastes_no_kick_in_any_mix() {
-        let (study, seed) = (study(), SmallRng::seed_from_u64(1));
-        let keys = &Keys::new(&study, &mut seed.clone());
+        let keys = &Keys::new(BUCKETS, &mut SmallRng::seed_from_u64(1));
         for mix in MIXES {
-            let table = SmartCuckoo::new(study.buckets).unwrap();
-            let mut smart = OneTable::new(table, mix, keys, &mut seed.clone());
-            let table = PlainCuckoo::with_limit(study.buckets, study.kicks).unwrap();
-            let mut plain = OneTable::new(table, mix, keys, &mut seed.clone());
+            let mut smart = runner(SmartCuckoo::new(BUCKETS).unwrap(), mix, keys, 1);
+            let mut plain = runner(PlainCuckoo::new(BUCKETS).unwrap(), mix, keys, 1);
             let (mut inserts, mut lookups) = (0, 0);
-            for load in &study.loads {
-                let offered = study.offered(*load);
-                let smart = smart.part(offered, study.operations).unwrap();
-                let plain = plain.part(offered, study.operations).unwrap();
+            for load in LOADS {
+                let (smart, plain) = (smart(load).unwrap(), plain(load).unwrap());
                 assert_eq!(smart.inserts, plain.inserts);
                 assert_eq!(smart.operations, plain.operations);
                 let early = (smart.refused_early, smart.wasted_kicks);
                 assert_eq!(early, (smart.refused, 0));
-                assert_eq!(plain.wasted_kicks, 50 * plain.refused);
+                assert_eq!(plain.wasted_kicks, PlainCuckoo::MOST_KICKS * plain.refused);
                 assert!(plain.refused_early == 0 && plain.renewed == 0);
-                // The table that gives up early refuses more in the end.
-                assert!(smart.refused <= plain.refused);
-                assert_eq!(smart.refused > 100, *load == 0.75, "{smart:?}");
-                assert_eq!(smart.first_refusal.is_some(), *load == 0.75);
+                assert!(load >= 0.5 || smart.first_refusal.is_none(), "{smart:?}");
+                assert_eq!(smart.refused > 100, load >= 0.75, "{smart:?}");
                 (inserts, lookups) = (inserts + smart.inserts, lookups + smart.lookups);
                 if mix == MIXES[4] {
-                    // Once through the schedule.
-                    assert_eq!((smart.lookups, smart.updates), (9_500, 500));
-                    assert!(smart.renewed > smart.updates);
+                    assert_eq!(smart.operations, OPERATIONS);
+                    assert!(smart.renewed > smart.updates && smart.updates > 0);
                 }
             }
             // The operations of a growing mix are in the proportions of its percentages.
@@ -433,19 +364,18 @@ mod tests {
         }
     }
 
-    /// Keys that count as absent are inserted, and so found; then keys that count as inserted are not, and so missed.
+    /// A key that counts as absent is inserted and found, or one that counts as inserted is not and is missed.
     #[test]
     fn wrong_answers_end_run() {
-        let random = &mut SmallRng::seed_from_u64(1);
-        let keys = Keys::new(&study(), random);
+        let keys = Keys::new(BUCKETS, &mut SmallRng::seed_from_u64(1));
         let (coming, absent) = (keys.coming.clone(), keys.coming.clone());
         let found = Keys { coming, absent };
         for mix in [MIXES[1], MIXES[4]] {
             for (keys, inside) in [(&found, Vec::new()), (&keys, keys.absent.clone())] {
-                let table = PlainCuckoo::new(4_000).unwrap();
-                let mut run = OneTable::new(table, mix, keys, random);
+                let table = PlainCuckoo::new(BUCKETS).unwrap();
+                let mut run = Run::new(table, mix, keys, 1);
                 run.inside = inside;
-                let error = run.part(500, 500).unwrap_err().to_string();
+                let error = run.part(0.2).unwrap_err().to_string();
                 assert!(error.contains("plain-cuckoo gave"), "{error}");
             }
         }

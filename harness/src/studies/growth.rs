@@ -2,10 +2,9 @@
 //! spaced on a logarithmic scale except for the first one. Threads wait for each other between two slices, so that the number of
 //! keys is known; that time does not count.
 //!
-//! One of 16 lookups is timed, chosen at random, so that the choice is not in step with anything. Timing
-//! costs the same for all contenders, tens of nanoseconds where an insert takes hundreds, and brings
-//! ratios of throughput nearer to 1 than they would otherwise be. Memory that the system provides when
-//! it is first written is part of what is measured: each run has a process of its own, to which no other has left any.
+//! One of 16 lookups, chosen at random, and each insert is timed. Timing costs the same for all contenders, tens of
+//! nanoseconds where an insert takes hundreds, and brings ratios of throughput nearer to 1. First writes to new memory
+//! count: each run has a process of its own, so no earlier run has left memory behind.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -20,23 +19,26 @@ use serde::{Deserialize, Serialize};
 use subject::Subject;
 use subject::layout::FALSE_POSITIVE_RATE;
 
-use super::{labelled, within};
+use super::{Value, described, labelled, samples, within};
 use crate::crew::{Crew, Done};
 use crate::experiment::MAX_THREADS;
 use crate::latency::{Clock, Latencies, measure_timing};
 use crate::machine::{self, Cores};
 use crate::operations::Tally;
 use crate::row::Sample;
-use crate::study::{Better, Extras, Quantity, Study, Task, dedup};
+use crate::study::{Better, Extras, Quantity, Study, Task};
 use crate::subjects::{Growing, LockFree, ScalableBloom, original};
 use crate::wording::{counted, grouped, large};
 
-/// The fewest keys that can be measured: the first slice has ten of them.
-const FEWEST_KEYS: u64 = 10_000;
-/// The most keys that can be measured.
-const MOST_KEYS: u64 = 1 << 30;
+/// The first slice of the fewest keys has ten of them.
+const MIN_KEYS: u64 = 10_000;
+const MAX_KEYS: u64 = 1 << 30;
 /// Upper bound of the bytes per key.
 const BYTES_PER_KEY: f64 = 8.0;
+/// Slices after the first one. A multiple of 3, so that powers of ten are among their ends.
+const SLICES: u64 = 30;
+/// Lookups after each insert.
+const LOOKUPS: u64 = 4;
 /// The keys in the set at the end, over those at the end of the first slice.
 const GROWTH: u64 = 1_000;
 /// On average, one of this many lookups is timed.
@@ -46,7 +48,7 @@ const TIMED_LOOKUPS: u64 = 16;
 ///
 /// The filter that grows starts with the capacity of a thousandth of the keys. Its rivals
 /// are the filter of fixed size, which has room for all keys from the start, and a scalable Bloom
-/// filter. Pinned threads insert keys, and look some up after each insert: half of these are in the
+/// filter. Pinned threads insert keys, each followed by four lookups: half of these are of keys in the
 /// set, and if one is not found the run ends with an error. The run is cut into slices by the number
 /// of keys in the set. Every insert is timed, since few of them pay for growing, and one of 16 lookups.
 /// Subjects of a round run one right after another, each in a process of its own, and ratios are taken within rounds.
@@ -57,19 +59,12 @@ const TIMED_LOOKUPS: u64 = 16;
 pub struct Growth {
     /// Keys to insert, all distinct. Below two million, the filter that grows starts with room for
     /// more than a thousandth of them.
-    #[arg(long, value_name = "N", default_value_t = 10_000_000, value_parser = value_parser!(u64).range(FEWEST_KEYS..=MOST_KEYS))]
+    #[arg(long, value_name = "N", default_value_t = 10_000_000, value_parser = value_parser!(u64).range(MIN_KEYS..=MAX_KEYS))]
     pub keys: u64,
     /// Threads that insert and look up, each bound to a core; by default one per core. More are
     /// possible, and are labelled as oversubscribed.
     #[arg(long, value_name = "N", value_parser = within(1..=MAX_THREADS as u64))]
     pub threads: Option<usize>,
-    /// Lookups after each insert, half of them of keys in the set.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u32).range(1..=1_000))]
-    pub lookups: u32,
-    /// Slices between a thousandth of the keys and all of them; one more slice comes before. The
-    /// table shows powers of ten if there are 3, 6, 9 and so on.
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = within(1..=300))]
-    pub slices: usize,
 }
 
 const MORE: Option<Better> = Some(Better::More);
@@ -116,20 +111,8 @@ pub static STUDY: Study<Growth> = Study {
     name: "growth",
     title: "Sets that grow a thousandfold under load",
     question: "What does it cost, in throughput, latency and memory, not to know how many keys will come?",
-    check: |growth| {
-        ensure!(
-            ends(growth.keys, growth.slices).is_sorted_by(|a, b| a < b),
-            "--slices: {} keys are too few to tell {} slices apart; raise --keys, or lower --slices",
-            growth.keys,
-            growth.slices
-        );
-        machine::check_memory("--keys", growth.keys as f64 * BYTES_PER_KEY)
-    },
-    subjects: |_, _| {
-        Ok(SUBJECTS
-            .map(|(name, meaning)| (name.into(), meaning.into()))
-            .into())
-    },
+    check: |growth| machine::check_memory("--keys", growth.keys as f64 * BYTES_PER_KEY),
+    subjects: |_, _| described(&SUBJECTS),
     alone: true,
     parts: |growth| vec![growth.case()],
     measure: |growth, task, _| growth.measure(task),
@@ -137,14 +120,14 @@ pub static STUDY: Study<Growth> = Study {
         THROUGHPUT, INSERTS, LOOKUP[0], LOOKUP[1], INSERT[1], INSERT[2], INSERT[3], BITS, WHOLE,
     ],
     axis: |_| ("keys in the set", Scale::Log),
-    tabled: |_, ends| nearest_tens(&ends),
+    // A thousandth, a hundredth, a tenth, and all of the keys.
+    tabled: |_, ends| ends.into_iter().step_by(SLICES as usize / 3).collect(),
     how: |growth| {
         format!(
-            "{} keys, inserted by {}, with {} after each, half of them present. What stands at a size was measured \
-             between the size before and that one, first writes to new memory included.",
+            "{} keys, inserted by {}, with {LOOKUPS} lookups after each, half of them of present keys. Each point covers the \
+             keys inserted since the previous point, first writes to new memory included.",
             grouped(growth.keys),
             labelled(growth.threads()),
-            counted(growth.lookups, "lookup"),
         )
     },
     extras: Extras::NONE,
@@ -167,27 +150,11 @@ const SUBJECTS: [(&str, &str); 3] = [
     ),
 ];
 
-/// Returns the ends of slices that are nearest to a thousandth, a hundredth, a tenth, and all of the keys.
-fn nearest_tens(ends: &[f64]) -> Vec<f64> {
-    let all = ends.last().copied().unwrap_or_default();
-    let nearest = |tens| {
-        let off = |end: &&f64| (**end - all / 10_f64.powi(tens)).abs();
-        ends.iter().min_by(|a, b| off(a).total_cmp(&off(b)))
-    };
-    let tens = (0..=GROWTH.ilog10() as i32).rev();
-    let mut nearest = tens.filter_map(nearest).copied().collect();
-    dedup(&mut nearest);
-    nearest
-}
-
-/// Returns the numbers of keys at which slices end: the first at a thousandth of all keys, then
-/// `others` more, evenly spaced on a logarithmic scale.
-fn ends(keys: u64, others: usize) -> Vec<u64> {
-    let end = |slice: usize| {
-        let left = (others - slice) as f64 / others as f64;
-        (keys as f64 / (GROWTH as f64).powf(left)).round() as u64
-    };
-    (0..=others).map(end).collect()
+/// Returns the numbers of keys at which slices end: the first at a thousandth of all keys, the others evenly spaced on a
+/// logarithmic scale.
+fn ends(keys: u64) -> impl Iterator<Item = u64> {
+    let share = |slice| (SLICES - slice) as f64 / SLICES as f64;
+    (0..=SLICES).map(move |slice| (keys as f64 / (GROWTH as f64).powf(share(slice))).round() as u64)
 }
 
 impl Growth {
@@ -227,12 +194,12 @@ impl Growth {
         let (cores, case) = (Cores::detect(), self.case());
         let subject = &new(usize::try_from(keys / GROWTH)?, usize::try_from(keys)?)
             .with_context(|| format!("{} cannot be created for {keys} keys", S::NAME))?;
-        let new = |thread| Mutex::new(Worker::new((self, task.seed), subject, thread));
+        let new = |thread| Mutex::new(Worker::new(keys, task.seed, subject, thread));
         let workers: Vec<_> = (0..threads).map(new).collect();
         // Uncontended: each thread takes its own, and this one takes them once the threads have ended.
         let worker = |thread: usize| workers[thread].lock().expect("it has not panicked");
-        let (mut start, mut elapsed, mut samples) = (0, 0.0, Vec::new());
-        for end in ends(keys, self.slices) {
+        let (mut start, mut elapsed, mut all) = (0, 0.0, Vec::new());
+        for end in ends(keys) {
             // All threads together insert each key once.
             let done = Crew::share(&cores, threads, start..end, |thread, own| {
                 let mut worker = worker(thread);
@@ -241,34 +208,33 @@ impl Growth {
             check(&done.tally, S::NAME, end)?;
             let insert_ns: u64 = (0..threads).map(|thread| worker(thread).insert_ns).sum();
             let insert_seconds = insert_ns as f64 / 1e9 / threads as f64;
-            let mut add = |of: &Quantity, value| {
-                let at = (&case, end as f64);
-                samples.push(task.sample(&task.subjects[0], at, of, value));
-            };
             let Done {
                 tally, latencies, ..
             } = &done;
-            add(&THROUGHPUT, tally.operations as f64 / done.seconds() / 1e6);
-            add(&INSERTS, (end - start) as f64 / insert_seconds / 1e6);
-            for (quantity, kind, share) in &LATENCIES {
-                let latencies = &latencies[*kind];
+            let bits = 8.0 * subject.memory_bytes() as f64 / end as f64;
+            let absent = tally.absent.max(1) as f64;
+            let mut values: Vec<Value> = vec![
+                (THROUGHPUT, tally.operations as f64 / done.seconds() / 1e6),
+                (INSERTS, (end - start) as f64 / insert_seconds / 1e6),
+            ];
+            for (quantity, kind, share) in LATENCIES {
                 // Of few lookups, none may be timed.
-                if latencies.count() > 0 {
-                    add(quantity, latencies.within(*share) as f64);
+                if latencies[kind].count() > 0 {
+                    values.push((quantity, latencies[kind].within(share) as f64));
                 }
             }
-            add(&BITS, 8.0 * subject.memory_bytes() as f64 / end as f64);
-            let absent = tally.absent.max(1) as f64;
-            add(&FALSE, tally.false_positives as f64 / absent);
-            add(&TABLES, tables(subject) as f64);
+            values.push((BITS, bits));
+            values.push((FALSE, tally.false_positives as f64 / absent));
+            values.push((TABLES, tables(subject) as f64));
             elapsed += done.seconds();
             if end == keys {
-                add(&WHOLE, elapsed);
-                add(&TIMING, measure_timing() as f64);
+                values.push((WHOLE, elapsed));
+                values.push((TIMING, measure_timing() as f64));
             }
+            all.extend(samples(task, (&case, end as f64), values));
             start = end;
         }
-        Ok(samples)
+        Ok(all)
     }
 }
 
@@ -288,27 +254,25 @@ fn check(tally: &Tally, name: &str, keys: u64) -> Result<()> {
     Ok(())
 }
 
-/// One thread: it inserts its own keys. It looks up present and absent keys.
+/// A thread, which inserts its own keys and looks up present and absent ones.
 struct Worker<'a, C> {
     contender: &'a C,
-    lookups: u32,
     /// Key number 0; others follow it, first all that are inserted, then absent ones.
     first: u64,
     keys: u64,
     random: SmallRng,
     clock: Clock,
-    /// What the last inserts took together.
+    /// Time of all inserts of the last slice.
     insert_ns: u64,
 }
 
 impl<'a, C: Subject> Worker<'a, C> {
-    fn new((growth, seed): (&Growth, u64), contender: &'a C, thread: usize) -> Self {
+    fn new(keys: u64, seed: u64, contender: &'a C, thread: usize) -> Self {
         let first: u64 = SmallRng::seed_from_u64(seed).random();
         Self {
             contender,
-            lookups: growth.lookups,
             first,
-            keys: growth.keys,
+            keys,
             random: SmallRng::seed_from_u64(first ^ thread as u64),
             clock: Clock::default(),
             insert_ns: 0,
@@ -327,7 +291,7 @@ impl<'a, C: Subject> Worker<'a, C> {
             tally.operations += 1;
             tally.refused += u64::from(!inserted);
             let own = own.start..number + 1;
-            for _ in 0..self.lookups {
+            for _ in 0..LOOKUPS {
                 self.look_up(old, &own, &mut tally, &mut latencies);
             }
         }
@@ -386,36 +350,34 @@ mod tests {
     use crate::study::measured;
 
     fn growth(keys: u64, threads: usize) -> Growth {
-        Growth {
-            keys,
-            threads: Some(threads),
-            lookups: 4,
-            slices: 6,
-        }
+        let threads = Some(threads);
+        Growth { keys, threads }
     }
 
     #[test]
     fn contenders_grow_thousandfold_with_few_errors() {
         let samples = measured(&STUDY, &growth(20_000, 2));
         for (name, _) in SUBJECTS {
-            let of = |quantity: Quantity| {
-                let own = samples.iter().filter(|of| of.subject == name);
-                let own = own.filter(|of| of.quantity == quantity.name);
-                own.map(|of| (of.place, of.value)).collect::<Vec<_>>()
+            let values = |quantity: Quantity| {
+                let own = samples.iter().filter(|sample| sample.subject == name);
+                let own = own.filter(|sample| sample.quantity == quantity.name);
+                own.map(|sample| (sample.place, sample.value))
+                    .collect::<Vec<_>>()
             };
-            let ends: Vec<_> = of(THROUGHPUT).iter().map(|of| of.0).collect();
-            assert_eq!(ends, [20.0, 63.0, 200.0, 632.0, 2e3, 6_325.0, 2e4]);
+            let last = |quantity| values(quantity).last().unwrap().1;
+            let ends: Vec<_> = values(THROUGHPUT).iter().map(|(end, _)| *end).collect();
+            assert_eq!((STUDY.tabled)("", ends), [20.0, 200.0, 2e3, 2e4]);
             // At most one in 512, if stages with few keys were not wrong more often than theory says.
-            assert!(of(FALSE)[6].1 <= 0.01, "{name}");
-            let bytes = of(BITS).into_iter().map(|(keys, bits)| keys * bits);
+            assert!(last(FALSE) <= 0.01, "{name}");
+            let bytes = values(BITS).into_iter().map(|(keys, bits)| keys * bits);
             let (least, most) = (bytes.clone().reduce(f64::min), bytes.reduce(f64::max));
-            // A second thread that writes takes a counter more.
+            // A second thread that writes adds a counter.
             let has_doubled = least.map(|least| 2.0 * least) < most;
             assert_eq!(has_doubled, name != LockFree::NAME, "{name}");
-            assert_eq!(of(TABLES)[6].1 > 1.0, name == ScalableBloom::NAME);
-            let latencies = LATENCIES.map(|(quantity, ..)| of(quantity)[6].1);
+            assert_eq!(last(TABLES) > 1.0, name == ScalableBloom::NAME);
+            let latencies = LATENCIES.map(|(quantity, ..)| last(quantity));
             assert!(latencies[..3].is_sorted() && latencies[3..].is_sorted());
-            assert_eq!(of(WHOLE).len(), 1);
+            assert_eq!(values(WHOLE).len(), 1);
         }
     }
 
@@ -435,9 +397,9 @@ mod tests {
         }
         let lost = error::<Flawed<DROPS>>();
         assert!(lost.starts_with("flawed lost keys: "), "{lost}");
-        // The slices end at 10, 32, 100 and so on, and one key in 50 is refused.
+        // One key in 50 is refused, and a slice ends at 50 keys.
         let refused = error::<Flawed<REFUSES>>();
-        assert_eq!(refused, "flawed refused 2 keys on the way to 100");
+        assert_eq!(refused, "flawed refused 1 key on the way to 50");
         assert_eq!(error::<Flawed<PANICS>>(), "a thread panicked");
     }
 }

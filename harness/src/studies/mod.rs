@@ -9,7 +9,7 @@ pub mod window;
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 
 use crate::ending::Ending;
@@ -20,12 +20,11 @@ use crate::sheet::Sheet;
 use crate::show::Sidecar;
 #[cfg(feature = "simulation")]
 use crate::simulate;
-use crate::study::Options;
+use crate::study::{Options, Quantity, Subjects, Task};
 use crate::subjects::Registry;
 use crate::sweep;
 use crate::wording::counted;
 use crate::worker::Worker;
-use crate::workload::MIN_LOAD;
 
 use cuckoo_hashing::CuckooHashing;
 use growth::Growth;
@@ -48,7 +47,7 @@ impl Command {
     /// Measures, and writes the results.
     pub fn run(&self, registry: &Registry) -> Result<Ending> {
         match self {
-            Self::Kcas(options) => kcas::run(options, registry),
+            Self::Kcas(options) => kcas::STUDY.run(options, registry),
             Self::Space(options) => options.run(registry),
             Self::CuckooHashing(options) => cuckoo_hashing::STUDY.run(options, registry),
             Self::Growth(options) => growth::STUDY.run(options, registry),
@@ -89,7 +88,30 @@ pub fn serve(worker: &Worker, registry: &Registry) -> Result<()> {
     }
 }
 
-/// Names a number of threads, and says if they are more than cores.
+/// One number of a study.
+type Value = (Quantity, f64);
+
+/// Makes samples of the one subject of a task.
+fn samples(task: &Task, (case, place): (&str, f64), values: Vec<Value>) -> Vec<Sample> {
+    let sample =
+        |(quantity, value)| task.sample(&task.subjects[0], (case, place), &quantity, value);
+    values.into_iter().map(sample).collect()
+}
+
+fn values(samples: &[&Sample], quantity: &Quantity) -> Vec<f64> {
+    let own = samples
+        .iter()
+        .filter(|sample| sample.quantity == quantity.name);
+    own.map(|sample| sample.value).collect()
+}
+
+/// Describes subjects that no option chooses.
+fn described(subjects: &[(&str, &str)]) -> Result<Subjects> {
+    let owned = |&(name, meaning): &(&str, &str)| (name.to_owned(), meaning.to_owned());
+    Ok(subjects.iter().map(owned).collect())
+}
+
+/// Names a number of threads, and tells if they exceed the cores.
 fn labelled(threads: usize) -> String {
     let more = if threads > Cores::detect().count() {
         ", oversubscribed"
@@ -99,23 +121,13 @@ fn labelled(threads: usize) -> String {
     counted(threads, "thread") + more
 }
 
-/// One week.
-const MOST_SECONDS: f64 = 604_800.0;
-
 /// Parses an option that is a number of seconds.
 pub(crate) fn seconds(text: &str) -> Result<Duration> {
+    const MAX_SECONDS: f64 = 604_800.0;
     let seconds: f64 = text.parse().context("that is not a number")?;
     match Duration::try_from_secs_f64(seconds) {
-        Ok(time) if !time.is_zero() && time.as_secs_f64() <= MOST_SECONDS => Ok(time),
+        Ok(time) if !time.is_zero() && seconds <= MAX_SECONDS => Ok(time),
         // Much longer times could not even be added to the current time.
-        _ => bail!("choose a number above 0, and at most {MOST_SECONDS}, which is a week"),
+        _ => bail!("choose a number above 0, and at most {MAX_SECONDS}, which is a week"),
     }
-}
-
-pub(crate) fn check_loads(loads: &[f64], most: f64) -> Result<()> {
-    for &load in loads {
-        let fits = (MIN_LOAD..=most).contains(&load);
-        ensure!(fits, "--loads: {load:?} is not from {MIN_LOAD:?} to {most}");
-    }
-    Ok(())
 }

@@ -1,6 +1,7 @@
-//! The studies `memory` and `layouts` (the figures of these names): what a key takes in memory, how often a structure is wrong
-//! for that, how fast it answers, and how full it gets.
+//! The studies `memory` and `layouts` (the figures of these names): bits per key, error rate, speed of lookups, and the
+//! load factor at the first refusal.
 
+use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 use subject::calls::Operation;
 use subject::{Operations, SLOTS_PER_BUCKET};
 
-use super::{check_loads, theory, within};
+use super::{Value, samples, theory, values, within};
 use crate::ending::Ending;
 use crate::machine::{self, Cores};
 use crate::operations::{Cycle, Lookups, Measured, Phase, Present, Watch};
@@ -29,7 +30,6 @@ use crate::sheet::Sheet;
 use crate::study::{Extras, Options, Quantity, Study, Subjects, Task, all_places, dedup};
 use crate::subjects::{Laid, Registry, original};
 use crate::wording::{counted, grouped, large, unnumbered};
-use crate::workload::MIN_LOAD;
 
 /// The studies of space.
 #[derive(Debug, Subcommand)]
@@ -51,7 +51,7 @@ impl Command {
 }
 
 const DECLARED: Quantity = Quantity::new("bits per key, declared", None, None);
-/// What the process took in addition once the keys were in.
+/// See [`resident`].
 const RESIDENT: Quantity = Quantity::new("bits per key, resident", None, None);
 const FALSE: Quantity = Quantity::new("false positive rate", None, None);
 const ABSENT: Quantity = Quantity::new("absent keys", None, None);
@@ -66,11 +66,11 @@ const BITS_THEORY: Quantity = Quantity::new("bits per key, theory", None, None);
 
 /// Measure what matters when choosing a filter: bits per key, error rate and speed of lookups.
 ///
-/// Measures every subject with several numbers of keys, at the highest of some load factors at which
-/// it refuses no key, each time in a process of its own: the memory it declares, the memory the
-/// process took, the false positive rate, lookups per second, and the load factor at which it first
-/// refuses a key. Prints one table, and writes memory.csv, memory.machine.toml and memory.svg. Takes
-/// about 3 minutes on two cores, and needs them to itself.
+/// Measures every subject with several numbers of keys, inserted by eight threads, at the highest of four load factors
+/// at which the subject refuses no key, each time in a process of its own: the memory that it declares, the memory that
+/// the process needed, the false positive rate, lookups per second, and the load factor at the first refusal.
+/// Prints one table, and writes memory.csv, memory.machine.toml and memory.svg. Takes about 3 minutes on two cores, and
+/// needs them to itself.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Memory {
     /// Subjects to measure, by the names that `harness list` shows, or lock-free-SLOTSxBITS for our
@@ -84,15 +84,6 @@ pub struct Memory {
                          atomic-cuckoo-filter,cuckoofilter-mutex,exact-set"
     )]
     pub subjects: Vec<String>,
-    /// Load factors, above 0 and at most 1: the highest is tried first, and each of the others if
-    /// one before it was too high.
-    #[arg(
-        long,
-        value_name = "F,F,…",
-        value_delimiter = ',',
-        default_value = "0.95,0.92,0.83,0.5"
-    )]
-    pub loads: Vec<f64>,
     /// Numbers of keys to insert. By default, tables of a power of two of buckets get nearly full; with
     /// few keys, threads and allocator weigh more.
     #[arg(
@@ -103,9 +94,6 @@ pub struct Memory {
         value_parser = value_parser!(u64).range(1_000..1 << 32)
     )]
     pub keys: Vec<u64>,
-    /// Threads that insert them.
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = within(1..=1_024))]
-    pub threads: usize,
     /// Number of absent keys to look up in each round.
     #[arg(long, value_name = "N", default_value_t = 2_000_000, value_parser = value_parser!(u64).range(1..1 << 40))]
     pub absent: u64,
@@ -116,16 +104,17 @@ pub static MEMORY: Study<Memory> = Study {
     title: "Filters to choose from: bits per key, error rate and speed of lookups",
     question: "Which filter takes how much memory, how often is it wrong, and how fast does it answer?",
     check: |memory| {
-        check_loads(&memory.loads, 1.0)?;
         let keys = memory.keys.iter().copied().max().unwrap_or_default() as f64;
-        // Loads are tried from the highest on.
-        let slots = keys / memory.loads.iter().copied().fold(MIN_LOAD, f64::max);
-        let bytes = keys * BYTES_PER_KEY + slots * BYTES_PER_SLOT;
-        machine::check_memory("--keys and --loads", bytes)
+        machine::check_memory("--keys", keys * BYTES_PER_KEY)
     },
-    subjects: Memory::described,
+    subjects: Memory::describe,
     alone: true,
-    parts: |memory| memory.cases().iter().map(|of| part(*of)).collect(),
+    parts: |memory| {
+        memory
+            .cases()
+            .map(|(keys, load)| part(keys, load))
+            .collect()
+    },
     measure: Memory::measure,
     quantities: &[DECLARED, RESIDENT, FALSE, LOOKUPS, REFUSED, FIRST_REFUSAL],
     axis: |_| ("load factor", Scale::Linear),
@@ -135,7 +124,7 @@ pub static MEMORY: Study<Memory> = Study {
             "Keys were inserted by {}, into a table made for keys / load factor slots; in the figure is the highest load factor at \
              which a subject refused none. Bits per key: declared, or in addition resident. False positives: of {} absent keys \
              in each round, in the figure of all rounds together with 95 % confidence. Lookups: of one pinned thread, half present.",
-            counted(memory.threads, "thread"),
+            counted(THREADS, "thread"),
             grouped(memory.absent),
         )
     },
@@ -146,16 +135,17 @@ pub static MEMORY: Study<Memory> = Study {
     },
 };
 
-/// Upper bounds: of the list of keys, and of an exact set.
-const BYTES_PER_KEY: f64 = 24.0;
-const BYTES_PER_SLOT: f64 = 30.0;
-
+/// The highest is tried first, and each of the others if the one before it was too high.
+const LOADS: [f64; 4] = [0.95, 0.92, 0.83, 0.5];
+/// Threads that insert and look up, except where speed is measured.
+const THREADS: usize = 8;
+/// An upper bound: the list of keys, and an exact set.
+const BYTES_PER_KEY: f64 = 84.0;
 /// How long lookups are timed.
 const TIMED: Duration = Duration::from_millis(300);
-/// Keys that are looked up, in a cycle: two for each in the table, but enough that the processor
-/// cannot learn them, and no more than this.
-const FEWEST_LOOKUPS: usize = 100_000;
-const MOST_LOOKUPS: usize = 1 << 24;
+/// The processor could learn fewer lookups that repeat in a cycle.
+const MIN_LOOKUPS: usize = 100_000;
+const MAX_LOOKUPS: usize = 1 << 24;
 
 /// Adds other layouts of our filter to those that are measured.
 fn with_layouts(registry: &Registry) -> Registry {
@@ -170,7 +160,7 @@ fn with_layouts(registry: &Registry) -> Registry {
 }
 
 /// Names a number of keys and a load factor.
-fn part((keys, load): (u64, f64)) -> String {
+fn part(keys: u64, load: f64) -> String {
     at_load(&large(keys, "key"), load)
 }
 
@@ -178,59 +168,69 @@ fn at_load(case: &str, load: f64) -> String {
     format!("{case} at load factor {load}")
 }
 
-/// A lower load factor is tried if the subject refused a key at all higher ones, and none that it refused a key at before.
+/// Returns whether a load factor is to be measured: the subject has refused a key at all higher ones in this round, and
+/// never at this one.
 fn is_needed(task: &Task, samples: &[Sample]) -> bool {
-    let of_subject = |of: &&Sample| of.quantity == REFUSED.name && of.subject == task.subjects[0];
-    let mut same = samples
-        .iter()
-        .filter(of_subject)
-        .filter(|of| task.part.starts_with(&of.case));
-    same.all(|of| {
-        let is_it = task.part == at_load(&of.case, of.place);
-        !(is_it && of.value > 0.0) && (of.round < task.round || of.value > 0.0)
+    let refusals = samples.iter().filter(|sample| {
+        let is_case = task.part.starts_with(&sample.case);
+        is_case && sample.quantity == REFUSED.name && sample.subject == task.subjects[0]
+    });
+    refusals.into_iter().all(|sample| {
+        let has_refused = sample.value > 0.0;
+        let is_same = task.part == at_load(&sample.case, sample.place);
+        !(is_same && has_refused) && (sample.round < task.round || has_refused)
     })
 }
 
 impl Memory {
-    fn described(&self, registry: &Registry) -> Result<Subjects> {
+    fn describe(&self, registry: &Registry) -> Result<Subjects> {
         let registry = &with_layouts(registry);
         let mut names = self.subjects.clone();
         dedup(&mut names);
-        let described = |name: String| {
+        let describe = |name: String| {
             let entry = registry.get(&name).context("--subjects")?;
             ensure!(
                 entry.holds_keys,
-                "--subjects: {name} holds no keys, and so takes no memory for them; leave it out"
+                "--subjects: {name} holds no keys, so it has no bits per key"
             );
             if let Some(missing) = entry.operations.missing(Operations::INSERT) {
                 bail!("--subjects: {name} cannot {missing}");
             }
             Ok((name, entry.description.to_owned()))
         };
-        names.into_iter().map(described).collect()
+        names.into_iter().map(describe).collect()
     }
 
     /// Returns the numbers of keys and the load factors, the highest first.
-    fn cases(&self) -> Vec<(u64, f64)> {
-        let (mut keys, mut loads) = (self.keys.clone(), self.loads.clone());
+    fn cases(&self) -> impl Iterator<Item = (u64, f64)> {
+        let mut keys = self.keys.clone();
         dedup(&mut keys);
-        loads.sort_unstable_by(|a, b| b.total_cmp(a));
-        loads.dedup();
-        let of_keys = |keys| loads.iter().map(move |load| (keys, *load));
-        keys.into_iter().flat_map(of_keys).collect()
+        keys.into_iter()
+            .flat_map(|keys| LOADS.map(|load| (keys, load)))
     }
 
     /// Measures in this process, which should do nothing else.
     fn measure(&self, task: &Task, registry: &Registry) -> Result<Vec<Sample>> {
-        let case = self.cases().into_iter().find(|of| part(*of) == task.part);
-        let (keys, load) = case.with_context(|| format!("nothing is called {:?}", task.part))?;
-        let (registry, name) = (&with_layouts(registry), &task.subjects[0]);
-        // The system keeps stacks for later threads, which are not part of the structure: start
-        // threads once before measuring.
-        self.count(keys, |_| false);
+        let mut cases = self.cases();
+        let case = cases.find(|&(keys, load)| part(keys, load) == task.part);
+        let (keys, load) = case.with_context(|| format!("unknown part {:?}", task.part))?;
+        let values = self.measure_at(keys, load, task, registry)?;
+        Ok(samples(task, (&large(keys, "key"), load), values))
+    }
+
+    fn measure_at(
+        &self,
+        keys: u64,
+        load: f64,
+        task: &Task,
+        registry: &Registry,
+    ) -> Result<Vec<Value>> {
+        let registry = with_layouts(registry);
+        // The system keeps the stacks of threads for later ones; they are not part of the structure.
+        count(keys, |_| false);
         let before = resident()?;
         let buckets = (keys as f64 / load / SLOTS_PER_BUCKET as f64).ceil() as usize;
-        let subject = (registry.get(original(name))?.build)(buckets)?;
+        let subject = (registry.get(original(&task.subjects[0]))?.build)(buckets)?;
         let trial = Trial::new(self.absent, task.seed);
         let (inside, full) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
         let is_refused = |index| {
@@ -247,58 +247,55 @@ impl Memory {
             let answer = subject.call(Operation::Contains, trial.key(index));
             answer == Event::Contains(true)
         };
-        let refused = self.count(keys, is_refused);
+        let refused = count(keys, is_refused);
         let resident = resident()?.saturating_sub(before);
-        let (mut samples, case) = (Vec::new(), large(keys, "key"));
-        let mut add = |of, value| samples.push(task.sample(name, (&case, load), of, value));
         let bits = |bytes: usize| 8.0 * bytes as f64 / (keys - refused).max(1) as f64;
-        add(&DECLARED, bits(subject.memory_bytes()));
-        add(&RESIDENT, bits(resident));
-        add(&REFUSED, refused as f64);
+        let mut values = vec![
+            (DECLARED, bits(subject.memory_bytes())),
+            (RESIDENT, bits(resident)),
+            (REFUSED, refused as f64),
+        ];
         if refused == 0 {
-            let lost = self.count(keys, |index| !found(index));
+            let lost = count(keys, |index| !found(index));
             ensure!(lost == 0, "{lost} of {keys} keys are missing");
             let timed = || look_up(&*subject, trial, keys as usize);
-            let timed = thread::scope(|scope| scope.spawn(timed).join());
-            add(
-                &LOOKUPS,
-                timed.ok().context("the thread that looks up panicked")?,
-            );
+            let speed = thread::scope(|scope| scope.spawn(timed).join()).ok();
+            values.push((LOOKUPS, speed.context("a thread panicked")?));
         }
-        let wrong = self.count(self.absent, |index| found(keys + index));
-        add(&FALSE, wrong as f64 / self.absent as f64);
-        add(&ABSENT, self.absent as f64);
+        let wrong = count(self.absent, |index| found(keys + index));
+        values.push((FALSE, wrong as f64 / self.absent as f64));
+        values.push((ABSENT, self.absent as f64));
         // Once everything else was measured, more keys are inserted until one is refused.
         let has_refused = || full.load(Relaxed) != u64::MAX;
         let slots = subject.slots(buckets) as u64;
-        self.count(slots.saturating_sub(keys), |index| {
+        count(slots.saturating_sub(keys), |index| {
             !has_refused() && is_refused(keys + index)
         });
         if has_refused() {
-            add(&FIRST_REFUSAL, full.load(Relaxed) as f64 / slots as f64);
+            values.push((FIRST_REFUSAL, full.load(Relaxed) as f64 / slots as f64));
         }
-        Ok(samples)
+        Ok(values)
     }
+}
 
-    /// Counts the numbers below `end` for which `counted` is true, on all threads.
-    fn count(&self, end: u64, counted: impl Fn(u64) -> bool + Sync) -> u64 {
-        let counted = &counted;
-        thread::scope(|scope| {
-            let parts = (0..self.threads as u64).map(|part| {
-                let numbers = (part..end).step_by(self.threads);
-                scope.spawn(move || numbers.filter(|&number| counted(number)).count() as u64)
-            });
-            let parts: Vec<_> = parts.collect();
-            let count = |part: thread::ScopedJoinHandle<u64>| part.join().unwrap_or(end);
-            parts.into_iter().map(count).sum()
-        })
-    }
+/// Counts the numbers below `end` for which `is_counted` is true, on all threads.
+fn count(end: u64, is_counted: impl Fn(u64) -> bool + Sync) -> u64 {
+    let is_counted = &is_counted;
+    thread::scope(|scope| {
+        let threads = (0..THREADS as u64).map(|first| {
+            let numbers = (first..end).step_by(THREADS);
+            scope.spawn(move || numbers.filter(|&number| is_counted(number)).count() as u64)
+        });
+        let threads: Vec<_> = threads.collect();
+        let count = |thread: thread::ScopedJoinHandle<u64>| thread.join().unwrap_or(end);
+        threads.into_iter().map(count).sum()
+    })
 }
 
 /// Times lookups on this thread, which is pinned. Returns million lookups per second.
 fn look_up(subject: &dyn Measured, trial: Trial, keys: usize) -> f64 {
     Cores::detect().pin(0);
-    let count = (2 * keys).clamp(FEWEST_LOOKUPS, MOST_LOOKUPS);
+    let count = (2 * keys).clamp(MIN_LOOKUPS, MAX_LOOKUPS);
     let mut random = SmallRng::seed_from_u64(trial.seed);
     let drawn = (0..count).map(|_| random.random_range(0..2 * keys));
     let drawn: Vec<_> = drawn.collect();
@@ -321,91 +318,99 @@ fn look_up(subject: &dyn Measured, trial: Trial, keys: usize) -> f64 {
     timed(TIMED)
 }
 
+/// Returns the memory of this process that belongs to no file, in bytes: heap, tables and stacks. Pages of code would count
+/// when they first run, up to a megabyte, which depends on what the program ran before.
 fn resident() -> Result<usize> {
-    let memory = memory_stats::memory_stats();
-    Ok(memory
-        .context("the system does not report on this process")?
-        .physical_mem)
+    let Ok(text) = fs::read_to_string("/proc/self/smaps_rollup") else {
+        let memory = memory_stats::memory_stats();
+        let memory = memory.context("the system does not report on this process")?;
+        return Ok(memory.physical_mem);
+    };
+    let anonymous = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Anonymous:"));
+    let kib = anonymous.and_then(|text| text.trim().strip_suffix(" kB")?.parse::<usize>().ok());
+    Ok(1024 * kib.context("/proc/self/smaps_rollup has no number of anonymous memory")?)
 }
 
-/// A subject in a case, with the samples at one load factor.
-struct Choice<'a>(Vec<&'a Sample>);
-
-impl<'a> Choice<'a> {
-    /// Returns the samples at the load factor that was tried last: the highest at which none was refused.
-    fn new(samples: &'a [Sample], case: &str, subject: &str) -> Option<Self> {
-        let own = samples
-            .iter()
-            .filter(|of| (&*of.case, &*of.subject) == (case, subject));
-        let mut own: Vec<_> = own.collect();
-        let taken = own
-            .iter()
-            .rev()
-            .find(|of| of.quantity == REFUSED.name && of.value == 0.0);
-        let load = taken?.place;
-        own.retain(|of| of.place == load);
-        Some(Self(own))
-    }
-
-    fn values(&self, of: &Quantity) -> Vec<f64> {
-        let own = self.0.iter().filter(|sample| sample.quantity == of.name);
-        own.map(|sample| sample.value).collect()
-    }
-
-    /// Returns a point of a figure against the bits per key.
-    fn point(&self, value: Option<Summary>) -> Option<(f64, Summary)> {
-        Some((*self.values(&DECLARED).first()?, value?))
-    }
-
-    /// Returns the false positive rate of all rounds together, with its confidence; `None` if nothing was wrong.
-    fn rate(&self) -> Option<Summary> {
-        let (rates, absent) = (self.values(&FALSE), self.values(&ABSENT));
-        let wrong: f64 = rates
-            .iter()
-            .zip(&absent)
-            .map(|(rate, absent)| rate * absent)
-            .sum();
-        (wrong > 0.5).then(|| share(wrong.round(), absent.iter().sum()))
-    }
+/// Returns the samples of a subject in a case at the load factor that was tried last: the highest at which the subject
+/// refused no key.
+fn choice<'a>(samples: &'a [Sample], case: &str, subject: &str) -> Option<Vec<&'a Sample>> {
+    let is_own = |sample: &&Sample| (&*sample.case, &*sample.subject) == (case, subject);
+    let own: Vec<_> = samples.iter().filter(is_own).collect();
+    let fits = |sample: &&&Sample| sample.quantity == REFUSED.name && sample.value == 0.0;
+    let load = own.iter().rev().find(fits)?.place;
+    Some(
+        own.into_iter()
+            .filter(|sample| sample.place == load)
+            .collect(),
+    )
 }
 
-/// Draws error rates and speed against bits per key, of each number of keys; what is never wrong is not there.
+/// Returns the false positive rate of all rounds together; `None` if no answer was wrong.
+fn rate(samples: &[&Sample]) -> Option<Summary> {
+    let (rates, absent) = (values(samples, &FALSE), values(samples, &ABSENT));
+    let wrong: f64 = rates
+        .iter()
+        .zip(&absent)
+        .map(|(rate, absent)| rate * absent)
+        .sum();
+    (wrong > 0.5).then(|| share(wrong.round(), absent.iter().sum()))
+}
+
+/// Adds a point at the declared bits per key to the series of this name.
+fn add_point(
+    all: &mut Vec<Series>,
+    (name, label): (&str, &str),
+    samples: &[&Sample],
+    value: Option<Summary>,
+) {
+    let (Some(bits), Some(value)) = (values(samples, &DECLARED).first().copied(), value) else {
+        return;
+    };
+    let place = all.iter().position(|series| series.name == name);
+    let place = place.unwrap_or_else(|| {
+        all.push(Series {
+            name: name.into(),
+            form: Form::Dots,
+            ..Series::default()
+        });
+        all.len() - 1
+    });
+    all[place].points.push((bits, value));
+    all[place].labels.push(label.into());
+}
+
+/// Draws error rates and speed against bits per key, for each number of keys. Subjects that were never wrong are not
+/// drawn.
 fn draw_choices(samples: &[Sample], sheet: &mut Sheet) {
-    let of_all = |name: fn(&Sample) -> &str| {
+    let names = |name: fn(&Sample) -> &str| {
         let mut names: Vec<_> = samples.iter().map(name).collect();
         dedup(&mut names);
         names
     };
-    let (cases, subjects) = (of_all(|of| &of.case), of_all(|of| &of.subject));
-    let is_wrong = |subject: &&str| {
-        let mut choices = cases
-            .iter()
-            .filter_map(|case| Choice::new(samples, case, subject));
-        choices.any(|choice| choice.rate().is_some())
+    let (cases, mut subjects) = (
+        names(|sample| &sample.case),
+        names(|sample| &sample.subject),
+    );
+    let is_wrong = |case: &&str, subject: &str| {
+        choice(samples, case, subject).is_some_and(|choice| rate(&choice).is_some())
     };
-    let series = |case: &str, of: fn(&Choice) -> Option<Summary>| {
-        let mut all: Vec<Series> = Vec::new();
-        for subject in subjects.iter().filter(|subject| is_wrong(subject)) {
-            let choice = Choice::new(samples, case, subject);
-            let point = choice.and_then(|choice| choice.point(of(&choice)));
+    subjects.retain(|subject| cases.iter().any(|case| is_wrong(case, subject)));
+    let series = |case: &str, value: fn(&[&Sample]) -> Option<Summary>| {
+        let mut all = Vec::new();
+        for subject in &subjects {
             // Layouts of a filter are a series.
             let family = unnumbered(subject, |_| false);
             let layout = subject[family.len()..].strip_prefix('-').unwrap_or(family);
-            let Some(point) = point else { continue };
-            match all.iter_mut().find(|of| of.name == family) {
-                Some(of) => {
-                    of.points.push(point);
-                    of.labels.push(layout.into());
-                }
-                None => all.push(named(family, layout, point)),
+            if let Some(choice) = choice(samples, case, subject) {
+                add_point(&mut all, (family, layout), &choice, value(&choice));
             }
         }
         all
     };
-    let speed = |choice: &Choice| Summary::new(choice.values(&LOOKUPS));
-    let rates = cases
-        .iter()
-        .map(|case| rates(case, series(case, |of| of.rate())));
+    let speed = |samples: &[&Sample]| Summary::new(values(samples, &LOOKUPS));
+    let rates = cases.iter().map(|case| rates(case, series(case, rate)));
     let speeds = cases.iter().map(|case| Panel {
         title: (*case).into(),
         names: [DECLARED.name.into(), LOOKUPS.name.into()],
@@ -413,20 +418,9 @@ fn draw_choices(samples: &[Sample], sheet: &mut Sheet) {
         ..Panel::default()
     });
     if let Some(figure) = &mut sheet.figure {
-        figure.panels = rates
-            .chain(speeds)
-            .filter(|of| !of.series.is_empty())
-            .collect();
+        let panels = rates.chain(speeds).filter(|panel| !panel.series.is_empty());
+        figure.panels = panels.collect();
         figure.columns = 2;
-    }
-}
-
-fn named(name: &str, label: &str, point: (f64, Summary)) -> Series {
-    Series {
-        name: name.into(),
-        form: Form::Dots,
-        points: vec![point],
-        labels: vec![label.into()],
     }
 }
 
@@ -447,20 +441,21 @@ fn share(hits: f64, trials: f64) -> Summary {
 /// Draws false positive rates against bits per key, with the least memory possible for a rate, and
 /// that of a Bloom filter.
 fn rates(title: &str, mut series: Vec<Series>) -> Panel {
-    let bound = |name: &str, bits_a_halving: f64| Series {
-        name: name.into(),
-        form: Form::Guide,
-        points: (0..=60)
-            .map(|halvings| {
-                let rate = 0.5_f64.powi(halvings);
-                (f64::from(halvings) * bits_a_halving, Summary::exact(rate))
-            })
-            .collect(),
-        ..Series::default()
+    let bound = |name: &str, bits_per_halving: f64| {
+        let point = |halvings| {
+            let rate = Summary::exact(0.5_f64.powi(halvings));
+            (f64::from(halvings) * bits_per_halving, rate)
+        };
+        Series {
+            name: name.into(),
+            form: Form::Guide,
+            points: (0..=60).map(point).collect(),
+            ..Series::default()
+        }
     };
     if !series.is_empty() {
-        series.push(bound("least possible for any filter: log₂(1/ε)", 1.0));
         let bloom = std::f64::consts::LOG2_E;
+        series.push(bound("least possible for any filter: log₂(1/ε)", 1.0));
         series.push(bound("Bloom filter: 1.44 log₂(1/ε)", bloom));
     }
     Panel {
@@ -493,7 +488,7 @@ pub static LAYOUTS: Study<Layouts> = Study {
     question: "What does a lower false positive rate cost in memory?",
     check: |layouts| machine::check_memory("--buckets", layouts.buckets as f64 * BYTES_PER_BUCKET),
     subjects: |_, _| {
-        let meaning = |of: &str| of.replace('×', " slots per bucket, bits per fingerprint: ");
+        let meaning = |name: &str| name.replace('×', " slots per bucket, bits per fingerprint: ");
         Ok(ALL_LAYOUTS
             .map(|(name, _)| (name.into(), meaning(name)))
             .into())
@@ -502,10 +497,9 @@ pub static LAYOUTS: Study<Layouts> = Study {
     parts: |_| vec!["layouts".into()],
     measure: |layouts, task, _| {
         let name = original(&task.subjects[0]);
-        let layout = ALL_LAYOUTS.iter().find(|(of, _)| *of == name);
-        layout
-            .with_context(|| format!("no layout is called {name}"))?
-            .1(layouts, task)
+        let layout = ALL_LAYOUTS.iter().find(|(known, _)| *known == name);
+        let (_, measure) = layout.with_context(|| format!("no layout is called {name}"))?;
+        measure(layouts, task)
     },
     quantities: &[
         TIMESTAMP,
@@ -535,10 +529,10 @@ pub static LAYOUTS: Study<Layouts> = Study {
 /// The buckets of two tables, and their part of the counters.
 const BYTES_PER_BUCKET: f64 = 18.0;
 
-type OfLayout = fn(&Layouts, &Task) -> Result<Vec<Sample>>;
+type Measure = fn(&Layouts, &Task) -> Result<Vec<Sample>>;
 
 /// The layouts that are measured: the named ones, and some more.
-const ALL_LAYOUTS: [(&str, OfLayout); 11] = [
+const ALL_LAYOUTS: [(&str, Measure); 11] = [
     ("8×7", Layouts::measure::<8, 7>),
     ("7×8", Layouts::measure::<7, 8>),
     ("6×8", Layouts::measure::<6, 8>),
@@ -575,7 +569,7 @@ impl Layouts {
         let theory = Layout::<SLOTS, BITS>::FALSE_POSITIVE_RATE * filter.load_factor();
         let timestamp = Layout::<SLOTS, BITS>::TIMESTAMP_BITS as f64;
         let bits = filter.memory_bytes() as f64 * 8.0 / keys as f64;
-        let values = [
+        let values = vec![
             (TIMESTAMP, timestamp),
             (FIRST_REFUSAL, full.load_factor()),
             (FALSE, rate),
@@ -584,41 +578,34 @@ impl Layouts {
             (DECLARED, bits),
             (BITS_THEORY, Layout::<SLOTS, BITS>::BITS_PER_KEY),
         ];
-        let at = (&task.part, planned_load);
-        let sample = |(of, value)| task.sample(&task.subjects[0], at, &of, value);
-        Ok(values.map(sample).into())
+        Ok(samples(task, (&task.part, planned_load), values))
     }
 }
 
-/// Draws error rates against bits per key. Where no key was wrong, an open mark is at the rate of theory.
+/// Draws error rates against bits per key. If no answer was wrong, a mark is at the rate of theory.
 fn draw_layouts(samples: &[Sample], sheet: &mut Sheet) {
-    let mut all: [Vec<Series>; 2] = Default::default();
-    let mut subjects: Vec<_> = samples.iter().map(|of| &*of.subject).collect();
+    let mut subjects: Vec<_> = samples.iter().map(|sample| &*sample.subject).collect();
     dedup(&mut subjects);
+    let (mut measured, mut predicted) = (Vec::new(), Vec::new());
     for subject in subjects {
-        let choice = Choice(samples.iter().filter(|of| of.subject == subject).collect());
-        let theory = choice.values(&FALSE_THEORY).first().copied();
-        let (name, which, rate) = match choice.rate() {
-            Some(rate) => ("lock-free", 0, Some(rate)),
-            None => (
-                "none was wrong: rate of theory",
-                1,
-                theory.map(Summary::exact),
-            ),
-        };
-        let Some(point) = choice.point(rate) else {
-            continue;
-        };
-        match &mut all[which][..] {
-            [of] => {
-                of.points.push(point);
-                of.labels.push(subject.into());
-            }
-            _ => all[which].push(named(name, subject, point)),
+        let own = samples.iter().filter(|sample| sample.subject == subject);
+        let own: Vec<_> = own.collect();
+        let rate = rate(&own);
+        if rate.is_some() {
+            add_point(&mut measured, ("lock-free", subject), &own, rate);
+        } else {
+            let theory = values(&own, &FALSE_THEORY)
+                .first()
+                .copied()
+                .map(Summary::exact);
+            let name = "none was wrong: rate of theory";
+            add_point(&mut predicted, (name, subject), &own, theory);
         }
     }
     if let Some(figure) = &mut sheet.figure {
-        figure.panels.push(rates("", all.concat()));
+        figure
+            .panels
+            .push(rates("", [measured, predicted].concat()));
     }
 }
 
@@ -630,43 +617,47 @@ mod tests {
     #[test]
     fn interval_of_share_is_wilsons() {
         for (hits, expected) in [(10.0, [552.0, 1000.0, 1744.0]), (0.0, [0.0, 0.0, 370.0])] {
-            let of = share(hits, 100.0);
-            let found = [of.low, of.median, of.high].map(|of| (of * 1e4).round());
+            let share = share(hits, 100.0);
+            let found = [share.low, share.median, share.high].map(|end| (end * 1e4).round());
             assert_eq!(found, expected);
         }
     }
 
-    fn memory(subject: &str, load: f64) -> impl Fn(&Quantity) -> Option<f64> {
-        let memory = Memory {
+    fn task(subject: &str, part: String, round: usize) -> Task {
+        Task {
+            study: MEMORY.name.into(),
             subjects: vec![subject.into()],
-            loads: vec![load],
-            keys: vec![100_000],
-            threads: 3,
-            absent: 100_000,
-        };
-        let samples = measured(&MEMORY, &memory);
-        move |of| {
-            Some(
-                samples
-                    .iter()
-                    .find(|sample| sample.quantity == of.name)?
-                    .value,
-            )
+            part,
+            round,
+            seed: 1,
         }
     }
 
-    #[test]
-    fn filter_takes_memory_and_errs_as_theory_predicts() {
-        let of = memory("lock-free", 0.9);
-        assert_eq!(of(&REFUSED), Some(0.0));
-        // 64 bits for four slots, 0.9 of them occupied.
-        assert!((17.7..18.5).contains(&of(&DECLARED).unwrap()));
-        // 2 buckets of 4 slots, 0.9 occupied, 12 bits.
-        let theory = 8.0 * 0.9 / 4096.0;
-        assert!((0.7..1.3).contains(&(of(&FALSE).unwrap() / theory)));
+    /// Measures 100,000 keys.
+    fn memory(subject: &str, load: f64) -> impl Fn(&Quantity) -> Option<f64> {
+        let memory = Memory {
+            subjects: Vec::new(),
+            keys: Vec::new(),
+            absent: 100_000,
+        };
+        let task = task(subject, String::new(), 1);
+        let measured = memory.measure_at(100_000, load, &task, &Registry::standard());
+        let samples = samples(&task, ("", load), measured.unwrap());
+        move |quantity| values(&samples.iter().collect::<Vec<_>>(), quantity).pop()
     }
 
-    /// Whether among the keys that were to be in or after them.
+    #[test]
+    fn filter_needs_memory_and_errs_as_predicted() {
+        let value = memory("lock-free", 0.9);
+        assert_eq!(value(&REFUSED), Some(0.0));
+        // 64 bits for four slots, 0.9 of them occupied.
+        assert!((17.7..18.5).contains(&value(&DECLARED).unwrap()));
+        // 2 buckets of 4 slots, 0.9 occupied, 12 bits.
+        let theory = 8.0 * 0.9 / 4096.0;
+        assert!((0.7..1.3).contains(&(value(&FALSE).unwrap() / theory)));
+    }
+
+    /// Among the planned keys or after them.
     #[test]
     fn first_refusal_is_found_at_any_load() {
         for (subject, load, expected) in [
@@ -674,9 +665,9 @@ mod tests {
             ("segment-lock", 1.0, true),
             ("blocked-bloom", 0.5, false),
         ] {
-            let of = memory(subject, load);
-            assert_eq!(of(&REFUSED) > Some(0.0), load == 1.0, "{subject}");
-            let refusal = of(&FIRST_REFUSAL);
+            let value = memory(subject, load);
+            assert_eq!(value(&REFUSED) > Some(0.0), load == 1.0, "{subject}");
+            let refusal = value(&FIRST_REFUSAL);
             assert_eq!(refusal.is_some(), expected, "{subject}");
             // Buckets of four slots get 98 % full in the limit.
             assert!(refusal.is_none_or(|load| (0.9..0.99).contains(&load)));
@@ -703,19 +694,13 @@ mod tests {
             sample("cuckoofilter-mutex", 1, 0.95, 1.0),
         ];
         let needed = |count: usize, round, load| {
-            let task = Task {
-                study: MEMORY.name.into(),
-                part: part((10, load)),
-                subjects: vec!["lock-free".into()],
-                round,
-                seed: 1,
-            };
+            let task = task("lock-free", part(10, load), round);
             is_needed(&task, &samples[..count])
         };
         assert!(needed(0, 1, 0.95) && !needed(1, 1, 0.9), "one is enough");
         assert!(needed(1, 2, 0.95) && needed(2, 2, 0.9) && !needed(3, 2, 0.8));
         assert!(!needed(3, 3, 0.95) && needed(3, 3, 0.9));
-        let load = |subject| Some(Choice::new(&samples, "10 keys", subject)?.0[0].place);
+        let load = |subject| Some(choice(&samples, "10 keys", subject)?[0].place);
         assert_eq!(load("lock-free"), Some(0.9));
         assert_eq!(load("cuckoofilter-mutex"), None);
     }
@@ -728,19 +713,20 @@ mod tests {
         };
         let samples = measured(&LAYOUTS, &layouts);
         for (name, _) in ALL_LAYOUTS {
-            let of = |quantity: Quantity| {
-                let mut own = samples.iter().filter(|of| of.subject == name);
-                own.find(|of| of.quantity == quantity.name).unwrap()
-            };
-            assert!(of(FIRST_REFUSAL).value > of(FIRST_REFUSAL).place);
-            let (rate, theory) = (of(FALSE).value, of(FALSE_THEORY).value);
+            let own: Vec<_> = samples
+                .iter()
+                .filter(|sample| sample.subject == name)
+                .collect();
+            let value = |quantity| values(&own, &quantity)[0];
+            assert!(value(FIRST_REFUSAL) > own[0].place);
+            let (rate, theory) = (value(FALSE), value(FALSE_THEORY));
             // Where hundreds of answers were wrong, the rate agrees with theory; at 2×24 hardly one
             // is wrong.
             let most = if rate < 2e-3 { 2.0 } else { 1.1 };
             let least = if rate < 2e-3 { 0.0 } else { 0.8 };
             assert!((least..most).contains(&(rate / theory)), "{name}: {rate}");
             // In such a small table the counters add noticeably.
-            let spent = of(DECLARED).value / of(BITS_THEORY).value;
+            let spent = value(DECLARED) / value(BITS_THEORY);
             assert!((0.99..1.8).contains(&spent), "{name}: {spent}");
         }
     }

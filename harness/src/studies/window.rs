@@ -1,12 +1,12 @@
-//! The `window` study: filters that forget (the figure of that name). A window is cut into twelve ticks. In each, threads
-//! insert new keys, renew keys that come in each period, and look keys up; after two windows and a half, they also ask for
-//! keys of every age up to then. The last two of four windows count. Subjects take turns with each tick.
+//! The `window` study: filters that forget (the figure of that name). A window is cut into twelve ticks. In each tick, threads
+//! insert new keys, renew the keys of each period, and look keys up; after two windows and a half, they also look up
+//! keys of every age up to then. The last two windows count. Subjects take turns with each tick.
 
 use std::hint::black_box;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use arc_swap::{ArcSwap, Cache};
 use clap::Args;
 use cuckoo_clock::config::{BitCount, ConfigError, CuckooConfiguration, TtlConfig};
@@ -17,12 +17,12 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 
+use super::{described, within};
 use crate::crew::Crew;
 use crate::experiment::MAX_THREADS;
 use crate::machine::Cores;
 use crate::operations::Tally;
 use crate::row::Sample;
-use crate::studies::within;
 use crate::study::{Better, Extras, Quantity, Study, Task, unchecked};
 use crate::subjects::original;
 use crate::wording::{counted, grouped};
@@ -59,18 +59,11 @@ pub static STUDY: Study<Window> = Study {
     title: "Filters that forget",
     question: "What does it cost to remember a key for a window of time, and for how long is it remembered?",
     check: unchecked,
-    subjects: |_, _| {
-        Ok(SUBJECTS
-            .map(|(name, meaning)| (name.into(), meaning.into()))
-            .into())
-    },
+    subjects: |_, _| described(&SUBJECTS),
     alone: false,
     parts: |window| {
-        window
-            .threads
-            .iter()
-            .map(|of| counted(*of, "thread"))
-            .collect()
+        let threads = window.threads.iter();
+        threads.map(|threads| counted(*threads, "thread")).collect()
     },
     measure: |window, task, _| window.measure(task),
     quantities: &[THROUGHPUT, FOUND, BITS, LONGEST],
@@ -81,15 +74,15 @@ pub static STUDY: Study<Window> = Study {
             ("threads", Scale::Log)
         }
     },
-    // Of ages, those at which some are to be forgotten.
+    // The ages at which some filter must forget a key.
     tabled: |case, mut places| {
         places.retain(|place| !case.starts_with(OF_ONE_AGE) || [1.0, 1.5, 2.0].contains(place));
         places
     },
     how: |window| {
         format!(
-            "{} keys come in each window, a quarter of them twice; each filter must remember a key for a window. The beginning \
-             of periods is part of inserts. Ages are in windows.",
+            "Each window has {} keys, a quarter of them twice; each filter must remember a key for a window. Inserts include \
+             the beginning of periods. Ages are in windows.",
             grouped(window.keys as u64)
         )
     },
@@ -140,28 +133,30 @@ impl Window {
             threads,
             cores: Cores::detect(),
         };
-        let run = |name: &String| -> Result<Box<dyn Run + '_>> {
+        let turns = |name: &String| {
             Ok(match original(name) {
-                "expiring" => Box::new(One::new(plan, Expiring::for_window(self.keys)?)),
-                "rotating" => Box::new(One::new(plan, Rotating::for_window(self.keys)?)),
-                "cuckoo-clock" => Box::new(One::new(plan, CuckooClock::for_window(self.keys)?)),
-                other => return Err(anyhow!("no filter that forgets is called {other}")),
+                "expiring" => turns::<Expiring>(plan)?,
+                "rotating" => turns::<Rotating>(plan)?,
+                "cuckoo-clock" => turns::<CuckooClock>(plan)?,
+                other => bail!("no filter that forgets is called {other}"),
             })
         };
-        let mut all = task.subjects.iter().map(run).collect::<Result<Vec<_>>>()?;
+        let turns = task.subjects.iter().map(|name| Ok((name, turns(name)?)));
+        let mut turns = turns.collect::<Result<Vec<(_, Turns)>>>()?;
+        let mut samples = Vec::new();
         for tick in 0..LAST {
-            for (one, name) in all.iter_mut().zip(&task.subjects) {
-                one.tick(tick).with_context(|| name.clone())?;
+            for (name, take_turn) in &mut turns {
+                let counts = take_turn(tick).with_context(|| name.to_string())?;
+                if tick + 1 == LAST {
+                    samples.extend(counts.samples(plan, task, name));
+                }
             }
         }
-        let samples = all.iter().zip(&task.subjects);
-        Ok(samples
-            .flat_map(|(one, name)| one.samples(task, name))
-            .collect())
+        Ok(samples)
     }
 }
 
-/// What all of them do.
+/// What is done to each filter.
 struct Plan {
     keys: usize,
     seed: u64,
@@ -174,183 +169,184 @@ impl Plan {
         (self.keys - self.keys / RENEWED) / TICKS
     }
 
-    /// Keys that are renewed in a tick; each of them comes every half window.
+    /// Keys that are renewed in a tick, each of them in every half window.
     fn renewed(&self) -> usize {
         self.keys / RENEWED / (TICKS / 2)
     }
 
-    fn key(&self, tick: usize, nth: usize) -> u64 {
-        self.seed
-            .wrapping_add((tick * self.new_keys() + nth) as u64)
+    fn key(&self, tick: usize, number: usize) -> u64 {
+        let number = tick * self.new_keys() + number;
+        self.seed.wrapping_add(number as u64)
     }
 
-    fn old_key(&self, tick: usize, nth: usize) -> u64 {
-        let which = tick % (TICKS / 2) * self.renewed() + nth;
-        self.seed.wrapping_sub(1 + which as u64)
+    fn old_key(&self, tick: usize, number: usize) -> u64 {
+        let number = tick % (TICKS / 2) * self.renewed() + number;
+        self.seed.wrapping_sub(1 + number as u64)
     }
 
     fn absent(&self, random: &mut SmallRng) -> u64 {
         self.seed.wrapping_add(1 << 40) ^ (random.random::<u64>() >> 24 << 8)
     }
-}
 
-/// What all threads together did of one kind, keys not found counted as missing, and in how many seconds.
-type Sum = (Tally, f64);
-
-/// A filter, and what was done to it so far.
-struct One<'a, C> {
-    plan: &'a Plan,
-    contender: C,
-    timed: [Sum; 3],
-    remembered: [Sum; OLDEST + 1],
-    begin_ms: f64,
-    memory_bytes: usize,
-}
-
-/// [`One`], whatever its filter.
-trait Run {
-    fn tick(&mut self, tick: usize) -> Result<()>;
-
-    fn samples(&self, task: &Task, name: &str) -> Vec<Sample>;
-}
-
-impl<'a, C: Remembers> One<'a, C> {
-    fn new(plan: &'a Plan, contender: C) -> Self {
-        Self {
-            plan,
-            contender,
-            timed: Default::default(),
-            remembered: [Sum::default(); OLDEST + 1],
-            begin_ms: 0.0,
-            memory_bytes: 0,
-        }
-    }
-
-    /// Lets all threads do their part of `number` operations, which are numbered. `each` performs one, and says
-    /// whether its key was found, or not refused. `first` is run once before, on one of the threads.
-    fn all(
+    /// Divides `number` operations, which are numbered, among the threads. `operation` returns whether its key was
+    /// found, or not refused. `first` is run once before, on one of the threads.
+    fn all<F: Remembers>(
         &self,
+        filter: &F,
         number: usize,
         first: impl FnOnce() + Send,
-        each: impl Fn(&mut C::View<'_>, usize, &mut SmallRng) -> bool + Sync,
+        operation: impl Fn(&mut F::View<'_>, usize, &mut SmallRng) -> bool + Sync,
     ) -> Result<Sum> {
-        let Plan { cores, threads, .. } = self.plan;
         let first = Mutex::new(Some(first));
-        let done = Crew::share(cores, *threads, 0..number as u64, |thread, own| {
-            let (first, each) = (&first, &each);
-            let mut random = SmallRng::seed_from_u64(self.plan.seed ^ thread as u64);
+        let prepare = |thread, own| {
+            let (first, operation) = (&first, &operation);
+            let mut random = SmallRng::seed_from_u64(self.seed ^ thread as u64);
             move || {
                 if thread == 0
-                    && let Some(first) = first.lock().expect("nobody panics").take()
+                    && let Some(first) = first.lock().expect("no thread panics").take()
                 {
                     first();
                 }
-                let (mut tally, mut view) = (Tally::default(), self.contender.view());
-                for nth in own {
+                let (mut tally, mut view) = (Tally::default(), filter.view());
+                for number in own {
                     tally.operations += 1;
-                    let answer = black_box(each(&mut view, nth as usize, &mut random));
+                    let answer = black_box(operation(&mut view, number as usize, &mut random));
                     tally.missing += u64::from(!answer);
                 }
                 (tally, Vec::new())
             }
-        })?;
-        Ok((done.tally, done.seconds()))
+        };
+        let done = Crew::share(&self.cores, self.threads, 0..number as u64, prepare)?;
+        Ok(Sum {
+            operations: done.tally.operations,
+            successes: done.tally.operations - done.tally.missing,
+            seconds: done.seconds(),
+        })
     }
-}
 
-fn add(sum: &mut Sum, (tally, seconds): Sum) {
-    sum.0.add(&tally);
-    sum.1 += seconds;
-}
-
-impl<C: Remembers> Run for One<'_, C> {
-    fn tick(&mut self, tick: usize) -> Result<()> {
+    fn tick<F: Remembers>(&self, filter: &F, tick: usize, counts: &mut Counts) -> Result<()> {
         if tick == FIRST {
-            self.timed = Default::default();
-            self.begin_ms = 0.0;
+            *counts = Counts {
+                memory_bytes: counts.memory_bytes,
+                ..Counts::default()
+            };
         }
-        let plan = self.plan;
-        let (mut begun, mut begin_ms) = (Ok(false), self.begin_ms);
+        let (mut begun, mut begin_ms) = (Ok(false), 0.0);
         let begin = || {
             let start = Instant::now();
-            begun = self.contender.begin(tick);
-            if matches!(begun, Ok(true)) {
-                begin_ms = begin_ms.max(start.elapsed().as_secs_f64() * 1e3);
-            }
+            begun = filter.begin(tick);
+            begin_ms = start.elapsed().as_secs_f64() * 1e3;
         };
-        let inserted = self.all(plan.new_keys(), begin, |view, nth, _| {
-            C::insert(view, plan.key(tick, nth))
+        let inserted = self.all(filter, self.new_keys(), begin, |view, number, _| {
+            F::insert(view, self.key(tick, number))
         })?;
-        begun?;
-        self.begin_ms = begin_ms;
-        let renewed = self.all(
-            plan.renewed(),
-            || (),
-            |view, nth, _| C::insert(view, plan.old_key(tick, nth)),
-        )?;
-        self.memory_bytes = self.memory_bytes.max(self.contender.memory_bytes());
-        let newer = tick.saturating_sub(TICKS - 1);
-        let looked_up = self.all(
-            LOOKUPS * plan.new_keys(),
-            || (),
-            |view, nth, random| {
-                let key = if nth % 2 == 0 {
-                    let tick = random.random_range(newer..=tick);
-                    plan.key(tick, random.random_range(0..plan.new_keys()))
-                } else {
-                    plan.absent(random)
-                };
-                C::contains(view, key)
-            },
-        )?;
-        for (sum, more) in self.timed.iter_mut().zip([inserted, renewed, looked_up]) {
-            add(sum, more);
+        if begun? {
+            counts.begin_ms = counts.begin_ms.max(begin_ms);
+        }
+        let renew =
+            |view: &mut F::View<'_>, number, _: &mut _| F::insert(view, self.old_key(tick, number));
+        let renewed = self.all(filter, self.renewed(), || (), renew)?;
+        counts.memory_bytes = counts.memory_bytes.max(filter.memory_bytes());
+        let oldest = tick.saturating_sub(TICKS - 1);
+        let look_up = |view: &mut F::View<'_>, number, random: &mut SmallRng| {
+            let key = if number % 2 == 0 {
+                let tick = random.random_range(oldest..=tick);
+                self.key(tick, random.random_range(0..self.new_keys()))
+            } else {
+                self.absent(random)
+            };
+            F::contains(view, key)
+        };
+        let looked_up = self.all(filter, LOOKUPS * self.new_keys(), || (), look_up)?;
+        for (sum, more) in counts.timed.iter_mut().zip([inserted, renewed, looked_up]) {
+            sum.add(&more);
         }
         for age in (0..=OLDEST).filter(|_| tick >= FIRST) {
             let then = tick - age;
-            let asked = self.all(
-                plan.new_keys(),
+            counts.remembered[age].add(&self.all(
+                filter,
+                self.new_keys(),
                 || (),
-                |view, nth, _| C::contains(view, plan.key(then, nth)),
-            )?;
-            add(&mut self.remembered[age], asked);
+                |view, number, _| F::contains(view, self.key(then, number)),
+            )?);
             // Later, they have been renewed again.
             if age < TICKS / 2 {
-                let asked = self.all(
-                    plan.renewed(),
+                counts.remembered[age].add(&self.all(
+                    filter,
+                    self.renewed(),
                     || (),
-                    |view, nth, _| C::contains(view, plan.old_key(then, nth)),
-                )?;
-                add(&mut self.remembered[age], asked);
+                    |view, number, _| F::contains(view, self.old_key(then, number)),
+                )?);
             }
         }
         Ok(())
     }
+}
 
-    fn samples(&self, task: &Task, name: &str) -> Vec<Sample> {
-        let share = |(of, _): &Sum| (of.operations - of.missing) as f64 / of.operations as f64;
-        let (mut samples, threads) = (Vec::new(), self.plan.threads as f64);
+/// Operations of one kind of all threads together.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    operations: u64,
+    /// Operations whose key was found, or not refused.
+    successes: u64,
+    seconds: f64,
+}
+
+impl Sum {
+    fn add(&mut self, more: &Self) {
+        self.operations += more.operations;
+        self.successes += more.successes;
+        self.seconds += more.seconds;
+    }
+}
+
+/// What was done to a filter so far.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    timed: [Sum; 3],
+    remembered: [Sum; OLDEST + 1],
+    /// The longest beginning of a period.
+    begin_ms: f64,
+    memory_bytes: usize,
+}
+
+impl Counts {
+    fn samples(&self, plan: &Plan, task: &Task, name: &str) -> Vec<Sample> {
+        let (mut samples, threads) = (Vec::new(), plan.threads as f64);
         for (case, sum) in TIMED.into_iter().zip(&self.timed) {
-            let mut add = |of, value| samples.push(task.sample(name, (case, threads), of, value));
-            add(&THROUGHPUT, sum.0.operations as f64 / sum.1 / 1e6);
+            let mut add = |quantity, value| {
+                samples.push(task.sample(name, (case, threads), quantity, value));
+            };
+            add(&THROUGHPUT, sum.operations as f64 / sum.seconds / 1e6);
             if case == TIMED[0] {
-                let bits = 8.0 * self.memory_bytes as f64 / self.plan.keys as f64;
-                add(&BITS, bits);
+                add(&BITS, 8.0 * self.memory_bytes as f64 / plan.keys as f64);
                 add(&LONGEST, self.begin_ms);
             }
         }
-        for (age, sum) in self.remembered.iter().enumerate() {
-            let age = age as f64 / TICKS as f64;
-            let case = format!("{OF_ONE_AGE}, {}", task.part);
-            samples.push(task.sample(name, (case, age), &FOUND, share(sum)));
+        let case = format!("{OF_ONE_AGE}, {}", task.part);
+        for (sum, age) in self.remembered.iter().zip(0..) {
+            let place = (&case, f64::from(age) / TICKS as f64);
+            let share = sum.successes as f64 / sum.operations as f64;
+            samples.push(task.sample(name, place, &FOUND, share));
         }
         samples
     }
 }
 
-/// A filter that remembers keys for a window at least.
+/// Lets a filter take the turn of one tick. Returns what was done to it so far.
+type Turns<'a> = Box<dyn FnMut(usize) -> Result<Counts> + 'a>;
+
+fn turns<'a, F: Remembers + 'a>(plan: &'a Plan) -> Result<Turns<'a>> {
+    let (filter, mut counts) = (F::for_window(plan.keys)?, Counts::default());
+    Ok(Box::new(move |tick| {
+        plan.tick(&filter, tick, &mut counts)?;
+        Ok(counts)
+    }))
+}
+
+/// A filter that remembers keys for at least a window.
 trait Remembers: Sized + Send + Sync {
-    /// Makes a filter for so many keys in a window.
+    /// Creates a filter for this many keys in a window.
     fn for_window(keys: usize) -> Result<Self>;
 
     /// The filter as one thread uses it for a while.
@@ -365,26 +361,27 @@ trait Remembers: Sized + Send + Sync {
 
     fn contains(view: &mut Self::View<'_>, key: u64) -> bool;
 
-    /// Begins a tick: a twelfth of a window has passed. Returns whether a period has begun with it.
+    /// Begins a tick. Returns whether a period begins with it.
     fn begin(&self, tick: usize) -> Result<bool>;
 
     fn memory_bytes(&self) -> usize;
 }
 
-/// A period, of which two make a window, and the number of periods after which the first keys are forgotten.
+/// Ticks of a period: half a window.
 const PERIOD: usize = TICKS / 2;
+/// Periods after which a key is forgotten.
 const PERIODS: u32 = 3;
 
-/// Room for the keys of three periods.
-const fn of_three_periods(keys: usize) -> usize {
-    keys / 2 * PERIODS as usize
+/// Returns the keys of [`PERIODS`].
+const fn remembered(keys_of_window: usize) -> usize {
+    keys_of_window / 2 * PERIODS as usize
 }
 
 struct Expiring(ExpiringCuckooFilter);
 
 impl Remembers for Expiring {
     fn for_window(keys: usize) -> Result<Self> {
-        let builder = ExpiringCuckooFilter::builder().capacity(of_three_periods(keys));
+        let builder = ExpiringCuckooFilter::builder().capacity(remembered(keys));
         Ok(Self(builder.build()?))
     }
 
@@ -415,7 +412,7 @@ impl Remembers for Expiring {
     }
 }
 
-/// What keys are inserted into, and what they were inserted into in the window before.
+/// The filter for inserts, and that of the window before.
 struct Rotating {
     filters: ArcSwap<Two>,
     keys: usize,
@@ -431,14 +428,14 @@ impl Rotating {
 
 impl Remembers for Rotating {
     fn for_window(keys: usize) -> Result<Self> {
-        // While one takes over, keys still go into the other for up to a tick.
+        // While one replaces the other, inserts still use the other for up to a tick.
         let keys = keys + keys / TICKS;
         let filters = [Self::new_filter(keys)?, Self::new_filter(1)?];
         let filters = ArcSwap::from_pointee(filters);
         Ok(Self { filters, keys })
     }
 
-    /// It keeps the filters at hand as long as they are the current ones, and counts no references.
+    /// Counts no references while the filters are the current ones.
     type View<'a> = Cache<&'a ArcSwap<Two>, Arc<Two>>;
 
     fn view(&self) -> Self::View<'_> {
@@ -461,9 +458,9 @@ impl Remembers for Rotating {
     fn begin(&self, tick: usize) -> Result<bool> {
         let begins = tick > 0 && tick.is_multiple_of(TICKS);
         if begins {
-            let newest = Self::new_filter(self.keys)?;
             let older = Arc::clone(&self.filters.load()[0]);
-            self.filters.store(Arc::new([newest, older]));
+            let both = [Self::new_filter(self.keys)?, older];
+            self.filters.store(Arc::new(both));
         }
         Ok(begins)
     }
@@ -474,23 +471,23 @@ impl Remembers for Rotating {
     }
 }
 
-/// The published crate, whose buckets have a mutex and a piece of memory on the heap each: a lookup of an
-/// absent key takes two of both, and looks at each slot bit by bit. That is why it is so much slower.
+/// The published crate. Each bucket has a mutex and an allocation: a lookup of an absent key uses two of both, and
+/// compares each slot bit by bit. That is why it is so much slower.
 struct CuckooClock(cuckoo_clock::CuckooFilter<filter::FixedState>);
 
 impl Remembers for CuckooClock {
     fn for_window(keys: usize) -> Result<Self> {
-        let wrong = |error: ConfigError| anyhow!("cuckoo-clock: {error}");
-        let bits = |bits: usize| BitCount::try_from(bits).map_err(wrong);
-        let config = CuckooConfiguration::builder(of_three_periods(keys))
+        let error = |error: ConfigError| anyhow!("cuckoo-clock: {error}");
+        let bits = |bits: usize| BitCount::try_from(bits).map_err(error);
+        let config = CuckooConfiguration::builder(remembered(keys))
             .fingerprint_bits(bits(12)?)
             .bucket_size(4.try_into()?)
             .with_ttl(TtlConfig {
                 ttl: PERIODS.try_into()?,
                 ttl_bits: bits(2)?,
             });
-        let filter =
-            cuckoo_clock::CuckooFilter::new(config.build().map_err(wrong)?, filter::FixedState);
+        let config = config.build().map_err(error)?;
+        let filter = cuckoo_clock::CuckooFilter::new(config, filter::FixedState);
         Ok(Self(filter))
     }
 
@@ -500,17 +497,15 @@ impl Remembers for CuckooClock {
         self
     }
 
-    /// A key that it drops instead, to make room, counts as refused.
+    /// An insert that drops another key counts as refused.
     #[inline]
     fn insert(clock: &mut Self::View<'_>, key: u64) -> bool {
         let renewed = LookupValues {
             ttl: Some(PERIODS),
             counter_diff: None,
         };
-        let new = InsertValues::default();
-        let dropped = clock
-            .0
-            .insert_if_not_present_with_update(&key, new, renewed);
+        let (filter, new) = (&clock.0, InsertValues::default());
+        let dropped = filter.insert_if_not_present_with_update(&key, new, renewed);
         dropped.is_none()
     }
 
@@ -537,37 +532,34 @@ mod tests {
     use super::*;
     use crate::study::measured;
 
-    /// Every contender remembers a key for a window, and the expiring one forgets it half a window
-    /// later; two filters that take turns need a whole one.
+    /// The expiring filter forgets a key half a window later; two filters that alternate need a whole one.
     #[test]
-    fn keys_are_remembered_for_a_window_and_then_forgotten() {
+    fn keys_are_remembered_for_window_then_forgotten() {
         let window = Window {
             keys: 12_000,
             threads: vec![1, 3],
         };
         let samples = measured(&STUDY, &window);
-        let of = |subject: &str, case: &str, place: f64, quantity: Quantity| {
-            let is = |sample: &&Sample| {
+        let value = |subject: &str, case: &str, place: f64, quantity: Quantity| {
+            let is_it = |sample: &&Sample| {
                 (&*sample.subject, &*sample.case, sample.place) == (subject, case, place)
                     && sample.quantity == quantity.name
             };
-            samples.iter().find(is).unwrap().value
+            samples.iter().find(is_it).unwrap().value
         };
         for part in (STUDY.parts)(&window) {
-            let share =
-                |subject: &str, age| of(subject, &format!("{OF_ONE_AGE}, {part}"), age, FOUND);
+            let case = format!("{OF_ONE_AGE}, {part}");
+            let share = |subject, age| value(subject, &case, age, FOUND);
             for age in (0..TICKS).map(|tick| tick as f64 / TICKS as f64) {
-                assert_eq!(share("expiring", age), 1.0);
-                assert_eq!(share("rotating", age), 1.0);
+                assert_eq!([share("expiring", age), share("rotating", age)], [1.0; 2]);
             }
             assert!(share("expiring", 1.5) < 0.01);
             assert!(share("rotating", 1.5) > 0.3);
-            assert!(share("rotating", 2.0) < 0.01);
-            assert!(share("cuckoo-clock", 2.0) < 0.01);
+            assert!(share("rotating", 2.0) < 0.01 && share("cuckoo-clock", 2.0) < 0.01);
         }
         for case in TIMED {
             for threads in [1.0, 3.0] {
-                assert!(of("expiring", case, threads, THROUGHPUT) > 0.0);
+                assert!(value("expiring", case, threads, THROUGHPUT) > 0.0);
             }
         }
     }

@@ -10,7 +10,7 @@ fn simulate(place: &Place, more: &str) -> Ended {
 
 /// An optimised one refuses; a test can only see one that is not.
 #[test]
-fn a_build_that_simulates_says_that_it_does_not_measure() {
+fn simulating_build_notes_that_it_measures_slowly() {
     let place = Place::with_tiny("", "");
     let swept = place.run("sweep tiny.toml");
     swept.notes(&["measure with `cargo run --release -p harness --`"]);
@@ -23,7 +23,7 @@ fn a_build_that_simulates_says_that_it_does_not_measure() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes_and_every_result_says_that_it_is_simulated() {
+fn same_seed_gives_same_marked_bytes() {
     let place = Place::with_tiny("", "");
     let mark = "ice-lake-8375c";
     simulate(&place, "one");
@@ -49,7 +49,7 @@ fn the_same_seed_gives_the_same_bytes_and_every_result_says_that_it_is_simulated
 
 /// The order of events hardly changes lookups of four cores, and the times of one thread do.
 #[test]
-fn assumed_numbers_are_drawn_anew_in_each_round() {
+fn assumed_numbers_differ_between_rounds() {
     let place = Place::with_tiny("", "");
     let machine = include_str!("../../simulator/machines/ice-lake-8375c.toml");
     let (start, rest) = machine.split_once("assumed = [").unwrap();
@@ -75,7 +75,7 @@ fn assumed_numbers_are_drawn_anew_in_each_round() {
 }
 
 #[test]
-fn what_cannot_be_simulated_is_refused_or_left_out() {
+fn unsimulatable_input_is_refused() {
     let place = Place::with_tiny("", "");
     place.write("bad.toml", "name = 'bad'");
     // Only the process that simulates a subject finds out what that one lacks.

@@ -105,7 +105,7 @@ fn threads_are_bound_to_chosen_cores() {
     let usable = harness::machine::pinning::usable();
     let Some(&core) = usable.first() else { return };
     let by_hand = format!(" --cores {core}");
-    let in_order = format!("in the order {core} (as told)");
+    let in_order = format!("in the order {core} (as given)");
     for (options, text, pinned) in [
         ("", "(policy none)", "false"),
         (&*by_hand, &*in_order, "true"),

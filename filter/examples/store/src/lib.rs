@@ -1,8 +1,8 @@
-//! A key–value store whose filter knows, without reading the file, that a key is absent.
+//! A key–value store whose filter detects absent keys without reading the file.
 //!
-//! Keys and values are in a file of [`redb`], a B-tree, of which each lookup reads some pages. In front of it
-//! there is a cuckoo filter in memory, with one copy of each key that has a value: what it denies is absent,
-//! and nothing is read. A deleted key leaves the filter, which a Bloom filter cannot do.
+//! Keys and values are in a file of [`redb`], a B-tree, of which each lookup reads some pages. A cuckoo filter in memory
+//! has one copy of each key with a value. A key that is not in the filter is absent, and nothing is read. A delete removes
+//! the key from the filter, which a Bloom filter cannot do.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ const VALUES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("values");
 /// Values by their keys.
 pub struct Store {
     database: Database,
-    /// With seeds that nobody knows: keys that collide in it cannot be chosen.
+    /// With random seeds, so that no client can choose keys that collide in it.
     filter: GrowingCuckooFilter<RandomState>,
     reads: Cell<u64>,
     /// A commit failed, so filter and file may differ.
@@ -35,9 +35,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store in this file, of which it reads everything; nobody else can meanwhile. A store
-    /// to write is created if it does not exist. (Even to read, the file must be one that may be written: it
-    /// is checked.)
+    /// Opens the store in this file and reads all of it. Until it is dropped, no other process can open it. With `write`,
+    /// creates the file if it does not exist. Reading also needs permission to write, as redb repairs the file.
     pub fn open(path: &Path, write: bool) -> Result<Store> {
         let name = path.display();
         if !path.exists() {
@@ -62,7 +61,7 @@ impl Store {
             failed: false,
         };
         for entry in store.table()?.iter()? {
-            store.note(entry?.0.value())?;
+            store.insert(entry?.0.value())?;
         }
         Ok(store)
     }
@@ -71,13 +70,13 @@ impl Store {
         Ok(self.database.begin_read()?.open_table(VALUES)?)
     }
 
-    /// Notes in the filter that a key has a value, which it had not.
-    fn note(&self, key: &[u8]) -> Result<()> {
-        let noted = self.filter.insert(key);
-        noted.context("the filter has no room for another key")
+    /// Inserts a key that gets a value into the filter.
+    fn insert(&self, key: &[u8]) -> Result<()> {
+        let inserted = self.filter.insert(key);
+        inserted.context("the filter has no room for another key")
     }
 
-    /// Returns the value of a key. Nothing is read if the filter denies the key.
+    /// Returns the value of a key. Reads nothing if the key is not in the filter.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         if !self.filter.contains(key) {
             return Ok(None);
@@ -87,15 +86,15 @@ impl Store {
         Ok(value.map(|value| value.value().to_vec()))
     }
 
-    /// Makes all of these changes; once this returns, they are sure to stay. After a crash during
-    /// the call, either all of them are there or none. After an error, open the store again.
+    /// Makes all of these changes, which are durable once this returns. After a crash during the call, the file has all
+    /// of them or none. After an error, open the store again.
     pub fn commit(&mut self, changes: &Changes) -> Result<()> {
         ensure!(!self.failed, "a commit failed: open the store again");
         for length in changes.keys().map(Vec::len) {
             let fits = (1..=MAX_KEY).contains(&length);
             ensure!(fits, "a key of {length} bytes: it must have 1 to {MAX_KEY}");
         }
-        // Until it has succeeded, the filter may have keys that the file lacks, which cost a read each.
+        // Until the commit succeeds, the filter may have keys that the file lacks: each costs a read.
         self.failed = true;
         let transaction = self.database.begin_write()?;
         let mut table = transaction.open_table(VALUES)?;
@@ -106,8 +105,8 @@ impl Store {
                 None => table.remove(&**key)?,
             };
             match (before.is_some(), value) {
-                // Before the commit, and the reverse after it: the filter never lacks a key.
-                (false, Some(_)) => self.note(key)?,
+                // Inserts before the commit, removes after it: the filter never lacks a key.
+                (false, Some(_)) => self.insert(key)?,
                 (true, None) => deleted.push(key),
                 _ => {}
             }
@@ -127,7 +126,7 @@ impl Store {
         self.table()?.iter()?.map(key).collect()
     }
 
-    /// Returns how often the file was read to look up a key.
+    /// Returns the number of lookups that read the file.
     pub fn reads(&self) -> u64 {
         self.reads.get()
     }
@@ -138,7 +137,7 @@ impl Store {
     }
 }
 
-/// Creates an empty store, unless another process does. A crash leaves no half of one under this name.
+/// Creates an empty store, unless another process does. A crash never leaves an incomplete file under this name.
 fn create(path: &Path) -> Result<()> {
     let folder = (path.parent()).filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
@@ -148,7 +147,7 @@ fn create(path: &Path) -> Result<()> {
     transaction.commit()?;
     match file.persist_noclobber(path) {
         Err(failed) if !path.exists() => return Err(failed.error.into()),
-        // The name survives a power cut, too. (Directories cannot be opened on Windows.)
+        // The name survives a power failure, too. (Directories cannot be opened on Windows.)
         _ if cfg!(unix) => File::open(folder)?.sync_all()?,
         _ => {}
     }

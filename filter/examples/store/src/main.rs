@@ -10,10 +10,10 @@ use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use store::{Changes, Store};
 
-/// A key–value store in a file, and in memory a filter that knows which keys are absent.
+/// A key–value store in a file, with a filter in memory that detects absent keys.
 ///
-/// A key has 1 to 1,024 bytes, a value up to 3 GiB. Whatever a command has written when it ends, or
-/// has acknowledged, survives a crash.
+/// A key has 1 to 1,024 bytes, a value up to 3 GiB. Acknowledged lines, and all that a finished command wrote, survive a
+/// crash.
 #[derive(Debug, Parser)]
 #[command(max_term_width = 100)]
 struct Options {
@@ -30,19 +30,18 @@ enum Command {
     Import {
         /// Any file, text or not.
         file: PathBuf,
-        /// Sync after this many lines, and then print `acknowledged N`: the first N are sure to stay.
+        /// Sync after this many lines, and then print `acknowledged N`: the first N lines are durable.
         #[arg(long, value_name = "N", default_value = "1000")]
         sync_every: NonZeroUsize,
     },
     /// Writes all values, ordered by the length of their keys, then by the keys: after an import into
-    /// a new store, the file again.
+    /// a new store, the imported file.
     Export,
-    /// Writes the value of a key; it is an error if there is none, which says how often the file was read to
-    /// find that out.
+    /// Writes the value of a key. A missing value is an error, which names the number of reads of the file.
     Get { key: String },
-    /// Sets the value of a key, replacing the one that it may have.
+    /// Sets the value of a key, in place of an earlier one.
     Set { key: String, value: String },
-    /// Deletes a key and its value; it is an error if there is none.
+    /// Deletes a key and its value. A missing value is an error.
     Delete { key: String },
 }
 
@@ -50,7 +49,7 @@ fn main() -> ExitCode {
     let options = Options::parse();
     let is_closed = |error: &io::Error| error.kind() == ErrorKind::BrokenPipe;
     match run(&options.store, options.command) {
-        // If the reader is gone, as behind `| head`, that is an end and not an error.
+        // A closed pipe, as in `| head`, is no error.
         Err(error) if !error.downcast_ref().is_some_and(is_closed) => {
             let _ = writeln!(io::stderr(), "error: {error:#}");
             ExitCode::FAILURE
@@ -105,7 +104,7 @@ fn import(store: &mut Store, file: &Path, sync_every: usize) -> Result<()> {
         }
         store.commit(&changes)?;
         written += changes.len();
-        // If nobody reads it any more, the import itself goes on.
+        // The import continues even if nothing reads this.
         let _ = write(format!("acknowledged {number}\n").as_bytes());
     }
     let _ = writeln!(io::stderr(), "{written} of {number} lines written");

@@ -1,5 +1,5 @@
-//! The program: its commands, and what is left after kills. (Apart from the tests of the store: a
-//! process that is started inherits, for a moment, the locks that other tests hold.)
+//! The program: its commands, and its files after kills. (These tests are not among those of the store: a new process
+//! inherits, for a moment, the locks of other tests.)
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -44,10 +44,10 @@ fn odd_lines(number: usize) -> Vec<u8> {
     text
 }
 
-/// Kills imports at random moments: what was acknowledged is there, nothing else is, and the next
-/// import goes on, until the store is complete.
+/// Kills imports at random moments: all acknowledged lines are there, and no other data. The next import continues,
+/// until the store is complete.
 #[test]
-fn a_killed_import_keeps_what_it_acknowledged() {
+fn killed_import_keeps_acknowledged_lines() {
     const KILLS: usize = 20;
     let mut rng = StdRng::seed_from_u64(4);
     let text = odd_lines(1_000);
@@ -94,7 +94,7 @@ fn a_killed_import_keeps_what_it_acknowledged() {
 }
 
 #[test]
-fn commands_do_what_they_say() {
+fn commands_set_get_delete_and_export() {
     let directory = TempDir::new().unwrap();
     let (file, store) = (directory.path().join("file"), directory.path().join("a"));
     let text = odd_lines(300);
@@ -120,7 +120,7 @@ fn commands_do_what_they_say() {
 }
 
 #[test]
-fn one_process_at_a_time_opens_a_store() {
+fn second_process_cannot_open_store() {
     let directory = TempDir::new().unwrap();
     let store = directory.path().join("store");
     let refused = |arguments: &[&str]| {

@@ -1,4 +1,4 @@
-//! The store: what it keeps, what damage leaves, and how often it reads.
+//! The store: its contents, damaged files, and its reads.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +32,7 @@ fn contents(store: &Store) -> Changes {
 
 /// Compares a store with a map while it grows and shrinks, and after it was opened again.
 #[test]
-fn a_store_is_a_map() {
+fn store_equals_map() {
     let (_directory, path) = new_file();
     let mut rng = StdRng::seed_from_u64(1);
     let mut store = open(&path);
@@ -63,16 +63,16 @@ fn a_store_is_a_map() {
     assert!(absent.all(|key| store.get(&key).unwrap().is_none()));
 }
 
-/// Else whoever supplies keys could choose some that collide, and the store could never be opened again.
+/// Otherwise a client could choose keys that collide, and the store could never be opened again.
 #[test]
-fn nobody_knows_the_hashes() {
+fn each_store_has_other_hashes() {
     let (_directory, path) = new_file();
     let digest = || open(&path).filter().hasher_digest();
     assert_ne!(digest(), digest());
 }
 
 #[test]
-fn a_commit_that_is_refused_changes_nothing() {
+fn refused_commit_changes_nothing() {
     let (_directory, path) = new_file();
     let mut store = open(&path);
     let too_long = "k".repeat(1_025);
@@ -85,9 +85,9 @@ fn a_commit_that_is_refused_changes_nothing() {
     assert_eq!(store.filter().len(), 1);
 }
 
-/// Absent keys, also those that were deleted, cost hardly any read.
+/// Deleted keys are absent, too.
 #[test]
-fn the_filter_avoids_reads_for_absent_keys() {
+fn absent_keys_cost_hardly_any_read() {
     const KEYS: usize = 10_000;
     let (_directory, path) = new_file();
     let key = |n: usize| format!("key {n}").into_bytes();
@@ -100,7 +100,7 @@ fn the_filter_avoids_reads_for_absent_keys() {
         let absent = || (1..KEYS).step_by(2).chain(KEYS..2 * KEYS);
         let before = store.reads();
         assert!(absent().all(|n| store.get(&key(n)).unwrap().is_none()));
-        // The filter takes fewer than one absent key in 500 for a present one.
+        // The filter mistakes fewer than one absent key in 500 for a present one.
         let reads = store.reads() - before;
         assert!(reads < 300, "{reads} reads for 15,000 absent keys");
         assert_eq!(store.get(&key(0)).unwrap().as_deref(), Some(&b"value"[..]));

@@ -13,13 +13,13 @@ use super::{Action, Candidate, Group, KEYS_OF_HOPPER, Key, Kind, Scenario, Scrip
 /// Maximum number of threads that change the copies of one class; the others only look it up. Each
 /// call under way that changes a class may or may not have taken effect, so each doubles the
 /// checker's work.
-pub(super) const MOST_WRITERS: usize = 8;
+pub(super) const MAX_WRITERS: usize = 8;
 
 /// Maximum number of threads that change a table that is checked as a whole.
-pub(super) const MOST_WRITERS_OF_WHOLE: usize = 6;
+pub(super) const MAX_WRITERS_OF_WHOLE: usize = 6;
 
 /// Maximum number of threads that renew the resident copy in [`Kind::Hops`].
-pub(super) const MOST_HOPPERS: usize = 4;
+pub(super) const MAX_HOPPERS: usize = 4;
 
 /// How many of 100 calls are inserts, and how many removes; the others are lookups.
 type Mix = [u32; 2];
@@ -31,7 +31,7 @@ pub(super) struct Draft<'a> {
     pub(super) pool: &'a [Group],
     pub(super) threads: usize,
     pub(super) buckets: usize,
-    /// Number of copies that the table holds.
+    /// Number of copies for which the table has room.
     pub(super) room: usize,
 }
 
@@ -53,7 +53,7 @@ impl Draft<'_> {
         let residents = self.residents(&groups, 0, self.room);
         let (mix, all) = (self.mix(35..50, 35..45), indices(&groups));
         self.finish(groups, residents, |draft, groups, thread| {
-            let writes = thread < MOST_WRITERS_OF_WHOLE;
+            let writes = thread < MAX_WRITERS_OF_WHOLE;
             draft.script(500, mix, groups, &all, if writes { &all } else { &[] })
         })
     }
@@ -89,7 +89,7 @@ impl Draft<'_> {
         }
         residents.push(self.key_of(&groups, 0));
         // With few hoppers, there is often a single copy.
-        let hoppers = self.random.random_range(1..=MOST_HOPPERS);
+        let hoppers = self.random.random_range(1..=MAX_HOPPERS);
         let mix = self.mix(30..45, 45..55);
         self.finish(groups, residents, |draft, groups, thread| {
             match thread % 4 {
@@ -253,7 +253,7 @@ impl Draft<'_> {
     }
 
     fn written_by(&self, thread: usize, groups: &[Group]) -> Vec<usize> {
-        let shares = self.threads.div_ceil(MOST_WRITERS);
+        let shares = self.threads.div_ceil(MAX_WRITERS);
         let mine = |group: &usize| group % shares == thread % shares;
         indices(groups).into_iter().filter(mine).collect()
     }

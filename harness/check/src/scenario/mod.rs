@@ -34,10 +34,10 @@ pub enum Kind {
     /// A few buckets, so full that nearly every insert needs a chain of shifts.
     Chains,
     /// A copy is renewed (one more is inserted, then one is removed) so that it hops between its
-    /// buckets, while others look it up: it must never be missed. Other keys come and go around it.
+    /// buckets, while others look it up: it must never be missed. Other keys are inserted and removed around it.
     Hops,
     /// A copy is only ever moved: keys that have a single bucket push it out of that bucket,
-    /// alternating between its two, so that it is shifted to and fro while others look it up or
+    /// alternating between its two, so that it is shifted back and forth while others look it up or
     /// remove it.
     Tosses,
     /// Exactly one slot of two buckets is empty at any time, in changing places, while others
@@ -131,13 +131,13 @@ pub enum Action {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
     pub actions: Vec<Action>,
-    /// Whether it starts over, up to [`MOST_REPEATS`] times, while others are still at their first
-    /// and only run: it is there to mislead them.
+    /// Whether it starts over, up to [`MAX_REPEATS`] times, while others are still at their first
+    /// and only run, to mislead them.
     pub repeats: bool,
 }
 
 /// The maximum number of runs of a script that [repeats](Script::repeats).
-pub const MOST_REPEATS: usize = 20;
+pub const MAX_REPEATS: usize = 20;
 
 /// One round of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,7 +153,7 @@ pub struct Scenario {
 impl Script {
     /// Returns the maximum number of runs.
     pub fn times(&self) -> usize {
-        if self.repeats { MOST_REPEATS } else { 1 }
+        if self.repeats { MAX_REPEATS } else { 1 }
     }
 }
 
@@ -191,7 +191,7 @@ impl<'a> Scenarios<'a> {
         })
     }
 
-    pub fn of_round(&mut self, round: u64) -> Result<Scenario> {
+    pub fn in_round(&mut self, round: u64) -> Result<Scenario> {
         let random = &mut SmallRng::seed_from_u64(mixed(self.seed, round));
         let kind = self.kinds[(round % self.kinds.len() as u64) as usize];
         let buckets = match kind {

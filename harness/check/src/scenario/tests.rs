@@ -1,4 +1,4 @@
-//! Scenarios are what they are said to be.
+//! Scenarios have the properties that their kinds promise.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use harness::subjects::{Growing, LockFree, SegmentLock};
 use subject::SLOTS_PER_BUCKET;
 use subject::layout::{geometry, locate};
 
-use super::draft::{MOST_HOPPERS, MOST_WRITERS_OF_WHOLE};
+use super::draft::{MAX_HOPPERS, MAX_WRITERS_OF_WHOLE};
 use super::*;
 
 const ROUNDS: Range<u64> = 0..60;
@@ -16,11 +16,11 @@ const OURS: Candidate = Candidate::of::<LockFree>();
 
 fn scenarios(candidate: &Candidate, threads: usize, seed: u64) -> Vec<Scenario> {
     let mut scenarios = Scenarios::new(candidate, threads, seed).unwrap();
-    let all = ROUNDS.map(|round| scenarios.of_round(round).unwrap());
+    let all = ROUNDS.map(|round| scenarios.in_round(round).unwrap());
     all.collect()
 }
 
-fn of_kind(kind: Kind) -> Vec<Scenario> {
+fn in_kind(kind: Kind) -> Vec<Scenario> {
     let mut scenarios = scenarios(&OURS, 9, 1);
     scenarios.retain(|scenario| scenario.kind == kind);
     assert_eq!(scenarios.len() as u64, ROUNDS.end / Kind::ALL.len() as u64);
@@ -48,7 +48,9 @@ fn changed(script: &Script) -> HashSet<usize> {
 /// Returns the number of threads that change a group.
 fn writers(scenario: &Scenario, group: usize) -> usize {
     let scripts = scenario.scripts.iter();
-    scripts.filter(|of| changed(of).contains(&group)).count()
+    scripts
+        .filter(|script| changed(script).contains(&group))
+        .count()
 }
 
 /// Returns the buckets that these keys prefer.
@@ -59,34 +61,37 @@ fn preferred<'a>(scenario: &Scenario, keys: impl IntoIterator<Item = &'a u64>) -
 }
 
 #[test]
-fn a_round_follows_from_its_seed_and_number() {
+fn round_follows_from_seed_and_number() {
     let first = scenarios(&OURS, 3, 1);
     assert_eq!(first, scenarios(&OURS, 3, 1));
     assert_ne!(first, scenarios(&OURS, 3, 2));
     let mut alone = Scenarios::new(&OURS, 3, 1).unwrap();
-    assert_eq!(alone.of_round(37).unwrap(), first[37]);
+    assert_eq!(alone.in_round(37).unwrap(), first[37]);
     assert_ne!(first[0].groups, first[4].groups);
 }
 
 #[test]
-fn all_classes_of_two_buckets_share_both() {
-    for scenario in of_kind(Kind::TwoBuckets) {
+fn classes_of_two_buckets_share_both() {
+    for scenario in in_kind(Kind::TwoBuckets) {
         assert_eq!((scenario.buckets, scenario.residents.len()), (2, 8));
         let both = |group: &Group| group.has_buckets([0, 1]);
         assert!(scenario.groups.iter().all(both));
-        assert_eq!(writers(&scenario, 0), MOST_WRITERS_OF_WHOLE);
+        assert_eq!(writers(&scenario, 0), MAX_WRITERS_OF_WHOLE);
     }
 }
 
 #[test]
-fn the_keys_that_hop_prefer_different_buckets() {
-    let hops = of_kind(Kind::Hops);
-    let differ = |of: &&Scenario| preferred(of, &of.groups[0].keys).len() == 2;
+fn hopping_keys_prefer_different_buckets() {
+    let hops = in_kind(Kind::Hops);
+    let differ = |scenario: &&Scenario| preferred(scenario, &scenario.groups[0].keys).len() == 2;
     assert!(hops.iter().filter(differ).count() >= hops.len() - 3);
-    let alone = hops.iter().filter(|of| of.groups.len() == 1).count();
+    let alone = hops
+        .iter()
+        .filter(|scenario| scenario.groups.len() == 1)
+        .count();
     assert!((1..hops.len()).contains(&alone));
-    let hoppers: HashSet<usize> = hops.iter().map(|of| writers(of, 0)).collect();
-    assert!(hoppers.len() > 1 && hoppers.iter().all(|n| (1..=MOST_HOPPERS).contains(n)));
+    let hoppers: HashSet<usize> = hops.iter().map(|scenario| writers(scenario, 0)).collect();
+    assert!(hoppers.len() > 1 && hoppers.iter().all(|n| (1..=MAX_HOPPERS).contains(n)));
     for scenario in hops {
         assert_eq!(scenario.groups[0].keys.len(), KEYS_OF_HOPPER);
         let hopping = scenario.residents.iter().filter(|key| key.group == 0);
@@ -102,8 +107,8 @@ fn the_keys_that_hop_prefer_different_buckets() {
 }
 
 #[test]
-fn a_tossed_copy_can_move_and_nothing_else_can() {
-    for scenario in of_kind(Kind::Tosses) {
+fn tossed_copy_alone_can_move() {
+    for scenario in in_kind(Kind::Tosses) {
         assert_eq!(scenario.residents.len(), 2 * SLOTS_PER_BUCKET - 1);
         let moves = |group: &Group| {
             let buckets = group.class.map(|class| class.buckets());
@@ -120,8 +125,8 @@ fn a_tossed_copy_can_move_and_nothing_else_can() {
 }
 
 #[test]
-fn a_hole_is_always_there() {
-    for scenario in of_kind(Kind::Holes) {
+fn table_always_has_a_hole() {
+    for scenario in in_kind(Kind::Holes) {
         assert_eq!(scenario.residents.len(), 2 * SLOTS_PER_BUCKET - 1);
         let moves = &scenario.scripts[0];
         assert!(moves.repeats);
@@ -140,12 +145,12 @@ fn a_hole_is_always_there() {
 }
 
 #[test]
-fn what_only_some_subjects_can_do_is_asked_of_those_only() {
+fn missing_operations_are_not_called() {
     for (candidate, number) in [(OURS, 5), (Candidate::of::<SegmentLock>(), 3)] {
         let scenarios = scenarios(&candidate, 4, 1);
         let scripts = scenarios.iter().flat_map(|scenario| &scenario.scripts);
-        let asked: HashSet<_> = scripts.flat_map(operations).map(|call| call.0).collect();
-        assert_eq!(asked.len(), number, "{asked:?}");
+        let operations_used: HashSet<_> = scripts.flat_map(operations).map(|call| call.0).collect();
+        assert_eq!(operations_used.len(), number, "{operations_used:?}");
     }
     // In a subject that grows each class has one key.
     let scenarios = scenarios(&Candidate::of::<Growing>(), 4, 1);

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_used_longest_ago_makes_room() {
+    fn line_used_longest_ago_is_replaced() {
         let level = Level {
             kib: 1,
             ways: 4,

@@ -163,7 +163,7 @@ impl Memory {
         } else {
             let mut holders = self.lines[line as usize].holders;
             if holders == 0 {
-                // Those beside which another last level has it.
+                // Those whose last level has it.
                 let beside = |&other: &usize| self.llc[model.llc_of(other)].holds(line);
                 let beside = (0..self.l2.len()).filter(beside);
                 holders = beside.fold(0, |holders, other| holders | 1 << other);
@@ -173,7 +173,7 @@ impl Memory {
         };
         let (overlap, writes) = (self.overlap(access, false), access != Access::Load);
         self.take(core, line, writes);
-        let done = self.asked(core, now, latency, overlap) + time(latency);
+        let done = self.request_time(core, now, latency, overlap) + time(latency);
         match access {
             Access::Exchange => done.max(self.drained[core]) + time(self.model.exchange),
             _ => done,
@@ -187,7 +187,7 @@ impl Memory {
 
     /// Returns when a core asks for a line: early enough for `overlap` lines to be under way at a time,
     /// if the core could foresee that it needs them.
-    fn asked(&self, core: usize, now: Time, latency: f64, overlap: f64) -> Time {
+    fn request_time(&self, core: usize, now: Time, latency: f64, overlap: f64) -> Time {
         let ahead = time(latency) - time(latency / overlap);
         now.saturating_sub(ahead).max(self.resumed[core].min(now))
     }
@@ -200,7 +200,7 @@ impl Memory {
         }
     }
 
-    /// The line comes from another core, or others must give it up.
+    /// The line comes from another core, or others must drop it.
     fn hand_over(
         &mut self,
         (from, core): (usize, usize),
@@ -218,7 +218,7 @@ impl Memory {
         let awaited = self.model.between(from, core);
         let alone = awaited * self.model.unawaited;
         let overlap = self.overlap(access, upgrade);
-        let asked = self.asked(core, now, alone, overlap);
+        let requested = self.request_time(core, now, alone, overlap);
         let line = &mut self.lines[number as usize];
         // A core that has just loaded the line asks for the right to write it as early: it waits for
         // no hand-over but its own.
@@ -226,10 +226,10 @@ impl Memory {
             Some((last, before)) if upgrade && last == core => before,
             _ => line.arrived,
         };
-        let (begin, latency) = if asked < others {
+        let (begin, latency) = if requested < others {
             (others, awaited)
         } else {
-            (asked, alone)
+            (requested, alone)
         };
         line.reached = Some((core, others));
         let arrives = begin + time(latency);
@@ -336,7 +336,7 @@ impl Memory {
     fn outdate(&mut self, core: usize, number: u32) {
         let domain = self.model.llc_of(core);
         let others = self.llc.iter_mut().enumerate();
-        let others = others.filter(|(of, _)| *of != domain);
+        let others = others.filter(|(other, _)| *other != domain);
         others.for_each(|(_, cache)| cache.drop(number));
     }
 

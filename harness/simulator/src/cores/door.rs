@@ -110,12 +110,12 @@ impl Door {
         action(&mut self.scheduler.borrow_mut())
     }
 
-    /// Runs `action` on this machine: all that this thread does meanwhile is observed.
+    /// Runs `action` on this machine: all accesses of this thread during it are observed.
     pub(crate) fn within<R>(self: &Rc<Self>, action: impl FnOnce() -> R) -> R {
         MACHINE.set(self, || with_observer(Rc::clone(self) as _, action))
     }
 
-    /// Runs the bodies, each on its core, until all have ended; false if some wait for ever.
+    /// Runs the bodies, each on its core, until all have ended; false if some wait forever.
     pub(crate) fn run(self: &Rc<Self>, bodies: Vec<Body>, ids: &[SpareId]) -> bool {
         let stack = |(number, body)| self.stack(number, body);
         let mut stacks: Vec<_> = bodies.into_iter().enumerate().map(stack).collect();

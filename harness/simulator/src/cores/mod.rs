@@ -3,7 +3,7 @@
 mod caches;
 mod coherence;
 mod door;
-mod foresight;
+mod lookahead;
 mod regions;
 mod scheduler;
 
@@ -45,7 +45,7 @@ pub struct Counts {
     pub accesses: u64,
     /// How often a core went to sleep.
     pub parked: u64,
-    /// System calls of cores that wanted to sleep, and those that woke nobody.
+    /// System calls of cores that wanted to sleep, and those that woke no thread.
     pub calls: u64,
 }
 
@@ -82,7 +82,7 @@ pub fn run<S>(
         let ids = (0..cores).map(|_| SpareId::claim());
         let ids: Vec<_> = ids.collect::<Result<_, TooManyThreads>>()?;
         let all_end = door.run(bodies, &ids);
-        ensure!(all_end, "simulated threads wait for each other for ever");
+        ensure!(all_end, "simulated threads wait for each other forever");
         Ok((shared, door.with(|scheduler| scheduler.report())))
     })
 }

@@ -75,7 +75,7 @@ impl Regions {
     }
 
     pub(crate) fn called(&self, what: &str) -> Vec<u32> {
-        let called = self.named.values().filter(|of| of.what == what);
+        let called = self.named.values().filter(|region| region.what == what);
         called.flat_map(Region::lines).collect()
     }
 }
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_do_not_depend_on_where_memory_is() {
+    fn line_numbers_do_not_depend_on_addresses() {
         let numbers = |start: usize| {
             let mut regions = Regions::default();
             regions.name("bucket", start..start + 160);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_used_again_has_its_new_name() {
+    fn reused_memory_has_new_name() {
         let mut regions = Regions::default();
         regions.name("old", 1024..1152);
         regions.name("new", 1088..1216);

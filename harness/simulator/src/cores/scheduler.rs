@@ -10,7 +10,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use super::coherence::{Memory, Step, Time, time};
-use super::foresight::Foresight;
+use super::lookahead::Lookahead;
 use super::{Options, Part, Pause, Report};
 use crate::model::Model;
 
@@ -27,7 +27,7 @@ struct State {
     operations: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     has_ended: bool,
-    foresight: Foresight,
+    lookahead: Lookahead,
 }
 
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl Scheduler {
     pub(crate) fn compute(&mut self, core: usize, address: usize, access: Access) {
         let state = &mut self.cores[core];
         let base = self.memory.regions.base(address);
-        if state.foresight.misses(access, base.unwrap_or(u32::MAX)) {
+        if state.lookahead.misses(access, base.unwrap_or(u32::MAX)) {
             self.memory.resume(core, state.clock);
         }
         // Between two looks at a word that it waits for, a core computes nothing.

@@ -57,7 +57,7 @@ fn assert_near(value: f64, expected: f64, share: f64) {
 }
 
 #[test]
-fn with_free_coherence_and_on_disjoint_lines_everything_scales() {
+fn free_coherence_and_disjoint_lines_scale() {
     let (model, free) = (model(), free(model()));
     for (program, model) in [
         (one_line as fn(&Model, usize) -> Report, &free),
@@ -100,7 +100,7 @@ fn twice_the_prices_are_half_the_throughput() {
 
 /// Nobody sleeps here, but all exchange.
 #[test]
-fn a_number_that_nothing_uses_changes_nothing() {
+fn unused_number_changes_nothing() {
     let model = model();
     let expected = some_lines(&model, 8);
     type Change = fn(&mut Model);
@@ -110,15 +110,15 @@ fn a_number_that_nothing_uses_changes_nothing() {
         some_lines(&changed, 8)
     };
     let unused: [Change; 3] = [
-        |of| of.waiting.call *= 2.0,
-        |of| of.waiting.wake *= 2.0,
-        |of| of.waiting.awake *= 2.0,
+        |model| model.waiting.call *= 2.0,
+        |model| model.waiting.wake *= 2.0,
+        |model| model.waiting.awake *= 2.0,
     ];
     assert!(unused.into_iter().all(|change| with(change) == expected));
     let used: [Change; 3] = [
-        |of| of.exchange *= 2.0,
-        |of| of.kept *= 2.0,
-        |of| of.unawaited *= 2.0,
+        |model| model.exchange *= 2.0,
+        |model| model.kept *= 2.0,
+        |model| model.unawaited *= 2.0,
     ];
     assert!((used.into_iter()).all(|change| with(change).seconds != expected.seconds));
 }
@@ -126,7 +126,7 @@ fn a_number_that_nothing_uses_changes_nothing() {
 /// Some critical sections of two threads end while the line is kept, and some later. If all took the same time, either none
 /// would need another hand-over or each would, and a little more time would halve the throughput.
 #[test]
-fn threads_under_a_lock_do_not_march_in_step() {
+fn threads_under_lock_stay_out_of_step() {
     let mut model = model();
     let mut options = options(5_000);
     options.compute = 3.0;
@@ -172,7 +172,7 @@ fn every_other_one(model: &Model, by_chance: bool) -> Report {
 }
 
 #[test]
-fn an_access_that_was_not_foreseen_waits_the_whole_hand_over() {
+fn unforeseen_access_waits_whole_hand_over() {
     let model = model();
     let [regular, by_chance] = [false, true].map(|chance| every_other_one(&model, chance));
     assert!(
@@ -197,7 +197,7 @@ fn alone(
 /// One core goes round and round a table: it finds each line in the nearest level that holds them
 /// all. After a pause it waits for the whole latency, as it could not ask for the line before.
 #[test]
-fn each_level_of_the_caches_has_its_price() {
+fn each_cache_level_has_its_price() {
     let mut model = model();
     (model.l1.kib, model.l2.kib, model.llc.kib) = (8, 128, 2_048);
     let prices = [model.l1.ns, model.l2.ns, model.llc.ns, model.memory];
@@ -218,7 +218,7 @@ fn each_level_of_the_caches_has_its_price() {
 /// Two cores go round a table larger than their own caches, half a round apart: each finds what the other one wrote in the
 /// last level, if they share it; if each has its own, the line comes from the other's, and what its own has is out of date.
 #[test]
-fn a_line_that_another_core_has_written_comes_from_the_last_level_of_that_core() {
+fn line_written_elsewhere_comes_from_its_last_level() {
     let mut model = model();
     model.l2.kib = 128;
     let time = |model: &Model| {
@@ -234,7 +234,7 @@ fn a_line_that_another_core_has_written_comes_from_the_last_level_of_that_core()
 }
 
 #[test]
-fn a_call_that_finds_nothing_to_do_is_cheap() {
+fn call_without_effect_is_cheap() {
     let model = model();
     let calls: [fn(&AtomicU64); 2] = [
         |word| wake(std::ptr::from_ref(word).addr()),
@@ -252,7 +252,7 @@ fn a_call_that_finds_nothing_to_do_is_cheap() {
 }
 
 #[test]
-fn compute_time_passes_before_each_access_but_after_a_pause() {
+fn compute_time_passes_except_after_pause() {
     let model = model();
     let mut options = options(20_000);
     options.compute = 10.0;
@@ -274,7 +274,7 @@ fn compute_time_passes_before_each_access_but_after_a_pause() {
 
 /// Two cores wake each other in turn: each trip takes what the waker pays and the way of the sleeper.
 #[test]
-fn a_sleeper_wakes_after_the_call_of_its_waker() {
+fn sleeper_wakes_after_call_of_waker() {
     const TRIPS: u64 = 100;
     let model = model();
     let mut options = options(1);
@@ -312,7 +312,7 @@ fn a_sleeper_wakes_after_the_call_of_its_waker() {
 }
 
 #[test]
-fn a_machine_has_no_more_cores_than_it_has() {
+fn too_many_cores_are_refused() {
     let ran = simulator::run(&model(), 33, &options(1), || Ok(((), Vec::new())));
     let error = ran.unwrap_err().to_string();
     assert!(error.contains("1 to 32 threads, not 33"), "{error}");

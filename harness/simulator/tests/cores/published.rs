@@ -96,7 +96,7 @@ fn check(rows: &[Rows], within: impl Fn(f64) -> bool) {
 }
 
 #[test]
-fn published_rows_are_within_a_quarter() {
+fn published_rows_are_within_quarter() {
     let rows: [Rows; 5] = [
         (&SKYLAKE, FetchAdd, &[(2, 45.0), (4, 41.0)]),
         (&SKYLAKE, CasLoop, &[(2, 18.0), (4, 12.0)]),
@@ -115,7 +115,7 @@ fn published_rows_are_within_a_quarter() {
 /// - Graviton 2 adds in the interconnect and not in the core's cache (far atomics), which the model
 ///   does not have.
 #[test]
-fn these_published_rows_are_missed() {
+fn known_misses_stay_misses() {
     let far: &[_] = &[(2, 118.0), (8, 105.0), (16, 106.0)];
     let rows: [Rows; 4] = [
         (&ICE_LAKE, FetchAdd, &[(4, 58.0)]),

@@ -1,30 +1,30 @@
-//! What a core foresees of its own accesses.
+//! Predicts the accesses of a core.
 //!
-//! A branch that depends on what was loaded cannot be seen here, but what it leads to can: another kind of
+//! A branch that depends on a loaded value cannot be seen here, but its effect can: another kind of
 //! access than the last time after the same ones. A core predicts branches much like that.
 
 use std::collections::HashMap;
 
 use kcas::steps::Access;
 
-/// An access as a branch predictor would tell it from others: what it does, and to which memory.
+/// An access as a branch predictor distinguishes it: its kind, and its memory.
 type Kind = (u8, u32);
 
 /// How many accesses a prediction depends on.
 const RECENT: usize = 3;
 
-/// What a core has done, and what it predicts to do next.
+/// The recent accesses of a core, and its predictions.
 #[derive(Debug, Default)]
-pub(crate) struct Foresight {
+pub(crate) struct Lookahead {
     recent: [Option<Kind>; RECENT],
-    /// What is predicted to come after these accesses, and whether it came the last time: it is predicted until
-    /// something else has come twice in a row.
+    /// The prediction after these accesses, and whether it was right the last time: it changes once it was wrong twice
+    /// in a row.
     expected: HashMap<[Option<Kind>; RECENT], (Kind, bool)>,
 }
 
-impl Foresight {
-    /// Notes an access. Returns whether the core had predicted another one; what comes after accesses that are new to
-    /// it counts as foreseen.
+impl Lookahead {
+    /// Records an access. Returns whether the core had predicted another one. After accesses that are new to it, any
+    /// access counts as predicted.
     pub(crate) fn misses(&mut self, access: Access, region: u32) -> bool {
         let kind = (access as u8, region);
         let (expected, is_sure) = self.expected.entry(self.recent).or_insert((kind, false));
@@ -45,23 +45,28 @@ mod tests {
 
     const REGION: u32 = 7;
 
-    /// Returns which of these accesses the core did not foresee, after it has made them often.
+    /// Returns which of these accesses the core does not predict, after it has made them often.
     fn missed(accesses: &[Access]) -> Vec<bool> {
-        let mut foresight = Foresight::default();
-        let mut once = || (accesses.iter().map(|of| foresight.misses(*of, REGION))).collect();
+        let mut lookahead = Lookahead::default();
+        let mut once = || {
+            (accesses
+                .iter()
+                .map(|access| lookahead.misses(*access, REGION)))
+            .collect()
+        };
         (0..10).map(|_| once()).last().unwrap_or_default()
     }
 
     #[test]
-    fn what_comes_in_the_same_order_is_foreseen() {
+    fn accesses_in_same_order_are_predicted() {
         use Access::{Exchange, Load, Store};
         assert_eq!(missed(&[Load, Load, Exchange, Store]), [false; 4]);
     }
 
     #[test]
-    fn one_exception_is_missed_once_and_does_not_change_the_rule() {
-        let mut foresight = Foresight::default();
-        let mut make = |access| foresight.misses(access, REGION);
+    fn one_exception_changes_no_prediction() {
+        let mut lookahead = Lookahead::default();
+        let mut make = |access| lookahead.misses(access, REGION);
         let loads = [Access::Load; 10];
         assert!(!loads.map(&mut make).contains(&true));
         assert!(make(Access::Store));
@@ -70,8 +75,8 @@ mod tests {
 
     #[test]
     fn other_memory_is_another_access() {
-        let mut foresight = Foresight::default();
-        let loads = [REGION; 10].map(|region| foresight.misses(Access::Load, region));
-        assert!(!loads.contains(&true) && foresight.misses(Access::Load, REGION + 1));
+        let mut lookahead = Lookahead::default();
+        let loads = [REGION; 10].map(|region| lookahead.misses(Access::Load, region));
+        assert!(!loads.contains(&true) && lookahead.misses(Access::Load, REGION + 1));
     }
 }
