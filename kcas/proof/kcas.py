@@ -387,12 +387,12 @@ def make(mistake):
     looked = True if mistake == "installation-without-condition" else a.state(target(inst)) == U
     action(
         "finish: read undecided",
-        ("commit.rs", "finish_install", "let undecided = is_undecided(target);"),
+        ("commit.rs", "finish_install", "let undecided = is_undecided(words, target);"),
         a.installed(inst), looked, m.learn("saw_undecided", inst), changed=["saw_undecided"],
     )
     action(
         "finish: read decided",
-        ("commit.rs", "finish_install", "let undecided = is_undecided(target);"),
+        ("commit.rs", "finish_install", "let undecided = is_undecided(words, target);"),
         a.installed(inst), a.state(target(inst)) != U, m.learn("saw_decided", inst), changed=["saw_decided"],
     )
     action(
@@ -416,14 +416,14 @@ def make(mistake):
     # Or by itself: it is in the word no more.
     action(
         "find the installation gone",
-        ("commit.rs", "install", "Ok(_) if finish_install(word, mine, target, old) => return Installed::Yes"),
+        ("commit.rs", "install", "Ok(_) if finish_install(words, index, mine, target, old) => return Installed::Yes"),
         a.saw_undecided(inst), target(inst) == op, place_of(inst) == word, Not(has_install),
         m.learn("confirmed", op, word), changed=["confirmed"],
     )
     skips = mistake in ("helper-skips-comparisons", "comparisons-not-installed")
     action(
         "helper decides for success",
-        ("commit.rs", "install_and_decide", "descriptor::decide(tag, verdict);"),
+        ("commit.rs", "install_and_decide", "descriptor::decide(words, tag, verdict);"),
         a.begun(op), a.shown(op), a.state(op) == U,
         all_known(a.confirmed, skips),
         m.put("state", [op], BY_HELPER), takes, changed=["state", "abstract"], step=(found, agrees),

@@ -9,7 +9,7 @@ use crate::steps::{Event, report};
 use crate::storage::Words;
 use crate::sync::{AtomicU64, Ordering};
 use crate::tagged::{self, InstallTag, KcasTag, Word};
-use crate::thread_id::{self, ThreadId, TooManyThreads};
+use crate::thread_id::{ThreadId, TooManyThreads};
 
 /// Returns the word at `index` as it stands: a value or a tag.
 #[inline]
@@ -40,7 +40,7 @@ pub(crate) fn load<W: Words + ?Sized>(words: &W, index: usize) -> u64 {
 #[cold]
 fn load_through<W: Words + ?Sized>(words: &W, index: usize, mut raw: u64) -> u64 {
     loop {
-        if let Some(value) = meaning(index, raw) {
+        if let Some(value) = meaning(words, index, raw) {
             return value;
         }
         // The record has moved on, so its tag has left the word: whoever reused it has made
@@ -51,13 +51,13 @@ fn load_through<W: Words + ?Sized>(words: &W, index: usize, mut raw: u64) -> u64
 
 /// Returns what the word at `index` stood for when it was read as `raw`, or `None` if the operation
 /// found there is over.
-fn meaning(index: usize, raw: u64) -> Option<u64> {
+fn meaning<W: Words + ?Sized>(words: &W, index: usize, raw: u64) -> Option<u64> {
     match Word::from(raw) {
         Word::Value(value) => Some(value),
-        Word::Kcas(tag) => descriptor::read_entry(tag, index, State::confirmed),
-        Word::Owner(tag) => descriptor::read_entry(tag, index, State::owned),
+        Word::Kcas(tag) => descriptor::read_entry(words, tag, index, State::confirmed),
+        Word::Owner(tag) => descriptor::read_entry(words, tag, index, State::owned),
         // It replaces a value or an owner's tag, never another installation.
-        Word::Install(tag) => meaning(index, descriptor::read_install(tag)?.1),
+        Word::Install(tag) => meaning(words, index, descriptor::read_install(words, tag)?.1),
     }
 }
 
@@ -83,7 +83,7 @@ fn help_and_load<W: Words + ?Sized>(
     mut raw: u64,
 ) -> Result<u64, TooManyThreads> {
     while !tagged::is_value(raw) {
-        thread_id::with(|me| clear(words, me, index, raw))?;
+        words.with_id(|me| clear(words, me, index, raw))?;
         raw = load_raw(words, index);
     }
     Ok(raw)
@@ -121,7 +121,7 @@ pub(crate) fn compare_exchange<W: Words + ?Sized>(
                 if logical != current {
                     return Err(CompareExchangeError::Differs(logical));
                 }
-                thread_id::with(|me| clear(words, me, index, raw))?;
+                words.with_id(|me| clear(words, me, index, raw))?;
             }
         }
     }
@@ -146,7 +146,7 @@ pub enum CompareExchangeError {
 /// succeeded.
 #[inline]
 pub(crate) fn kcas<W: Words + ?Sized>(words: &W, me: &ThreadId, entries: &[Entry]) -> bool {
-    let own = descriptor::begin_kcas(me, entries);
+    let own = descriptor::begin_kcas(words, me, entries);
     // No other thread sees an operation whose first word differs: it needs no decision.
     match place(words, me, own, &entries[0]) {
         Placed::Differs => false,
@@ -165,7 +165,7 @@ pub fn finish_own<W: Words + ?Sized>(
 ) -> bool {
     let state = own.decide(place_rest(words, me, own, entries));
     for entry in entries {
-        withdraw(&words[entry.index], own.tag, state, entry);
+        withdraw(words, own.tag, state, entry);
     }
     state.succeeded()
 }
@@ -245,7 +245,7 @@ fn make_way<W: Words + ?Sized>(
 
 /// [`kcas`] as Harris, Fraser & Pratt describe it: the owner installs by DCSS, as its helpers do.
 pub(crate) fn kcas_by_dcss<W: Words + ?Sized>(words: &W, me: &ThreadId, entries: &[Entry]) -> bool {
-    let own = descriptor::begin_kcas(me, entries);
+    let own = descriptor::begin_kcas(words, me, entries);
     while let Some(other) = install_and_decide(words, me, own.tag, entries) {
         help(words, me, other);
     }
@@ -254,7 +254,7 @@ pub(crate) fn kcas_by_dcss<W: Words + ?Sized>(words: &W, me: &ThreadId, entries:
         release(words, own.tag, state, entries);
     } else {
         for entry in entries {
-            withdraw(&words[entry.index], own.tag, state, entry);
+            withdraw(words, own.tag, state, entry);
         }
     }
     state.succeeded()
@@ -264,7 +264,7 @@ pub(crate) fn kcas_by_dcss<W: Words + ?Sized>(words: &W, me: &ThreadId, entries:
 fn clear<W: Words + ?Sized>(words: &W, me: &ThreadId, index: usize, raw: u64) {
     match Word::from(raw) {
         Word::Value(_) => {}
-        Word::Install(tag) => complete_install(&words[index], tag),
+        Word::Install(tag) => complete_install(words, index, tag),
         Word::Kcas(tag) | Word::Owner(tag) => help(words, me, tag),
     }
 }
@@ -281,7 +281,7 @@ fn help<W: Words + ?Sized>(words: &W, me: &ThreadId, met: KcasTag) {
         // If its owner has moved on, there is nothing left to help. A decided operation is
         // released, and nothing of it is installed: two helpers that put their installations over a
         // tag of its owner in turn would keep meeting and undoing each other's for ever.
-        if let Some((entries, state)) = descriptor::read_kcas(current) {
+        if let Some((entries, state)) = descriptor::read_kcas(words, current) {
             let met_another = match state {
                 State::Undecided => install_and_decide(words, me, current, &entries),
                 _ => None,
@@ -290,7 +290,7 @@ fn help<W: Words + ?Sized>(words: &W, me: &ThreadId, met: KcasTag) {
                 current = other;
                 continue;
             }
-            if let Some(state) = descriptor::state(current) {
+            if let Some(state) = descriptor::state(words, current) {
                 release(words, current, state, &entries);
             }
         }
@@ -311,7 +311,7 @@ fn install_and_decide<W: Words + ?Sized>(
 ) -> Option<KcasTag> {
     let mut verdict = State::SucceededByHelper;
     for entry in entries {
-        match install(&words[entry.index], me, tag, entry.expected) {
+        match install(words, me, tag, entry.index, entry.expected) {
             Installed::Yes => {}
             Installed::Decided => return None,
             Installed::Differs => {
@@ -319,12 +319,12 @@ fn install_and_decide<W: Words + ?Sized>(
                 break;
             }
             // As in `make_way`.
-            Installed::Blocked(other) if is_undecided(tag) => return Some(other),
+            Installed::Blocked(other) if is_undecided(words, tag) => return Some(other),
             Installed::Blocked(_) => return None,
         }
     }
     // Has no effect if somebody has decided already.
-    descriptor::decide(tag, verdict);
+    descriptor::decide(words, tag, verdict);
     None
 }
 
@@ -347,7 +347,14 @@ pub enum Installed {
 /// sees this tag can finish the installation. No other installation ever has the same tag, so a
 /// thread that finishes it late, having slept since it read "undecided", finds the tag gone and
 /// does no harm.
-pub fn install(word: &AtomicU64, me: &ThreadId, target: KcasTag, expected: u64) -> Installed {
+pub fn install<W: Words + ?Sized>(
+    words: &W,
+    me: &ThreadId,
+    target: KcasTag,
+    index: usize,
+    expected: u64,
+) -> Installed {
+    let word = &words[index];
     let mut old = look(word);
     loop {
         match Word::from(old) {
@@ -356,44 +363,50 @@ pub fn install(word: &AtomicU64, me: &ThreadId, target: KcasTag, expected: u64) 
             Word::Kcas(tag) => return Installed::Blocked(tag),
             Word::Owner(tag) if tag != target => return Installed::Blocked(tag),
             Word::Install(tag) => {
-                complete_install(word, tag);
+                complete_install(words, index, tag);
                 old = look(word);
                 continue;
             }
             Word::Value(_) | Word::Owner(_) => {}
         }
-        let mine = descriptor::begin_install(me, target, old);
+        let mine = descriptor::begin_install(words, me, target, old);
         // SeqCst, both: as in `compare_exchange`. The Acquire of a success matters in
         // `finish_install`: a thread that takes a word after `withdraw` or `release` went over it must
         // read the decision that came before; so must one that takes a late tag of the owner.
         match word.compare_exchange(old, mine.raw(), Ordering::SeqCst, Ordering::SeqCst) {
-            Ok(_) if finish_install(word, mine, target, old) => return Installed::Yes,
+            Ok(_) if finish_install(words, index, mine, target, old) => return Installed::Yes,
             Ok(_) => return Installed::Decided,
             Err(now) => old = now,
         }
     }
 }
 
-/// Finishes an installation found in `word`.
-fn complete_install(word: &AtomicU64, tag: InstallTag) {
+/// Finishes an installation found in the word at `index`.
+fn complete_install<W: Words + ?Sized>(words: &W, index: usize, tag: InstallTag) {
     // If the installer has moved on, its tag has left the word: there is nothing to finish.
-    if let Some((target, old)) = descriptor::read_install(tag) {
-        finish_install(word, tag, target, old);
+    if let Some((target, old)) = descriptor::read_install(words, tag) {
+        finish_install(words, index, tag, target, old);
     }
 }
 
-fn is_undecided(tag: KcasTag) -> bool {
-    descriptor::state(tag) == Some(State::Undecided)
+fn is_undecided<W: Words + ?Sized>(words: &W, tag: KcasTag) -> bool {
+    descriptor::state(words, tag) == Some(State::Undecided)
 }
 
 /// Turns an installation into its target's confirmed tag if the target is undecided (true),
 /// otherwise back into what it replaced (false).
-fn finish_install(word: &AtomicU64, tag: InstallTag, target: KcasTag, old: u64) -> bool {
-    let undecided = is_undecided(target);
+fn finish_install<W: Words + ?Sized>(
+    words: &W,
+    index: usize,
+    tag: InstallTag,
+    target: KcasTag,
+    old: u64,
+) -> bool {
+    let undecided = is_undecided(words, target);
     let next = if undecided { target.raw() } else { old };
     // SeqCst: as in `compare_exchange`. A failure means that another thread finished it: what it put there is
     // what a decision of this thread will rest on, so all threads must see the two in this order.
-    let _ = word.compare_exchange(tag.raw(), next, Ordering::SeqCst, Ordering::SeqCst);
+    let _ = words[index].compare_exchange(tag.raw(), next, Ordering::SeqCst, Ordering::SeqCst);
     undecided
 }
 
@@ -414,7 +427,7 @@ fn release<W: Words + ?Sized>(words: &W, tag: KcasTag, state: State, entries: &[
     }
 }
 
-/// Takes every tag of the owner's decided operation out of `word` before its record is reused, so
+/// Takes every tag of the owner's decided operation out of the word of `entry` before its record is reused, so
 /// that none is left there and none can come back.
 ///
 /// If the owner decided for success, each word held one of its tags at that moment, or an
@@ -444,7 +457,8 @@ fn release<W: Words + ?Sized>(words: &W, tag: KcasTag, state: State, entries: &[
 /// A *success* needs none of this: each word held a tag when it was decided, so every earlier
 /// installation over a value had ended, and every later one starts from the release of the word.
 #[inline]
-fn withdraw(word: &AtomicU64, tag: KcasTag, state: State, entry: &Entry) {
+fn withdraw<W: Words + ?Sized>(words: &W, tag: KcasTag, state: State, entry: &Entry) {
+    let word = &words[entry.index];
     if state == State::SucceededByOwner {
         // SeqCst: as in `compare_exchange`. Acquire on failure pairs with the exchange that put
         // there what is found: its record is read next.
@@ -455,11 +469,12 @@ fn withdraw(word: &AtomicU64, tag: KcasTag, state: State, entry: &Entry) {
             Ordering::Acquire,
         ) {
             Ok(_) => {}
-            Err(raw) => withdraw_what_is_there(word, tag, state, entry, raw),
+            Err(raw) => withdraw_what_is_there(words, word, tag, state, entry, raw),
         }
     } else {
         // Acquire: as on failure above.
-        withdraw_what_is_there(word, tag, state, entry, word.load(Ordering::Acquire));
+        let raw = word.load(Ordering::Acquire);
+        withdraw_what_is_there(words, word, tag, state, entry, raw);
     }
 }
 
@@ -467,7 +482,8 @@ fn withdraw(word: &AtomicU64, tag: KcasTag, state: State, entry: &Entry) {
 /// the word for itself would do no harm after a success. If an installation has left the word after a
 /// failure, reading it again would do as well.)
 #[cold]
-fn withdraw_what_is_there(
+fn withdraw_what_is_there<W: Words + ?Sized>(
+    words: &W,
     word: &AtomicU64,
     tag: KcasTag,
     state: State,
@@ -478,7 +494,7 @@ fn withdraw_what_is_there(
         let left = match Word::from(raw) {
             Word::Owner(found) if found == tag => Some(state.owned(entry.expected, entry.new)),
             Word::Kcas(found) if found == tag => Some(state.confirmed(entry.expected, entry.new)),
-            Word::Install(found) => match descriptor::read_install(found) {
+            Word::Install(found) => match descriptor::read_install(words, found) {
                 Some((target, old)) if target == tag => match Word::from(old) {
                     // After a success, its helper is certain to read the decision and to put the
                     // value back: to do that here would be right, and is not needed.

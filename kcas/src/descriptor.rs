@@ -15,6 +15,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::entry::{Entries, Entry, MAX_ENTRIES};
 use crate::steps::{Event, report};
+use crate::storage::Words;
 use crate::sync::{AtomicU64, OnFirstUse, Ordering, shared_static};
 use crate::tagged::{InstallTag, KcasTag, next_sequence};
 use crate::thread_id::{MAX_THREADS, ThreadId};
@@ -72,93 +73,100 @@ fn status(tag: KcasTag, state: State) -> u64 {
     tag.sequence() << 2 | state as u64
 }
 
-/// One thread's record.
-#[derive(Debug)]
-pub(crate) struct Record {
-    /// [`status`] of the owner's K-CAS.
-    status: AtomicU64,
-    len: AtomicU64,
-    entries: [SharedEntry; MAX_ENTRIES],
-    /// Sequence number of the owner's installation.
-    install_sequence: AtomicU64,
-    /// Raw tag of the K-CAS on whose behalf the owner installs.
-    install_target: AtomicU64,
-    /// The word that the installation replaces: a value, or the owner's tag of that K-CAS.
-    install_old: AtomicU64,
-}
+/// The words of one thread's record: nothing but words, so that it may be in memory that processes share.
+///
+/// ```text
+/// entries     of the owner's K-CAS, each with index, expected and new value
+/// status      of that K-CAS, then the number of its entries
+/// install     the owner's installation: its sequence number; the raw tag of the K-CAS on whose behalf the owner installs;
+///             the word that it replaces, a value or the owner's tag of that K-CAS
+/// ```
+pub(crate) type RecordWords = [AtomicU64; INSTALL_OLD + 1];
 
-#[derive(Debug)]
-struct SharedEntry {
-    index: AtomicU64,
-    expected: AtomicU64,
-    new: AtomicU64,
-}
+const STATUS: usize = 3 * MAX_ENTRIES;
+const LEN: usize = STATUS + 1;
+const INSTALL_SEQUENCE: usize = LEN + 1;
+const INSTALL_TARGET: usize = INSTALL_SEQUENCE + 1;
+const INSTALL_OLD: usize = INSTALL_TARGET + 1;
+
+/// One thread's record.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a>(&'a RecordWords);
 
 const RECORDS_PER_CHUNK: usize = if cfg!(kcas_loom) { 4 } else { 32 };
 const CHUNKS: usize = MAX_THREADS / RECORDS_PER_CHUNK;
 
 /// Records of neighbouring threads share no cache line.
-type Chunk = [CachePadded<Record>; RECORDS_PER_CHUNK];
+type Chunk = [CachePadded<RecordWords>; RECORDS_PER_CHUNK];
 
 shared_static! {
-    /// Every thread's record, made in chunks as thread ids grow and never freed: memory is bounded
-    /// by the largest number of threads that were ever alive at the same time.
+    /// Every thread's record, for the words of this process alone. Made in chunks as thread ids grow and never freed:
+    /// memory is bounded by the largest number of threads that were ever alive at the same time.
     static RECORDS: [OnFirstUse<Chunk>; CHUNKS] = each OnFirstUse::new(new_chunk, ());
 }
 
 fn new_chunk((): ()) -> Chunk {
-    std::array::from_fn(|_| CachePadded::new(Record::new()))
+    std::array::from_fn(|_| CachePadded::new(std::array::from_fn(|_| AtomicU64::new(0))))
 }
 
 /// Names the record for an id's descriptors for an observer; makes it if there is none.
 #[cfg(any(kcas_loom, feature = "__steps"))]
 pub(crate) fn name(id: usize) {
-    crate::steps::name("descriptor", std::slice::from_ref(Record::of(id)));
+    crate::steps::name("descriptor", Record::of(id).0);
 }
 
-impl Record {
-    fn new() -> Record {
-        let zero = || AtomicU64::new(0);
-        Record {
-            status: zero(),
-            len: zero(),
-            entries: std::array::from_fn(|_| SharedEntry {
-                index: zero(),
-                expected: zero(),
-                new: zero(),
-            }),
-            install_sequence: zero(),
-            install_target: zero(),
-            install_old: zero(),
-        }
+impl<'a> Record<'a> {
+    /// Returns the record of a thread of this process.
+    pub(crate) fn of(thread: usize) -> Record<'static> {
+        let chunk = RECORDS[thread / RECORDS_PER_CHUNK].get_or_make();
+        Record(&chunk[thread % RECORDS_PER_CHUNK])
     }
 
-    fn of(thread: usize) -> &'static Record {
-        let chunk = RECORDS[thread / RECORDS_PER_CHUNK].get_or_make();
-        &chunk[thread % RECORDS_PER_CHUNK]
+    /// [`status`] of the owner's K-CAS.
+    #[inline(always)]
+    fn status(self) -> &'a AtomicU64 {
+        &self.0[STATUS]
+    }
+
+    #[inline(always)]
+    fn len(self) -> &'a AtomicU64 {
+        &self.0[LEN]
+    }
+
+    /// Index, expected and new value of each of the first `len` entries.
+    #[inline(always)]
+    fn entries(self, len: usize) -> impl Iterator<Item = &'a [AtomicU64]> {
+        self.0[..3 * len].chunks_exact(3)
     }
 
     /// Loads the [`status`].
-    fn status(&self) -> u64 {
+    fn load_status(self) -> u64 {
         // SeqCst: the decision is the linearization point of every entry (see the crate's docs,
         // "Orderings"). As an Acquire it pairs with `decide`: a thread that sees the decision also
         // sees every tag that was installed before it.
-        self.status.load(Ordering::SeqCst)
+        self.status().load(Ordering::SeqCst)
     }
 }
 
 /// A K-CAS of the current thread, with its record at hand.
 #[derive(Clone, Copy, Debug)]
-pub struct Own {
+pub struct Own<'a> {
     /// Its tag.
     pub tag: KcasTag,
-    record: &'static Record,
+    record: Record<'a>,
 }
 
-impl Own {
+impl<'a> Own<'a> {
+    /// Finds the record of the K-CAS that this tag names.
+    #[cfg(any(kcas_loom, feature = "__steps"))]
+    pub fn new<W: Words + ?Sized>(words: &'a W, tag: KcasTag) -> Own<'a> {
+        let record = words.record(tag.thread());
+        Own { tag, record }
+    }
+
     /// The [`state`]; the owner has not moved on.
     pub(crate) fn state(self) -> State {
-        State::of(self.record.status())
+        State::of(self.record.load_status())
     }
 
     /// [`decide`]s, and returns what has been decided, by whichever thread.
@@ -175,82 +183,91 @@ impl Own {
 ///
 /// The previous operation must be over: its tag is in no word, and nobody can put it there again.
 #[inline]
-pub fn begin_kcas(owner: &ThreadId, entries: &[Entry]) -> Own {
-    let record = Record::of(owner.index());
-    report(|| Event::Begins(owner.index(), &record.status, entries));
+pub fn begin_kcas<'a, W: Words + ?Sized>(
+    words: &'a W,
+    owner: &ThreadId,
+    entries: &[Entry],
+) -> Own<'a> {
+    let record = words.record(owner.index());
+    report(|| Event::Begins(owner.index(), record.status(), entries));
     // Relaxed: a helper can only have changed the state of the previous operation; whatever state
     // is read here, the sequence number beside it is the owner's own last one.
-    let last = record.status.load(Ordering::Relaxed) >> 2;
+    let last = record.status().load(Ordering::Relaxed) >> 2;
     let tag = KcasTag::new(owner.index(), next_sequence(last));
-    // Release pairs with the load in `Record::status`: a thread that finds the previous operation
+    // Release pairs with the load in `load_status`: a thread that finds the previous operation
     // over also finds its words released, and does not meet its tag again. (For a thread that sees
     // one of the fields, that field's own Release orders this store.)
     record
-        .status
+        .status()
         .store(status(tag, State::Undecided), Ordering::Release);
     // Release, each of them: pairs with the Acquire loads in `read_kcas` and `read_entry`.
-    record.len.store(entries.len() as u64, Ordering::Release);
-    for (shared, entry) in record.entries.iter().zip(entries) {
-        shared.index.store(entry.index as u64, Ordering::Release);
-        shared.expected.store(entry.expected, Ordering::Release);
-        shared.new.store(entry.new, Ordering::Release);
+    record.len().store(entries.len() as u64, Ordering::Release);
+    for (shared, entry) in record.entries(MAX_ENTRIES).zip(entries) {
+        shared[0].store(entry.index as u64, Ordering::Release);
+        shared[1].store(entry.expected, Ordering::Release);
+        shared[2].store(entry.new, Ordering::Release);
     }
     Own { tag, record }
 }
 
 /// Returns the entries and the state of the K-CAS that `tag` names, or `None` if its owner has
 /// moved on.
-pub fn read_kcas(tag: KcasTag) -> Option<(Entries, State)> {
-    let record = Record::of(tag.thread());
+pub fn read_kcas<W: Words + ?Sized>(words: &W, tag: KcasTag) -> Option<(Entries, State)> {
+    let record = words.record(tag.thread());
     // Acquire, each of them: pairs with the Release stores in `begin_kcas`.
-    let len = record.len.load(Ordering::Acquire) as usize;
-    let entries = record.entries[..len]
-        .iter()
+    let len = record.len().load(Ordering::Acquire) as usize;
+    let entries = record
+        .entries(len)
         .map(|entry| Entry {
-            index: entry.index.load(Ordering::Acquire) as usize,
-            expected: entry.expected.load(Ordering::Acquire),
-            new: entry.new.load(Ordering::Acquire),
+            index: entry[0].load(Ordering::Acquire) as usize,
+            expected: entry[1].load(Ordering::Acquire),
+            new: entry[2].load(Ordering::Acquire),
         })
         .collect();
-    state(tag).map(|state| (entries, state))
+    state(words, tag).map(|state| (entries, state))
 }
 
 /// Returns the logical value of the word at `index`, where a tag of the K-CAS `tag` was seen: the
 /// expected or the new value, as `meaning` ([`State::confirmed`] or [`State::owned`]) says. `None`
 /// if its owner has moved on.
-pub fn read_entry(tag: KcasTag, index: usize, meaning: fn(State, u64, u64) -> u64) -> Option<u64> {
-    let record = Record::of(tag.thread());
+pub fn read_entry<W: Words + ?Sized>(
+    words: &W,
+    tag: KcasTag,
+    index: usize,
+    meaning: fn(State, u64, u64) -> u64,
+) -> Option<u64> {
+    let record = words.record(tag.thread());
     // Relaxed: the operation's own entries come first, and each names its word by the index. The
     // length of a later operation can only hide the entry, and then the owner has indeed moved on.
     // (Entries beyond it, left by earlier operations, would not be reached: the right one comes first.)
-    let len = record.len.load(Ordering::Relaxed) as usize;
+    let len = record.len().load(Ordering::Relaxed) as usize;
     // Acquire, each of them: pairs with the Release stores in `begin_kcas`.
-    let entry = record.entries[..len]
-        .iter()
-        .find(|entry| entry.index.load(Ordering::Acquire) == index as u64)?;
-    let expected = entry.expected.load(Ordering::Acquire);
-    let new = entry.new.load(Ordering::Acquire);
-    state(tag).map(|state| meaning(state, expected, new))
+    let entry = record
+        .entries(len)
+        .find(|entry| entry[0].load(Ordering::Acquire) == index as u64)?;
+    let expected = entry[1].load(Ordering::Acquire);
+    let new = entry[2].load(Ordering::Acquire);
+    state(words, tag).map(|state| meaning(state, expected, new))
 }
 
 /// Returns the state of the K-CAS that `tag` names, or `None` if its owner has moved on.
-pub fn state(tag: KcasTag) -> Option<State> {
-    let status = Record::of(tag.thread()).status();
+pub fn state<W: Words + ?Sized>(words: &W, tag: KcasTag) -> Option<State> {
+    let status = words.record(tag.thread()).load_status();
     (status >> 2 == tag.sequence()).then(|| State::of(status))
 }
 
 /// Decides the K-CAS that `tag` names, unless it is decided already.
-pub fn decide(tag: KcasTag, verdict: State) {
-    let _ = decide_in(Record::of(tag.thread()), tag, verdict);
+pub fn decide<W: Words + ?Sized>(words: &W, tag: KcasTag, verdict: State) {
+    let _ = decide_in(words.record(tag.thread()), tag, verdict);
 }
 
 #[inline]
-fn decide_in(record: &Record, tag: KcasTag, verdict: State) -> Result<u64, u64> {
-    // SeqCst: as in `Record::status`. As a Release it publishes the tags that this thread installed
+fn decide_in(record: Record, tag: KcasTag, verdict: State) -> Result<u64, u64> {
+    // SeqCst: as in `load_status`. As a Release it publishes the tags that this thread installed
     // or saw installed. A failure pairs with this exchange by the thread that decided: the owner must
     // find the tags that were put into its words before that; and all threads must see the decision
     // before what the owner then puts there.
-    record.status.compare_exchange(
+    record.status().compare_exchange(
         status(tag, State::Undecided),
         status(tag, verdict),
         Ordering::SeqCst,
@@ -262,30 +279,35 @@ fn decide_in(record: &Record, tag: KcasTag, verdict: State) -> Result<u64, u64> 
 /// `target`'s owner.
 ///
 /// The previous installation must be over: its tag is in no word.
-pub fn begin_install(installer: &ThreadId, target: KcasTag, old: u64) -> InstallTag {
-    let record = Record::of(installer.index());
-    let number = &record.install_sequence;
+pub fn begin_install<W: Words + ?Sized>(
+    words: &W,
+    installer: &ThreadId,
+    target: KcasTag,
+    old: u64,
+) -> InstallTag {
+    let record = words.record(installer.index()).0;
+    let number = &record[INSTALL_SEQUENCE];
     report(|| Event::Installs(installer.index(), number, target.raw(), old));
     // Relaxed: only the owner of a record writes this field.
-    let last = record.install_sequence.load(Ordering::Relaxed);
+    let last = number.load(Ordering::Relaxed);
     let sequence = next_sequence(last);
     // Release pairs with the load in `read_install`, for the same reason as in `begin_kcas`.
-    record.install_sequence.store(sequence, Ordering::Release);
+    number.store(sequence, Ordering::Release);
     // Release, both: pairs with the Acquire loads in `read_install`.
-    record.install_target.store(target.raw(), Ordering::Release);
-    record.install_old.store(old, Ordering::Release);
+    record[INSTALL_TARGET].store(target.raw(), Ordering::Release);
+    record[INSTALL_OLD].store(old, Ordering::Release);
     InstallTag::new(installer.index(), sequence)
 }
 
 /// Returns what an installation is for (the K-CAS it serves and the word it replaces), or `None` if
 /// its installer has moved on.
-pub fn read_install(tag: InstallTag) -> Option<(KcasTag, u64)> {
-    let record = Record::of(tag.thread());
+pub fn read_install<W: Words + ?Sized>(words: &W, tag: InstallTag) -> Option<(KcasTag, u64)> {
+    let record = words.record(tag.thread()).0;
     // Acquire, both: pairs with the Release stores in `begin_install`.
-    let target = record.install_target.load(Ordering::Acquire);
-    let old = record.install_old.load(Ordering::Acquire);
+    let target = record[INSTALL_TARGET].load(Ordering::Acquire);
+    let old = record[INSTALL_OLD].load(Ordering::Acquire);
     // Acquire pairs with the Release store in `begin_install`.
-    let current = record.install_sequence.load(Ordering::Acquire);
+    let current = record[INSTALL_SEQUENCE].load(Ordering::Acquire);
     (current == tag.sequence()).then(|| (KcasTag::from_raw(target), old))
 }
 
@@ -299,7 +321,7 @@ mod tests {
     #[test]
     fn each_thread_has_a_record_of_its_own() {
         const THREADS: usize = 3 * RECORDS_PER_CHUNK;
-        let address = |thread| std::ptr::from_ref(Record::of(thread)).addr();
+        let address = |thread| std::ptr::from_ref(Record::of(thread).0).addr();
         let records: BTreeSet<_> = (0..THREADS).map(address).collect();
         assert_eq!(records.len(), THREADS);
     }
@@ -308,8 +330,8 @@ mod tests {
     /// have read "undecided" before the other began.
     #[test]
     fn no_two_installations_share_a_tag() {
-        let target = KcasTag::new(0, 1);
-        let begin = |_| thread_id::with(|me| begin_install(me, target, 7)).unwrap();
+        let (words, target): (&[AtomicU64], _) = (&[], KcasTag::new(0, 1));
+        let begin = |_| thread_id::with(|me| begin_install(words, me, target, 7)).unwrap();
         let [first, second] = [0, 1].map(begin);
         assert_ne!(first, second);
     }

@@ -6,15 +6,35 @@ use std::ops::Index;
 use crossbeam_utils::CachePadded;
 
 use crate::commit::look;
+use crate::descriptor::Record;
 use crate::entry::Entry;
 use crate::steps::{Event, report};
 use crate::sync::{AtomicU64, SetOnce, zeros};
+use crate::thread_id::{self, ThreadId, TooManyThreads};
 use crate::words::{OutOfMemory, WordArray};
 
-/// Words by index, as the protocol reaches them.
-pub trait Words: Index<usize, Output = AtomicU64> {}
+/// Words by index, as the protocol reaches them, with the ids and the records of the threads that change them: by default
+/// those of the process.
+pub trait Words: Index<usize, Output = AtomicU64> {
+    /// Returns the record of an id.
+    #[inline(always)]
+    fn record(&self, id: usize) -> Record<'_> {
+        Record::of(id)
+    }
 
-impl<W: Index<usize, Output = AtomicU64> + ?Sized> Words for W {}
+    /// Runs `action` with the id that the current thread has here.
+    ///
+    /// # Errors
+    /// When no id is left.
+    #[inline(always)]
+    fn with_id<R>(&self, action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads> {
+        thread_id::with(action)
+    }
+}
+
+impl Words for [AtomicU64] {}
+
+impl Words for Pieces {}
 
 /// What a [`WordArray`] keeps its words in.
 pub trait Storage: Debug {

@@ -4,10 +4,10 @@ use prefetch_index::prefetch_index;
 
 use crate::commit::{self, CompareExchangeError};
 use crate::entry::{Entries, Entry, MAX_ENTRIES};
-use crate::storage::{Block, Pieces, Storage, report_words};
+use crate::storage::{Block, Pieces, Storage, Words, report_words};
 use crate::sync::{AtomicU64, Ordering, zeros};
 use crate::tagged;
-use crate::thread_id::{self, ThreadId, TooManyThreads};
+use crate::thread_id::{ThreadId, TooManyThreads};
 
 /// Why a [`kcas`](WordArray::kcas) did not take effect. No word has changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -358,9 +358,18 @@ impl<W: Storage> WordArray<W> {
                     Err(_) => Err(Error::Mismatch),
                 }
             }
-            _ if thread_id::with(|me| kcas(self.words.words(), me, entries))? => Ok(()),
+            _ if self.with_id(|words, me| kcas(words, me, entries))? => Ok(()),
             _ => Err(Error::Mismatch),
         }
+    }
+
+    #[inline]
+    fn with_id<R>(
+        &self,
+        action: impl FnOnce(&W::Words, &ThreadId) -> R,
+    ) -> Result<R, TooManyThreads> {
+        let words = self.words.words();
+        words.with_id(|me| action(words, me))
     }
 
     /// Sets the word at `index`.

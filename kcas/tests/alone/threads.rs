@@ -138,7 +138,7 @@ fn a_thread_without_an_id_cannot_help_and_gets_an_error() {
     let entries = [0, 1].map(|index| Entry::new(index, 0, 1));
     thread_id::register().unwrap();
     let begin = |me: &ThreadId| {
-        let own = internals::begin_kcas(me, &entries);
+        let own = internals::begin_kcas(internals::words(&words), me, &entries);
         internals::place(internals::words(&words), me, own, &entries[0]);
         own
     };

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use kcas::engines::Entries;
-use kcas::internals::{Installed, Own, Placed, State, Word, begin_install, begin_kcas};
-use kcas::internals::{finish_own, install, place, words};
+use kcas::internals::{Installed, KcasTag, Own, Placed, State, Word, begin_install, begin_kcas};
+use kcas::internals::{decide, finish_own, install, place, words};
 use kcas::sync::Ordering;
 use kcas::{Entry, WordArray, thread_id};
 use kcas_testing::conformance::{Checks, check};
@@ -114,7 +114,7 @@ fn an_owner_that_is_told_of_a_success() {
         let succeeded = finish(&array, own, &entries);
         if succeeded {
             let left = words(&array)[1].load(Ordering::Acquire);
-            assert_ne!(Word::from(left), Word::Kcas(own.tag));
+            assert_ne!(Word::from(left), Word::Kcas(own));
         }
         let succeeded = u64::from(succeeded);
         assert_eq!(helper.join().unwrap(), succeeded);
@@ -145,8 +145,8 @@ fn an_installation_over_a_late_tag_stands_for_the_expected_value() {
         let (array, entries, own) = begun_in(2);
         run_by_a_helper(&array);
         put(&array, own, &entries[1]);
-        let late = own.tag.owner_raw();
-        let mine = as_me(|me| begin_install(me, own.tag, late)).raw();
+        let late = own.owner_raw();
+        let mine = as_me(|me| begin_install(words(&array), me, own, late)).raw();
         // SeqCst, both: as in `install`.
         let put = words(&array)[1].compare_exchange(late, mine, Ordering::SeqCst, Ordering::SeqCst);
         assert_eq!(put, Ok(late));
@@ -238,7 +238,7 @@ fn a_late_installation_over_a_value_is_put_back() {
         let helper = spawn_with(&array, move |array| {
             let undone = array.load_helping(1) == 1 && array.compare_exchange(1, 1, 0).is_ok();
             if undone {
-                let late = as_me(|me| begin_install(me, own.tag, 0)).raw();
+                let late = as_me(|me| begin_install(words(array), me, own, 0)).raw();
                 let word = &words(array)[1];
                 // SeqCst, both: as in `install`. It fails if the owner comes late, too.
                 let _ = word.compare_exchange(0, late, Ordering::SeqCst, Ordering::SeqCst);
@@ -261,7 +261,7 @@ fn an_installation_over_the_tag_of_an_owner_in_time() {
         let (array, entries, own) = begun_in(2);
         put(&array, own, &entries[1]);
         let helper = a_helper(&array, own);
-        own.decide(State::SucceededByOwner);
+        decide(words(&array), own, State::SucceededByOwner);
         assert_eq!([0, 1].map(|index| array.load(index)), [1, 1]);
         assert!(finish(&array, own, &entries));
         helper.join().unwrap();
@@ -279,7 +279,7 @@ fn nothing_is_installed_for_a_decided_operation() {
     explore_test(4, 4_400, || {
         let (array, entries, own) = begun_in(2);
         put(&array, own, &entries[1]);
-        own.decide(State::SucceededByOwner);
+        decide(words(&array), own, State::SucceededByOwner);
         let helper = spawn_with(&array, move |array| array.compare_exchange(0, 1, 5));
         let seen = Word::from(array.load_raw(0));
         assert!(!matches!(seen, Word::Install(_)), "{seen:?}");
@@ -374,7 +374,7 @@ fn a_decided_operation_in_the_way_of_a_helper() {
         let entries = Entries::from_iter([Entry::new(1, 0, 1), Entry::new(2, 0, 1)]);
         let decided = begun(&array, &entries);
         put(&array, decided, &entries[1]);
-        decided.decide(State::SucceededByOwner);
+        decide(words(&array), decided, State::SucceededByOwner);
         let other = spawn_with(&array, move |array| {
             array.kcas(&[Entry::new(0, 0, 5), Entry::new(1, 1, 5)])
         });
@@ -406,7 +406,7 @@ fn a_decided_operation_helps_no_other() {
             }
             let stopped = spawn_with(&array, |array| {
                 let entries = Entries::from_iter([Entry::new(1, 0, 5), Entry::new(2, 0, 5)]);
-                begun(array, &entries).tag
+                begun(array, &entries)
             });
             let stopped = Word::Owner(stopped.join().unwrap());
             if owner_is_late {
@@ -429,7 +429,7 @@ fn a_reader_passes_a_late_installation() {
         let (array, entries, own) = begun_in(2);
         assert!(finish(&array, own, &entries));
         assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
-        let late = as_me(|me| begin_install(me, own.tag, 0));
+        let late = as_me(|me| begin_install(words(&array), me, own, 0));
         let word = &words(&array)[1];
         word.compare_exchange(0, late.raw(), Ordering::SeqCst, Ordering::SeqCst)
             .unwrap();
@@ -444,48 +444,47 @@ fn begin_at_the_second_word() {
 }
 
 /// Completes a K-CAS of the current thread; true if it succeeded.
-fn finish(array: &WordArray, own: Own, entries: &[Entry]) -> bool {
-    as_me(|me| finish_own(words(array), me, own, entries))
+fn finish(array: &WordArray, own: KcasTag, entries: &[Entry]) -> bool {
+    let words = words(array);
+    as_me(|me| finish_own(words, me, Own::new(words, own), entries))
 }
 
 /// Confirms a word of an operation, as a helper does.
-fn confirm(array: &WordArray, index: usize, own: Own, expected: u64) -> Installed {
-    as_me(|me| install(&words(array)[index], me, own.tag, expected))
+fn confirm(array: &WordArray, index: usize, own: KcasTag, expected: u64) -> Installed {
+    as_me(|me| install(words(array), me, own, index, expected))
 }
 
 /// Starts a K-CAS of the current thread, up to having its first word.
-fn begun(array: &WordArray, entries: &[Entry]) -> Own {
-    as_me(|me| {
-        let own = begin_kcas(me, entries);
-        let first = place(words(array), me, own, &entries[0]);
-        assert!(matches!(first, Placed::Yes));
-        own
-    })
+fn begun(array: &WordArray, entries: &[Entry]) -> KcasTag {
+    let own = as_me(|me| begin_kcas(words(array), me, entries).tag);
+    put(array, own, &entries[0]);
+    own
 }
 
 /// Starts a K-CAS of the current thread that is to set the first two words of a new array to 1, up
 /// to having the first of them.
-fn begun_in(words: usize) -> (Arc<WordArray>, Entries, Own) {
+fn begun_in(words: usize) -> (Arc<WordArray>, Entries, KcasTag) {
     begun_on(WordArray::new(words))
 }
 
 /// The same, but word 1 is 9 instead of 0, so the operation fails unless a thread sets it to 0 in
 /// time.
-fn begun_with_a_word_that_differs(words: usize) -> (Arc<WordArray>, Entries, Own) {
+fn begun_with_a_word_that_differs(words: usize) -> (Arc<WordArray>, Entries, KcasTag) {
     let array = WordArray::new(words);
     array.compare_exchange(1, 0, 9).unwrap();
     begun_on(array)
 }
 
-fn begun_on(array: WordArray) -> (Arc<WordArray>, Entries, Own) {
+fn begun_on(array: WordArray) -> (Arc<WordArray>, Entries, KcasTag) {
     let entries = Entries::from_iter([Entry::new(0, 0, 1), Entry::new(1, 0, 1)]);
     let own = begun(&array, &entries);
     (Arc::new(array), entries, own)
 }
 
 /// Puts the owner's tag into one more word.
-fn put(array: &WordArray, own: Own, entry: &Entry) {
-    let put = as_me(|me| place(words(array), me, own, entry));
+fn put(array: &WordArray, own: KcasTag, entry: &Entry) {
+    let words = words(array);
+    let put = as_me(|me| place(words, me, Own::new(words, own), entry));
     assert!(matches!(put, Placed::Yes));
 }
 
@@ -498,6 +497,6 @@ fn run_by_a_helper(array: &WordArray) {
 }
 
 /// Starts a helper that puts an installation into the second word.
-fn a_helper(array: &Arc<WordArray>, own: Own) -> JoinHandle<Installed> {
+fn a_helper(array: &Arc<WordArray>, own: KcasTag) -> JoinHandle<Installed> {
     spawn_with(array, move |array| confirm(array, 1, own, 0))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kcas::internals::{KcasTag, State, begin_install, begin_kcas, decide, finish_own, place};
 use kcas::internals::{read_entry, read_install, read_kcas, state, words};
-use kcas::sync::Ordering;
+use kcas::sync::{AtomicU64, Ordering};
 use kcas::thread_id::{self, MAX_THREADS, SpareId, ThreadId};
 use kcas::{Entry, WordArray};
 use kcas_testing::conformance::{Checks, check};
@@ -14,14 +14,17 @@ use kcas_testing::model::{explore_test, spawn, spawn_with};
 
 use crate::as_me;
 
+/// The records are those of the process, whatever the words are.
+const ANY: &[AtomicU64] = &[];
+
 /// A reader gets what the owner wrote for an operation, whole, or nothing. Each field of the next
 /// operation differs, so that none can pass for the first one's.
 #[test]
 fn an_operation_is_read_whole_or_not_at_all() {
     let operation = Entry::new(0, 1, 2);
     let readings: [fn(KcasTag) -> Option<bool>; 2] = [
-        |tag| Some(read_kcas(tag)?.0.as_slice() == [Entry::new(0, 1, 2)]),
-        |tag| Some([1, 2].contains(&read_entry(tag, 0, State::confirmed)?)),
+        |tag| Some(read_kcas(ANY, tag)?.0.as_slice() == [Entry::new(0, 1, 2)]),
+        |tag| Some([1, 2].contains(&read_entry(ANY, tag, 0, State::confirmed)?)),
     ];
     for is_right in readings {
         explore_test(3, 3_000, move || {
@@ -29,7 +32,7 @@ fn an_operation_is_read_whole_or_not_at_all() {
             check(Checks::None);
             let tag = begun(&[operation]);
             let reader = spawn(move || is_right(tag));
-            decide(tag, State::SucceededByOwner);
+            decide(ANY, tag, State::SucceededByOwner);
             begun(&[Entry::new(2, 3, 4), Entry::new(3, 5, 6)]);
             let read = reader.join().unwrap();
             assert_ne!(read, Some(false), "two operations were mixed");
@@ -42,10 +45,10 @@ fn an_operation_is_read_whole_or_not_at_all() {
 fn an_installation_is_read_whole_or_not_at_all() {
     explore_test(None, 1_900, || {
         let target = begun(&[Entry::new(0, 1, 2)]);
-        let tag = as_me(|me| begin_install(me, target, 1));
-        let reader = spawn(move || read_install(tag));
+        let tag = as_me(|me| begin_install(ANY, me, target, 1));
+        let reader = spawn(move || read_install(ANY, tag));
         let next = begun(&[Entry::new(0, 3, 4)]);
-        as_me(|me| begin_install(me, next, 3));
+        as_me(|me| begin_install(ANY, me, next, 3));
         let found = reader.join().unwrap();
         assert!(found.is_none() || found == Some((target, 1)), "{found:?}");
     });
@@ -58,10 +61,10 @@ fn an_operation_that_is_over_has_left_its_words() {
     explore_test(4, 950, || {
         let array = Arc::new(WordArray::new(2));
         let entries = [Entry::new(0, 0, 1), Entry::new(1, 0, 1)];
-        let own = as_me(|me| begin_kcas(me, &entries));
+        let own = as_me(|me| begin_kcas(words(&array), me, &entries));
         let tag = own.tag;
         let reader = spawn_with(&array, move |array| {
-            let over = state(tag).is_none();
+            let over = state(ANY, tag).is_none();
             let there = words(array)[0].load(Ordering::Relaxed) == tag.owner_raw();
             assert!(!(over && there), "an operation that is over owns a word");
         });
@@ -80,18 +83,18 @@ fn an_installation_that_is_over_has_left_its_word() {
     explore_test(4, 3_600, || {
         let array = Arc::new(WordArray::new(1));
         let target = begun(&[Entry::new(0, 0, 1)]);
-        let tag = as_me(|me| begin_install(me, target, 0));
+        let tag = as_me(|me| begin_install(ANY, me, target, 0));
         let exchange = |current, new| {
             words(&array)[0].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
         };
         let reader = spawn_with(&array, move |array| {
-            let over = read_install(tag).is_none();
+            let over = read_install(ANY, tag).is_none();
             let there = words(array)[0].load(Ordering::Relaxed) == tag.raw();
             assert!(!(over && there), "an installation that is over is there");
         });
         exchange(0, tag.raw()).unwrap();
         exchange(tag.raw(), target.raw()).unwrap();
-        as_me(|me| begin_install(me, target, 0));
+        as_me(|me| begin_install(ANY, me, target, 0));
         reader.join().unwrap();
     });
 }
@@ -105,8 +108,8 @@ fn an_id_changes_hands_with_what_is_kept_under_it() {
         let begin = || {
             let entry = Entry::new(0, 0, 1);
             let begin = |id: &ThreadId| {
-                let tag = begin_kcas(id, &[entry]).tag;
-                (tag, begin_install(id, tag, 0))
+                let tag = begin_kcas(ANY, id, &[entry]).tag;
+                (tag, begin_install(ANY, id, tag, 0))
             };
             SpareId::claim().unwrap().lend(|| as_me(begin))
         };
@@ -125,7 +128,7 @@ fn id_for_one_call_changes_hands() {
     explore_test(3, 5_000, || {
         let held = (2..MAX_THREADS).map(|_| SpareId::claim().unwrap());
         let held: Vec<_> = held.collect();
-        let call = || thread_id::with(|id| begin_kcas(id, &[Entry::new(0, 0, 1)]).tag.raw());
+        let call = || thread_id::with(|id| begin_kcas(ANY, id, &[Entry::new(0, 0, 1)]).tag.raw());
         let calls = move || [call().ok(), call().ok()];
         let threads = [(); 2].map(|()| spawn(calls));
         let tags = threads.map(|thread| thread.join().unwrap());
@@ -153,5 +156,5 @@ fn a_promised_id_is_found() {
 }
 
 fn begun(entries: &[Entry]) -> KcasTag {
-    as_me(|me| begin_kcas(me, entries).tag)
+    as_me(|me| begin_kcas(ANY, me, entries).tag)
 }
