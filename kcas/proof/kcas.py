@@ -45,6 +45,9 @@ MISTAKES = {
     "failed-writes-new": "a failed operation's confirmed tag is released as the new value",
     "entries-in-given-order": "the owner does not go by index",
     "helper-installs-in-any-order": "a helper does not go by index",
+    "heir-decides-for-success": "whoever takes over an undecided operation decides for success",
+    "heir-forgets": "whoever takes over an undecided operation reuses its record at once",
+    "heir-does-not-withdraw": "whoever takes over an operation reuses its record once it is decided",
 }
 
 Word, Op, Val, Inst, Reader = [DeclareSort(name) for name in ("Word", "Op", "Val", "Inst", "Reader")]
@@ -81,6 +84,7 @@ VARIABLES = {
     "over": (Op, Bool),  # the owner knows the decision, and places nothing any more
     "clean": (Op, Word, Bool),  # `withdraw` has returned
     "reused": (Op, Bool),
+    "dead": (Op, Bool),  # its owner has been killed: whoever takes over its id does what is left to do
     # Helpers, all together.
     "confirmed": (Op, Word, Bool),  # `install` returned Yes
     "installed": (Inst, Bool),  # the installation's tag has stood in its word
@@ -226,12 +230,13 @@ def make(mistake):
             ),
             "owner ends": ForAll([o], Implies(s.state(o) == BY_OWNER, s.over(o))),
             "over": ForAll([o], Implies(And(s.over(o), s.shown(o)), s.state(o) != U)),
-            "failure": ForAll([o], Implies(s.state(o) == FAILED, s.differed(o))),
+            "failure": ForAll([o], Implies(s.state(o) == FAILED, Or(s.differed(o), s.dead(o)))),
             "clean": ForAll([o, w], Implies(s.clean(o, w), gone(o, w))),
             "reused": ForAll(
                 [o, w],
                 Implies(
-                    And(s.reused(o), entry(o, w)), Or(gone(o, w), And(Not(s.shown(o)), s.over(o), s.differed(o)))
+                    And(s.reused(o), entry(o, w)),
+                    Or(gone(o, w), And(Not(s.shown(o)), s.over(o), Or(s.differed(o), s.dead(o)))),
                 ),
             ),
             "order": ForAll(
@@ -268,7 +273,7 @@ def make(mistake):
         ForAll([w], And(a.kind(w) == VALUE, a.abstract(w) == a.value(w))),
         ForAll(
             [o],
-            And(a.state(o) == U, *[Not(getattr(a, n)(o)) for n in ("begun", "shown", "differed", "over", "reused")]),
+            And(a.state(o) == U, *[Not(getattr(a, n)(o)) for n in ("begun", "shown", "differed", "over", "reused", "dead")]),
         ),
         ForAll([o, w], And(Not(a.placed(o, w)), Not(a.confirmed(o, w)), Not(a.clean(o, w)))),
         ForAll([i], And(Not(a.installed(i)), Not(a.saw_undecided(i)), Not(a.saw_decided(i)), Not(a.ended(i)))),
@@ -283,7 +288,7 @@ def make(mistake):
     has_install = holds_install(a, inst, word)
     has_expected = And(a.kind(word) == VALUE, a.value(word) == expected(op, word))
     mine = And(a.begun(op), entry(op, word))
-    working = And(mine, Not(a.over(op)))
+    working = And(mine, Not(a.over(op)), Not(a.dead(op)))
     known = And(mine, a.shown(op))  # to helpers: its tag has been seen
 
     def becomes(kind, what=None):
@@ -352,7 +357,7 @@ def make(mistake):
     action(
         "owner decides for success",
         ("descriptor.rs", "decide_in", "status(tag, verdict)"),
-        a.begun(op), a.shown(op), Not(a.over(op)), open_to_owner, everywhere,
+        a.begun(op), a.shown(op), Not(a.over(op)), Not(a.dead(op)), open_to_owner, everywhere,
         m.put("state", [op], BY_OWNER), m.learn("over", op), takes,
         changed=["state", "over", "abstract"], step=(found, agrees),
     )
@@ -361,10 +366,24 @@ def make(mistake):
         ("descriptor.rs", "decide", "Err(status) => State::of(status)"),
         a.begun(op), a.state(op) != U, m.learn("over", op), changed=["over"],
     )
+    # At any access. Whoever takes over its id decides for failure without a cause, withdraws and reuses the record. An operation
+    # that was not shown is given up; perhaps its record is not complete.
+    action(
+        "the owner is killed",
+        ("commit.rs", "take_over", "let state = own.decide(State::Failed);"),
+        m.learn("dead", op), changed=["dead"],
+    )
+    heir = And(a.begun(op), a.shown(op), a.dead(op), a.state(op) == U)
+    if mistake == "heir-decides-for-success":
+        success = And(m.put("state", [op], BY_OWNER), m.learn("over", op), takes)
+        action("mistake", None, heir, success, changed=["state", "over", "abstract"], step=(found, agrees))
+    if mistake == "heir-forgets":
+        action("mistake", None, heir, m.learn("over", op), m.learn("reused", op), changed=["over", "reused"])
     action(
         "decide for failure",
         ("descriptor.rs", "decide_in", "status(tag, verdict)"),
-        a.begun(op), a.shown(op), a.state(op) == U, a.differed(op), m.put("state", [op], FAILED), changed=["state"],
+        a.begun(op), a.shown(op), a.state(op) == U, Or(a.differed(op), a.dead(op)), m.put("state", [op], FAILED),
+        changed=["state"],
     )
     if mistake == "first-word-forgotten":
         unseen = ForAll([w], Implies(entry(op, w), Not(And(a.kind(w) == OWNER, a.op(w) == op))))
@@ -373,7 +392,8 @@ def make(mistake):
     action(
         "give up at the first word",
         ("commit.rs", "kcas", "Placed::Differs => false"),
-        a.begun(op), unseen, a.differed(op), m.learn("over", op), m.learn("reused", op), changed=["over", "reused"],
+        a.begun(op), unseen, Or(a.differed(op), a.dead(op)), m.learn("over", op), m.learn("reused", op),
+        changed=["over", "reused"],
     )
     unused = mistake == "shared-installation-tags" or Not(a.installed(inst))
     for over, stands in ((False, has_expected), (True, has_owner)):
@@ -481,6 +501,8 @@ def make(mistake):
     all_clean = ForAll([w], Implies(entry(op, w), a.clean(op, w)))
     if mistake == "failed-record-reused-at-once":
         all_clean = Exists([w], And(entry(op, w), a.clean(op, w)))
+    if mistake == "heir-does-not-withdraw":
+        all_clean = Or(a.dead(op), all_clean)
     action(
         "reuse the record",
         ("descriptor.rs", "begin_kcas", "let tag = KcasTag::new(owner.index(), next_sequence(last));"),
@@ -516,8 +538,11 @@ def make(mistake):
     m.theorems["what a load, or an exchange that fails, answers was true since it began"] = ForAll(
         [r], Implies(a.loaded(r), a.meant(r, answer(a, r)))
     )
-    m.theorems["an operation that fails, or is given up, has seen a word differ"] = ForAll(
-        [o, w], Implies(And(entry(o, w), Or(a.state(o) == FAILED, And(a.reused(o), Not(a.shown(o))))), a.differed(o))
+    m.theorems["an operation that fails, or is given up, has seen a word differ, or its owner is dead"] = ForAll(
+        [o, w],
+        Implies(
+            And(entry(o, w), Or(a.state(o) == FAILED, And(a.reused(o), Not(a.shown(o))))), Or(a.differed(o), a.dead(o))
+        ),
     )
     m.theorems["no word holds a tag of a reused record"] = ForAll(
         [o, w],

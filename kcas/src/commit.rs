@@ -4,7 +4,7 @@
 //! an operation takes effect, and the comments here why each step is safe.
 
 use crate::descriptor::{self, Own, State};
-use crate::entry::Entry;
+use crate::entry::{Entries, Entry};
 use crate::steps::{Event, report};
 use crate::storage::Words;
 use crate::sync::{AtomicU64, Ordering};
@@ -45,6 +45,9 @@ fn load_through<W: Words + ?Sized>(words: &W, index: usize, mut raw: u64) -> u64
         }
         // The record has moved on, so its tag has left the word: whoever reused it has made
         // progress.
+        if is_lost(words, index, raw) {
+            return 0;
+        }
         raw = load_raw(words, index);
     }
 }
@@ -59,6 +62,17 @@ fn meaning<W: Words + ?Sized>(words: &W, index: usize, raw: u64) -> Option<u64> 
         // It replaces a value or an owner's tag, never another installation.
         Word::Install(tag) => meaning(words, index, descriptor::read_install(words, tag)?.1),
     }
+}
+
+/// True if the word still holds a tag, although its record has been found to have moved on, or not to have the word. The tag of
+/// an operation leaves its words before that, and never comes back: so in shared memory, another process has written it.
+#[inline]
+fn is_lost<W: Words + ?Sized>(words: &W, index: usize, raw: u64) -> bool {
+    let lost = W::SHARED && look(&words[index]) == raw;
+    if lost {
+        words.note_damage();
+    }
+    lost
 }
 
 /// Returns the logical value of the word at `index`, after helping any operation under way on it.
@@ -84,6 +98,9 @@ fn help_and_load<W: Words + ?Sized>(
 ) -> Result<u64, TooManyThreads> {
     while !tagged::is_value(raw) {
         words.with_id(|me| clear(words, me, index, raw))?;
+        if words.is_damaged() {
+            return Ok(0);
+        }
         raw = load_raw(words, index);
     }
     Ok(raw)
@@ -118,7 +135,7 @@ pub(crate) fn compare_exchange<W: Words + ?Sized>(
             Err(raw) if tagged::is_value(raw) => return Err(CompareExchangeError::Differs(raw)),
             Err(raw) => {
                 let logical = load_through(words, index, raw);
-                if logical != current {
+                if logical != current || words.is_damaged() {
                     return Err(CompareExchangeError::Differs(logical));
                 }
                 words.with_id(|me| clear(words, me, index, raw))?;
@@ -240,14 +257,14 @@ fn make_way<W: Words + ?Sized>(
         }
         _ => clear(words, me, index, raw),
     }
-    None
+    words.is_damaged().then_some(Placed::Differs)
 }
 
 /// [`kcas`] as Harris, Fraser & Pratt describe it: the owner installs by DCSS, as its helpers do.
 pub(crate) fn kcas_by_dcss<W: Words + ?Sized>(words: &W, me: &ThreadId, entries: &[Entry]) -> bool {
     let own = descriptor::begin_kcas(words, me, entries);
-    while let Some(other) = install_and_decide(words, me, own.tag, entries) {
-        help(words, me, other);
+    while let Some((other, index)) = install_and_decide(words, me, own.tag, entries) {
+        help(words, me, index, other);
     }
     let state = own.state();
     if state.succeeded() {
@@ -265,50 +282,117 @@ fn clear<W: Words + ?Sized>(words: &W, me: &ThreadId, index: usize, raw: u64) {
     match Word::from(raw) {
         Word::Value(_) => {}
         Word::Install(tag) => complete_install(words, index, tag),
-        Word::Kcas(tag) | Word::Owner(tag) => help(words, me, tag),
+        Word::Kcas(tag) | Word::Owner(tag) => help(words, me, index, tag),
     }
 }
 
-/// Runs the K-CAS `met` to completion, and before it whatever stands in its way.
+/// Runs the K-CAS `met`, whose tag was found in the word at `index`, to completion, and before it whatever stands in its way.
 ///
 /// Undecided operations that wait for one another form a chain of ascending indices, because tags
 /// are installed in index order, and a decided operation waits for nobody: so the chain ends. It is
 /// walked without recursion, so the stack does not grow with it. (All callers look at their word
 /// again, so to return after the first operation of the chain would be right, too.)
-fn help<W: Words + ?Sized>(words: &W, me: &ThreadId, met: KcasTag) {
-    let mut current = met;
+fn help<W: Words + ?Sized>(words: &W, me: &ThreadId, index: usize, met: KcasTag) {
+    let (mut current, mut at) = (met, index);
     loop {
+        let read = descriptor::read_kcas(words, current);
+        if W::SHARED && !is_possible(words, at, current, read.as_ref()) {
+            return words.note_damage();
+        }
         // If its owner has moved on, there is nothing left to help. A decided operation is
         // released, and nothing of it is installed: two helpers that put their installations over a
         // tag of its owner in turn would keep meeting and undoing each other's for ever.
-        if let Some((entries, state)) = descriptor::read_kcas(words, current) {
+        if let Some((entries, state)) = read {
             let met_another = match state {
                 State::Undecided => install_and_decide(words, me, current, &entries),
                 _ => None,
             };
-            if let Some(other) = met_another {
-                current = other;
+            if let Some((other, next)) = met_another {
+                if W::SHARED && next <= at {
+                    return words.note_damage();
+                }
+                (current, at) = (other, next);
                 continue;
             }
             if let Some(state) = descriptor::state(words, current) {
                 release(words, current, state, &entries);
             }
         }
-        if current == met {
+        if current == met || words.is_damaged() {
             return;
         }
-        current = met;
+        (current, at) = (met, index);
+    }
+}
+
+/// True unless shared memory is damaged: a tag was found in a word, and its record read afterwards. Either the record has the word,
+/// and entries that an operation can have, or it has moved on, and the tag has left the word.
+fn is_possible<W: Words + ?Sized>(
+    words: &W,
+    index: usize,
+    tag: KcasTag,
+    read: Option<&(Entries, State)>,
+) -> bool {
+    match read {
+        Some((entries, _)) => {
+            let is_valid = |entry: &Entry| {
+                words.has_word(entry.index) && tagged::is_value(entry.expected | entry.new)
+            };
+            entries.iter().all(is_valid)
+                && entries.windows(2).all(|pair| pair[0].index < pair[1].index)
+                && entries.iter().any(|entry| entry.index == index)
+        }
+        None => match Word::from(look(&words[index])) {
+            Word::Kcas(found) | Word::Owner(found) => found != tag,
+            _ => true,
+        },
+    }
+}
+
+/// Finishes the operations that the last holder of this thread's id has left unfinished: it has ended, or was killed at any
+/// instruction. Afterwards no word holds a tag of the id and none comes back, so its record may be reused, as after an
+/// operation of this thread's own. The last holder makes no more accesses, and this thread has synchronised with its end.
+///
+/// The heir does what the last holder could have done next, so it is safe next to any helpers, and another heir can begin again
+/// if this one is killed, too:
+///
+/// - It finishes the installation, as any thread may that finds one. If the last holder was killed before it had written all of
+///   the installation's record, the number is one that no word has held.
+/// - It decides for failure, unless the operation is decided. Perhaps no word differs, but no caller waits for the answer. It
+///   could not decide for success, since it does not know whether all words hold a tag.
+/// - It withdraws. If the last holder was killed before it had written all entries, these are partly those of an earlier
+///   operation; but then no word has held the new tag, and `withdraw` exchanges some words for themselves.
+///
+/// It cannot find the installation through its target: after a success, the owner may leave an installation over a value to its
+/// helper and reuse the record. So the index of the word is in the record, before the tag is in the word.
+///
+/// Progress: lock-free.
+#[cfg(any(kcas_loom, feature = "__steps", shared_words))]
+pub fn take_over<W: Words + ?Sized>(words: &W, me: &ThreadId) {
+    let (own, installation, index) = descriptor::last_begun(words, me);
+    report(|| Event::TakesOver(me.index()));
+    if words.has_word(index) && look(&words[index]) == installation.raw() {
+        complete_install(words, index, installation);
+    }
+    let state = own.decide(State::Failed);
+    match descriptor::read_kcas(words, own.tag) {
+        Some((entries, _)) if entries.iter().all(|entry| words.has_word(entry.index)) => {
+            for entry in &entries {
+                withdraw(words, own.tag, state, entry);
+            }
+        }
+        _ => words.note_damage(),
     }
 }
 
 /// Installs the confirmed tag of a K-CAS in each of its words and decides it. Returns the K-CAS
-/// that stands in its way, if there is one; otherwise it is decided.
+/// that stands in its way, with the index of the word, if there is one; otherwise it is decided.
 fn install_and_decide<W: Words + ?Sized>(
     words: &W,
     me: &ThreadId,
     tag: KcasTag,
     entries: &[Entry],
-) -> Option<KcasTag> {
+) -> Option<(KcasTag, usize)> {
     let mut verdict = State::SucceededByHelper;
     for entry in entries {
         match install(words, me, tag, entry.index, entry.expected) {
@@ -319,7 +403,9 @@ fn install_and_decide<W: Words + ?Sized>(
                 break;
             }
             // As in `make_way`.
-            Installed::Blocked(other) if is_undecided(words, tag) => return Some(other),
+            Installed::Blocked(other) if is_undecided(words, tag) => {
+                return Some((other, entry.index));
+            }
             Installed::Blocked(_) => return None,
         }
     }
@@ -364,12 +450,15 @@ pub fn install<W: Words + ?Sized>(
             Word::Owner(tag) if tag != target => return Installed::Blocked(tag),
             Word::Install(tag) => {
                 complete_install(words, index, tag);
+                if words.is_damaged() {
+                    return Installed::Decided;
+                }
                 old = look(word);
                 continue;
             }
             Word::Value(_) | Word::Owner(_) => {}
         }
-        let mine = descriptor::begin_install(words, me, target, old);
+        let mine = descriptor::begin_install(words, me, target, index, old);
         // SeqCst, both: as in `compare_exchange`. The Acquire of a success matters in
         // `finish_install`: a thread that takes a word after `withdraw` or `release` went over it must
         // read the decision that came before; so must one that takes a late tag of the owner.
@@ -386,6 +475,8 @@ fn complete_install<W: Words + ?Sized>(words: &W, index: usize, tag: InstallTag)
     // If the installer has moved on, its tag has left the word: there is nothing to finish.
     if let Some((target, old)) = descriptor::read_install(words, tag) {
         finish_install(words, index, tag, target, old);
+    } else {
+        is_lost(words, index, tag.raw());
     }
 }
 
@@ -505,6 +596,9 @@ fn withdraw_what_is_there<W: Words + ?Sized>(
                 // The installation has left the word, and may have left a tag of this operation
                 // there.
                 None if state != State::Failed => {
+                    if is_lost(words, entry.index, raw) {
+                        return;
+                    }
                     // Acquire: as in `withdraw`.
                     raw = word.load(Ordering::Acquire);
                     continue;

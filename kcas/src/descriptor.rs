@@ -17,7 +17,7 @@ use crate::entry::{Entries, Entry, MAX_ENTRIES};
 use crate::steps::{Event, report};
 use crate::storage::Words;
 use crate::sync::{AtomicU64, OnFirstUse, Ordering, shared_static};
-use crate::tagged::{InstallTag, KcasTag, next_sequence};
+use crate::tagged::{InstallTag, KcasTag, Word, is_value, next_sequence};
 use crate::thread_id::{MAX_THREADS, ThreadId};
 
 /// State of an operation. It leaves `Undecided` once and never returns to it.
@@ -79,15 +79,27 @@ fn status(tag: KcasTag, state: State) -> u64 {
 /// entries     of the owner's K-CAS, each with index, expected and new value
 /// status      of that K-CAS, then the number of its entries
 /// install     the owner's installation: its sequence number; the raw tag of the K-CAS on whose behalf the owner installs;
-///             the word that it replaces, a value or the owner's tag of that K-CAS
+///             the word that it replaces, a value or the owner's tag of that K-CAS; if shared, the index of that word
 /// ```
-pub(crate) type RecordWords = [AtomicU64; INSTALL_OLD + 1];
+pub(crate) type RecordWords = [AtomicU64; RECORD_WORDS];
+
+/// In shared memory, two words are left for what is kept with the record.
+pub(crate) const RECORD_WORDS: usize = if cfg!(kcas_loom) {
+    INSTALL_INDEX + 1
+} else {
+    32
+};
 
 const STATUS: usize = 3 * MAX_ENTRIES;
 const LEN: usize = STATUS + 1;
 const INSTALL_SEQUENCE: usize = LEN + 1;
 const INSTALL_TARGET: usize = INSTALL_SEQUENCE + 1;
 const INSTALL_OLD: usize = INSTALL_TARGET + 1;
+const INSTALL_INDEX: usize = INSTALL_OLD + 1;
+
+/// A word that is not the protocol's.
+#[cfg(shared_words)]
+pub(crate) const KEPT: usize = RECORD_WORDS - 2;
 
 /// One thread's record.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +128,11 @@ pub(crate) fn name(id: usize) {
 }
 
 impl<'a> Record<'a> {
+    #[cfg(shared_words)]
+    pub(crate) fn new(words: &'a RecordWords) -> Record<'a> {
+        Record(words)
+    }
+
     /// Returns the record of a thread of this process.
     pub(crate) fn of(thread: usize) -> Record<'static> {
         let chunk = RECORDS[thread / RECORDS_PER_CHUNK].get_or_make();
@@ -158,7 +175,7 @@ pub struct Own<'a> {
 
 impl<'a> Own<'a> {
     /// Finds the record of the K-CAS that this tag names.
-    #[cfg(any(kcas_loom, feature = "__steps"))]
+    #[cfg(any(kcas_loom, feature = "__steps", shared_words))]
     pub fn new<W: Words + ?Sized>(words: &'a W, tag: KcasTag) -> Own<'a> {
         let record = words.record(tag.thread());
         Own { tag, record }
@@ -217,7 +234,7 @@ pub fn read_kcas<W: Words + ?Sized>(words: &W, tag: KcasTag) -> Option<(Entries,
     // Acquire, each of them: pairs with the Release stores in `begin_kcas`.
     let len = record.len().load(Ordering::Acquire) as usize;
     let entries = record
-        .entries(len)
+        .entries(checked::<W>(len))
         .map(|entry| Entry {
             index: entry[0].load(Ordering::Acquire) as usize,
             expected: entry[1].load(Ordering::Acquire),
@@ -240,14 +257,26 @@ pub fn read_entry<W: Words + ?Sized>(
     // Relaxed: the operation's own entries come first, and each names its word by the index. The
     // length of a later operation can only hide the entry, and then the owner has indeed moved on.
     // (Entries beyond it, left by earlier operations, would not be reached: the right one comes first.)
-    let len = record.len().load(Ordering::Relaxed) as usize;
+    // Acquire: in shared memory, the tag is then looked for in its word, and must be found to have left it.
+    let len = if W::SHARED {
+        record.len().load(Ordering::Acquire)
+    } else {
+        record.len().load(Ordering::Relaxed)
+    };
     // Acquire, each of them: pairs with the Release stores in `begin_kcas`.
     let entry = record
-        .entries(len)
+        .entries(checked::<W>(len as usize))
         .find(|entry| entry[0].load(Ordering::Acquire) == index as u64)?;
     let expected = entry[1].load(Ordering::Acquire);
     let new = entry[2].load(Ordering::Acquire);
-    state(words, tag).map(|state| meaning(state, expected, new))
+    let value = state(words, tag).map(|state| meaning(state, expected, new))?;
+    (!W::SHARED || is_value(value)).then_some(value)
+}
+
+/// Returns a number of entries that was read from a record, or a smaller one if no operation can have as many.
+#[inline(always)]
+fn checked<W: Words + ?Sized>(len: usize) -> usize {
+    if W::SHARED { len.min(MAX_ENTRIES) } else { len }
 }
 
 /// Returns the state of the K-CAS that `tag` names, or `None` if its owner has moved on.
@@ -275,7 +304,7 @@ fn decide_in(record: Record, tag: KcasTag, verdict: State) -> Result<u64, u64> {
     )
 }
 
-/// Starts the installer's next installation, of `target`'s tag over `old`: a value, or the tag of
+/// Starts the installer's next installation, of `target`'s tag over `old` in the word at `index`: a value, or the tag of
 /// `target`'s owner.
 ///
 /// The previous installation must be over: its tag is in no word.
@@ -283,6 +312,7 @@ pub fn begin_install<W: Words + ?Sized>(
     words: &W,
     installer: &ThreadId,
     target: KcasTag,
+    index: usize,
     old: u64,
 ) -> InstallTag {
     let record = words.record(installer.index()).0;
@@ -296,7 +326,30 @@ pub fn begin_install<W: Words + ?Sized>(
     // Release, both: pairs with the Acquire loads in `read_install`.
     record[INSTALL_TARGET].store(target.raw(), Ordering::Release);
     record[INSTALL_OLD].store(old, Ordering::Release);
+    if W::SHARED {
+        // Relaxed: only the owner reads it, or the next holder of its id, which synchronises with the owner's end.
+        record[INSTALL_INDEX].store(index as u64, Ordering::Relaxed);
+    }
     InstallTag::new(installer.index(), sequence)
+}
+
+/// Returns what the last holder of an id, which may have been killed anywhere, has begun last: a K-CAS, and an installation with
+/// the index of its word.
+#[cfg(any(kcas_loom, feature = "__steps", shared_words))]
+pub(crate) fn last_begun<'a, W: Words + ?Sized>(
+    words: &'a W,
+    heir: &ThreadId,
+) -> (Own<'a>, InstallTag, usize) {
+    use crate::tagged::SEQUENCE_MASK;
+
+    let record = words.record(heir.index());
+    // Relaxed, all: whoever claims an id synchronises with the end of its last holder, which alone wrote these numbers.
+    // Helpers decide the K-CAS, but keep its number.
+    let kcas = (record.status().load(Ordering::Relaxed) >> 2) & SEQUENCE_MASK;
+    let install = record.0[INSTALL_SEQUENCE].load(Ordering::Relaxed) & SEQUENCE_MASK;
+    let index = record.0[INSTALL_INDEX].load(Ordering::Relaxed) as usize;
+    let own = Own::new(words, KcasTag::new(heir.index(), kcas));
+    (own, InstallTag::new(heir.index(), install), index)
 }
 
 /// Returns what an installation is for (the K-CAS it serves and the word it replaces), or `None` if
@@ -308,6 +361,17 @@ pub fn read_install<W: Words + ?Sized>(words: &W, tag: InstallTag) -> Option<(Kc
     let old = record[INSTALL_OLD].load(Ordering::Acquire);
     // Acquire pairs with the Release store in `begin_install`.
     let current = record[INSTALL_SEQUENCE].load(Ordering::Acquire);
+    if W::SHARED {
+        // No other is an installation; it might replace itself.
+        let is_right = match Word::from(old) {
+            Word::Value(_) => true,
+            Word::Owner(tag) => tag.raw() == target,
+            Word::Kcas(_) | Word::Install(_) => false,
+        };
+        if !is_right || !matches!(Word::from(target), Word::Kcas(_)) {
+            return None;
+        }
+    }
     (current == tag.sequence()).then(|| (KcasTag::from_raw(target), old))
 }
 
@@ -331,7 +395,7 @@ mod tests {
     #[test]
     fn no_two_installations_share_a_tag() {
         let (words, target): (&[AtomicU64], _) = (&[], KcasTag::new(0, 1));
-        let begin = |_| thread_id::with(|me| begin_install(words, me, target, 7)).unwrap();
+        let begin = |_| thread_id::with(|me| begin_install(words, me, target, 0, 7)).unwrap();
         let [first, second] = [0, 1].map(begin);
         assert_ne!(first, second);
     }

@@ -80,15 +80,23 @@ pub mod engines {
 #[cfg(any(kcas_loom, feature = "__steps"))]
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::commit::{Installed, Placed, finish_own, install, place};
+    use crate::WordArray;
+    pub use crate::commit::{Installed, Placed, finish_own, install, place, take_over};
     pub use crate::descriptor::{
         Own, State, begin_install, begin_kcas, decide, read_entry, read_install, read_kcas, state,
     };
+    use crate::storage::Storage;
+    pub use crate::storage::Words;
     pub use crate::tagged::{InstallTag, KcasTag, Word, next_sequence};
 
+    /// Makes an array of these words.
+    pub fn array<W: Storage>(words: W) -> WordArray<W> {
+        WordArray::from_storage(words)
+    }
+
     /// Returns the words of an array.
-    pub fn words(array: &crate::WordArray) -> &[crate::sync::AtomicU64] {
-        &array.words.0
+    pub fn words<W: Storage>(array: &WordArray<W>) -> &W::Words {
+        array.words.words()
     }
 }
 

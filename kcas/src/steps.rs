@@ -36,6 +36,8 @@ pub enum Event<'a> {
     Array(EachWord<'a>, bool),
     /// A thread with this id and status begins an operation with these entries.
     Begins(usize, &'a AtomicU64, &'a [Entry]),
+    /// A thread takes over this id from one that has been killed.
+    TakesOver(usize),
     /// A thread with this id and number of installations begins one, of this tag over what is there.
     Installs(usize, &'a AtomicU64, u64, u64),
     /// A store of this value.

@@ -16,11 +16,29 @@ use crate::words::{OutOfMemory, WordArray};
 /// Words by index, as the protocol reaches them, with the ids and the records of the threads that change them: by default
 /// those of the process.
 pub trait Words: Index<usize, Output = AtomicU64> {
+    /// True if a thread can be killed in the middle of an operation, so that the next holder of its id has to
+    /// [`take_over`](crate::commit::take_over). Then the record of an installation also has the index of its word.
+    const SHARED: bool = false;
+
     /// Returns the record of an id.
     #[inline(always)]
     fn record(&self, id: usize) -> Record<'_> {
         Record::of(id)
     }
+
+    /// True if there is a word of this index: the operations of other processes may name others.
+    fn has_word(&self, _index: usize) -> bool {
+        true
+    }
+
+    /// True once [`note_damage`](Self::note_damage) was called: then all loops end.
+    #[inline(always)]
+    fn is_damaged(&self) -> bool {
+        false
+    }
+
+    /// Notes that another process has written what no operation writes.
+    fn note_damage(&self) {}
 
     /// Runs `action` with the id that the current thread has here.
     ///

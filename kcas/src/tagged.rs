@@ -18,7 +18,7 @@ const TAG: u64 = 1 << 63;
 const INSTALL: u64 = 1 << 62;
 const OWNER: u64 = 1 << 61;
 const SEQUENCE_BITS: u32 = 49;
-const SEQUENCE_MASK: u64 = (1 << SEQUENCE_BITS) - 1;
+pub(crate) const SEQUENCE_MASK: u64 = (1 << SEQUENCE_BITS) - 1;
 
 const _: () = assert!(MAX_THREADS <= 1 << (61 - SEQUENCE_BITS));
 

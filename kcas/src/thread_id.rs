@@ -188,7 +188,7 @@ impl Drop for SpareId {
 }
 
 impl ThreadId {
-    fn new(index: usize) -> ThreadId {
+    pub(crate) fn new(index: usize) -> ThreadId {
         ThreadId {
             index,
             stays_on_its_thread: PhantomData,

@@ -172,7 +172,7 @@ impl WordArray<Pieces> {
 }
 
 impl<W: Storage> WordArray<W> {
-    fn from_storage(words: W) -> Self {
+    pub(crate) fn from_storage(words: W) -> Self {
         report_words(&words, true);
         WordArray { words }
     }
@@ -189,6 +189,14 @@ impl<W: Storage> WordArray<W> {
     #[inline]
     pub fn has(&self, index: usize) -> bool {
         self.words.has(index)
+    }
+
+    /// True once a thread of this process has found that another process has written into shared memory what no operation
+    /// writes. Then all operations fail, and loads return any value.
+    #[doc(hidden)]
+    #[inline]
+    pub fn is_damaged(&self) -> bool {
+        self.words.words().is_damaged()
     }
 
     /// True if there are no words.

@@ -79,6 +79,8 @@ pub struct Watch {
     installs: HashMap<usize, (KcasTag, u64)>,
     /// Operations of which no tag has stood in a word, and whose owner has seen no word differ.
     fresh: HashSet<u64>,
+    /// Operations whose owner has been killed.
+    dead: HashSet<u64>,
     shown: HashMap<u64, Operation>,
     /// Operations that are over: late helpers still install for them.
     over: HashMap<u64, Operation>,
@@ -188,6 +190,10 @@ impl Watch {
             Event::Begins(owner, status, entries) => {
                 self.name(status, Place::Status(owner));
                 self.begun.insert(owner, entries.to_vec());
+            }
+            Event::TakesOver(id) => {
+                self.dead.insert(self.current(id).raw());
+                self.saw("the owner is killed");
             }
             Event::Installs(installer, number, target, old) => {
                 self.name(number, Place::InstallSequence(installer));
@@ -465,7 +471,13 @@ impl Watch {
                 let tag = KcasTag::new(owner, was >> 2);
                 let decides = was >> 2 == now >> 2 && State::of(was) == State::Undecided;
                 require(decides, "a decision is for ever")?;
+                let is_dead = self.dead.contains(&tag.raw());
                 let shown = self.shown.get(&tag.raw());
+                if shown.is_none() && is_dead && State::of(now) == State::Failed {
+                    // Its heir gives it up.
+                    self.fresh.remove(&tag.raw());
+                    return Ok(None);
+                }
                 let differed = shown.ok_or("its tag was never shown")?.differed;
                 let (holds, why, action) = match State::of(now) {
                     State::Undecided => return Err("nothing is decided"),
@@ -479,7 +491,11 @@ impl Watch {
                         "a word is not confirmed",
                         "helper decides for success",
                     ),
-                    State::Failed => (differed, "no word differed", "decide for failure"),
+                    State::Failed => (
+                        differed || is_dead,
+                        "no word differed",
+                        "decide for failure",
+                    ),
                 };
                 require(holds, why)?;
                 Ok(Some(action))

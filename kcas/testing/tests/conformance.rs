@@ -1,5 +1,6 @@
 //! Real threads that take turns at every access, in random order: each of their writes is an action of the proof, each of their
-//! answers was true at a moment since the call began, and some call ends within a bounded number of steps.
+//! answers was true at a moment since the call began, and some call ends within a bounded number of steps. Some threads are killed in
+//! the middle of a call.
 
 use std::mem;
 use std::sync::{Arc, Mutex};
@@ -8,6 +9,7 @@ use kcas::CompareExchangeError::Differs;
 use kcas::steps::Access;
 use kcas::{Entry, WordArray};
 use kcas_testing::conformance::{Watched, actions};
+use kcas_testing::killed::{Mortal, killed_before, mortal, take_over};
 use kcas_testing::steps::{Frozen, freeze_where};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -25,6 +27,9 @@ const CALLS: u64 = 400;
 /// Some call ends within this many steps, even if most threads sleep. (To help three operations of three words takes hundreds.)
 const CALL: u64 = 500;
 
+/// A thread is killed after fewer accesses of a call, if the call has as many. (Most calls have fewer than 30.)
+const LIFE: u64 = 300;
+
 /// Whether the thread that went on last has stopped before an exchange.
 static AT_EXCHANGE: Mutex<bool> = Mutex::new(false);
 
@@ -37,7 +42,7 @@ fn noted(access: Access) -> bool {
 /// Runs threads that change up to three words at a time, until they have made this many steps.
 fn run(seed: u64, steps: u64) -> Watched {
     let watched = Watched::default();
-    let words = watched.watch(|| Arc::new(WordArray::new(WORDS)));
+    let words = watched.watch(|| Arc::new(mortal(WORDS)));
     let mut rng = StdRng::seed_from_u64(seed);
     let mut taken = 0;
     while taken < steps {
@@ -48,7 +53,13 @@ fn run(seed: u64, steps: u64) -> Watched {
             let watching = watched.clone();
             let calls = move || {
                 while *ended.lock().unwrap() < CALLS {
-                    call(&words, &watched, &mut rng);
+                    let life = rng.random_range(0..LIFE);
+                    let mut lives =
+                        killed_before(life, || call(&words, &watched, &mut rng)).is_some();
+                    while !lives {
+                        let life = rng.random_range(0..LIFE);
+                        lives = killed_before(life, || take_over(&words)).is_some();
+                    }
                     *ended.lock().unwrap() += 1;
                 }
             };
@@ -90,7 +101,7 @@ fn take_turns(mut threads: Vec<Frozen<()>>, ended: &Mutex<u64>, rng: &mut StdRng
 }
 
 /// One call. Values are few, so that they return.
-fn call(words: &WordArray, watched: &Watched, rng: &mut StdRng) {
+fn call(words: &WordArray<Mortal>, watched: &Watched, rng: &mut StdRng) {
     let kind = rng.random_range(0..8);
     let first = rng.random_range(0..WORDS);
     let mut entry = |at| {
@@ -121,9 +132,9 @@ fn call(words: &WordArray, watched: &Watched, rng: &mut StdRng) {
     }
 }
 
-type Load = fn(&WordArray, usize) -> u64;
+type Load = fn(&WordArray<Mortal>, usize) -> u64;
 
-fn load(words: &WordArray, watched: &Watched, index: usize, load: Load) -> u64 {
+fn load(words: &WordArray<Mortal>, watched: &Watched, index: usize, load: Load) -> u64 {
     let mut value = 0;
     check(watched, || {
         value = load(words, index);

@@ -146,7 +146,7 @@ fn an_installation_over_a_late_tag_stands_for_the_expected_value() {
         run_by_a_helper(&array);
         put(&array, own, &entries[1]);
         let late = own.owner_raw();
-        let mine = as_me(|me| begin_install(words(&array), me, own, late)).raw();
+        let mine = as_me(|me| begin_install(words(&array), me, own, 1, late)).raw();
         // SeqCst, both: as in `install`.
         let put = words(&array)[1].compare_exchange(late, mine, Ordering::SeqCst, Ordering::SeqCst);
         assert_eq!(put, Ok(late));
@@ -238,7 +238,7 @@ fn a_late_installation_over_a_value_is_put_back() {
         let helper = spawn_with(&array, move |array| {
             let undone = array.load_helping(1) == 1 && array.compare_exchange(1, 1, 0).is_ok();
             if undone {
-                let late = as_me(|me| begin_install(words(array), me, own, 0)).raw();
+                let late = as_me(|me| begin_install(words(array), me, own, 1, 0)).raw();
                 let word = &words(array)[1];
                 // SeqCst, both: as in `install`. It fails if the owner comes late, too.
                 let _ = word.compare_exchange(0, late, Ordering::SeqCst, Ordering::SeqCst);
@@ -429,7 +429,7 @@ fn a_reader_passes_a_late_installation() {
         let (array, entries, own) = begun_in(2);
         assert!(finish(&array, own, &entries));
         assert_eq!(array.compare_exchange(1, 1, 0), Ok(1));
-        let late = as_me(|me| begin_install(words(&array), me, own, 0));
+        let late = as_me(|me| begin_install(words(&array), me, own, 1, 0));
         let word = &words(&array)[1];
         word.compare_exchange(0, late.raw(), Ordering::SeqCst, Ordering::SeqCst)
             .unwrap();

@@ -45,10 +45,10 @@ fn an_operation_is_read_whole_or_not_at_all() {
 fn an_installation_is_read_whole_or_not_at_all() {
     explore_test(None, 1_900, || {
         let target = begun(&[Entry::new(0, 1, 2)]);
-        let tag = as_me(|me| begin_install(ANY, me, target, 1));
+        let tag = as_me(|me| begin_install(ANY, me, target, 0, 1));
         let reader = spawn(move || read_install(ANY, tag));
         let next = begun(&[Entry::new(0, 3, 4)]);
-        as_me(|me| begin_install(ANY, me, next, 3));
+        as_me(|me| begin_install(ANY, me, next, 0, 3));
         let found = reader.join().unwrap();
         assert!(found.is_none() || found == Some((target, 1)), "{found:?}");
     });
@@ -83,7 +83,7 @@ fn an_installation_that_is_over_has_left_its_word() {
     explore_test(4, 3_600, || {
         let array = Arc::new(WordArray::new(1));
         let target = begun(&[Entry::new(0, 0, 1)]);
-        let tag = as_me(|me| begin_install(ANY, me, target, 0));
+        let tag = as_me(|me| begin_install(ANY, me, target, 0, 0));
         let exchange = |current, new| {
             words(&array)[0].compare_exchange(current, new, Ordering::SeqCst, Ordering::SeqCst)
         };
@@ -94,7 +94,7 @@ fn an_installation_that_is_over_has_left_its_word() {
         });
         exchange(0, tag.raw()).unwrap();
         exchange(tag.raw(), target.raw()).unwrap();
-        as_me(|me| begin_install(ANY, me, target, 0));
+        as_me(|me| begin_install(ANY, me, target, 0, 0));
         reader.join().unwrap();
     });
 }
@@ -109,7 +109,7 @@ fn an_id_changes_hands_with_what_is_kept_under_it() {
             let entry = Entry::new(0, 0, 1);
             let begin = |id: &ThreadId| {
                 let tag = begin_kcas(ANY, id, &[entry]).tag;
-                (tag, begin_install(ANY, id, tag, 0))
+                (tag, begin_install(ANY, id, tag, 0, 0))
             };
             SpareId::claim().unwrap().lend(|| as_me(begin))
         };

@@ -8,6 +8,7 @@
 mod commit;
 mod descriptor;
 mod operations;
+mod take_over;
 
 use kcas::thread_id::{self, ThreadId};
 
