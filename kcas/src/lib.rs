@@ -53,6 +53,9 @@ mod descriptor;
 mod entry;
 #[doc = include_str!("protocol.md")]
 pub mod protocol {}
+#[cfg(shared_words)]
+#[doc(hidden)]
+pub mod shared;
 #[doc(hidden)]
 pub mod steps;
 #[doc(hidden)]

@@ -1,0 +1,134 @@
+//! Files of atomic words that processes map (Linux), and locks that show which of the processes live.
+//!
+//! This crate exists for its few lines of `unsafe`, so that the crates that use it need none. A mapping consists of atomic
+//! words: every bit pattern is valid, and what other processes write is no race with plain memory. If a process truncates the
+//! file, an access past the new end raises SIGBUS, which ends the process. No library can prevent that.
+#![cfg(target_os = "linux")]
+#![warn(missing_docs)]
+
+mod locks;
+
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::Deref;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::ptr;
+use std::sync::atomic::AtomicU64;
+
+pub use locks::{Lock, Locks};
+
+/// Pages of memory, unmapped when dropped.
+#[derive(Debug)]
+struct Pages {
+    start: *mut libc::c_void,
+    bytes: usize,
+}
+
+// SAFETY: the pages belong to no thread, and are accessed as atomics or not at all.
+unsafe impl Send for Pages {}
+// SAFETY: as above.
+unsafe impl Sync for Pages {}
+
+impl Pages {
+    /// Maps this many bytes: the beginning of a file, shared, or new memory.
+    fn map(file: Option<&File>, bytes: usize, access: i32) -> io::Result<Pages> {
+        let (kind, descriptor) = match file {
+            Some(file) => (libc::MAP_SHARED, file.as_raw_fd()),
+            None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1),
+        };
+        // SAFETY: this is a new mapping at an address that the system chooses.
+        let start = unsafe { libc::mmap(ptr::null_mut(), bytes, access, kind, descriptor, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Pages { start, bytes })
+    }
+
+    /// Tells the system what a forked child gets instead of these pages.
+    fn advise(&self, advice: i32) -> io::Result<()> {
+        // SAFETY: the pages are mapped, and this advice changes nothing in this process.
+        match unsafe { libc::madvise(self.start, self.bytes, advice) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: `map` has mapped these pages, and nothing that borrows from them is left.
+        unsafe { libc::munmap(self.start, self.bytes) };
+    }
+}
+
+/// The words at the beginning of a file, shared with all processes that map it.
+#[derive(Debug)]
+pub struct Mapping(Pages);
+
+impl Mapping {
+    /// Maps the first `words` words of a file, at least one. The memory must not be written unless `writable`.
+    ///
+    /// # Errors
+    /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) when the file is shorter; any other when the system refuses.
+    pub fn of(file: &File, words: usize, writable: bool) -> io::Result<Mapping> {
+        let bytes = words.checked_mul(8).ok_or(io::ErrorKind::InvalidInput)?;
+        if file.metadata()?.len() < bytes as u64 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let write = if writable { libc::PROT_WRITE } else { 0 };
+        Pages::map(Some(file), bytes, libc::PROT_READ | write).map(Mapping)
+    }
+}
+
+impl Deref for Mapping {
+    type Target = [AtomicU64];
+
+    #[inline(always)]
+    fn deref(&self) -> &[AtomicU64] {
+        // SAFETY: the pages are mapped as long as `self` lives, begin at a page and are a whole number of words; every bit
+        // pattern is a valid `AtomicU64`. A store into pages that cannot be written raises SIGSEGV, which ends the process.
+        unsafe { std::slice::from_raw_parts(self.0.start.cast_const().cast(), self.0.bytes / 8) }
+    }
+}
+
+/// Makes a file of this many words, all zero, without a name. Its memory is reserved, so that no later access lacks any
+/// (which would end the process by SIGBUS).
+///
+/// # Errors
+/// When the system refuses, or lacks memory.
+pub fn create_unnamed(folder: &Path, words: usize, mode: u32) -> io::Result<File> {
+    let bytes = words
+        .checked_mul(8)
+        .and_then(|bytes| i64::try_from(bytes).ok());
+    let bytes = bytes.ok_or(io::ErrorKind::InvalidInput)?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(mode);
+    let file = options.custom_flags(libc::O_TMPFILE).open(folder)?;
+    // SAFETY: the descriptor is open.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes) } {
+        0 => Ok(file),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// Gives a file without a name this name. So it appears whole or not at all.
+///
+/// # Errors
+/// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if there is a file of this name; any other when the system refuses.
+pub fn give_name(file: &File, path: &Path) -> io::Result<()> {
+    let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    let to = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: both are strings that end with a zero.
+    let linked = unsafe {
+        let (here, follow) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
+        libc::linkat(here, from.as_ptr(), here, to.as_ptr(), follow)
+    };
+    match linked {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

@@ -1,0 +1,184 @@
+//! Which files are opened, and why others are not.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+
+use kcas::shared::{OpenError, USER};
+use kcas::{Entry, WordArray};
+
+use crate::File;
+
+const USERS: [u64; USER] = [1, 2, 3, 4, 5, 6, 7, 8];
+
+fn create(name: &str) -> File {
+    let file = File::new(name);
+    drop(WordArray::create(&file.0, 100, USERS).unwrap());
+    file
+}
+
+fn overwrite(file: &File, word: u64, value: u64) {
+    let opened = fs::File::options().write(true).open(&file.0).unwrap();
+    opened.write_all_at(&value.to_ne_bytes(), 8 * word).unwrap();
+}
+
+/// Reopens a file after this word of its header was replaced; the checksum is left.
+fn error_with(name: &str, word: u64, value: u64) -> OpenError {
+    let file = create(name);
+    overwrite(&file, word, value);
+    WordArray::open(&file.0).unwrap_err()
+}
+
+#[test]
+fn opened_array_has_what_was_stored() {
+    let file = File::new("stored");
+    let made = WordArray::create(&file.0, 3, USERS).unwrap();
+    made.kcas(&[Entry::new(0, 0, 7), Entry::new(2, 0, 9)])
+        .unwrap();
+    let (opened, read) = (file.open(), WordArray::open_to_read(&file.0).unwrap());
+    for array in [&made, &opened, &read] {
+        assert_eq!((array.len(), array.user()), (3, USERS));
+        assert_eq!([0, 1, 2].map(|index| array.load(index)), [7, 0, 9]);
+    }
+    opened.compare_exchange(1, 0, 8).unwrap();
+    assert_eq!(read.load(1), 8);
+    let mode = |path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(file.0.clone()), mode(file.lock())), (0o600, 0o600));
+}
+
+#[test]
+fn creation_of_existing_file_is_refused() {
+    let file = create("exists");
+    match WordArray::create(&file.0, 100, USERS) {
+        Err(OpenError::Io(error)) => assert_eq!(error.kind(), io::ErrorKind::AlreadyExists),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn file_without_memory_is_refused_when_made() {
+    let file = File::new("large");
+    for len in [1 << 46, usize::MAX / 8, usize::MAX] {
+        assert!(matches!(
+            WordArray::create(&file.0, len, USERS),
+            Err(OpenError::Io(_))
+        ));
+    }
+    assert!(!file.0.exists());
+}
+
+#[test]
+fn other_files_are_refused() {
+    let magic = 0x4c46_4346_5752_4401_u64;
+    let not_shared = |error| matches!(error, OpenError::NotShared);
+    assert!(not_shared(error_with("magic", 0, 1 << 60)));
+    assert!(not_shared(error_with("length", 1, 101)));
+    assert!(not_shared(error_with("users", 7, 2)));
+    let version = error_with("version", 0, magic + 1);
+    assert!(
+        matches!(version, OpenError::Version { version: 2 }),
+        "{version:?}"
+    );
+    let order = error_with("order", 0, magic.swap_bytes());
+    assert!(matches!(order, OpenError::ByteOrder), "{order:?}");
+    let order = error_with("both", 0, (magic + 1).swap_bytes());
+    assert!(matches!(order, OpenError::ByteOrder), "{order:?}");
+    let empty = File::new("empty");
+    fs::write(&empty.0, "").unwrap();
+    assert!(not_shared(WordArray::open(&empty.0).unwrap_err()));
+}
+
+#[test]
+fn cut_file_is_refused() {
+    let file = create("cut");
+    let whole = fs::metadata(&file.0).unwrap().len();
+    assert_eq!(whole, 8 * ((1 << 18) + 100));
+    fs::File::options()
+        .write(true)
+        .open(&file.0)
+        .unwrap()
+        .set_len(whole - 1)
+        .unwrap();
+    for error in
+        [WordArray::open(&file.0), WordArray::open_to_read(&file.0)].map(Result::unwrap_err)
+    {
+        assert!(
+            matches!(error, OpenError::TooShort { bytes } if bytes == whole),
+            "{error:?}"
+        );
+    }
+}
+
+/// Rewrites a word of the header, and the checksum with it.
+fn forge(file: &File, word: u64, value: u64) {
+    overwrite(file, word, value);
+    let bytes = fs::read(&file.0).unwrap();
+    let words = bytes
+        .chunks_exact(8)
+        .map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
+    let step = |sum: u64, word: u64| {
+        (sum ^ word)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(29)
+    };
+    overwrite(file, 15, words.take(15).fold(1, step));
+}
+
+#[test]
+fn file_of_another_boot_is_refused() {
+    let file = create("boot");
+    forge(&file, 3, 12345);
+    assert!(matches!(
+        WordArray::open(&file.0),
+        Err(OpenError::OtherBoot)
+    ));
+}
+
+#[test]
+fn length_past_the_end_is_refused() {
+    for len in [101, 1 << 40, u64::MAX] {
+        let file = create("forged");
+        forge(&file, 1, len);
+        assert!(matches!(
+            WordArray::open(&file.0),
+            Err(OpenError::TooShort { .. })
+        ));
+    }
+}
+
+#[test]
+fn copy_is_refused() {
+    let (file, copy) = (create("original"), File::new("copy"));
+    fs::copy(&file.0, &copy.0).unwrap();
+    fs::copy(file.lock(), copy.lock()).unwrap();
+    assert!(matches!(WordArray::open(&copy.0), Err(OpenError::Copy)));
+    assert!(matches!(
+        WordArray::open_to_read(&copy.0),
+        Err(OpenError::Copy)
+    ));
+    fs::remove_file(file.lock()).unwrap();
+    assert!(matches!(WordArray::open(&file.0), Err(OpenError::Io(_))));
+    fs::write(file.lock(), "").unwrap();
+    assert!(matches!(WordArray::open(&file.0), Err(OpenError::Copy)));
+    assert!(WordArray::open_to_read(&file.0).is_ok());
+}
+
+#[test]
+fn renamed_file_is_opened() {
+    let (file, renamed) = (create("before"), File::new("after"));
+    fs::rename(&file.0, &renamed.0).unwrap();
+    fs::rename(file.lock(), renamed.lock()).unwrap();
+    renamed.open();
+}
+
+/// Each open array has ids of its own, and gives them back when it is dropped.
+#[test]
+fn ids_are_given_back() {
+    let file = create("ids");
+    for _ in 0..100 {
+        let (first, second) = (file.open(), file.open());
+        assert_eq!(second.ids_used(), 8);
+        drop((first, second));
+    }
+    assert_eq!(file.open().ids_used(), 8);
+}
