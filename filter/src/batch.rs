@@ -6,6 +6,8 @@
 //! through the same protocol as in a single call, with the same linearization point; the batch as a whole is
 //! not atomic.
 
+use kcas::storage::Storage;
+
 use crate::buckets::Buckets;
 use crate::geometry::Location;
 use crate::lookup;
@@ -20,7 +22,7 @@ pub(crate) const FETCHED: usize = 64;
 ///
 /// Linearization point of each key: as in [`lookup`].
 pub(crate) fn contains<T, const SLOTS: usize, const BITS: usize>(
-    buckets: &Buckets<SLOTS, BITS>,
+    buckets: &Buckets<SLOTS, BITS, impl Storage>,
     keys: &[T],
     found: &mut [bool],
     locate: impl Fn(&T) -> Location,

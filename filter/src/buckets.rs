@@ -1,7 +1,7 @@
 //! A table of buckets, on top of an array of words.
 
 use arrayvec::ArrayVec;
-use kcas::storage::Storage;
+use kcas::storage::{Block, Storage};
 use kcas::{CompareExchangeError, Entry, Error, OutOfMemory, WordArray};
 
 use crate::geometry::Geometry;
@@ -36,6 +36,12 @@ pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
     /// [`replace`](Self::replace), if nothing stands in its way.
     fn replace_at_once(&self, bucket: usize, current: u64, new: u64) -> bool {
         self.replace(bucket, current, new)
+    }
+
+    /// True if another process has damaged the table, in shared memory: then no call may try for ever.
+    #[inline]
+    fn is_damaged(&self) -> bool {
+        false
     }
 
     /// Replaces several words at one moment if each is as expected; the indices are bucket numbers,
@@ -143,8 +149,8 @@ pub(crate) fn in_order(entries: &[Entry]) -> [Entry; WordArray::MAX_ENTRIES] {
 
 /// A table of buckets of one word each, all empty at first.
 #[derive(Debug)]
-pub(crate) struct Buckets<const SLOTS: usize, const BITS: usize> {
-    words: WordArray,
+pub(crate) struct Buckets<const SLOTS: usize, const BITS: usize, W = Block> {
+    words: WordArray<W>,
     geometry: Geometry<SLOTS, BITS>,
 }
 
@@ -164,18 +170,31 @@ impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
         }
     }
 
-    /// Returns the words, one per bucket, for a layout known only at run time.
-    #[inline]
-    pub(crate) fn words(&self) -> &WordArray {
-        &self.words
-    }
-
     pub(crate) fn clear(&mut self) {
         self.words.clear();
     }
 }
 
-impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS> for Buckets<SLOTS, BITS> {
+impl<const SLOTS: usize, const BITS: usize, W: Storage> Buckets<SLOTS, BITS, W> {
+    /// Makes a table of an array, one word per bucket.
+    #[cfg(shared_words)]
+    pub(crate) fn from_array(words: WordArray<W>) -> Self {
+        Buckets {
+            geometry: Geometry::new(words.len()),
+            words,
+        }
+    }
+
+    /// Returns the words, one per bucket, for a layout known only at run time.
+    #[inline]
+    pub(crate) fn words(&self) -> &WordArray<W> {
+        &self.words
+    }
+}
+
+impl<const SLOTS: usize, const BITS: usize, W: Storage> BucketTable<SLOTS, BITS>
+    for Buckets<SLOTS, BITS, W>
+{
     #[inline]
     fn geometry(&self) -> &Geometry<SLOTS, BITS> {
         &self.geometry
@@ -210,6 +229,11 @@ impl<const SLOTS: usize, const BITS: usize> BucketTable<SLOTS, BITS> for Buckets
     #[inline]
     fn replace_at_once(&self, bucket: usize, current: u64, new: u64) -> bool {
         self.words.exchange_raw(bucket, current, new)
+    }
+
+    #[inline]
+    fn is_damaged(&self) -> bool {
+        self.words.is_damaged()
     }
 
     fn commit(&self, entries: &[Entry]) -> bool {

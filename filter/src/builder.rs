@@ -360,6 +360,17 @@ pub(crate) fn table_of<const SLOTS: usize, const BITS: usize>(
     size: Option<Size>,
     dependable: bool,
 ) -> Result<Buckets<SLOTS, BITS>, BuildError> {
+    let buckets = number_of_buckets::<SLOTS, BITS>(size, dependable)?;
+    Buckets::try_new(Geometry::new(buckets)).map_err(|error| BuildError::OutOfMemory {
+        buckets: error.words(),
+    })
+}
+
+/// Returns the number of buckets of a table of this size.
+pub(crate) fn number_of_buckets<const SLOTS: usize, const BITS: usize>(
+    size: Option<Size>,
+    dependable: bool,
+) -> Result<usize, BuildError> {
     let buckets = match size.ok_or(BuildError::NoSize)? {
         Size::Buckets(0) => return Err(BuildError::ZeroSize),
         Size::Keys(_) if !dependable => {
@@ -374,9 +385,7 @@ pub(crate) fn table_of<const SLOTS: usize, const BITS: usize>(
     if buckets > MAX_BUCKETS {
         return Err(BuildError::TooLarge { buckets });
     }
-    Buckets::try_new(Geometry::new(buckets)).map_err(|error| BuildError::OutOfMemory {
-        buckets: error.words(),
-    })
+    Ok(buckets)
 }
 
 /// Returns the number of buckets that `keys` distinct keys need.

@@ -68,12 +68,16 @@ pub enum InsertError {
     /// All [`max_threads`](crate::max_threads) ids are in use.
     #[error("{}", UpdateError::TooManyThreads)]
     TooManyThreads,
+    /// Another process has written into the file of a shared filter what no operation writes.
+    #[error("{}", UpdateError::Damaged)]
+    Damaged,
 }
 
 impl From<UpdateError> for InsertError {
     fn from(error: UpdateError) -> InsertError {
         match error {
             UpdateError::TooManyThreads => InsertError::TooManyThreads,
+            UpdateError::Damaged => InsertError::Damaged,
         }
     }
 }

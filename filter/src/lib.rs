@@ -125,6 +125,8 @@ pub mod recipes {}
 pub mod save;
 #[cfg(feature = "serde")]
 mod serialized;
+#[cfg(shared_words)]
+pub mod shared;
 mod snapshot;
 mod traits;
 mod update;

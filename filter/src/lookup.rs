@@ -26,6 +26,7 @@
 //! and counts every addition.
 
 use kcas::WordArray;
+use kcas::storage::Storage;
 
 use crate::buckets::{BucketTable, Buckets, MAX_WORD};
 use crate::geometry::Location;
@@ -37,7 +38,7 @@ use crate::layout::{Layout, Shape};
 /// read that matches, or the last read of the second bucket.
 #[inline]
 pub(crate) fn contains<const SLOTS: usize, const BITS: usize>(
-    buckets: &Buckets<SLOTS, BITS>,
+    buckets: &Buckets<SLOTS, BITS, impl Storage>,
     location: Location,
 ) -> bool {
     let shape = Layout::<SLOTS, BITS>::SHAPE;
@@ -55,7 +56,7 @@ pub(crate) fn contains<const SLOTS: usize, const BITS: usize>(
 
 /// Makes the first two reads, both before either is matched, so that the cache misses overlap.
 #[inline]
-pub(crate) fn load_both(words: &WordArray, location: Location) -> [u64; 2] {
+pub(crate) fn load_both(words: &WordArray<impl Storage>, location: Location) -> [u64; 2] {
     // In this order, since the linearization point is the second read.
     let first = words.load_raw(location.first);
     let second = words.load_raw(location.second);
@@ -64,7 +65,7 @@ pub(crate) fn load_both(words: &WordArray, location: Location) -> [u64; 2] {
 
 /// Prefetches both buckets of a key.
 #[inline]
-pub(crate) fn fetch(words: &WordArray, location: Location) {
+pub(crate) fn fetch(words: &WordArray<impl Storage>, location: Location) {
     words.prefetch(location.first);
     words.prefetch(location.second);
 }
@@ -73,7 +74,7 @@ pub(crate) fn fetch(words: &WordArray, location: Location) {
 /// bucket or the first one changed.
 #[inline]
 pub(crate) fn contains_at_once(
-    words: &WordArray,
+    words: &WordArray<impl Storage>,
     shape: Shape,
     location: Location,
 ) -> Option<bool> {
@@ -88,7 +89,7 @@ pub(crate) fn contains_at_once(
 /// rare cases have a branch each: joined to one, they took five instructions more.
 #[inline]
 fn look_again(
-    words: &WordArray,
+    words: &WordArray<impl Storage>,
     shape: Shape,
     location: Location,
     [first, second]: [u64; 2],
@@ -104,7 +105,7 @@ fn look_again(
 /// as the module's docs describe it.
 #[cold]
 fn contains_slowly<const SLOTS: usize, const BITS: usize>(
-    buckets: &Buckets<SLOTS, BITS>,
+    buckets: &Buckets<SLOTS, BITS, impl Storage>,
     fingerprint: u64,
     first: usize,
     second: usize,
@@ -127,7 +128,7 @@ fn contains_slowly<const SLOTS: usize, const BITS: usize>(
 ///
 /// Progress and linearization point: as for [`both`].
 pub(crate) fn count<const SLOTS: usize, const BITS: usize>(
-    buckets: &Buckets<SLOTS, BITS>,
+    buckets: &Buckets<SLOTS, BITS, impl Storage>,
     location: Location,
 ) -> usize {
     count_in::<SLOTS, BITS>(location, both(buckets, location.first, location.second))
@@ -138,7 +139,7 @@ pub(crate) fn count<const SLOTS: usize, const BITS: usize>(
 /// Progress: lock-free; it starts again only if the first bucket changed. Linearization point: the
 /// last read of the second bucket; at that moment the first one was as read before and after.
 pub(crate) fn both<const SLOTS: usize, const BITS: usize>(
-    buckets: &Buckets<SLOTS, BITS>,
+    buckets: &Buckets<SLOTS, BITS, impl Storage>,
     first: usize,
     second: usize,
 ) -> [u64; 2] {

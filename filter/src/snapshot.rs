@@ -100,14 +100,6 @@ pub enum SnapshotError {
     TooManyThreads,
 }
 
-impl From<UpdateError> for SnapshotError {
-    fn from(error: UpdateError) -> SnapshotError {
-        match error {
-            UpdateError::TooManyThreads => SnapshotError::TooManyThreads,
-        }
-    }
-}
-
 /// A table as snapshots see it. All its buckets are made from the start, or each is made at one
 /// moment of a part of what another one holds.
 pub(crate) trait Table {
@@ -353,7 +345,7 @@ impl<'a, T: Table> Snapshot<'a, T> {
     /// eighth meanwhile, or begun another round.)
     pub(crate) fn begin(table: &'a T, snapshots: &'a Snapshots) -> Result<Self, SnapshotError> {
         // Advancing a timestamp may require helping.
-        thread_id::register().map_err(UpdateError::no_id)?;
+        thread_id::register().map_err(|_| SnapshotError::TooManyThreads)?;
         loop {
             let (made, buckets) = (table.made(), table.places());
             let places = WordArray::try_new(buckets + 1)

@@ -27,7 +27,7 @@ pub(crate) fn insert<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
 ) -> Result<(), InsertError> {
-    loop {
+    while !buckets.is_damaged() {
         let roots = match choose::<SLOTS, BITS>(location, |bucket| buckets.read(bucket)) {
             Ok((bucket, word)) => {
                 let filled = Layout::<SLOTS, BITS>::add(word, location.fingerprint);
@@ -53,6 +53,7 @@ pub(crate) fn insert<const SLOTS: usize, const BITS: usize>(
             ));
         }
     }
+    Err(InsertError::Damaged)
 }
 
 /// One attempt to [`insert`] by a single exchange. False if anything is in its way; then nothing has changed.
@@ -150,7 +151,7 @@ pub(crate) fn insert_if_absent<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
 ) -> Result<bool, InsertError> {
-    loop {
+    while !buckets.is_damaged() {
         let roots = roots(buckets, location);
         let has_copy = |(_, word)| Layout::<SLOTS, BITS>::contains(word, location.fingerprint);
         if roots.into_iter().any(has_copy) {
@@ -176,6 +177,7 @@ pub(crate) fn insert_if_absent<const SLOTS: usize, const BITS: usize>(
             return Err(InsertError::Full);
         }
     }
+    Err(InsertError::Damaged)
 }
 
 /// Takes one copy from the class of `location`; false if it has none.
@@ -187,7 +189,7 @@ pub(crate) fn remove<const SLOTS: usize, const BITS: usize>(
     buckets: &impl BucketTable<SLOTS, BITS>,
     location: Location,
 ) -> bool {
-    loop {
+    while !buckets.is_damaged() {
         let roots = roots(buckets, location);
         if let Some((bucket, word, without)) = find::<SLOTS, BITS>(location, roots) {
             if buckets.replace(bucket, word, without) {
@@ -198,6 +200,7 @@ pub(crate) fn remove<const SLOTS: usize, const BITS: usize>(
             return false;
         }
     }
+    false
 }
 
 /// One attempt to [`remove`]. `None` if anything is in its way; then nothing has changed.

@@ -12,6 +12,9 @@ pub enum UpdateError {
         max_threads()
     )]
     TooManyThreads,
+    /// Another process has written into the file of a shared filter what no operation writes.
+    #[error("another process has damaged the shared filter: make a new one")]
+    Damaged,
 }
 
 impl UpdateError {
