@@ -164,14 +164,16 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
         &self,
         change: impl FnOnce() -> Result<u64, E>,
     ) -> Result<u64, E> {
-        self.buckets.words().with_counter(|counter| {
-            let by = change()?;
-            // Relaxed, both: only the holder of an id writes its counter, and synchronises with the last one.
-            let count = counter.load(Ordering::Relaxed).wrapping_add(by);
-            counter.store(count, Ordering::Relaxed);
-            Ok(by)
-        })
-        .map_err(UpdateError::no_id)?
+        self.buckets
+            .words()
+            .with_counter(|counter| {
+                let by = change()?;
+                // Relaxed, both: only the holder of an id writes its counter, and synchronises with the last one.
+                let count = counter.load(Ordering::Relaxed).wrapping_add(by);
+                counter.store(count, Ordering::Relaxed);
+                Ok(by)
+            })
+            .map_err(UpdateError::no_id)?
     }
 
     /// [`Filter::insert`](crate::Filter::insert).

@@ -9,7 +9,7 @@ use crate::file::File;
 fn filters_in_one_file_have_same_keys() {
     let file = File::new("same");
     let builder = CuckooFilter::builder().capacity(1_000);
-    let first = builder.open_or_create_shared(&file.0).unwrap();
+    let first = builder.clone().open_or_create_shared(&file.0).unwrap();
     let second = builder.open_or_create_shared(&file.0).unwrap();
     let look = CuckooFilter::builder()
         .open_shared_to_read(&file.0)
@@ -34,7 +34,10 @@ fn filters_in_one_file_have_same_keys() {
     assert!(keys.iter().all(|key| second.remove(key) == Ok(true)));
     assert!(first.remove(&0) == Ok(false) && first.is_empty());
     assert_eq!(
-        [first.insert_if_absent("key"), second.insert_if_absent("key")],
+        [
+            first.insert_if_absent("key"),
+            second.insert_if_absent("key")
+        ],
         [Ok(true), Ok(false)]
     );
     second.clear().unwrap();
@@ -59,11 +62,13 @@ fn full_filter_refuses_keys() {
 fn other_parameters_are_refused() {
     let file = File::new("parameters");
     let builder = CuckooFilter::builder().capacity(100);
-    drop(builder.open_or_create_shared(&file.0).unwrap());
-    let layout = builder.layout::<3, 16>().open_shared(&file.0).unwrap_err();
+    drop(builder.clone().open_or_create_shared(&file.0).unwrap());
+    let layout = builder.clone().layout::<3, 16>();
+    let layout = layout.open_shared(&file.0).unwrap_err();
     assert!(matches!(layout, OpenError::OtherParameters), "{layout:?}");
     let hasher = std::hash::BuildHasherDefault::<std::collections::hash_map::DefaultHasher>::new();
     let hasher = builder
+        .clone()
         .hasher(hasher)
         .open_shared_to_read(&file.0)
         .unwrap_err();
