@@ -58,6 +58,8 @@ tests() {
     # shellcheck disable=SC2016 # Expanded by the other shell.
     xargs -n 2 -P 2 sh -c 'cd "$0" && output=$("$1" 2>&1); status=$?; printf "\n%s\n%s\n" "$1" "$output"; exit $status' <<<"$programs"
     cargo test "${all_features[@]}" --doc
+    # With hooks before each access, no words are in files.
+    cargo test --locked -p lfcf-kcas -p lfcf-filter --features shared --test shared
 }
 
 models() {

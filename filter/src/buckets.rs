@@ -38,7 +38,7 @@ pub(crate) trait BucketTable<const SLOTS: usize, const BITS: usize> {
         self.replace(bucket, current, new)
     }
 
-    /// True if another process has damaged the table, in shared memory: then no call may try for ever.
+    /// True if another process has damaged the table, in shared memory: then no call may loop forever.
     #[inline]
     fn is_damaged(&self) -> bool {
         false

@@ -167,11 +167,11 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
         self.buckets
             .words()
             .with_counter(|counter| {
-                let by = change()?;
+                let growth = change()?;
                 // Relaxed, both: only the holder of an id writes its counter, and synchronises with the last one.
-                let count = counter.load(Ordering::Relaxed).wrapping_add(by);
+                let count = counter.load(Ordering::Relaxed).wrapping_add(growth);
                 counter.store(count, Ordering::Relaxed);
-                Ok(by)
+                Ok(growth)
             })
             .map_err(UpdateError::no_id)?
     }

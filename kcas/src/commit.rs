@@ -364,7 +364,7 @@ fn is_possible<W: Words + ?Sized>(
 ///   operation; but then no word has held the new tag, and `withdraw` exchanges some words for themselves.
 ///
 /// It cannot find the installation through its target: after a success, the owner may leave an installation over a value to its
-/// helper and reuse the record. So the index of the word is in the record, before the tag is in the word.
+/// helper and reuse the record. Therefore the record has the index of the word before the word has the tag.
 ///
 /// Progress: lock-free.
 #[cfg(any(kcas_loom, feature = "__steps", shared_words))]

@@ -200,7 +200,7 @@ impl Shared {
     /// Maps a file once its header has been found to be right.
     fn open(path: &Path, writable: bool) -> Result<Shared, OpenError> {
         let file = File::options().read(true).write(writable).open(path)?;
-        let header = Mapping::of(&file, RECORDS, false).map_err(|error| match error.kind() {
+        let header = Mapping::new(&file, RECORDS, false).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => OpenError::NotShared,
             _ => error.into(),
         })?;
@@ -226,7 +226,7 @@ impl Shared {
         let bytes = word(LEN).saturating_add(TABLE as u64).saturating_mul(8);
         let too_short = || OpenError::TooShort { bytes };
         let words = whole(word(LEN)).ok_or_else(too_short)?;
-        let mapping = Mapping::of(&file, words, writable).map_err(|error| match error.kind() {
+        let mapping = Mapping::new(&file, words, writable).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => too_short(),
             _ => error.into(),
         })?;
@@ -386,7 +386,7 @@ impl WordArray<Shared> {
         let words = whole(len as u64).ok_or_else(too_large)?;
         let file = shared_memory::create_unnamed(folder.unwrap_or(Path::new(".")), words, 0o600)?;
         let locks = Locks::open(&lock_path(path), true)?;
-        let header = Mapping::of(&file, RECORDS, true)?;
+        let header = Mapping::new(&file, RECORDS, true)?;
         let [first, second] = boot()?;
         let inodes = [file.metadata()?.ino(), locks.inode()?];
         let fixed = [

@@ -17,7 +17,7 @@ use crate::words::{OutOfMemory, WordArray};
 /// those of the process.
 pub trait Words: Index<usize, Output = AtomicU64> {
     /// True if a thread can be killed in the middle of an operation, so that the next holder of its id has to
-    /// [`take_over`](crate::commit::take_over). Then the record of an installation also has the index of its word.
+    /// finish that first (`commit::take_over`). Then the record of an installation also has the index of its word.
     const SHARED: bool = false;
 
     /// Returns the record of an id.

@@ -74,7 +74,7 @@ impl Mapping {
     ///
     /// # Errors
     /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) when the file is shorter; any other when the system refuses.
-    pub fn of(file: &File, words: usize, writable: bool) -> io::Result<Mapping> {
+    pub fn new(file: &File, words: usize, writable: bool) -> io::Result<Mapping> {
         let bytes = words.checked_mul(8).ok_or(io::ErrorKind::InvalidInput)?;
         if file.metadata()?.len() < bytes as u64 {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -115,7 +115,7 @@ pub fn create_unnamed(folder: &Path, words: usize, mode: u32) -> io::Result<File
     }
 }
 
-/// Gives a file without a name this name. So it appears whole or not at all.
+/// Gives a file without a name this name; it appears whole or not at all.
 ///
 /// # Errors
 /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if there is a file of this name; any other when the system refuses.
@@ -124,8 +124,8 @@ pub fn give_name(file: &File, path: &Path) -> io::Result<()> {
     let to = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: both are strings that end with a zero.
     let linked = unsafe {
-        let (here, follow) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
-        libc::linkat(here, from.as_ptr(), here, to.as_ptr(), follow)
+        let (current, follow) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
+        libc::linkat(current, from.as_ptr(), current, to.as_ptr(), follow)
     };
     match linked {
         0 => Ok(()),

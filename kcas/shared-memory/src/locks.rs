@@ -13,7 +13,7 @@ use crate::Pages;
 /// A file on whose bytes processes take locks.
 ///
 /// They are locks of an *open file description* (`F_OFD_SETLK`): the system releases them when the last reference to it is gone.
-/// So they depend on no number of a process, which could be reused or belong to another container, and on no time-out. The
+/// They depend on no number of a process, which could be reused or belong to another container, and on no time-out. The
 /// reference is not a descriptor: a forked child would inherit it and keep the lock of its dead parent, and a library that
 /// closes all descriptors would release the lock of a living process. Instead, each [`Lock`] is a page mapped from its open file
 /// description, which forked children do not get (`MADV_DONTFORK`); the descriptor is closed. **The lock lives as long as
@@ -26,7 +26,7 @@ pub struct Locks {
     /// Only to open the file again. It holds no locks.
     file: File,
     path: PathBuf,
-    here: Arc<Here>,
+    marker: Arc<Marker>,
 }
 
 /// A lock on a byte, until it is dropped by the process that took it.
@@ -34,12 +34,12 @@ pub struct Locks {
 pub struct Lock {
     /// `None` once a forked child has dropped it, which has no such page.
     page: Option<Pages>,
-    here: Arc<Here>,
+    marker: Arc<Marker>,
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        if !self.here.is_here() {
+        if !self.marker.is_original() {
             std::mem::forget(self.page.take());
         }
     }
@@ -59,8 +59,8 @@ impl Locks {
             .create(create)
             .mode(0o600)
             .open(&path)?;
-        let here = Arc::new(Here::new()?);
-        Ok(Locks { file, path, here })
+        let marker = Arc::new(Marker::new()?);
+        Ok(Locks { file, path, marker })
     }
 
     /// Returns the number by which the file's system knows it.
@@ -109,14 +109,14 @@ impl Locks {
         }
         let page = Pages::map(Some(&file), page_size(), libc::PROT_NONE)?;
         page.advise(libc::MADV_DONTFORK)?;
-        let (page, here) = (Some(page), Arc::clone(&self.here));
-        Ok(Some(Lock { page, here }))
+        let (page, marker) = (Some(page), Arc::clone(&self.marker));
+        Ok(Some(Lock { page, marker }))
     }
 
     /// True in the process that opened the file, and false in its forked children.
     #[inline(always)]
     pub fn are_mine(&self) -> bool {
-        self.here.is_here()
+        self.marker.is_original()
     }
 
     /// Makes the same for a forked child.
@@ -125,8 +125,8 @@ impl Locks {
     /// When the system refuses.
     pub fn for_child(&self) -> io::Result<Locks> {
         let (file, path) = (self.reopened()?, self.path.clone());
-        let here = Arc::new(Here::new()?);
-        Ok(Locks { file, path, here })
+        let marker = Arc::new(Marker::new()?);
+        Ok(Locks { file, path, marker })
     }
 }
 
@@ -137,21 +137,21 @@ fn page_size() -> usize {
 
 /// A page that the system wipes in a forked child.
 #[derive(Debug)]
-struct Here(Pages);
+struct Marker(Pages);
 
-impl Here {
+impl Marker {
     /// # Errors
     /// When the system refuses (Linux before 4.14).
-    fn new() -> io::Result<Here> {
-        let here = Here(Pages::map(
+    fn new() -> io::Result<Marker> {
+        let marker = Marker(Pages::map(
             None,
             page_size(),
             libc::PROT_READ | libc::PROT_WRITE,
         )?);
-        here.0.advise(libc::MADV_WIPEONFORK)?;
+        marker.0.advise(libc::MADV_WIPEONFORK)?;
         // Relaxed, and below: other threads get it with the locks.
-        here.word().store(1, Ordering::Relaxed);
-        Ok(here)
+        marker.word().store(1, Ordering::Relaxed);
+        Ok(marker)
     }
 
     #[inline(always)]
@@ -162,7 +162,7 @@ impl Here {
 
     /// True in the process that made it, and false in its forked children.
     #[inline(always)]
-    fn is_here(&self) -> bool {
+    fn is_original(&self) -> bool {
         self.word().load(Ordering::Relaxed) != 0
     }
 }

@@ -42,7 +42,7 @@ fn lock_excludes_others_until_dropped() {
     assert!(second.try_lock(3).unwrap().is_some());
 }
 
-/// Takes a lock, closes all descriptors, and forks a child that goes on for ever. Prints the number of the child.
+/// Takes a lock, closes all descriptors, and forks a child that never ends. Prints the number of the child.
 fn hold(path: &str) -> ! {
     let locks = Locks::open(path.as_ref(), false).unwrap();
     let _lock = locks.try_lock(7).unwrap().expect("it is free");

@@ -1,7 +1,7 @@
 //! Threads that are killed in the middle of a call, and arrays that allow it.
 //!
-//! As with a process that is killed, nothing of the call happens from the chosen access on. The thread itself goes on, as
-//! the next holder of its id.
+//! Nothing of the call happens from the chosen access on, like in a process that is killed. The thread itself goes on as the
+//! next holder of its id.
 
 use std::cell::Cell;
 use std::ops::Index;

@@ -130,7 +130,7 @@ fn an_owner_that_is_read_is_killed_at_each_access() {
     });
 }
 
-/// The heir is killed, too, anywhere in what it does.
+/// The heir is also killed, anywhere in what it does.
 #[test]
 fn an_heir_is_killed_at_each_access() {
     for access in [10, 11, 12, 13] {
