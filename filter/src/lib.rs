@@ -81,6 +81,7 @@
 //! - [`save`]: what a save contains, hashers, the file format
 //! - [`how_it_works`]: the protocol, why it is lock-free, how it is checked
 //! - [`glossary`]: the words of this project
+//! - `shared` (feature `shared`, Linux): filters in files that processes share
 //!
 //! The design follows *Lock-free Concurrent Cuckoo Filter* (Wang et al., Journal of Software 36(7), 2025), with another
 //! lookup and another way to shift keys.
