@@ -16,7 +16,7 @@ copy_to() {
 }
 
 # `borrow_build FROM TO`: copies what was built from one profile directory to another that does not
-# exist yet. Not the programs: they are linked anew in any case.
+# exist yet. Not the programs: they are linked again in any case.
 borrow_build() {
     if [ -e "$1" ] && [ ! -e "$2" ]; then
         mkdir -p "$2"

@@ -32,7 +32,7 @@ patches=("$@")
 [ ${#patches[@]} -gt 0 ] || patches=(kcas/tests/planted/*.patch)
 [ $# -gt 0 ] || [ "$steps" ] || patches+=(filter/tests/planted/*.patch)
 
-# Applies a patch as far as a line around each change tells where it belongs, and writes it anew.
+# Applies a patch as far as a line around each change tells where it belongs, and writes it again.
 refit() { # PATCH
     local patch=$1 copy="$target/refit" file
     rm -rf "$copy"

@@ -348,7 +348,7 @@ impl<S> CuckooFilter<Mixed<S>> {
     /// [`with_capacity`](CuckooFilter::with_capacity), with this [`hasher`](Builder::hasher).
     ///
     /// # Panics
-    /// As `with_capacity`.
+    /// See `with_capacity`.
     #[must_use]
     pub fn with_capacity_and_hasher(n: usize, hasher: S) -> Self {
         built(CuckooFilter::builder().capacity(n).hasher(hasher).build())

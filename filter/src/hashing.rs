@@ -17,7 +17,7 @@ use std::hash::{BuildHasher, Hasher};
 
 use rapidhash::v3::{DEFAULT_RAPID_SECRETS, RapidSecrets, rapidhash_v3_inline};
 
-/// The default hasher: rapidhash V3, whose output is specified. A key (but for four kinds, below) has the same
+/// The default hasher: rapidhash V3, whose output is specified. A key (except for four kinds, below) has the same
 /// hash on every machine, whatever its word size and byte order, in every build, and in later versions of
 /// this crate, as long as its `Hash` writes the same; so a [saved](crate::save) filter can be loaded elsewhere, and
 /// hashes can be sent to another process.

@@ -79,7 +79,7 @@ pub trait Filter: Debug + Send + Sync + Sealed {
     /// Linearization point: the K-CAS that adds the fingerprint, or the load that found a copy.
     ///
     /// # Errors
-    /// As [`insert_hash`](Self::insert_hash), but never
+    /// Like [`insert_hash`](Self::insert_hash), but never
     /// [`TooManyCopies`](InsertError::TooManyCopies). Chains are one bucket shorter here, so
     /// [`Full`](InsertError::Full) may come a little earlier.
     fn insert_if_absent_hash(&self, hash: u64) -> Result<bool, InsertError>;
@@ -130,7 +130,7 @@ pub trait Filter: Debug + Send + Sync + Sealed {
     /// [`insert_if_absent_hash`](Self::insert_if_absent_hash) for several keys, in order.
     ///
     /// # Panics
-    /// As [`insert_hash_batch`](Self::insert_hash_batch).
+    /// See [`insert_hash_batch`](Self::insert_hash_batch).
     fn insert_if_absent_hash_batch(
         &self,
         hashes: &[u64],
@@ -294,7 +294,7 @@ pub trait Filter: Debug + Send + Sync + Sealed {
     /// the other half had been removed in this way; after [`insert`](Self::insert), none was.
     ///
     /// # Errors
-    /// As [`insert_if_absent_hash`](Self::insert_if_absent_hash).
+    /// See [`insert_if_absent_hash`](Self::insert_if_absent_hash).
     #[doc(alias = "test_and_add")]
     #[inline]
     fn insert_if_absent<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError>

@@ -550,7 +550,7 @@ def make(mistake):
             And(a.reused(o), tagged(a, o, w)), And(a.kind(w) == INSTALL, Not(over_owner(a.inst(w))))
         ),
     )
-    m.transitions["decided for ever"] = ForAll([o], Implies(a.state(o) != U, b.state(o) == a.state(o)))
+    m.transitions["decided forever"] = ForAll([o], Implies(a.state(o) != U, b.state(o) == a.state(o)))
     m.transitions["an installation that has left its word stays away"] = ForAll(
         [i, w], Implies(And(a.installed(i), holds_install(b, i, w)), holds_install(a, i, w))
     )

@@ -301,7 +301,7 @@ fn help<W: Words + ?Sized>(words: &W, me: &ThreadId, index: usize, met: KcasTag)
         }
         // If its owner has moved on, there is nothing left to help. A decided operation is
         // released, and nothing of it is installed: two helpers that put their installations over a
-        // tag of its owner in turn would keep meeting and undoing each other's for ever.
+        // tag of its owner in turn would keep meeting and undoing each other's forever.
         if let Some((entries, state)) = read {
             let met_another = match state {
                 State::Undecided => install_and_decide(words, me, current, &entries),

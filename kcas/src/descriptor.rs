@@ -1,6 +1,6 @@
 //! A thread's reusable record of one operation, read safely by helpers.
 //!
-//! Each thread id owns one [`Record`] for ever: for the K-CAS it is running, and for the one
+//! Each thread id owns one [`Record`] forever: for the K-CAS it is running, and for the one
 //! installation (DCSS) it has under way. A helper or a reader loads fields that the owner may be
 //! overwriting for its next operation, and then checks that the sequence number is still that of its
 //! tag. If not, the operation is over, and it discards what it read.

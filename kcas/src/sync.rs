@@ -241,7 +241,7 @@ impl<T> SetOnce<T> {
 }
 
 /// Declares a static that holds atomics, or an array of atomics that are all made alike: an
-/// ordinary one normally, one made anew for each execution under loom.
+/// ordinary one normally, one made again for each execution under loom.
 macro_rules! shared_static {
     ($(#[$meta:meta])* static $name:ident: $type:ty = $value:expr;) => {
         #[cfg(not(kcas_loom))]

@@ -8,7 +8,7 @@
 //!      1    1    0    thread    sequence number      an installation in progress (DCSS)
 //! ```
 //!
-//! A tag names one operation for ever, or rather until the 49-bit sequence number wraps. That takes
+//! A tag names one operation forever, or rather until the 49-bit sequence number wraps. That takes
 //! one thread more than a year at 10^7 tags a second, and harms only a thread that slept meanwhile,
 //! for exactly a whole number of turns.
 

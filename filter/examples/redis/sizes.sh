@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures README.md's table of sizes anew, and puts it there: memory (of the key, as MEMORY USAGE says) and how often
+# Measures README.md's table of sizes again, and puts it there: memory (of the key, as MEMORY USAGE says) and how often
 # an absent item is found. A minute, once the module is built.
 set -euo pipefail
 cd "$(dirname "$0")"

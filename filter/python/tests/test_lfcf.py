@@ -387,7 +387,7 @@ class Threads(unittest.TestCase):
 
         in_threads(4, advance)
         self.assertEqual(filter.period, 200)
-        # Periods may be left out, and none begins anew.
+        # Periods may be left out, and none begins again.
         last = 2**42 - 1
         filter.advance_to(last - 3)
         filter.insert("key")

@@ -40,7 +40,7 @@ impl<const SLOTS: usize, const BITS: usize, const AGE_BITS: usize, S>
     /// are to be inserted while [`advance`](ExpiringCuckooFilter::advance) forgets the oldest ones.
     ///
     /// # Errors
-    /// As [`Builder::build`](crate::Builder::build) of a fixed-size filter; but two slots of seven bits or more are
+    /// Like [`Builder::build`](crate::Builder::build) of a fixed-size filter, but two slots of seven bits or more are
     /// dependable here, since a class of keys has one copy at most.
     pub fn build(self) -> Result<ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>, BuildError> {
         let dependable = Layout::<SLOTS, BITS>::DEPENDABLE_FOR_SETS;
@@ -54,7 +54,7 @@ impl ExpiringCuckooFilter {
     /// threads insert while another one advances), in the default layout and with the default hasher.
     ///
     /// # Panics
-    /// As [`CuckooFilter::with_capacity`](crate::CuckooFilter::with_capacity).
+    /// See [`CuckooFilter::with_capacity`](crate::CuckooFilter::with_capacity).
     #[must_use]
     pub fn with_capacity(n: usize) -> ExpiringCuckooFilter {
         built(ExpiringCuckooFilter::builder().capacity(n).build())
@@ -70,7 +70,7 @@ impl<S> ExpiringCuckooFilter<Mixed<S>> {
     /// [`with_capacity`](ExpiringCuckooFilter::with_capacity), with this [`hasher`](Builder::hasher).
     ///
     /// # Panics
-    /// As `with_capacity`.
+    /// See `with_capacity`.
     #[must_use]
     pub fn with_capacity_and_hasher(n: usize, hasher: S) -> Self {
         let builder = ExpiringCuckooFilter::builder().capacity(n);

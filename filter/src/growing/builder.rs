@@ -183,7 +183,7 @@ impl<S> GrowingCuckooFilter<Mixed<S>> {
     /// [`hasher`](Builder::hasher).
     ///
     /// # Panics
-    /// As `with_capacity`.
+    /// See `with_capacity`.
     #[must_use]
     pub fn with_capacity_and_hasher(n: usize, hasher: S) -> Self {
         let builder = GrowingCuckooFilter::builder().capacity(n);

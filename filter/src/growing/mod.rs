@@ -281,7 +281,7 @@ impl<S: BuildHasher + Send + Sync> Filter for GrowingCuckooFilter<S> {
         digest_of_known_keys(&self.hasher)
     }
 
-    /// As [`Filter::len`] says; in a copy and in a loaded filter, perhaps [more](GrowingCuckooFilter::try_clone).
+    /// See [`Filter::len`]; in a copy and in a loaded filter, perhaps [more](GrowingCuckooFilter::try_clone).
     fn len(&self) -> usize {
         self.table.length.sum()
     }

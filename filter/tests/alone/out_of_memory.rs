@@ -167,7 +167,7 @@ fn loading_takes_no_more_than_the_table_or_is_refused() {
     }
 }
 
-/// As `SaveError::Snapshot` says.
+/// Like `SaveError::Snapshot`.
 #[test]
 fn nothing_is_written_of_a_filter_that_cannot_be_copied() {
     crate::turn();

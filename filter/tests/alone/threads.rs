@@ -106,7 +106,7 @@ fn threads_beyond_id_limit_all_insert() {
     let all_live = Barrier::new(THREADS);
     let insert = |number| {
         let served = catch_unwind(AssertUnwindSafe(|| filters.insert(number)));
-        // Also after a panic, or the others wait for ever.
+        // Also after a panic, or the others wait forever.
         all_live.wait();
         filters.remove(number);
         served.unwrap()

@@ -39,7 +39,7 @@ fn caller<F: Asked>(
     })
 }
 
-/// The calls of a thread, which makes them in each execution anew.
+/// The calls of a thread, which makes them in each execution again.
 trait Calls<F: Asked>: FnOnce(&mut Caller<F>) + Clone + Send + Sync + 'static {}
 
 impl<F: Asked, C: FnOnce(&mut Caller<F>) + Clone + Send + Sync + 'static> Calls<F> for C {}

@@ -267,7 +267,7 @@ fn passes_the_workable_load<const SLOTS: usize, const BITS: usize>() {
     assert!((0..refused).all(|key| filter.contains(&key)));
 }
 
-/// All memory of a copy is freed with it, but for what the thread's first one makes.
+/// All memory of a copy is freed with it, except for what the thread's first one makes.
 #[test]
 fn copies_give_their_memory_back() {
     let filter = CuckooFilter::builder().buckets(10_000).build().unwrap();
@@ -313,7 +313,7 @@ fn bad_sizes_are_errors() {
     assert_eq!(fixed.clone().buckets(0).build().unwrap_err(), ZeroSize);
     assert_eq!(fitted.clone().buckets(0).build().unwrap_err(), ZeroSize);
     assert_eq!(growing.clone().buckets(0).build().unwrap_err(), ZeroSize);
-    // With 32 bits, no number of buckets is too large, but for memory.
+    // With 32 bits, no number of buckets is too large, except for memory.
     #[cfg(target_pointer_width = "64")]
     for buckets in [usize::MAX, 1 << 50, (1 << 32) + 1] {
         let is_so = |error| matches!(error, BuildError::TooLarge { buckets: named, .. } if named == buckets);

@@ -103,7 +103,7 @@ fn advance_beyond_last_period_is_an_error() {
     }
 }
 
-/// As `advance_to` says: only `advance` leads on from there.
+/// See `advance_to`: only `advance` leads on from there.
 #[test]
 fn a_period_that_is_too_great_stays() {
     const FAR: u64 = 1 << 30;

@@ -65,7 +65,7 @@ pub(crate) fn stopped_before_exchange<F: Send + Sync + 'static, R: Send + 'stati
     stopped_where(|access| access == Access::Exchange, filter, nth, call)
 }
 
-/// Stops a call before each of its steps, of which it has more than `least`, each time in a filter that is made anew.
+/// Stops a call before each of its steps, of which it has more than `least`, each time in a filter that is made again.
 pub(crate) fn stops<F: Send + Sync + 'static, R: Send + 'static>(
     least: u64,
     make: impl Fn() -> Arc<F>,

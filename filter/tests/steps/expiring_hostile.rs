@@ -29,7 +29,7 @@ fn usual_key(nth: usize) -> u64 {
 }
 
 /// A call is stopped before an exchange, and goes on after some numbers of additions to bucket 0, of which `least` is
-/// the least possible: something goes wrong after whole turns of the timestamp only. Each filter is made anew.
+/// the least possible: something goes wrong after whole turns of the timestamp only. Each filter is made again.
 fn after_whole_turns_only<R: Send + 'static>(
     least: u64,
     make: impl Fn() -> Arc<Usual>,

@@ -58,13 +58,13 @@ impl WordArray {
         }
     }
 
-    /// As [`kcas::WordArray::load_raw`]: makes one load. Panics when `index` is out of range.
+    /// Like [`kcas::WordArray::load_raw`], makes one load. Panics when `index` is out of range.
     #[inline]
     pub fn load_raw(&self, index: usize) -> u64 {
         self.words[index].load_raw()
     }
 
-    /// As [`kcas::WordArray::compare_exchange`]. Panics before anything changes when `index` is out of range.
+    /// See [`kcas::WordArray::compare_exchange`]. Panics before anything changes when `index` is out of range.
     #[inline]
     pub fn compare_exchange(
         &self,
@@ -79,7 +79,7 @@ impl WordArray {
         exchanged.map_err(CompareExchangeError::Differs)
     }
 
-    /// As [`kcas::WordArray::kcas`]. Returns [`Error::Mismatch`] if some word differs; the other
+    /// See [`kcas::WordArray::kcas`]. Returns [`Error::Mismatch`] if some word differs; the other
     /// errors report misuse, found before any word changes.
     pub fn kcas(&self, entries: &[Entry]) -> Result<(), Error> {
         let entries = sort_entries(entries, self.len())?;

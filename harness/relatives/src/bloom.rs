@@ -10,7 +10,7 @@
 //! # Counters
 //!
 //! A key whose cells are not all distinct changes each counter once, on insert and on remove alike.
-//! A counter that has reached 15 stays there for ever: the number of keys it stands for is no longer
+//! A counter that has reached 15 stays there forever: the number of keys it stands for is no longer
 //! known, and decrementing it too often would make the filter lose a key. With the keys that the
 //! filter is sized for, a counter gets there with a probability of 1.6 · 10^−15; with eight times as
 //! many, one in 1,540 does.

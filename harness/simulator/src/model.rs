@@ -254,7 +254,7 @@ fn scaled(mut value: Value, factor: f64) -> Value {
     value
 }
 
-/// Returns a number, or all numbers of a table, but for those that count things.
+/// Returns a number, or all numbers of a table, except for those that count things.
 fn numbers(value: &mut Value) -> Vec<&mut f64> {
     match value {
         Value::Float(number) => vec![number],

@@ -470,7 +470,7 @@ impl Watch {
             Place::Status(owner) => {
                 let tag = KcasTag::new(owner, was >> 2);
                 let decides = was >> 2 == now >> 2 && State::of(was) == State::Undecided;
-                require(decides, "a decision is for ever")?;
+                require(decides, "a decision is forever")?;
                 let is_dead = self.dead.contains(&tag.raw());
                 let shown = self.shown.get(&tag.raw());
                 if shown.is_none() && is_dead && State::of(now) == State::Failed {

@@ -102,7 +102,7 @@ pub fn freeze<R: Send + 'static>(
 /// [`freeze`], counting only these steps.
 ///
 /// # Panics
-/// As [`freeze`].
+/// See [`freeze`].
 pub fn freeze_where<R: Send + 'static>(
     counts: fn(Access) -> bool,
     step: u64,

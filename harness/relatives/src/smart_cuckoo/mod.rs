@@ -1,5 +1,5 @@
 //! SmartCuckoo: a cuckoo hash table that knows, before it moves any key, whether an insert would
-//! loop for ever; after Sun, Hua, Jiang, Li, Wang, *SmartCuckoo: A Fast and Cost-Efficient Hashing
+//! loop forever; after Sun, Hua, Jiang, Li, Wang, *SmartCuckoo: A Fast and Cost-Efficient Hashing
 //! Index Scheme for Cloud Storage Systems* (USENIX ATC 2017). Next to it stands its rival,
 //! [`PlainCuckoo`], which moves keys until it reaches a limit.
 //!
@@ -64,7 +64,7 @@ pub trait CuckooTable: Send + Sync + Sized + 'static {
         self.buckets().find(key).is_some()
     }
 
-    /// Removes a copy. Returns how many buckets' subgraphs were worked out anew; `None` if none.
+    /// Removes a copy. Returns how many buckets' subgraphs were worked out again; `None` if none.
     fn remove(&mut self, key: Key) -> Option<usize>;
 
     fn buckets(&self) -> &Buckets;

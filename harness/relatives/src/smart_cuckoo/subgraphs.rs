@@ -80,7 +80,7 @@ impl Subgraphs {
         joined.next = above.next;
     }
 
-    /// Works out a vertex's subgraph anew after one of its edges was removed, and returns the
+    /// Works out a vertex's subgraph again after one of its edges was removed, and returns the
     /// number of vertices visited. `edge` returns the other end of a vertex's outgoing edge.
     pub(super) fn renew(&mut self, vertex: usize, edge: impl Fn(usize) -> Option<usize>) -> usize {
         let mut members = std::mem::take(&mut self.members);

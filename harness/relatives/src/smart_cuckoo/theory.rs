@@ -50,7 +50,7 @@ pub fn claims(trial: Trial) -> Result<Vec<Claim>> {
             Ok(walked.context("a key is missing")? as f64)
         });
         claims.push(Claim::mean(
-            format!("buckets that a delete tells their subgraph anew, load factor {load}"),
+            format!("buckets that a delete tells their subgraph again, load factor {load}"),
             "2/(1 − c), c = 2n/m < 1: the mean component of a vertex has 1/(1 − c), Bollobás, Random Graphs, 2001",
             2.0 / (1.0 - 2.0 * load),
             &walked.collect::<Result<Vec<_>>>()?,

@@ -41,7 +41,7 @@ impl Commit for WholeChain {
 /// undone.
 ///
 /// No key is ever absent meanwhile, so this is as linearizable as the lookup. But it is not
-/// lock-free, although each hop is: two inserts may take each other's room for ever, and neither
+/// lock-free, although each hop is: two inserts may take each other's room forever, and neither
 /// ends, as in `harness/tests/livelock.rs`.
 pub struct HopByHop;
 

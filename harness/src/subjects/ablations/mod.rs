@@ -1,4 +1,4 @@
-//! Our filter with one design decision changed at a time and all else equal, to show what each
+//! Our filter with one design decision changed at a time and everything else equal, to show what each
 //! decision is worth.
 //!
 //! It is one filter whose decisions are types. The [control](variants::AblationControl) makes all of our

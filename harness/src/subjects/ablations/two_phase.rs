@@ -35,7 +35,7 @@ impl Variant for TwoPhase {
     const NAME: &'static str = "two-phase";
     const DESCRIPTION: &'static str = "the published protocol on the same K-CAS: lookups in two rounds, chains shifted hop by hop";
     const GUARANTEES: &'static str = "not linearizable: a lookup may miss a key that is present throughout, when others insert and \
-         remove keys of its class; each hop is lock-free, but two inserts may take each other's room for ever";
+         remove keys of its class; each hop is lock-free, but two inserts may take each other's room forever";
 }
 
 #[cfg(test)]

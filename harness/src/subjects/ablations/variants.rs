@@ -45,7 +45,7 @@ impl Variant for AblationHopByHop {
     const NAME: &'static str = "ablation-hop-by-hop";
     const DESCRIPTION: &'static str =
         "the control with chains shifted one hop at a time, each a K-CAS of two words";
-    const GUARANTEES: &'static str = "linearizable; each hop is lock-free, but two inserts may take each other's room for ever; \
+    const GUARANTEES: &'static str = "linearizable; each hop is lock-free, but two inserts may take each other's room forever; \
          lookups never write";
 }
 
@@ -62,7 +62,7 @@ impl Variant for AblationEpoch {
     const NAME: &'static str = "ablation-epoch";
     const DESCRIPTION: &'static str =
         "ablation-dcss with K-CAS descriptors on the heap, reclaimed by epochs";
-    const GUARANTEES: &'static str = "linearizable; lock-free but for the allocator; lookups write their epoch at most; memory \
+    const GUARANTEES: &'static str = "linearizable; lock-free except for the allocator; lookups write their epoch at most; memory \
          unbounded while a thread stops inside an operation";
 }
 

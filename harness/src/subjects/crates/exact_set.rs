@@ -32,7 +32,7 @@ pub struct ExactSet {
 const ENTRY_BYTES: usize = 32;
 
 /// Removed entries that a thread gathers before it frees them. Each time, seize interrupts all other cores: by its
-/// default, after 32 entries, that takes more time than all else.
+/// default, after 32 entries, that takes more time than everything else.
 const BATCH: usize = 1_024;
 
 /// A place in the table: a pointer to the entry, and a byte of its hash.

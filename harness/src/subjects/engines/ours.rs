@@ -30,7 +30,7 @@ pub(super) const BY_DCSS: EngineInfo = EngineInfo {
 pub(super) const EPOCH: EngineInfo = EngineInfo {
     name: "ours, epoch",
     description: "the crate `kcas-epoch` of this workspace: as ours-by-dcss, but descriptors on the heap, one an operation, under epochs",
-    guarantees: "linearizable; lock-free but for the allocator; readers write their epoch at most",
+    guarantees: "linearizable; lock-free except for the allocator; readers write their epoch at most",
     counted: true,
     build: |len, _| boxed::<kcas_epoch::WordArray>(len),
 };

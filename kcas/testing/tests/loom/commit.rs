@@ -271,7 +271,7 @@ fn an_installation_over_the_tag_of_an_owner_in_time() {
 
 /// A thread that meets a decided operation takes its tags out and installs nothing: helpers that
 /// put installations over a tag of its owner in turn would keep meeting and undoing each other's
-/// for ever. (Such a loop takes more preemptions than can be explored; `two_helpers_in_any_rhythm`
+/// forever. (Such a loop takes more preemptions than can be explored; `two_helpers_in_any_rhythm`
 /// in `kcas/testing/tests/steps/helping.rs` goes through it. Here it can be seen that nothing is
 /// installed.)
 #[test]

@@ -156,7 +156,7 @@ fn a_comparison_and_a_writer_that_reads() {
 /// An operation is decided and has released its first word; the next operation takes that word
 /// before it meets the first one's tag in the second word. Helping must release that word, not wait
 /// for the owner of the first word, which is the helper itself. (Found by the model: both
-/// operations helped each other for ever.)
+/// operations helped each other forever.)
 #[test]
 fn helping_a_decided_operation() {
     explore_test(3, 13_000, || {

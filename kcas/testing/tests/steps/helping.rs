@@ -46,7 +46,7 @@ fn in_turns<R: Send + 'static>(action: impl FnOnce() -> R + Send + 'static) -> F
 
 /// The owner stops after it has decided, before it takes its tag out. Two other threads that meet
 /// the operation take turns, in every rhythm of a few exchanges: they do not undo each other's work
-/// for ever.
+/// forever.
 #[test]
 fn two_helpers_in_any_rhythm() {
     const LONGEST: u64 = 5;
