@@ -97,10 +97,10 @@ fn calls<F: Asked, const N: usize>(operations: [Operation; N]) -> impl Fn(&mut C
         for operation in operations {
             F::run(caller, operation);
             let (_, last) = caller.calls.last().expect("it is written down");
-            let is_done = match last.event {
+            let is_done = match &last.event {
                 Event::Insert(result) => result.is_ok(),
                 Event::InsertIfAbsent(result) | Event::InsertAged(_, _, result) => result.is_ok(),
-                Event::Remove(removed) => removed,
+                Event::Remove(removed) => *removed,
                 _ => true,
             };
             assert!(is_done, "{last:?}");
