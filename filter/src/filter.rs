@@ -118,7 +118,7 @@ impl<S, const SLOTS: usize, const BITS: usize> CuckooFilter<S, SLOTS, BITS> {
     ///
     /// Other threads may insert and remove meanwhile, as quickly as they like. The copy (and so a
     /// saved filter) holds, for each class ([`Class`]), as many copies as the filter held at some
-    /// moment during the call; the moment may differ from class to class. So whatever was in the
+    /// moment during the call; the moment may differ from class to class. Whatever was in the
     /// filter throughout is in the copy, and whatever was in it at no moment is not. The source of
     /// the module `snapshot` explains how and why.
     ///
@@ -133,7 +133,7 @@ impl<S, const SLOTS: usize, const BITS: usize> CuckooFilter<S, SLOTS, BITS> {
     ///
     /// Progress: lock-free, apart from the allocator and what a thread's first call [may lock](crate#guarantees); it
     /// ends after a limited number of steps for each bucket, however much others insert and remove, unless they take
-    /// copies, too, or a K-CAS of theirs is under way in the same bucket whenever the call looks. No linearization point: each class has its own.
+    /// copies as well, or a K-CAS of theirs is under way in the same bucket whenever the call looks. No linearization point: each class has its own.
     ///
     /// # Errors
     /// [`SnapshotError`]: when there is not enough memory, or when all [`max_threads`](crate::max_threads) places of threads

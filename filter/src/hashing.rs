@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(FixedState.hash_one(7u64), published);
     }
 
-    /// So a key hashes alike on machines of any word size.
+    /// A key then hashes alike on machines of any word size.
     #[test]
     fn integers_hash_as_the_numbers_they_are() {
         fn of(key: impl Hash) -> u64 {

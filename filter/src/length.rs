@@ -92,7 +92,7 @@ impl Length {
     /// [`count`](Self::count), if this thread has a counter already and `change` succeeds at once, for a fast
     /// path that falls back on it.
     ///
-    /// It does not allocate, claim an id or drop anything. So an update that does none of these either can keep
+    /// It does not allocate, claim an id or drop anything. An update that does none of these either can keep
     /// everything in registers; its exchange would have to wait for any store.
     #[inline]
     pub fn count_at_once(&self, change: impl FnOnce() -> Option<u64>) -> Option<u64> {

@@ -1,7 +1,7 @@
 //! Reading the whole table while other threads write: what copying and saving begin with.
 //!
 //! Reading every bucket once is not enough: a fingerprint that moves from a bucket still to be read
-//! to one already read would be in neither. So whoever changes a bucket first makes sure that every
+//! to one already read would be in neither. Therefore each thread that changes a bucket first makes sure that every
 //! snapshot under way has its contents:
 //!
 //! ```text
@@ -20,7 +20,7 @@
 //! ```
 //!
 //! **What the snapshot holds.** It holds, for each class, as many copies as there were at some
-//! moment of the call (at different moments for different classes). So whatever was in the table
+//! moment of the call (at different moments for different classes). Whatever was in the table
 //! throughout is in the snapshot, and whatever never was is not.
 //!
 //! **Why.** Call an update *aware* if it found the snapshot announced and on the list, and let t be
@@ -29,7 +29,7 @@
 //!
 //! - *After t, no unaware update changes the bucket.* It read the bucket before it looked for
 //!   announcements. Had it read the bucket after t, it would have seen the announcement, which
-//!   precedes t. So it compares with a word that is no longer there, and fails.
+//!   precedes t. It therefore compares with a word that is no longer there, and fails.
 //! - *Between t and the moment at which the place is filled, nobody changes the contents*, since
 //!   aware updates fill it first. So all threads that keep the bucket find the same contents, those
 //!   of t, and it does not matter who fills the place. (Once the snapshot is past the bucket, the

@@ -60,7 +60,7 @@ use crate::update_error::UpdateError;
 /// Each filter hashes keys itself, with its own hasher. To ask one filter about a key several times,
 /// hash the key once ([`hash_one`](Self::hash_one)) and use the functions that take a hash. A hash is
 /// good for the filter that made it, and for filters that [hash alike](Self::hashes_like): to any
-/// other it means another key, which that filter does not have. So code that does not know how its
+/// other it means another key, which that filter does not have. Code that does not know how its
 /// filters were built should pass keys, or ask `hashes_like` first.
 pub trait Filter: Debug + Send + Sync + Sealed {
     /// Adds one copy of the class of the key with this [`hash`](Self::hash_one).

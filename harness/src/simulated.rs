@@ -570,7 +570,7 @@ mod tests {
         }
     }
 
-    /// By the time a waiter would sleep, the mutex has changed hands. So the price of waking a sleeper
+    /// By the time a waiter would sleep, the mutex has changed hands. The price of waking a sleeper
     /// hardly matters.
     #[test]
     fn two_cores_fighting_for_mutex_hardly_sleep() {

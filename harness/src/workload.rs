@@ -17,12 +17,12 @@ pub const MAX_SKEW: f64 = 5.0;
 ///
 /// `load` is a load factor, occupied slots over all slots, from [`MIN_LOAD`] to [`MAX_LOAD`]: the one that
 /// the filter has throughout, or that a fill ends at and a removal starts from. `hit` is the percentage
-/// of lookups that ask for a key that is in the filter, and `skew` the exponent of the Zipf law by which
+/// of lookups for present keys, and `skew` the exponent of the Zipf law by which
 /// keys are chosen; 0 if all are equally likely. The other numbers are percentages of operations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Workload {
-    /// Looks up keys that are in the filter, all of which must be found.
+    /// Looks up present keys, all of which must be found.
     LookupHit { load: f64 },
     /// Looks up keys that were never inserted.
     LookupMiss { load: f64 },

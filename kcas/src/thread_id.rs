@@ -27,7 +27,7 @@ pub const fn max_threads() -> usize {
 const KEPT: u64 = MAX_THREADS as u64 / 4 * 3;
 
 shared_static! {
-    /// Number of ids that are held or promised, never more than there are. So a thread that was
+    /// Number of ids that are held or promised, never more than there are. A thread that was
     /// promised one will find it. A scan of all the bits, word by word, could not guarantee that.
     static HELD: AtomicU64 = AtomicU64::new(0);
 }

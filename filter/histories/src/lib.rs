@@ -7,7 +7,7 @@
 //! linearizability*, 2017: just-in-time linearization, after Wing & Gong 1993). It walks through
 //! starts and ends in order of time and keeps every *configuration* that explains what has ended so
 //! far: a state of the object, and the set of calls under way that have already taken effect. A
-//! call takes effect only when some end requires it. So a longer history needs no more memory, and
+//! call takes effect only when some end requires it. Therefore a longer history needs no more memory, and
 //! takes time in proportion to its length as long as few calls overlap.
 //!
 //! Of the crates that check histories, `todc-utils` 0.1 keeps one bit for each call in each

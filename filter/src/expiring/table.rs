@@ -19,7 +19,7 @@
 //! of period q+1 as well.
 //!
 //! **A key is forgotten by the exchange that empties its slot**, as if it was removed, and not by the
-//! clock. So a lookup need not know which period it is: it is the lookup of a filter of fixed size.
+//! clock. A lookup therefore need not know which period it is: it is the lookup of a filter of fixed size.
 //! And whoever finds a key that is due to be forgotten may renew it: it was there all the time. (If
 //! lookups compared ages with the clock, a key would be forgotten at the exchange of the clock; a
 //! renewal that read the clock before that, and exchanges the age after it, would say "it was there" about

@@ -88,7 +88,7 @@ impl<S> Builder<Growing, S> {
     /// ([`InsertError::TooManyFalsePositives`](crate::InsertError::TooManyFalsePositives)).
     ///
     /// The rate limits how far a filter can grow: at 1/508, to 2^13 times its first size. To grow larger, begin larger.
-    /// So it also bounds the memory: at (1 + 0.75 × d) / 5,461 the table doubles d times, from 8 bytes for each
+    /// It also bounds the memory: at (1 + 0.75 × d) / 5,461 the table doubles d times, from 8 bytes for each
     /// [bucket](Builder::buckets) that it begins with (8 KiB by default).
     ///
     /// The limit is not saved, nor is what is [reserved](Self::reserved_bytes): the builder that loads a filter sets

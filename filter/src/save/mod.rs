@@ -16,7 +16,7 @@
 //!
 //! # Hashers
 //!
-//! A filter knows its keys only by their hashes. So it can be loaded only with the hasher that it
+//! A filter knows its keys only by their hashes. It can therefore be loaded only with the hasher that it
 //! was built with: of the same type, with the same seeds, and passed to the same function
 //! ([`hasher`](crate::Builder::hasher) or [`unmixed_hasher`](crate::Builder::unmixed_hasher)). The
 //! saved filter includes a digest of the hashes of some known keys, and a hasher that gives other

@@ -195,7 +195,7 @@ fn lookup_of_a_key_that_moves_to_another_level() {
 /// A chain moves a key out of a bucket while that is split.
 #[test]
 fn chain_out_of_a_bucket_that_is_split() {
-    // Bucket 0 is full, too, and bucket 1 is the next to be split.
+    // Bucket 0 is also full, and bucket 1 is the next to be split.
     let [mine, others] = [(5, 2), (0, 5)].map(|(address, nth)| insert(staying(address, nth)));
     explore_race(2, (2, 1_900), &half_a_round(), mine, others);
 }

@@ -64,7 +64,7 @@ fn explore_race<F: Asked>(
 
 /// Makes calls on two threads, this one and another, of a filter that holds these keys: some order of
 /// the calls that keeps the order within each thread must explain all answers, and what is left in
-/// the filter. So a key that nobody removes must be there.
+/// the filter. A key that no thread removes must be present.
 fn race<F: Asked>(
     filter: &Arc<F>,
     held: &[u64],

@@ -26,12 +26,12 @@ fn n_distinct_keys_fit_and_are_found() {
             assert!(filter.load_factor() > 0.85, "{}", filter.load_factor());
         }
         if n > 1_000_000 {
-            let bits_a_key = filter.memory_bytes() as f64 * 8.0 / n as f64;
-            assert!(bits_a_key <= 18.0, "{bits_a_key} bits a key");
+            let bits_per_key = filter.memory_bytes() as f64 * 8.0 / n as f64;
+            assert!(bits_per_key <= 18.0, "{bits_per_key} bits per key");
             let absent = n..n + 1_000_000;
             let wrong = absent.filter(|key| filter.contains(key)).count();
             let (rate, theory) = (wrong as f64 / 1e6, 2.0 * 4.0 / 4096.0);
-            println!("{n} keys: {bits_a_key:.2} bits a key, false positive rate {rate:.6}");
+            println!("{n} keys: {bits_per_key:.2} bits per key, false positive rate {rate:.6}");
             assert!(rate <= 1.3 * theory, "{rate} against {theory}");
             assert!(rate >= 0.5 * theory, "{rate}: too good to be true");
         }

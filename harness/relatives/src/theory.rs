@@ -158,14 +158,14 @@ impl Trial {
         let what = "load factor at the first refusal";
         let refusal = Claim::exact(what, planned, *allowed.start(), load);
 
-        let bits_a_key = |bytes: usize| 8.0 * bytes as f64 / inserted as f64;
-        let spent = bits_a_key(subject.memory_bytes());
+        let bits_per_key = |bytes: usize| 8.0 * bytes as f64 / inserted as f64;
+        let spent = bits_per_key(subject.memory_bytes());
         let memory = Claim::exact(format!("bits a key, {at}"), of_bits, bits(load), spent);
         // Besides the table there is what even the smallest filter has, once a thread has counted in
         // it.
         let smallest = S::with_buckets(1)?;
         smallest.insert(&0);
-        let beside = bits_a_key(smallest.memory_bytes() + S::STASH * size_of::<u64>());
+        let beside = bits_per_key(smallest.memory_bytes() + S::STASH * size_of::<u64>());
         // A victim takes no bits of the table.
         let table = bits(load) * (1.0 - S::STASH as f64 / inserted as f64);
 

@@ -95,7 +95,7 @@ impl Subject for BatchedRoofline {
 }
 
 /// A table of words without keys. An insert or a remove is one load and one compare-and-swap of the
-/// first bucket's word, whether that succeeds or not. So it bounds every update of a table of words
+/// first bucket's word, whether that succeeds or not. It therefore bounds every update of a table of words
 /// by an atomic exchange, whether lock-free or under a lock that is part of the word. It does not
 /// bound a single thread's plain stores under one lock for many words.
 pub struct UpdateRoofline(Table);

@@ -43,8 +43,8 @@ pub fn unnumbered(name: &str, is_known: impl Fn(&str) -> bool) -> &str {
 pub fn unknown(name: &str, known: &[&str]) -> String {
     let all = known.join(", ");
     match nearest(name, known) {
-        Some(near) => format!("{name:?}: did you mean {near:?}? Known are {all}"),
-        None => format!("{name:?}; known are {all}"),
+        Some(near) => format!("{name:?}: did you mean {near:?}? Expected one of: {all}"),
+        None => format!("{name:?}; expected one of: {all}"),
     }
 }
 

@@ -20,7 +20,7 @@ const REFUSED: &str = "
 1 | sweep field.toml | field.toml | unknown field `sed` | `seed`
 1 | sweep keys.toml | keys.toml | `keys` | at most
 1 | sweep frozen.toml | frozen.toml | `frozen`
-1 | sweep mistyped.toml | did you mean \"lock-free\"? Known are lock-free, 
+1 | sweep mistyped.toml | did you mean \"lock-free\"? Expected one of: lock-free, 
 1 | space memory --keys 4000000000 | --keys | at most
 1 | sweep low.toml | low.toml | 1e-300
 1 | sweep slots.toml | slots.toml | `keys` and `load` | at most
@@ -28,7 +28,7 @@ const REFUSED: &str = "
 2 | reproduce --quick --full | --quick | --full
 1 | check --subjects roofline | cannot insert
 1 | check --subjects balloon | segment-lock-65536, striped-timestamps, optimistic
-1 | check --subjects lockfree | did you mean \"lock-free\"? Known are lock-free, 
+1 | check --subjects lockfree | did you mean \"lock-free\"? Expected one of: lock-free, 
 2 | check --subjects lock-free --threads 0 | 1 to 64
 2 | check --subjects lock-free --threads 2,65 | 1 to 64
 2 | check --subjects lock-free --seconds 0 | above 0
@@ -53,7 +53,7 @@ const REFUSED: &str = "
 2 | growth --threads 1025 | --threads
 2 | growth --rounds 0 | --rounds
 1 | space memory --subjects roofline | holds no keys
-1 | space memory --subjects exactset | did you mean \"exact-set\"? Known are lock-free, 
+1 | space memory --subjects exactset | did you mean \"exact-set\"? Expected one of: lock-free, 
 2 | space memory --keys 60000,999 | --keys
 2 | space memory --rounds 0 | --rounds
 2 | space theory --keys 9999 | 10000..=

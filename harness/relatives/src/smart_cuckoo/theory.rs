@@ -3,7 +3,7 @@
 //!
 //! A table of m buckets to which n keys were offered is a random graph of m vertices and n edges,
 //! counting refused keys. In whatever order they come, a component that is a tree takes all of its
-//! keys, and any other takes as many as it has buckets. So the table holds m keys less the number
+//! keys, and any other takes as many as it has buckets. The table therefore holds m keys less the number
 //! of trees. Keys start to fail at a mean degree c = 2 n/m of 1, which is a load factor of one
 //! half.
 

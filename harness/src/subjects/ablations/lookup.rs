@@ -68,7 +68,7 @@ impl Lookup for Timestamps {
 ///
 /// **Why it is correct as far as it goes.** Call the buckets A and B, read in the order A, B, A, B. A
 /// key that is present throughout, moves only by relocation, and is missed by all four reads was in
-/// B, A, B and A at these moments. So it was relocated at least three times. The first two fall
+/// B, A, B and A at these moments. It was therefore relocated at least three times. The first two fall
 /// between the reads of A, the last two between those of B, and both counters count each of them.
 /// (Nguyen and Tsigas, *Lock-Free Cuckoo Hashing*, ICDCS 2014, start again less often, by a
 /// condition that wrapping counters cannot show.)

@@ -7,7 +7,7 @@
 //! the mutex, as its interface requires.
 //!
 //! An insert gives up after 500 evictions, and then **another key is lost**: the last one that it
-//! kicked out. It counts as refused, as the crate reports it. So an overfull filter misses keys, and
+//! kicked out. It counts as refused, as the crate reports it. An overfull filter therefore misses keys, and
 //! `harness check --subjects cuckoofilter-mutex`, whose tables are overfull on purpose, finds that at
 //! once.
 
