@@ -106,7 +106,7 @@ measure() {
     'sweep stalls'*) features=steps ;;
     simulate*) features=simulation ;;
     'sweep native'*) harness=$(build '' '-C target-cpu=native') ;;
-    'sweep pair'*) command+=" --rounds 18 $(placed)" ;;
+    pair* | 'sweep pair'*) command+=" --rounds 18 $(placed)" ;;
     sweep*) command+=" $(placed)" ;;
     esac
     [ -z "$features" ] || harness=$(build "$features")

@@ -68,7 +68,8 @@ pub enum InsertError {
     /// All [`max_threads`](crate::max_threads) ids are in use.
     #[error("{}", UpdateError::TooManyThreads)]
     TooManyThreads,
-    /// Another process has written into the file of a shared filter what no operation writes.
+    /// The file of a shared filter has words that no operation writes: another process damaged it. Its contents are unreliable.
+    /// Only shared filters return this.
     #[error("{}", UpdateError::Damaged)]
     Damaged,
 }

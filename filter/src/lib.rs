@@ -26,8 +26,9 @@
 //! | [`GrowingCuckooFilter`] | you do not: it grows in place and blocks no thread |
 //! | [`ExpiringCuckooFilter`] | keys should disappear some time after their last insert |
 //! | [`DynCuckooFilter`] | you want the smallest layout for an error rate that is chosen at run time |
+//! | `SharedCuckooFilter` (feature `shared`, Linux) | several processes share one set |
 //!
-//! All four implement [`Filter`], for generic code and `Box<dyn Filter>`.
+//! The first four implement [`Filter`], for generic code and `Box<dyn Filter>`.
 //!
 //! # Guarantees
 //!
@@ -44,7 +45,7 @@
 //! - **One winner.** If several threads call `insert_if_absent` with the same key, at most one gets `true` until the key is
 //!   removed or expires. Exactly one gets `true` if there is room and no key of its [class](Class) is present.
 //! - **A refused insert leaves the contents unchanged.** A full filter returns an error. It never evicts a key.
-//! - **No `unsafe`**, here or in `kcas`. The optional feature `huge-pages` uses a crate that has some.
+//! - **No `unsafe`**, here or in `kcas`. The optional features `huge-pages` and `shared` use crates that have some.
 //!
 //! # Limits
 //!

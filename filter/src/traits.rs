@@ -237,8 +237,8 @@ pub trait Filter: Debug + Send + Sync + Sealed {
         self.hash_with(&mut |mut hasher| key.hash(&mut hasher))
     }
 
-    /// [`insert_hash`](Self::insert_hash) of a key. Remove each key at most as often as it was inserted: then no other
-    /// is ever missing, which [`insert_if_absent`](Self::insert_if_absent) cannot promise. (An
+    /// [`insert_hash`](Self::insert_hash) of a key. If each key is removed at most as often as it was inserted, no
+    /// other key goes missing ([exceptions](crate::limits)); [`insert_if_absent`](Self::insert_if_absent) cannot promise this. (An
     /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter), which has one copy of a class, does not promise it either.)
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use kcas::thread_id::{self, TooManyThreads};
 
-/// Why a filter could not be changed. Nothing has changed.
+/// Why a filter could not be changed. Nothing has changed, except after `Damaged`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpdateError {
@@ -12,7 +12,8 @@ pub enum UpdateError {
         max_threads()
     )]
     TooManyThreads,
-    /// Another process has written into the file of a shared filter what no operation writes.
+    /// The file of a shared filter has words that no operation writes: another process damaged it. Its contents are unreliable.
+    /// Only shared filters return this.
     #[error("another process has damaged the shared filter: make a new one")]
     Damaged,
 }

@@ -22,7 +22,7 @@
 //!   linker. Only a thread's first operation uses these.
 //! - **Loads** never write. A load is a single load if no operation is in progress on its word.
 //! - **Nothing is allocated per operation.** Descriptors are reused: 8 KiB for every 32 ids ever held at the same time.
-//! - **No `unsafe`**, except in the optional feature `huge-pages`.
+//! - **No `unsafe`**, except in the crates behind the optional features `huge-pages` and `shared`.
 //!
 //! # Limits
 //!

@@ -89,7 +89,9 @@ pub enum OpenError {
     #[error("the system was restarted since the file was made: delete the file and make a new one")]
     OtherBoot,
     /// The file is a copy of a shared file, or its lock file is another one.
-    #[error("the file or its lock file is a copy: save a filter instead of copying its file")]
+    #[error(
+        "the file or its lock file is a copy: open the original, or delete both files and create a new filter"
+    )]
     Copy,
     /// The file was made with other parameters.
     #[error("the file was made with other parameters, such as another layout, size or hasher")]

@@ -3,15 +3,18 @@
 //! [`save`](crate::Filter::save) replaces a file atomically, and [`load`](crate::CuckooFilter::load) reads it.
 //! [`to_bytes`](crate::Filter::to_bytes) and [`write_to`](crate::Filter::write_to) save elsewhere;
 //! [`from_bytes`](crate::CuckooFilter::from_bytes) and [`read_from`](crate::CuckooFilter::read_from) load from there.
-//! [`load_any`](crate::load_any) loads a file of any type of filter. A
+//! [`load_any`](crate::load_any) loads a filter of any type that has the default hasher and a layout that a builder chooses by
+//! error rate. A
 //! [`Builder`](crate::Builder) loads a filter with another layout or hasher. With the feature `serde`, filters are serialized as
 //! the same [bytes](format).
 //!
-//! - **While others write.** A key present throughout the call is saved, and a key absent throughout the call is not. A save
-//!   makes one pass, and does not fail however much others change. It needs a buffer, and memory for the buckets that others
-//!   change before the save reaches them: at most another table.
-//! - **What is refused.** A damaged file, another layout, another hasher and another type of filter ([`LoadError`]).
-//! - **Other machines and releases.** A filter of format version 3 can be loaded by every later release, on any machine. A saved
+//! - **While others write.** A key present throughout the call is saved, and a key absent throughout the call is not
+//!   ([exceptions](crate::limits)). A save makes one pass and never starts again. It fails if there is no memory for its buffer
+//!   and for the buckets that others change before the save reaches them (at most another table), or if no thread id is
+//!   free.
+//! - **What is refused.** Accidental damage, another layout, another hasher and another type of filter ([`LoadError`]).
+//! - **Other machines and releases.** A filter of format version 3 can be loaded by every later release, and on any
+//!   machine if its hasher gives the same hashes there. A saved
 //!   filter of that version is kept with the tests, which load it.
 //!
 //! # Hashers

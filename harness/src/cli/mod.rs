@@ -97,8 +97,7 @@ enum Command {
         /// Run pairs alone, five minutes on two cores (the default).
         #[arg(long, conflicts_with = "full")]
         quick: bool,
-        /// Run everything: about an hour and a quarter on two cores, with 4 GB of memory. Uses up to
-        /// 16 threads per core.
+        /// Run everything: about an hour and a quarter on two cores, with 4 GB of memory. Uses up to four threads per core.
         #[arg(long)]
         full: bool,
         #[command(flatten)]
