@@ -26,8 +26,8 @@ use crate::{batch, lookup, update};
 /// [`insert`](Self::insert) adds one copy, [`remove`](Self::remove) takes one,
 /// [`contains`](Self::contains) asks whether there are any; the trait [`Filter`] describes each call.
 ///
-/// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator and what a thread's
-/// first update [may lock](crate#guarantees)): a thread that stops anywhere else stops nobody. Lookups write nothing.
+/// Inserts, removes, lookups and counts are linearizable and lock-free: a suspended thread blocks no other thread, except
+/// inside the allocator or [a lock of its first update](crate#guarantees). Lookups write nothing.
 ///
 /// ```
 /// use filter::CuckooFilter;

@@ -1,4 +1,4 @@
-//! What all filters of this crate can do: the trait [`Filter`].
+//! The interface of all filters in memory: the trait [`Filter`].
 
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
@@ -16,16 +16,16 @@ use crate::save::file::save_as;
 use crate::snapshot::SnapshotError;
 use crate::update_error::UpdateError;
 
-/// What all filters of this crate can do, for code that works with any of them (`F: Filter`), or
-/// with one that is chosen at run time (`Box<dyn Filter>`). The most common calls need no import of
+/// The interface of all filters in memory, for generic code (`F: Filter`) and for a filter that is chosen at run time
+/// (`Box<dyn Filter>`). The most common calls need no import of
 /// this trait; those with hashes and those for many keys do.
 ///
 /// References, boxes and `Arc`s of a filter are filters too. (A `&dyn Filter` takes keys, paths and writers of any type
 /// only by another reference: `(&filter).insert("key")`.) The trait is sealed: only these types implement it, so that
 /// it may get more functions.
 ///
-/// Inserts, removes, lookups and counts are linearizable and lock-free (apart from the allocator and what a thread's
-/// first update [may lock](crate#guarantees)): a thread that stops anywhere else stops nobody. All keys with the same
+/// Inserts, removes, lookups and counts are linearizable and lock-free: a suspended thread blocks no other thread, except
+/// inside the allocator or [a lock of its first update](crate#guarantees). All keys with the same
 /// fingerprint and the same buckets form one *class* ([`Class`]); the filter counts copies per class. An
 /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is a set instead: it has at most one copy of a class, an
 /// insert renews that copy, and it is forgotten in time, as if removed.

@@ -78,8 +78,8 @@ pub fn out_of_memory(len: usize) -> OutOfMemory {
 /// A fixed-length array of 63-bit words, several of which can be compared and swapped at once.
 ///
 /// Every operation is linearizable. [`load`](Self::load) never writes shared memory;
-/// [`compare_exchange`](Self::compare_exchange) and [`kcas`](Self::kcas) are lock-free: a thread
-/// that stops anywhere inside them stops nobody else.
+/// [`compare_exchange`](Self::compare_exchange) and [`kcas`](Self::kcas) are lock-free: a
+/// suspended thread blocks no other.
 ///
 /// A word is 8 bytes long and aligned to 8 bytes, so none straddles two cache lines or pages,
 /// wherever the array begins. A large array gets its memory from the system page by page, when
