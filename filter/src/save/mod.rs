@@ -6,7 +6,7 @@
 //! [`load_any`](crate::load_any) loads a filter of any type that has the default hasher and a layout that a builder chooses by
 //! error rate. A
 //! [`Builder`](crate::Builder) loads a filter with another layout or hasher. With the feature `serde`, filters are serialized as
-//! the same [bytes](format).
+//! the same [bytes](mod@format).
 //!
 //! - **While others write.** A key present throughout the call is saved, and a key absent throughout the call is not
 //!   ([exceptions](crate::limits)). A save makes one pass and never starts again. It fails if there is no memory for its buffer
