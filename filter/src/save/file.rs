@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"new");
     }
 
-    /// As a hasher may.
+    /// Panics, as a hasher may.
     #[test]
     fn a_panic_leaves_no_unfinished_file() {
         let folder = tempfile::tempdir().unwrap();
