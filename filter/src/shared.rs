@@ -296,14 +296,13 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
         self.buckets.geometry().buckets() * SLOTS
     }
 
-    /// Decides all calls of processes that have been killed: afterwards, each has taken effect or never will. Opening a file
-    /// does this, too.
+    /// Decides all calls of killed processes, except of those whose ids another process is just taking over, or whose memory
+    /// something else still holds: afterwards, each has taken effect or never will. Opening a file does this, too.
     ///
     /// # Errors
-    /// [`UpdateError::TooManyThreads`] if no id is free.
-    pub fn take_over_all(&self) -> Result<(), UpdateError> {
-        let done = self.buckets.words().take_over_all();
-        done.map_err(UpdateError::no_id)
+    /// [`OpenError::TooManyProcesses`] if no id is free; [`OpenError::Io`] if the system refuses.
+    pub fn take_over_all(&self) -> Result<(), OpenError> {
+        self.buckets.words().take_over_all()
     }
 
     /// True once a thread of this process has found that another process has damaged the file.
