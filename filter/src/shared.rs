@@ -1,4 +1,4 @@
-//! Filters in files that processes share (Linux).
+//! Filters in files that processes share (64-bit Linux).
 //!
 //! Any process may be killed at any instruction. The others never wait and lose no key, and a process that opens the file again
 //! continues at once.

@@ -138,3 +138,18 @@ fn link_to_no_file_is_refused() {
     let result = result.expect("it ends");
     assert!(matches!(result, Err(OpenError::Io(_))), "{result:?}");
 }
+
+#[test]
+fn lookup_in_damaged_file_says_so() {
+    let file = File::new("damaged");
+    let builder = CuckooFilter::builder().buckets(1);
+    drop(builder.open_or_create_shared(&file.0).unwrap());
+    let look = CuckooFilter::builder();
+    let look = look.open_shared_to_read(&file.0).unwrap();
+    assert!(!look.contains("key") && !look.is_damaged());
+    // The tag of an operation that no thread has begun, in the table.
+    let opened = std::fs::File::options().write(true).open(&file.0).unwrap();
+    let tag: u64 = 1 << 63 | 5;
+    opened.write_all_at(&tag.to_ne_bytes(), 8 << 18).unwrap();
+    assert!(look.contains("key") && look.is_damaged());
+}
