@@ -1,4 +1,4 @@
-//! Filters in files that processes share (Linux).
+//! Filters in files that processes share (64-bit Linux).
 //!
 //! Any process may be killed at any instruction. The others never wait and lose no key, and a process that opens the file again
 //! continues at once.
@@ -11,25 +11,31 @@
 //! assert!(seen.insert_if_absent("key")?);
 //! let other = CuckooFilter::builder().open_shared(&path)?;
 //! assert!(!other.insert_if_absent("key")?);
+//! # std::fs::remove_file(format!("{}.lock", path.display()))?;
 //! # std::fs::remove_file(&path)?;
-//! # std::fs::remove_file(path.with_extension("lock"))?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # What is promised
 //!
 //! A call that was killed took effect wholly or not at all. Until its id is taken over, another thread may still complete it;
-//! opening the file takes over all ids of dead processes, as does [`take_over_all`](SharedCuckooFilter::take_over_all). Of all callers
+//! opening the file decides all calls of killed processes, except of those whose ids another process is just taking over, or whose
+//! memory something else still holds, as does [`take_over_all`](SharedCuckooFilter::take_over_all). Of all callers
 //! of [`insert_if_absent`](SharedCuckooFilter::insert_if_absent), at most one gets `true`; it may be killed before it learns that.
 //!
-//! - [`len`](SharedCuckooFilter::len) may be wrong by one for each thread that was killed, until
-//!   [`recount`](SharedCuckooFilter::recount).
+//! - [`len`](SharedCuckooFilter::len) may be wrong by one for each thread that was killed, or by the slots of a bucket if it was
+//!   killed in [`clear`](SharedCuckooFilter::clear), until [`recount`](SharedCuckooFilter::recount).
 //! - The file does not survive a restart of the system: [`OpenError::OtherBoot`]. Put it on tmpfs, for example in `/dev/shm`. It does not
-//!   work on NFS, or between virtual machines.
+//!   work on NFS, or between virtual machines, and is refused on overlayfs (in a container, outside its volumes).
 //! - A process that truncates the file kills the others (SIGBUS). A process that writes anything else into it can destroy
 //!   answers, but cannot make a call endless: `contains` then answers true, and updates [`Damaged`](InsertError::Damaged).
 //!
-//! Locks are in a second file, `PATH.lock`. Keep it as long as the file. At most 1,024 processes can change a filter.
+//! Locks are in a second file, `PATH.lock`. Keep it as long as the file. To delete a filter, remove `PATH.lock` first, then `PATH`,
+//! while no process creates it: whoever opens it between the two gets an error.
+//!
+//! At most 1,024 processes can change a filter, with up to four updating threads each: a process takes ids four at a time, and
+//! keeps them while it has the file open. [`register_thread`](crate::register_thread) reserves no id in a file, so the first
+//! update of a thread may return `TooManyThreads`, also when the system refuses a lock (for example, no descriptor is left).
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -90,10 +96,17 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> Builder<Layout<SLOTS
         let path = path.as_ref();
         let is =
             |error: &OpenError, kind| matches!(error, OpenError::Io(error) if error.kind() == kind);
+        // True if the name was found, although the file could not be opened.
+        let mut is_there = false;
         let array = loop {
             match WordArray::open(path) {
-                Err(error) if is(&error, io::ErrorKind::NotFound) && !path.exists() => {}
+                Err(error) if is(&error, io::ErrorKind::NotFound) && !is_there => {}
                 other => break other?,
+            }
+            // The name of a link that leads nowhere, or another process was faster.
+            is_there = path.symlink_metadata().is_ok();
+            if is_there {
+                continue;
             }
             let dependable = Layout::<SLOTS, BITS>::DEPENDABLE;
             let buckets = number_of_buckets::<SLOTS, BITS>(self.size, dependable);
@@ -232,7 +245,7 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
         lookup::count(&self.buckets, self.locate(key))
     }
 
-    /// Removes all copies, bucket by bucket. Copies that others insert meanwhile may stay.
+    /// Removes all copies, bucket by bucket, not all at one moment. Copies that others insert meanwhile may stay.
     ///
     /// # Errors
     /// [`UpdateError`]; some buckets may have been emptied.
@@ -260,17 +273,18 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
         0
     }
 
-    /// Returns the number of copies. Each thread that was killed in a call may have made it wrong by one, until
-    /// [`recount`](Self::recount).
+    /// Returns the number of copies. Each thread that was killed in a call may have made it wrong by one, or in
+    /// [`clear`](Self::clear) by `SLOTS`, until [`recount`](Self::recount).
     pub fn len(&self) -> usize {
+        usize::try_from((self.sum() as i64).max(0)).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the sum of what all threads have counted, which calls that were killed may have made wrong, even negative.
+    fn sum(&self) -> u64 {
         // Relaxed: a thread that has synchronised with a change sees its count.
-        let counts = self
-            .buckets
-            .words()
-            .counters()
-            .map(|count| count.load(Ordering::Relaxed));
-        let sum = counts.fold(0, u64::wrapping_add);
-        usize::try_from((sum as i64).max(0)).unwrap_or(usize::MAX)
+        let counts = self.buckets.words().counters();
+        let counts = counts.map(|count| count.load(Ordering::Relaxed));
+        counts.fold(0, u64::wrapping_add)
     }
 
     /// True if there are no copies, as far as [`len`](Self::len) is right.
@@ -279,15 +293,28 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
     }
 
     /// Counts the copies, bucket by bucket, and corrects [`len`](Self::len): exactly if no thread changes the filter
-    /// meanwhile. Returns what it counted.
+    /// meanwhile. Returns what it counted. If other threads recount at the same time, it counts again after each of them, at most
+    /// eight times, and then leaves the correction to them.
     pub fn recount(&self) -> usize {
+        const TRIES: usize = 8;
         let words = self.buckets.words();
-        let before = self.len() as u64;
-        let occupied = |bucket| Layout::<SLOTS, BITS>::occupied(words.load(bucket)) as u64;
-        let counted: u64 = (0..words.len()).map(occupied).sum();
         let extra: &AtomicU64 = words.extra();
-        // Relaxed: as in `len`.
-        extra.fetch_add(counted.wrapping_sub(before), Ordering::Relaxed);
+        let mut counted = 0;
+        for _ in 0..TRIES {
+            // Relaxed, all: as in `sum`.
+            let before = extra.load(Ordering::Relaxed);
+            let sum = self.sum();
+            let occupied = |bucket| Layout::<SLOTS, BITS>::occupied(words.load(bucket)) as u64;
+            counted = (0..words.len()).map(occupied).sum();
+            let after = before.wrapping_add(counted).wrapping_sub(sum);
+            // It fails if another thread has corrected the same.
+            if extra
+                .compare_exchange(before, after, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+            {
+                break;
+            }
+        }
         counted as usize
     }
 
@@ -296,14 +323,13 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
         self.buckets.geometry().buckets() * SLOTS
     }
 
-    /// Decides all calls of processes that have been killed: afterwards, each has taken effect or never will. Opening a file
-    /// does this, too.
+    /// Decides all calls of killed processes, except of those whose ids another process is just taking over, or whose memory
+    /// something else still holds: afterwards, each has taken effect or never will. Opening a file does this, too.
     ///
     /// # Errors
-    /// [`UpdateError::TooManyThreads`] if no id is free.
-    pub fn take_over_all(&self) -> Result<(), UpdateError> {
-        let done = self.buckets.words().take_over_all();
-        done.map_err(UpdateError::no_id)
+    /// [`OpenError::TooManyProcesses`] if no id is free; [`OpenError::Io`] if the system refuses.
+    pub fn take_over_all(&self) -> Result<(), OpenError> {
+        self.buckets.words().take_over_all()
     }
 
     /// True once a thread of this process has found that another process has damaged the file.
@@ -340,5 +366,10 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedLookup<S, SLOT
     /// [`SharedCuckooFilter::is_empty`].
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// [`SharedCuckooFilter::is_damaged`].
+    pub fn is_damaged(&self) -> bool {
+        self.0.is_damaged()
     }
 }

@@ -265,6 +265,9 @@ pub(crate) fn kcas_by_dcss<W: Words + ?Sized>(words: &W, me: &ThreadId, entries:
     let own = descriptor::begin_kcas(words, me, entries);
     while let Some((other, index)) = install_and_decide(words, me, own.tag, entries) {
         help(words, me, index, other);
+        if words.is_damaged() {
+            return false;
+        }
     }
     let state = own.state();
     if state.succeeded() {

@@ -16,7 +16,6 @@
 //! notes that ([`is_damaged`](WordArray::is_damaged)), and answers whatever it likes from then on.
 
 use std::fmt;
-use std::fs::File;
 use std::io;
 use std::ops::Index;
 use std::os::unix::fs::MetadataExt;
@@ -43,8 +42,9 @@ pub const USER: usize = 8;
 const LEN: usize = 1;
 const IDS: usize = 2;
 const BOOT: usize = 3;
-const INODES: usize = 5;
-const USERS: usize = 7;
+/// The device of the file, its inode, and that of the lock file.
+const IDENTITY: usize = 5;
+const USERS: usize = 8;
 const CHECKSUM: usize = USERS + USER;
 /// One more than the greatest id that was ever claimed.
 const IDS_USED: usize = 64;
@@ -60,7 +60,7 @@ const _: () = assert!(RECORDS + MAX_THREADS * RECORD_WORDS <= TABLE);
 const BLOCK: usize = 4;
 const BLOCKS: usize = MAX_THREADS / BLOCK;
 
-/// Why a file cannot be made or opened.
+/// Why a file cannot be made or opened, or what dead processes have left in it not be finished.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -97,7 +97,9 @@ pub enum OpenError {
     #[error("the file was made with other parameters, such as another layout, size or hasher")]
     OtherParameters,
     /// All ids are locked by living processes.
-    #[error("too many processes have the file open: at most {BLOCKS} can change it")]
+    #[error(
+        "too many processes or threads change the file: at most {BLOCKS} processes can, with up to {BLOCK} updating threads each"
+    )]
     TooManyProcesses,
 }
 
@@ -201,8 +203,8 @@ fn whole(len: u64) -> Option<usize> {
 impl Shared {
     /// Maps a file once its header has been found to be right.
     fn open(path: &Path, writable: bool) -> Result<Shared, OpenError> {
-        let file = File::options().read(true).write(writable).open(path)?;
-        let header = Mapping::new(&file, RECORDS, false).map_err(|error| match error.kind() {
+        let file = shared_memory::open(path, writable)?;
+        let header = Mapping::only_to_load(&file, RECORDS).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => OpenError::NotShared,
             _ => error.into(),
         })?;
@@ -228,18 +230,24 @@ impl Shared {
         let bytes = word(LEN).saturating_add(TABLE as u64).saturating_mul(8);
         let too_short = || OpenError::TooShort { bytes };
         let words = whole(word(LEN)).ok_or_else(too_short)?;
-        let mapping = Mapping::new(&file, words, writable).map_err(|error| match error.kind() {
+        let map = if writable {
+            Mapping::new
+        } else {
+            Mapping::only_to_load
+        };
+        let mapping = map(&file, words).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => too_short(),
             _ => error.into(),
         })?;
-        let mut inodes = [file.metadata()?.ino(), word(INODES + 1)];
+        let metadata = file.metadata()?;
+        let mut identity = [metadata.dev(), metadata.ino(), word(IDENTITY + 2)];
         let mut process = None;
         if writable {
             let locks = Locks::open(&lock_path(path), false)?;
-            inodes[1] = locks.inode()?;
+            identity[2] = locks.inode();
             process = Some(Process::new(locks)?);
         }
-        if [word(INODES), word(INODES + 1)] != inodes {
+        if [0, 1, 2].map(|nth| word(IDENTITY + nth)) != identity {
             return Err(OpenError::Copy);
         }
         Ok(Shared {
@@ -251,8 +259,11 @@ impl Shared {
         })
     }
 
-    fn process(&self) -> Option<&Process> {
-        self.process.as_ref()?.current().ok()
+    /// # Errors
+    /// When the array is only read, or a forked child cannot make its part.
+    fn process(&self) -> io::Result<&Process> {
+        let process = self.process.as_ref();
+        process.ok_or(io::ErrorKind::PermissionDenied)?.current()
     }
 
     fn ids_used(&self) -> usize {
@@ -268,31 +279,34 @@ impl Shared {
     }
 
     /// Locks a block of ids, unless a living process has it, and finishes what its last holder has left.
-    fn lock(&self, process: &Process, block: usize) -> Option<Lock> {
-        let lock = process.locks.try_lock(block as u32).ok()??;
+    fn lock(&self, process: &Process, block: usize) -> io::Result<Option<Lock>> {
+        let Some(lock) = process.locks.try_lock(block as u32)? else {
+            return Ok(None);
+        };
         let ids = BLOCK * block..BLOCK * (block + 1);
         // Relaxed: before any use of the ids. Whoever takes them over synchronises with this process by the lock.
         self.mapping[IDS_USED].fetch_max(ids.end as u64, Ordering::Relaxed);
         ids.for_each(|id| commit::take_over(self, &ThreadId::new(id)));
-        Some(lock)
+        Ok(Some(lock))
     }
 
     /// Claims an id for the thread that holds this thread id.
     #[cold]
-    fn claim(&self, process: &Process, thread: &ThreadId) -> Option<usize> {
-        let locked = (0..BLOCKS).find_map(|block| process.claim_in(block));
-        let id = locked.or_else(|| {
-            let mut free = (0..BLOCKS).filter(|&block| process.blocks[block].get().is_none());
-            free.find_map(|block| {
-                let lock = self.lock(process, block)?;
-                // It is kept until the array is dropped or the process ends.
-                let _ = process.blocks[block].set(Box::new(lock));
-                process.claim_in(block)
-            })
-        })?;
+    fn claim(&self, process: &Process, thread: &ThreadId) -> Result<usize, OpenError> {
+        let mut id = (0..BLOCKS).find_map(|block| process.claim_in(block));
+        for block in 0..BLOCKS {
+            if id.is_none() && process.blocks[block].get().is_none() {
+                if let Some(lock) = self.lock(process, block)? {
+                    // It is kept until the array is dropped or the process ends.
+                    let _ = process.blocks[block].set(Box::new(lock));
+                    id = process.claim_in(block);
+                }
+            }
+        }
+        let id = id.ok_or(OpenError::TooManyProcesses)?;
         // Relaxed: only the holder of the thread id accesses it.
         process.ids[thread.index()].store(id as u64 + 1, Ordering::Relaxed);
-        Some(id)
+        Ok(id)
     }
 
     /// Returns the id that the holder of a thread id has in the file, if it has one.
@@ -323,9 +337,9 @@ impl Words for Shared {
     #[inline]
     fn with_id<R>(&self, action: impl FnOnce(&ThreadId) -> R) -> Result<R, TooManyThreads> {
         thread_id::with(|thread| {
-            let process = self.process().ok_or(TooManyThreads)?;
+            let process = self.process().map_err(|_| TooManyThreads)?;
             let held = Shared::held(process, thread);
-            let id = held.or_else(|| self.claim(process, thread));
+            let id = held.or_else(|| self.claim(process, thread).ok());
             Ok(action(&ThreadId::new(id.ok_or(TooManyThreads)?)))
         })?
     }
@@ -388,17 +402,18 @@ impl WordArray<Shared> {
         let words = whole(len as u64).ok_or_else(too_large)?;
         let file = shared_memory::create_unnamed(folder.unwrap_or(Path::new(".")), words, 0o600)?;
         let locks = Locks::open(&lock_path(path), true)?;
-        let header = Mapping::new(&file, RECORDS, true)?;
+        let header = Mapping::new(&file, RECORDS)?;
         let [first, second] = boot()?;
-        let inodes = [file.metadata()?.ino(), locks.inode()?];
+        let metadata = file.metadata()?;
         let fixed = [
             MAGIC,
             len as u64,
             MAX_THREADS as u64,
             first,
             second,
-            inodes[0],
-            inodes[1],
+            metadata.dev(),
+            metadata.ino(),
+            locks.inode(),
         ];
         for (word, value) in header.iter().zip(fixed.into_iter().chain(user)) {
             word.store(value, Ordering::Relaxed);
@@ -414,13 +429,12 @@ impl WordArray<Shared> {
     /// [`OpenError`].
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         let array = WordArray::from_storage(Shared::open(path, true)?);
-        array
-            .take_over_all()
-            .map_err(|TooManyThreads| OpenError::TooManyProcesses)?;
+        array.take_over_all()?;
         Ok(array)
     }
 
-    /// Opens a file for [loads](Self::load) alone, which need no id and cannot change it. The other functions must not be called.
+    /// Opens a file for [loads](Self::load) alone, which need no id and cannot change it. No function that may change a word must
+    /// be called: the mapping relies on that (`Mapping::only_to_load`).
     ///
     /// # Errors
     /// [`OpenError`].
@@ -435,17 +449,22 @@ impl WordArray<Shared> {
 
     /// Finishes what dead processes have left unfinished. Operations of dead processes are helped by any thread that
     /// meets them: this is for those that no thread meets, and for a program that wants to know which calls took effect.
+    /// Left out are ids that another process is just taking over, or whose lock something else still holds.
     ///
     /// Progress: lock-free.
     ///
     /// # Errors
-    /// When the process has no id and none is left.
-    pub fn take_over_all(&self) -> Result<(), TooManyThreads> {
-        self.words.with_id(|_| ())?;
-        let process = self.words.process().ok_or(TooManyThreads)?;
+    /// [`OpenError::TooManyProcesses`] when the process has no id and none is left; [`OpenError::Io`] when the system refuses.
+    pub fn take_over_all(&self) -> Result<(), OpenError> {
+        let process = self.words.process()?;
+        let claimed = thread_id::with(|thread| match Shared::held(process, thread) {
+            Some(_) => Ok(()),
+            None => self.words.claim(process, thread).map(drop),
+        });
+        claimed.map_err(io::Error::other)??;
         for block in 0..self.words.ids_used().div_ceil(BLOCK) {
             if process.blocks[block].get().is_none() {
-                drop(self.words.lock(process, block));
+                drop(self.words.lock(process, block)?);
             }
         }
         Ok(())

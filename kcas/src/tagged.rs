@@ -102,9 +102,9 @@ impl KcasTag {
     }
 }
 
-/// Returns the sequence number after this one.
+/// Returns the sequence number after this one, which in damaged memory may be any.
 pub fn next_sequence(sequence: u64) -> u64 {
-    (sequence + 1) & SEQUENCE_MASK
+    sequence.wrapping_add(1) & SEQUENCE_MASK
 }
 
 #[cfg(all(test, not(kcas_loom)))]

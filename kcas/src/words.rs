@@ -385,6 +385,7 @@ impl<W: Storage> WordArray<W> {
     /// # Panics
     /// When `index` is out of range, or `value` is wider than 63 bits.
     pub fn set(&mut self, index: usize, value: u64) {
+        const { assert!(!W::Words::SHARED, "other processes share the words") };
         assert!(
             tagged::is_value(value),
             "a value is wider than 63 bits: {value:#x}"
@@ -401,6 +402,7 @@ impl<W: Storage> WordArray<W> {
     /// assert_eq!((words.load(0), words.load(1)), (0, 0));
     /// ```
     pub fn clear(&mut self) {
+        const { assert!(!W::Words::SHARED, "other processes share the words") };
         self.words.each_piece(|piece| {
             for word in piece {
                 // Relaxed: nobody else has access meanwhile, and handing the array on synchronises. No

@@ -70,17 +70,30 @@ impl Drop for Pages {
 pub struct Mapping(Pages);
 
 impl Mapping {
-    /// Maps the first `words` words of a file, at least one. The memory must not be written unless `writable`.
+    /// Maps the first `words` words of a file, at least one, for loads and stores.
     ///
     /// # Errors
     /// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) when the file is shorter; any other when the system refuses.
-    pub fn new(file: &File, words: usize, writable: bool) -> io::Result<Mapping> {
+    pub fn new(file: &File, words: usize) -> io::Result<Mapping> {
+        Mapping::with_access(file, words, libc::PROT_READ | libc::PROT_WRITE)
+    }
+
+    /// [`new`](Self::new), for loads alone. This is for `kcas`, which forbids `unsafe`, and not part of the interface: the caller
+    /// must see to it that no word is ever stored to or exchanged, not even in vain.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new).
+    #[doc(hidden)]
+    pub fn only_to_load(file: &File, words: usize) -> io::Result<Mapping> {
+        Mapping::with_access(file, words, libc::PROT_READ)
+    }
+
+    fn with_access(file: &File, words: usize, access: i32) -> io::Result<Mapping> {
         let bytes = words.checked_mul(8).ok_or(io::ErrorKind::InvalidInput)?;
         if file.metadata()?.len() < bytes as u64 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let write = if writable { libc::PROT_WRITE } else { 0 };
-        Pages::map(Some(file), bytes, libc::PROT_READ | write).map(Mapping)
+        Pages::map(Some(file), bytes, access).map(Mapping)
     }
 }
 
@@ -90,8 +103,29 @@ impl Deref for Mapping {
     #[inline(always)]
     fn deref(&self) -> &[AtomicU64] {
         // SAFETY: the pages are mapped as long as `self` lives, begin at a page and are a whole number of words; every bit
-        // pattern is a valid `AtomicU64`. A store into pages that cannot be written raises SIGSEGV, which ends the process.
+        // pattern is a valid `AtomicU64`. Pages that can only be read are only loaded, which whoever called `only_to_load` sees
+        // to. The standard library promises that of read-only memory for relaxed loads alone, while these are SeqCst and Acquire,
+        // too: this relies on 64-bit targets such as x86-64 and AArch64, where they are load instructions that write nothing.
         unsafe { std::slice::from_raw_parts(self.0.start.cast_const().cast(), self.0.bytes / 8) }
+    }
+}
+
+/// Opens a regular file. Does not wait, as it would for the other end of a pipe.
+///
+/// # Errors
+/// [`InvalidInput`](io::ErrorKind::InvalidInput) when the file is not a regular one; any other when the system refuses.
+pub fn open(path: &Path, writable: bool) -> io::Result<File> {
+    open_regular(OpenOptions::new().read(true).write(writable), path)
+}
+
+fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = options.custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        let message = "it is not a regular file";
+        Err(io::Error::new(io::ErrorKind::InvalidInput, message))
     }
 }
 
@@ -108,10 +142,14 @@ pub fn create_unnamed(folder: &Path, words: usize, mode: u32) -> io::Result<File
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(mode);
     let file = options.custom_flags(libc::O_TMPFILE).open(folder)?;
-    // SAFETY: the descriptor is open.
-    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes) } {
-        0 => Ok(file),
-        error => Err(io::Error::from_raw_os_error(error)),
+    loop {
+        // SAFETY: the descriptor is open.
+        match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes) } {
+            0 => return Ok(file),
+            // A signal came.
+            libc::EINTR => {}
+            error => return Err(io::Error::from_raw_os_error(error)),
+        }
     }
 }
 

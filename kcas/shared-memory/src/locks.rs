@@ -1,6 +1,7 @@
 //! Locks on the bytes of a file, each held by an address space until it ends.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::Pages;
+use crate::{Pages, open_regular};
 
 /// A file on whose bytes processes take locks.
 ///
@@ -26,6 +27,8 @@ pub struct Locks {
     /// Only to open the file again. It holds no locks.
     file: File,
     path: PathBuf,
+    /// The file's device and inode: a library may close the descriptor, and its number then means another file.
+    identity: (u64, u64),
     marker: Arc<Marker>,
 }
 
@@ -49,41 +52,67 @@ impl Locks {
     /// Opens the file of this name, and makes it if there is none and `create` is true.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// [`Unsupported`](io::ErrorKind::Unsupported) in a file system where a mapping does not keep locks, such as overlayfs; any
+    /// other when the system refuses, or the file is not a regular one.
     pub fn open(path: &Path, create: bool) -> io::Result<Locks> {
         let path = std::path::absolute(path)?;
         let mut options = OpenOptions::new();
-        let file = options
-            .read(true)
-            .write(true)
-            .create(create)
-            .mode(0o600)
-            .open(&path)?;
+        options.read(true).write(true).create(create).mode(0o600);
+        let file = open_regular(&mut options, &path)?;
+        let identity = identity(&file.metadata()?);
         let marker = Arc::new(Marker::new()?);
-        Ok(Locks { file, path, marker })
+        let locks = Locks {
+            file,
+            path,
+            identity,
+            marker,
+        };
+        locks.outlive_descriptors()?;
+        Ok(locks)
+    }
+
+    /// Checks that a page keeps a lock. In some file systems it does not: overlayfs maps a file of the file system below, so the
+    /// open file description that has the lock is gone when its descriptor is closed.
+    fn outlive_descriptors(&self) -> io::Result<()> {
+        loop {
+            // Any byte that is no lock, so that no other process is likely to check with the same.
+            let random = RandomState::new().build_hasher().finish();
+            let byte = 1 << 32 | (random >> 16) as i64;
+            if let Some(page) = lock_byte(self.reopened()?, byte)? {
+                let mut lock = write_lock(byte);
+                let file = self.reopened()?;
+                // SAFETY: the descriptor is open, and the pointer is to a `flock`, as this command needs.
+                if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &mut lock) } == -1 {
+                    return Err(io::Error::last_os_error());
+                }
+                drop(page);
+                return if lock.l_type == libc::F_UNLCK as libc::c_short {
+                    let advice = "locks do not last in this file system: put the file on tmpfs, for example in /dev/shm";
+                    Err(io::Error::new(io::ErrorKind::Unsupported, advice))
+                } else {
+                    Ok(())
+                };
+            }
+        }
     }
 
     /// Returns the number by which the file's system knows it.
-    ///
-    /// # Errors
-    /// When the system refuses.
-    pub fn inode(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.ino())
+    pub fn inode(&self) -> u64 {
+        self.identity.1
     }
 
     /// Opens the same file again, with an open file description of its own: by the descriptor, wherever it has moved, or by its name, if
     /// a library has closed the descriptor or there is no `/proc`.
     fn reopened(&self) -> io::Result<File> {
         let by_descriptor = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-        let identity = |file: &File| {
-            let metadata = file.metadata()?;
-            io::Result::Ok((metadata.dev(), metadata.ino()))
-        };
         for path in [Path::new(&by_descriptor), &self.path] {
-            if let Ok(file) = OpenOptions::new().read(true).write(true).open(path) {
-                if identity(&file)? == identity(&self.file)? {
-                    return Ok(file);
-                }
+            // Looked at first: to open another file may do something.
+            if !std::fs::metadata(path).is_ok_and(|found| identity(&found) == self.identity) {
+                continue;
+            }
+            let file = open_regular(OpenOptions::new().read(true).write(true), path)?;
+            if identity(&file.metadata()?) == self.identity {
+                return Ok(file);
             }
         }
         Err(io::ErrorKind::NotFound.into())
@@ -94,23 +123,12 @@ impl Locks {
     /// # Errors
     /// When the system has no such locks, or refuses more.
     pub fn try_lock(&self, number: u32) -> io::Result<Option<Lock>> {
-        let file = self.reopened()?;
-        // SAFETY: all zeros are a valid `flock`.
-        let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-        lock.l_type = libc::F_WRLCK as _;
-        lock.l_whence = libc::SEEK_SET as _;
-        lock.l_start = number.into();
-        lock.l_len = 1;
-        // SAFETY: the descriptor is open, and the pointer is to a `flock`, as this command needs.
-        if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &lock) } == -1 {
-            let error = io::Error::last_os_error();
-            let is_held = matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES));
-            return if is_held { Ok(None) } else { Err(error) };
-        }
-        let page = Pages::map(Some(&file), page_size(), libc::PROT_NONE)?;
-        page.advise(libc::MADV_DONTFORK)?;
-        let (page, marker) = (Some(page), Arc::clone(&self.marker));
-        Ok(Some(Lock { page, marker }))
+        let page = lock_byte(self.reopened()?, number.into())?;
+        let marker = Arc::clone(&self.marker);
+        Ok(page.map(|page| Lock {
+            page: Some(page),
+            marker,
+        }))
     }
 
     /// True in the process that opened the file, and false in its forked children.
@@ -126,8 +144,43 @@ impl Locks {
     pub fn for_child(&self) -> io::Result<Locks> {
         let (file, path) = (self.reopened()?, self.path.clone());
         let marker = Arc::new(Marker::new()?);
-        Ok(Locks { file, path, marker })
+        let identity = self.identity;
+        Ok(Locks {
+            file,
+            path,
+            identity,
+            marker,
+        })
     }
+}
+
+/// Returns a file's device and inode.
+fn identity(metadata: &Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
+
+fn write_lock(byte: i64) -> libc::flock {
+    // SAFETY: all zeros are a valid `flock`.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = libc::F_WRLCK as _;
+    lock.l_whence = libc::SEEK_SET as _;
+    lock.l_start = byte as _;
+    lock.l_len = 1;
+    lock
+}
+
+/// Locks a byte by a new open file description, unless it is locked. The page keeps the lock.
+fn lock_byte(file: File, byte: i64) -> io::Result<Option<Pages>> {
+    let lock = write_lock(byte);
+    // SAFETY: the descriptor is open, and the pointer is to a `flock`, as this command needs.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &lock) } == -1 {
+        let error = io::Error::last_os_error();
+        let is_held = matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES));
+        return if is_held { Ok(None) } else { Err(error) };
+    }
+    let page = Pages::map(Some(&file), page_size(), libc::PROT_NONE)?;
+    page.advise(libc::MADV_DONTFORK)?;
+    Ok(Some(page))
 }
 
 fn page_size() -> usize {

@@ -2,7 +2,8 @@
 #![cfg(target_os = "linux")]
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs, process};
 
@@ -40,6 +41,82 @@ fn lock_excludes_others_until_dropped() {
     );
     drop(lock);
     assert!(second.try_lock(3).unwrap().is_some());
+}
+
+/// Returns the number of the descriptor that this process has of a file.
+fn descriptor_of(path: &Path) -> i32 {
+    let found = fs::read_dir("/proc/self/fd").unwrap().find_map(|entry| {
+        let entry = entry.unwrap();
+        let is_right = fs::read_link(entry.path()).is_ok_and(|target| target == path);
+        is_right.then(|| entry.file_name().into_string().unwrap().parse().unwrap())
+    });
+    found.expect("the file is open")
+}
+
+#[test]
+fn lock_is_on_right_file_after_descriptor_is_reused() {
+    let (file, other) = (File::new("reused"), File::new("other"));
+    let locks = Locks::open(&file.0, true).unwrap();
+    let inode = locks.inode();
+    let opened = fs::File::create(&other.0).unwrap();
+    // SAFETY: nothing else in this process uses the number.
+    unsafe { libc::dup2(opened.as_raw_fd(), descriptor_of(&file.0)) };
+    let second = Locks::open(&file.0, false).unwrap();
+    let held = locks.try_lock(3).unwrap();
+    assert!(held.is_some() && second.try_lock(3).unwrap().is_none());
+    let inodes = [locks.inode(), locks.for_child().unwrap().inode()];
+    assert_eq!(inodes, [inode; 2]);
+    drop(held);
+    fs::remove_file(&file.0).unwrap();
+    fs::write(&file.0, "").unwrap();
+    assert!(locks.try_lock(3).is_err(), "another file has the name");
+}
+
+#[test]
+fn file_that_is_not_regular_is_refused() {
+    let pipe = File::new("pipe");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe.0)
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert!(Locks::open(&pipe.0, false).is_err());
+    assert!(shared_memory::open(&pipe.0, false).is_err());
+    assert!(shared_memory::open(&pipe.0, true).is_err());
+}
+
+/// Overlayfs is mounted for this program alone, where users may do that.
+#[test]
+fn file_system_that_drops_locks_is_refused() {
+    const MOUNT: &str = "cd \"$1\" && mkdir lower upper work merged && mount -t overlay overlay \
+        -o userxattr,lowerdir=lower,upperdir=upper,workdir=work merged || exit 77
+        exec \"$0\" --exact file_system_that_drops_locks_is_refused";
+    if let Ok(path) = env::var("OVERLAY") {
+        let error = Locks::open(path.as_ref(), true).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::Unsupported);
+        return;
+    }
+    let folder = File::new("overlay");
+    fs::create_dir(&folder.0).unwrap();
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "sh", "-c", MOUNT]);
+    command.arg(env::current_exe().unwrap()).arg(&folder.0);
+    let output = command
+        .env("OVERLAY", folder.0.join("merged/file"))
+        .output();
+    let _ = fs::remove_dir_all(&folder.0);
+    match output {
+        Ok(output) if output.status.success() => {
+            let report = String::from_utf8_lossy(&output.stdout);
+            assert!(report.contains("1 passed"), "{report}");
+        }
+        Ok(output) if output.status.code() == Some(101) => {
+            panic!("{}", String::from_utf8_lossy(&output.stdout));
+        }
+        other => println!("overlayfs cannot be mounted here: {other:?}"),
+    }
 }
 
 /// Takes a lock, closes all descriptors, and forks a child that never ends. Prints the number of the child.

@@ -23,7 +23,7 @@ fn number(rng: &mut StdRng) -> u64 {
     let id = rng.random_range(0..IDS) << 49;
     let sequence = rng.random_range(0..4);
     match rng.random_range(0..10) {
-        0 => rng.random(),
+        0 => [u64::MAX, rng.random()][rng.random_range(0..2)],
         1 => rng.random::<u64>() >> rng.random_range(0..64),
         2..4 => rng.random_range(0..WORDS as u64 + 1),
         // A status, or a number of installations.
@@ -69,7 +69,11 @@ fn call(array: &WordArray<Shared>, rng: &mut StdRng) {
                 let expected = array.load(index + at);
                 Entry::new(index + at, expected, rng.random_range(0..3))
             });
-            let _ = array.kcas(&entries);
+            let _ = if rng.random() {
+                array.kcas(&entries)
+            } else {
+                array.kcas_by_dcss(&entries)
+            };
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Which files are opened, and why others are not.
 
-use std::fs;
-use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::process::Command;
+use std::{env, fs, io};
 
 use kcas::shared::{OpenError, USER};
 use kcas::{Entry, WordArray};
@@ -73,7 +73,7 @@ fn other_files_are_refused() {
     let not_shared = |error| matches!(error, OpenError::NotShared);
     assert!(not_shared(error_with("magic", 0, 1 << 60)));
     assert!(not_shared(error_with("length", 1, 101)));
-    assert!(not_shared(error_with("users", 7, 2)));
+    assert!(not_shared(error_with("users", 8, 2)));
     let version = error_with("version", 0, magic + 1);
     assert!(
         matches!(version, OpenError::Version { version: 2 }),
@@ -121,7 +121,7 @@ fn forge(file: &File, word: u64, value: u64) {
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .rotate_left(29)
     };
-    overwrite(file, 15, words.take(15).fold(1, step));
+    overwrite(file, 16, words.take(16).fold(1, step));
 }
 
 #[test]
@@ -131,6 +131,18 @@ fn file_of_another_boot_is_refused() {
     assert!(matches!(
         WordArray::open(&file.0),
         Err(OpenError::OtherBoot)
+    ));
+}
+
+/// A copy in another file system may have the same inode.
+#[test]
+fn file_of_another_device_is_refused() {
+    let file = create("device");
+    forge(&file, 5, 12345);
+    assert!(matches!(WordArray::open(&file.0), Err(OpenError::Copy)));
+    assert!(matches!(
+        WordArray::open_to_read(&file.0),
+        Err(OpenError::Copy)
     ));
 }
 
@@ -181,4 +193,56 @@ fn ids_are_given_back() {
         drop((first, second));
     }
     assert_eq!(file.open().ids_used(), 8);
+}
+
+/// Runs in a process that may have few descriptors.
+fn take_over_without_descriptors() {
+    let file = create("descriptors");
+    let (first, second) = (file.open(), file.open());
+    let opened: Vec<_> = (0..100)
+        .map_while(|_| fs::File::open(&file.0).ok())
+        .collect();
+    let results = [first.take_over_all(), second.take_over_all()];
+    drop(opened);
+    for result in results {
+        assert!(matches!(result, Err(OpenError::Io(_))), "{result:?}");
+    }
+    first.take_over_all().unwrap();
+}
+
+#[test]
+fn take_over_without_descriptors_is_an_error() {
+    const VARIABLE: &str = "KCAS_FEW_DESCRIPTORS";
+    if env::var(VARIABLE).is_ok() {
+        return take_over_without_descriptors();
+    }
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -n 64; exec \"$0\" --exact \"$1\""]);
+    limited.arg(env::current_exe().unwrap());
+    limited.arg("opening::take_over_without_descriptors_is_an_error");
+    let output = limited.env(VARIABLE, "").output().unwrap();
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && report.contains("1 passed"),
+        "{report}"
+    );
+}
+
+#[test]
+fn file_that_is_not_regular_is_refused() {
+    let pipe = File::new("pipe");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe.0)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let folder = env::temp_dir();
+    for path in [&pipe.0, &folder] {
+        for error in [WordArray::open(path), WordArray::open_to_read(path)].map(Result::unwrap_err)
+        {
+            assert!(matches!(error, OpenError::Io(_)), "{error:?}");
+        }
+    }
 }
