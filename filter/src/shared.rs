@@ -6,7 +6,7 @@
 //! ```
 //! use filter::CuckooFilter;
 //!
-//! # let path = std::env::temp_dir().join(format!("filter-{}", std::process::id()));
+//! # let path = std::path::PathBuf::from(format!("/dev/shm/filter-{}", std::process::id()));
 //! let seen = CuckooFilter::builder().capacity(1_000).open_or_create_shared(&path)?;
 //! assert!(seen.insert_if_absent("key")?);
 //! let other = CuckooFilter::builder().open_shared(&path)?;

@@ -13,7 +13,14 @@ struct File(PathBuf);
 
 impl File {
     fn new(name: &str) -> File {
-        File(env::temp_dir().join(format!("locks-{}-{name}", process::id())))
+        // Of a container's own file system, overlayfs, no lock lasts.
+        let memory = PathBuf::from("/dev/shm");
+        let folder = if memory.is_dir() {
+            memory
+        } else {
+            env::temp_dir()
+        };
+        File(folder.join(format!("locks-{}-{name}", process::id())))
     }
 }
 
