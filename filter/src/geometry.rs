@@ -14,7 +14,7 @@ pub struct Location {
 }
 
 impl Location {
-    /// Of two values, one per bucket, returns those of different buckets: both, or only the first.
+    /// Returns those of two values, one per bucket, that belong to different buckets: both, or only the first.
     pub(crate) fn different<'a, T>(&self, both: &'a [T; 2]) -> &'a [T] {
         if self.first == self.second {
             &both[..1]

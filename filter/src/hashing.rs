@@ -43,7 +43,7 @@ use rapidhash::v3::{DEFAULT_RAPID_SECRETS, RapidSecrets, rapidhash_v3_inline};
 /// chosen that collide. If the filter is to be saved, keep the seeds
 /// ([`save`](crate::save#hashers)).
 ///
-/// Of the other hashers tried, xxh3 made lookups of `u64` slower; foldhash and the faster variants of
+/// Other hashers were tried: xxh3 made lookups of `u64` slower; foldhash and the faster variants of
 /// rapidhash do not promise their output.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FixedState;

@@ -337,7 +337,7 @@ impl<W: Storage> WordArray<W> {
     /// compare-and-swaps for k > 1 entries without interference.
     ///
     /// # Errors
-    /// As for [`kcas`](Self::kcas).
+    /// See [`kcas`](Self::kcas).
     #[doc(hidden)]
     pub fn kcas_by_dcss(&self, entries: &[Entry]) -> Result<(), Error> {
         self.run(entries, commit::kcas_by_dcss)

@@ -10,7 +10,7 @@
 //! call takes effect only when some end requires it. Therefore a longer history needs no more memory, and
 //! takes time in proportion to its length as long as few calls overlap.
 //!
-//! Of the crates that check histories, `todc-utils` 0.1 keeps one bit for each call in each
+//! Other crates check histories: `todc-utils` 0.1 keeps one bit for each call in each
 //! configuration that it remembers, which is quadratic, and stateright 0.31 remembers none, which
 //! is exponential; neither reports which calls are to blame.
 

@@ -258,7 +258,7 @@ impl Table {
 
     /// True if the key has a copy; `None` if its buckets are changing, or `word` finds none.
     ///
-    /// As in a fixed-size filter, the answer is data, and each of the rare cases has a branch.
+    /// The answer is data, as in a fixed-size filter, and each of the rare cases has a branch.
     #[inline(always)]
     fn contains_at_once<'a>(
         &self,

@@ -38,7 +38,7 @@ fn n_distinct_keys_fit_and_are_found() {
     }
 }
 
-/// As a vector does, a filter begins empty and takes little memory.
+/// A filter begins empty and takes little memory, like a vector.
 #[test]
 fn a_capacity_of_zero_makes_a_small_empty_filter() {
     fn is_small(filter: &impl Filter, capacity: usize) {

@@ -419,7 +419,7 @@ fn a_filter_that_has_grown_has_room_for_three_copies() {
     assert_eq!(filter.slots(), slots);
 }
 
-/// As the docs of `TooManyCopies` say. A larger table would have two buckets for the key.
+/// The docs of `TooManyCopies` say this. A larger table would have two buckets for the key.
 #[test]
 fn key_with_one_bucket_has_room_for_three_copies() {
     let filter = of_hashes(16);

@@ -202,7 +202,7 @@ fn a_forged_byte_is_refused_or_gives_a_filter_that_behaves() {
     assert!(loaded > 100 && refused > 100, "{loaded} and {refused}");
 }
 
-/// As the docs of the growing builder's `from_bytes` say.
+/// The docs of the growing builder's `load_bytes` say this.
 #[test]
 fn loading_from_bytes_takes_at_most_twice_as_much_memory_as_there_are_bytes() {
     let bytes = saved(&filter_of(16, 60_000));

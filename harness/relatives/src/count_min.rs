@@ -37,7 +37,7 @@ use subject::sync::AtomicU64;
 
 use crate::theory::{Claim, Trial};
 
-/// As a subject, the number of rows, each of which halves the false positive rate.
+/// Number of rows of the subject, each of which halves the false positive rate.
 const DEPTH: usize = 9;
 
 #[derive(Debug)]

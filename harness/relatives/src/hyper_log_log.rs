@@ -20,7 +20,7 @@ use subject::{Operations, Subject};
 
 use crate::theory::{Claim, SIGMAS, Trial};
 
-/// As a subject: a standard error of 0.81 % in 16 KiB, however many keys there are.
+/// The subject has a standard error of 0.81 % in 16 KiB, however many keys there are.
 const PRECISION: u8 = 14;
 
 #[derive(Debug)]

@@ -33,7 +33,7 @@ pub enum Policy {
     Cores,
     /// All siblings of a core, then the next core, then the next node: few caches and nodes.
     Compact,
-    /// As far apart as possible: nodes take turns, each with one thread per core first.
+    /// The cores are as far apart as possible: nodes take turns, each with one thread per core first.
     Scatter,
     /// No thread is bound; the operating system moves them.
     None,

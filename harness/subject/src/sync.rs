@@ -61,7 +61,7 @@ mod simulated {
     }
 
     impl Backoff {
-        /// As in crossbeam: at most 2^6 pause instructions at a time.
+        /// Like crossbeam: at most 2^6 pause instructions at a time.
         const SPINS: u32 = 6;
 
         pub fn new() -> Self {

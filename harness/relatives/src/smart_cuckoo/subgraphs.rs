@@ -21,9 +21,9 @@ pub(super) struct Vertex {
     pub(super) parent: u32,
     /// The next vertex in the ring.
     next: u32,
-    /// Of a root: the number of vertices.
+    /// Number of vertices, in a root.
     pub(super) size: u32,
-    /// Of a root: whether there are as many edges as vertices.
+    /// True in a root if there are as many edges as vertices.
     pub(super) maximal: bool,
 }
 

@@ -3,7 +3,7 @@
 //! no chains of shifts, as a key has two candidate blocks with many slots each, and takes the
 //! emptier. This is our own implementation of the paper.
 //!
-//! As in the paper:
+//! These parts follow the paper:
 //!
 //! - **A block is one cache line**: slots of 8-bit tags, more buckets than slots, and 128 bits that
 //!   map slots to buckets (module `mini_filter`). A key has a tag, a bucket, and two blocks; its

@@ -34,7 +34,7 @@ impl Commit for WholeChain {
     }
 }
 
-/// As published: one hop at a time from the path's empty end backwards, each a K-CAS of two words.
+/// The published way: one hop at a time from the path's empty end backwards, each a K-CAS of two words.
 /// The last hop leaves an empty slot in one of the key's own buckets, and the insert starts again.
 /// Since freeing the slot and filling it are two steps, another thread may take the slot. A hop
 /// that finds a bucket changed abandons the path, and the search is repeated; nothing needs to be

@@ -78,7 +78,7 @@ impl Lookup for Timestamps {
 pub struct TwoRounds;
 
 impl Lookup for TwoRounds {
-    /// As in ours, all words are read before any is matched, and there is no branch on the answer: it could not be predicted.
+    /// All words are read, as in ours, before any is matched, and there is no branch on the answer: it could not be predicted.
     /// (Where all keys are there, it could, and a lookup that ends with the first round takes 5 to 8 % less time.)
     #[inline]
     fn contains<W: Words>(words: &W, location: Location) -> bool {

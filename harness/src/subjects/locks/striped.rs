@@ -59,7 +59,7 @@ pub struct Striped<L: Lookup> {
     /// insert are repeated under the stripe; for lookups see [`lookups`](super::lookups).
     pub(super) table: Table,
     stripes: Box<[CachePadded<L::Lock>]>,
-    /// As in our filter.
+    /// The same as in our filter.
     length: Length,
 }
 

@@ -57,7 +57,7 @@ const LOCK: u64 = 1 << 63;
 
 pub struct WordLock {
     table: Table,
-    /// As in our filter.
+    /// The same as in our filter.
     length: Length,
 }
 
