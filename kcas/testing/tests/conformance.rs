@@ -27,7 +27,8 @@ const CALLS: u64 = 400;
 /// Some call ends within this many steps, even if most threads sleep. (To help three operations of three words takes hundreds.)
 const CALL: u64 = 500;
 
-/// A thread is killed after fewer accesses of a call, if the call has as many. (Most calls have fewer than 30.)
+/// Half of the calls are killed before this many accesses, if they have as many. (Most calls have fewer than 30.) The others
+/// live, or no call could wait for longer than [`CALL`].
 const LIFE: u64 = 300;
 
 /// Whether the thread that went on last has stopped before an exchange.
@@ -53,11 +54,11 @@ fn run(seed: u64, steps: u64) -> Watched {
             let watching = watched.clone();
             let calls = move || {
                 while *ended.lock().unwrap() < CALLS {
-                    let life = rng.random_range(0..LIFE);
+                    let life = life(&mut rng);
                     let mut lives =
                         killed_before(life, || call(&words, &watched, &mut rng)).is_some();
                     while !lives {
-                        let life = rng.random_range(0..LIFE);
+                        let life = self::life(&mut rng);
                         lives = killed_before(life, || take_over(&words)).is_some();
                     }
                     *ended.lock().unwrap() += 1;
@@ -69,6 +70,14 @@ fn run(seed: u64, steps: u64) -> Watched {
         watched.lock().forget();
     }
     watched
+}
+
+/// Returns the number of accesses before which a call is killed.
+fn life(rng: &mut StdRng) -> u64 {
+    match rng.random_range(0..2 * LIFE) {
+        life @ 0..LIFE => life,
+        _ => u64::MAX,
+    }
 }
 
 /// Lets the threads go on, a step at a time, until all are done; `ended` counts calls. Returns the number of steps.
