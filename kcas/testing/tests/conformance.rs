@@ -54,12 +54,10 @@ fn run(seed: u64, steps: u64) -> Watched {
             let watching = watched.clone();
             let calls = move || {
                 while *ended.lock().unwrap() < CALLS {
-                    let life = life(&mut rng);
-                    let mut lives =
-                        killed_before(life, || call(&words, &watched, &mut rng)).is_some();
-                    while !lives {
-                        let life = self::life(&mut rng);
-                        lives = killed_before(life, || take_over(&words)).is_some();
+                    let life = draw_life(&mut rng);
+                    let mut ended_call = killed_before(life, || call(&words, &watched, &mut rng));
+                    while ended_call.is_none() {
+                        ended_call = killed_before(draw_life(&mut rng), || take_over(&words));
                     }
                     *ended.lock().unwrap() += 1;
                 }
@@ -73,7 +71,7 @@ fn run(seed: u64, steps: u64) -> Watched {
 }
 
 /// Returns the number of accesses before which a call is killed.
-fn life(rng: &mut StdRng) -> u64 {
+fn draw_life(rng: &mut StdRng) -> u64 {
     match rng.random_range(0..2 * LIFE) {
         life @ 0..LIFE => life,
         _ => u64::MAX,
