@@ -14,8 +14,6 @@ pub struct Candidate {
     /// Whether the number of accepted keys does not tell when it is full: it grows, or is a set.
     pub grows: bool,
     pub set: bool,
-    /// Whether it accepts each new key until memory runs out.
-    pub takes_all: bool,
     /// Creates an empty table with room for this many buckets of fingerprints.
     pub build: fn(usize) -> Result<Box<dyn Calls>>,
 }
@@ -29,7 +27,6 @@ impl Candidate {
             stash: S::STASH,
             grows: S::GROWS || S::SET,
             set: S::SET,
-            takes_all: S::TAKES_ALL,
             build: |buckets| Ok(Box::new(built::<S>(buckets)?)),
         }
     }

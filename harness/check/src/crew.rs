@@ -7,11 +7,10 @@ use std::thread::{self, ScopedJoinHandle};
 use crate::perturbation::{self, Part};
 
 /// Runs `act` on each item in a thread of its own, whose number is the place of the item. Returns the
-/// results in the order of the items. With a `disturbance`, a seed, threads are disturbed inside their
-/// calls.
+/// results in the order of the items. Threads are disturbed inside their calls as the seed `disturbance` determines.
 pub(crate) fn at_once<T: Send, R: Send>(
     each: Vec<(Part, T)>,
-    disturbance: Option<u64>,
+    disturbance: u64,
     act: impl Fn(T) -> R + Sync,
 ) -> Vec<R> {
     let (barrier, act) = (&Barrier::new(each.len()), &act);
@@ -20,10 +19,7 @@ pub(crate) fn at_once<T: Send, R: Send>(
             let part = Part { thread, ..part };
             scope.spawn(move || {
                 barrier.wait();
-                match disturbance {
-                    Some(seed) => perturbation::during(seed, part, || act(item)),
-                    None => act(item),
-                }
+                perturbation::during(disturbance, part, || act(item))
             })
         };
         let running: Vec<_> = each.into_iter().enumerate().map(run).collect();

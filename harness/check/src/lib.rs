@@ -6,13 +6,9 @@
 //! copies can be removed. These final calls, and those that fill the table at the start, are calls
 //! like any others, so that one mechanism checks everything (`judge`).
 //!
-//! Far more calls are made where only [answers that each thread can foresee](answers) are checked,
-//! without a record.
-//!
 //! A check that finds nothing proves nothing. How likely it is to find an existing bug depends on
 //! how often threads meet inside their calls: see [`perturbation`].
 
-pub mod answers;
 pub mod candidate;
 mod crew;
 mod judge;
@@ -21,7 +17,6 @@ pub mod recorder;
 pub mod scenario;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::ops::AddAssign;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
@@ -46,49 +41,16 @@ use crate::scenario::{Action, Key, Scenario, Scenarios, Script};
 /// Maximum number of threads: the checker can handle this many overlapping calls.
 pub const MAX_THREADS: usize = 64;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Check {
-    /// Each call is recorded with its times, and some order of the calls must explain all answers.
-    History,
-    /// Nothing is recorded: only [answers that each thread can foresee](answers) are checked.
-    Answers,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    pub check: Check,
     pub threads: usize,
     /// Rounds begin until this much time has passed.
     pub time: Duration,
     /// Seed of keys and scripts.
     pub seed: u64,
-    pub rounds: Rounds,
-    /// Whether threads are disturbed inside their calls, if the build supports it.
-    pub perturb: bool,
-}
-
-/// Which rounds are run: every `step`th, from `first` on. A round's number determines its scenario.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rounds {
-    pub first: u64,
-    /// Distance from one round number to the next; 0 repeats the first.
-    pub step: u64,
-}
-
-impl Rounds {
-    pub const ALL: Self = Self { first: 0, step: 1 };
-
-    pub const fn only(round: u64) -> Self {
-        Self {
-            first: round,
-            step: 0,
-        }
-    }
-
-    /// Returns the number of the round that is run after `before` others.
-    pub fn number(self, before: u64) -> u64 {
-        self.first + before * self.step
-    }
+    /// The number of the only round, which is repeated; by default all rounds are run, from 0 on. A round's number
+    /// determines its scenario.
+    pub round: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -134,17 +96,13 @@ pub fn run(
     let is_over = || begun.elapsed() >= settings.time || stop.load(Ordering::Relaxed);
     while found.is_none() && !is_over() {
         let round = Round {
-            number: settings.rounds.number(totals.rounds),
+            number: settings.round.unwrap_or(totals.rounds),
             before: totals.rounds,
             candidate,
             settings,
             is_over: &is_over,
         };
-        let run = AssertUnwindSafe(|| match settings.check {
-            Check::History => round.run_history(&mut scenarios),
-            Check::Answers => answers::run(&round),
-        });
-        let report = panic::catch_unwind(run)
+        let report = panic::catch_unwind(AssertUnwindSafe(|| round.run(&mut scenarios)))
             .map_err(|_| anyhow!("{:?} panicked in round {}", candidate.name, round.number))?;
         let (more, violation) = report?;
         totals += more;
@@ -171,10 +129,10 @@ impl Round<'_> {
     }
 
     /// Runs a scenario, and checks the record of all calls.
-    fn run_history(&self, scenarios: &mut Scenarios) -> Result<Report> {
+    fn run(&self, scenarios: &mut Scenarios) -> Result<Report> {
         let scenario = scenarios.in_round(self.number)?;
         let run_begun = Instant::now();
-        let calls = self.calls(&scenario)?;
+        let calls = run_scenario(self.candidate, &scenario, self.disturbance(), self.is_over)?;
         let running = run_begun.elapsed();
 
         let check_begun = Instant::now();
@@ -187,22 +145,17 @@ impl Round<'_> {
             ..Totals::default()
         };
         calls.iter().for_each(|call| made += &call.event.1);
-        let found = |history| self.found(scenario.kind, scenario.buckets, history);
+        let found = |history| {
+            let (kind, buckets) = (scenario.kind, scenario.buckets);
+            Found {
+                round: self.number,
+                scenario: format!(
+                    "{kind}, a table of {buckets} buckets of {SLOTS_PER_BUCKET} slots"
+                ),
+                history,
+            }
+        };
         Ok((made, judged.err().map(found)))
-    }
-
-    fn found(&self, kind: impl fmt::Display, buckets: usize, history: String) -> Found {
-        Found {
-            round: self.number,
-            scenario: format!("{kind}, a table of {buckets} buckets of {SLOTS_PER_BUCKET} slots"),
-            history,
-        }
-    }
-
-    fn calls(&self, scenario: &Scenario) -> Result<Vec<Call<OfKey>>> {
-        let seed = self.disturbance();
-        let disturbance = self.settings.perturb.then_some(seed);
-        run_scenario(self.candidate, scenario, disturbance, self.is_over)
     }
 }
 
@@ -218,10 +171,6 @@ pub fn validate(candidate: &Candidate, settings: &Settings) -> Result<()> {
     ensure!(
         (1..=MAX_THREADS).contains(&threads),
         "{threads} threads cannot be checked; choose 1 to {MAX_THREADS}"
-    );
-    ensure!(
-        perturbation::AVAILABLE || !settings.perturb,
-        "this build has no steps to perturb; build it with `--features steps`"
     );
     Ok(())
 }
@@ -267,11 +216,11 @@ impl AddAssign<&Event> for Totals {
 }
 
 /// Runs a scenario on a fresh table, to its end or until `is_over`; returns all calls. Threads are
-/// disturbed as the seed determines, if there is one.
+/// disturbed as the seed determines.
 fn run_scenario(
     candidate: &Candidate,
     scenario: &Scenario,
-    disturbance: Option<u64>,
+    disturbance: u64,
     is_over: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<Call<OfKey>>> {
     let (keeper, workers) = staff(candidate, scenario)?;

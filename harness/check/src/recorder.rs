@@ -108,7 +108,7 @@ mod tests {
         let counter = AtomicU32::new(0);
         let epoch = Instant::now();
         let each = vec![(Part::default(), true), (Part::default(), false)];
-        let calls = at_once(each, None, |stores| {
+        let calls = at_once(each, 0, |stores| {
             let mut log = Log::new(0, epoch, CALLS);
             for value in 1..=CALLS as u32 {
                 log.record(|| {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use check::perturbation;
-use check::{self, Check, Found, MAX_THREADS, Report, Rounds, Settings, Totals};
+use check::{self, Found, MAX_THREADS, Report, Settings, Totals};
 use clap::Args;
 use indicatif::HumanCount;
 
@@ -35,11 +35,6 @@ pub(super) struct Options {
     /// the middle of a call.
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = threads, default_value = "8")]
     threads: Vec<usize>,
-    /// Record nothing, and check only answers that each thread can foresee: keys of its own in a
-    /// churning table, copies that must add up, unique inserts of which one must succeed. Makes many
-    /// more calls per second, on larger tables.
-    #[arg(long)]
-    answers: bool,
     /// How long to check each subject with each number of threads.
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds, allow_negative_numbers = true)]
     seconds: Duration,
@@ -69,13 +64,11 @@ impl Options {
     /// Returns the settings of one search, with a seed of its own unless one is given.
     fn settings(&self, threads: usize) -> Settings {
         Settings {
-            check: [Check::History, Check::Answers][usize::from(self.answers)],
             threads,
             time: self.seconds,
             // 32 bits, short enough to type.
             seed: self.seed.unwrap_or_else(|| rand::random::<u32>().into()),
-            rounds: self.round.map_or(Rounds::ALL, Rounds::only),
-            perturb: perturbation::AVAILABLE,
+            round: self.round,
         }
     }
 }
@@ -123,17 +116,13 @@ fn search(
     }
     show_totals(&totals);
     let (name, is_set) = (subject.name, subject.candidate.set);
-    let problem = match settings.check {
-        Check::History => "is not linearizable",
-        Check::Answers => "gives wrong answers",
-    };
     // A set that is not declared as one seems to lose copies.
     let hint = if is_set {
         ""
     } else {
         "; if it is a set, declare `const SET: bool = true` in its `impl Subject`"
     };
-    ensure!(found.is_none(), "{name} {problem}{hint}");
+    ensure!(found.is_none(), "{name} is not linearizable{hint}");
     if stop.load(Ordering::Relaxed) {
         say!("no violation so far; interrupted");
     } else {
@@ -159,7 +148,7 @@ fn announce(subject: &SubjectInfo, settings: &Settings) -> Result<()> {
     note!("  {}, seed {seed}", counted(*threads, "thread"));
     note!(
         "  {}",
-        if settings.perturb {
+        if perturbation::AVAILABLE {
             "this build has steps: threads are stopped in the middle of calls"
         } else {
             "this build has no steps: calls overlap by chance alone; with `--features steps` threads are stopped in the \
@@ -199,7 +188,7 @@ fn run(
                 "STUCK after {}: the next one has not ended for {patience:?}. To repeat its calls:",
                 counted(rounds, "round")
             );
-            say!(as is: "{}", command(subject, settings, settings.rounds.number(rounds)));
+            say!(as is: "{}", command(subject, settings, settings.round.unwrap_or(rounds)));
             note!("error: a call does not return; to wait for longer, use --patience S");
             process::exit(1)
         });
@@ -218,35 +207,22 @@ fn run(
 fn command(subject: &SubjectInfo, settings: &Settings, round: u64) -> String {
     let (program, name) = (machine::executable(), subject.name);
     let Settings { threads, seed, .. } = settings;
-    let answers = if settings.check == Check::Answers {
-        " --answers"
-    } else {
-        ""
-    };
     format!(
-        "  {program} check --subjects {name} --threads {threads} --seed {seed} --round {round} --seconds 60{answers}"
+        "  {program} check --subjects {name} --threads {threads} --seed {seed} --round {round} --seconds 60"
     )
 }
 
 /// Prints a violation, for a person to read and repeat.
 fn show_violation(found: &Found, subject: &SubjectInfo, settings: &Settings) {
     let (round, threads) = (found.round, settings.threads);
-    let (problem, note) = match settings.check {
-        Check::Answers => ("an answer is wrong.", String::new()),
-        Check::History => (
-            "no order of these calls explains their answers.",
-            format!(
-                "\n(thread {threads} fills the table before all others, and empties it after them)"
-            ),
-        ),
-    };
-    say!("VIOLATION: {problem}");
+    say!("VIOLATION: no order of these calls explains their answers.");
     say!(
         "round {round}: {}, {}",
         found.scenario,
         counted(threads, "thread")
     );
-    say!(as is: "{}{note}", found.history.to_string().trim_end());
+    say!(as is: "{}", found.history.trim_end());
+    say!("(thread {threads} fills the table before all others, and empties it after them)");
     say!("To repeat the same calls, which may overlap differently:");
     say!(as is: "{}\n", command(subject, settings, round));
 }

@@ -99,7 +99,6 @@ impl<S: LooksUpBatches> Subject for Batched<S> {
     const DESCRIPTION: &'static str = S::BATCHED[1];
     const GUARANTEES: &'static str = S::BATCHED[2];
     const GROWS: bool = S::GROWS;
-    const TAKES_ALL: bool = S::TAKES_ALL;
 
     #[inline]
     fn look_up<'k, K: Hash + ?Sized + 'k>(
@@ -192,7 +191,6 @@ impl Subject for Growing {
     const GUARANTEES: &'static str = "linearizable; lock-free, also while it grows";
     const OPERATIONS: Operations = UNIQUE;
     const GROWS: bool = true;
-    const TAKES_ALL: bool = true;
 
     fn with_buckets(buckets: usize) -> Result<Self> {
         geometry(buckets)?;

@@ -40,10 +40,6 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// many copies it holds.
     const GROWS: bool = false;
 
-    /// Whether it takes each new key until memory runs out: then `check` reports every refusal. A subject that grows
-    /// and refuses what it already finds does not, since it finds some new keys by mistake.
-    const TAKES_ALL: bool = false;
-
     /// Whether it is a set that accepts a key that it already holds, and still holds it once: one
     /// remove takes it. Otherwise each accepted insert promises one more copy, and `check` reports a
     /// violation if there is none.
