@@ -10,10 +10,10 @@
 //! 4. `studies/mod.rs` lists it, once for the command and once for its processes.
 //!
 //! Parts follow one another in each round. Each part has a process of its own, in which the study lets the subjects take
-//! turns; or, with [`Study::alone`], a process for each subject, in an order of the round's own.
+//! turns; or, with [`Study::alone`], a process for each subject, in an order of the round's own. If the process of a rival
+//! fails, as a published crate may crash, the others are still measured.
 //! If subjects are compared, the first one also takes part as NAME#2: differences between the two are noise. The command
-//! prints one table, and writes NAME.csv, NAME.machine.toml and NAME.svg, all from the samples alone. [`Extras`] has
-//! functions that few studies need.
+//! prints one table, and writes NAME.csv, NAME.machine.toml and NAME.svg, all from the samples alone.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -65,28 +65,8 @@ pub struct Study<O: 'static> {
     pub tabled: fn(case: &str, places: Vec<f64>) -> Vec<f64>,
     /// Describes how it was measured, and what words mean.
     pub how: fn(&O) -> String,
-    pub extras: Extras,
-}
-
-/// Functions that few studies need.
-pub struct Extras {
-    /// Returns whether a task is to be measured, after these samples.
-    pub is_needed: fn(&Task, &[Sample]) -> bool,
-    /// Adds tables and panels that do not show one quantity, or replaces them.
+    /// Adds panels that do not show one quantity, or replaces them.
     pub complete: fn(&[Sample], &mut Sheet),
-    /// Fails if samples refute the study's claim.
-    pub judge: fn(&[Sample]) -> Result<()>,
-    /// Whether the others are still measured after a process that failed, as a published crate may crash.
-    pub survives_failures: bool,
-}
-
-impl Extras {
-    pub const NONE: Self = Self {
-        is_needed: |_, _| true,
-        complete: |_, _| (),
-        judge: |_| Ok(()),
-        survives_failures: false,
-    };
 }
 
 /// The meaning of a sample's value.
@@ -223,7 +203,7 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
         (self.check)(study)?;
         check_builds(&setting.builds)?;
         let subjects = (self.subjects)(study, registry)?;
-        let first = original(&subjects[0].0);
+        let first = original(&subjects[0].0).to_owned();
         let mut names: Vec<_> = subjects.iter().map(|(name, _)| name.clone()).collect();
         if self.compares() {
             names.insert(1, format!("{first}#2"));
@@ -244,9 +224,7 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
                 step += &format!(", {}", task.subjects[0]);
             }
             recording.bar.step(&step);
-            if !(self.extras.is_needed)(&task, &recording.rows) {
-                continue;
-            }
+            let is_rival = self.alone && original(&task.subjects[0]) != first;
             let (build, options) = (build_in_turn(&setting.builds, task.round), study);
             let request = (self.name, &Request { task, options });
             // A full disk fails each measurement.
@@ -257,7 +235,7 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
                 added
             });
             measured = match done.map(drop).context(step) {
-                Err(error) if self.extras.survives_failures && is_written => {
+                Err(error) if is_rival && is_written => {
                     note!("error: {error:#}");
                     failures += 1;
                     Ok(())
@@ -273,12 +251,9 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
             Ok(())
         });
         let ending = Ending::of(stop);
-        let samples = recording.end(measured, ending, |samples, sidecar| {
+        recording.end(measured, ending, |samples, sidecar| {
             self.sheet(study, samples, &sidecar.machine_line())
         })?;
-        if ending == Ending::Complete {
-            (self.extras.judge)(&samples)?;
-        }
         Ok(ending)
     }
 
@@ -363,7 +338,7 @@ impl<O> Study<O> {
             tables: cases.iter().map(|case| view.table(case)).collect(),
             notes: vec![notes],
         };
-        (self.extras.complete)(samples, &mut sheet);
+        (self.complete)(samples, &mut sheet);
         sheet
     }
 }
@@ -472,6 +447,9 @@ impl<O> View<'_, O> {
 pub fn unchecked<O>(_: &O) -> Result<()> {
     Ok(())
 }
+
+/// Leaves the panels of a sheet as they are.
+pub fn as_is(_: &[Sample], _: &mut Sheet) {}
 
 /// Keeps all places for the table.
 pub fn all_places(_: &str, places: Vec<f64>) -> Vec<f64> {

@@ -91,7 +91,7 @@ enum Command {
     ///
     /// Measures pair.toml, or with --full everything that the figures of a paper need: also
     /// throughput against threads within and beyond the caches, latency, rivals, load factor, hits, skew,
-    /// mixes, ablations, layouts, memory, K-CAS, stalls, and simulated machines with many cores. Files and Ctrl-C are as
+    /// mixes, ablations, memory, K-CAS, stalls, and simulated machines with many cores. Files and Ctrl-C are as
     /// for `sweep`; the page is report.html. To measure figures to publish, use `cargo run --profile figures -p harness -- reproduce --full`.
     Reproduce {
         /// Run pairs alone, five minutes on two cores (the default).

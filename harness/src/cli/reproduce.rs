@@ -34,8 +34,7 @@ const FULL: &[&str] = &[
 /// The other steps: a name, the feature that the build needs, and arguments. Each runs in a process of its own. Files
 /// are in the directory of the experiments. The simulation has as many rounds as the measurements: with ten times as many
 /// operations, its throughputs differ by 2 %; with half as many, by up to a fifth.
-const STEPS: [(&str, Option<&str>, &str); 5] = [
-    ("layouts", None, "space layouts"),
+const STEPS: [(&str, Option<&str>, &str); 4] = [
     ("memory", None, "space memory"),
     ("kcas", None, "kcas"),
     ("stalls", Some("steps"), "sweep stalls.toml"),

@@ -62,9 +62,7 @@ pub fn sheet(samples: &[Sample], sidecar: Option<&Sidecar>) -> Result<Sheet> {
         "cuckoo-hashing" => cuckoo_hashing::STUDY.shown(samples, sidecar),
         "growth" => growth::STUDY.shown(samples, sidecar),
         "kcas" => kcas::STUDY.shown(samples, sidecar),
-        "layouts" => space::LAYOUTS.shown(samples, sidecar),
-        "memory" => space::MEMORY.shown(samples, sidecar),
-        "theory" => theory::STUDY.shown(samples, sidecar),
+        "memory" => space::STUDY.shown(samples, sidecar),
         "window" => window::STUDY.shown(samples, sidecar),
         other => bail!("no study is called {other}"),
     }
@@ -80,9 +78,7 @@ pub fn serve(worker: &Worker, registry: &Registry) -> Result<()> {
         "cuckoo-hashing" => cuckoo_hashing::STUDY.serve(worker, registry),
         "growth" => growth::STUDY.serve(worker, registry),
         "kcas" => kcas::STUDY.serve(worker, registry),
-        "layouts" => space::LAYOUTS.serve(worker, registry),
-        "memory" => space::MEMORY.serve(worker, registry),
-        "theory" => theory::STUDY.serve(worker, registry),
+        "memory" => space::STUDY.serve(worker, registry),
         "window" => window::STUDY.serve(worker, registry),
         other => bail!("no study is called {other}"),
     }

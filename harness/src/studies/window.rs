@@ -23,7 +23,7 @@ use crate::experiment::MAX_THREADS;
 use crate::machine::Cores;
 use crate::operations::Tally;
 use crate::row::Sample;
-use crate::study::{Better, Extras, Quantity, Study, Task, unchecked};
+use crate::study::{Better, Quantity, Study, Task, as_is, unchecked};
 use crate::subjects::original;
 use crate::wording::{counted, grouped};
 
@@ -86,7 +86,7 @@ pub static STUDY: Study<Window> = Study {
             grouped(window.keys as u64)
         )
     },
-    extras: Extras::NONE,
+    complete: as_is,
 };
 
 /// What is compared, ours first.

@@ -32,8 +32,13 @@ impl<const SLOTS: usize, const BITS: usize> Subject for Laid<SLOTS, BITS> {
     const NAME: &'static str = match (SLOTS, BITS) {
         (4, 12) => "lock-free",
         (8, 7) => "lock-free-8x7",
+        (7, 8) => "lock-free-7x8",
+        (6, 8) => "lock-free-6x8",
         (6, 9) => "lock-free-6x9",
+        (5, 10) => "lock-free-5x10",
         (5, 11) => "lock-free-5x11",
+        (4, 8) => "lock-free-4x8",
+        (4, 13) => "lock-free-4x13",
         (4, 14) => "lock-free-4x14",
         (3, 16) => "lock-free-3x16",
         (2, 24) => "lock-free-2x24",

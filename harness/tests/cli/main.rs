@@ -8,4 +8,6 @@ mod place;
 mod refused;
 #[cfg(feature = "simulation")]
 mod simulate;
+#[cfg(unix)]
+mod studies;
 mod sweep;
