@@ -427,13 +427,11 @@ mod tests {
             assert_eq!(own[0].place, load, "{name}");
             let refusal = values(&own, &FIRST_REFUSAL).pop();
             assert_eq!(refusal.is_none(), name == "blocked-bloom");
-            // At 2×24 hardly one answer is wrong; at 3×16 a few are.
+            // Of 2×24, hardly one answer is wrong; of 8×7 so many that the rate is not quite the sum over the slots.
             let wrong = 200_000.0 * values(&own, &FALSE)[0];
             let expected = 200_000.0 * full * load;
-            assert!(
-                (wrong - expected).abs() <= 5.0 * expected.sqrt() + 1.0,
-                "{name}: {wrong}"
-            );
+            let allowed = 5.0 * expected.sqrt() + 0.05 * expected + 1.0;
+            assert!((wrong - expected).abs() <= allowed, "{name}: {wrong}");
             let bits = values(&own, &DECLARED)[0];
             let least = 64.0 / slots / load;
             assert!(

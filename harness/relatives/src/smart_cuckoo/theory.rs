@@ -10,7 +10,6 @@
 use anyhow::{Context, Result};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use statrs::function::factorial::{ln_binomial, ln_factorial};
 
 use crate::smart_cuckoo::{CuckooTable, Key, SmartCuckoo};
 use crate::theory::{Claim, Trial};
@@ -18,16 +17,6 @@ use crate::theory::{Claim, Trial};
 pub fn claims(trial: Trial) -> Result<Vec<Claim>> {
     let random = &mut SmallRng::seed_from_u64(trial.seed);
     let mut claims = Vec::new();
-    for load in [0.4, 0.5, 0.75] {
-        let keys = (load * 64.0) as usize;
-        let failures = (0..4_000).map(|_| Ok(offer(64, keys, random)?.1 as f64));
-        claims.push(Claim::mean(
-            format!("failed inserts of a table of 64 buckets that {keys} keys are offered to"),
-            "n − m + E[trees], E[trees] = Σ_k C(m,k) k^(k−2) n!/(n−k+1)! (2/m²)^(k−1) (1−k/m)^(2(n−k+1)), by Cayley's formula",
-            expected_failures(64, keys),
-            &failures.collect::<Result<Vec<_>>>()?,
-        ));
-    }
     for load in [0.75, 1.0] {
         let buckets = 1 << 14;
         let keys = (load * f64::from(buckets)) as usize;
@@ -65,22 +54,6 @@ fn offer(buckets: usize, keys: usize, random: &mut SmallRng) -> Result<(SmartCuc
     let mut key = || Key::new(random.random()).unwrap_or(Key::MIN);
     let refused = (0..keys).filter(|_| !table.insert(key()).placed).count();
     Ok((table, refused))
-}
-
-/// Returns the expected number of refused inserts in a table of this size: keys, less buckets, plus
-/// the remaining trees. An exact sum over tree sizes.
-fn expected_failures(buckets: usize, keys: usize) -> f64 {
-    let (m, n) = (buckets as f64, keys as f64);
-    let trees = |size: usize| {
-        let (k, others) = (size as f64, keys + 1 - size);
-        // No key may connect the tree to an outside vertex.
-        let isolated = 2.0 * others as f64 * (1.0 - k / m).ln();
-        let places = ln_binomial(buckets as u64, size as u64) + (k - 2.0) * k.ln();
-        let choices = ln_factorial(keys as u64) - ln_factorial(others as u64);
-        (places + choices + (k - 1.0) * (2.0 / (m * m)).ln() + isolated).exp()
-    };
-    let trees: f64 = (1..=buckets.min(keys + 1)).map(trees).sum();
-    n - m + trees
 }
 
 fn share_beyond_the_threshold(load: f64) -> f64 {
