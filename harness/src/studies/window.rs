@@ -2,9 +2,9 @@
 //! insert new keys, renew the keys of each period, and look keys up; after two windows and a half, they also look up
 //! keys of every age up to then. The last two windows count. Subjects take turns with each tick.
 
+use std::cell::RefCell;
 use std::hint::black_box;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
 use arc_swap::{ArcSwap, Cache};
@@ -52,7 +52,6 @@ const THROUGHPUT: Quantity = Quantity::new(
 );
 const FOUND: Quantity = Quantity::new("share found", None, Some(Scale::Zero));
 const BITS: Quantity = Quantity::new("bits for each key of a window", None, None);
-const LONGEST: Quantity = Quantity::new("longest beginning of a period, ms", None, None);
 
 pub static STUDY: Study<Window> = Study {
     name: "window",
@@ -66,7 +65,7 @@ pub static STUDY: Study<Window> = Study {
         threads.map(|threads| counted(*threads, "thread")).collect()
     },
     measure: |window, task, _| window.measure(task),
-    quantities: &[THROUGHPUT, FOUND, BITS, LONGEST],
+    quantities: &[THROUGHPUT, FOUND, BITS],
     axis: |case| {
         if case.starts_with(OF_ONE_AGE) {
             ("age of the key in windows", Scale::Zero)
@@ -124,36 +123,56 @@ const LOOKUPS: usize = 4;
 const FIRST: usize = OLDEST;
 const LAST: usize = FIRST + 2 * TICKS;
 
+/// Lets a filter take the turn of one tick.
+type Turns<'a> = Box<dyn FnMut(usize) -> Result<()> + 'a>;
+
 impl Window {
     fn measure(&self, task: &Task) -> Result<Vec<Sample>> {
-        let threads = task.part.split(' ').next().unwrap_or_default().parse()?;
         let plan = &Plan {
             keys: self.keys,
             seed: task.seed,
-            threads,
+            threads: task.part.split(' ').next().unwrap_or_default().parse()?,
             cores: Cores::detect(),
         };
-        let turns = |name: &String| {
-            Ok(match original(name) {
-                "expiring" => turns::<Expiring>(plan)?,
-                "rotating" => turns::<Rotating>(plan)?,
-                "cuckoo-clock" => turns::<CuckooClock>(plan)?,
+        let samples = RefCell::new(Vec::new());
+        let mut turns: Vec<Turns> = Vec::new();
+        for name in &task.subjects {
+            turns.push(match original(name) {
+                "expiring" => turns_of::<Expiring>(plan, task, name, &samples)?,
+                "rotating" => turns_of::<Rotating>(plan, task, name, &samples)?,
+                "cuckoo-clock" => turns_of::<CuckooClock>(plan, task, name, &samples)?,
                 other => bail!("no filter that forgets is called {other}"),
-            })
-        };
-        let turns = task.subjects.iter().map(|name| Ok((name, turns(name)?)));
-        let mut turns = turns.collect::<Result<Vec<(_, Turns)>>>()?;
-        let mut samples = Vec::new();
-        for tick in 0..LAST {
-            for (name, take_turn) in &mut turns {
-                let counts = take_turn(tick).with_context(|| name.to_string())?;
-                if tick + 1 == LAST {
-                    samples.extend(counts.samples(plan, task, name));
-                }
-            }
+            });
         }
-        Ok(samples)
+        for tick in 0..LAST {
+            turns.iter_mut().try_for_each(|take_turn| take_turn(tick))?;
+        }
+        drop(turns);
+        Ok(samples.into_inner())
     }
+}
+
+/// Returns the turns of a filter, the last of which adds its samples.
+fn turns_of<'a, F: Remembers + 'a>(
+    plan: &'a Plan,
+    task: &'a Task,
+    name: &'a str,
+    samples: &'a RefCell<Vec<Sample>>,
+) -> Result<Turns<'a>> {
+    let (filter, mut counts) = (F::for_window(plan.keys)?, Counts::default());
+    Ok(Box::new(move |tick| {
+        if tick == FIRST {
+            counts = Counts::default();
+        }
+        let done = plan.tick(&filter, tick, &mut counts);
+        done.with_context(|| name.to_owned())?;
+        if tick + 1 == LAST {
+            samples
+                .borrow_mut()
+                .extend(counts.samples(plan, task, name));
+        }
+        Ok(())
+    }))
 }
 
 /// What is done to each filter.
@@ -188,15 +207,15 @@ impl Plan {
         self.seed.wrapping_add(1 << 40) ^ (random.random::<u64>() >> 24 << 8)
     }
 
-    /// Divides `number` operations, which are numbered, among the threads. `operation` returns whether its key was
-    /// found, or not refused. `first` is run once before, on one of the threads.
+    /// Divides `number` operations, which are numbered, among the threads, and adds them to `sum`. `operation` returns
+    /// whether its key was found, or not refused. `first` is run once before, on one of the threads.
     fn all<F: Remembers>(
         &self,
         filter: &F,
-        number: usize,
+        (number, sum): (usize, &mut Sum),
         first: impl FnOnce() + Send,
         operation: impl Fn(&mut F::View<'_>, usize, &mut SmallRng) -> bool + Sync,
-    ) -> Result<Sum> {
+    ) -> Result<()> {
         let first = Mutex::new(Some(first));
         let prepare = |thread, own| {
             let (first, operation) = (&first, &operation);
@@ -217,66 +236,58 @@ impl Plan {
             }
         };
         let done = Crew::share(&self.cores, self.threads, 0..number as u64, prepare)?;
-        Ok(Sum {
-            operations: done.tally.operations,
-            successes: done.tally.operations - done.tally.missing,
-            seconds: done.seconds(),
-        })
+        sum.operations += done.tally.operations;
+        sum.failures += done.tally.missing;
+        sum.seconds += done.seconds();
+        Ok(())
     }
 
     fn tick<F: Remembers>(&self, filter: &F, tick: usize, counts: &mut Counts) -> Result<()> {
-        if tick == FIRST {
-            *counts = Counts {
-                memory_bytes: counts.memory_bytes,
-                ..Counts::default()
-            };
-        }
-        let (mut begun, mut begin_ms) = (Ok(false), 0.0);
-        let begin = || {
-            let start = Instant::now();
-            begun = filter.begin(tick);
-            begin_ms = start.elapsed().as_secs_f64() * 1e3;
-        };
-        let inserted = self.all(filter, self.new_keys(), begin, |view, number, _| {
+        let [new, renewed] = [self.new_keys(), self.renewed()];
+        let [inserts, renewals, lookups] = &mut counts.timed;
+        let mut begun = Ok(());
+        let begin = || begun = filter.begin(tick);
+        self.all(filter, (new, inserts), begin, |view, number, _| {
             F::insert(view, self.key(tick, number))
         })?;
-        if begun? {
-            counts.begin_ms = counts.begin_ms.max(begin_ms);
-        }
-        let renew =
-            |view: &mut F::View<'_>, number, _: &mut _| F::insert(view, self.old_key(tick, number));
-        let renewed = self.all(filter, self.renewed(), || (), renew)?;
+        begun?;
+        self.all(
+            filter,
+            (renewed, renewals),
+            || (),
+            |view, number, _| F::insert(view, self.old_key(tick, number)),
+        )?;
         counts.memory_bytes = counts.memory_bytes.max(filter.memory_bytes());
         let oldest = tick.saturating_sub(TICKS - 1);
         let look_up = |view: &mut F::View<'_>, number, random: &mut SmallRng| {
             let key = if number % 2 == 0 {
                 let tick = random.random_range(oldest..=tick);
-                self.key(tick, random.random_range(0..self.new_keys()))
+                self.key(tick, random.random_range(0..new))
             } else {
                 self.absent(random)
             };
             F::contains(view, key)
         };
-        let looked_up = self.all(filter, LOOKUPS * self.new_keys(), || (), look_up)?;
-        for (sum, more) in counts.timed.iter_mut().zip([inserted, renewed, looked_up]) {
-            sum.add(&more);
+        self.all(filter, (LOOKUPS * new, lookups), || (), look_up)?;
+        if tick < FIRST {
+            return Ok(());
         }
-        for age in (0..=OLDEST).filter(|_| tick >= FIRST) {
+        for (age, remembered) in counts.remembered.iter_mut().enumerate() {
             let then = tick - age;
-            counts.remembered[age].add(&self.all(
+            self.all(
                 filter,
-                self.new_keys(),
+                (new, remembered),
                 || (),
                 |view, number, _| F::contains(view, self.key(then, number)),
-            )?);
+            )?;
             // Later, they have been renewed again.
             if age < TICKS / 2 {
-                counts.remembered[age].add(&self.all(
+                self.all(
                     filter,
-                    self.renewed(),
+                    (renewed, remembered),
                     || (),
                     |view, number, _| F::contains(view, self.old_key(then, number)),
-                )?);
+                )?;
             }
         }
         Ok(())
@@ -287,61 +298,36 @@ impl Plan {
 #[derive(Clone, Copy, Default)]
 struct Sum {
     operations: u64,
-    /// Operations whose key was found, or not refused.
-    successes: u64,
+    /// Operations whose key was not found, or was refused.
+    failures: u64,
     seconds: f64,
 }
 
-impl Sum {
-    fn add(&mut self, more: &Self) {
-        self.operations += more.operations;
-        self.successes += more.successes;
-        self.seconds += more.seconds;
-    }
-}
-
 /// What was done to a filter so far.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Counts {
     timed: [Sum; 3],
     remembered: [Sum; OLDEST + 1],
-    /// The longest beginning of a period.
-    begin_ms: f64,
     memory_bytes: usize,
 }
 
 impl Counts {
     fn samples(&self, plan: &Plan, task: &Task, name: &str) -> Vec<Sample> {
-        let (mut samples, threads) = (Vec::new(), plan.threads as f64);
-        for (case, sum) in TIMED.into_iter().zip(&self.timed) {
-            let mut add = |quantity, value| {
-                samples.push(task.sample(name, (case, threads), quantity, value));
-            };
-            add(&THROUGHPUT, sum.operations as f64 / sum.seconds / 1e6);
-            if case == TIMED[0] {
-                add(&BITS, 8.0 * self.memory_bytes as f64 / plan.keys as f64);
-                add(&LONGEST, self.begin_ms);
-            }
-        }
+        let threads = plan.threads as f64;
+        let timed = TIMED.into_iter().zip(&self.timed).map(|(case, sum)| {
+            let throughput = sum.operations as f64 / sum.seconds / 1e6;
+            task.sample(name, (case, threads), &THROUGHPUT, throughput)
+        });
+        let bits = 8.0 * self.memory_bytes as f64 / plan.keys as f64;
+        let bits = task.sample(name, (TIMED[0], threads), &BITS, bits);
         let case = format!("{OF_ONE_AGE}, {}", task.part);
-        for (sum, age) in self.remembered.iter().zip(0..) {
+        let remembered = self.remembered.iter().zip(0..).map(|(sum, age)| {
             let place = (&case, f64::from(age) / TICKS as f64);
-            let share = sum.successes as f64 / sum.operations as f64;
-            samples.push(task.sample(name, place, &FOUND, share));
-        }
-        samples
+            let lost = sum.failures as f64 / sum.operations as f64;
+            task.sample(name, place, &FOUND, 1.0 - lost)
+        });
+        timed.chain([bits]).chain(remembered).collect()
     }
-}
-
-/// Lets a filter take the turn of one tick. Returns what was done to it so far.
-type Turns<'a> = Box<dyn FnMut(usize) -> Result<Counts> + 'a>;
-
-fn turns<'a, F: Remembers + 'a>(plan: &'a Plan) -> Result<Turns<'a>> {
-    let (filter, mut counts) = (F::for_window(plan.keys)?, Counts::default());
-    Ok(Box::new(move |tick| {
-        plan.tick(&filter, tick, &mut counts)?;
-        Ok(counts)
-    }))
 }
 
 /// A filter that remembers keys for at least a window.
@@ -361,8 +347,8 @@ trait Remembers: Sized + Send + Sync {
 
     fn contains(view: &mut Self::View<'_>, key: u64) -> bool;
 
-    /// Begins a tick. Returns whether a period begins with it.
-    fn begin(&self, tick: usize) -> Result<bool>;
+    /// Begins a tick, and with some of them a period.
+    fn begin(&self, tick: usize) -> Result<()>;
 
     fn memory_bytes(&self) -> usize;
 }
@@ -401,10 +387,9 @@ impl Remembers for Expiring {
         filter.contains(&key)
     }
 
-    fn begin(&self, tick: usize) -> Result<bool> {
-        let before = self.0.period();
+    fn begin(&self, tick: usize) -> Result<()> {
         self.0.advance_to((tick / PERIOD) as u64)?;
-        Ok(self.0.period() != before)
+        Ok(())
     }
 
     fn memory_bytes(&self) -> usize {
@@ -455,14 +440,13 @@ impl Remembers for Rotating {
         newest.contains_hash(hash) || older.contains_hash(hash)
     }
 
-    fn begin(&self, tick: usize) -> Result<bool> {
-        let begins = tick > 0 && tick.is_multiple_of(TICKS);
-        if begins {
+    fn begin(&self, tick: usize) -> Result<()> {
+        if tick > 0 && tick.is_multiple_of(TICKS) {
             let older = Arc::clone(&self.filters.load()[0]);
             let both = [Self::new_filter(self.keys)?, older];
             self.filters.store(Arc::new(both));
         }
-        Ok(begins)
+        Ok(())
     }
 
     fn memory_bytes(&self) -> usize {
@@ -514,12 +498,11 @@ impl Remembers for CuckooClock {
         clock.0.contains(&key)
     }
 
-    fn begin(&self, tick: usize) -> Result<bool> {
-        let begins = tick > 0 && tick.is_multiple_of(PERIOD);
-        if begins {
+    fn begin(&self, tick: usize) -> Result<()> {
+        if tick > 0 && tick.is_multiple_of(PERIOD) {
             self.0.scan_and_update_ttl();
         }
-        Ok(begins)
+        Ok(())
     }
 
     fn memory_bytes(&self) -> usize {
@@ -540,16 +523,16 @@ mod tests {
             threads: vec![1, 3],
         };
         let samples = measured(&STUDY, &window);
-        let value = |subject: &str, case: &str, place: f64, quantity: Quantity| {
+        // No quantity but bits shares its case with another one.
+        let value = |subject: &str, case: &str, place: f64| {
             let is_it = |sample: &&Sample| {
                 (&*sample.subject, &*sample.case, sample.place) == (subject, case, place)
-                    && sample.quantity == quantity.name
             };
             samples.iter().find(is_it).unwrap().value
         };
         for part in (STUDY.parts)(&window) {
             let case = format!("{OF_ONE_AGE}, {part}");
-            let share = |subject, age| value(subject, &case, age, FOUND);
+            let share = |subject, age| value(subject, &case, age);
             for age in (0..TICKS).map(|tick| tick as f64 / TICKS as f64) {
                 assert_eq!([share("expiring", age), share("rotating", age)], [1.0; 2]);
             }
@@ -559,7 +542,7 @@ mod tests {
         }
         for case in TIMED {
             for threads in [1.0, 3.0] {
-                assert!(value("expiring", case, threads, THROUGHPUT) > 0.0);
+                assert!(value("expiring", case, threads) > 0.0);
             }
         }
     }
