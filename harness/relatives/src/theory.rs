@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use statrs::statistics::Statistics;
-use subject::{SLOTS_PER_BUCKET, Subject};
+use subject::Subject;
 
 /// How many standard deviations a measurement may be off.
 pub const SIGMAS: f64 = 5.0;
@@ -83,9 +83,6 @@ pub fn deviation_of_share(share: f64, trials: f64) -> f64 {
     (share * (1.0 - share) / trials).sqrt()
 }
 
-/// A formula: its name, and its value at a load factor.
-pub type Formula = (&'static str, fn(f64) -> f64);
-
 /// The size of a measurement, and its distinct keys: consecutive numbers from one of the seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
@@ -136,44 +133,6 @@ impl Trial {
         let of_lookups = deviation_of_share(predicted, self.keys as f64);
         let quantity = format!("false positive rate, {}", at.into());
         Claim::exact(quantity, formula, predicted, rate).by_chance(of_lookups.hypot(deviation))
-    }
-
-    /// Fills a table until it refuses a key. Claims the load factor at which it does, the bits that
-    /// a key takes then, and the false positive rate. Fails if the table cannot be built.
-    pub fn full_table<S: Subject>(
-        self,
-        (planned, allowed): (&'static str, RangeInclusive<f64>),
-        (of_bits, bits): Formula,
-        (of_rate, rate): Formula,
-    ) -> Result<Vec<Claim>> {
-        let buckets = self.keys.div_ceil(SLOTS_PER_BUCKET as u64) as usize;
-        let subject = S::with_buckets(buckets)?;
-        let refused = (0..).find(|&index| !subject.insert(&self.key(index)));
-        let (inserted, slots) = (refused.unwrap_or_default(), subject.slots(buckets) as f64);
-        let load = (inserted - S::STASH as u64) as f64 / slots;
-        let at = "at the first refusal";
-        // The load of the first refusal varies between tables by the order of one over the root of
-        // their slots.
-        let most = allowed.end() + SIGMAS / slots.sqrt();
-        let what = "load factor at the first refusal";
-        let refusal = Claim::exact(what, planned, *allowed.start(), load);
-
-        let bits_per_key = |bytes: usize| 8.0 * bytes as f64 / inserted as f64;
-        let spent = bits_per_key(subject.memory_bytes());
-        let memory = Claim::exact(format!("bits a key, {at}"), of_bits, bits(load), spent);
-        // Besides the table there is what even the smallest filter has, once a thread has counted in
-        // it.
-        let smallest = S::with_buckets(1)?;
-        smallest.insert(&0);
-        let beside = bits_per_key(smallest.memory_bytes() + S::STASH * size_of::<u64>());
-        // A victim takes no bits of the table.
-        let table = bits(load) * (1.0 - S::STASH as f64 / inserted as f64);
-
-        Ok(vec![
-            refusal.allowing(*allowed.start()..=most),
-            memory.allowing(table..=table + beside),
-            self.false_positive_rate(&subject, inserted, at, of_rate, (rate(load), 0.0)),
-        ])
     }
 }
 

@@ -231,14 +231,6 @@ impl Model {
         model.check()?;
         Ok(model)
     }
-
-    /// Returns a model with all prices this many times as high.
-    pub fn times(&self, factor: f64) -> Result<Self> {
-        let mut model: Self = scaled(Value::try_from(self)?, factor).try_into()?;
-        // These are not prices.
-        (model.kept, model.unawaited, model.overlap) = (self.kept, self.unawaited, self.overlap);
-        Ok(model)
-    }
 }
 
 /// Returns a field by its name, whose parts are separated by dots.

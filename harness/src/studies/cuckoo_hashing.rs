@@ -51,14 +51,8 @@ const THROUGHPUT: Quantity = Quantity::new(
 // The order of keys is the same under all mixes, so these are of the first one.
 const KICKS: Quantity = Quantity::new("kicks per insert", None, Some(Scale::Zero));
 const REFUSED: Quantity = Quantity::new("share refused", None, Some(Scale::Zero));
-/// Refused keys for which no key was moved.
-const EARLY: Quantity = Quantity::new("found early", None, None);
 /// Keys thrown out of their bucket for keys that were refused; as many moves again undid it.
 const WASTED: Quantity = Quantity::new("kicks wasted", None, None);
-const FIRST_REFUSED: Quantity = Quantity::new("first refused at load", None, None);
-/// Buckets whose subgraph was written again.
-const RENEWED: Quantity = Quantity::new("buckets renewed per update", None, None);
-const BYTES: Quantity = Quantity::new("bytes per bucket", None, None);
 
 pub static STUDY: Study<CuckooHashing> = Study {
     name: "cuckoo-hashing",
@@ -69,16 +63,7 @@ pub static STUDY: Study<CuckooHashing> = Study {
     alone: false,
     parts: |_| MIXES.map(|(name, ..)| name.into()).into(),
     measure: |study, task, _| measure(study.buckets, task),
-    quantities: &[
-        THROUGHPUT,
-        KICKS,
-        REFUSED,
-        EARLY,
-        WASTED,
-        FIRST_REFUSED,
-        RENEWED,
-        BYTES,
-    ],
+    quantities: &[THROUGHPUT, KICKS, REFUSED, WASTED],
     axis: |_| ("load: keys offered for each bucket", Scale::Zero),
     tabled: all_places,
     how: |study| {
@@ -183,20 +168,15 @@ struct Part {
     /// Keys offered; in the mix without inserts, before the clock started.
     inserts: u64,
     refused: u64,
-    refused_early: u64,
     /// Keys thrown out of their bucket for keys that were placed.
     kicks: u64,
     wasted_kicks: u64,
     /// Half of them of absent keys.
     lookups: u64,
     updates: u64,
-    renewed: u64,
     /// Operations that were timed: lookups, updates, and inserts except in the mix without.
     operations: u64,
     seconds: f64,
-    /// Load at which the table first refused a key, if it has.
-    first_refusal: Option<f64>,
-    bytes_per_bucket: f64,
 }
 
 impl Part {
@@ -206,13 +186,7 @@ impl Part {
         if mix == MIXES[0] {
             values.push((KICKS, per_insert(self.kicks + self.wasted_kicks)));
             values.push((REFUSED, per_insert(self.refused)));
-            values.push((EARLY, self.refused_early as f64));
             values.push((WASTED, self.wasted_kicks as f64));
-            values.extend(self.first_refusal.map(|load| (FIRST_REFUSED, load)));
-            values.push((BYTES, self.bytes_per_bucket));
-        }
-        if self.updates > 0 {
-            values.push((RENEWED, self.renewed as f64 / self.updates as f64));
         }
         values
     }
@@ -228,8 +202,6 @@ struct Run<'a, T> {
     inside: Vec<Key>,
     next_inside: usize,
     next_absent: usize,
-    /// Number of keys that had been offered when the table first refused one.
-    first_refusal: Option<usize>,
     wrong: u64,
 }
 
@@ -251,7 +223,6 @@ impl<'a, T: CuckooTable> Run<'a, T> {
             inside: Vec::with_capacity(keys.coming.len()),
             next_inside: 0,
             next_absent: 0,
-            first_refusal: None,
             wrong: 0,
         }
     }
@@ -260,8 +231,7 @@ impl<'a, T: CuckooTable> Run<'a, T> {
     /// then runs for [`OPERATIONS`].
     fn part(&mut self, load: f64) -> Result<Part> {
         let (mix, inserts, _) = self.mix;
-        let buckets = self.table.buckets().number();
-        let offered = offered(buckets, load);
+        let offered = offered(self.table.buckets().number(), load);
         let mut part = Part::default();
         while inserts == 0 && self.offered < offered {
             self.offer(&mut part);
@@ -271,10 +241,8 @@ impl<'a, T: CuckooTable> Run<'a, T> {
             self.operate(&mut part);
         }
         part.seconds = start.elapsed().as_secs_f64();
-        let (name, wrong, buckets) = (T::NAME, self.wrong, buckets as f64);
+        let (name, wrong) = (T::NAME, self.wrong);
         ensure!(wrong == 0, "{name} gave {wrong} wrong answers in mix {mix}");
-        part.first_refusal = self.first_refusal.map(|offered| offered as f64 / buckets);
-        part.bytes_per_bucket = self.table.memory_bytes() as f64 / buckets;
         Ok(part)
     }
 
@@ -294,10 +262,7 @@ impl<'a, T: CuckooTable> Run<'a, T> {
             }
             _ => {
                 let key = self.next_inside();
-                match self.table.remove(key) {
-                    Some(renewed) => part.renewed += renewed as u64,
-                    None => self.wrong += 1,
-                }
+                self.wrong += u64::from(self.table.remove(key).is_none());
                 self.wrong += u64::from(!self.table.insert(key).placed);
                 part.updates += 1;
             }
@@ -315,9 +280,7 @@ impl<'a, T: CuckooTable> Run<'a, T> {
             part.kicks += insertion.kicks;
         } else {
             part.refused += 1;
-            part.refused_early += u64::from(insertion.kicks == 0);
             part.wasted_kicks += insertion.kicks;
-            self.first_refusal.get_or_insert(self.offered);
         }
     }
 
@@ -345,16 +308,14 @@ mod tests {
                 let (smart, plain) = (smart(load).unwrap(), plain(load).unwrap());
                 assert_eq!(smart.inserts, plain.inserts);
                 assert_eq!(smart.operations, plain.operations);
-                let early = (smart.refused_early, smart.wasted_kicks);
-                assert_eq!(early, (smart.refused, 0));
+                assert_eq!(smart.wasted_kicks, 0);
                 assert_eq!(plain.wasted_kicks, PlainCuckoo::MOST_KICKS * plain.refused);
-                assert!(plain.refused_early == 0 && plain.renewed == 0);
-                assert!(load >= 0.5 || smart.first_refusal.is_none(), "{smart:?}");
+                assert!(load >= 0.5 || smart.refused == 0, "{smart:?}");
                 assert_eq!(smart.refused > 100, load >= 0.75, "{smart:?}");
                 (inserts, lookups) = (inserts + smart.inserts, lookups + smart.lookups);
                 if mix == MIXES[4] {
                     assert_eq!(smart.operations, OPERATIONS);
-                    assert!(smart.renewed > smart.updates && smart.updates > 0);
+                    assert!(smart.updates > 0);
                 }
             }
             // The operations of a growing mix are in the proportions of its percentages.

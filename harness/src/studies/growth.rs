@@ -22,7 +22,7 @@ use subject::layout::FALSE_POSITIVE_RATE;
 use super::{Value, described, labelled, samples, within};
 use crate::crew::{Crew, Done};
 use crate::experiment::MAX_THREADS;
-use crate::latency::{Clock, Latencies, measure_timing};
+use crate::latency::{Clock, Latencies};
 use crate::machine::{self, Cores};
 use crate::operations::Tally;
 use crate::row::Sample;
@@ -81,27 +81,19 @@ const INSERTS: Quantity = Quantity::new("inserts alone, million/s", MORE, None);
 const BITS: Quantity = Quantity::new("bits per key", None, LOG);
 const WHOLE: Quantity = Quantity::new("the whole way, s", LESS, None);
 const FALSE: Quantity = Quantity::new("share of absent keys found", None, None);
-/// Tables that a lookup may search: stages of scalable-bloom.
-const TABLES: Quantity = Quantity::new("tables", None, None);
-/// What an operation would show that took no time.
-const TIMING: Quantity = Quantity::new("timing of nothing, ns", None, None);
 /// Percentiles, and the share of operations that were as fast as each.
-const LATENCIES: [(Quantity, usize, f64); 7] = [
+const LATENCIES: [(Quantity, usize, f64); 5] = [
     (LOOKUP[0], LOOKUP_TIMES, 0.5),
     (LOOKUP[1], LOOKUP_TIMES, 0.99),
-    (LOOKUP[2], LOOKUP_TIMES, 1.0),
-    (INSERT[0], INSERT_TIMES, 0.5),
-    (INSERT[1], INSERT_TIMES, 0.99),
-    (INSERT[2], INSERT_TIMES, 0.9999),
-    (INSERT[3], INSERT_TIMES, 1.0),
+    (INSERT[0], INSERT_TIMES, 0.99),
+    (INSERT[1], INSERT_TIMES, 0.9999),
+    (INSERT[2], INSERT_TIMES, 1.0),
 ];
-const LOOKUP: [Quantity; 3] = [
+const LOOKUP: [Quantity; 2] = [
     Quantity::new("lookup p50, ns", LESS, LOG),
     Quantity::new("lookup p99, ns", LESS, LOG),
-    Quantity::new("lookup longest, ns", None, None),
 ];
-const INSERT: [Quantity; 4] = [
-    Quantity::new("insert p50, ns", None, None),
+const INSERT: [Quantity; 3] = [
     Quantity::new("insert p99, ns", LESS, LOG),
     Quantity::new("insert p99.99, ns", LESS, LOG),
     Quantity::new("insert longest, ns", LESS, LOG),
@@ -117,7 +109,7 @@ pub static STUDY: Study<Growth> = Study {
     parts: |growth| vec![growth.case()],
     measure: |growth, task, _| growth.measure(task),
     quantities: &[
-        THROUGHPUT, INSERTS, LOOKUP[0], LOOKUP[1], INSERT[1], INSERT[2], INSERT[3], BITS, WHOLE,
+        THROUGHPUT, INSERTS, LOOKUP[0], LOOKUP[1], INSERT[0], INSERT[1], INSERT[2], BITS, WHOLE,
     ],
     axis: |_| ("keys in the set", Scale::Log),
     // A thousandth, a hundredth, a tenth, and all of the keys.
@@ -168,27 +160,26 @@ impl Growth {
 
     fn measure(&self, task: &Task) -> Result<Vec<Sample>> {
         match original(&task.subjects[0]) {
-            Growing::NAME => self.grow(task, |first, _| Ok(Growing::with_room_for(first)?), |_| 1),
-            LockFree::NAME => self.grow(task, |_, all| Ok(LockFree::with_room_for(all)?), |_| 1),
+            Growing::NAME => self.grow(task, |first, _| Ok(Growing::with_room_for(first)?)),
+            LockFree::NAME => self.grow(task, |_, all| Ok(LockFree::with_room_for(all)?)),
             ScalableBloom::NAME => {
                 let (growth, tightening) = (ScalableBloom::MUCH_GROWTH, ScalableBloom::TIGHTENING);
                 let new = |first, _| {
                     let new = ScalableBloom::new(first, FALSE_POSITIVE_RATE, growth, tightening);
                     new.context("its first stage")
                 };
-                self.grow(task, new, ScalableBloom::stages)
+                self.grow(task, new)
             }
             other => bail!("no set that grows is called {other}"),
         }
     }
 
     /// Creates an empty set by `new`, which gets the numbers of keys of the first slice and of all slices,
-    /// and returns the samples of each slice. `tables` returns how many tables a lookup may ask.
+    /// and returns the samples of each slice.
     fn grow<S: Subject>(
         &self,
         task: &Task,
         new: impl FnOnce(usize, usize) -> Result<S>,
-        tables: fn(&S) -> usize,
     ) -> Result<Vec<Sample>> {
         let (keys, threads) = (self.keys, self.threads());
         let (cores, case) = (Cores::detect(), self.case());
@@ -225,11 +216,9 @@ impl Growth {
             }
             values.push((BITS, bits));
             values.push((FALSE, tally.false_positives as f64 / absent));
-            values.push((TABLES, tables(subject) as f64));
             elapsed += done.seconds();
             if end == keys {
                 values.push((WHOLE, elapsed));
-                values.push((TIMING, measure_timing() as f64));
             }
             all.extend(samples(task, (&case, end as f64), values));
             start = end;
@@ -374,9 +363,8 @@ mod tests {
             // A second thread that writes adds a counter.
             let has_doubled = least.map(|least| 2.0 * least) < most;
             assert_eq!(has_doubled, name != LockFree::NAME, "{name}");
-            assert_eq!(last(TABLES) > 1.0, name == ScalableBloom::NAME);
             let latencies = LATENCIES.map(|(quantity, ..)| last(quantity));
-            assert!(latencies[..3].is_sorted() && latencies[3..].is_sorted());
+            assert!(latencies[..2].is_sorted() && latencies[2..].is_sorted());
             assert_eq!(values(WHOLE).len(), 1);
         }
     }
@@ -392,7 +380,7 @@ mod tests {
                 seed: 1,
             };
             let new = |_, all| S::with_buckets(all);
-            let error = growth(10_000, 3).grow(&task, new, |_| 1);
+            let error = growth(10_000, 3).grow(&task, new);
             error.unwrap_err().to_string()
         }
         let lost = error::<Flawed<DROPS>>();

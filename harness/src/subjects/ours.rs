@@ -180,7 +180,7 @@ impl Subject for LockFreeFitted {
 }
 
 /// [`GrowingCuckooFilter`] that begins with a hundredth of the buckets asked for, or half of that.
-pub struct Growing(pub(crate) GrowingCuckooFilter);
+pub struct Growing(GrowingCuckooFilter);
 
 impl Growing {
     /// Creates a filter that at first has room for about `keys` keys.

@@ -86,18 +86,6 @@ fn one_line_is_serial() {
     assert!(two < 1e3 / model.exchange && two > 1e3 / model.hand_over.socket);
 }
 
-#[test]
-fn twice_the_prices_are_half_the_throughput() {
-    let model = model();
-    for program in [one_line, own_lines, some_lines] {
-        for cores in [1, 8] {
-            let dear = million_per_second(&program(&model.times(2.0).unwrap(), cores));
-            let cheap = million_per_second(&program(&model, cores));
-            assert_near(dear * 2.0, cheap, 0.01);
-        }
-    }
-}
-
 /// Nobody sleeps here, but all exchange.
 #[test]
 fn unused_number_changes_nothing() {

@@ -1,5 +1,9 @@
 //! Published throughput of one contended line, against what the model makes of published hand-over
-//! latencies. `--nocapture` prints the table.
+//! latencies.
+//!
+//! Two misses are known. On an Ice Lake, compare-and-swap loops of four threads fail less often than in the model: a real
+//! core seems to hold on to a line until the loop that loaded it has exchanged it. A Graviton 2 adds in the interconnect
+//! and not in the core's cache (far atomics), which the model does not have.
 //!
 //! The rows are those of "A Concurrency Cost Hierarchy" (Travis Downs, 2020); the latencies, medians
 //! of nviennot/core-to-core-latency. One choice was made with these rows in view: an exchange that
@@ -78,23 +82,6 @@ const GRAVITON_2: Machine = Machine {
     mispredicted: 4.5,
 };
 
-fn check(rows: &[Rows], within: impl Fn(f64) -> bool) {
-    let mut others = Vec::new();
-    for (machine, counter, rows) in rows {
-        for &(threads, measured) in *rows {
-            let predicted = predicted(machine, *counter, threads);
-            let (name, ratio) = (machine.name, predicted / measured);
-            println!(
-                "{name:11} {counter:?} {threads:2}: {predicted:6.1} {measured:6.1} {ratio:.2}"
-            );
-            if !within(ratio) {
-                others.push(format!("{name} {counter:?} {threads}: {ratio:.2}"));
-            }
-        }
-    }
-    assert!(others.is_empty(), "{others:?}");
-}
-
 #[test]
 fn published_rows_are_within_quarter() {
     let rows: [Rows; 5] = [
@@ -104,26 +91,14 @@ fn published_rows_are_within_quarter() {
         (&ICE_LAKE, CasLoop, &[(2, 19.0)]),
         (&GRAVITON_2, CasLoop, &[(8, 25.0), (16, 25.0)]),
     ];
-    check(&rows, |ratio| (0.75..=1.25).contains(&ratio));
-}
-
-/// What the model gets wrong, so that nobody takes it to be right there.
-///
-/// - Ice Lake: the hand-over is that of another machine. Its four threads add almost as often as
-///   the model says, but their compare-and-swap loops fail less often: a real core seems to hold on
-///   to a line until the loop that loaded it has exchanged it. (Two threads are right.)
-/// - Graviton 2 adds in the interconnect and not in the core's cache (far atomics), which the model
-///   does not have.
-#[test]
-fn known_misses_stay_misses() {
-    let far: &[_] = &[(2, 118.0), (8, 105.0), (16, 106.0)];
-    let rows: [Rows; 4] = [
-        (&ICE_LAKE, FetchAdd, &[(4, 58.0)]),
-        (&ICE_LAKE, CasLoop, &[(4, 15.0)]),
-        (&GRAVITON_2, FetchAdd, far),
-        (&GRAVITON_2, CasLoop, &[(2, 38.0)]),
-    ];
-    check(&rows, |ratio| {
-        !(0.75..=1.25).contains(&ratio) && (0.4..2.5).contains(&ratio)
-    });
+    for (machine, counter, rows) in rows {
+        for &(threads, measured) in rows {
+            let (name, ratio) = (
+                machine.name,
+                predicted(machine, counter, threads) / measured,
+            );
+            let near = (0.75..=1.25).contains(&ratio);
+            assert!(near, "{name} {counter:?} {threads}: {ratio:.2}");
+        }
+    }
 }

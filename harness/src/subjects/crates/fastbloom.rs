@@ -13,7 +13,6 @@ use std::hash::Hash;
 use ::fastbloom::AtomicBloomFilter;
 use anyhow::Result;
 use filter::FixedState;
-use relatives::double_hashing::DoubleHashing;
 use subject::layout::{FALSE_POSITIVE_RATE, slots};
 use subject::{Operations, Subject};
 
@@ -22,16 +21,6 @@ use subject::{Operations, Subject};
 pub struct Fastbloom<const HASHES: u32 = 0>(AtomicBloomFilter<FixedState>);
 
 pub type Fastbloom4 = Fastbloom<4>;
-
-impl Fastbloom {
-    /// Returns its size, for the formulas. The crate maps keys to cells in its own way.
-    pub(crate) fn size(&self) -> DoubleHashing {
-        DoubleHashing {
-            cells: self.0.num_bits(),
-            hashes: self.0.num_hashes() as usize,
-        }
-    }
-}
 
 impl<const HASHES: u32> Subject for Fastbloom<HASHES> {
     const NAME: &'static str = ["fastbloom", "fastbloom-4"][(HASHES > 0) as usize];
