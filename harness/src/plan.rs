@@ -66,7 +66,7 @@ impl Plan {
         let mut points = Vec::new();
         for threads in experiment.threads.counts(cores.count()) {
             for workload in &experiment.workloads {
-                for &keys in &experiment.keys {
+                for keys in experiment.sizes() {
                     workload.check_keys(experiment.residents(workload, keys), threads)?;
                 }
             }
@@ -96,8 +96,8 @@ impl Plan {
                 measured.push((workload, able));
             }
         }
-        let sizes = experiment.keys.iter();
-        let parts = sizes.flat_map(|&size| {
+        let sizes = experiment.sizes().into_iter();
+        let parts = sizes.flat_map(|size| {
             let part = |(workload, subjects): &(&Workload, Vec<String>)| Part {
                 workload: Workload::clone(workload),
                 size,

@@ -256,7 +256,7 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
                 is_written = added.is_ok();
                 added
             });
-            measured = match done.map(drop).context(step) {
+            measured = match done.context(step) {
                 Err(error) if self.extras.survives_failures && is_written => {
                     note!("error: {error:#}");
                     failures += 1;
