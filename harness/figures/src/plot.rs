@@ -20,6 +20,8 @@ pub struct Figure {
     /// drawn; machine and date are not cut.
     pub caption: String,
     pub panels: Vec<Panel>,
+    /// Panels side by side; 0 for as many as have room.
+    pub columns: usize,
     /// Whether the figure is as wide as a column of a paper instead of a page.
     pub is_narrow: bool,
 }
@@ -476,7 +478,10 @@ impl Figure {
         let count = self.panels.len().max(1);
         let fits = |columns: &usize| layout(*columns).2 >= NARROWEST;
         let most = (1..=count).rev().find(fits).unwrap_or(1);
-        layout(count.div_ceil(count.div_ceil(most)))
+        layout(match self.columns {
+            0 => count.div_ceil(count.div_ceil(most)),
+            columns => columns.min(most),
+        })
     }
 
     /// Returns the names in the legend, their forms (none for a shade), and how far right and down they are.

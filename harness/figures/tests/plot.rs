@@ -217,9 +217,13 @@ fn text_is_escaped_and_names_no_font() {
 fn panels_wrap_into_rows_that_fit() {
     let points = [(1.0, 1.0), (2.0, 2.0)];
     let panel = panel(vec![line("a", &points)], [Scale::Linear; 2]);
-    for (is_narrow, width, most) in [(false, "1520", 6), (true, "760", 2)] {
+    for (is_narrow, columns, width, most) in [
+        (false, 0, "1520", 6),
+        (true, 0, "760", 2),
+        (false, 3, "1520", 3),
+    ] {
         let mut figure = figure(vec![panel.clone(); 10]);
-        figure.is_narrow = is_narrow;
+        (figure.is_narrow, figure.columns) = (is_narrow, columns);
         let svg = figure.svg().unwrap();
         let shown = attributes(&svg, "svg", "viewBox")[0].split(' ').nth(2);
         assert_eq!(shown, Some(width));
