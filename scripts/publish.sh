@@ -63,10 +63,11 @@ if [ "${1:-}" = --placements ]; then
     exit
 fi
 [ $# -gt 0 ] || set -- pair
-[ "$*" != all ] || set -- pair 'sweep full' 'sweep load-factor' 'sweep hits' 'sweep skew' 'sweep rivals' \
+[ "$*" != all ] || set -- pair 'sweep full' 'sweep load-factor' 'sweep hits' 'sweep skew-cached skew-large' 'sweep rivals' \
     growth window 'space memory' 'sweep relatives' cuckoo-hashing \
     'sweep full-large' 'sweep mixes' 'sweep ablations' kcas 'sweep latency' 'sweep oversubscribed' \
-    'sweep rivals-large' 'sweep stalls' 'sweep quick' 'sweep same' 'sweep sizes' 'sweep speed' 'sweep native'
+    'sweep rivals-large latency-large' 'sweep stalls' 'sweep quick' 'sweep same' 'sweep sizes-lookups sizes-changes' \
+    'sweep speed-cached speed-updates speed-large speed-large-updates' 'sweep native'
 
 commit=$(git rev-parse "${COMMIT:-HEAD}^{commit}")
 git merge-base --is-ancestor "$commit" main || {

@@ -32,8 +32,6 @@ pub(crate) struct Answers<'a> {
     /// The keys that all threads looked up, if they were drawn before.
     pub(crate) drawn: &'a [usize],
     pub(crate) tally: Tally,
-    /// Keys that should be in the table in the end, but were removed and then refused.
-    pub(crate) left_out: u64,
     pub(crate) stop: &'a AtomicBool,
 }
 
@@ -69,7 +67,7 @@ impl Answers<'_> {
                 let not_found = residents - found();
                 let mut remove = Phase::Remove(self.keys.resident());
                 let removed = subject.perform(keys, &mut remove, &Watch::new(self.stop), None);
-                (not_found.max(removed.missing), refused + self.left_out)
+                (not_found.max(removed.missing), refused + tally.refused)
             }
             // With a skew, threads look few keys up.
             Workload::Lookup { skew, .. } if *skew > 0.0 && tally.missing == 0 => {

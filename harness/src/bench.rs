@@ -168,7 +168,7 @@ impl<'a> Bench<'a> {
         &self,
         info: &SubjectInfo,
         (table, keys): (&Table, &KeySource),
-        (tally, left_out): (Tally, u64),
+        tally: Tally,
         threads: usize,
     ) -> Result<()> {
         let answers = Answers {
@@ -178,7 +178,6 @@ impl<'a> Bench<'a> {
             keys,
             drawn: &self.drawn,
             tally,
-            left_out,
             stop: self.stop,
         };
         answers.check(info)

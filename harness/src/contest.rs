@@ -230,10 +230,9 @@ impl<'a> Contest<'a> {
         info: &SubjectInfo,
         (table, keys): &(Arc<Table>, KeySource),
         mut tally: Tally,
-        left_out: u64,
     ) -> Result<Tally> {
         tally.refused_before += table.refused;
-        (self.bench).check(info, (table, keys), (tally, left_out), self.point.threads)?;
+        (self.bench).check(info, (table, keys), tally, self.point.threads)?;
         Ok(tally)
     }
 
@@ -241,7 +240,7 @@ impl<'a> Contest<'a> {
     fn check_last(&self, contestant: &Contestant, state: &mut State) {
         let tally = mem::take(&mut state.last);
         for table in &state.tables {
-            match self.check_table(contestant.info, table, tally, 0) {
+            match self.check_table(contestant.info, table, tally) {
                 Ok(tally) => state.earlier.add(&tally),
                 Err(error) => state.error = state.error.take().or(Some(error)),
             }
@@ -258,13 +257,10 @@ impl<'a> Contest<'a> {
             }
             let mut all = Tally::default();
             for (place, table) in state.tables.iter().enumerate() {
-                let (mut tally, mut left_out) = (Tally::default(), 0);
-                for own in threads {
-                    let work = &own.works[number][place];
-                    tally.add(&work.tally);
-                    left_out += work.phase.left_out();
-                }
-                all.add(&self.check_table(contestant.info, table, tally, left_out)?);
+                let mut tally = Tally::default();
+                let works = threads.iter().map(|own| &own.works[number][place]);
+                works.for_each(|work| tally.add(&work.tally));
+                all.add(&self.check_table(contestant.info, table, tally)?);
             }
             Ok(all)
         };

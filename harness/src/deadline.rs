@@ -111,13 +111,12 @@ impl Bench<'_> {
         let (point, _) = measurement;
         let info = self.sweep.registry.get(name)?;
         let table = &*self.kept_table((name, 0), &mut self.random(0))?;
-        let (done, left_out) = self.run_threads(table, measurement)?;
+        let done = self.run_threads(table, measurement)?;
         let is_stopped = || self.stop.load(Ordering::Relaxed);
         if is_stopped() {
             return Ok(None);
         }
-        let results = (done.tally, left_out);
-        let checked = self.check(info, (table, &self.keys), results, point.threads);
+        let checked = self.check(info, (table, &self.keys), done.tally, point.threads);
         if is_stopped() {
             return Ok(None);
         }
@@ -140,14 +139,14 @@ impl Bench<'_> {
         Ok(Some(row))
     }
 
-    /// Runs the workload on all threads. Returns their operations, and how many keys they left out.
-    fn run_threads(&self, table: &Table, measurement: Measurement) -> Result<(Done, u64)> {
+    /// Runs the workload on all threads. Returns their operations.
+    fn run_threads(&self, table: &Table, measurement: Measurement) -> Result<Done> {
         let (threads, frozen) = (measurement.0.threads, measurement.0.frozen);
         let observed = frozen.map(|_| Observed::new(threads));
         let observed = observed.as_ref();
         let crew = Crew::new(self.sweep.cores, threads);
         let work = |member: Member| self.run_thread(member, table, measurement, observed);
-        let (results, seen) = crew.run(&work, |scope, arrival| {
+        let (done, seen) = crew.run(&work, |scope, arrival| {
             let seen = observed.map(|observed| {
                 let frozen = frozen.unwrap_or_default();
                 let seen = self.observe(scope, table, frozen, arrival, observed);
@@ -156,7 +155,6 @@ impl Bench<'_> {
             });
             seen.transpose()
         })?;
-        let (done, left_out): (Vec<_>, Vec<u64>) = results.into_iter().unzip();
         let mut together = Done::together(done.into_iter())?;
         together.tally.refused_before += table.refused;
         if let Some((operations, start, end)) = seen? {
@@ -166,7 +164,7 @@ impl Bench<'_> {
             done.operations = operations;
             (together.start, together.end) = (start, end);
         }
-        Ok((together, left_out.iter().sum()))
+        Ok(together)
     }
 
     /// Freezes threads once all others are ready, lets the others run, and counts their operations from start to end.
@@ -202,7 +200,7 @@ impl Bench<'_> {
         table: &Table,
         measurement: Measurement,
         observed: Option<&Observed>,
-    ) -> (Done, u64) {
+    ) -> Done {
         let (thread, (point, _)) = (member.thread, measurement);
         let (mut phase, refused) = self.prepare((thread, point.threads), table, &self.keys);
 
@@ -232,15 +230,14 @@ impl Bench<'_> {
         let end = Instant::now();
 
         tally.add(&untimed);
-        tally.refused_before = refused;
-        let done = Done {
+        tally.refused_before += refused;
+        Done {
             tally,
             start,
             end,
             pinned: member.pinned,
             latencies: timer.into_iter().map(|timer| timer.latencies).collect(),
-        };
-        (done, phase.left_out())
+        }
     }
 
     /// Returns the timer for single operations of a thread, if latencies are requested.

@@ -1,5 +1,4 @@
-//! An experiment: a TOML file that describes a sweep. A file may also hold
-//! several, as `[[experiment]]` tables.
+//! An experiment: a TOML file that describes a sweep.
 //!
 //! ```
 //! # use harness::experiment::Experiment;
@@ -24,21 +23,23 @@
 //! ```
 
 use std::fmt::{self, Debug};
+use std::fs;
 use std::path::Path;
+use std::result;
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail, ensure};
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use toml::Value;
 
 use crate::latency::Latency;
-use crate::machine::{self, Policy};
+use crate::machine;
 use crate::subjects::{Registry, original};
 use crate::workload::Workload;
 
 /// Every subject under every workload at every thread count, `rounds` times. A file
 /// names the subjects, the workloads, and values other than the defaults.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Experiment {
     /// Name of the output files: lower-case letters, digits and hyphens; by default that of the file.
@@ -74,10 +75,6 @@ pub struct Experiment {
     /// The workloads, one panel of the figure each.
     #[serde(rename = "workload")]
     pub workloads: Vec<Workload>,
-    pub pinning: Policy,
-    /// The experiment as the file has it.
-    #[serde(skip)]
-    pub as_written: toml::Table,
 }
 
 impl Default for Experiment {
@@ -93,12 +90,10 @@ impl Default for Experiment {
             latency: None,
             rounds: 9,
             seconds: 0.1,
-            keys: vec![60_000],
+            keys: Vec::new(),
             slots: None,
             seed: 1,
             workloads: Vec::new(),
-            pinning: Policy::default(),
-            as_written: toml::Table::new(),
         }
     }
 }
@@ -106,17 +101,15 @@ impl Default for Experiment {
 /// Reads a whole number, or a list of them, which may be written as `1e6`.
 fn one_or_several<'de, D: Deserializer<'de>>(
     deserializer: D,
-) -> std::result::Result<Vec<usize>, D::Error> {
+) -> result::Result<Vec<usize>, D::Error> {
     let values = match Value::deserialize(deserializer)? {
         Value::Array(values) => values,
         value => vec![value],
     };
     let whole = |value: Value| {
-        let number = value.as_integer().map(|number| number as f64);
-        let number = value
-            .as_float()
-            .or(number)
-            .filter(|number| number.fract() == 0.0 && (0.0..1e15).contains(number));
+        let integer = value.as_integer().map(|number| number as f64);
+        let number = value.as_float().or(integer);
+        let number = number.filter(|number| number.fract() == 0.0 && (0.0..1e15).contains(number));
         let problem = format!("field `keys`: {value} is not a whole number, or far too many");
         number
             .map(|number| number as usize)
@@ -127,6 +120,8 @@ fn one_or_several<'de, D: Deserializer<'de>>(
 
 /// A measurement of fewer keys shows little except its own overhead.
 pub const MIN_KEYS: usize = 1_000;
+const DEFAULT_KEYS: usize = 60_000;
+pub const MAX_THREADS: usize = 1_024;
 const MAX_ROUNDS: usize = 1_000;
 const MAX_SECONDS: f64 = 600.0;
 
@@ -136,6 +131,29 @@ const BYTES_PER_KEY: f64 = 60.0;
 const BYTES_PER_SLOT: f64 = 40.0;
 
 impl Experiment {
+    /// Reads and checks the experiment of a file. Errors name the first wrong field, and the allowed values.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = fs::read_to_string(path).context("cannot read the file")?;
+        let name = path.file_stem().unwrap_or_default();
+        Self::parse_named(&text, &name.to_string_lossy())
+    }
+
+    pub fn parse(text: &str) -> Result<Self> {
+        Self::parse_named(text, "")
+    }
+
+    fn parse_named(text: &str, name: &str) -> Result<Self> {
+        let mut experiment: Self = toml::from_str(text)?;
+        if experiment.name.is_empty() {
+            name.clone_into(&mut experiment.name);
+        }
+        if experiment.title.is_empty() {
+            experiment.title.clone_from(&experiment.name);
+        }
+        experiment.validate()?;
+        Ok(experiment)
+    }
+
     pub fn check_subjects(&self, registry: &Registry) -> Result<()> {
         for subject in self.subjects.iter().chain(&self.against) {
             registry.get(subject).context("field `subjects`")?;
@@ -164,8 +182,18 @@ impl Experiment {
         self.frozen.iter().any(|&frozen| frozen > 0)
     }
 
+    /// Returns the numbers of keys that fill tables to the highest load factor.
+    pub fn sizes(&self) -> Vec<usize> {
+        let loads = self.workloads.iter().map(Workload::load);
+        match (self.slots, &self.keys[..]) {
+            (Some(slots), _) => vec![(slots as f64 * loads.fold(0.0, f64::max)) as usize],
+            (None, []) => vec![DEFAULT_KEYS],
+            (None, keys) => keys.to_vec(),
+        }
+    }
+
     pub fn most_keys(&self) -> usize {
-        self.keys.iter().copied().max().unwrap_or_default()
+        self.sizes().into_iter().max().unwrap_or_default()
     }
 
     /// Returns the load factor to which all keys fill the tables of a workload: its own, or the highest of
@@ -201,92 +229,14 @@ impl Experiment {
         let bytes = keys * BYTES_PER_KEY + slots * BYTES_PER_SLOT;
         machine::check_memory("fields `keys` and `load`", bytes)
     }
-}
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Several {
-    #[serde(rename = "experiment")]
-    experiments: Vec<Experiment>,
-}
-
-/// Reads and checks the experiments of a file, one or several. One without a name gets that of the
-/// file. Errors name the file, the first wrong field, and the allowed values.
-pub fn read(path: &Path) -> Result<Vec<Experiment>> {
-    let (file, name) = (path.display(), path.file_stem().unwrap_or_default());
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read the experiment {file}"))?;
-    parse(&text, &name.to_string_lossy()).with_context(|| format!("in the experiment {file}"))
-}
-
-fn parse(text: &str, name: &str) -> Result<Vec<Experiment>> {
-    let written: toml::Table = toml::from_str(text)?;
-    let Some(tables) = written.get("experiment") else {
-        return Ok(vec![complete(toml::from_str(text)?, written, name)?]);
-    };
-    let Several { experiments } = toml::from_str(text)?;
-    let tables = tables.as_array().into_iter().flatten();
-    let tables = tables.map(|table| table.as_table().cloned().unwrap_or_default());
-    ensure!(
-        !experiments.is_empty(),
-        "field `experiment`: add at least one [[experiment]] table"
-    );
-    let complete = |(experiment, table): (Experiment, _)| {
-        let named = format!("[[experiment]] {:?}", experiment.name);
-        complete(experiment, table, "").context(named)
-    };
-    let experiments = experiments.into_iter().zip(tables).map(complete);
-    let experiments = experiments.collect::<Result<Vec<_>>>()?;
-    let names: Vec<_> = experiments
-        .iter()
-        .map(|experiment| &experiment.name)
-        .collect();
-    if let Some(twice) = first_repeated(&names) {
-        bail!(
-            "field `name`: two experiments are called {twice:?}, and would share their output files"
-        );
-    }
-    Ok(experiments)
-}
-
-/// Fills in the defaults that depend on other fields, and checks the experiment.
-fn complete(mut experiment: Experiment, written: toml::Table, name: &str) -> Result<Experiment> {
-    if !written.contains_key("name") {
-        experiment.name = name.to_owned();
-    }
-    if !written.contains_key("title") {
-        experiment.title = experiment.name.clone();
-    }
-    if let Some(slots) = experiment.slots {
-        ensure!(
-            !written.contains_key("keys"),
-            "field `slots`: it determines the number of keys; leave out `keys`"
-        );
-        let loads = experiment.workloads.iter().map(Workload::load);
-        experiment.keys = vec![(slots as f64 * loads.fold(0.0, f64::max)) as usize];
-    }
-    experiment.as_written = written;
-    experiment.validate()?;
-    Ok(experiment)
-}
-
-impl Experiment {
-    pub fn parse(text: &str) -> Result<Self> {
-        complete(toml::from_str(text)?, toml::from_str(text)?, "")
-    }
-}
-
-impl Experiment {
-    fn validate(&self) -> Result<()> {
+    /// Checks every value.
+    pub fn validate(&self) -> Result<()> {
         let (name, rounds, seconds) = (&self.name, self.rounds, self.seconds);
         let fits = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
         ensure!(
             !name.is_empty() && name.bytes().all(fits),
             "field `name`: {name:?} must be lower-case letters, digits and hyphens, as it names the output files"
-        );
-        ensure!(
-            !self.title.trim().is_empty(),
-            "field `title`: it must not be empty, as it is the figure's title"
         );
         ensure!(
             (1..=MAX_ROUNDS).contains(&rounds),
@@ -297,22 +247,22 @@ impl Experiment {
             "field `seconds`: {seconds} must be above 0 and at most {MAX_SECONDS}"
         );
         check_list("subjects", &self.subjects, "", |_| true)?;
-        if let Some(name) = self
-            .against
-            .iter()
-            .find(|name| self.subjects.contains(name))
-        {
-            bail!("field `against`: {name:?} is one of `subjects`");
-        }
-        if let Some(twice) = first_repeated(&self.against) {
-            bail!("field `against`: {twice:?} appears twice");
-        }
+        let all = [&self.subjects[..], &self.against].concat();
+        check_list("against", &all, "", |_| true)?;
+        ensure!(
+            self.slots.is_none() || self.keys.is_empty(),
+            "field `slots`: it determines the number of keys; leave out `keys`"
+        );
+        ensure!(
+            !self.workloads.is_empty(),
+            "field `workload`: add at least one [[workload]] table"
+        );
         let few = format!("too few; {MIN_KEYS} or more are needed");
-        check_list("keys", &self.keys, &few, |&keys| {
+        check_list("keys", &self.sizes(), &few, |&keys| {
             let residents = |workload| self.residents(workload, keys);
             self.workloads.iter().map(residents).fold(keys, usize::min) >= MIN_KEYS
         })?;
-        let between = format!("not between 0 and {MAX_THREADS}");
+        let between = format!("not at most {MAX_THREADS}");
         check_list("frozen", &self.frozen, &between, |&frozen| {
             frozen <= MAX_THREADS
         })?;
@@ -323,58 +273,31 @@ impl Experiment {
                 (1..=MAX_THREADS).contains(threads)
             })?;
         }
-        self.validate_workloads()?;
-        self.validate_latency()
-    }
-
-    fn validate_workloads(&self) -> Result<()> {
-        ensure!(
-            !self.workloads.is_empty(),
-            "field `workload`: add at least one [[workload]] table"
-        );
-        for (index, workload) in self.workloads.iter().enumerate() {
-            let number = || format!("[[workload]] number {}", index + 1);
-            workload.validate().with_context(number)?;
+        check_list("workload", &self.workloads, "", |_| true)?;
+        for workload in &self.workloads {
+            let label = workload.label();
+            workload
+                .validate()
+                .with_context(|| format!("[[workload]] {label}"))?;
             ensure!(
-                workload.is_time_bounded() || !self.freezes(),
-                "field `frozen`: {} ends when every key is done, so it may never end if a frozen thread holds a lock; use a \
-                 mix or lookups",
-                workload.label()
+                workload.is_time_bounded() || !self.freezes() && self.latency.is_none(),
+                "fields `frozen` and `latency`: {label} ends when every key is done, so it is measured as a whole, and may \
+                 never end if a frozen thread holds a lock; use lookups, a mix, ycsb or window"
             );
         }
-        if let Some(twice) = first_repeated(&self.workloads) {
-            let (label, load) = (twice.label(), twice.load());
-            bail!("field `workload`: {label} at load factor {load} appears twice");
-        }
-        Ok(())
-    }
-
-    /// Checks that operations can be timed one by one, if they are to be.
-    fn validate_latency(&self) -> Result<()> {
         let Some(latency) = &self.latency else {
             return Ok(());
         };
-        if !latency.offered.is_empty() {
-            let shares = "not from 0.001 to 10: it is a share of the closed loop's throughput, which is always measured";
-            check_list("latency.offered", &latency.offered, shares, |share| {
-                (0.001..=10.0).contains(share)
-            })?;
-        }
         ensure!(
             !self.freezes(),
             "field `latency`: operations that wait for frozen threads never end; leave out `frozen`"
         );
-        if let Some(whole) = self
-            .workloads
-            .iter()
-            .find(|workload| !workload.is_time_bounded())
-        {
-            bail!(
-                "field `latency`: {} ends when every key is done, and is measured as a whole; use lookups, a mix, ycsb or window",
-                whole.label()
-            );
+        let shares = "not from 0.001 to 10: it is a share of the closed loop's throughput, which is always measured";
+        let mut offered = latency.offered.iter();
+        match offered.find(|share| !(0.001..=10.0).contains(*share)) {
+            Some(wrong) => bail!("field `latency.offered`: {wrong} is {shares}"),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -386,19 +309,14 @@ fn check_list<T: PartialEq + Debug>(
     fits: impl Fn(&T) -> bool,
 ) -> Result<()> {
     ensure!(!list.is_empty(), "field `{field}`: name at least one");
-    if let Some(wrong) = list.iter().find(|value| !fits(value)) {
-        bail!("field `{field}`: {wrong:?} is {range}");
-    }
-    if let Some(twice) = first_repeated(list) {
-        bail!("field `{field}`: {twice:?} appears twice");
+    for (index, value) in list.iter().enumerate() {
+        ensure!(fits(value), "field `{field}`: {value:?} is {range}");
+        ensure!(
+            !list[..index].contains(value),
+            "field `{field}`: {value:?} appears twice"
+        );
     }
     Ok(())
-}
-
-fn first_repeated<T: PartialEq>(list: &[T]) -> Option<&T> {
-    let repeats = |(index, value): &(usize, &T)| list[..*index].contains(value);
-    let mut numbered = list.iter().enumerate();
-    numbered.find(repeats).map(|(_, value)| value)
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -414,8 +332,6 @@ pub enum Count {
     Exactly(usize),
     PerCore(usize),
 }
-
-pub const MAX_THREADS: usize = 1_024;
 
 impl Threads {
     /// Returns the thread counts, ascending, on a machine with this many cores.
@@ -443,18 +359,17 @@ impl fmt::Debug for Count {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Self::Exactly(threads) => write!(formatter, "{threads}"),
-            Self::PerCore(times) => write!(formatter, "\"{times}x\""),
+            Self::PerCore(times) => write!(formatter, "{times}x"),
         }
     }
 }
 
-impl fmt::Display for Threads {
-    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+impl Serialize for Threads {
+    fn serialize<S: Serializer>(&self, serializer: S) -> result::Result<S::Ok, S::Error> {
         match self {
-            Self::Auto => formatter.write_str("auto"),
+            Self::Auto => serializer.serialize_str("auto"),
             Self::List(list) => {
-                let list: Vec<_> = list.iter().map(|count| format!("{count:?}")).collect();
-                formatter.write_str(&list.join(",").replace('"', ""))
+                serializer.collect_seq(list.iter().map(|count| format!("{count:?}")))
             }
         }
     }
@@ -464,7 +379,7 @@ impl fmt::Display for Threads {
 impl FromStr for Count {
     type Err = String;
 
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
+    fn from_str(text: &str) -> result::Result<Self, String> {
         let count = match text.strip_suffix('x') {
             Some(times) => times.parse().map(Self::PerCore),
             None => text.parse().map(Self::Exactly),
@@ -477,20 +392,18 @@ impl FromStr for Count {
 impl FromStr for Threads {
     type Err = String;
 
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
+    fn from_str(text: &str) -> result::Result<Self, String> {
         if text == "auto" {
             return Ok(Self::Auto);
         }
-        let counts = text.split(',').map(str::parse);
-        counts
-            .collect::<std::result::Result<_, _>>()
-            .map(Self::List)
+        let counts: result::Result<_, _> = text.split(',').map(str::parse).collect();
+        counts.map(Self::List)
     }
 }
 
 impl<'de> Deserialize<'de> for Threads {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        let value = toml::Value::deserialize(deserializer)?;
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> result::Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
         // As on the command line.
         let text = value.to_string().replace(['[', ']', '"', ' '], "");
         let expected = r#""auto", or a list such as [1, 2, 4] or [1, "1x", "2x"]"#;
@@ -517,154 +430,85 @@ pub(crate) mod testing {
             ..Experiment::default()
         }
     }
-
-    /// An experiment in which everything is possible.
-    pub(crate) const GOOD: &str = r#"
-        name     = "tiny"
-        title    = "A tiny sweep"
-        subjects = ["lock-free", "roofline"]
-        threads  = [2, 1]
-        rounds   = 2
-        seconds  = 0.01
-        keys     = 1000
-        seed     = 7
-
-        [[workload]]
-        kind = "lookup-hit"
-        load = 0.92
-
-        [[workload]]
-        kind = "mix"
-        lookup = 90
-        insert = 5
-        remove = 5
-        load = 0.9
-    "#;
-
-    /// Returns the error of that experiment with `to` in place of `from`; tables of `to` come last.
-    pub(super) fn complaint(from: &str, to: &str) -> String {
-        assert!(GOOD.contains(from));
-        let (values, tables) = to.split_once("[[").unwrap_or((to, ""));
-        let mut text = GOOD.replacen(from, values, 1);
-        if !tables.is_empty() {
-            text += &format!("\n[[{tables}");
-        }
-        format!("{:#}", Experiment::parse(&text).unwrap_err())
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::testing::{GOOD, complaint};
     use super::*;
 
     #[test]
     fn missing_fields_have_defaults() {
-        let text = "subjects = ['lock-free']\nkeys = [1e6, 2_000]\n[[workload]]\nkind = 'insert'\nload = 0.9";
-        let [experiment] = &parse(text, "my-own").unwrap()[..] else {
-            panic!("one experiment");
-        };
+        let text = "subjects = ['lock-free']\nworkload = [{ kind = 'insert', load = 0.9 }]";
+        let experiment = Experiment::parse_named(text, "my-own").unwrap();
         assert_eq!(
             (&*experiment.name, &*experiment.title),
             ("my-own", "my-own")
         );
-        assert_eq!(experiment.keys, [1_000_000, 2_000]);
-        assert_eq!((experiment.rounds, experiment.seconds), (9, 0.1));
+        assert_eq!((experiment.rounds, experiment.sizes()), (9, vec![60_000]));
         assert_eq!(experiment.threads.counts(2), [1, 2, 4, 8]);
     }
 
-    /// Returns GOOD as an `[[experiment]]` table.
-    fn as_table(name: &str) -> String {
-        let tables = GOOD.replace("[[workload]]", "[[experiment.workload]]");
-        format!("[[experiment]]\n{}\n", tables.replace("tiny", name))
+    #[test]
+    fn written_experiment_is_read_back() {
+        let text = include_str!("../../experiments/latency.toml");
+        let text = text.replace("keys = 60_000", "keys = [1e6, 2_000]");
+        let experiment = Experiment::parse(&text).unwrap();
+        assert_eq!(experiment.keys, [1_000_000, 2_000]);
+        let written = toml::to_string(&experiment).unwrap();
+        assert_eq!(Experiment::parse(&written).unwrap(), experiment);
     }
 
     #[test]
-    fn file_holds_one_experiment_or_several() {
-        assert_eq!(parse(GOOD, "").unwrap(), [Experiment::parse(GOOD).unwrap()]);
-        let several = parse(&(as_table("one") + &as_table("two")), "").unwrap();
-        assert_eq!(several[1].workloads.len(), 2);
-        for (experiment, name) in several.iter().zip(["one", "two"]) {
-            assert_eq!(experiment.name, name);
-            assert_eq!(experiment.as_written["name"].as_str(), Some(name));
-        }
-        let refuses = |text: &str, expected: &str| {
-            let error = format!("{:#}", parse(text, "").unwrap_err());
-            assert!(error.contains(expected), "{error}");
-        };
-        let (one, two) = (as_table("one"), as_table("two"));
-        refuses(&format!("{one}{one}"), "two experiments are called \"one\"");
-        let wrong = "[[experiment]] \"two\": [[workload]] number 1: field `load`";
-        refuses(&(one.clone() + &two.replace("0.92", "1.5")), wrong);
-        refuses("experiment = []", "at least one");
-        refuses(&format!("rounds = 3\n{one}"), "unknown field `rounds`");
-    }
-
-    #[test]
-    fn impossible_values_name_their_field_and_what_is_allowed() {
-        let finds = |to: &str, expected: &str| {
-            let error = complaint("seed     = 7", to);
-            assert!(error.contains(expected), "{to}: {error}");
-        };
-        let insert = "[[workload]]\nkind = 'insert'\nload = 0.9";
-        let ends = "`frozen`: insert ends when every key is done";
-        finds(&format!("frozen = [2]\n{insert}"), ends);
-        let latency = |with: &str, expected| finds(&format!("latency = {{}}\n{with}"), expected);
-        latency(insert, "`latency`: insert ends when");
-        latency("frozen = [1]", "leave out `frozen`");
-        finds(&format!("{insert}\nlod = 1"), "unknown field `lod`");
-        let twice = "`workload`: lookup-hit at load factor 0.92 appears twice";
-        finds("[[workload]]\nkind = 'lookup-hit'\nload = 0.92", twice);
-        // The replaced text, its replacement, and a part of the error.
+    fn impossible_value_names_its_field() {
         for line in "
-            \"tiny\" | \"../tiny\" | `name`
-            \"A tiny sweep\" | \" \" | `title`
-            [\"lock-free\", \"roofline\"] | [] | `subjects`
-            \"roofline\" | \"lock-free\" | `subjects`: \"lock-free\" appears twice
-            seed     = 7 | against = [\"roofline\"] | `against`: \"roofline\" is one of
-            seed     = 7 | against = [\"a\", \"a\"] | `against`: \"a\" appears twice
-            [2, 1] | [0, 1] | `threads`: 0 is not between 1 and 1024
-            [2, 1] | [1, 1] | `threads`: 1 appears twice
-            [2, 1] | [] | `threads`
-            [2, 1] | [1025] | `threads`
-            [2, 1] | \"all\" | `threads`
-            [2, 1] | [\"2y\"] | `threads`
-            [2, 1] | [\"0x\"] | `threads`
-            [2, 1] | [-1] | `threads`
-            seed     = 7 | frozen = [] | `frozen`
-            seed     = 7 | frozen = [1, 1] | `frozen`: 1 appears twice
-            seed     = 7 | frozen = [1025] | `frozen`: 1025
-            seed     = 7 | frozen = [-1] | frozen
-            seed     = 7 | pinning = \"spread\" | unknown variant `spread`, expected one of `cores`, `compact`
-            seed     = 7 | latency = { offered = [-1] } | `latency.offered`: -1.0 is not from
-            seed     = 7 | latency = { offered = [nan] } | `latency.offered`: NaN
-            seed     = 7 | latency = { offered = [0] } | `latency.offered`: 0.0
-            seed     = 7 | latency = { offered = [30] } | `latency.offered`: 30.0
-            seed     = 7 | latency = { offered = [1, 1.0] } | `latency.offered`: 1.0 appears twice
-            seed     = 7 | latency = { offered_mops = [2] } | unknown field `offered_mops`
-            seed     = 7 | speed = 7 | unknown field `speed`
-            rounds   = 2 | rounds = 0 | `rounds`: 0 is not between 1 and 1000
-            0.01 | 0.0 | `seconds`
-            0.01 | nan | `seconds`
-            0.01 | -1.0 | `seconds`
-            1000 | 0 | `keys`: 0 is too few; 1000 or more
-            1000 | -5 | keys
-            1000 | 1e3.5 | line 8
-            1000 | 1000.5 | `keys`: 1000.5 is not a whole number
-            1000 | [] | `keys`
-            1000 | [1000, 999] | `keys`: 999
-            1000 | [1000, 1000] | `keys`: 1000 appears twice
-            load = 0.92 | load = 1.5 | `load`
-            load = 0.92 | load = 0.99 | number 1: field `load`
-            lookup = 90 | lookup = 91 | sum to 100
-            insert = 5 | insert = 4 | equal
-            \"mix\" | \"upsert\" | `upsert`"
+            name = '../tiny' | `name`
+            subjects = [] | `subjects`
+            subjects = ['a', 'a'] | `subjects`: \"a\" appears twice
+            against = ['lock-free'] | `against`: \"lock-free\" appears twice
+            threads = [0, 1] | `threads`: 0 is not between 1 and 1024
+            threads = [1, 1] | `threads`: 1 appears twice
+            threads = ['0x'] | `threads`
+            threads = ['2y'] | `threads`
+            threads = 'all' | `threads`
+            frozen = [1025] | `frozen`: 1025
+            frozen = [1] | `frozen` and `latency`: insert ends when
+            latency = {} | `frozen` and `latency`: insert ends when
+            latency = { offered_mops = [2] } | unknown field `offered_mops`
+            speed = 7 | unknown field `speed`
+            rounds = 0 | `rounds`: 0 is not between 1 and 1000
+            seconds = 0.0 | `seconds`
+            seconds = nan | `seconds`
+            keys = [1000, 999] | `keys`: 999 is too few; 1000 or more
+            keys = 1000.5 | `keys`: 1000.5 is not a whole number
+            keys = 2000\nslots = 3000 | leave out `keys`
+            workload = [{ kind = 'upsert' }] | `upsert`
+            workload = [{ kind = 'insert', load = 1.5 }] | [[workload]] insert: field `load`"
             .lines()
             .skip(1)
         {
-            let parts: Vec<_> = line.trim().split(" | ").collect();
-            let error = complaint(parts[0], parts[1]);
-            assert!(error.contains(parts[2]), "{line}: {error}");
+            let (wrong, expected) = line.trim().split_once(" | ").unwrap();
+            let mut text = wrong.replace("\\n", "\n");
+            for field in [
+                "name = 'tiny'",
+                "subjects = ['lock-free']",
+                "workload = [{ kind = 'insert', load = 0.9 }]",
+            ] {
+                if !wrong.starts_with(&field[..field.len().min(4)]) {
+                    text += &format!("\n{field}");
+                }
+            }
+            let error = format!("{:#}", Experiment::parse(&text).unwrap_err());
+            assert!(error.contains(expected), "{line}: {error}");
+        }
+        let workloads = "workload = [{ kind = 'lookup-hit', load = 0.9 }]";
+        for latency in [
+            "{}\nfrozen = [1]",
+            "{ offered = [0] }",
+            "{ offered = [nan] }",
+        ] {
+            let text = format!("name = 'a'\nsubjects = ['a']\nlatency = {latency}\n{workloads}");
+            let error = Experiment::parse(&text).unwrap_err().to_string();
+            assert!(error.contains("`latency"), "{error}");
         }
     }
 
@@ -674,9 +518,8 @@ mod tests {
         assert_eq!(threads.counts(1), [1, 4, 8]);
         assert_eq!(threads.counts(2), [1, 2, 8]);
         assert_eq!(threads.counts(1_000), [1, 8, 1_000, MAX_THREADS]);
-        let auto: Threads = "auto".parse().unwrap();
-        assert_eq!(auto.counts(1), [1, 2, 4]);
-        assert_eq!(auto.counts(6), [1, 2, 4, 6, 12, 24]);
-        assert_eq!(auto.counts(512).last(), Some(&1024));
+        assert_eq!(Threads::Auto.counts(1), [1, 2, 4]);
+        assert_eq!(Threads::Auto.counts(6), [1, 2, 4, 6, 12, 24]);
+        assert_eq!(Threads::Auto.counts(512).last(), Some(&1024));
     }
 }

@@ -20,13 +20,13 @@ use hdrhistogram::Histogram;
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use rand_distr::{Distribution, Exp1};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The longest distinguishable latency: as long as the longest possible measurement.
 const LONGEST_NS: u64 = 600_000_000_000;
 
 /// The field `latency` of an experiment. The closed loop is always measured.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Latency {
     /// Rates at which operations are due in the open loop, as shares of the throughput of the same

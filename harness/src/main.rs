@@ -3,17 +3,10 @@
 // All printing goes through `show::print`, which knows what to do when nobody reads.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-#[cfg(feature = "huge-pages")]
-mod allocator;
-
 use std::process::ExitCode;
 
 use harness::cli;
 use harness::registry::Registry;
-
-#[cfg(feature = "huge-pages")]
-#[global_allocator]
-static ALLOCATOR: allocator::HugePages = allocator::HugePages;
 
 fn main() -> ExitCode {
     cli::main(&Registry::standard(), harness::program!())

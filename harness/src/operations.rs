@@ -76,7 +76,7 @@ pub struct Tally {
     /// Further operations, such as those of the warm-up, that do not count, but whose answers do.
     pub untimed: u64,
     pub refused: u64,
-    /// Keys that were refused while the table was filled beforehand.
+    /// Keys that were refused beforehand: while the table was filled, or by untimed operations.
     pub refused_before: u64,
     /// Lookups and removes of a present key that reported it absent. If threads update the same
     /// keys, one may rightly be absent for a moment.
@@ -163,6 +163,7 @@ impl Tally {
             operations: 0,
             untimed: other.operations,
             refused: 0,
+            refused_before: other.refused_before + other.refused,
             ..*other
         });
     }
@@ -220,14 +221,6 @@ impl Phase {
                 scheduled.perform_batch(subject, keys, length, tally);
                 true
             }
-        }
-    }
-
-    /// Counts the keys that should be in the filter but are not, because it has refused them.
-    pub(crate) fn left_out(&self) -> u64 {
-        match self {
-            Self::Scheduled(scheduled) => scheduled.owed.len() as u64,
-            _ => 0,
         }
     }
 }
@@ -421,8 +414,6 @@ pub struct Scheduled {
     /// The age of the key of each lookup in the window: how many keys were inserted after it.
     pub(crate) ages: Vec<usize>,
     pub(crate) next_age: usize,
-    /// The keys that were removed, and refused when they should have been inserted again.
-    pub(crate) owed: Vec<usize>,
 }
 
 impl Scheduled {
@@ -509,9 +500,7 @@ impl Scheduled {
                         tally.missing += 1;
                     } else if !inserts(key) {
                         tally.refused += 1;
-                        self.owed.push(key);
                     }
-                    self.owed.pop_if(|owed| inserts(*owed));
                 }
                 Op::Slide if self.size == 0 => continue,
                 Op::Slide => {

@@ -115,6 +115,7 @@ fn section(name: &str, result: &Shown) -> Markup {
     let figure = result.drawn.clone().or_else(draw).unwrap_or_default();
     html! {
         h2 id=(name) { (name) ": " (result.title) }
+        @if let Some(sidecar) = &result.sidecar { p { (sidecar.run.question) } }
         @if let Some(missing) = &result.missing { p.bad { (missing) } }
         figure { (PreEscaped(figure)) }
         details { summary { "Table" } (tables(&result.sheet)) }

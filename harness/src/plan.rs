@@ -66,7 +66,7 @@ impl Plan {
         let mut points = Vec::new();
         for threads in experiment.threads.counts(cores.count()) {
             for workload in &experiment.workloads {
-                for &keys in &experiment.keys {
+                for keys in experiment.sizes() {
                     workload.check_keys(experiment.residents(workload, keys), threads)?;
                 }
             }
@@ -96,8 +96,8 @@ impl Plan {
                 measured.push((workload, able));
             }
         }
-        let sizes = experiment.keys.iter();
-        let parts = sizes.flat_map(|&size| {
+        let sizes = experiment.sizes().into_iter();
+        let parts = sizes.flat_map(|size| {
             let part = |(workload, subjects): &(&Workload, Vec<String>)| Part {
                 workload: Workload::clone(workload),
                 size,
@@ -136,22 +136,19 @@ pub fn shuffled<T: Clone>(list: &[T], seed: u64, round: usize, turn: usize) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::testing::tiny;
-    use crate::experiment::{Count, Threads};
-
-    const LIST: [usize; 4] = [0, 1, 2, 3];
 
     #[test]
     fn order_depends_on_seed_round_and_turn() {
-        assert_eq!(shuffled(&LIST, 1, 1, 5), LIST);
-        let check = |order: &dyn Fn(usize) -> Vec<usize>| {
-            let orders: std::collections::BTreeSet<_> = (2..50).map(order).collect();
+        let list = [0, 1, 2, 3];
+        assert_eq!(shuffled(&list, 1, 1, 5), list);
+        for vary in [[1, 0, 0], [0, 1, 0], [0, 0, 1_usize]] {
+            let order = |number| {
+                let [seed, round, turn] = vary.map(|factor| factor * number);
+                shuffled(&list, seed as u64, 2 + round, turn)
+            };
+            let orders: std::collections::BTreeSet<_> = (0..50).map(order).collect();
             assert!(orders.len() > 12, "{orders:?}");
-        };
-        check(&|round| shuffled(&LIST, 1, round, 0));
-        check(&|turn| shuffled(&LIST, 1, 2, turn));
-        check(&|seed| shuffled(&LIST, seed as u64, 2, 0));
-        assert_eq!(shuffled(&LIST, 7, 3, 2), shuffled(&LIST, 7, 3, 2));
+        }
     }
 
     /// A thread without a key would count and do nothing; a simulated core would never end.
@@ -160,24 +157,17 @@ mod tests {
         for (workload, most) in [
             ("mix lookup=0 insert=50 remove=50", 500),
             ("window lookup=50", 1_000),
-            ("lookup-hit", usize::MAX),
             ("insert", usize::MAX),
-            ("ycsb mix='a'", usize::MAX),
         ] {
-            let plan = |threads: usize| {
-                let experiment = Experiment {
-                    threads: Threads::List(vec![Count::Exactly(threads)]),
-                    ..tiny(&["lock-free"], &[workload])
-                };
-                let (registry, cores) = (Registry::standard(), Cores::detect());
-                Plan::new(&experiment, &experiment.contestants(), &registry, &cores)
-            };
-            assert!(plan(most.min(1_001)).is_ok(), "{workload}");
+            let workload = crate::workload::tests::parse(workload).unwrap();
+            assert!(workload.check_keys(1_000, most.min(1_001)).is_ok());
             if most < usize::MAX {
-                let error = plan(most + 1).unwrap_err().to_string();
-                let expected = format!("at most {most} threads");
+                let error = workload
+                    .check_keys(1_000, most + 1)
+                    .unwrap_err()
+                    .to_string();
                 assert!(
-                    error.contains("`keys`") && error.contains(&expected),
+                    error.contains(&format!("at most {most} threads")),
                     "{error}"
                 );
             }

@@ -10,7 +10,7 @@ use anyhow::Result;
 use crate::bench::{Bench, Outcome, Sweep};
 use crate::experiment::Experiment;
 use crate::keys::KeySource;
-use crate::machine::{Cores, hand_over, throughout};
+use crate::machine::{Cores, hand_over};
 use crate::plan::{Plan, shuffled};
 use crate::row::Row;
 use crate::subjects::Registry;
@@ -31,7 +31,7 @@ pub fn run(
         // Closed loops of the same threads come before the others.
         let mut saturation = HashMap::new();
         for (turn, point) in part.points.iter().enumerate() {
-            let before = distance(sweep.cores);
+            let distance = hand_over(sweep.cores);
             let mut outcome = if point.in_turns {
                 bench.take_turns(&part.subjects, point)?
             } else {
@@ -41,26 +41,13 @@ pub fn run(
             if stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let between = throughout(before, distance(sweep.cores));
-            for row in outcome
-                .rows
-                .iter_mut()
-                .filter(|row| row.pinned && between > 0.0)
-            {
-                row.hand_over_ns = Some(between);
+            for row in outcome.rows.iter_mut().filter(|row| row.pinned) {
+                row.hand_over_ns = distance;
             }
             each(outcome)?;
         }
     }
     Ok(())
-}
-
-/// Returns how long a cache line takes between the first two cores, in ns; 0 for one core.
-fn distance(cores: &Cores) -> f64 {
-    match cores.count() {
-        1 => 0.0,
-        _ => hand_over(cores, [0, 1], 5),
-    }
 }
 
 /// Makes all measurements of an experiment, with these subjects, in this process. Fails if an answer is wrong.

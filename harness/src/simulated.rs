@@ -1,20 +1,20 @@
 //! Simulates an experiment: each share of it in a process of its own, each measurement on a simulated machine.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use simulator::{Body, Core, Model, Report};
 
 use crate::bench::{Bench, Sweep};
 use crate::ending::{Ending, stop_on_ctrl_c};
-use crate::experiment::{self, Count, Experiment, Threads};
+use crate::experiment::{Count, Experiment, Threads};
 use crate::keys::KeySource;
 use crate::machine::{self, Cores};
 use crate::operations::{Phase, Tally, Watch};
@@ -55,14 +55,12 @@ struct Share<'a> {
 struct Task {
     share: usize,
     options: Options,
-    experiment: toml::Table,
+    experiment: Experiment,
 }
 
 pub fn simulate(registry: &Registry, file: &Path, options: &Options) -> Result<Ending> {
-    let Ok([experiment]) = <[_; 1]>::try_from(experiment::read(file)?) else {
-        bail!("the file has several experiments; give one that has a single one");
-    };
-    let prepared = prepare(registry, experiment, options);
+    let experiment = Experiment::read(file);
+    let prepared = experiment.and_then(|experiment| prepare(registry, experiment, options));
     let prepared = prepared.with_context(|| format!("in the experiment {}", file.display()))?;
     let stop = stop_on_ctrl_c()?;
     let _lock = FolderLock::acquire(&options.out)?;
@@ -77,7 +75,6 @@ pub fn serve(worker: &Worker, registry: &Registry, stop: &AtomicBool) -> Result<
         options,
         experiment,
     } = worker.task()?;
-    let experiment = Experiment::parse(&toml::to_string(&experiment)?)?;
     let prepared = prepare(registry, experiment, &options)?;
     let share = prepared.shares().into_iter().nth(share);
     let share = share.context("there is no such share")?;
@@ -94,7 +91,7 @@ fn prepare(registry: &Registry, mut experiment: Experiment, options: &Options) -
     );
     experiment.check_subjects(registry)?;
     ensure!(
-        experiment.keys.len() == 1,
+        experiment.sizes().len() == 1,
         "field `keys`: several sizes cannot be simulated; give one"
     );
     ensure!(
@@ -247,8 +244,6 @@ fn run(
     let rows_of = |share: &Share| options.rounds * cores(share.model, options).len();
     let steps: usize = shares.iter().map(rows_of).sum();
     let made = Mutex::new((Bar::new(steps as u64), Vec::new()));
-    let mut written = experiment.as_written.clone();
-    written.insert("name".into(), experiment.name.clone().into());
     shares
         .par_iter()
         .enumerate()
@@ -259,16 +254,15 @@ fn run(
             let task = Task {
                 share: index,
                 options: options.clone(),
-                experiment: written.clone(),
+                experiment: experiment.clone(),
             };
             let what = format!("{}: {}", share.model.name, share.part.workload.title());
-            let measured = worker::measure(None, (KIND, &task), stop, |row: Row| {
+            worker::measure(None, (KIND, &task), stop, |row: Row| {
                 let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
                 made.0.step(&what);
                 made.1.push((share.group, row));
                 Ok(())
-            });
-            measured.map(drop)
+            })
         })?;
     let (_, mut made) = made.into_inner().unwrap_or_else(PoisonError::into_inner);
     let subject = |row: &Row| {
@@ -315,7 +309,6 @@ struct Shared {
     table: Table,
     list: Rc<Vec<u64>>,
     tally: RefCell<Tally>,
-    left_out: Cell<u64>,
 }
 
 impl<'a> Simulated<'a> {
@@ -384,7 +377,6 @@ impl<'a> Simulated<'a> {
                 table,
                 list: Rc::clone(&self.list),
                 tally: RefCell::default(),
-                left_out: Cell::new(0),
             });
             let mut bodies = Vec::new();
             for core in 0..threads {
@@ -402,8 +394,7 @@ impl<'a> Simulated<'a> {
             offered: None,
             in_turns: false,
         };
-        let made = (tally, shared.left_out.get());
-        let checked = bench.check(info, (&shared.table, &bench.keys), made, threads);
+        let checked = bench.check(info, (&shared.table, &bench.keys), tally, threads);
         checked.with_context(|| bench.describe(subject, point))?;
         let nearest = (model.cores() > 1).then(|| model.between(0, 1));
         let row = Row {
@@ -438,9 +429,6 @@ fn body(shared: Rc<Shared>, mut phase: Phase, warms_up: bool) -> Body {
         }
         let tally = perform();
         shared.tally.borrow_mut().add(&tally);
-        shared
-            .left_out
-            .set(shared.left_out.get() + phase.left_out());
     })
 }
 
@@ -494,20 +482,9 @@ mod tests {
         "ycsb mix='a'",
     ];
 
-    type Make = fn(&Simulated, &str, usize, &Setting) -> Result<(Row, Report)>;
-
-    const SIMULATE: Make = |simulated, subject, threads, setting| {
-        let compute = simulated.compute(subject, setting.model)?;
-        simulated.run(subject, threads, setting, compute)
-    };
-
-    /// Makes rows of every subject under a workload.
-    fn made(
-        registry: &Registry,
-        workload: &str,
-        (model, threads): (&Model, usize),
-        make: Make,
-    ) -> Result<Vec<(Row, Report)>> {
+    /// Simulates every subject under a workload, on three cores. To find out which part of the times of one thread is
+    /// computing would take a minute, so none is charged.
+    fn rows(registry: &Registry, workload: &str) -> Result<Vec<Row>> {
         let experiment = tiny(&registry.names(), &[workload]);
         let cores = Cores::detect();
         let sweep = Sweep {
@@ -519,38 +496,33 @@ mod tests {
             round: 1,
         };
         let setting = Setting {
-            model,
+            model: &graviton(),
             operations: 2_000,
             seed: 1,
         };
         let (part, stop) = (&sweep.plan.parts[0], AtomicBool::new(false));
-        let made = part.subjects.iter().map(|subject| {
+        let rows = part.subjects.iter().map(|subject| {
             let simulated = Simulated::new(sweep, part, &stop);
-            let (row, report) = make(&simulated, subject, threads, &setting)?;
+            let (row, report) = simulated.run(subject, 3, &setting, 0.0)?;
             assert!(report.counts.accesses > 0, "{row:?} was not observed");
-            Ok((row, report))
+            Ok(row)
         });
-        made.collect()
+        rows.collect()
     }
 
-    /// Each subject is observed, its answers are checked, and its rows are like those of a sweep.
+    /// Each subject is observed, its answers are checked, and its times on one thread are known.
     #[test]
     fn simulatable_subjects_are_observed() {
         let registry = Registry::standard().only(&SIMULATED);
-        // The times of one thread are known for all. To find out which part of them is computing
-        // would take a minute, so none is charged.
-        let make: Make = |simulated, subject, threads, setting| {
-            let timed = timed_alone(setting.model, subject);
-            alone(setting.model, timed, simulated.bench.workload)?;
-            simulated.run(subject, threads, setting, 0.0)
-        };
         for workload in WORKLOADS {
-            let all = made(&registry, workload, (&graviton(), 3), make).unwrap();
+            let all = rows(&registry, workload).unwrap();
             assert!(all.len() >= 9, "{workload}: {}", all.len());
-            for (row, _) in all {
-                row.check().unwrap();
+            let workload = &parse(workload).unwrap();
+            for row in all {
                 assert_eq!(row.simulated.as_deref(), Some("graviton-3"));
                 assert!(row.operations >= 900, "{row:?}");
+                let timed = timed_alone(&graviton(), &row.subject).to_owned();
+                alone(&graviton(), &timed, workload).unwrap();
             }
         }
     }
@@ -560,36 +532,14 @@ mod tests {
         let mut registry = Registry::new();
         registry.add::<Flawed<DROPS>>();
         for workload in WORKLOADS {
-            // No machine has its time on one thread.
-            let run: Make = |simulated, subject, threads, setting| {
-                simulated.run(subject, threads, setting, 0.0)
-            };
-            let all = made(&registry, workload, (&graviton(), 3), run);
-            let error = format!("{:#}", all.unwrap_err());
+            let error = format!("{:#}", rows(&registry, workload).unwrap_err());
             assert!(error.contains("it lost a key"), "{workload}: {error}");
         }
     }
 
-    /// By the time a waiter would sleep, the mutex has changed hands. The price of waking a sleeper
-    /// hardly matters.
-    #[test]
-    fn two_cores_fighting_for_mutex_hardly_sleep() {
-        let registry = Registry::standard().only(&["global-lock"]);
-        let simulate = |wake: f64| {
-            let mut model = graviton();
-            model.waiting.wake = wake;
-            made(&registry, WORKLOADS[0], (&model, 2), SIMULATE).unwrap()
-        };
-        let [(cheap, _), (dear, report)] = [1e3, 1e5].map(|wake| simulate(wake).remove(0));
-        let ratio = dear.mops / cheap.mops;
-        assert!((0.9..1.1).contains(&ratio), "{ratio}");
-        let counts = report.counts;
-        assert!(counts.calls > 100 * counts.parked, "{counts:?}");
-    }
-
     #[test]
     fn unknown_workload_costs_average_of_operations() {
-        let mut model = Model::named_or_read("graviton-3").unwrap();
+        let mut model = graviton();
         let times = [("lookup", 1.0), ("insert", 10.0), ("remove", 20.0)];
         let times = times.map(|(kind, ns)| (kind.to_owned(), ns));
         model.alone = [("lock-free".to_owned(), times.into())].into();

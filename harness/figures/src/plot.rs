@@ -201,33 +201,35 @@ impl Scale {
     fn ticks(self, range: &Range<f64>, most: f64) -> Vec<f64> {
         const FEW: usize = 3;
         let powers = range.start.floor().max(-30.0) as i32..=range.end.ceil().min(30.0) as i32;
-        let is_within = |value: &f64| self == Self::Log && range.contains(&self.place(*value));
-        let in_decades = |steps: &'static [i32]| -> Vec<f64> {
+        let in_decades = |steps: &[i32]| -> Vec<f64> {
             let texts = powers.clone().flat_map(|power| {
                 let text = move |step| format!("{step}e{power}");
                 steps.iter().map(text)
             });
             let values = texts.filter_map(|text| text.parse().ok());
-            values.filter(is_within).collect()
+            values
+                .filter(|value| range.contains(&self.place(*value)))
+                .collect()
         };
         let (fine, coarse) = (in_decades(&[1, 2, 5]), in_decades(&[1]));
-        if fine.len() >= FEW && (fine.len() as f64 <= most || coarse.len() < 2) {
-            fine
-        } else if fine.len() >= FEW {
+        if self == Self::Log && fine.len() >= FEW {
+            if fine.len() as f64 <= most || coarse.len() < 2 {
+                return fine;
+            }
             let every = (coarse.len() as f64 / most.max(2.0)).ceil() as usize;
-            coarse.into_iter().step_by(every).collect()
-        } else {
-            let [first, last] = [range.start, range.end].map(|place| self.value(place));
-            let least = 1.6 * (last - first) / most.max(4.0);
-            let ten = 10_f64.powf(least.log10().floor());
-            let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * ten);
-            let step = steps.into_iter().find(|step| *step >= least);
-            let step = step.unwrap_or(10.0 * ten);
-            let start = (first / step).ceil();
-            let count = ((last / step).floor() - start).clamp(0.0, 2.0 * most.max(4.0)) as u32;
-            let values = (0..=count).map(|index| (start + f64::from(index)) * step);
-            values.collect()
+            return coarse.into_iter().step_by(every).collect();
         }
+        let [first, last] = [range.start, range.end].map(|place| self.value(place));
+        let least = 1.6 * (last - first) / most.max(4.0);
+        let ten = 10_f64.powf(least.log10().floor());
+        let steps = [1.0, 2.0, 5.0].map(|step| step * ten);
+        let step = steps.into_iter().find(|step| *step >= least);
+        let step = step.unwrap_or(10.0 * ten);
+        let start = (first / step).ceil();
+        let count = ((last / step).floor() - start).clamp(0.0, 2.0 * most.max(4.0)) as u32;
+        (0..=count)
+            .map(|index| (start + f64::from(index)) * step)
+            .collect()
     }
 }
 
@@ -311,19 +313,14 @@ fn wrap(text: &str, width: i32) -> Vec<String> {
     lines
 }
 
-fn text(area: &Area, text: &str, at: Point, anchor: HPos, size: i32) -> Result<()> {
-    let weight = if size == TITLE {
-        FontStyle::Bold
-    } else {
-        FontStyle::Normal
-    };
-    let style = TextStyle::from(("sans-serif", font(size), weight));
-    Ok(area.draw_text(text, &style.pos(Pos::new(anchor, VPos::Center)), at)?)
+fn text(area: &Area, text: &str, at: Point, anchor: HPos) -> Result<()> {
+    Ok(area.draw_text(text, &style_of(anchor, TEXT, FontStyle::Normal), at)?)
 }
 
-/// Returns the size to ask for: the backend divides it by 1.24.
-fn font(size: i32) -> f64 {
-    1.24 * f64::from(size)
+/// The backend divides the size of a font by 1.24.
+fn style_of(anchor: HPos, size: i32, weight: FontStyle) -> TextStyle<'static> {
+    let style = TextStyle::from(("sans-serif", 1.24 * f64::from(size), weight));
+    style.pos(Pos::new(anchor, VPos::Center))
 }
 
 fn path(area: &Area, points: Vec<Point>, colour: RGBColor, width: u32) -> Result<()> {
@@ -349,11 +346,13 @@ fn mark(area: &Area, (x, y): Point, (colour, corners, _): Style, is_open: bool) 
     path(area, points, colour, 2)
 }
 
+fn position(names: &[&str], name: &str) -> usize {
+    let position = names.iter().position(|known| *known == name);
+    position.unwrap_or_default()
+}
+
 fn style(names: &[&str], name: &str) -> Style {
-    let index = names
-        .iter()
-        .position(|known| *known == name)
-        .unwrap_or_default();
+    let index = position(names, name);
     let [colour, mark] = [COLOURS.len(), MARKS.len()].map(|count| index % count);
     (COLOURS[colour], MARKS[mark], index >= COLOURS.len())
 }
@@ -390,7 +389,8 @@ impl Figure {
         area.fill(&WHITE)?;
         for (line, shown) in title.iter().enumerate() {
             let y = MARGIN + (LINE + 8) * line as i32 + LINE / 2;
-            text(&area, shown, (MARGIN, y), HPos::Left, TITLE)?;
+            let style = style_of(HPos::Left, TITLE, FontStyle::Bold);
+            area.draw_text(shown, &style, (MARGIN, y))?;
         }
         let names = self.names();
         for (name, form, (right, down)) in legend {
@@ -407,7 +407,7 @@ impl Figure {
                     mark(&area, (x + SAMPLE / 2, y), style, style.2)?;
                 }
             }
-            text(&area, name, (x + SAMPLE + 10, y), HPos::Left, TEXT)?;
+            text(&area, name, (x + SAMPLE + 10, y), HPos::Left)?;
         }
         for (index, panel) in self.panels.iter().enumerate() {
             let column = index % columns;
@@ -419,7 +419,7 @@ impl Figure {
         }
         for (line, shown) in caption.iter().enumerate() {
             let y = y + LINE * line as i32 + LINE / 2;
-            text(&area, shown, (MARGIN, y), HPos::Left, TEXT)?;
+            text(&area, shown, (MARGIN, y), HPos::Left)?;
         }
         area.present()?;
         drop(area);
@@ -428,19 +428,14 @@ impl Figure {
 
     fn caption_lines(&self, width: i32) -> Vec<String> {
         const MOST: usize = 3;
-        let (how, machine) = self
-            .caption
-            .rsplit_once('\n')
-            .unwrap_or((&self.caption, ""));
+        let (how, machine) = (self.caption.rsplit_once('\n')).unwrap_or((&self.caption, ""));
         let (mut lines, mut machine) = (wrap(how, width), wrap(machine, width));
         machine.truncate(MOST);
         let most = MOST - machine.len();
-        if lines.len() > most {
-            lines.truncate(most);
-            lines
-                .iter_mut()
-                .skip(most.saturating_sub(1))
-                .for_each(|line| *line += " …");
+        let is_cut = lines.len() > most;
+        lines.truncate(most);
+        if let Some(last) = lines.last_mut().filter(|_| is_cut) {
+            *last += " …";
         }
         lines.extend(machine);
         lines
@@ -514,20 +509,17 @@ impl Figure {
 
 impl Panel {
     fn check(&self) -> Result<()> {
-        let is_drawn = |value: f64| value.abs() <= MAX;
+        let (title, is_drawn) = (&self.title, |value: f64| value.abs() <= MAX);
         let fits = |axis: usize, value: f64| self.scales[axis] != Scale::Log || value > MIN;
-        let title = &self.title;
         for (x, y) in self.series.iter().flat_map(|series| &series.points) {
-            let is_known = [*x, y.low, y.median, y.high].into_iter().all(is_drawn);
+            let are_drawn = [*x, y.low, y.median, y.high].into_iter().all(is_drawn);
             ensure!(
-                is_known && fits(0, *x) && fits(1, y.median),
+                are_drawn && fits(0, *x) && fits(1, y.median),
                 "panel {title:?} cannot draw {} at {x}: expected numbers up to {MAX:e}, and above 0 on a logarithmic axis",
                 y.format(|value| value.to_string())
             );
         }
-        let shade = self.shade.iter().map(|(from, _)| *from);
-        let mut others = shade.chain(self.reference).chain(self.places.clone());
-        let are_drawn = others.all(is_drawn);
+        let are_drawn = self.places.iter().copied().all(is_drawn);
         ensure!(are_drawn, "panel {title:?} has a place beyond {MAX:e}");
         Ok(())
     }
@@ -638,8 +630,7 @@ impl Panel {
         };
         let (mut marks, mut labels) = (Vec::new(), Vec::new());
         for series in &self.series {
-            let index = subjects.iter().position(|name| *name == series.name);
-            let index = index.unwrap_or_default() as i32;
+            let index = position(&subjects, &series.name) as i32;
             let shift = step * (2 * index + 1 - subjects.len() as i32) / 2;
             if series.form == Form::Guide {
                 let places = series.points.iter().map(|(x, y)| (*x, y.median));
@@ -663,13 +654,7 @@ impl Panel {
         }
         for (label, at) in labels {
             let place = place_of_label(label, at, [left, right + GAP], &marks);
-            text(
-                area,
-                label,
-                (place[0], place[2] + TEXT / 2),
-                HPos::Left,
-                TEXT,
-            )?;
+            text(area, label, (place[0], place[2] + TEXT / 2), HPos::Left)?;
             marks.push(place);
         }
         Ok(())
@@ -702,7 +687,6 @@ impl Panel {
                     &format(value),
                     (x, bottom + LINE * 2 / 3),
                     HPos::Center,
-                    TEXT,
                 )?;
             }
         }
@@ -719,7 +703,7 @@ impl Panel {
                 Some(_) => continue,
                 None => self.formats[1](value),
             };
-            text(area, &shown, (left - 12, y), HPos::Right, TEXT)?;
+            text(area, &shown, (left - 12, y), HPos::Right)?;
         }
         path(
             area,
@@ -728,20 +712,19 @@ impl Panel {
             2,
         )?;
         if is_named_beside && !self.is_in_rows() {
-            let style = TextStyle::from(("sans-serif", font(TEXT)));
+            let style = style_of(HPos::Center, TEXT, FontStyle::Normal);
             let style = style.transform(FontTransform::Rotate270);
-            let style = style.pos(Pos::new(HPos::Center, VPos::Center));
             let at = (left - self.left(true) + LINE / 2, top + height / 2);
             area.draw_text(&self.names[1], &style, at)?;
         }
         let lines = |shown: &str| wrap(shown, width + GAP).into_iter().zip(0..);
         for (shown, line) in lines(self.name_below()).filter(|_| is_named_below) {
             let y = bottom + LINE * (line + 1) + LINE * 2 / 3;
-            text(area, &shown, (left + width / 2, y), HPos::Center, TEXT)?;
+            text(area, &shown, (left + width / 2, y), HPos::Center)?;
         }
         for (shown, line) in lines(&self.title) {
             let y = top - self.head(width) + LINE * line + LINE / 2;
-            text(area, &shown, (left, y), HPos::Left, TEXT)?;
+            text(area, &shown, (left, y), HPos::Left)?;
         }
         Ok(())
     }

@@ -142,6 +142,8 @@ mod tests {
         ] {
             assert_eq!(summary(values).median, median, "{values:?}");
         }
+        assert_eq!(Summary::new([]), None);
+        assert_eq!(Summary::new([1.0, f64::NAN]), None);
     }
 
     /// The ranks are those of textbooks (Conover, *Practical Nonparametric Statistics*).
@@ -154,12 +156,6 @@ mod tests {
             let expected = (f64::from(rank), f64::from(count + 1 - rank));
             assert_eq!((found.low, found.high), expected, "{count}");
         }
-    }
-
-    #[test]
-    fn summary_without_numbers_is_none() {
-        assert_eq!(Summary::new([]), None);
-        assert_eq!(Summary::new([1.0, f64::NAN]), None);
     }
 
     #[test]

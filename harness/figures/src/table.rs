@@ -54,15 +54,12 @@ fn cells(rows: &[Vec<String>], columns: &[usize]) -> Vec<Vec<String>> {
 }
 
 fn table(is_markdown: bool, header: &[String], rows: &[Vec<String>]) -> Table {
+    let bar = if is_markdown { "\\|" } else { "|" };
     let line = |cells: &[String]| -> Vec<String> {
-        let cell = |cell: &String| {
-            if is_markdown {
-                cell.replace('|', "\\|").replace('\n', " ")
-            } else {
-                cell.replace('\n', " ")
-            }
-        };
-        cells.iter().map(cell).collect()
+        let cells = cells.iter();
+        cells
+            .map(|cell| cell.replace('|', bar).replace('\n', " "))
+            .collect()
     };
     let mut table = Table::new();
     table.load_style(if is_markdown {
@@ -122,6 +119,5 @@ mod tests {
         let rows = lines(&[&["name", "a", "b"], &["first", &wide, &wide]]);
         let shown = terminal(&rows[0], &rows[1..]);
         assert_eq!(shown.matches("first").count(), 2, "{shown}");
-        assert_eq!(shown.split("\n\n").count(), 2, "{shown}");
     }
 }

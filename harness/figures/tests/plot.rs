@@ -89,15 +89,11 @@ fn interval_ends_lie_at_their_values() {
     let svg = svg(vec![panel(vec![one], [Scale::Linear; 2])]);
     let lines = attributes(&svg, "polyline", "points").into_iter();
     let bar_length = |points: &str| {
-        let point = |point: &str| {
-            point
-                .split_once(',')
-                .map(|(x, y)| (x.to_owned(), y.parse().ok()))
-        };
-        let points: Option<Vec<(String, Option<i32>)>> =
-            points.split_whitespace().map(point).collect();
-        let [(x, low), (other_x, high)] = points?.try_into().ok()?;
-        Some(low? - high?).filter(|length| x == other_x && *length > 0)
+        let ends = points.split_whitespace().map(|point| point.split_once(','));
+        let ends: Vec<_> = ends.collect::<Option<_>>()?;
+        let [(x, low), (other_x, high)] = ends.try_into().ok()?;
+        let length = low.parse::<i32>().ok()? - high.parse::<i32>().ok()?;
+        (x == other_x && length > 0).then_some(length)
     };
     let lengths: Vec<i32> = lines.filter_map(bar_length).collect();
     // The first spans 40 of 55 units, from 40 to 80; the second 30, from 45 to 75.
@@ -107,26 +103,22 @@ fn interval_ends_lie_at_their_values() {
 }
 
 #[test]
-fn logarithmic_axis_is_numbered_one_two_five() {
-    let values = line("a", &[(1.0, 1.0), (2.0, 100.0)]);
-    let svg = svg(vec![panel(vec![values], [Scale::Linear, Scale::Log])]);
-    let texts = texts(&svg);
-    for expected in ["1", "2", "5", "10", "20", "50", "100"] {
-        assert!(texts.contains(&expected), "{expected} in {texts:?}");
-    }
-    assert!(!texts.contains(&"3"), "{texts:?}");
-}
-
-#[test]
-fn places_are_numbered_as_measured() {
-    let points = [(1.0, 1.0), (2.0, 2.0), (8.0, 3.0)];
+fn axis_is_numbered_one_two_five_or_as_measured() {
+    let points = [(1.0, 1.0), (2.0, 2.0), (8.0, 60.0)];
     let mut panel = panel(vec![line("a", &points)], [Scale::Log; 2]);
     panel.places = vec![1.0, 2.0, 8.0];
     panel.formats[0] = |threads| format!("{threads} thr");
+    // An interval down to 0 ends at the edge.
+    panel.series[0].points[0].1.low = 0.0;
     let svg = svg(vec![panel]);
     let texts = texts(&svg).into_iter();
-    let found: Vec<_> = texts.filter(|text| text.ends_with("thr")).collect();
-    assert_eq!(found, ["1 thr", "2 thr", "8 thr"]);
+    let (across, up): (Vec<_>, Vec<_>) = texts.partition(|text| text.ends_with("thr"));
+    assert_eq!(across, ["1 thr", "2 thr", "8 thr"]);
+    let numbers = up.into_iter().filter(|text| text.parse::<f64>().is_ok());
+    assert_eq!(
+        numbers.collect::<Vec<_>>(),
+        ["1", "2", "5", "10", "20", "50", "100"]
+    );
 }
 
 #[test]
@@ -151,42 +143,28 @@ fn rows_are_named_once_with_line_at_one() {
 #[test]
 fn hostile_values_end_in_error_or_figure() {
     use Scale::*;
-    let none: [f64; 0] = [];
-    let cases: [(&[f64], [bool; 2]); 16] = [
+    let cases: [(&[f64], [bool; 2]); 12] = [
         // On other axes, and on logarithmic ones.
-        (&none, [true, true]),
-        (&[7.0], [true, true]),
+        (&[], [true, true]),
         (&[0.0], [true, false]),
         (&[7.0, 7.0], [true, true]),
         (&[-1.0, 1.0], [true, false]),
-        (&[0.0, 1e19], [true, false]),
         (&[1e-19, 1e19], [true, true]),
         (&[1e-300, 1.0], [true, false]),
         (&[1.0, 1.0 + 1e-12], [true, true]),
         (&[1e19, 1e19 * (1.0 + 1e-9)], [true, true]),
         (&[-1e19, 1e19], [true, false]),
         (&[1e298, 1.0], [false, false]),
-        (&[1e308, 35.0], [false, false]),
         (&[f64::NAN, 1.0], [false, false]),
-        (&[f64::INFINITY, 1.0], [false, false]),
         (&[f64::NEG_INFINITY, 1.0], [false, false]),
     ];
     for (values, expected) in cases {
         for scale in [Zero, Linear, Log, Auto] {
             let is_drawn = expected[usize::from(scale == Log)];
-            for form in [
-                Form::Line,
-                Form::Band,
-                Form::Dots,
-                Form::Tail,
-                Form::Cloud,
-                Form::Guide,
-            ] {
+            for form in [Form::Line, Form::Band, Form::Tail, Form::Guide] {
                 let along = values.iter().map(|value| (*value, 1.0));
-                let upwards = values
-                    .iter()
-                    .zip(0..)
-                    .map(|(value, x)| (f64::from(x), *value));
+                let upwards = values.iter().zip(1..);
+                let upwards = upwards.map(|(value, x)| (f64::from(x), *value));
                 for (points, scales) in [
                     (along.collect::<Vec<_>>(), [scale, Zero]),
                     (upwards.collect(), [Linear, scale]),
@@ -203,40 +181,9 @@ fn hostile_values_end_in_error_or_figure() {
             }
         }
     }
-}
-
-#[test]
-fn hostile_places_are_refused() {
-    let good = panel(vec![line("a", &[(1.0, 1.0)])], [Scale::Linear; 2]);
-    assert!(figure(vec![good.clone()]).svg().is_ok());
-    for bad in [f64::NAN, f64::INFINITY, 1e300] {
-        let mut panels = [good.clone(), good.clone(), good.clone()];
-        panels[0].places = vec![1.0, bad];
-        panels[1].reference = Some(bad);
-        panels[2].shade = Some((bad, "shade".into()));
-        for panel in panels {
-            let figure = figure(vec![panel]);
-            assert!(figure.svg().is_err(), "{figure:?}");
-        }
-    }
-}
-
-#[test]
-fn zero_end_of_interval_fits_logarithmic_axis() {
-    let mut one = line("a", &[(1.0, 10.0), (2.0, 20.0)]);
-    one.points[0].1.low = 0.0;
-    let svg = svg(vec![panel(vec![one], [Scale::Linear, Scale::Log])]);
-    // The axis starts at a median, not at 10^-20.
-    let texts = texts(&svg);
-    let has_tiny = texts.iter().any(|text| text.starts_with("1e"));
-    assert!(!has_tiny, "{texts:?}");
-}
-
-#[test]
-fn figure_without_panels_is_drawn() {
-    let mut figure = figure(Vec::new());
-    figure.title = "nothing".into();
-    assert_eq!(texts(&figure.svg().unwrap()), ["nothing"]);
+    let mut bad = panel(vec![line("a", &[(1.0, 1.0)])], [Linear; 2]);
+    bad.places = vec![1.0, f64::INFINITY];
+    assert!(figure(vec![bad]).svg().is_err());
 }
 
 #[test]
@@ -255,8 +202,6 @@ fn caption_ends_after_three_lines() {
     let long = lines("word ".repeat(300) + "\na machine");
     assert!(long.len() == 3 && long[1].ends_with(" …"), "{long:?}");
     assert_eq!(long[2], "a machine");
-    let machines = "word\n".to_owned() + &"machine ".repeat(300);
-    assert_eq!(lines(machines).len(), 3);
 }
 
 #[test]
@@ -270,15 +215,12 @@ fn text_is_escaped_and_names_no_font() {
 
 #[test]
 fn panels_wrap_into_rows_that_fit() {
-    let panel = panel(
-        vec![line("a", &[(1.0, 1.0), (2.0, 2.0)])],
-        [Scale::Linear; 2],
-    );
+    let points = [(1.0, 1.0), (2.0, 2.0)];
+    let panel = panel(vec![line("a", &points)], [Scale::Linear; 2]);
     for (is_narrow, columns, width, most) in [
         (false, 0, "1520", 6),
         (true, 0, "760", 2),
         (false, 3, "1520", 3),
-        (true, 9, "760", 2),
     ] {
         let mut figure = figure(vec![panel.clone(); 10]);
         (figure.is_narrow, figure.columns) = (is_narrow, columns);
@@ -288,8 +230,7 @@ fn panels_wrap_into_rows_that_fit() {
         let titles = svg.split("<text").filter(|text| text.contains("\npanel\n"));
         let lefts = titles.filter_map(|text| text.split("x=\"").nth(1)?.split('"').next());
         let lefts: BTreeSet<_> = lefts.collect();
-        assert!((1..=most).contains(&lefts.len()), "{lefts:?}");
-        assert!(columns != 3 || lefts.len() == 3);
+        assert!((2..=most).contains(&lefts.len()), "{lefts:?}");
     }
 }
 
@@ -297,7 +238,6 @@ fn panels_wrap_into_rows_that_fit() {
 fn numbers_have_at_most_four_digits() {
     for (value, expected) in [
         (0.0, "0"),
-        (1.0, "1"),
         (0.1 + 0.2, "0.3"),
         (-2.5, "-2.5"),
         (1234.56, "1235"),
@@ -309,15 +249,6 @@ fn numbers_have_at_most_four_digits() {
     ] {
         assert_eq!(number(value), expected);
     }
-    for (ns, expected) in [
-        (49.0, "49 ns"),
-        (1500.0, "1.5 µs"),
-        (2e6, "2 ms"),
-        (3e9, "3 s"),
-    ] {
-        assert_eq!(duration(ns), expected);
-    }
-    for (value, expected) in [(1.0, "2⁰"), (65_220.0, "2¹⁶"), (0.0, "2⁰")] {
-        assert_eq!(power_of_two(value), expected);
-    }
+    assert_eq!([49.0, 1500.0].map(duration), ["49 ns", "1.5 µs"]);
+    assert_eq!([65_220.0, 0.0].map(power_of_two), ["2¹⁶", "2⁰"]);
 }

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::experiments_directory;
 use crate::ending::Ending;
-use crate::experiment;
+use crate::experiment::Experiment;
 use crate::show::{files, say};
 use crate::subjects::Registry;
 use crate::workload::Workload;
@@ -24,11 +24,8 @@ pub(super) fn list(registry: &Registry) -> Result<Ending> {
     say!("\nExperiments in {}:", directory.display());
     for file in &files::listed(&directory, "toml")? {
         let name = file.file_name().unwrap_or_default().display();
-        match experiment::read(file) {
-            Ok(experiments) => {
-                say!("  {name}");
-                (experiments.iter()).for_each(|experiment| say!("      {}", experiment.title));
-            }
+        match Experiment::read(file) {
+            Ok(experiment) => say!("  {name}\n      {}", experiment.title),
             Err(error) => say!("  {name}\n      not usable: {error:#}"),
         }
     }

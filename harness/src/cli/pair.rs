@@ -22,6 +22,6 @@ pub(super) fn pair(registry: &Registry, mut pair: Pair) -> Result<Ending> {
         pair.sweep.subjects = pair.names;
     }
     let experiment = Experiment::parse(include_str!("../../../experiments/pair.toml"))?;
-    let experiment = sweep::changed(registry, &experiment, &pair.sweep)?;
+    let experiment = pair.sweep.change(registry, experiment)?;
     sweep::sweep(registry, vec![experiment], None, &pair.sweep)
 }

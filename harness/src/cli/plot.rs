@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use figures::plot::Figure;
 
 use crate::ending::Ending;
 use crate::page;
@@ -24,9 +23,9 @@ pub(super) struct Options {
     /// Make the figure as wide as a column of a paper instead of a page.
     #[arg(long)]
     narrow: bool,
-    /// Draw only these panels, by their numbers from 1, or by words of their titles.
-    #[arg(long, value_name = "PANEL", value_delimiter = ',')]
-    panels: Vec<String>,
+    /// Draw only these panels, by their numbers from 1.
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    panels: Vec<usize>,
 }
 
 pub(super) fn plot(options: &Options) -> Result<Ending> {
@@ -45,7 +44,18 @@ pub(super) fn plot(options: &Options) -> Result<Ending> {
     let csv = options.csv.display();
     let mut figure = (result.sheet.figure)
         .with_context(|| format!("{csv} has no figure; `harness report` shows its table"))?;
-    keep_panels(&mut figure, &options.panels)?;
+    let count = figure.panels.len();
+    for number in &options.panels {
+        ensure!(
+            (1..=count).contains(number),
+            "--panels: there is no panel {number}; the panels are 1 to {count}"
+        );
+    }
+    let mut numbers = 1..;
+    figure.panels.retain(|_| {
+        let number = numbers.next().unwrap_or_default();
+        options.panels.is_empty() || options.panels.contains(&number)
+    });
     figure.is_narrow = options.narrow;
     if options.bare {
         (figure.title, figure.caption) = Default::default();
@@ -53,26 +63,4 @@ pub(super) fn plot(options: &Options) -> Result<Ending> {
     files::write(out, &figure.svg()?)?;
     say!("{}", out.display());
     Ok(Ending::Complete)
-}
-
-fn keep_panels(figure: &mut Figure, kept: &[String]) -> Result<()> {
-    let titles: Vec<_> = figure
-        .panels
-        .iter()
-        .map(|panel| panel.title.clone())
-        .collect();
-    let matches = |name: &String, (index, title): (usize, &String)| {
-        name.parse() == Ok(index + 1) || title.to_lowercase().contains(&name.to_lowercase())
-    };
-    for name in kept {
-        ensure!(
-            titles.iter().enumerate().any(|panel| matches(name, panel)),
-            "--panels: there is no panel {name:?}; the panels are {}",
-            titles.join("; ")
-        );
-    }
-    let mut titles = titles.iter().enumerate();
-    let is_kept = |panel| kept.is_empty() || kept.iter().any(|name| matches(name, panel));
-    figure.panels.retain(|_| titles.next().is_some_and(is_kept));
-    Ok(())
 }

@@ -123,58 +123,37 @@ mod tests {
 
     use super::*;
 
-    /// Makes a repository with a package; commits these files.
-    fn repository(committed: &[&str]) -> tempfile::TempDir {
+    #[test]
+    fn program_is_described_by_its_own_commit() {
         let place = tempfile::tempdir().unwrap();
-        let git = |arguments: &[&str]| git(place.path(), arguments).unwrap();
-        git(&["init", "--quiet"]);
-        for name in ["Cargo.toml", "main.rs"] {
-            fs::write(place.path().join(name), name).unwrap();
-        }
-        if !committed.is_empty() {
-            git(&[&["add"], committed].concat());
-            let person = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
-            let commit = ["commit", "--quiet", "--message", "all", "--no-gpg-sign"];
-            git(&[&person[..], &commit].concat());
-        }
-        place
-    }
-
-    #[test]
-    fn program_is_named_by_its_own_commit() {
-        let place = repository(&["Cargo.toml", "main.rs"]);
+        let git = |arguments: &str| {
+            let arguments: Vec<_> = arguments.split(' ').collect();
+            git(place.path(), &arguments).unwrap()
+        };
         let source = || Source::read(HARNESS, place.path());
-        let commit = git(place.path(), &["rev-parse", "HEAD"]).unwrap();
-        assert_eq!((&source().commit, source().modified), (&commit, false));
-        assert_ne!(source().commit, Source::harness().commit);
-        for (name, is_modified) in [("tiny.csv", false), ("new.rs", true), ("main.rs", true)] {
-            fs::write(place.path().join(name), "other").unwrap();
+        assert_eq!(
+            (source().short(), source().modified),
+            ("unknown".into(), true)
+        );
+        git("init --quiet");
+        let write = |name: &str| fs::write(place.path().join(name), "text").unwrap();
+        write("Cargo.toml");
+        // A repository that does not track the package.
+        assert!(source().commit.starts_with("unknown: "));
+        git("add Cargo.toml");
+        let person = "-c user.name=a -c user.email=a@example.org";
+        git(&format!(
+            "{person} commit --quiet --message all --no-gpg-sign"
+        ));
+        let commit = git("rev-parse HEAD");
+        assert_eq!(
+            (source().commit, source().modified),
+            (commit.clone(), false)
+        );
+        for (name, is_modified) in [("tiny.csv", false), ("new.rs", true)] {
+            write(name);
             assert_eq!(source().modified, is_modified, "{name}");
-            if name == "new.rs" {
-                fs::remove_file(place.path().join(name)).unwrap();
-            }
         }
-    }
-
-    #[test]
-    fn uncommitted_source_has_no_commit() {
-        let nowhere = tempfile::tempdir().unwrap();
-        // The last one is a repository around the package that tracks something else.
-        for place in [nowhere, repository(&[]), repository(&["main.rs"])] {
-            let source = Source::read(HARNESS, place.path());
-            assert!(source.commit.starts_with("unknown: "), "{source:?}");
-            assert!(source.modified);
-            assert_eq!(source.short(), "unknown");
-        }
-    }
-
-    #[test]
-    fn commit_is_shortened_for_captions() {
-        let commit = "0123456789abcdef0123456789abcdef01234567";
-        let mut source = Source::harness();
-        (source.commit, source.modified) = (commit.into(), false);
-        assert_eq!(source.short(), "0123456789");
-        source.modified = true;
-        assert_eq!(source.short(), "0123456789 (modified)");
+        assert_eq!(source().short(), format!("{} (modified)", &commit[..10]));
     }
 }

@@ -173,19 +173,10 @@ fn flawed_rival_leaves_no_rows() {
     };
     let (mut subjects, mut failures) = (Vec::new(), Vec::new());
     super::run(&sweep, &AtomicBool::new(false), &mut |outcome| {
-        subjects.push(
-            outcome
-                .rows
-                .into_iter()
-                .map(|row| row.subject)
-                .collect::<Vec<_>>(),
-        );
-        failures.extend(
-            outcome
-                .failures
-                .into_iter()
-                .map(|error| format!("{error:#}")),
-        );
+        let names = outcome.rows.into_iter().map(|row| row.subject);
+        subjects.push(names.collect::<Vec<_>>());
+        let errors = outcome.failures.iter();
+        failures.extend(errors.map(|error| format!("{error:#}")));
         Ok(())
     })
     .unwrap();

@@ -1,14 +1,12 @@
 //! Everything that commands print goes through here: lints of this crate forbid every other way.
 //!
-//! When standard output fails, the command continues without it: its measurements are kept in
-//! files. If only the reader has gone, as with `| head`, that is no error, and the exit code is as
-//! if everything had been read. Any other failure, such as a full disk, gives one line of error at
-//! the end, and exit code 1. If standard error fails, nothing can be reported.
+//! When standard output fails, the command continues without it: its measurements are kept in files. If only the reader
+//! has gone, as with `| head`, that is no error. Any other failure, such as a full disk, gives one line of error at the
+//! end, and exit code 1.
 
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 const WIDTH: usize = figures::table::WIDTH as usize;
 
@@ -21,32 +19,24 @@ pub(crate) use say;
 
 /// Prints a line to standard error: progress, notes and errors.
 macro_rules! note {
-    ($($text:tt)*) => { $crate::show::print::err(format_args!("{}\n", format_args!($($text)*))) };
+    ($($text:tt)*) => { $crate::show::print::err(format_args!($($text)*)) };
 }
 pub(crate) use note;
 
 /// The error because of which standard output is no longer written.
 static FAILED: OnceLock<io::Error> = OnceLock::new();
 
-/// Whether the command also writes files.
-static LEAVES_FILES: AtomicBool = AtomicBool::new(false);
-
 /// Standard output. Writing to it always succeeds: its first failure is kept for [`finish`].
 pub(crate) struct Stdout;
 
 impl Stdout {
     fn attempt(write: impl FnOnce() -> io::Result<()>) {
-        if FAILED.get().is_some() {
-            return;
+        if FAILED.get().is_none()
+            && let Err(error) = write()
+        {
+            // If two threads fail at once, one reports it.
+            let _ = FAILED.set(error);
         }
-        let Err(error) = write() else { return };
-        if error.kind() == ErrorKind::BrokenPipe && LEAVES_FILES.load(Ordering::Relaxed) {
-            note!(
-                "note: standard output is no longer read; the command continues, and writes its files"
-            );
-        }
-        // If two threads fail at once, one reports it.
-        let _ = FAILED.set(error);
     }
 }
 
@@ -96,11 +86,8 @@ pub(crate) fn as_is(text: Arguments) {
     let _ = writeln!(Stdout, "{text}");
 }
 
-/// Prints to standard error, without a line end.
 pub(crate) fn err(text: Arguments) {
-    let _ = io::stderr()
-        .lock()
-        .write_all(wrapped(&text.to_string()).as_bytes());
+    let _ = writeln!(io::stderr(), "{}", wrapped(&text.to_string()));
 }
 
 /// Prints help to standard output, and an error in the command line to standard error.
@@ -110,12 +97,6 @@ pub(crate) fn message(message: &clap::Error) {
     } else {
         Stdout::attempt(|| message.print());
     }
-}
-
-/// From now on, informs readers of standard error if standard output is no longer read: the command
-/// takes a while, and its files are worth it.
-pub(crate) fn leaves_files() {
-    LEAVES_FILES.store(true, Ordering::Relaxed);
 }
 
 /// Flushes buffered output.

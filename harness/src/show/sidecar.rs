@@ -46,8 +46,6 @@ pub struct Run {
     /// The builds that measured a round each, in turn; none if the program measured all itself.
     pub builds: Vec<String>,
     pub pinning: String,
-    /// Which operations were timed one by one, if any, and what the timing cost.
-    pub latency: Option<String>,
     /// What an operation that takes no time would show, in ns, if operations were timed one by one.
     pub timing_ns: Option<u64>,
     /// The machines that were simulated, one line each; nothing was measured then.

@@ -100,10 +100,6 @@ impl Place {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
-    pub(crate) fn remove(&self, name: &str) {
-        fs::remove_file(self.path(name)).unwrap();
-    }
-
     pub(crate) fn table(&self, name: &str) -> toml::Table {
         self.text(name).parse().unwrap()
     }
