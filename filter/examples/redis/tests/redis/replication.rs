@@ -111,3 +111,59 @@ fn a_new_item_that_has_no_room_is_an_error_only_where_it_was_sent() {
     replicated(c, of, "at the end");
     assert_eq!(replica.info("unexpected_error_replies"), 0);
 }
+
+/// Each command that changes a filter is an event on the master and on its replica, in the order of the commands.
+#[test]
+fn each_change_is_a_keyspace_event() {
+    let servers = [(); 2].map(|()| {
+        let settings = [
+            "--notify-keyspace-events",
+            "Kd",
+            "--repl-diskless-sync-delay",
+            "0",
+        ];
+        Server::start(&settings)
+    });
+    let [c, of] = &mut servers.each_ref().map(Server::connect);
+    line(of, &format!("REPLICAOF 127.0.0.1 {}", servers[0].port));
+    replicated(c, of, "at first");
+    let mut listening = servers.each_ref().map(Server::connect);
+    let mut subscribed = listening.each_mut().map(|connection| {
+        let timeout = Some(Duration::from_secs(60));
+        connection.set_read_timeout(timeout).unwrap();
+        let mut events = connection.as_pubsub();
+        events.psubscribe("__keyspace@0__:*").unwrap();
+        events
+    });
+    let mut expected = Vec::new();
+    for (command, is_event) in [
+        ("CF.RESERVE f 1000", true),
+        ("CF.ADD f a", true),
+        ("CF.EXISTS f a", false),
+        ("CF.ADDNX f a", false),
+        ("CF.ADDNX f b", true),
+        ("CF.INSERT f ITEMS a c", true),
+        ("CF.INSERTNX f ITEMS a c", false),
+        ("CF.DEL f none", false),
+        ("CF.DEL f a", true),
+        ("CF.COMPACT f", true),
+        ("CF.INSERT g ITEMS a a a a a a", true),
+        ("CF.ADD g a", false),
+        ("CF.INSERT g NOCREATE ITEMS a b", true),
+    ] {
+        line(c, command);
+        let (name, rest) = command.split_once(' ').unwrap();
+        let key = rest.split(' ').next().unwrap();
+        expected.extend(is_event.then(|| (key.to_owned(), name.to_lowercase())));
+    }
+    let (end, whole) = dump(c, "g").remove(0);
+    load(c, "h", &(end, whole)).expect("it is loaded");
+    expected.push(("h".to_owned(), "cf.loadchunk".to_owned()));
+    for events in &mut subscribed {
+        for expected in &expected {
+            let event = events.get_message().expect("an event");
+            let (_, key) = event.get_channel_name().split_once(':').unwrap();
+            assert_eq!(&(key.to_owned(), event.get_payload().unwrap()), expected);
+        }
+    }
+}
