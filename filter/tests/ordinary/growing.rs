@@ -204,24 +204,6 @@ fn churn_does_not_make_it_grow_for_ever() {
     assert!(load > 0.6, "{load}");
 }
 
-/// Memory in pieces, as the table grows.
-#[test]
-fn without_reserved_memory_a_quarter_more_is_allocated_at_most() {
-    const KEYS: u64 = 300_000;
-    let mut built = None;
-    let measured = allocation_counter::measure(|| {
-        let builder = GrowingCuckooFilter::builder().reserved_bytes(0);
-        let filter = builder.build().unwrap();
-        (0..KEYS).for_each(|key| filter.insert(&key).unwrap());
-        built = Some(filter);
-    });
-    let filter = built.unwrap();
-    assert!((0..KEYS).all(|key| filter.contains(&key)));
-    let (allocated, stated) = (measured.bytes_current as usize, filter.memory_bytes());
-    let most = stated * 5 / 4 + (16 << 10);
-    assert!((stated..most).contains(&allocated), "{allocated}, {stated}");
-}
-
 /// The table in `design.md`: whole numbers between which the bits per key are. (The feature `__steps` makes fewer buckets at a
 /// time.)
 #[test]
