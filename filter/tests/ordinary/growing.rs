@@ -350,70 +350,44 @@ fn keys_of_one_class_are_alike_until_it_grows() {
     assert_eq!(filter.slots(), 48);
 }
 
+/// Inserts a key as often as it has room, then removes it; returns how many copies there were.
+fn copies(filter: &GrowingCuckooFilter<Identity>, key: u64) -> usize {
+    let held = filter.count(&key);
+    let refused = (held..).find_map(|copies| {
+        assert_eq!(filter.count(&key), copies);
+        filter.insert(&key).err().map(|error| (copies, error))
+    });
+    let (copies, error) = refused.expect("it is refused some time");
+    let is_right =
+        matches!(error, InsertError::TooManyCopies { most, .. } if usize::from(most) == copies);
+    assert!(is_right, "{copies} copies: {error}");
+    assert_eq!(filter.insert_if_absent(&key), Ok(false));
+    copies
+}
+
+/// The docs of `TooManyCopies` say these numbers. (A key with one bucket might have two in a larger table. Two keys share
+/// both buckets, and could be told apart by a bit that the table would use much later.)
 #[test]
 fn copies_are_counted_and_do_not_make_it_grow() {
-    let filter = of_buckets(1_024);
-    for copies in 0..6 {
-        assert_eq!(filter.count("again"), copies);
-        filter.insert("again").unwrap();
-    }
-    let refused = filter.insert("again");
-    assert!(matches!(
-        refused,
-        Err(InsertError::TooManyCopies { most: 6, .. })
-    ));
-    assert_eq!(filter.slots(), 3 * 1_024);
-    assert!(!filter.insert_if_absent("again").unwrap());
-    for key in 0_u64..20_000 {
-        filter.insert(&key).unwrap();
-        assert_eq!(filter.count("again"), 6);
-    }
-    for left in (0..6).rev() {
-        assert!(filter.remove("again").unwrap());
-        assert_eq!(filter.count("again"), left);
-    }
-    assert!(!filter.remove("again").unwrap() && !filter.contains("again"));
-}
-
-/// Two keys share both buckets, and could be told apart by a bit that the table would use much later.
-#[test]
-fn a_filter_that_has_grown_has_room_for_three_copies() {
+    let one_bucket = (0..64).find(|tag: &u64| internals::apart(*tag) % 16 == 0);
+    assert_eq!(copies(&of_hashes(16), key(one_bucket.unwrap(), 0)), 3);
     let filter = of_hashes(16);
+    assert_eq!(copies(&filter, key(1, 0)), 6);
+    assert_eq!(filter.slots(), 3 * 16);
     let mut random = StdRng::seed_from_u64(0);
     let others: Vec<u64> = (0..200).map(|_| random.random()).collect();
-    others.iter().for_each(|key| filter.insert(key).unwrap());
-    others
-        .iter()
-        .for_each(|key| assert!(filter.remove(key).unwrap()));
+    for key in &others {
+        filter.insert(key).unwrap();
+    }
+    for left in (0..6).rev() {
+        assert!(filter.remove(&key(1, 0)).unwrap());
+        assert_eq!(filter.count(&key(1, 0)), left);
+    }
+    assert!(others.iter().all(|key| filter.remove(key).unwrap()));
     let slots = filter.slots();
     let both = [key(1, 0), key(1, 1 << 12)];
-    for key in both.repeat(3) {
-        filter.insert(&key).unwrap();
-    }
-    for key in both {
-        let refused = filter.insert(&key);
-        assert!(matches!(
-            refused,
-            Err(InsertError::TooManyCopies { most: 3, .. })
-        ));
-        assert_eq!(filter.count(&key), 3);
-    }
-    assert_eq!(filter.slots(), slots);
-}
-
-/// The docs of `TooManyCopies` say this. A larger table would have two buckets for the key.
-#[test]
-fn key_with_one_bucket_has_room_for_three_copies() {
-    let filter = of_hashes(16);
-    let is_one = |tag: &u64| internals::apart(*tag) % 16 == 0;
-    let key = key((0..64).find(is_one).unwrap(), 0);
-    (0..3).for_each(|_| filter.insert(&key).unwrap());
-    let refused = filter.insert(&key);
-    assert!(matches!(
-        refused,
-        Err(InsertError::TooManyCopies { most: 3, .. })
-    ));
-    assert_eq!((filter.count(&key), filter.slots()), (3, 48));
+    assert_eq!(both.map(|key| copies(&filter, key)), [3, 3]);
+    assert_eq!((filter.slots(), filter.len()), (slots, 6));
 }
 
 /// Two keys fill the buckets of a third one, and only a table of 2^20 buckets would keep any of them apart.
