@@ -33,16 +33,6 @@ fn two_periods(key: u64) -> impl Calls<Expiring> {
     calls([Advance, Contains(key), Advance, Contains(key)])
 }
 
-/// A key that is renewed, or due to be forgotten, while a period begins.
-#[test]
-fn a_renewal_while_a_period_begins() {
-    let (held, after) = (key(0, 1, 0), forgotten_after_two_periods);
-    for insert in [Insert(held), InsertIfAbsent(held)] {
-        let mine = calls([insert, Contains(held)]);
-        explore_race(3, 1_900, &[held], mine, Caller::advance, after);
-    }
-}
-
 /// A key is found before it is forgotten, and the clock is read when its age is that of the present period
 /// again: then it has not been renewed.
 #[test]
@@ -118,14 +108,6 @@ fn two_threads_that_begin_periods() {
     let mine = calls([Advance, Insert(held[0]), Contains(held[0])]);
     let after = |filter: &Expiring| assert_eq!(filter.period(), 2);
     explore_race(2, 42_000, &held, mine, Caller::advance, after);
-}
-
-/// A call that begins a period leaves nothing of the old keys, even what another thread has swept.
-#[test]
-fn what_another_thread_has_swept() {
-    let held = key(0, 1, 0);
-    let mine = calls([Advance, Contains(held)]);
-    explore_race(2, 90_000, &[held], mine, Caller::advance, |_| ());
 }
 
 /// A call that finds its period begun and swept: what others have forgotten is gone for its thread, too, and is no

@@ -75,14 +75,6 @@ fn insert_at_once_while_a_bucket_is_split() {
     }
 }
 
-/// A plain insert is tried at once in one bucket of a class, while a unique one takes the other: it gets `true`
-/// only if it came first.
-#[test]
-fn unique_insert_beside_one_at_once_in_a_growing_filter() {
-    let ([here, there], held) = (hopping(), [staying(0, 0), staying(1, 1)]);
-    explore_race(2, (4, 31_000), &held, insert(there), insert_if_absent(here));
-}
-
 /// Keys that fill two buckets, and then, for each of these, one that finds no room in it. Two threads may split the buckets at
 /// the same time, and the second before the first.
 fn two_full_buckets() -> [u64; 8] {
@@ -116,13 +108,6 @@ fn copy_while_two_buckets_are_split() {
         let (filter, copy) = (holding(2, &held), copy(all, held.len()));
         race_of_three(&filter, &held, copy, insert(first), insert(second));
     });
-}
-
-/// Two unique inserts of one key into a full bucket: one gets `true`.
-#[test]
-fn two_unique_inserts_that_split_a_bucket() {
-    let insert = insert_if_absent(staying(0, 3));
-    explore_race(1, (3, 78_000), &residents(), insert, insert);
 }
 
 /// Two unique inserts of keys of one class, which prefer different buckets: one gets `true`.
@@ -257,17 +242,6 @@ fn remove_while_a_timestamp_wraps() {
     });
 }
 
-/// A copy of a key is added to one of its buckets and one is removed from the other, while the
-/// filter is copied: each class was held as often at some moment.
-#[test]
-fn copy_while_a_key_hops() {
-    for first in [0, 1] {
-        let (here, there) = (hopping()[first], hopping()[1 - first]);
-        let hop = hop([here, there]);
-        explore_race(2, (2, 110_000), &[here], copy([here], 0), hop);
-    }
-}
-
 /// The only copy of a key is removed, and one is added to the other bucket, by a thread that has changed the filter
 /// before: so it tries each change at once. The copy of the filter never has two.
 #[test]
@@ -300,14 +274,4 @@ fn copy_while_a_new_bucket_changes() {
     let copy = copy([first, moved, third, new], 0);
     let writes = calls([Insert(new), Remove(moved), Insert(moved)]);
     explore_race(1, (2, 138_000), &residents(), copy, writes);
-}
-
-/// Two threads copy the filter at once, while a third changes it.
-#[test]
-fn two_copies_of_a_growing_filter() {
-    explore_test(1, 60_000, || {
-        let ([here, there], copy) = (hopping(), copy([hopping()[0]], 0));
-        let hop = hop([here, there]);
-        race_of_three(&holding(2, &[here]), &[here], copy, hop, copy);
-    });
 }

@@ -115,25 +115,6 @@ fn advance_beyond_last_period_is_an_error() {
     assert!(Expiring::from_bytes(&forged(&[0], u64::MAX)).is_err());
 }
 
-/// The two calls that take a hash: one leaves the age of a key as it is, and one renews it.
-#[test]
-fn hash_inserted_if_absent_again_is_forgotten_on_time() {
-    let filter = Expiring::with_capacity(100);
-    let hash = filter.hash_one("key");
-    assert_eq!(filter.insert_if_absent_hash(hash), Ok(true));
-    for begun in 0..3 {
-        assert!(filter.contains_hash(hash), "{begun}");
-        assert_eq!(filter.insert_if_absent_hash(hash), Ok(false));
-        filter.advance().unwrap();
-    }
-    assert_eq!(filter.insert_or_renew_hash(hash), Ok(true));
-    for begun in 0..5 {
-        assert_eq!(filter.insert_or_renew_hash(hash), Ok(false), "{begun}");
-        filter.advance().unwrap();
-    }
-    assert!(filter.contains_hash(hash));
-}
-
 /// A full filter takes as many keys again when the old ones are forgotten, period after period.
 #[test]
 fn what_is_forgotten_leaves_room() {

@@ -336,20 +336,6 @@ fn removing_a_key_loses_no_other_of_its_class() {
     assert!(grown > 20, "{grown} of 100 have grown much");
 }
 
-#[test]
-fn keys_of_one_class_are_alike_until_it_grows() {
-    let filter = of_hashes(16);
-    for key in (0..2_048).step_by(7).map(narrow) {
-        filter.insert(&key).unwrap();
-        for other in (0..2_048).map(narrow) {
-            let alike = filter.class(&key) == filter.class(&other);
-            assert_eq!(filter.contains(&other), alike, "{key:#x} and {other:#x}");
-        }
-        assert!(filter.remove(&key).unwrap());
-    }
-    assert_eq!(filter.slots(), 48);
-}
-
 /// Inserts a key as often as it has room, then removes it; returns how many copies there were.
 fn copies(filter: &GrowingCuckooFilter<Identity>, key: u64) -> usize {
     let held = filter.count(&key);
