@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::small::expiring::{Caller, Expiring, holding};
 use crate::small::{Operation, key};
 use crate::{Calls, calls};
-use Operation::{Advance, Contains, Insert, InsertIfAbsent};
+use Operation::{Advance, Contains, Insert};
 use kcas_testing::model::{explore_test, spawn_with};
 use loom::sync::atomic::{AtomicBool, Ordering};
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use filter::{AdvanceError, Class, ExpiringCuckooFilter, Filter, InsertError};
+use filter::{AdvanceError, Class, ExpiringCuckooFilter, InsertError};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 

@@ -8,7 +8,7 @@ use kcas::steps::Access;
 use kcas_testing::steps::{Frozen, count, with_access_hook};
 
 use crate::at_step::{ONCE, add, hopping, pairs, stopped_before_exchange, stops};
-use crate::small::expiring::{Expiring, holding};
+use crate::small::expiring::holding;
 use crate::small::{BUCKETS, Identity, key_of};
 use crate::stalls::never_full_while_room_moves;
 
