@@ -138,7 +138,7 @@ fn a_call_that_has_nothing_to_do() {
 fn a_copy_while_a_period_begins() {
     let new = key(0, 1, 0);
     let mine = move |caller: &mut Caller| {
-        let copy = caller.try_clone_of_generations(&[new]);
+        let copy = caller.copy(&[new]);
         let found = copy.contains(&new);
         copy.advance_to(copy.period()).unwrap();
         assert_eq!(copy.contains(&new), found, "the copy forgets too early");

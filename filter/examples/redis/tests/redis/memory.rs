@@ -97,12 +97,17 @@ fn growth_beyond_maxmemory_refuses_only_items() {
 
 /// Under such a policy, the filter may take what other keys have.
 #[test]
-fn growth_evicts_other_keys() {
+fn growth_and_reservation_evict_other_keys() {
     let server = Server::start(&["--maxmemory", "12mb", "--maxmemory-policy", "allkeys-lru"]);
     let c = &mut server.connect();
     for key in 0..200 {
         line(c, &format!("SET {key} {}", "x".repeat(100_000)));
     }
+    // A reservation counts at once.
+    line(c, "CF.RESERVE reserved 2000000");
+    write(c);
+    assert!(server.info("evicted_keys") > 10);
+    line(c, "DEL reserved");
     let before = server.info("evicted_keys");
     in_batches(c, "CF.ADD", "f", 0..600_000);
     assert!(server.info("evicted_keys") > before + 10 && size(c, "f") > 1 << 20);
