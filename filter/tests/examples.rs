@@ -40,15 +40,6 @@ fn file(bytes: &[u8]) -> fs::File {
     file
 }
 
-/// Returns the sources of this crate: some thousand lines, many of them equal.
-fn sources() -> Vec<u8> {
-    let folder = |name| Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
-    let entries = ["src", "tests", "examples"].map(|name| fs::read_dir(folder(name)).unwrap());
-    let paths = (entries.into_iter().flatten()).map(|entry| entry.unwrap().path());
-    let files = paths.filter(|path| path.is_file());
-    files.flat_map(|file| fs::read(file).unwrap()).collect()
-}
-
 /// Returns a line for each of these numbers.
 fn numbers(range: Range<u32>) -> Vec<u8> {
     range.flat_map(|n| format!("{n}\n").into_bytes()).collect()
@@ -99,28 +90,34 @@ fn output(command: &mut Command, input: &[u8]) -> Output {
     })
 }
 
-/// Returns its message; it must end with this code, which is 2 if it does not accept its options.
-fn failure(command: &mut Command, code: i32) -> String {
-    let output = output(command, b"");
-    let messages = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(code), "{messages}");
-    assert!(output.stdout.is_empty());
-    messages
-}
-
+/// Lines for which there is no room: filters are added. Most lines come only once, so nothing makes up for one that gets
+/// lost when a filter is full. 4,096 threads are as many as a filter has ids for.
 #[test]
-fn dedup_with_many_threads_writes_each_line_once() {
-    let text = sources().repeat(8);
-    let mut dedup = example("dedup");
-    let (written, messages) = run(dedup.args(["--threads", "8", "--seed", "1"]), &text);
-    assert_eq!(sorted(&written), sorted(&distinct(&text)), "{messages}");
-    assert_eq!(number(&messages, " lines ("), lines(&text).count() as f64);
+fn dedup_writes_each_line_once() {
+    let text = [numbers(0..20_000), numbers(0..1_000)].concat();
+    for (threads, capacity, text, grows) in [
+        ("8", "1000000", text.repeat(8), false),
+        ("1", "1000", text.clone(), true),
+        ("8", "1000", text, true),
+        ("4096", "1000", b"a\nb\na\n".to_vec(), false),
+    ] {
+        let mut dedup = example("dedup");
+        dedup.args(["--threads", threads, "--capacity", capacity, "--seed", "1"]);
+        let (written, messages) = run(&mut dedup, &text);
+        assert_eq!(sorted(&written), sorted(&distinct(&text)), "{messages}");
+        assert_eq!(number(&messages, " lines ("), lines(&text).count() as f64);
+        assert!(
+            messages.contains(&format!("with {threads} threads")),
+            "{messages}"
+        );
+        assert_eq!(number(&messages, " filters") >= 4.0, grows, "{messages}");
+    }
 }
 
 #[test]
 fn dedup_with_one_thread_writes_the_first_occurrences_in_order() {
     // More than is read at a time.
-    let text = sources().repeat(5);
+    let text = numbers(0..20_000).repeat(5);
     let huge = &vec![b'x'; 3 << 20][..];
     let cases: [(&[u8], &[u8]); 8] = [
         (&text, &distinct(&text)),
@@ -143,25 +140,11 @@ fn dedup_with_one_thread_writes_the_first_occurrences_in_order() {
     }
 }
 
-/// More lines than there is room for: filters are added. Most lines come only once, so nothing makes
-/// up for one that gets lost when a filter is full.
-#[test]
-fn dedup_grows() {
-    let text = [numbers(0..20_000), numbers(0..1_000)].concat();
-    for threads in ["1", "8"] {
-        let mut dedup = example("dedup");
-        dedup.args(["--threads", threads, "--capacity", "1000"]);
-        let (written, messages) = run(dedup.args(["--seed", "1"]), &text);
-        assert_eq!(sorted(&written), sorted(&distinct(&text)), "{messages}");
-        assert!(number(&messages, " filters") >= 4.0, "{messages}");
-    }
-}
-
 #[test]
 fn dedup_ends_quietly_when_nobody_reads() {
     let mut dedup = example("dedup");
     // Each of these may have taken a part of the text before one of them learns that nobody reads.
-    dedup
+    let dedup = dedup
         .args(["--threads", "4"])
         .stdin(file(&numbers(0..900_000)));
     dedup.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -177,35 +160,35 @@ fn dedup_ends_quietly_when_nobody_reads() {
 
 #[test]
 fn dedup_rejects_wrong_arguments() {
-    let complaint = |arguments: &[&str]| failure(example("dedup").args(arguments), 1);
     let most = usize::MAX.to_string();
-    assert!(complaint(&["--capacity", &most]).contains("choose --capacity"));
-    let misused = |arguments: &[&str]| failure(example("dedup").args(arguments), 2);
-    assert!(misused(&["--threads", "0"]).contains("0 is not in 1..=4096"));
-    assert!(misused(&["--threads", "4097"]).contains("4097 is not in 1..=4096"));
-    assert!(misused(&["--capacity", "0"]).contains("number would be zero"));
-}
-
-#[test]
-fn dedup_takes_as_many_threads_as_a_filter_has_ids_for() {
-    let mut dedup = example("dedup");
-    let (written, messages) = run(dedup.args(["--threads", "4096"]), b"a\nb\na\n");
-    assert_eq!(sorted(&written), [b"a", b"b"]);
-    assert!(messages.contains("with 4096 threads"), "{messages}");
+    for (option, value, code, says) in [
+        ("--capacity", &*most, 1, "choose --capacity"),
+        ("--threads", "0", 2, "0 is not in 1..=4096"),
+        ("--threads", "4097", 2, "4097 is not in 1..=4096"),
+        ("--capacity", "0", 2, "number would be zero"),
+    ] {
+        let output = output(example("dedup").args([option, value]), b"");
+        let messages = String::from_utf8(output.stderr).unwrap();
+        let ended = (output.status.code(), output.stdout.len());
+        assert!(
+            ended == (Some(code), 0) && messages.contains(says),
+            "{messages}"
+        );
+    }
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn dedup_on_full_disk_prints_one_line() {
-    let mut dedup = example("dedup");
-    let full = fs::File::options().write(true).open("/dev/full").unwrap();
-    let output = dedup.stdin(Stdio::null()).stdout(full).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "nothing to write");
-    let full = fs::File::options().write(true).open("/dev/full").unwrap();
-    dedup.stdin(file(b"a\n"));
-    let output = dedup.stdout(full).output().unwrap();
-    let messages = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{messages}");
-    assert_eq!(messages.lines().count(), 1, "{messages}");
-    assert!(messages.contains("No space left on device"), "{messages}");
+    for (input, code) in [(&b""[..], 0), (b"a\n", 1)] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut dedup = example("dedup");
+        let output = dedup.stdin(file(input)).stdout(full).output().unwrap();
+        let messages = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            (output.status.code(), messages.lines().count()),
+            (Some(code), 1)
+        );
+        assert_eq!(messages.contains("No space left on device"), code == 1);
+    }
 }

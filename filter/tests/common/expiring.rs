@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use filter::{Class, ExpiringCuckooFilter, InsertError, SnapshotError};
+use filter::{Class, ExpiringCuckooFilter, Filter, InsertError, SnapshotError};
 use histories::{Call, Event, OneExpiringClass, Remembered};
 
 use crate::small::{Asked, BUCKETS, Identity, Operation, described, put_into};
@@ -40,6 +40,10 @@ impl<const AGE_BITS: usize> Asked for Expiring<AGE_BITS> {
         Ok(since.map(|since| since.is_some().into()).collect())
     }
 
+    fn ask(copy: &Self, key: u64) -> Event {
+        Event::Contains(copy.contains(&key))
+    }
+
     fn run(caller: &mut Caller<AGE_BITS>, operation: Operation) {
         match operation {
             Operation::Insert(key) => _ = caller.put(key, true),
@@ -47,7 +51,7 @@ impl<const AGE_BITS: usize> Asked for Expiring<AGE_BITS> {
             Operation::Contains(key) => _ = caller.contains(key),
             Operation::Remove(key) => _ = caller.remove(key),
             Operation::Advance => caller.advance(),
-            Operation::TryClone(key) => _ = caller.try_clone_of_generations(&[key]),
+            Operation::TryClone(key) => _ = caller.copy(&[key]),
             _ => panic!("it has one copy of a class"),
         }
     }

@@ -101,6 +101,11 @@ pub(crate) trait Asked: Filter + Sized + 'static {
         histories::check(&OneClass { most: Self::MOST }, &[copies], calls).map_err(described)
     }
 
+    /// What a copy answers about a key.
+    fn ask(copy: &Self, key: u64) -> Event {
+        Event::Count(copy.count(&key) as u64)
+    }
+
     fn run(caller: &mut Caller<Self>, operation: Operation) {
         match operation {
             Operation::Insert(key) => _ = caller.insert(key),
@@ -108,7 +113,7 @@ pub(crate) trait Asked: Filter + Sized + 'static {
             Operation::Count(key) => _ = caller.count(key),
             Operation::Contains(key) => _ = caller.contains(key),
             Operation::Remove(key) => _ = caller.remove(key),
-            Operation::TryClone(key) => _ = caller.copy(&[key], counted),
+            Operation::TryClone(key) => _ = caller.copy(&[key]),
             _ => panic!("it does not forget"),
         }
     }
@@ -139,7 +144,7 @@ pub(crate) enum Operation {
     Contains(u64),
     Remove(u64),
     Advance,
-    /// A copy of the filter, which has one generation if it grows; this key is counted in it.
+    /// A copy of the filter, which is asked about this key.
     TryClone(u64),
 }
 
@@ -176,17 +181,11 @@ impl<F: Asked> Caller<F> {
         removed
     }
 
-    /// Copies the filter; each class is in the copy or not as a lookup at the same time might have
-    /// answered.
-    pub(crate) fn try_clone_of_generations(&mut self, keys: &[u64]) -> F {
-        self.copy(keys, |copy, key| Event::Contains(copy.contains(&key)))
-    }
-
     /// Copies the filter, and records what the copy answers about these keys.
-    fn copy(&mut self, keys: &[u64], ask: fn(&F, u64) -> Event) -> F {
+    pub(crate) fn copy(&mut self, keys: &[u64]) -> F {
         let copy = (F::TRY_CLONE)(&self.filter).expect("there is room and memory");
         for key in keys {
-            self.write_down(Some(*key), ask(&copy, *key));
+            self.write_down(Some(*key), F::ask(&copy, *key));
         }
         copy
     }
@@ -224,15 +223,11 @@ impl<F: Asked> Caller<F> {
     /// Copies the filter, which has no other keys; each class in the copy is held as often as a count
     /// at the same time might have answered.
     pub(crate) fn try_clone(&mut self, keys: &[u64]) -> F {
-        let copy = self.copy(keys, counted);
+        let copy = self.copy(keys);
         let held: usize = keys.iter().map(|key| copy.count(key)).sum();
         assert_eq!(copy.len(), held, "the copy holds other keys as well");
         copy
     }
-}
-
-fn counted(filter: &impl Filter, key: u64) -> Event {
-    Event::Count(filter.count(&key) as u64)
 }
 
 /// Checks that some order explains the answers the callers got from a filter that held these keys since its

@@ -58,38 +58,12 @@ fn two_evicting_inserts_with_overlapping_chains() {
     explore_race(3, 11_000, &movable, first, second);
 }
 
-/// The same with room for one: one insert succeeds, the other gets `Full`, and nothing is lost.
-#[test]
-fn two_evicting_inserts_for_one_slot() {
-    explore_test(3, 13_000, || {
-        let movable = [key(0, 1, 0), key(0, 1, 1), key(2, 1, 0), key(2, 1, 1)];
-        let held = [&movable[..], &[key(1, 1, 0)]].concat();
-        let filter = holding(&held);
-        let new = [key(0, 2, 0), key(2, 0, 1)];
-        let insert = |new| move |caller: &mut Caller| _ = caller.insert(new);
-        race(&filter, &held, insert(new[0]), insert(new[1]));
-        let inserted = new.map(|new| filter.contains(&new));
-        assert_ne!(inserted[0], inserted[1], "there is one slot");
-    });
-}
-
 /// Two removes of the last copy: exactly one takes it.
 #[test]
 fn two_removes_of_the_last_copy() {
     let last = key(0, 1, 0);
     let remove = move |caller: &mut Caller| _ = caller.remove(last);
     explore_race(None, 190, &[last], remove, remove);
-}
-
-/// The same, and both have changed the filter before: so each tries its remove at once.
-#[test]
-fn two_removes_at_once_of_the_last_copy() {
-    let (last, another) = (key(0, 1, 0), key(2, 2, 0));
-    let take_last = move |caller: &mut Caller| _ = caller.remove(last);
-    explore_race(None, 900, &[last, another], take_last, move |other| {
-        remove(another)(other);
-        take_last(other);
-    });
 }
 
 /// A remove of a key while a chain moves it: the key is there throughout, so the remove finds it.
@@ -152,26 +126,6 @@ fn plain_inserts_and_a_remove_in_one_bucket() {
 fn two_unique_inserts_of_one_class() {
     let [here, there] = [key(0, 1, 0), key(1, 0, 0)].map(insert_if_absent);
     explore_race(3, 32_000, &[], here, there);
-}
-
-/// A plain insert is tried at once in one bucket of a class, while a unique one takes the other, which it
-/// compares as it found it: it gets `true` only if it came first.
-#[test]
-fn unique_insert_beside_one_at_once() {
-    let (here, there, another) = (key(0, 1, 0), key(1, 0, 0), key(2, 2, 0));
-    explore_race(4, 17_000, &[another], insert(there), insert_if_absent(here));
-}
-
-/// A unique insert that must evict, while the only copy of its class hops between its buckets: the
-/// copy is there throughout, so nothing is added.
-#[test]
-fn unique_insert_of_a_key_that_hops() {
-    let (here, there) = (key(0, 1, 0), key(1, 0, 0));
-    let insert = move |mine: &mut Caller| {
-        assert_eq!(mine.insert_if_absent(there), Ok(false));
-        assert!((1..=2).contains(&mine.count(there)));
-    };
-    explore_race(5, 1_290, &[here], insert, hop([here, there]));
 }
 
 /// A unique insert that shifts other keys, while another one of its class finds room made by a

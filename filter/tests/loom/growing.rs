@@ -5,8 +5,7 @@
 
 use crate::small::Operation;
 use crate::small::growing::{Growing, apart, from_the_other_bucket, holding, key};
-use crate::{Calls, calls, copy, hop, insert, insert_if_absent, look_up, race};
-use crate::{race_of_three, remove};
+use crate::{Calls, calls, copy, hop, insert, insert_if_absent, look_up, race, remove};
 use Operation::{Contains, Count, Insert, InsertIfAbsent, Remove};
 use kcas_testing::model::explore_test;
 
@@ -75,14 +74,6 @@ fn insert_at_once_while_a_bucket_is_split() {
     }
 }
 
-/// A plain insert is tried at once in one bucket of a class, while a unique one takes the other: it gets `true`
-/// only if it came first.
-#[test]
-fn unique_insert_beside_one_at_once_in_a_growing_filter() {
-    let ([here, there], held) = (hopping(), [staying(0, 0), staying(1, 1)]);
-    explore_race(2, (4, 31_000), &held, insert(there), insert_if_absent(here));
-}
-
 /// Keys that fill two buckets, and then, for each of these, one that finds no room in it. Two threads may split the buckets at
 /// the same time, and the second before the first.
 fn two_full_buckets() -> [u64; 8] {
@@ -94,35 +85,6 @@ fn two_full_buckets() -> [u64; 8] {
 fn two_inserts_that_split_two_buckets() {
     let [held @ .., first, second] = two_full_buckets();
     explore_race(2, (3, 380_000), &held, insert(first), insert(second));
-}
-
-/// A lookup of a key in the second of two buckets, which may be split before the first is.
-#[test]
-fn lookup_while_two_buckets_are_split() {
-    for looked_up in [1, 3] {
-        explore_test(1, 1_000, move || {
-            let [held @ .., first, second] = two_full_buckets();
-            let (filter, look) = (holding(2, &held), look_up(held[looked_up]));
-            race_of_three(&filter, &held, look, insert(first), insert(second));
-        });
-    }
-}
-
-/// A copy while two buckets are split, perhaps the second before the first.
-#[test]
-fn copy_while_two_buckets_are_split() {
-    explore_test(1, 78_000, || {
-        let all @ [held @ .., first, second] = two_full_buckets();
-        let (filter, copy) = (holding(2, &held), copy(all, held.len()));
-        race_of_three(&filter, &held, copy, insert(first), insert(second));
-    });
-}
-
-/// Two unique inserts of one key into a full bucket: one gets `true`.
-#[test]
-fn two_unique_inserts_that_split_a_bucket() {
-    let insert = insert_if_absent(staying(0, 3));
-    explore_race(1, (3, 78_000), &residents(), insert, insert);
 }
 
 /// Two unique inserts of keys of one class, which prefer different buckets: one gets `true`.
@@ -192,32 +154,6 @@ fn lookup_of_a_key_that_moves_to_another_level() {
     });
 }
 
-/// A chain moves a key out of a bucket while that is split.
-#[test]
-fn chain_out_of_a_bucket_that_is_split() {
-    // Bucket 0 is also full, and bucket 1 is the next to be split.
-    let [mine, others] = [(5, 2), (0, 5)].map(|(address, nth)| insert(staying(address, nth)));
-    explore_race(2, (2, 1_900), &half_a_round(), mine, others);
-}
-
-/// A chain moves a key into a bucket that has been split since the chain's thread read how many there are.
-#[test]
-fn chain_into_a_bucket_that_is_split() {
-    explore_test(2, 19_000, || {
-        // In bucket 0; its other bucket is 1, and 3 once that has been split.
-        let moves = key(apart(3, 2, 0), 0);
-        let filler = staying(1, 2);
-        let first = [staying(1, 0), staying(3, 1), filler, moves];
-        let [then @ .., new] = [0, 2, 6, 4, 8].map(|address| staying(address, 4));
-        let filter = holding(2, &[&first[..], &then].concat());
-        assert!(filter.remove(&filler).unwrap());
-        assert_eq!(filter.slots(), 9);
-        let held = [&[first[0], first[1], moves], &then[..]].concat();
-        let others = calls([Insert(filler), Insert(staying(3, 3))]);
-        race(&filter, &held, insert(new), others);
-    });
-}
-
 /// The copy of a key moves to the key's other bucket and back, and that bucket's timestamp comes round: a
 /// lookup or a count that reads the same word before and after must notice this by the number of turns.
 #[test]
@@ -257,17 +193,6 @@ fn remove_while_a_timestamp_wraps() {
     });
 }
 
-/// A copy of a key is added to one of its buckets and one is removed from the other, while the
-/// filter is copied: each class was held as often at some moment.
-#[test]
-fn copy_while_a_key_hops() {
-    for first in [0, 1] {
-        let (here, there) = (hopping()[first], hopping()[1 - first]);
-        let hop = hop([here, there]);
-        explore_race(2, (2, 110_000), &[here], copy([here], 0), hop);
-    }
-}
-
 /// The only copy of a key is removed, and one is added to the other bucket, by a thread that has changed the filter
 /// before: so it tries each change at once. The copy of the filter never has two.
 #[test]
@@ -291,23 +216,4 @@ fn copy_while_a_bucket_is_split() {
 fn copy_while_two_buckets_are_made() {
     let all @ [held @ .., new] = [0, 2, 4, 6].map(|address| staying(address, address as usize / 2));
     explore_race(1, (2, 76_000), &held, copy(all, 0), insert(new));
-}
-
-/// A key in the new half is removed, by a thread that may have split the bucket before the copy began.
-#[test]
-fn copy_while_a_new_bucket_changes() {
-    let ([first, moved, third], new) = (residents(), staying(0, 3));
-    let copy = copy([first, moved, third, new], 0);
-    let writes = calls([Insert(new), Remove(moved), Insert(moved)]);
-    explore_race(1, (2, 138_000), &residents(), copy, writes);
-}
-
-/// Two threads copy the filter at once, while a third changes it.
-#[test]
-fn two_copies_of_a_growing_filter() {
-    explore_test(1, 60_000, || {
-        let ([here, there], copy) = (hopping(), copy([hopping()[0]], 0));
-        let hop = hop([here, there]);
-        race_of_three(&holding(2, &[here]), &[here], copy, hop, copy);
-    });
 }

@@ -129,17 +129,3 @@ fn a_fitted_filter_is_loaded_with_its_hasher_and_a_rate() {
     let bytes = builder.build().unwrap().to_bytes().unwrap();
     is_of(DynCuckooFilter::from_bytes(&bytes).unwrap_err(), (4, 8));
 }
-
-/// Nobody wants a million words in a log.
-#[test]
-fn debug_is_one_short_line() {
-    let typed = CuckooFilter::with_capacity(1_000_000);
-    typed.insert("key").unwrap();
-    let typed = format!("{typed:?}");
-    assert!(typed.contains("slots: 4, bits: 12") && typed.contains("len: 1,"));
-    let fitted = format!("{:?}", fitted(1_000_000, 0.01));
-    assert!(fitted.contains("slots: 5, bits: 10") && fitted.contains("len: 0,"));
-    for text in [typed, fitted] {
-        assert!(text.len() < 200 && !text.contains('\n'), "{text}");
-    }
-}

@@ -224,7 +224,14 @@ fn every_flipped_bit_is_an_error() {
             let right = match bit / 8 {
                 // One bit makes it begin like a filter of the other kind.
                 6 if b"fg".contains(&damaged[6]) => matches!(error, LoadError::Kind { .. }),
-                0..8 => matches!(error, LoadError::NotAFilter),
+                // Also if it ends there: it is not one that was cut off.
+                at @ 0..8 => {
+                    let cut = format.error(&damaged[..=at]);
+                    matches!(
+                        (&error, cut),
+                        (LoadError::NotAFilter, LoadError::NotAFilter)
+                    )
+                }
                 8..12 => matches!(error, LoadError::Version { known: 3, .. }),
                 at if at < format.header + 8 => {
                     matches!(error, LoadError::Corrupt { part: "header", .. })

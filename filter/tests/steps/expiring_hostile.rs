@@ -8,7 +8,7 @@ use kcas::steps::Access;
 use kcas_testing::steps::{Frozen, count, with_access_hook};
 
 use crate::at_step::{ONCE, add, hopping, pairs, stopped_before_exchange, stops};
-use crate::small::expiring::{Expiring, holding};
+use crate::small::expiring::holding;
 use crate::small::{BUCKETS, Identity, key_of};
 use crate::stalls::never_full_while_room_moves;
 
@@ -161,23 +161,6 @@ fn a_sweep_advances_each_timestamp_once_for_each_thread_at_the_run() {
     }
 }
 
-/// The docs of `advance_to`: "it begins no more than twice as many as there are ages", of which there are two here.
-#[test]
-fn a_leap_begins_twice_as_many_periods_as_there_are_ages() {
-    for target in [3, 4, 9, 10, 1_000_001] {
-        let mut begun = BTreeSet::new();
-        let leap = move |filter: &Expiring| filter.advance_to(target).unwrap();
-        for (_, filter, stopped) in stops(0, || holding::<1>(&[]), leap) {
-            begun.insert(filter.period());
-            stopped.thaw();
-        }
-        begun.remove(&0);
-        begun.insert(target);
-        println!("to {target}: {begun:?}");
-        assert!(begun.len() <= 4, "to {target}: {begun:?}");
-    }
-}
-
 /// A key that came before a leaping call is gone in period 3 and in every later one, wherever that call has stopped.
 #[test]
 fn a_leap_forgets_for_those_who_go_less_far() {
@@ -200,8 +183,9 @@ fn a_leap_forgets_for_those_who_go_less_far() {
     }
 }
 
-/// The docs of `advance_to`: what expires is counted in periods that have begun, and a skipped one has not. The call
-/// begins periods 1 to 4 before it skips a multiple of the number of ages, and then the last few.
+/// The docs of `advance_to`: what expires is counted in periods that have begun, and a skipped one has not; and a call begins
+/// no more than twice as many as there are ages. It begins periods 1 to 4, skips a multiple of the four ages, and begins the
+/// last few.
 #[test]
 fn key_inserted_during_leap_outlives_skipped_periods() {
     let key = usual_key(0);

@@ -141,57 +141,6 @@ fn a_copy_that_ends_the_doubling_of_a_slot_counts_its_keys() {
     }
 }
 
-/// A key is added to one of its buckets before a step of a copy; and another copy of it is then removed from the
-/// other bucket, by a thread that began before. Of buckets 0, 1 and 2, the first two have been split, into 16 and
-/// 17. The key is in the copy.
-#[test]
-fn a_copy_holds_a_key_that_moves_between_buckets_of_all_levels() {
-    // Which buckets a key can have depends on its tag.
-    let keys = (0..64).flat_map(|tag| [0, 1, 2, 16, 17, 18].map(|first| key(tag, first)));
-    let near = |here: &u64| (from_the_other_bucket(*here) >> 6 & 15) < 3;
-    for here in keys.filter(near) {
-        let there = from_the_other_bucket(here);
-        for (from, at) in pairs(0.., (0..70).step_by(4)) {
-            let filter = grown();
-            filter.insert(&there).unwrap();
-            let removing = stopped(&filter, from, move |filter| filter.remove(&there).unwrap());
-            // It may have been removed: what follows would begin when there is none.
-            let Some(removing) = removing.filter(|_| filter.contains(&here)) else {
-                break;
-            };
-            let moves = move |others: &Growing| {
-                others.insert(&here).unwrap();
-                assert!(removing.thaw());
-            };
-            let copy = before_step(&filter, at, moves, Growing::try_clone).unwrap();
-            let what = format!("{here:#x}, removed from {from} on, at {at}");
-            assert_eq!(filter.count(&here), 1, "{what}");
-            assert!((1..=2).contains(&copy.count(&here)), "{what}");
-        }
-    }
-}
-
-/// A thread stops at some step while it splits bucket 0; a key of the half that moves hops to a bucket elsewhere
-/// while the filter is copied.
-#[test]
-fn a_copy_holds_a_key_that_moves_while_its_bucket_is_split() {
-    let hopping = key(apart(16 ^ 5, 5, 0), 16);
-    let hopped = from_the_other_bucket(hopping);
-    // Bucket 1 is full, so that it is split, and bucket 0 before it.
-    let held = [hopping, staying(1), staying(17), staying(33)];
-    let split = |filter: &Growing| filter.insert(&staying(49));
-    for at in (0..20).chain([30, 45, 60]) {
-        for (step, filter, splitting) in stops(50, || holding(16, &held), split) {
-            let hop = move |others: &Growing| hop(others, hopping, hopped);
-            let copy = before_step(&filter, at, hop, Growing::try_clone).unwrap();
-            let (copies, what) = (copy.count(&hopping), (step, at));
-            assert!((1..=2).contains(&copies), "{what:?}: {copies}");
-            splitting.thaw().unwrap();
-            assert!(filter.slots() > 48);
-        }
-    }
-}
-
 /// A split begins, by a thread that does not know of the copy, when one that knows of it has read the bucket and is
 /// about to add a key whose other bucket that is: it keeps that one before the new one.
 #[test]

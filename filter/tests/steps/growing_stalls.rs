@@ -138,17 +138,6 @@ fn no_copy_of_a_filter_holds_what_was_not_there_at_one_moment() {
     state.stopped_at_every_pair_of_steps(pair, &[Remove(here), Count(here)]);
 }
 
-/// The filter is copied while buckets are split, by a thread that began before.
-#[test]
-#[ignore = "takes long: scripts/deep.sh runs it"]
-fn no_copy_of_a_filter_misses_a_bucket_that_is_split() {
-    let mut state = full();
-    state.new.clear();
-    for key in [state.held[0], state.held[1]] {
-        state.stopped_at_every_pair_of_steps([Insert(staying(0, 7)), TryClone(key)], &[]);
-    }
-}
-
 #[test]
 fn lookups_may_interrupt_an_operation_of_a_growing_filter() {
     let (full, half) = (full(), half_a_round());

@@ -138,16 +138,6 @@ fn one_of_two_removes_of_a_key_is_misled_by_a_whole_turn_and_nothing_less() {
     assert_eq!(lost, [62, 125]);
 }
 
-/// A copy advances timestamps, whatever they are.
-#[test]
-fn copies_turn_timestamps_over() {
-    let other = key(apart(0, 4, 0), 0);
-    for times in 0..130 {
-        let filter = advanced(other, times);
-        assert!(filter.try_clone().unwrap().is_empty());
-    }
-}
-
 /// Whether a key is lost although no timestamp wraps: a remove of another key is stopped before this step. Meanwhile a
 /// second remove takes the slot of the key that will be lost, which stands for both; the bucket of that slot is split; and
 /// the removed key comes back there, and knows a bit more.

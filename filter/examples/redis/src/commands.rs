@@ -7,7 +7,9 @@ use std::iter;
 use filter::{InsertError, LoadError};
 use redis_module::key::{RedisKey, RedisKeyWritable};
 use redis_module::raw;
-use redis_module::{Context, ContextFlags, RedisError, RedisResult, RedisString, RedisValue};
+use redis_module::{
+    Context, ContextFlags, NotifyEvent, RedisError, RedisResult, RedisString, RedisValue,
+};
 
 use crate::limit::{self, BESIDES, Excess, UNCHECKED};
 use crate::stored::{CHUNK, FILTER_TYPE, Stored, Value, Whole, builder};
@@ -102,6 +104,19 @@ fn whole(value: Option<&Value>) -> Result<Option<RefMut<'_, Whole>>, RedisError>
     whole.map(Some).map_err(|_| RedisError::Str(being_loaded))
 }
 
+/// Propagates a command that has changed a filter, and then reports it: at the event, others may change keys. By then, the
+/// key is closed.
+fn changed(ctx: &Context, args: &[RedisString]) -> RedisResult {
+    ctx.replicate_verbatim();
+    report(ctx, &args[0].to_string_lossy(), &args[1]);
+    OK
+}
+
+/// Reports a command as a keyspace event: `CF.ADD` is `cf.add`.
+fn report(ctx: &Context, command: &str, name: &RedisString) {
+    ctx.notify_keyspace_event(NotifyEvent::MODULE, &command.to_lowercase(), name);
+}
+
 /// `CF.RESERVE key capacity [BUCKETSIZE n] [MAXITERATIONS n] [EXPANSION n]`
 pub(crate) fn reserve(ctx: &Context, args: &[RedisString]) -> RedisResult {
     let (options, []) = args[3..].as_chunks() else {
@@ -130,13 +145,13 @@ pub(crate) fn reserve(ctx: &Context, args: &[RedisString]) -> RedisResult {
         return Err(RedisError::Str("ERR item exists"));
     }
     key.set_value(&FILTER_TYPE, build(capacity)?)?;
-    ctx.replicate_verbatim();
-    OK
+    drop(key);
+    changed(ctx, args)
 }
 
 /// `CF.ADD key item`, `CF.ADDNX key item`
 pub(crate) fn add(ctx: &Context, args: &[RedisString], new_only: bool) -> RedisResult {
-    let (results, excess) = add_items(ctx, &args[1], &args[2..], Some(DEFAULT_CAPACITY), new_only)?;
+    let (results, excess) = add_items(ctx, args, &args[2..], Some(DEFAULT_CAPACITY), new_only)?;
     match (&results[0], excess) {
         (Ok(added), _) => Ok(RedisValue::Bool(*added)),
         (Err(refused), _) if !new_only && is_refusal(refused) => Ok(RedisValue::Bool(false)),
@@ -172,7 +187,7 @@ pub(crate) fn insert(ctx: &Context, args: &[RedisString], new_only: bool) -> Red
             _ => return Err(RedisError::WrongArity),
         };
     };
-    let (results, _) = add_items(ctx, &args[1], items, create.then_some(capacity), new_only)?;
+    let (results, _) = add_items(ctx, args, items, create.then_some(capacity), new_only)?;
     let as_bool = !new_only && ctx.get_flags().contains(ContextFlags::FLAGS_RESP3);
     // 1 if it was added, 0 if it was there (as often as can be), −1 if there was no memory, or no room for a new one.
     let reply = |result| match result {
@@ -187,18 +202,19 @@ pub(crate) fn insert(ctx: &Context, args: &[RedisString], new_only: bool) -> Red
 /// Adds items to a filter, which is made with this capacity if there is none; propagates what that does.
 fn add_items(
     ctx: &Context,
-    name: &RedisString,
+    command: &[RedisString],
     items: &[RedisString],
     capacity: Option<u64>,
     new_only: bool,
 ) -> Result<(Vec<Added>, Option<Excess>), RedisError> {
+    let name = &command[1];
     let key = ctx.open_key_writable(name);
     let created = value_mut(&key)?.is_none();
     if created {
         key.set_value(&FILTER_TYPE, build(capacity.ok_or(NOT_FOUND)?)?)?;
     }
     let mut whole = whole(value_mut(&key)?)?.ok_or(NOT_FOUND)?;
-    let filter = whole.changed();
+    let filter = &whole.filter;
     let add = |item: &RedisString| {
         if new_only {
             filter.insert_if_absent(item.as_slice())
@@ -208,6 +224,12 @@ fn add_items(
     };
     let add_all = || items.iter().map(add).collect();
     let (results, excess): (Vec<_>, _) = limit::growing(filter.memory_bytes(), add_all);
+    // Refused items too: the filter may have grown for them.
+    let may_differ = created || results.iter().any(|result| *result != Ok(false));
+    whole.is_dumped &= !may_differ;
+    drop(whole);
+    drop(key);
+    let added = results.contains(&Ok(true));
     let failed = |result: &Added| matches!(result, Err(error) if !is_refusal(error));
     if results
         .iter()
@@ -218,6 +240,7 @@ fn add_items(
         if let Some(capacity) = capacity.filter(|_| created) {
             let capacity = capacity.to_string();
             ctx.replicate("CF.RESERVE", &[name.as_slice(), capacity.as_bytes()][..]);
+            report(ctx, "CF.RESERVE", name);
         }
         let mut args = vec![name.as_slice(), b"ITEMS"];
         let each = items.iter().zip(&results);
@@ -225,10 +248,15 @@ fn add_items(
         if args.len() > 2 {
             let command = if new_only { "CF.INSERTNX" } else { "CF.INSERT" };
             ctx.replicate(command, &args[..]);
+            if added {
+                report(ctx, command, name);
+            }
         }
-    } else if created || results.iter().any(|result| *result != Ok(false)) {
-        // Refused items too: the filter may have grown for them.
+    } else if may_differ {
         ctx.replicate_verbatim();
+        if created || added {
+            report(ctx, &command[0].to_string_lossy(), name);
+        }
     }
     Ok((results, excess))
 }
@@ -259,10 +287,13 @@ pub(crate) fn exists(ctx: &Context, args: &[RedisString], many: bool) -> RedisRe
 pub(crate) fn delete(ctx: &Context, args: &[RedisString]) -> RedisResult {
     let key = ctx.open_key_writable(&args[1]);
     let mut whole = whole(value_mut(&key)?)?.ok_or(NOT_FOUND)?;
-    let removed = whole.changed().remove(args[2].as_slice()).map_err(error)?;
+    let removed = whole.filter.remove(args[2].as_slice()).map_err(error)?;
+    whole.deleted += u64::from(removed);
+    whole.is_dumped &= !removed;
+    drop(whole);
+    drop(key);
     if removed {
-        whole.deleted += 1;
-        ctx.replicate_verbatim();
+        changed(ctx, args)?;
     }
     Ok(RedisValue::Bool(removed))
 }
@@ -281,7 +312,9 @@ pub(crate) fn dump(ctx: &Context, args: &[RedisString]) -> RedisResult {
     let mut whole = whole(value(&key)?)?.ok_or(NOT_FOUND)?;
     let from = args[2].parse_unsigned_integer();
     let from = from.map_err(|_| RedisError::Str("ERR Invalid position"))?;
-    let no_dump = RedisError::Str("ERR no dump is under way: begin with iterator 0");
+    let no_dump = RedisError::Str(
+        "ERR the filter has changed, or no dump is under way: begin with iterator 0, or dump a COPY of the key",
+    );
     let chunk = whole.chunk(from).ok_or(no_dump)?;
     Ok(RedisValue::Array(if chunk.is_empty() {
         vec![RedisValue::Integer(0), RedisValue::Null]
@@ -321,8 +354,8 @@ pub(crate) fn load(ctx: &Context, args: &[RedisString]) -> RedisResult {
             stored @ Stored::Arriving(_) => stored.add(data).map_err(refused)?,
         },
     }
-    ctx.replicate_verbatim();
-    OK
+    drop(key);
+    changed(ctx, args)
 }
 
 /// `CF.INFO key`
@@ -355,7 +388,9 @@ pub(crate) fn info(ctx: &Context, args: &[RedisString]) -> RedisResult {
 pub(crate) fn compact(ctx: &Context, args: &[RedisString]) -> RedisResult {
     let key = ctx.open_key_writable(&args[1]);
     let mut whole = whole(value_mut(&key)?)?.ok_or(NOT_FOUND)?;
-    whole.changed().shrink_to_fit();
-    ctx.replicate_verbatim();
-    OK
+    whole.filter.shrink_to_fit();
+    whole.is_dumped = false;
+    drop(whole);
+    drop(key);
+    changed(ctx, args)
 }

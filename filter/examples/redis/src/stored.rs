@@ -7,7 +7,6 @@ use std::ffi::{c_int, c_void};
 use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};
 use std::mem;
 use std::ptr;
-use std::time::{Duration, Instant};
 
 use filter::LoadError;
 use filter::growing::{GrowingBuilder, GrowingCuckooFilter};
@@ -24,9 +23,6 @@ pub(crate) const CHUNK: usize = 4 << 20;
 
 /// The most bytes in a string of an RDB file, and in a command of an AOF.
 const PIECE: usize = 1 << 16;
-
-/// A dump that is not continued for so long is given up as soon as the filter changes.
-const GIVEN_UP: Duration = Duration::from_secs(60);
 
 /// What every filter is built or loaded with: no address space in reserve, which would count as used
 /// memory.
@@ -48,14 +44,8 @@ pub(crate) struct Whole {
     pub(crate) filter: GrowingCuckooFilter,
     /// Copies removed since the key was created.
     pub(crate) deleted: u64,
-    dump: Option<Dump>,
-}
-
-/// A dump of which the first chunk has been asked for, and not yet what follows the last.
-struct Dump {
-    continued: Instant,
-    /// The saved filter as it was then, if the filter has changed since.
-    copy: Option<Vec<u8>>,
+    /// The first chunk of a dump has been asked for, and the filter has not changed since.
+    pub(crate) is_dumped: bool,
 }
 
 /// The beginning of a saved filter.
@@ -71,7 +61,7 @@ impl Stored {
         Stored::Whole(Whole {
             filter,
             deleted,
-            dump: None,
+            is_dumped: false,
         })
     }
 
@@ -128,10 +118,7 @@ impl Stored {
 
     pub(crate) fn memory_bytes(&self) -> usize {
         let within = match self {
-            Stored::Whole(Whole { filter, dump, .. }) => {
-                let copy = dump.as_ref().and_then(|dump| dump.copy.as_ref());
-                filter.memory_bytes() - size_of_val(filter) + copy.map_or(0, Vec::capacity)
-            }
+            Stored::Whole(Whole { filter, .. }) => filter.memory_bytes() - size_of_val(filter),
             Stored::Arriving(arriving) => arriving.bytes.capacity(),
         };
         within + size_of::<Value>()
@@ -150,49 +137,16 @@ fn refused(why: String) -> LoadError {
 }
 
 impl Whole {
-    /// Returns the filter, to change it. A dump under way goes on with what it began with; unless there is
-    /// no memory for that.
-    pub(crate) fn changed(&mut self) -> &mut GrowingCuckooFilter {
-        let is_new = |dump: &Dump| dump.continued.elapsed() < GIVEN_UP;
-        let keep = |mut dump: Dump| {
-            if dump.copy.is_none() {
-                let (mut saved, mut copy) = (self.filter.saved_bytes(), Vec::new());
-                check(0, saved.len()).ok()?;
-                copy.try_reserve_exact(saved.len() as usize).ok()?;
-                saved.read_to_end(&mut copy).expect("memory can be read");
-                dump.copy = Some(copy);
-            }
-            Some(dump)
-        };
-        self.dump = self.dump.take().filter(is_new).and_then(keep);
-        &mut self.filter
-    }
-
     /// Returns a chunk of the saved filter, from this byte on; an empty one after its end; `None` if no dump
     /// is under way.
     pub(crate) fn chunk(&mut self, from: u64) -> Option<Vec<u8>> {
-        let continued = Instant::now();
-        if from == 0 {
-            self.dump = Some(Dump {
-                continued,
-                copy: None,
-            });
-        }
-        let dump = self.dump.as_mut()?;
-        dump.continued = continued;
+        self.is_dumped |= from == 0;
+        let mut saved = self.is_dumped.then(|| self.filter.saved_bytes())?;
         let mut chunk = Vec::new();
-        if let Some(copy) = &dump.copy {
-            let rest = copy.get(from as usize..).unwrap_or_default();
-            chunk.extend(rest.iter().take(CHUNK));
-        } else {
-            let mut saved = self.filter.saved_bytes();
-            let sought = saved.seek(SeekFrom::Start(from));
-            let read = sought.and_then(|_| saved.take(CHUNK as u64).read_to_end(&mut chunk));
-            read.expect("memory can be read");
-        }
-        if chunk.is_empty() {
-            self.dump = None;
-        }
+        let sought = saved.seek(SeekFrom::Start(from));
+        let read = sought.and_then(|_| saved.take(CHUNK as u64).read_to_end(&mut chunk));
+        read.expect("memory can be read");
+        self.is_dumped = !chunk.is_empty();
         Some(chunk)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use redis::Value;
 
-use crate::server::{Server, ask, error, in_batches, line};
+use crate::server::{Server, ask, error, line};
 
 /// A reply in short: 1, true, "text", [1, 0].
 fn short(reply: Value) -> String {
@@ -160,36 +160,4 @@ fn the_server_knows_keys_and_what_is_done_with_them() {
         let keys = short(line(c, &format!("COMMAND GETKEYSANDFLAGS {command}")));
         assert_eq!(keys, wanted, "{command}");
     }
-}
-
-/// Many items ten times each: the memory of some copies of each, and no item is denied before as many copies
-/// are deleted as were acknowledged.
-#[test]
-fn refused_duplicates_take_no_memory() {
-    const ITEMS: u64 = 92_000;
-    let server = Server::start(&[]);
-    let c = &mut server.connect();
-    let mut copies = vec![0; ITEMS as usize];
-    for _ in 0..10 {
-        let added = in_batches(c, "CF.ADD", "f", 0..ITEMS);
-        (copies.iter_mut().zip(added)).for_each(|(copies, added)| *copies += u32::from(added));
-    }
-    let memory: u64 = ask(c, "MEMORY", &["USAGE", "f"]);
-    assert!(memory < 8 << 20, "{memory} bytes");
-    // Of items that the filter cannot tell apart, it holds as many copies together.
-    let fewer = copies.iter().filter(|&&copies| copies < 3).count();
-    assert!((1..ITEMS as usize / 500).contains(&fewer) && copies.iter().all(|&copies| copies <= 6));
-    for round in 1.. {
-        let is_left = |&item: &u64| copies[item as usize] >= round;
-        let left: Vec<u64> = (0..ITEMS).filter(is_left).collect();
-        if left.is_empty() {
-            break;
-        }
-        let there = in_batches(c, "CF.EXISTS", "f", left.iter().copied());
-        assert!(!there.contains(&false), "before round {round}");
-        assert!(!in_batches(c, "CF.DEL", "f", left).contains(&false));
-    }
-    let total: u32 = copies.iter().sum();
-    let counts = format!("Number of items inserted 0 Number of items deleted {total}");
-    assert!(short(line(c, "CF.INFO f")).contains(&counts));
 }

@@ -7,7 +7,7 @@ use redis::{Connection, Value};
 use crate::server::{Server, ask, digest, in_batches, line, until};
 
 /// Some filters: of several sizes, one that is growing, with copies and deletions.
-fn fill(c: &mut Connection) -> [&'static str; 5] {
+pub(crate) fn fill(c: &mut Connection) -> [&'static str; 5] {
     line(c, "CF.RESERVE empty 1000");
     in_batches(c, "CF.ADD", "small", 0..500);
     in_batches(c, "CF.ADD", "growing", 0..60_000);
@@ -95,24 +95,6 @@ fn a_child_that_saves_writes_no_page_of_a_small_filter() {
         server.rewrite();
         let copied = server.info("aof_last_cow_size");
         assert!(copied < size / 8, "{copied} of {size} bytes");
-    }
-}
-
-#[test]
-fn an_append_only_file_is_rewritten() {
-    for preamble in ["yes", "no"] {
-        let settings = ["--appendonly", "yes", "--appendfsync", "always"];
-        let preamble = ["--aof-use-rdb-preamble", preamble];
-        let mut server = Server::start(&[&settings[..], &preamble].concat());
-        let c = &mut server.connect();
-        let keys = fill(c);
-        server.rewrite();
-        in_batches(c, "CF.ADD", "growing", 60_000..61_000);
-        let before = keys.map(|key| digest(c, key));
-        server.kill_and_restart();
-        let c = &mut server.connect();
-        assert_eq!(keys.map(|key| digest(c, key)), before);
-        assert!(!in_batches(c, "CF.EXISTS", "growing", 2_000..61_000).contains(&false));
     }
 }
 

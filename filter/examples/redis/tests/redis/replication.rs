@@ -65,26 +65,6 @@ fn a_replica_has_the_same_filter() {
     }
 }
 
-/// A replica that is attached gets keys that are reserved, and each part of one that is loaded.
-#[test]
-fn reserved_and_loaded_filters_go_to_a_replica() {
-    let master = Server::start(&["--repl-diskless-sync-delay", "0"]);
-    let replica = Server::start(&[]);
-    let (c, of) = (&mut master.connect(), &mut replica.connect());
-    line(of, &format!("REPLICAOF 127.0.0.1 {}", master.port));
-    replicated(c, of, "at first");
-    line(c, "CF.RESERVE f 1000");
-    replicated(c, of, "reserved");
-    in_batches(c, "CF.ADD", "f", 0..500);
-    let (end, whole) = dump(c, "f").remove(0);
-    let (first, second) = whole.split_at(1_000);
-    for (end, part) in [(1_000, first), (end, second)] {
-        load(c, "g", &(end, part.to_vec())).expect("it is loaded");
-        replicated(c, of, &format!("{end} bytes are loaded"));
-    }
-    assert_eq!(digest(c, "f"), digest(of, "g"));
-}
-
 /// Copies of an item fill both of its buckets, which are also those of another one: the hashes agree in the 23 bits
 /// that choose both in 2^17 buckets. The replica replies no error, which it would report.
 #[test]
@@ -110,4 +90,65 @@ fn a_new_item_that_has_no_room_is_an_error_only_where_it_was_sent() {
     assert_eq!(line(c, &format!("CF.EXISTS f {new}")), Value::Int(0));
     replicated(c, of, "at the end");
     assert_eq!(replica.info("unexpected_error_replies"), 0);
+}
+
+/// Each command that changes a filter is an event on the master and on its replica, in the order of the commands.
+#[test]
+fn each_change_is_a_keyspace_event() {
+    let servers = [(); 2].map(|()| {
+        let settings = [
+            "--notify-keyspace-events",
+            "Kd",
+            "--repl-diskless-sync-delay",
+            "0",
+        ];
+        Server::start(&settings)
+    });
+    let [c, of] = &mut servers.each_ref().map(Server::connect);
+    line(of, &format!("REPLICAOF 127.0.0.1 {}", servers[0].port));
+    replicated(c, of, "at first");
+    let mut listening = servers.each_ref().map(Server::connect);
+    let mut subscribed = listening.each_mut().map(|connection| {
+        let timeout = Some(Duration::from_secs(60));
+        connection.set_read_timeout(timeout).unwrap();
+        let mut events = connection.as_pubsub();
+        events.psubscribe("__keyspace@0__:*").unwrap();
+        events
+    });
+    let mut expected = Vec::new();
+    for (command, is_event) in [
+        ("CF.RESERVE f 1000", true),
+        ("CF.ADD f a", true),
+        ("CF.EXISTS f a", false),
+        ("CF.ADDNX f a", false),
+        ("CF.ADDNX f b", true),
+        ("CF.INSERT f ITEMS a c", true),
+        ("CF.INSERTNX f ITEMS a c", false),
+        ("CF.DEL f none", false),
+        ("CF.DEL f a", true),
+        ("CF.COMPACT f", true),
+        ("CF.INSERT g ITEMS a a a a a a", true),
+        ("CF.ADD g a", false),
+        ("CF.INSERT g NOCREATE ITEMS a b", true),
+    ] {
+        line(c, command);
+        let (name, rest) = command.split_once(' ').unwrap();
+        let key = rest.split(' ').next().unwrap();
+        expected.extend(is_event.then(|| (key.to_owned(), name.to_lowercase())));
+    }
+    let (end, whole) = dump(c, "g").remove(0);
+    let (first, second) = whole.split_at(1_000);
+    for (end, part) in [(1_000, first), (end, second)] {
+        load(c, "h", &(end, part.to_vec())).expect("it is loaded");
+        replicated(c, of, &format!("{end} bytes are loaded"));
+        expected.push(("h".to_owned(), "cf.loadchunk".to_owned()));
+    }
+    assert_eq!(digest(c, "g"), digest(of, "h"));
+    for events in &mut subscribed {
+        for expected in &expected {
+            let event = events.get_message().expect("an event");
+            let (_, key) = event.get_channel_name().split_once(':').unwrap();
+            assert_eq!(&(key.to_owned(), event.get_payload().unwrap()), expected);
+        }
+    }
 }

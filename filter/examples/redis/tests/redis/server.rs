@@ -45,33 +45,31 @@ fn command(dir: &TempDir, port: u16, args: &[&str]) -> Command {
 impl Server {
     /// Starts one with these settings besides the usual ones.
     pub(crate) fn start(args: &[&str]) -> Server {
-        let (dir, port) = (TempDir::new().expect("a directory"), free_port());
-        let mut command = command(&dir, port, args);
-        let server = Server {
-            child: command.spawn().expect("redis-server is installed"),
-            command,
-            dir,
-            port,
-        };
+        let server = Server::spawn(args);
         server.await_ready();
         server
     }
 
     /// Returns the log of one that does not start.
     pub(crate) fn log_of_refused(args: &[&str]) -> String {
-        let (dir, port) = (TempDir::new().expect("a directory"), free_port());
-        let mut command = command(&dir, port, args);
-        let mut server = Server {
-            child: command.spawn().expect("redis-server is installed"),
-            command,
-            dir,
-            port,
-        };
+        let mut server = Server::spawn(args);
         while server.child.try_wait().expect("it has run").is_none() {
             assert!(server.try_connect("2").is_err(), "the server has started");
             thread::sleep(Duration::from_millis(5));
         }
         server.log()
+    }
+
+    fn spawn(args: &[&str]) -> Server {
+        let (dir, port) = (TempDir::new().expect("a directory"), free_port());
+        let mut command = command(&dir, port, args);
+        let child = command.spawn().expect("redis-server is installed");
+        Server {
+            command,
+            child,
+            dir,
+            port,
+        }
     }
 
     /// Ends it at once, as if the power had failed, and starts it again on the same files.
@@ -93,21 +91,6 @@ impl Server {
             let ping = |mut c| redis::cmd("PING").query::<String>(&mut c);
             self.try_connect("2").and_then(ping).is_ok()
         });
-    }
-
-    /// Lets it take this many bytes more than now, or any number.
-    pub(crate) fn limit_memory(&self, more: Option<u64>) {
-        let id = self.child.id().to_string();
-        let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
-        let size = status.lines().find_map(|line| {
-            let size = line.strip_prefix("VmSize:")?.strip_suffix("kB")?;
-            size.trim().parse::<u64>().ok()
-        });
-        let size = size.expect("it has a size") << 10;
-        let limit = more.map_or("unlimited".into(), |more| (size + more).to_string());
-        let mut set = Command::new("prlimit");
-        let set = set.args(["--pid", &id, &format!("--as={limit}:")]).status();
-        assert!(set.expect("prlimit is installed").success());
     }
 
     pub(crate) fn log(&self) -> String {
