@@ -187,7 +187,7 @@ impl<const BITS: usize> Subject for Cells<BITS> {
     ][(BITS > 1) as usize];
     const GUARANTEES: &'static str = [
         "wait-free; what an insert that has returned wrote is found",
-        "lock-free, lookups wait-free; what an insert that has returned wrote is found until it is removed, if only keys that are in are removed",
+        "lock-free, lookups wait-free; what an insert that has returned wrote is found until it is removed, if only present keys are removed",
     ][(BITS > 1) as usize];
     const OPERATIONS: Operations = [Operations::INSERT, Operations::ALL][(BITS > 1) as usize];
 
@@ -225,7 +225,7 @@ pub fn claims(trial: Trial) -> Result<Vec<Claim>> {
         let bloom = Bloom::new(trial.keys as usize, (-bits * LN_2).exp2())?;
         let shape = &bloom.shape;
         let [cells, hashes] = [shape.cells, shape.hashes].map(|number| number as f64);
-        let mut at = format!("{bits} bits a key");
+        let mut at = format!("{bits} bits per key");
         if load == 1.0 {
             // In exact arithmetic it would be `bits` × n; the tolerance is for rounding errors.
             let m = ("n log2(1/ε) / ln 2, rounded up", bits * trial.keys as f64);
@@ -253,7 +253,7 @@ pub fn claims_of_counters(trial: Trial) -> Result<Vec<Claim>> {
     let n = trial.keys;
     let filter = CountingBloom::new(n as usize, FALSE_POSITIVE_RATE)?;
     let bits = 4.0 * filter.shape.cells as f64 / n as f64;
-    let at = format!("{bits:.1} bits a key");
+    let at = format!("{bits:.1} bits per key");
     trial.insert(&filter, 0..n)?;
     let rate = filter.shape.claim(trial, &filter, n, &at);
     let saturation = filter.saturation(&at, n);

@@ -23,7 +23,7 @@ pub type Claims = fn(Trial) -> Result<Vec<Claim>>;
 
 #[derive(Debug, Clone)]
 pub struct Claim {
-    /// The quantity, with its parameters: `false positive rate, 10 bits a key`.
+    /// The quantity, with its parameters: `false positive rate, 10 bits per key`.
     pub quantity: String,
     /// The formula, as a paper would write it, and its source.
     pub formula: &'static str,
@@ -160,7 +160,7 @@ impl Trial {
 
         let bits_per_key = |bytes: usize| 8.0 * bytes as f64 / inserted as f64;
         let spent = bits_per_key(subject.memory_bytes());
-        let memory = Claim::exact(format!("bits a key, {at}"), of_bits, bits(load), spent);
+        let memory = Claim::exact(format!("bits per key, {at}"), of_bits, bits(load), spent);
         // Besides the table there is what even the smallest filter has, once a thread has counted in
         // it.
         let smallest = S::with_buckets(1)?;
