@@ -1,8 +1,8 @@
 //! A lock-free, linearizable cuckoo filter: a concurrent approximate set with deletion.
 //!
 //! [`CuckooFilter`] answers "is this key in the set?" for many threads at once, without locks. If the key is in the
-//! set, the answer is yes ([exceptions](limits)). If it is not, the answer is wrongly yes for at most one key in 512.
-//! Each key takes 17 bits.
+//! set, the answer is yes ([exceptions](limits)). If it is not, the answer is wrongly yes for at most one key in 512, with
+//! the default layout. A full filter uses 17 bits per key.
 //!
 //! ```
 //! use filter::CuckooFilter;
@@ -50,7 +50,7 @@
 //! # Limits
 //!
 //! - Remove only keys that you inserted, once per successful insert. Any other remove can delete another key.
-//! - A fixed-size filter refuses inserts when it is full, and the ninth copy of a key.
+//! - A fixed-size filter that is full refuses inserts. It refuses a ninth copy of any key.
 //! - The default hasher has a fixed seed. If untrusted users choose the keys, [set a seeded hasher](Builder::hasher).
 //! - Look up a key as the type that you inserted: `"abc"` and its bytes are different keys.
 //! - Filters do not store keys, so there is no `iter`, `get` or `retain`.
