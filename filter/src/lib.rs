@@ -39,8 +39,9 @@
 //! - **Linearizable.** Each insert, remove, lookup and count takes effect at one instant between its start and its end. Its
 //!   docs name the instant. A batch is many such calls. `len`, clones and saves do not show one instant of the whole
 //!   filter.
-//! - **Lock-free.** A suspended thread blocks no other thread, unless it was inside the allocator. On glibc, a thread's
-//!   first insert, remove, clone, save or `advance`, and [`register_thread`], may also take the dynamic linker's lock.
+//! - **Lock-free.** A suspended thread blocks no other thread, unless it was inside the allocator. On glibc, a call that
+//!   registers its thread may also take the dynamic linker's lock: usually its first insert, remove, clone, save or
+//!   `advance`, or [`register_thread`].
 //! - **Lookups** write nothing and allocate nothing.
 //! - **One winner.** If several threads call `insert_if_absent` with the same key, at most one gets `true` until the key is
 //!   removed or expires. Exactly one gets `true` if there is room and no key of its [class](Class) is present.
