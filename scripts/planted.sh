@@ -231,7 +231,7 @@ broken() {
 }
 
 # Two lanes, since models and suites are built with different flags: each has its own copy and build
-# directory. Random steps have their own, too, so that scripts/deep.sh can look for them beside the others.
+# directory. Random steps also have their own, so that scripts/deep.sh can look for them beside the others.
 models=() suites=()
 for patch in "${patches[@]}"; do
     read -r name suite < <(caught_by "$patch") || { echo "$patch names no check that must catch it" >&2; exit 1; }

@@ -23,6 +23,20 @@ if code '\batomic(::|[,;}]| as )' | grep -vE '^kcas/src/sync\.rs:'; then
     fail "atomics must come from kcas::sync, or the model checker does not see them"
 fi
 
+# Words and names that this project does not use.
+set -f
+while IFS=$'\t' read -r pattern instead; do
+    case $pattern in
+        '#'* | '') ;;
+        '['*) files=${pattern:1:-1} ;;
+        # shellcheck disable=SC2086 # The files are a list of patterns.
+        *) ! git grep -nE -e "$pattern" -- $files || fail "write instead: $instead (scripts/words.txt)" ;;
+    esac
+done <scripts/words.txt
+set +f
+subject=$(git log -1 --no-merges --format=%s)
+[ "${#subject}" -le 72 ] || fail "the subject of the last commit has ${#subject} characters: at most 72"
+
 if git grep -nE '^(<{7}|>{7}) '; then
     fail "a merge was left unfinished: resolve the conflict"
 fi

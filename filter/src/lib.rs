@@ -1,8 +1,8 @@
 //! A lock-free, linearizable cuckoo filter: a concurrent approximate set with deletion.
 //!
 //! [`CuckooFilter`] answers "is this key in the set?" for many threads at once, without locks. If the key is in the
-//! set, the answer is yes ([exceptions](limits)). If it is not, the answer is wrongly yes for at most one key in 512.
-//! Each key takes 17 bits.
+//! set, the answer is yes ([exceptions](limits)). If it is not, the answer is wrongly yes for at most one key in 512, with
+//! the default layout. A full filter uses 17 bits per key.
 //!
 //! ```
 //! use filter::CuckooFilter;
@@ -39,8 +39,9 @@
 //! - **Linearizable.** Each insert, remove, lookup and count takes effect at one instant between its start and its end. Its
 //!   docs name the instant. A batch is many such calls. `len`, clones and saves do not show one instant of the whole
 //!   filter.
-//! - **Lock-free.** A suspended thread blocks no other thread, unless it was inside the allocator. On glibc, a thread's
-//!   first insert, remove, clone, save or `advance`, and [`register_thread`], may also take the dynamic linker's lock.
+//! - **Lock-free.** A suspended thread blocks no other thread, unless it was inside the allocator. On glibc, a call that
+//!   registers its thread may also take the dynamic linker's lock: usually its first insert, remove, clone, save or
+//!   `advance`, or [`register_thread`].
 //! - **Lookups** write nothing and allocate nothing.
 //! - **One winner.** If several threads call `insert_if_absent` with the same key, at most one gets `true` until the key is
 //!   removed or expires. Exactly one gets `true` if there is room and no key of its [class](Class) is present.
@@ -50,7 +51,7 @@
 //! # Limits
 //!
 //! - Remove only keys that you inserted, once per successful insert. Any other remove can delete another key.
-//! - A fixed-size filter refuses inserts when it is full, and the ninth copy of a key.
+//! - A fixed-size filter that is full refuses inserts. It refuses a ninth copy of any key.
 //! - The default hasher has a fixed seed. If untrusted users choose the keys, [set a seeded hasher](Builder::hasher).
 //! - Look up a key as the type that you inserted: `"abc"` and its bytes are different keys.
 //! - Filters do not store keys, so there is no `iter`, `get` or `retain`.

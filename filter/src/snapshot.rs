@@ -59,7 +59,7 @@
 //!
 //! The snapshot never begins again, whatever others insert and remove: an exchange of its own fails
 //! only if another thread has kept the same bucket at that moment, or was unaware; for each
-//! snapshot, each can do so only a few times for a bucket. Other snapshots advance timestamps, too, and a K-CAS that
+//! snapshot, each can do so only a few times for a bucket. Other snapshots also advance timestamps, and a K-CAS that
 //! is under way in the bucket must be helped first; beside an endless row of these it is only lock-free.
 
 use std::sync::Arc;

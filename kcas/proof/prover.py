@@ -61,7 +61,7 @@ class Model:
         return And(now(*at) == value, ForAll(args, Implies(others, now(*args) == was(*args))))
 
     def learn(self, name, *at):
-        """The truth `name` now holds of `at`, too; of all else as before."""
+        """The truth `name` now also holds of `at`, and of everything else as before."""
         assert self.variables[name][-1] == BoolSort()
         return self.put(name, at, True)
 

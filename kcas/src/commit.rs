@@ -527,7 +527,7 @@ fn release<W: Words + ?Sized>(words: &W, tag: KcasTag, state: State, entries: &[
 /// If the owner decided for success, each word held one of its tags at that moment, or an
 /// installation over one, and none comes back once it is released. Otherwise the word may hold a
 /// tag that the owner put there too late, and over it the installation of a helper that has not
-/// learned of the decision: when it does, it puts the owner's tag back. So the owner finishes such
+/// learned of the decision: when it does, it puts the owner's tag back. The owner therefore finishes such
 /// an installation itself. It does not write back what the installation's record says was replaced,
 /// since that is the late tag.
 ///
@@ -541,7 +541,7 @@ fn release<W: Words + ?Sized>(words: &W, tag: KcasTag, state: State, entries: &[
 /// helper  wakes, and puts the tag of the dead operation into w, where nobody can ever resolve it
 /// ```
 ///
-/// So the owner finishes that one, too. And it leaves each word of a failed operation by a
+/// The owner also finishes that one. And it leaves each word of a failed operation by a
 /// successful exchange, even if it only exchanges the word for itself: any later installation on
 /// the word reads from a chain of exchanges that starts here, synchronises with it (Release here,
 /// Acquire in [`install`]), and so reads the decision. A plain load would not be enough: it could

@@ -360,7 +360,7 @@ static void threads_with_a_clock_begin_a_period_once(void) {
         CHECK(pthread_join(threads[thread], NULL) == 0);
     CHECK(lfcf_period(filter) == PERIODS);
 
-    /* Periods may be left out, and none begins anew. */
+    /* Periods may be left out, and none begins again. */
     const uint64_t hash = lfcf_hash_number(7);
     const uint64_t last = ((uint64_t)1 << 42) - 1;
     DONE(lfcf_advance_to(filter, last - 3));

@@ -84,8 +84,8 @@ impl<S> fmt::Debug for GrowingCuckooFilter<S> {
 }
 
 impl<S: BuildHasher + Send + Sync> GrowingCuckooFilter<S> {
-    /// Returns the class of `key`: two keys of one class that were both inserted before the filter grew cannot be told
-    /// apart. (The filter knows more about keys that are inserted later.)
+    /// Returns the class of `key`: two keys of one class that were both inserted before the filter grew are
+    /// indistinguishable. The filter knows more about keys that are inserted later.
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
         Key::new(self.hash_one(key)).class(self.table.base())
     }

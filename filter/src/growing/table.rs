@@ -43,7 +43,7 @@ const BEGUN_OF: usize = if cfg!(kcas_loom) {
 };
 const MOST_BEGUN: usize = 1024;
 
-/// While other threads make buckets, too, new ones are counted together: when there is one for each `UNCOUNTED_OF`
+/// While other threads also make buckets, new ones are counted together: when there is one for each `UNCOUNTED_OF`
 /// of the others, or `MOST_UNCOUNTED`.
 const UNCOUNTED_OF: usize = 128;
 const MOST_UNCOUNTED: usize = 512;
@@ -499,8 +499,8 @@ impl Table {
 
     /// Takes one copy of the key; false if it has none.
     ///
-    /// Of the slots that match, it takes one that knows most bits of its address. If that slot stood for another
-    /// key, the key's own slot matches that one, too, and stands for it from now on.
+    /// It takes a matching slot that knows most bits of its address. If that slot stood for another
+    /// key, the key's own slot also matches that one, and stands for it from now on.
     ///
     /// Progress: lock-free; it tries again only if another thread changed one of the buckets, or turned over a timestamp that
     /// is counted with the first. Linearization point: the compare-and-swap that empties the slot. For false: as in a lookup.
@@ -1090,7 +1090,7 @@ mod tests {
         assert!(!table.words.has(not_made));
     }
 
-    /// As after a sum that counts what one thread has inserted and not what another one has removed.
+    /// The state after a sum that counts what one thread has inserted and not what another one has removed.
     #[test]
     fn a_hint_that_is_far_too_high_makes_no_room() {
         let table = empty();

@@ -171,8 +171,8 @@ fn counters_are_fewer_than_two_for_each_thread_alive() {
     let empty = build().memory_bytes();
     let of_all = build();
     let done = Barrier::new(MAX_THREADS + 1);
-    let (tell, told) = mpsc::channel();
-    let tell = &tell;
+    let (sender, receiver) = mpsc::channel();
+    let sender = &sender;
     let counted = thread::scope(|scope| {
         let mut threads = Vec::new();
         let mut next = || {
@@ -183,11 +183,11 @@ fn counters_are_fewer_than_two_for_each_thread_alive() {
                     assert!(!filter.remove("absent").unwrap());
                 }
                 let counters = [&of_all, &of_one].map(|filter| filter.memory_bytes() - empty);
-                tell.send(counters).unwrap();
+                sender.send(counters).unwrap();
                 done.wait();
             };
             threads.extend(spawn_small(scope, 1, change));
-            told.recv().unwrap()
+            receiver.recv().unwrap()
         };
         let counted: Vec<[usize; 2]> = (0..MAX_THREADS).map(|_| next()).collect();
         done.wait();

@@ -110,7 +110,7 @@ fn two_threads_that_begin_periods() {
     explore_race(2, 42_000, &held, mine, Caller::advance, after);
 }
 
-/// A call that finds its period begun and swept: what others have forgotten is gone for its thread, too, and is no
+/// A call that finds its period begun and swept: what others have forgotten is also gone for its thread, and is no
 /// longer counted if their call is over.
 #[test]
 fn a_call_that_has_nothing_to_do() {

@@ -183,8 +183,8 @@ fn copy_of_a_key_that_hops_on() {
 }
 
 /// One thread adds a copy of a class to a bucket and finds two then; another one, which may have
-/// begun before the filter's copy, takes the older copy of the class from the other bucket. So the
-/// class has a copy throughout, but in either bucket only for a while.
+/// begun before the filter's copy, takes the older copy of the class from the other bucket. The
+/// class therefore has a copy throughout, but in either bucket only for a while.
 #[test]
 fn copy_of_a_key_that_others_insert_and_remove() {
     let (here, there) = (key(1, 0, 0), key(0, 1, 0));

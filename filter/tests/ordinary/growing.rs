@@ -172,7 +172,7 @@ fn an_old_key_takes_more_room_when_it_shrinks() {
     }
 }
 
-/// As large as `with_capacity` says, and as full as the design says.
+/// The size is what `with_capacity` promises, and the load what the design promises.
 #[test]
 fn it_begins_to_grow_near_the_capacity_asked_for() {
     for n in [10, 2_048, 3_071, 60_000, 131_072, 262_144, 393_215, 786_431] {

@@ -148,7 +148,7 @@ fn words_that_no_filter_has_are_refused() {
     assert!(matches!(none, Err(LoadError::Size { buckets: 0, .. })));
 }
 
-/// As a bucket is saved that is split meanwhile: the other one has all that it held. What was begun and has
+/// A bucket that is split during the save: the other one has all that it held. What was begun and has
 /// not been made at the end is none.
 #[test]
 #[cfg_attr(feature = "__steps", ignore = "runs of splits are shorter")]

@@ -90,7 +90,7 @@ fn a_copy_that_begins_while_a_slot_is_doubled_counts_its_keys() {
 fn a_copy_is_complete_although_the_table_outgrows_it() {
     let here = key(apart(11 ^ 15, 4, 0), 11);
     let there = from_the_other_bucket(here);
-    // What is added to bucket 14 is to be kept in bucket 30, too, which is the first without a place.
+    // What is added to bucket 14 must also be kept in bucket 30, which is the first without a place.
     let filling = || (0..).filter(|address| !matches!(address & 15, 0 | 11 | 15));
     for at in 0..160 {
         let outgrow = move |others: &Growing| {

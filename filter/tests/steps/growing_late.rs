@@ -174,7 +174,7 @@ fn a_lookup_follows_one_split_after_the_other() {
     }
 }
 
-/// As long a chain as one operation can commit, and one more bucket, which must not change: an insert makes that chain,
+/// The longest chain that one operation can commit, and one more bucket, which must not change: an insert makes that chain,
 /// and a unique one grows the table instead.
 #[test]
 fn a_unique_insert_makes_chains_that_leave_room_for_its_other_bucket() {

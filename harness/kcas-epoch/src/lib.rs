@@ -29,7 +29,7 @@
 //! - *A K-CAS* is out of the words when its owner retires it, for the reasons that `kcas` gives for
 //!   reusing a record; a failed one is settled first, as there. But a slow helper, pinned before, may
 //!   start an installation for it even now, and a thread that finishes that one may have pinned only
-//!   now. So an installation by a helper counts as a reference, and the operation is freed with the
+//!   now. An installation by a helper therefore counts as a reference, and the operation is freed with the
 //!   last of them. Without helpers, nothing is counted.
 //!
 //! The unsafe lines are in one module, `word`. The tests of `kcas` run on it unchanged: one thread

@@ -177,7 +177,7 @@ impl<const BITS: usize> Subject for Cells<BITS> {
     ][(BITS > 1) as usize];
     const GUARANTEES: &'static str = [
         "wait-free; what an insert that has returned wrote is found",
-        "lock-free, lookups wait-free; what an insert that has returned wrote is found until it is removed, if only keys that are in are removed",
+        "lock-free, lookups wait-free; what an insert that has returned wrote is found until it is removed, if only present keys are removed",
     ][(BITS > 1) as usize];
     const OPERATIONS: Operations = [Operations::INSERT, Operations::ALL][(BITS > 1) as usize];
 
@@ -219,7 +219,7 @@ pub fn claims(trial: Trial) -> Result<Vec<Claim>> {
     ] {
         let bloom = Bloom::new(trial.keys as usize, (-bits * LN_2).exp2())?;
         let shape = &bloom.shape;
-        let at = format!("{bits} bits a key, {load} times as many keys");
+        let at = format!("{bits} bits per key, {load} times as many keys");
         let inserted = (load * trial.keys as f64) as u64;
         trial.insert(&bloom, 0..inserted)?;
         let n = inserted as f64;
@@ -237,7 +237,7 @@ pub fn claims_of_counters(trial: Trial) -> Result<Vec<Claim>> {
     let n = trial.keys;
     let filter = CountingBloom::new(n as usize, FALSE_POSITIVE_RATE)?;
     let bits = 4.0 * filter.shape.cells as f64 / n as f64;
-    let at = format!("{bits:.1} bits a key");
+    let at = format!("{bits:.1} bits per key");
     trial.insert(&filter, 0..n)?;
     let rate = filter.shape.claim(trial, &filter, n, &at);
     let small = CountingBloom::new((n / 8) as usize, FALSE_POSITIVE_RATE)?;

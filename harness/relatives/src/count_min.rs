@@ -116,7 +116,7 @@ impl Subject for CountMin {
         self.estimate(FixedState.hash_one(key)) > 0
     }
 
-    /// As in every filter here, removing a key that was not inserted takes counts away from others. So may one of two
+    /// Like in every filter here, removing a key that was not inserted takes counts away from others. So may one of two
     /// removes of its last count, if they overlap.
     #[inline]
     fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {

@@ -13,7 +13,7 @@
 //!
 //! so that, with ε0 = ε (1 − r), it stays below ε however many stages there are.
 //!
-//! As a subject its **first stage is sized for a hundredth of the keys asked for**, so that it has
+//! The subject's **first stage is sized for a hundredth of the keys asked for**, so that it has
 //! seven stages when they are all in. The price of growing is one more hash every four stages, and
 //! lookups that search several stages, from the newest, which has most keys, to the oldest.
 //!
@@ -49,7 +49,7 @@ use crate::theory::{Claim, Trial};
 /// About one in this many keys of a stage checks whether it is full.
 const LOOKS: usize = 1_024;
 
-/// As a subject, the filter's first stage is sized for the keys asked for divided by this.
+/// The first stage of the subject is sized for the requested keys divided by this.
 const STARTS_WITH: usize = 100;
 
 /// A growing Bloom filter shared by threads.

@@ -23,7 +23,7 @@ pub type Claims = fn(Trial) -> Result<Vec<Claim>>;
 
 #[derive(Debug, Clone)]
 pub struct Claim {
-    /// The quantity, with its parameters: `false positive rate, 10 bits a key`.
+    /// The quantity, with its parameters: `false positive rate, 10 bits per key`.
     pub quantity: String,
     /// The formula, as a paper would write it, and its source.
     pub formula: &'static str,

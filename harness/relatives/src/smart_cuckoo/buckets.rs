@@ -24,7 +24,7 @@ impl Buckets {
     /// The largest number of buckets: as many as 32 bits can count.
     pub const MOST: usize = u32::MAX as usize;
 
-    /// Creates empty buckets: one at least, and at most [`MOST`](Self::MOST).
+    /// Creates empty buckets: at least one, and at most [`MOST`](Self::MOST).
     pub fn new(number: usize) -> Result<Self> {
         ensure!(
             (1..=Self::MOST).contains(&number),

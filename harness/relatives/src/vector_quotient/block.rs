@@ -11,7 +11,7 @@
 //!   its second look at the version: a lookup that reads a word written by a holder also sees that
 //!   the version is odd, or a later one.
 //! - *Freeing* is a SeqCst store, and both looks at the version are SeqCst loads. Any two of them
-//!   have one order for all threads. So an insert that has returned is seen by all later lookups:
+//!   have one order for all threads. An insert that has returned is therefore seen by all later lookups:
 //!   of two threads that each insert a key and then look up the other's, one finds it.
 //! - *The other accesses* are relaxed: those above order them.
 

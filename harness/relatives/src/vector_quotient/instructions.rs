@@ -230,7 +230,7 @@ mod tests {
             }
         }
 
-        /// As they may be while another thread changes them.
+        /// Contents that a lookup may see while another thread changes them.
         #[test]
         fn runs_of_no_block_are_no_danger(runs: u128, sparse: u128, tag: u8) {
             let line = Line::default();

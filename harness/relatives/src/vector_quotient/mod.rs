@@ -28,7 +28,7 @@
 //!
 //! An update takes effect when it frees its block, a lookup at its last look at a version before it
 //! reads. The limit: a lookup can be fooled if exactly 2^15 updates (or a multiple) change a block
-//! between its two looks, the number that fools our own filter. Lookups, too, wait for whoever holds
+//! between its two looks, the number that fools our own filter. Lookups also wait for whoever holds
 //! a block. It does not report the class of a key, as its classes are not those of a cuckoo filter.
 //!
 //! It takes 11.1 bits per slot, where ours takes 16. An absent key's tag is compared with those of

@@ -70,7 +70,7 @@ const SKYLAKE: Machine = Machine {
 
 const ICE_LAKE: Machine = Machine {
     name: "Ice Lake",
-    hand_over: 27.0, // i7-1165G7, Tiger Lake: there is none of an Ice Lake with four cores
+    hand_over: 27.0, // i7-1165G7, Tiger Lake: no Ice Lake with four cores was published
     alone: [6.1, 11.0],
     mispredicted: 4.5,
 };

@@ -5,7 +5,7 @@
 //! hash of the key by the hash function that all subjects share. It cannot remove keys, and never
 //! refuses one.
 //!
-//! That is the least memory. With as much as our table takes, four hashes make it wrong as often as we are at a load
+//! Its memory is then minimal. With as much as our table takes, four hashes make it wrong as often as we are at a load
 //! factor of 0.92, and faster: `fastbloom-4`.
 
 use std::hash::Hash;

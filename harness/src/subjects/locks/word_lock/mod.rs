@@ -25,7 +25,7 @@
 //!   again only when it is back.
 //! - **Whatever adds a fingerprint to a word advances its timestamp**, even for a path that fails.
 //!
-//! So a lookup loads the first word, the second one, and the first again:
+//! A lookup therefore loads the first word, the second one, and the first again:
 //!
 //! | It sees the fingerprint | Answer |
 //! |---|---|
