@@ -87,6 +87,13 @@ fn two_inserts_that_split_two_buckets() {
     explore_race(2, (3, 380_000), &held, insert(first), insert(second));
 }
 
+/// Two unique inserts of one key into a full bucket: one gets `true`.
+#[test]
+fn two_unique_inserts_that_split_a_bucket() {
+    let insert = insert_if_absent(staying(0, 3));
+    explore_race(1, (3, 78_000), &residents(), insert, insert);
+}
+
 /// Two unique inserts of keys of one class, which prefer different buckets: one gets `true`.
 #[test]
 fn two_unique_inserts_from_both_buckets() {

@@ -141,6 +141,36 @@ fn a_copy_that_ends_the_doubling_of_a_slot_counts_its_keys() {
     }
 }
 
+/// A key is added to one of its buckets before a step of a copy; and another copy of it is then removed from the
+/// other bucket, by a thread that began before. Of buckets 0, 1 and 2, the first two have been split, into 16 and
+/// 17. The key is in the copy.
+#[test]
+fn a_copy_holds_a_key_that_moves_between_buckets_of_all_levels() {
+    // Which buckets a key can have depends on its tag.
+    let keys = (0..64).flat_map(|tag| [0, 1, 2, 16, 17, 18].map(|first| key(tag, first)));
+    let near = |here: &u64| (from_the_other_bucket(*here) >> 6 & 15) < 3;
+    for here in keys.filter(near) {
+        let there = from_the_other_bucket(here);
+        for (from, at) in pairs(0.., (0..70).step_by(4)) {
+            let filter = grown();
+            filter.insert(&there).unwrap();
+            let removing = stopped(&filter, from, move |filter| filter.remove(&there).unwrap());
+            // It may have been removed: what follows would begin when there is none.
+            let Some(removing) = removing.filter(|_| filter.contains(&here)) else {
+                break;
+            };
+            let moves = move |others: &Growing| {
+                others.insert(&here).unwrap();
+                assert!(removing.thaw());
+            };
+            let copy = before_step(&filter, at, moves, Growing::try_clone).unwrap();
+            let what = format!("{here:#x}, removed from {from} on, at {at}");
+            assert_eq!(filter.count(&here), 1, "{what}");
+            assert!((1..=2).contains(&copy.count(&here)), "{what}");
+        }
+    }
+}
+
 /// A split begins, by a thread that does not know of the copy, when one that knows of it has read the bucket and is
 /// about to add a key whose other bucket that is: it keeps that one before the new one.
 #[test]

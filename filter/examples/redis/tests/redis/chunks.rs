@@ -115,6 +115,23 @@ fn foreign_and_mixed_chunks_are_refused() {
     assert_eq!(line(c, "CF.EXISTS g 77"), Value::Int(1));
 }
 
+/// What has arrived is in one piece, which is full before the last chunk: it would take 16 MiB more, or 32 elsewhere.
+#[test]
+fn a_chunk_that_there_is_no_memory_for_is_refused() {
+    let [server, other] = [(); 2].map(|()| Server::start(&[]));
+    let (c, of) = (&mut server.connect(), &mut other.connect());
+    line(c, "CF.RESERVE f 12000000");
+    let chunks = dump(c, "f");
+    assert_eq!(chunks.len(), 5);
+    load_all(of, "f", &chunks[..4]);
+    other.limit_memory(Some(12 << 20));
+    let refused = load(of, "f", &chunks[4]).expect_err("there is no memory");
+    assert!(refused.contains("out of memory"), "{refused}");
+    other.limit_memory(None);
+    load_all(of, "f", &chunks[4..]);
+    assert_eq!(digest(of, "f"), digest(c, "f"));
+}
+
 /// A dump continues unless the filter has changed. Its copy may be dumped instead.
 #[test]
 fn dump_of_changed_filter_is_refused() {

@@ -94,7 +94,7 @@ fn a_new_item_that_has_no_room_is_an_error_only_where_it_was_sent() {
 
 /// Each command that changes a filter is an event on the master and on its replica, in the order of the commands.
 #[test]
-fn each_change_is_a_keyspace_event() {
+fn each_change_is_keyspace_event() {
     let servers = [(); 2].map(|()| {
         let settings = [
             "--notify-keyspace-events",

@@ -93,6 +93,21 @@ impl Server {
         });
     }
 
+    /// Lets it take this many bytes more than now, or any number.
+    pub(crate) fn limit_memory(&self, more: Option<u64>) {
+        let id = self.child.id().to_string();
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
+        let size = status.lines().find_map(|line| {
+            let size = line.strip_prefix("VmSize:")?.strip_suffix("kB")?;
+            size.trim().parse::<u64>().ok()
+        });
+        let size = size.expect("it has a size") << 10;
+        let limit = more.map_or("unlimited".into(), |more| (size + more).to_string());
+        let mut set = Command::new("prlimit");
+        let set = set.args(["--pid", &id, &format!("--as={limit}:")]).status();
+        assert!(set.expect("prlimit is installed").success());
+    }
+
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
     }
