@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the checks that take long: pairs of stopped threads, the long models, the proof, and every
+# Runs the checks that take long: pairs of stopped threads, millions of keys and back, the long models, the proof, and every
 # planted bug, which a check must catch. Begin with `cargo test --workspace` and scripts/check.sh --full: it uses what they
 # built, and repeats none of their tests.
 #
@@ -16,6 +16,10 @@ tests() {
 
     step "pairs of threads, stopped at each of their steps"
     some_of_each 1 cargo test --locked --workspace --all-features --test steps -- --ignored
+
+    step "from 1,280 buckets to millions of keys and back to nothing"
+    # KEYS=100000000 for longer: the filter then takes 340 MB.
+    some_of_each 1 cargo test --locked --workspace --test alone growing_and_back -- --ignored --nocapture
 }
 
 models() {

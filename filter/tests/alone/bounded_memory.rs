@@ -21,7 +21,7 @@ const SHORT_LIVED: usize = 10_000;
 /// lost for each churned key 20 MB.
 const MAY_GROW: usize = 1 << 20;
 
-fn resident_bytes() -> usize {
+pub(crate) fn resident_bytes() -> usize {
     let stats = memory_stats().expect("the system knows how much memory a process has");
     stats.physical_mem
 }

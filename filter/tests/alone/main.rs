@@ -5,6 +5,7 @@
 #[path = "../common/at_once.rs"]
 mod at_once;
 mod bounded_memory;
+mod growing_and_back;
 mod limited;
 mod no_allocation;
 mod out_of_memory;
