@@ -176,7 +176,6 @@ impl<'a> Bench<'a> {
             threads,
             subject: &*table.subject,
             keys,
-            drawn: &self.drawn,
             tally,
             stop: self.stop,
         };

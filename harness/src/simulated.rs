@@ -16,12 +16,13 @@ use crate::bench::{Bench, Sweep};
 use crate::ending::{Ending, stop_on_ctrl_c};
 use crate::experiment::{Count, Experiment, Threads};
 use crate::keys::KeySource;
-use crate::machine::{self, Cores};
+use crate::machine::Cores;
 use crate::operations::{Phase, Tally, Watch};
 use crate::phases::Table;
 use crate::plan::{Part, Plan, Point};
-use crate::row::{Row, Writer};
-use crate::show::{Bar, FolderLock, Outputs, Sidecar, files, note, say};
+use crate::recording::Recording;
+use crate::row::Row;
+use crate::show::{Bar, FolderLock, Sidecar, note};
 use crate::simulate::{KIND, Options};
 use crate::subjects::{Registry, SIMULATED};
 use crate::wording::unnumbered;
@@ -239,7 +240,6 @@ fn run(
     let experiment = &prepared.experiment;
     let name = format!("simulated-{}", experiment.name);
     let mut sidecar = prepared.describe(registry)?;
-    let outputs = Outputs::named(&options.out, &name);
     let shares = prepared.shares();
     let rows_of = |share: &Share| options.rounds * cores(share.model, options).len();
     let steps: usize = shares.iter().map(rows_of).sum();
@@ -272,21 +272,14 @@ fn run(
             .position(|name| *name == row.subject)
     };
     made.sort_by_key(|(group, row)| (*group, row.round, row.threads, subject(row)));
-    let rows: Vec<Row> = made.into_iter().map(|(_, row)| row).collect();
     sidecar.run.rows = Some(steps);
-    sidecar.run.ended = (rows.len() == steps).then(machine::now);
-    if !rows.is_empty() {
-        Outputs::reserve(&options.out, &name)?;
-        let mut writer = Writer::create(&outputs.csv)?;
-        rows.iter().try_for_each(|row| writer.write(row))?;
-        sidecar.write(&outputs.sidecar)?;
-        let sheet = sweep_sheet::sheet(&rows, Some(&sidecar));
-        say!("{sheet}\n");
-        if let Some(figure) = &sheet.figure {
-            files::write(&outputs.figure, &figure.svg()?)?;
-        }
-        say!("{}", outputs.csv.display());
+    let mut recording = Recording::new(&options.out, &name, sidecar, Vec::new(), steps);
+    for (_, row) in made {
+        recording.add(row)?;
     }
+    recording.end(Ok(()), Ending::of(stop), |rows, sidecar| {
+        sweep_sheet::sheet(rows, Some(sidecar))
+    })?;
     Ok(())
 }
 
