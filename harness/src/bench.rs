@@ -176,7 +176,6 @@ impl<'a> Bench<'a> {
             threads,
             subject: &*table.subject,
             keys,
-            drawn: &self.drawn,
             tally,
             stop: self.stop,
         };
@@ -216,7 +215,7 @@ impl<'a> Bench<'a> {
             keys: self.keys.residents() as u64,
             slots: table.subject.slots(self.buckets()) as u64,
             memory_bytes: table.subject.memory_bytes() as u64,
-            hit: workload.looks_up().then(|| workload.hit()),
+            hit: workload.hit(),
             skew: workload.skew(),
             first: experiment.subjects[0].clone(),
             ..Row::default()

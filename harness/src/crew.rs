@@ -284,29 +284,4 @@ mod tests {
         // The others may learn of it in their last meeting.
         assert!((148..=150).contains(&meetings.into_inner()));
     }
-
-    #[test]
-    fn done_together_spans_all_threads() {
-        let start = Instant::now();
-        let done = |(operations, from, to, ns)| {
-            let mut latencies = Latencies::default();
-            latencies.record(ns);
-            Done {
-                tally: Tally {
-                    operations,
-                    ..Tally::default()
-                },
-                start: start + Duration::from_secs(from),
-                end: start + Duration::from_secs(to),
-                pinned: ns < 3_000,
-                latencies: vec![latencies],
-            }
-        };
-        let all = [(10, 2, 5, 1_000), (7, 1, 4, 2_000), (3, 3, 6, 3_000)];
-        let together = Done::together(all.into_iter().map(done)).unwrap();
-        assert_eq!((together.tally.operations, together.seconds()), (20, 5.0));
-        assert!(!together.pinned);
-        let latencies = &together.latencies[0];
-        assert!(latencies.count() == 3 && latencies.within(1.0) >= 3_000);
-    }
 }

@@ -159,9 +159,7 @@ impl Bench<'_> {
         together.tally.refused_before += table.refused;
         if let Some((operations, start, end)) = seen? {
             // Operations after the time are not counted.
-            let done = &mut together.tally;
-            done.untimed += done.operations.saturating_sub(operations);
-            done.operations = operations;
+            together.tally.operations = operations;
             (together.start, together.end) = (start, end);
         }
         Ok(together)

@@ -434,6 +434,8 @@ pub(crate) mod testing {
 
 #[cfg(test)]
 mod tests {
+    use toml::Table;
+
     use super::*;
 
     #[test]
@@ -460,6 +462,14 @@ mod tests {
 
     #[test]
     fn impossible_value_names_its_field() {
+        let finds = |fields: &str, expected: &str| {
+            let good = "name = 'tiny'\nsubjects = ['lock-free']\nkeys = 2000\n\
+                        workload = [{ kind = 'insert', load = 0.9 }]";
+            let mut table: Table = good.parse().unwrap();
+            table.extend(fields.parse::<Table>().unwrap());
+            let error = format!("{:#}", Experiment::parse(&table.to_string()).unwrap_err());
+            assert!(error.contains(expected), "{fields}: {error}");
+        };
         for line in "
             name = '../tiny' | `name`
             subjects = [] | `subjects`
@@ -480,35 +490,22 @@ mod tests {
             seconds = nan | `seconds`
             keys = [1000, 999] | `keys`: 999 is too few; 1000 or more
             keys = 1000.5 | `keys`: 1000.5 is not a whole number
-            keys = 2000\nslots = 3000 | leave out `keys`
+            slots = 3000 | leave out `keys`
             workload = [{ kind = 'upsert' }] | `upsert`
             workload = [{ kind = 'insert', load = 1.5 }] | [[workload]] insert: field `load`"
             .lines()
             .skip(1)
         {
-            let (wrong, expected) = line.trim().split_once(" | ").unwrap();
-            let mut text = wrong.replace("\\n", "\n");
-            for field in [
-                "name = 'tiny'",
-                "subjects = ['lock-free']",
-                "workload = [{ kind = 'insert', load = 0.9 }]",
-            ] {
-                if !wrong.starts_with(&field[..field.len().min(4)]) {
-                    text += &format!("\n{field}");
-                }
-            }
-            let error = format!("{:#}", Experiment::parse(&text).unwrap_err());
-            assert!(error.contains(expected), "{line}: {error}");
+            let (fields, expected) = line.trim().split_once(" | ").unwrap();
+            finds(fields, expected);
         }
-        let workloads = "workload = [{ kind = 'lookup-hit', load = 0.9 }]";
+        let lookups = "workload = [{ kind = 'lookup-hit', load = 0.9 }]";
         for latency in [
             "{}\nfrozen = [1]",
             "{ offered = [0] }",
             "{ offered = [nan] }",
         ] {
-            let text = format!("name = 'a'\nsubjects = ['a']\nlatency = {latency}\n{workloads}");
-            let error = Experiment::parse(&text).unwrap_err().to_string();
-            assert!(error.contains("`latency"), "{error}");
+            finds(&format!("latency = {latency}\n{lookups}"), "`latency");
         }
     }
 

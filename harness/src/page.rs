@@ -83,8 +83,6 @@ pub struct Shown {
     pub sidecar: Option<Sidecar>,
     /// A warning about missing rows.
     missing: Option<String>,
-    /// The figure as the run has drawn it.
-    drawn: Option<String>,
 }
 
 pub fn read(csv: &Path) -> Result<Shown> {
@@ -105,19 +103,17 @@ pub fn read(csv: &Path) -> Result<Shown> {
         title: title.unwrap_or(name.to_string()),
         sheet: sheet.with_context(|| format!("in {}", csv.display()))?,
         missing: sidecar.as_ref().and_then(|sidecar| sidecar.missing(count)),
-        drawn: fs::read_to_string(&files.figure).ok(),
         sidecar,
     })
 }
 
 fn section(name: &str, result: &Shown) -> Markup {
     let draw = || result.sheet.figure.as_ref()?.svg().ok();
-    let figure = result.drawn.clone().or_else(draw).unwrap_or_default();
     html! {
         h2 id=(name) { (name) ": " (result.title) }
         @if let Some(sidecar) = &result.sidecar { p { (sidecar.run.question) } }
         @if let Some(missing) = &result.missing { p.bad { (missing) } }
-        figure { (PreEscaped(figure)) }
+        figure { (PreEscaped(draw().unwrap_or_default())) }
         details { summary { "Table" } (tables(&result.sheet)) }
         p.note {
             a href=(format!("{name}.csv")) { (name) ".csv" }

@@ -1,6 +1,6 @@
 //! Writes the files of a run: each row as soon as it is measured, and description, table and figure at the end.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -13,8 +13,6 @@ use crate::show::{Bar, Outputs, Sidecar, files, note, say};
 use crate::wording::counted;
 
 pub(crate) struct Recording<R> {
-    out: PathBuf,
-    name: String,
     files: Outputs,
     pub(crate) sidecar: Sidecar,
     /// All rows, those of an earlier run included.
@@ -34,8 +32,6 @@ impl<R: Serialize> Recording<R> {
         steps: usize,
     ) -> Self {
         Self {
-            out: out.to_owned(),
-            name: name.to_owned(),
             files: Outputs::named(out, name),
             sidecar,
             earlier: earlier.len(),
@@ -53,7 +49,7 @@ impl<R: Serialize> Recording<R> {
                 let writer = if self.earlier > 0 {
                     Writer::append(&self.files.csv)?
                 } else {
-                    Outputs::reserve(&self.out, &self.name)?;
+                    self.files.set_aside()?;
                     Writer::create(&self.files.csv)?
                 };
                 self.sidecar.write(&self.files.sidecar)?;

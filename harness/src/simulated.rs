@@ -16,12 +16,13 @@ use crate::bench::{Bench, Sweep};
 use crate::ending::{Ending, stop_on_ctrl_c};
 use crate::experiment::{Count, Experiment, Threads};
 use crate::keys::KeySource;
-use crate::machine::{self, Cores};
+use crate::machine::Cores;
 use crate::operations::{Phase, Tally, Watch};
 use crate::phases::Table;
 use crate::plan::{Part, Plan, Point};
-use crate::row::{Row, Writer};
-use crate::show::{Bar, FolderLock, Outputs, Sidecar, files, note, say};
+use crate::recording::Recording;
+use crate::row::Row;
+use crate::show::{Bar, FolderLock, Sidecar, note};
 use crate::simulate::{KIND, Options};
 use crate::subjects::{Registry, SIMULATED};
 use crate::wording::unnumbered;
@@ -45,8 +46,6 @@ struct Prepared {
 struct Share<'a> {
     model: &'a Model,
     part: &'a Part,
-    /// Number of this workload on this machine.
-    group: usize,
     subject: &'a str,
 }
 
@@ -151,18 +150,18 @@ fn cores(model: &Model, options: &Options) -> Vec<usize> {
 impl Prepared {
     /// Returns the shares: all subjects of the first workload on the first machine, and so on.
     fn shares(&self) -> Vec<Share<'_>> {
-        let parts = &self.plan.parts;
-        let all =
-            (self.models.iter()).flat_map(|model| parts.iter().map(move |part| (model, part)));
-        let shares = all.enumerate().flat_map(|(group, (model, part))| {
-            part.subjects.iter().map(move |subject| Share {
-                model,
-                part,
-                group,
-                subject,
-            })
-        });
-        shares.collect()
+        let mut shares = Vec::new();
+        for model in &self.models {
+            for part in &self.plan.parts {
+                let share = |subject| Share {
+                    model,
+                    part,
+                    subject,
+                };
+                shares.extend(part.subjects.iter().map(|subject| share(subject)));
+            }
+        }
+        shares
     }
 
     fn describe(&self, registry: &Registry) -> Result<Sidecar> {
@@ -239,54 +238,39 @@ fn run(
     let experiment = &prepared.experiment;
     let name = format!("simulated-{}", experiment.name);
     let mut sidecar = prepared.describe(registry)?;
-    let outputs = Outputs::named(&options.out, &name);
     let shares = prepared.shares();
     let rows_of = |share: &Share| options.rounds * cores(share.model, options).len();
     let steps: usize = shares.iter().map(rows_of).sum();
-    let made = Mutex::new((Bar::new(steps as u64), Vec::new()));
-    shares
-        .par_iter()
-        .enumerate()
-        .try_for_each(|(index, share)| {
-            if stop.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            let task = Task {
-                share: index,
-                options: options.clone(),
-                experiment: experiment.clone(),
-            };
-            let what = format!("{}: {}", share.model.name, share.part.workload.title());
-            worker::measure(None, (KIND, &task), stop, |row: Row| {
-                let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
-                made.0.step(&what);
-                made.1.push((share.group, row));
-                Ok(())
-            })
-        })?;
-    let (_, mut made) = made.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let subject = |row: &Row| {
-        experiment
-            .subjects
-            .iter()
-            .position(|name| *name == row.subject)
-    };
-    made.sort_by_key(|(group, row)| (*group, row.round, row.threads, subject(row)));
-    let rows: Vec<Row> = made.into_iter().map(|(_, row)| row).collect();
-    sidecar.run.rows = Some(steps);
-    sidecar.run.ended = (rows.len() == steps).then(machine::now);
-    if !rows.is_empty() {
-        Outputs::reserve(&options.out, &name)?;
-        let mut writer = Writer::create(&outputs.csv)?;
-        rows.iter().try_for_each(|row| writer.write(row))?;
-        sidecar.write(&outputs.sidecar)?;
-        let sheet = sweep_sheet::sheet(&rows, Some(&sidecar));
-        say!("{sheet}\n");
-        if let Some(figure) = &sheet.figure {
-            files::write(&outputs.figure, &figure.svg()?)?;
+    let bar = Mutex::new(Bar::new(steps as u64));
+    let simulate = |(index, share): (usize, &Share)| {
+        let mut rows = Vec::new();
+        if stop.load(Ordering::Relaxed) {
+            return Ok(rows);
         }
-        say!("{}", outputs.csv.display());
-    }
+        let task = Task {
+            share: index,
+            options: options.clone(),
+            experiment: experiment.clone(),
+        };
+        let what = format!("{}: {}", share.model.name, share.part.workload.title());
+        worker::measure(None, (KIND, &task), stop, |row: Row| {
+            bar.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .step(&what);
+            rows.push(row);
+            Ok(())
+        })?;
+        Ok(rows)
+    };
+    let rows = shares.par_iter().enumerate().map(simulate);
+    let rows = rows.collect::<Result<Vec<_>>>()?.concat();
+    drop(bar);
+    sidecar.run.rows = Some(steps);
+    let mut recording = Recording::new(&options.out, &name, sidecar, Vec::new(), steps);
+    rows.into_iter().try_for_each(|row| recording.add(row))?;
+    recording.end(Ok(()), Ending::of(stop), |rows, sidecar| {
+        sweep_sheet::sheet(rows, Some(sidecar))
+    })?;
     Ok(())
 }
 

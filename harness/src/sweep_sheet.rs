@@ -237,7 +237,7 @@ impl<'a> View<'a> {
             let place = axis.place(case);
             let is_shown = match axis {
                 Load => is_full || differs(axis),
-                Hit => text == "Lookup" || text == "lookup",
+                Hit => case.workload == "lookup",
                 Threads => true,
                 Skew => place > 0.0,
                 _ => differs(axis),

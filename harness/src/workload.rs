@@ -96,6 +96,15 @@ impl Ycsb {
     }
 }
 
+/// The columns of a row that describe a workload, and its title.
+struct Facts {
+    load: f64,
+    hit: Option<u8>,
+    skew: f64,
+    label: String,
+    title: String,
+}
+
 fn default_hit() -> u8 {
     50
 }
@@ -107,40 +116,81 @@ fn default_ycsb_skew() -> f64 {
 impl Workload {
     /// Returns the load factor that the workload holds, starts from or reaches.
     pub fn load(&self) -> f64 {
-        match *self {
-            Self::LookupHit { load }
-            | Self::LookupMiss { load }
-            | Self::Insert { load }
-            | Self::Remove { load }
-            | Self::Mix { load, .. }
-            | Self::Lookup { load, .. }
-            | Self::Ycsb { load, .. }
-            | Self::Window { load, .. } => load,
-        }
-    }
-
-    pub fn looks_up(&self) -> bool {
-        match self {
-            Self::Insert { .. } | Self::Remove { .. } => false,
-            Self::Mix { lookup, .. } | Self::Window { lookup, .. } => *lookup > 0,
-            _ => true,
-        }
+        self.facts().load
     }
 
     /// Returns the percentage of lookups that ask for a present key, if there are lookups.
-    pub fn hit(&self) -> u8 {
-        match *self {
-            Self::LookupMiss { .. } | Self::Insert { .. } | Self::Remove { .. } => 0,
-            Self::LookupHit { .. } | Self::Ycsb { .. } | Self::Window { .. } => 100,
-            Self::Mix { hit, .. } | Self::Lookup { hit, .. } => hit,
-        }
+    pub fn hit(&self) -> Option<u8> {
+        self.facts().hit
     }
 
     /// Returns the exponent of the Zipf law by which keys are chosen; 0 if all are equally likely.
     pub fn skew(&self) -> f64 {
+        self.facts().skew
+    }
+
+    /// Returns a short name for CSV and figure, such as `lookup-hit` or `mix-90-5-5`. It omits load
+    /// factor, hit percentage and skew, which have their own columns; but the name of a mix
+    /// includes its hit percentage unless it is the usual 50 %.
+    pub fn label(&self) -> String {
+        self.facts().label
+    }
+
+    /// Describes the operations, for figures that show load factor, hits and skew otherwise.
+    pub fn title(&self) -> String {
+        self.facts().title
+    }
+
+    fn facts(&self) -> Facts {
+        let facts = |load, hit, skew, label: &str, title: &str| Facts {
+            load,
+            hit,
+            skew,
+            label: label.into(),
+            title: title.into(),
+        };
         match *self {
-            Self::Lookup { skew, .. } | Self::Ycsb { skew, .. } | Self::Window { skew, .. } => skew,
-            _ => 0.0,
+            Self::LookupHit { load } => {
+                facts(load, Some(100), 0.0, "lookup-hit", "Lookup, key present")
+            }
+            Self::LookupMiss { load } => {
+                facts(load, Some(0), 0.0, "lookup-miss", "Lookup, key absent")
+            }
+            Self::Insert { load } => facts(load, None, 0.0, "insert", "Insert, from empty"),
+            Self::Remove { load } => facts(load, None, 0.0, "remove", "Remove, to empty"),
+            Self::Lookup { load, hit, skew } => facts(load, Some(hit), skew, "lookup", "Lookup"),
+            Self::Mix {
+                lookup,
+                insert,
+                remove,
+                hit,
+                load,
+            } => {
+                let (mut label, mut hits) =
+                    (format!("mix-{lookup}-{insert}-{remove}"), String::new());
+                if hit != default_hit() {
+                    label += &format!("-hit-{hit}");
+                    hits = format!(", {hit} % hits");
+                }
+                let title =
+                    format!("{lookup} % lookup{hits}, {insert} % insert, {remove} % remove");
+                facts(load, (lookup > 0).then_some(hit), 0.0, &label, &title)
+            }
+            Self::Ycsb { mix, load, skew } => {
+                let (label, title) = match mix {
+                    Ycsb::A => ("ycsb-a", "YCSB A: 50 % lookup, 50 % update"),
+                    Ycsb::B => ("ycsb-b", "YCSB B: 95 % lookup, 5 % update"),
+                    Ycsb::F => ("ycsb-f", "YCSB F: 50 % lookup, 50 % lookup and update"),
+                };
+                facts(load, Some(100), skew, label, title)
+            }
+            Self::Window { lookup, load, skew } => {
+                let slide = 100 - lookup.min(100);
+                let label = format!("window-{lookup}-{slide}");
+                let title =
+                    format!("Sliding window: {lookup} % lookup, {slide} % insert for the oldest");
+                facts(load, (lookup > 0).then_some(100), skew, &label, &title)
+            }
         }
     }
 
@@ -184,66 +234,6 @@ impl Workload {
         };
         shares.map(|share: f64| share / 100.0)
     }
-}
-
-impl Workload {
-    /// Returns a short name for CSV and figure, such as `lookup-hit` or `mix-90-5-5`. It omits load
-    /// factor, hit percentage and skew, which have their own columns; but the name of a mix
-    /// includes its hit percentage unless it is the usual 50 %.
-    pub fn label(&self) -> String {
-        self.names().0
-    }
-
-    /// Describes the operations, for figures that show load factor, hits and skew otherwise.
-    pub fn title(&self) -> String {
-        self.names().1
-    }
-
-    fn names(&self) -> (String, String) {
-        let simple = |label: &str, title: &str| (label.into(), title.into());
-        match *self {
-            Self::LookupHit { .. } => simple("lookup-hit", "Lookup, key present"),
-            Self::LookupMiss { .. } => simple("lookup-miss", "Lookup, key absent"),
-            Self::Insert { .. } => simple("insert", "Insert, from empty"),
-            Self::Remove { .. } => simple("remove", "Remove, to empty"),
-            Self::Lookup { .. } => simple("lookup", "Lookup"),
-            Self::Mix {
-                lookup,
-                insert,
-                remove,
-                hit,
-                ..
-            } => {
-                let (short, long) = unusual(hit);
-                let label = format!("mix-{lookup}-{insert}-{remove}{short}");
-                let updates = format!("{insert} % insert, {remove} % remove");
-                (label, format!("{lookup} % lookup{long}, {updates}"))
-            }
-            Self::Ycsb { mix, .. } => {
-                let (letter, what) = match mix {
-                    Ycsb::A => ('a', "50 % lookup, 50 % update"),
-                    Ycsb::B => ('b', "95 % lookup, 5 % update"),
-                    Ycsb::F => ('f', "50 % lookup, 50 % lookup and update"),
-                };
-                let upper = letter.to_ascii_uppercase();
-                (format!("ycsb-{letter}"), format!("YCSB {upper}: {what}"))
-            }
-            Self::Window { lookup, .. } => {
-                let slide = 100 - lookup.min(100);
-                let title =
-                    format!("Sliding window: {lookup} % lookup, {slide} % insert for the oldest");
-                (format!("window-{lookup}-{slide}"), title)
-            }
-        }
-    }
-}
-
-/// Returns a hit percentage for a label and for a title, or nothing if it is the usual one.
-fn unusual(hit: u8) -> (String, String) {
-    if hit == default_hit() {
-        return Default::default();
-    }
-    (format!("-hit-{hit}"), format!(", {hit} % hits"))
 }
 
 impl Workload {
@@ -329,19 +319,20 @@ pub(crate) mod tests {
     #[test]
     fn kinds_have_labels_hits_and_skews() {
         for line in [
-            "mix lookup=90 insert=5 remove=5 | mix-90-5-5 50 0",
-            "mix lookup=90 insert=5 remove=5 hit=99 | mix-90-5-5-hit-99 99 0",
-            "lookup | lookup 50 0",
-            "lookup hit=25 skew=1.2 | lookup 25 1.2",
-            "ycsb mix='a' | ycsb-a 100 0.99",
-            "window lookup=75 | window-75-25 100 0",
-            "lookup-hit | lookup-hit 100 0",
+            "mix lookup=90 insert=5 remove=5 | mix-90-5-5 Some(50) 0",
+            "mix lookup=90 insert=5 remove=5 hit=99 | mix-90-5-5-hit-99 Some(99) 0",
+            "lookup | lookup Some(50) 0",
+            "insert | insert None 0",
+            "lookup hit=25 skew=1.2 | lookup Some(25) 1.2",
+            "ycsb mix='a' | ycsb-a Some(100) 0.99",
+            "window lookup=75 | window-75-25 Some(100) 0",
+            "lookup-hit | lookup-hit Some(100) 0",
         ] {
             let (text, expected) = line.split_once(" | ").unwrap();
             let workload = parse(text).unwrap();
             workload.validate().unwrap();
             let (label, hit, skew) = (workload.label(), workload.hit(), workload.skew());
-            assert_eq!(format!("{label} {hit} {skew}"), expected, "{text}");
+            assert_eq!(format!("{label} {hit:?} {skew}"), expected, "{text}");
             let written = toml::to_string(&workload).unwrap();
             assert_eq!(toml::from_str(&written), Ok(workload), "{written}");
         }

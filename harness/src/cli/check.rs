@@ -256,14 +256,6 @@ mod tests {
     use super::*;
     use crate::subjects::LockFree;
 
-    fn options(line: &str) -> Options {
-        let cli = Cli::parse_from(["harness", "check"].into_iter().chain(line.split(' ')));
-        let Command::Check(options) = cli.command else {
-            unreachable!()
-        };
-        options
-    }
-
     /// The lock-free filter, which drops a key that it holds.
     struct Forgetful(LockFree);
 
@@ -279,28 +271,22 @@ mod tests {
         subject::delegate! { self.0: with_buckets contains remove memory_bytes }
     }
 
-    fn forgetful() -> Registry {
+    #[test]
+    fn violation_of_round_is_error_with_hint() {
+        let line =
+            "harness check --subjects forgetful --threads 2 --seconds 20 --seed 5 --round 1000000";
+        let cli = Cli::parse_from(line.split(' '));
+        let Command::Check(options) = cli.command else {
+            unreachable!()
+        };
         let mut registry = Registry::new();
         registry.add::<Forgetful>();
-        registry
-    }
-
-    #[test]
-    fn round_of_seed_is_repeated() {
-        let settings = options("--subjects forgetful --seed 5 --round 1000000").settings(2);
-        let registry = forgetful();
-        let subject = registry.get("forgetful").unwrap();
-        let never = AtomicBool::new(false);
-        let report = check::run(&subject.candidate, &settings, &never, &mut |_| ());
-        let found = report.unwrap().1.unwrap();
-        assert_eq!((settings.seed, found.round), (5, 1_000_000));
-    }
-
-    #[test]
-    fn violation_is_error_with_hint() {
-        let options = options("--subjects forgetful --threads 2 --seconds 20");
-        let error = check(&forgetful(), &options).unwrap_err().to_string();
+        let error = check(&registry, &options).unwrap_err().to_string();
         let expected = "forgetful is not linearizable; if it is a set, declare `const SET";
         assert!(error.starts_with(expected), "{error}");
+        let (subject, never) = (registry.get("forgetful").unwrap(), AtomicBool::new(false));
+        let settings = options.settings(2);
+        let report = check::run(&subject.candidate, &settings, &never, &mut |_| ());
+        assert_eq!(report.unwrap().1.unwrap().round, 1_000_000);
     }
 }

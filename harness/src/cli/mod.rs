@@ -256,19 +256,3 @@ fn experiments_directory() -> Result<PathBuf> {
         .find(|directory| directory.is_dir())
         .context("there is no directory `experiments` here; run this in the source directory")
 }
-
-#[cfg(test)]
-mod tests {
-    /// A feature may make a build slower.
-    #[test]
-    fn results_describe_features_of_build() {
-        let manifest: toml::Table = include_str!("../../Cargo.toml").parse().unwrap();
-        let described = toml::Table::try_from(crate::machine::Compiler::describe()).unwrap();
-        let features: Vec<_> = manifest["features"].as_table().unwrap().keys().collect();
-        assert!(features.len() >= 2);
-        for feature in features {
-            let value = described.get(&feature.replace('-', "_"));
-            assert!(value.is_some_and(toml::Value::is_bool), "{feature}");
-        }
-    }
-}

@@ -81,29 +81,6 @@ fn planned_measurements_give_rows() {
     }
 }
 
-/// Places along the axis of a figure follow in an order of the round: sizes, and fields of workloads.
-#[test]
-fn sizes_and_workloads_are_shuffled_within_rounds() {
-    let experiment = Experiment {
-        keys: vec![1_000, 2_000],
-        rounds: 5,
-        ..tiny(
-            &["lock-free"],
-            &["insert", "lookup hit=20", "lookup hit=80"],
-        )
-    };
-    let all = standard_rows(&experiment);
-    assert!(all.is_sorted_by_key(|row| row.round));
-    let turn = |row: &Row| (row.keys, row.workload.clone(), row.hit);
-    let orders: BTreeSet<Vec<_>> = (all.chunk_by(|a, b| a.round == b.round))
-        .map(|round| {
-            assert_eq!(round.len(), 24, "two numbers of threads, and two tables");
-            round.iter().map(turn).collect()
-        })
-        .collect();
-    assert!(orders.len() > 2, "{orders:?}");
-}
-
 #[test]
 fn slots_fix_table_size_at_all_loads() {
     let text = "name = 'tiny'\ntitle = 'Tiny'\nsubjects = ['lock-free']\nthreads = [1]\nrounds = 1\nseconds = 1e-3\n\

@@ -35,30 +35,27 @@ impl Outputs {
         exists.then(|| Sidecar::read(&self.sidecar)).transpose()
     }
 
-    /// Returns the files of a new run. Files of an earlier run are never overwritten: they are renamed to `NAME.1.csv`
-    /// and so on, with the first free number, and a note says so.
-    pub fn reserve(directory: &Path, name: &str) -> Result<Self> {
-        let new = Self::named(directory, name);
-        if new.exist() {
-            let numbered = |number: u64| Self::named(directory, &format!("{name}.{number}"));
-            let old = (1..).map(numbered).find(|old| !old.exist());
-            let old = old.context("there is no free number for the earlier results")?;
-            for (from, to) in new.paths().into_iter().zip(old.paths()) {
-                if from.exists() {
-                    let error = || format!("cannot rename {}", from.display());
-                    fs::rename(from, to).with_context(error)?;
-                }
-            }
-            note!("  earlier results are now {}", old.csv.display());
+    /// Renames the files of an earlier run to `NAME.1.csv` and so on, with the first free number, and prints a note.
+    pub fn set_aside(&self) -> Result<()> {
+        let numbered =
+            |number: u64| Self::beside(&self.csv.with_extension(format!("{number}.csv")));
+        let is_free = |files: &Self| !files.paths().iter().any(|path| path.exists());
+        if is_free(self) {
+            return Ok(());
         }
-        Ok(new)
+        let old = (1..).map(numbered).find(is_free);
+        let old = old.context("there is no free number for the earlier results")?;
+        for (from, to) in self.paths().into_iter().zip(old.paths()) {
+            if from.exists() {
+                let error = || format!("cannot rename {}", from.display());
+                fs::rename(from, to).with_context(error)?;
+            }
+        }
+        note!("  earlier results are now {}", old.csv.display());
+        Ok(())
     }
 
     fn paths(&self) -> [&Path; 3] {
         [&self.csv, &self.sidecar, &self.figure]
-    }
-
-    fn exist(&self) -> bool {
-        self.paths().iter().any(|path| path.exists())
     }
 }
