@@ -13,7 +13,8 @@
 //! turns; or, with [`Study::alone`], a process for each subject, in an order of the round's own. If the process of a rival
 //! fails, as a published crate may crash, the others are still measured.
 //! If subjects are compared, the first one also takes part as NAME#2: differences between the two are noise. The command
-//! prints one table, and writes NAME.csv, NAME.machine.toml and NAME.svg, all from the samples alone.
+//! prints one table, and writes NAME.csv, NAME.machine.toml and NAME.svg, all from the samples alone. [`Extras`] has
+//! functions that few studies need.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -65,8 +66,22 @@ pub struct Study<O: 'static> {
     pub tabled: fn(case: &str, places: Vec<f64>) -> Vec<f64>,
     /// Describes how it was measured, and what words mean.
     pub how: fn(&O) -> String,
-    /// Adds panels that do not show one quantity, or replaces them.
+    pub extras: Extras,
+}
+
+/// Functions that few studies need.
+pub struct Extras {
+    /// Adds tables and panels that do not show one quantity, or replaces them.
     pub complete: fn(&[Sample], &mut Sheet),
+    /// Fails if samples refute the study's claim.
+    pub judge: fn(&[Sample]) -> Result<()>,
+}
+
+impl Extras {
+    pub const NONE: Self = Self {
+        complete: |_, _| (),
+        judge: |_| Ok(()),
+    };
 }
 
 /// The meaning of a sample's value.
@@ -251,9 +266,12 @@ impl<O: Args + Serialize + DeserializeOwned> Study<O> {
             Ok(())
         });
         let ending = Ending::of(stop);
-        recording.end(measured, ending, |samples, sidecar| {
+        let samples = recording.end(measured, ending, |samples, sidecar| {
             self.sheet(study, samples, &sidecar.machine_line())
         })?;
+        if ending == Ending::Complete {
+            (self.extras.judge)(&samples)?;
+        }
         Ok(ending)
     }
 
@@ -335,7 +353,7 @@ impl<O> Study<O> {
             tables: cases.iter().map(|case| view.table(case)).collect(),
             notes: vec![notes],
         };
-        (self.complete)(samples, &mut sheet);
+        (self.extras.complete)(samples, &mut sheet);
         sheet
     }
 }
@@ -444,9 +462,6 @@ impl<O> View<'_, O> {
 pub fn unchecked<O>(_: &O) -> Result<()> {
     Ok(())
 }
-
-/// Leaves the panels of a sheet as they are.
-pub fn as_is(_: &[Sample], _: &mut Sheet) {}
 
 /// Keeps all places for the table.
 pub fn all_places(_: &str, places: Vec<f64>) -> Vec<f64> {

@@ -228,10 +228,7 @@ mod hook {
                 UNDER_WAY.get().1
             };
             assert_eq!(steps(), 0);
-            let begun = Instant::now();
             assert_eq!(during(1, Part::default(), steps), 20_000);
-            // Some stops, even at the rarest rate.
-            assert!(begun.elapsed() > Duration::from_micros(40));
             assert_eq!(steps(), 0);
         }
     }

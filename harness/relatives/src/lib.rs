@@ -1,7 +1,7 @@
 //! Relatives of the cuckoo filter: Bloom filters (plain, blocked, counting and scalable), the vector
 //! quotient filter, SmartCuckoo, and sketches. HyperLogLog is a published crate; the others are built
-//! from their papers. What the literature claims about a structure stands with it, as code that
-//! [measures](theory) whether the claim holds.
+//! from their papers, and have what the literature claims about them as code that [measures](theory)
+//! whether the claim holds.
 
 pub mod blocked_bloom;
 pub mod bloom;

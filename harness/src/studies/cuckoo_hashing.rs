@@ -15,7 +15,7 @@ use super::within;
 use crate::machine::{self, Cores};
 use crate::operations::{Op, Scheduled, after};
 use crate::row::Sample;
-use crate::study::{Better, Quantity, Study, Subjects, Task, all_places, as_is};
+use crate::study::{Better, Extras, Quantity, Study, Subjects, Task, all_places};
 use crate::subjects::{Registry, original};
 use crate::wording::{counted, grouped};
 
@@ -76,7 +76,7 @@ pub static STUDY: Study<CuckooHashing> = Study {
             counted(PlainCuckoo::MOST_KICKS as f64, "kick"),
         )
     },
-    complete: as_is,
+    extras: Extras::NONE,
 };
 
 /// Percentages of operations, as in `experiments/mixes.toml`: name, inserts of new keys, lookups,

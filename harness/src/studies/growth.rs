@@ -26,7 +26,7 @@ use crate::latency::{Clock, Latencies};
 use crate::machine::{self, Cores};
 use crate::operations::Tally;
 use crate::row::Sample;
-use crate::study::{Better, Quantity, Study, Task, as_is};
+use crate::study::{Better, Extras, Quantity, Study, Task};
 use crate::subjects::{Growing, LockFree, ScalableBloom, original};
 use crate::wording::{counted, grouped, large};
 
@@ -122,7 +122,7 @@ pub static STUDY: Study<Growth> = Study {
             labelled(growth.threads()),
         )
     },
-    complete: as_is,
+    extras: Extras::NONE,
 };
 
 /// What is compared, ours first.

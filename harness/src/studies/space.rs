@@ -24,7 +24,7 @@ use crate::machine::{self, Cores};
 use crate::operations::{Cycle, Lookups, Measured, Phase, Present, Watch};
 use crate::row::Sample;
 use crate::sheet::Sheet;
-use crate::study::{Options, Quantity, Study, Subjects, Task, all_places, dedup};
+use crate::study::{Extras, Options, Quantity, Study, Subjects, Task, all_places, dedup};
 use crate::subjects::{Laid, Registry, SubjectInfo, original};
 use crate::wording::{counted, grouped, large, unnumbered};
 
@@ -117,7 +117,10 @@ pub static STUDY: Study<Memory> = Study {
             grouped(memory.absent),
         )
     },
-    complete: draw,
+    extras: Extras {
+        complete: draw,
+        ..Extras::NONE
+    },
 };
 
 const LOADS: [f64; 4] = [0.95, 0.92, 0.83, 0.5];
