@@ -4,3 +4,4 @@
 mod file;
 mod opening;
 mod storm;
+mod worker;
