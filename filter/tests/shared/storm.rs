@@ -106,6 +106,10 @@ fn change(filter: &SharedCuckooFilter, known: &Known, owner: usize) {
     assert_eq!(filter.remove("none"), Ok(false));
     set(known, begun(owner), 0, 1);
     loop {
+        if rng.random_ratio(1, 100) {
+            // Leaves a core to workers that start.
+            thread::sleep(Duration::from_micros(50));
+        }
         let key = rng.random_range(own.clone());
         let state = known.load(key);
         if state == ABSENT || state == PRESENT {
@@ -250,15 +254,15 @@ fn no_key_is_lost_when_workers_are_killed() {
             workers[rand::random_range(0..WORKERS)].stop_or_continue();
         }
         // Some are killed while they open the filter.
-        let mut waits = rand::random_ratio(7, 8);
+        let mut waits = rand::random_ratio(3, 4);
         while waits {
             thread::sleep(Duration::from_micros(200));
             workers.iter_mut().for_each(Worker::assert_lives);
             waits = (0..WORKERS).any(|nth| !workers[nth].is_stopped && !storm.has_begun(nth));
         }
-        thread::sleep(Duration::from_micros(rand::random_range(0..5_000)));
+        thread::sleep(Duration::from_micros(rand::random_range(0..3_000)));
         let first = rand::random_range(0..WORKERS);
-        let all = rand::random_ratio(1, 4);
+        let all = rand::random_ratio(1, 2);
         let killed = if all { 0..WORKERS } else { first..first + 1 };
         for worker in &mut workers[killed.clone()] {
             worker.kill();
