@@ -3,5 +3,6 @@
 
 mod file;
 mod opening;
+mod single;
 mod storm;
 mod worker;

@@ -40,6 +40,9 @@ const INSERTING: u64 = 1;
 const PRESENT: u64 = 2;
 const REMOVING: u64 = 3;
 
+/// Where the table begins in a file.
+pub(crate) const TABLE: u64 = 2 << 20;
+
 /// What the owners know. A contested key has the number of the owner that has inserted it, plus 1. Then come the keys, and of each
 /// owner whether it has begun.
 type Known = WordArray<Shared>;
@@ -70,11 +73,8 @@ pub(crate) fn keys(buckets: usize) -> impl Iterator<Item = u64> {
     (0..).filter(move |key| classes.insert(format!("{:?}", filter.class(key))))
 }
 
-/// True if a bucket holds a tag of an operation.
-pub(crate) fn has_tags(path: &Path, buckets: usize) -> bool {
-    let mut table = vec![0; 8 * buckets];
-    let file = fs::File::open(path).unwrap();
-    file.read_exact_at(&mut table, 2 << 20).unwrap();
+/// True if a bucket of this table, as it is in the file, holds a tag of an operation.
+pub(crate) fn has_tags(table: &[u8]) -> bool {
     let mut words = table.chunks(8);
     words.any(|word| u64::from_ne_bytes(word.try_into().unwrap()) >> 63 == 1)
 }
@@ -193,7 +193,10 @@ impl Storm {
 
     /// Checks everything when no worker lives.
     fn check(&mut self) {
-        assert!(!has_tags(&self.path, BUCKETS));
+        let mut table = [0; 8 * BUCKETS];
+        let file = fs::File::open(&self.path).unwrap();
+        file.read_exact_at(&mut table, TABLE).unwrap();
+        assert!(!has_tags(&table));
         let mut sum = self.settle(0..OWNERS);
         for key in OWNERS * OWN..KEYS {
             let (name, count) = (self.known.load(key), self.filter.count(&self.keys[key]));

@@ -1,5 +1,6 @@
 //! Processes that are killed. Each worker is this program again, as this one test.
 
+use std::os::unix::process::{ExitStatusExt, parent_id};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, thread};
@@ -15,12 +16,30 @@ const WORDS: usize = 8;
 const SUM: u64 = 1_000 * WORDS as u64;
 const VARIABLE: &str = "KCAS_SHARED_WORKER";
 
-/// Moves amounts between words, so that their sum stays the same, until it is killed.
+/// A process that is killed when it is dropped.
+struct Worker(Child);
+
+impl Worker {
+    fn kill(&mut self) {
+        self.0.kill().unwrap();
+        let status = self.0.wait().unwrap();
+        assert_eq!(status.signal(), Some(9), "a worker has ended: {status}");
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.0.kill().and_then(|()| self.0.wait());
+    }
+}
+
+/// Moves amounts between words, so that their sum stays the same, until it is killed or the test has ended.
 fn work(path: &str) {
+    let parent = parent_id();
     let array = WordArray::open(path.as_ref()).unwrap();
     let run = || {
         let mut rng = StdRng::seed_from_u64(rand::random());
-        loop {
+        while parent_id() == parent {
             let first = rng.random_range(0..WORDS);
             let entries = [0, 1, 2].map(|at| {
                 let index = (first + at) % WORDS;
@@ -46,14 +65,11 @@ fn work(path: &str) {
     });
 }
 
-fn spawn(file: &File) -> Child {
+fn spawn(file: &File) -> Worker {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "killed::sum_is_kept_by_killed_processes"]);
-    command
-        .env(VARIABLE, &file.0)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap()
+    command.env(VARIABLE, &file.0).stdout(Stdio::null());
+    Worker(command.spawn().unwrap())
 }
 
 fn sum(array: &WordArray<Shared>) -> u64 {
@@ -80,10 +96,7 @@ fn sum_is_kept_by_killed_processes() {
         } else {
             kills % 4..kills % 4 + 1
         };
-        for worker in &mut workers[killed.clone()] {
-            worker.kill().unwrap();
-            worker.wait().unwrap();
-        }
+        workers[killed.clone()].iter_mut().for_each(Worker::kill);
         kills += killed.len();
         if killed.len() == 4 {
             let is_tag = |index| array.load_raw(index) >> 63 == 1;
@@ -94,10 +107,7 @@ fn sum_is_kept_by_killed_processes() {
         }
         killed.for_each(|nth| workers[nth] = spawn(&file));
     }
-    for mut worker in workers {
-        worker.kill().unwrap();
-        worker.wait().unwrap();
-    }
+    workers.iter_mut().for_each(Worker::kill);
     array.take_over_all().unwrap();
     assert_eq!(sum(&array), SUM);
     assert!(!array.is_damaged());
