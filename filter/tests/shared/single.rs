@@ -7,7 +7,7 @@
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::{self, ChildStderr, Stdio};
+use std::process;
 use std::{env, fs};
 
 use filter::CuckooFilter;
@@ -25,61 +25,53 @@ use crate::worker::{self, Worker};
 
 const BUCKETS: usize = 32;
 
-/// A call, and its key.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Call {
-    Insert(u64),
-    InsertIfAbsent(u64),
-    Remove(u64),
+enum Kind {
+    Insert,
+    InsertIfAbsent,
+    Remove,
     TakeOverAll,
 }
 
-const TRUE: i32 = 10;
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Call(Kind, u64);
 
 impl Call {
-    fn key(self) -> u64 {
-        match self {
-            Call::Insert(key) | Call::InsertIfAbsent(key) | Call::Remove(key) => key,
-            Call::TakeOverAll => u64::MAX,
-        }
-    }
-
     fn run(self, filter: &SharedCuckooFilter) -> bool {
-        match self {
-            Call::Insert(key) => filter.insert(&key).map(|()| true).unwrap(),
-            Call::InsertIfAbsent(key) => filter.insert_if_absent(&key).unwrap(),
-            Call::Remove(key) => filter.remove(&key).unwrap(),
-            Call::TakeOverAll => filter.take_over_all().map(|()| true).unwrap(),
+        match self.0 {
+            Kind::Insert => filter.insert(&self.1).map(|()| true).unwrap(),
+            Kind::InsertIfAbsent => filter.insert_if_absent(&self.1).unwrap(),
+            Kind::Remove => filter.remove(&self.1).unwrap(),
+            Kind::TakeOverAll => filter.take_over_all().map(|()| true).unwrap(),
         }
     }
 
     /// The number of copies of the key once the call has returned true.
     fn copies(self) -> usize {
-        usize::from(matches!(self, Call::Insert(_) | Call::InsertIfAbsent(_)))
-    }
-
-    fn from_task(name: &str, key: u64) -> Call {
-        match name {
-            "Insert" => Call::Insert(key),
-            "InsertIfAbsent" => Call::InsertIfAbsent(key),
-            "Remove" => Call::Remove(key),
-            _ => Call::TakeOverAll,
-        }
+        usize::from([Kind::Insert, Kind::InsertIfAbsent].contains(&self.0))
     }
 }
 
 /// Opens the filter, makes a call, and stops before and after it.
 fn work(task: &str) {
-    let mut words = task.splitn(3, ' ');
-    let mut word = || words.next().unwrap();
-    let call = Call::from_task(word(), word().parse().unwrap());
-    let filter = open(Path::new(word()));
+    let words: Vec<_> = task.splitn(3, ' ').collect();
+    let kinds = [
+        Kind::Insert,
+        Kind::InsertIfAbsent,
+        Kind::Remove,
+        Kind::TakeOverAll,
+    ];
+    let call = Call(
+        kinds[words[0].parse::<usize>().unwrap()],
+        words[1].parse().unwrap(),
+    );
+    let filter = open(Path::new(words[2]));
     let traced = ptrace::traceme().map(|()| gettid().as_raw());
-    eprintln!("{}", traced.unwrap_or_else(|error| -(error as i32)));
+    println!("\n{}", traced.unwrap_or_else(|error| -(error as i32)));
     signal::raise(Signal::SIGSTOP).unwrap();
     let answer = call.run(&filter);
     signal::raise(Signal::SIGSTOP).unwrap();
-    process::exit(TRUE + i32::from(!answer));
+    process::exit(i32::from(answer));
 }
 
 fn open(path: &Path) -> SharedCuckooFilter {
@@ -90,30 +82,24 @@ fn open(path: &Path) -> SharedCuckooFilter {
 struct Traced {
     worker: Worker,
     thread: Pid,
-    errors: BufReader<ChildStderr>,
 }
 
 impl Traced {
     /// Starts a worker that stops before the call.
     fn start(test: &str, path: &Path, call: Call) -> Result<Traced, Errno> {
-        let name = format!("{call:?}");
-        let name = name.split('(').next().unwrap();
-        let task = format!("{name} {} {}", call.key(), path.display());
-        let mut worker = Worker::start(test, &task, Stdio::piped());
-        let mut errors = BufReader::new(worker.process.stderr.take().unwrap());
-        let mut line = String::new();
-        errors.read_line(&mut line).unwrap();
-        let number: i32 = line.trim().parse().unwrap_or_else(|_| panic!("{line}"));
+        let task = format!("{} {} {}", call.0 as usize, call.1, path.display());
+        let mut worker = Worker::start(test, &task);
+        let lines = BufReader::new(worker.process.stdout.take().unwrap()).lines();
+        let mut numbers = lines
+            .map_while(Result::ok)
+            .filter_map(|line| line.parse().ok());
+        let number: i32 = numbers.next().expect("a worker");
         if number < 0 {
             return Err(Errno::from_raw(-number));
         }
         let thread = Pid::from_raw(number);
-        let traced = Traced {
-            worker,
-            thread,
-            errors,
-        };
-        traced.expect_stop(Signal::SIGSTOP);
+        let traced = Traced { worker, thread };
+        assert_eq!(traced.wait(), WaitStatus::Stopped(thread, Signal::SIGSTOP));
         ptrace::setoptions(thread, Options::PTRACE_O_EXITKILL)?;
         Ok(traced)
     }
@@ -122,34 +108,26 @@ impl Traced {
         waitpid(self.thread, Some(WaitPidFlag::__WALL)).unwrap()
     }
 
-    fn expect_stop(&self, signal: Signal) {
-        assert_eq!(self.wait(), WaitStatus::Stopped(self.thread, signal));
-    }
-
     /// Makes one instruction. False if the call is over.
     fn step(&mut self) -> bool {
         ptrace::step(self.thread, None).unwrap();
         match self.wait() {
             WaitStatus::Stopped(_, Signal::SIGTRAP) => true,
             WaitStatus::Stopped(_, Signal::SIGSTOP) => false,
-            status => {
-                let lines: Vec<_> = (&mut self.errors).lines().map_while(Result::ok).collect();
-                panic!("{status:?}: {}", lines.join("\n"));
-            }
+            status => panic!("{status:?}"),
         }
     }
 
-    /// Ends the call, unless it is over, and returns its answer.
-    fn answer(self, is_over: bool) -> bool {
-        if !is_over {
+    /// Ends the call and returns its answer.
+    fn answer(self) -> bool {
+        loop {
             ptrace::cont(self.thread, None).unwrap();
-            self.expect_stop(Signal::SIGSTOP);
+            match self.wait() {
+                WaitStatus::Stopped(_, Signal::SIGSTOP) => {}
+                WaitStatus::Exited(_, answer @ (0 | 1)) => return answer == 1,
+                status => panic!("{status:?}"),
+            }
         }
-        ptrace::cont(self.thread, None).unwrap();
-        let answers = [TRUE, TRUE + 1].map(|code| WaitStatus::Exited(self.thread, code));
-        let status = self.wait();
-        assert!(answers.contains(&status), "{status:?}");
-        status == answers[0]
     }
 }
 
@@ -161,8 +139,10 @@ impl Drop for Traced {
     }
 }
 
-/// What is left in a file: the header and the records of the first 16 ids, and the table.
-type Left = [Vec<u8>; 2];
+/// What is left in a file: the header with the records of the first 16 ids, and the table.
+type Left = Vec<u8>;
+
+const RECORDS: usize = 4_096 + 16 * 256;
 
 /// A filter in a given state, which is put back before each call.
 struct Table {
@@ -170,7 +150,7 @@ struct Table {
     file: File,
     opened: fs::File,
     filter: SharedCuckooFilter,
-    words: Vec<u8>,
+    filled: Left,
     keys: Vec<u64>,
     present: usize,
 }
@@ -182,44 +162,43 @@ impl Table {
         let builder = CuckooFilter::builder().buckets(BUCKETS);
         let filter = builder.open_or_create_shared(&file.0).unwrap();
         let keys: Vec<_> = storm::keys(BUCKETS).take(8 * BUCKETS).collect();
-        for key in &keys[..present] {
-            filter.insert(key).unwrap();
-        }
+        keys[..present]
+            .iter()
+            .for_each(|key| filter.insert(key).unwrap());
         let opened = fs::File::options().read(true).write(true).open(&file.0);
         let mut table = Table {
             test,
             file,
             opened: opened.unwrap(),
             filter,
-            words: Vec::new(),
+            filled: Vec::new(),
             keys,
             present,
         };
-        table.words = table.read(TABLE, 8 * BUCKETS);
+        table.filled = table.read();
         table
     }
 
-    fn read(&self, start: u64, bytes: usize) -> Vec<u8> {
-        let mut read = vec![0; bytes];
-        self.opened.read_exact_at(&mut read, start).unwrap();
-        read
+    fn read(&self) -> Left {
+        let mut left = vec![0; RECORDS + 8 * BUCKETS];
+        let (records, table) = left.split_at_mut(RECORDS);
+        self.opened.read_exact_at(records, 0).unwrap();
+        self.opened.read_exact_at(table, TABLE).unwrap();
+        left
     }
 
-    fn shared(&self) -> Left {
-        [self.read(0, 8_192), self.read(TABLE, 8 * BUCKETS)]
+    fn put_back(&self, left: &Left) {
+        self.opened.write_all_at(&left[..RECORDS], 0).unwrap();
+        self.opened.write_all_at(&left[RECORDS..], TABLE).unwrap();
     }
 
-    fn put_back(&self, [records, table]: &Left) {
-        self.opened.write_all_at(records, 0).unwrap();
-        self.opened.write_all_at(table, TABLE).unwrap();
-    }
-
-    /// A record keeps what was written last: that of another call.
+    /// Fills the table again. The record of the next worker has another call.
     fn begin(&self) {
         let (heir, key) = (open(&self.file.0), self.keys.last().unwrap());
         assert_eq!(heir.insert_if_absent(key), Ok(true));
-        drop(heir);
-        self.opened.write_all_at(&self.words, TABLE).unwrap();
+        self.opened
+            .write_all_at(&self.filled[RECORDS..], TABLE)
+            .unwrap();
         self.filter.recount();
     }
 
@@ -231,25 +210,26 @@ impl Table {
     fn changed(&self, call: Call) -> Vec<usize> {
         self.begin();
         call.run(&self.filter);
-        let now = self.read(TABLE, 8 * BUCKETS);
+        let now = self.read();
         self.begin();
-        let is_changed =
-            |byte: &usize| now[8 * byte..8 * byte + 8] != self.words[8 * byte..8 * byte + 8];
-        (0..BUCKETS).filter(is_changed).collect()
+        let [now, before] = [&now, &self.filled].map(|left| left[RECORDS..].chunks(8));
+        let words = now.zip(before).enumerate();
+        let changed = words.filter(|(_, (now, before))| now != before);
+        changed.map(|(place, _)| place).collect()
     }
 
     /// Finds a call of an absent key that changes this many words.
-    fn call(&self, call: fn(u64) -> Call, changes: usize) -> Call {
-        let absent = self.keys[self.present..].iter().map(|&key| call(key));
+    fn call(&self, kind: Kind, changes: usize) -> Call {
+        let absent = self.keys[self.present..].iter().map(|&key| Call(kind, key));
         let mut found = absent.filter(|&call| self.changed(call).len() == changes);
         found.next().expect("a key with this many changes")
     }
 
     /// Lets a worker go on until it has changed the file. False if its call is over before.
     fn advance(&self, worker: &mut Traced) -> bool {
-        let before = self.shared();
+        let before = self.read();
         while worker.step() {
-            if self.shared() != before {
+            if self.read() != before {
                 return true;
             }
         }
@@ -258,9 +238,9 @@ impl Table {
 
     /// Lets a worker end its call. Returns the file as it is before each change and at the end.
     fn finish(&self, worker: &mut Traced) -> Vec<Left> {
-        let mut left = vec![self.shared()];
+        let mut left = vec![self.read()];
         while self.advance(worker) {
-            left.push(self.shared());
+            left.push(self.read());
         }
         left
     }
@@ -271,7 +251,7 @@ impl Table {
         for (nth, key) in self.keys.iter().enumerate() {
             let count = self.filter.count(key);
             sum += count;
-            if calls.iter().any(|call| call.key() == *key) {
+            if calls.iter().any(|call| call.1 == *key) {
                 assert!(count <= 1, "{when}: key {key} is there {count} times");
             } else {
                 assert_eq!(count, usize::from(nth < self.present), "{when}: key {key}");
@@ -282,14 +262,14 @@ impl Table {
             [sum; 2],
             "{when}"
         );
-        let counts = calls.iter().map(|call| self.filter.count(&call.key()));
+        let counts = calls.iter().map(|call| self.filter.count(&call.1));
         counts.collect()
     }
 
     /// Removes and inserts keys again.
     fn work_here(&self, but: &[Call]) {
         for key in &self.keys[..self.present] {
-            if but.iter().all(|call| call.key() != *key) {
+            if but.iter().all(|call| call.1 != *key) {
                 assert_eq!(self.filter.remove(key), Ok(true), "key {key}");
                 assert_eq!(self.filter.insert_if_absent(key), Ok(true), "key {key}");
             }
@@ -319,7 +299,7 @@ impl Table {
                 self.work_here(calls);
             }
             self.take_over(as_heir);
-            assert!(!has_tags(&self.shared()[1]), "{when}: tags are left");
+            assert!(!has_tags(&self.read()[RECORDS..]), "{when}: tags are left");
             found = self.check(calls, &when);
             // Only another worker may complete a call.
             assert!(with_others || found == before, "{when}: done by the heir");
@@ -347,21 +327,24 @@ impl Table {
         let mut worker = self.start(call);
         let left = self.finish(&mut worker);
         drop(worker);
-        assert!(self.shared() == left[left.len() - 1]);
+        assert!(self.read() == left[left.len() - 1]);
         if let Some(stride) = stride {
             for nth in (0..).step_by(stride) {
                 self.begin();
                 let mut worker = self.start(call);
                 let is_over = !(0..nth).all(|_| worker.step());
                 drop(worker);
-                check(&self.shared(), nth);
+                check(&self.read(), nth);
                 if is_over {
                     println!("{call:?}: {} kills in {nth} instructions", nth / stride);
                     break;
                 }
             }
         } else {
-            let with_tags = left.iter().filter(|left| has_tags(&left[1])).count();
+            let with_tags = left
+                .iter()
+                .filter(|left| has_tags(&left[RECORDS..]))
+                .count();
             println!(
                 "{call:?}: {} changes, {with_tags} with tags",
                 left.len() - 1
@@ -385,9 +368,9 @@ impl Table {
     fn kill_pairs(&self, calls: [Call; 2], every: usize) {
         let [first, second] = calls;
         self.begin();
-        let base = self.shared();
+        let base = self.read();
         let states = self.finish(&mut self.start(first));
-        let tagged = (0..states.len()).filter(|&nth| has_tags(&states[nth][1]));
+        let tagged = (0..states.len()).filter(|&nth| has_tags(&states[nth][RECORDS..]));
         let (mut count, mut runs) = (rand::random_range(0..every), 0);
         let (from, step) = (count % 4, every.min(4));
         for nth in tagged.skip(from).step_by(step) {
@@ -397,7 +380,7 @@ impl Table {
             drop(two);
             let [one, mut two] = self.start_both(&base, calls, nth);
             let second_killed = self.finish(&mut two);
-            let answer = two.answer(true);
+            let answer = two.answer();
             drop(one);
             let mut is_chosen = || {
                 count += 1;
@@ -410,10 +393,10 @@ impl Table {
                     let when = format!("{first:?} killed at {nth}, {second:?} stopped at {at}");
                     let [one, mut two] = self.start_both(&base, calls, nth);
                     drop(one);
-                    let is_over = !(0..at).all(|_| self.advance(&mut two));
+                    let _ = (0..at).all(|_| self.advance(&mut two));
                     self.take_over(true);
                     self.check(&calls, &when);
-                    self.end(two, is_over, calls, second, &when);
+                    self.end(two, calls, second, &when);
                 }
             }
             for (at, left) in second_killed.iter().enumerate() {
@@ -425,7 +408,7 @@ impl Table {
                     self.check(&calls, &when);
                     self.take_over(at % 2 == 0);
                     self.check(&calls, &when);
-                    let is_winner = self.end(one, false, calls, first, &when);
+                    let is_winner = self.end(one, calls, first, &when);
                     let other_won = answer && at == second_killed.len() - 1;
                     let are_two = first == second && is_winner && other_won;
                     assert!(!are_two, "{when}: two winners");
@@ -436,13 +419,13 @@ impl Table {
     }
 
     /// Lets a worker go on, and checks everything. Returns its answer.
-    fn end(&self, worker: Traced, is_over: bool, calls: [Call; 2], call: Call, when: &str) -> bool {
-        let answer = worker.answer(is_over);
+    fn end(&self, worker: Traced, calls: [Call; 2], call: Call, when: &str) -> bool {
+        let answer = worker.answer();
         self.filter.take_over_all().unwrap();
-        assert!(!has_tags(&self.shared()[1]), "{when}: tags are left");
+        assert!(!has_tags(&self.read()[RECORDS..]), "{when}: tags are left");
         self.check(&calls, when);
-        assert_eq!(self.filter.count(&call.key()), call.copies(), "{when}");
-        assert!(answer || calls[0].key() == calls[1].key(), "{when}");
+        assert_eq!(self.filter.count(&call.1), call.copies(), "{when}");
+        assert!(answer || calls[0].1 == calls[1].1, "{when}");
         answer
     }
 }
@@ -455,7 +438,7 @@ fn can_trace(table: &Table) -> bool {
     let mut core = CpuSet::new();
     core.set(cores.next().unwrap()).unwrap();
     sched::sched_setaffinity(Pid::from_raw(0), &core).unwrap();
-    match Traced::start(table.test, &table.file.0, Call::TakeOverAll) {
+    match Traced::start(table.test, &table.file.0, Call(Kind::TakeOverAll, u64::MAX)) {
         Ok(_) => true,
         Err(error @ (Errno::EPERM | Errno::EACCES | Errno::ENOSYS)) => {
             // Not `eprintln`, which is shown of failed tests alone.
@@ -481,14 +464,14 @@ fn call_killed_at_each_instruction_is_whole_or_nothing() {
     if !can_trace(&half) {
         return;
     }
-    half.kill_at_each(half.call(Call::Insert, 1), stride());
-    half.kill_at_each(half.call(Call::InsertIfAbsent, 1), stride());
-    half.kill_at_each(Call::Remove(half.keys[3]), stride());
+    half.kill_at_each(half.call(Kind::Insert, 1), stride());
+    half.kill_at_each(half.call(Kind::InsertIfAbsent, 1), stride());
+    half.kill_at_each(Call(Kind::Remove, half.keys[3]), stride());
     drop(half);
     let full = Table::new(test, 4 * BUCKETS * 93 / 100);
     for chain in [2, 3] {
-        full.kill_at_each(full.call(Call::Insert, chain), stride());
-        full.kill_at_each(full.call(Call::InsertIfAbsent, chain), stride());
+        full.kill_at_each(full.call(Kind::Insert, chain), stride());
+        full.kill_at_each(full.call(Kind::InsertIfAbsent, chain), stride());
     }
 }
 
@@ -503,7 +486,7 @@ fn calls_that_meet_are_whole_or_nothing_when_killed() {
         return;
     }
     let every = if stride().is_some() { 1 } else { 16 };
-    let first = table.call(Call::InsertIfAbsent, 3);
+    let first = table.call(Kind::InsertIfAbsent, 3);
     let changed = table.changed(first);
     let meets = |call: &Call| {
         table
@@ -513,9 +496,9 @@ fn calls_that_meet_are_whole_or_nothing_when_killed() {
     };
     let mut removes = table.keys[1..table.present]
         .iter()
-        .map(|&key| Call::Remove(key));
+        .map(|&key| Call(Kind::Remove, key));
     let remove = removes.find(meets).unwrap();
-    for second in [first, remove, Call::TakeOverAll] {
+    for second in [first, remove, Call(Kind::TakeOverAll, u64::MAX)] {
         table.kill_pairs([first, second], every);
     }
 }

@@ -7,7 +7,6 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 use std::{array, env, fs, panic, process, thread};
 
@@ -165,7 +164,7 @@ impl Storm {
             self.known.exchange_raw(word, 1, 0);
         }
         let task = format!("{worker} {}", self.path.display());
-        Worker::start(TEST, &task, Stdio::inherit())
+        Worker::start(TEST, &task)
     }
 
     fn has_begun(&self, worker: usize) -> bool {

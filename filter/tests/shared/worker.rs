@@ -26,11 +26,11 @@ pub(crate) fn task() -> Option<String> {
 }
 
 impl Worker {
-    pub(crate) fn start(test: &str, task: &str, errors: Stdio) -> Worker {
+    pub(crate) fn start(test: &str, task: &str) -> Worker {
         let mut command = Command::new(env::current_exe().unwrap());
         command.args(["--exact", "--nocapture", test]);
         command.env(VARIABLE, format!("{} {task}", process::id()));
-        let process = command.stdout(Stdio::null()).stderr(errors).spawn();
+        let process = command.stdout(Stdio::piped()).spawn();
         Worker {
             process: process.unwrap(),
             is_stopped: false,
