@@ -1,31 +1,32 @@
 //! Workers that are killed at each instruction of a call.
 //!
-//! The tests let a worker make one instruction after another (`ptrace`). What others find after a kill is in the file alone, so
-//! the tests keep the file as it is after each instruction that changes it, and put it back after the worker has been killed: that is
+//! The test lets a worker make one instruction after another (`ptrace`). What others find after a kill is in the file alone, so
+//! the test keeps the file as it is after each instruction that changes it, and puts it back after the worker has been killed: that is
 //! a kill at every instruction. `KILL_STRIDE=N` kills workers at each N-th instruction indeed.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process;
-use std::{env, fs};
+use std::sync::mpsc;
+use std::time::Duration;
+use std::{env, fs, process, thread};
 
 use filter::CuckooFilter;
 use filter::shared::SharedCuckooFilter;
 use nix::errno::Errno;
-use nix::sched::{self, CpuSet};
+use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::{self, Signal};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::sys::{ptrace, ptrace::Options};
 use nix::unistd::{Pid, gettid};
 
 use crate::file::File;
 use crate::storm::{self, TABLE, has_tags};
 use crate::worker::{self, Worker};
 
+const TEST: &str = "single::call_killed_at_each_instruction_is_whole_or_nothing";
 const BUCKETS: usize = 32;
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 enum Kind {
     Insert,
     InsertIfAbsent,
@@ -33,45 +34,54 @@ enum Kind {
     TakeOverAll,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A call, and its key.
+#[derive(Clone, Copy, Debug)]
 struct Call(Kind, u64);
 
+const TAKE_OVER_ALL: Call = Call(Kind::TakeOverAll, u64::MAX);
+
 impl Call {
-    fn run(self, filter: &SharedCuckooFilter) -> bool {
+    fn from_task(kind: &str, key: &str) -> Call {
+        use Kind::*;
+        let kinds = [Insert, InsertIfAbsent, Remove, TakeOverAll];
+        let kind = kinds[kind.parse::<usize>().unwrap()];
+        Call(kind, key.parse().unwrap())
+    }
+
+    fn run(self, filter: &SharedCuckooFilter) {
         match self.0 {
-            Kind::Insert => filter.insert(&self.1).map(|()| true).unwrap(),
-            Kind::InsertIfAbsent => filter.insert_if_absent(&self.1).unwrap(),
-            Kind::Remove => filter.remove(&self.1).unwrap(),
-            Kind::TakeOverAll => filter.take_over_all().map(|()| true).unwrap(),
+            Kind::Insert => filter.insert(&self.1).unwrap(),
+            Kind::InsertIfAbsent => filter.insert_if_absent(&self.1).map(|_| ()).unwrap(),
+            Kind::Remove => assert!(filter.remove(&self.1).unwrap()),
+            Kind::TakeOverAll => filter.take_over_all().unwrap(),
         }
     }
 
-    /// The number of copies of the key once the call has returned true.
-    fn copies(self) -> usize {
-        usize::from([Kind::Insert, Kind::InsertIfAbsent].contains(&self.0))
+    /// True if the call has taken effect, given how often its key is there.
+    fn is_effective(self, copies: usize) -> bool {
+        (copies == 1) == matches!(self.0, Kind::Insert | Kind::InsertIfAbsent)
     }
 }
 
 /// Opens the filter, makes a call, and stops before and after it.
 fn work(task: &str) {
     let words: Vec<_> = task.splitn(3, ' ').collect();
-    let kinds = [
-        Kind::Insert,
-        Kind::InsertIfAbsent,
-        Kind::Remove,
-        Kind::TakeOverAll,
-    ];
-    let call = Call(
-        kinds[words[0].parse::<usize>().unwrap()],
-        words[1].parse().unwrap(),
-    );
-    let filter = open(Path::new(words[2]));
+    let call = Call::from_task(words[0], words[1]);
+    let path = words[2].to_owned();
+    let (send, receive) = mpsc::channel();
+    // Another thread has the first id of the block.
+    thread::spawn(move || {
+        send.send(open(path.as_ref())).unwrap();
+        thread::sleep(Duration::MAX);
+    });
+    let filter = receive.recv().unwrap();
+    assert_eq!(filter.remove("none"), Ok(false));
     let traced = ptrace::traceme().map(|()| gettid().as_raw());
     println!("\n{}", traced.unwrap_or_else(|error| -(error as i32)));
     signal::raise(Signal::SIGSTOP).unwrap();
-    let answer = call.run(&filter);
+    call.run(&filter);
     signal::raise(Signal::SIGSTOP).unwrap();
-    process::exit(i32::from(answer));
+    process::exit(0);
 }
 
 fn open(path: &Path) -> SharedCuckooFilter {
@@ -79,63 +89,48 @@ fn open(path: &Path) -> SharedCuckooFilter {
 }
 
 /// A worker, and the thread of it that makes the call.
-struct Traced {
-    worker: Worker,
-    thread: Pid,
-}
+struct Traced(Worker, Pid);
 
 impl Traced {
     /// Starts a worker that stops before the call.
-    fn start(test: &str, path: &Path, call: Call) -> Result<Traced, Errno> {
-        let task = format!("{} {} {}", call.0 as usize, call.1, path.display());
-        let mut worker = Worker::start(test, &task);
+    fn start(path: &Path, Call(kind, key): Call) -> Result<Traced, Errno> {
+        let task = format!("{} {key} {}", kind as usize, path.display());
+        let mut worker = Worker::start(TEST, &task);
         let lines = BufReader::new(worker.process.stdout.take().unwrap()).lines();
-        let mut numbers = lines
-            .map_while(Result::ok)
-            .filter_map(|line| line.parse().ok());
-        let number: i32 = numbers.next().expect("a worker");
-        if number < 0 {
-            return Err(Errno::from_raw(-number));
+        let lines = lines.map_while(Result::ok);
+        let number = lines.filter_map(|line| line.parse().ok()).next();
+        match number.expect("a worker says which thread it is") {
+            thread @ 0.. => {
+                let traced = Traced(worker, Pid::from_raw(thread));
+                assert!(!traced.wait());
+                ptrace::setoptions(traced.1, Options::PTRACE_O_EXITKILL)?;
+                Ok(traced)
+            }
+            error => Err(Errno::from_raw(-error)),
         }
-        let thread = Pid::from_raw(number);
-        let traced = Traced { worker, thread };
-        assert_eq!(traced.wait(), WaitStatus::Stopped(thread, Signal::SIGSTOP));
-        ptrace::setoptions(thread, Options::PTRACE_O_EXITKILL)?;
-        Ok(traced)
     }
 
-    fn wait(&self) -> WaitStatus {
-        waitpid(self.thread, Some(WaitPidFlag::__WALL)).unwrap()
-    }
-
-    /// Makes one instruction. False if the call is over.
-    fn step(&mut self) -> bool {
-        ptrace::step(self.thread, None).unwrap();
-        match self.wait() {
+    /// False if the thread has stopped itself.
+    fn wait(&self) -> bool {
+        match waitpid(self.1, Some(WaitPidFlag::__WALL)).unwrap() {
             WaitStatus::Stopped(_, Signal::SIGTRAP) => true,
             WaitStatus::Stopped(_, Signal::SIGSTOP) => false,
             status => panic!("{status:?}"),
         }
     }
 
-    /// Ends the call and returns its answer.
-    fn answer(self) -> bool {
-        loop {
-            ptrace::cont(self.thread, None).unwrap();
-            match self.wait() {
-                WaitStatus::Stopped(_, Signal::SIGSTOP) => {}
-                WaitStatus::Exited(_, answer @ (0 | 1)) => return answer == 1,
-                status => panic!("{status:?}"),
-            }
-        }
+    /// Makes one instruction. False if the call is over.
+    fn step(&self) -> bool {
+        ptrace::step(self.1, None).unwrap();
+        self.wait()
     }
 }
 
 /// Kills the worker. The thread is waited for first, since the process ends after it.
 impl Drop for Traced {
     fn drop(&mut self) {
-        let _ = self.worker.process.kill();
-        let _ = waitpid(self.thread, Some(WaitPidFlag::__WALL));
+        let _ = self.0.process.kill();
+        let _ = waitpid(self.1, Some(WaitPidFlag::__WALL));
     }
 }
 
@@ -146,7 +141,6 @@ const RECORDS: usize = 4_096 + 16 * 256;
 
 /// A filter in a given state, which is put back before each call.
 struct Table {
-    test: &'static str,
     file: File,
     opened: fs::File,
     filter: SharedCuckooFilter,
@@ -157,17 +151,16 @@ struct Table {
 
 impl Table {
     /// Inserts the first of some keys of different classes. The others are absent.
-    fn new(test: &'static str, present: usize) -> Table {
-        let file = File::new(test);
+    fn new(present: usize) -> Table {
+        let file = File::new("single");
         let builder = CuckooFilter::builder().buckets(BUCKETS);
         let filter = builder.open_or_create_shared(&file.0).unwrap();
         let keys: Vec<_> = storm::keys(BUCKETS).take(8 * BUCKETS).collect();
-        keys[..present]
-            .iter()
-            .for_each(|key| filter.insert(key).unwrap());
+        for key in &keys[..present] {
+            filter.insert(key).unwrap();
+        }
         let opened = fs::File::options().read(true).write(true).open(&file.0);
         let mut table = Table {
-            test,
             file,
             opened: opened.unwrap(),
             filter,
@@ -188,65 +181,54 @@ impl Table {
     }
 
     fn put_back(&self, left: &Left) {
-        self.opened.write_all_at(&left[..RECORDS], 0).unwrap();
-        self.opened.write_all_at(&left[RECORDS..], TABLE).unwrap();
+        let (records, table) = left.split_at(RECORDS);
+        self.opened.write_all_at(records, 0).unwrap();
+        self.opened.write_all_at(table, TABLE).unwrap();
     }
 
-    /// Fills the table again. The record of the next worker has another call.
+    /// Fills the table again. The record of the next worker keeps another call.
     fn begin(&self) {
         let (heir, key) = (open(&self.file.0), self.keys.last().unwrap());
         assert_eq!(heir.insert_if_absent(key), Ok(true));
-        self.opened
-            .write_all_at(&self.filled[RECORDS..], TABLE)
-            .unwrap();
+        let table = &self.filled[RECORDS..];
+        self.opened.write_all_at(table, TABLE).unwrap();
         self.filter.recount();
     }
 
+    /// Starts a worker that stops before the call.
     fn start(&self, call: Call) -> Traced {
-        Traced::start(self.test, &self.file.0, call).unwrap()
-    }
-
-    /// Returns the places of the words that a call changes.
-    fn changed(&self, call: Call) -> Vec<usize> {
-        self.begin();
-        call.run(&self.filter);
-        let now = self.read();
-        self.begin();
-        let [now, before] = [&now, &self.filled].map(|left| left[RECORDS..].chunks(8));
-        let words = now.zip(before).enumerate();
-        let changed = words.filter(|(_, (now, before))| now != before);
-        changed.map(|(place, _)| place).collect()
+        Traced::start(&self.file.0, call).unwrap()
     }
 
     /// Finds a call of an absent key that changes this many words.
     fn call(&self, kind: Kind, changes: usize) -> Call {
+        let has_changes = |call: &Call| {
+            self.begin();
+            call.run(&self.filter);
+            let now = self.read();
+            let words = now[RECORDS..].chunks(8);
+            let pairs = words.zip(self.filled[RECORDS..].chunks(8));
+            pairs.filter(|(now, before)| now != before).count() == changes
+        };
         let absent = self.keys[self.present..].iter().map(|&key| Call(kind, key));
-        let mut found = absent.filter(|&call| self.changed(call).len() == changes);
+        let mut found = absent.take(BUCKETS).filter(has_changes);
         found.next().expect("a key with this many changes")
     }
 
-    /// Lets a worker go on until it has changed the file. False if its call is over before.
-    fn advance(&self, worker: &mut Traced) -> bool {
-        let before = self.read();
-        while worker.step() {
-            if self.read() != before {
-                return true;
-            }
-        }
-        false
-    }
-
     /// Lets a worker end its call. Returns the file as it is before each change and at the end.
-    fn finish(&self, worker: &mut Traced) -> Vec<Left> {
+    fn finish(&self, worker: &Traced) -> Vec<Left> {
         let mut left = vec![self.read()];
-        while self.advance(worker) {
-            left.push(self.read());
+        while worker.step() {
+            let now = self.read();
+            if now != left[left.len() - 1] {
+                left.push(now);
+            }
         }
         left
     }
 
-    /// Checks all keys but those of some calls, which may be there once. Returns the number of copies of these.
-    fn check(&self, calls: &[Call], when: &str) -> Vec<usize> {
+    /// Checks all keys but those of some calls, which may be there once. Returns of each call whether it has taken effect.
+    fn check(&self, calls: &[Call], when: &str) -> Vec<bool> {
         let mut sum = 0;
         for (nth, key) in self.keys.iter().enumerate() {
             let count = self.filter.count(key);
@@ -257,201 +239,116 @@ impl Table {
                 assert_eq!(count, usize::from(nth < self.present), "{when}: key {key}");
             }
         }
-        assert_eq!(
-            [self.filter.recount(), self.filter.len()],
-            [sum; 2],
-            "{when}"
-        );
-        let counts = calls.iter().map(|call| self.filter.count(&call.1));
-        counts.collect()
+        let lengths = [self.filter.recount(), self.filter.len()];
+        assert_eq!(lengths, [sum; 2], "{when}");
+        let effects = calls
+            .iter()
+            .map(|call| call.is_effective(self.filter.count(&call.1)));
+        effects.collect()
     }
 
-    /// Removes and inserts keys again.
-    fn work_here(&self, but: &[Call]) {
-        for key in &self.keys[..self.present] {
-            if but.iter().all(|call| call.1 != *key) {
-                assert_eq!(self.filter.remove(key), Ok(true), "key {key}");
-                assert_eq!(self.filter.insert_if_absent(key), Ok(true), "key {key}");
-            }
-        }
-    }
-
-    /// Finishes what killed workers have left, as a process that wants to know, or as one that claims their ids.
-    fn take_over(&self, as_heir: bool) {
-        if as_heir {
-            let (heir, key) = (open(&self.file.0), &self.keys[0]);
-            assert_eq!(heir.remove(key), Ok(true));
-            assert_eq!(heir.insert_if_absent(key), Ok(true));
-        } else {
-            self.filter.take_over_all().unwrap();
-        }
-    }
-
-    /// Checks what is left when the workers of these calls have been killed. Returns how often their keys are there.
-    fn check_left(&self, calls: &[Call], left: &Left, place: &str) -> Vec<usize> {
-        let mut found = Vec::new();
+    /// Checks what is left when the workers of these calls have been killed. Their ids are taken over by a process that wants to
+    /// know what has happened, or by one that claims and uses them; at once, or after others have met what is left.
+    fn check_left(&self, calls: &[Call], left: &Left, place: &str) -> Vec<bool> {
+        let mut after = Vec::new();
         for (with_others, as_heir) in [(true, false), (true, true), (false, true), (false, false)] {
             let when =
                 format!("{calls:?} killed at {place}, others: {with_others}, heir: {as_heir}");
             self.put_back(left);
             let before = self.check(calls, &when);
+            let is_other = |key: &&u64| calls.iter().all(|call| call.1 != **key);
+            let others = self.keys[..self.present].iter().filter(is_other);
+            let change = |filter: &SharedCuckooFilter, key| {
+                assert_eq!(filter.remove(key), Ok(true), "{when}: key {key}");
+                assert_eq!(filter.insert_if_absent(key), Ok(true), "{when}: key {key}");
+            };
             if with_others {
-                self.work_here(calls);
+                others.for_each(|key| change(&self.filter, key));
             }
-            self.take_over(as_heir);
+            if as_heir {
+                change(&open(&self.file.0), &self.keys[0]);
+            } else {
+                self.filter.take_over_all().unwrap();
+            }
             assert!(!has_tags(&self.read()[RECORDS..]), "{when}: tags are left");
-            found = self.check(calls, &when);
+            after = self.check(calls, &when);
             // Only another worker may complete a call.
-            assert!(with_others || found == before, "{when}: done by the heir");
-            for (nth, call) in calls.iter().enumerate() {
-                let is_undone = before[nth] == call.copies() && found[nth] != call.copies();
-                assert!(!is_undone, "{when}: {call:?} is undone");
-            }
+            let are_same = after == before;
+            assert!(are_same || with_others, "{when}: completed by the heir");
+            let mut effects = before.iter().zip(&after);
+            assert!(effects.all(|(before, after)| before <= after), "{when}");
         }
-        found
+        after
     }
 
     /// Kills a worker at each instruction of a call.
-    fn kill_at_each(&self, call: Call, stride: Option<usize>) {
-        let mut took_effect = false;
-        let mut check = |left: &Left, nth: usize| {
-            let found = self.check_left(&[call], left, &nth.to_string());
-            let is_effective = found == [call.copies()];
-            assert!(
-                is_effective || !took_effect,
-                "{call:?} took effect before {nth}"
-            );
-            took_effect = is_effective;
-        };
+    fn kill(&self, call: Call, stride: Option<usize>) {
         self.begin();
-        let mut worker = self.start(call);
-        let left = self.finish(&mut worker);
+        let worker = self.start(call);
+        let mut left = self.finish(&worker);
         drop(worker);
         assert!(self.read() == left[left.len() - 1]);
         if let Some(stride) = stride {
+            left.clear();
             for nth in (0..).step_by(stride) {
                 self.begin();
-                let mut worker = self.start(call);
+                let worker = self.start(call);
                 let is_over = !(0..nth).all(|_| worker.step());
                 drop(worker);
-                check(&self.read(), nth);
+                left.push(self.read());
                 if is_over {
-                    println!("{call:?}: {} kills in {nth} instructions", nth / stride);
                     break;
                 }
             }
-        } else {
-            let with_tags = left
-                .iter()
-                .filter(|left| has_tags(&left[RECORDS..]))
-                .count();
-            println!(
-                "{call:?}: {} changes, {with_tags} with tags",
-                left.len() - 1
-            );
-            (0..).zip(&left).for_each(|(nth, left)| check(left, nth));
+        }
+        let with_tags = left.iter().filter(|left| has_tags(&left[RECORDS..]));
+        let (kills, with_tags) = (left.len(), with_tags.count());
+        println!("{call:?}: killed at {kills} places, at {with_tags} of them with tags");
+        let mut took_effect = false;
+        for (nth, left) in left.iter().enumerate() {
+            let effects = self.check_left(&[call], left, &format!("{nth} of {kills}"));
+            assert!(effects[0] >= took_effect, "{call:?} is undone at {nth}");
+            took_effect = effects[0];
         }
         assert!(took_effect);
     }
 
-    /// Starts the workers of two calls and lets the first make these changes.
-    fn start_both(&self, base: &Left, calls: [Call; 2], changes: usize) -> [Traced; 2] {
-        self.put_back(base);
-        let mut workers = calls.map(|call| self.start(call));
-        assert!((0..changes).all(|_| self.advance(&mut workers[0])));
-        workers
-    }
-
-    /// Stops or kills the first of two workers wherever it has tags in the table. Stops or kills the second, which meets
-    /// them, at every change (or at each of this number). If one is only stopped, it goes on once the other's id has been taken
-    /// over and used.
-    fn kill_pairs(&self, calls: [Call; 2], every: usize) {
-        let [first, second] = calls;
+    /// Kills the worker of a call wherever it has tags in the table, and then, at each instruction, that of another call, which
+    /// meets them or takes them over.
+    fn kill_both(&self, calls: [Call; 2]) {
         self.begin();
         let base = self.read();
-        let states = self.finish(&mut self.start(first));
-        let tagged = (0..states.len()).filter(|&nth| has_tags(&states[nth][RECORDS..]));
-        let (mut count, mut runs) = (rand::random_range(0..every), 0);
-        let (from, step) = (count % 4, every.min(4));
-        for nth in tagged.skip(from).step_by(step) {
-            let [one, mut two] = self.start_both(&base, calls, nth);
-            drop(one);
-            let both_killed = self.finish(&mut two);
-            drop(two);
-            let [one, mut two] = self.start_both(&base, calls, nth);
-            let second_killed = self.finish(&mut two);
-            let answer = two.answer();
-            drop(one);
-            let mut is_chosen = || {
-                count += 1;
-                runs += usize::from(count % every == 0);
-                count % every == 0
-            };
-            for (at, left) in both_killed.iter().enumerate() {
-                self.check_left(&calls, left, &format!("{nth} and {at}"));
-                if is_chosen() {
-                    let when = format!("{first:?} killed at {nth}, {second:?} stopped at {at}");
-                    let [one, mut two] = self.start_both(&base, calls, nth);
-                    drop(one);
-                    let _ = (0..at).all(|_| self.advance(&mut two));
-                    self.take_over(true);
-                    self.check(&calls, &when);
-                    self.end(two, calls, second, &when);
-                }
+        let [first, second] = calls.map(|call| self.start(call));
+        let states = self.finish(&first);
+        drop([first, second]);
+        for nth in (0..states.len()).filter(|&nth| has_tags(&states[nth][RECORDS..])) {
+            self.put_back(&base);
+            let [first, second] = calls.map(|call| self.start(call));
+            while self.read() != states[nth] {
+                assert!(first.step(), "another course of {:?}", calls[0]);
             }
-            for (at, left) in second_killed.iter().enumerate() {
-                if is_chosen() {
-                    let when = format!("{first:?} stopped at {nth}, {second:?} killed at {at}");
-                    let [one, two] = self.start_both(&base, calls, nth);
-                    drop(two);
-                    self.put_back(left);
-                    self.check(&calls, &when);
-                    self.take_over(at % 2 == 0);
-                    self.check(&calls, &when);
-                    let is_winner = self.end(one, calls, first, &when);
-                    let other_won = answer && at == second_killed.len() - 1;
-                    let are_two = first == second && is_winner && other_won;
-                    assert!(!are_two, "{when}: two winners");
-                }
+            drop(first);
+            let left = self.finish(&second);
+            drop(second);
+            for (at, left) in left.iter().enumerate() {
+                self.check_left(&calls, left, &format!("{nth} and {at}"));
             }
         }
-        println!("{first:?} and {second:?}: {runs} runs");
-    }
-
-    /// Lets a worker go on, and checks everything. Returns its answer.
-    fn end(&self, worker: Traced, calls: [Call; 2], call: Call, when: &str) -> bool {
-        let answer = worker.answer();
-        self.filter.take_over_all().unwrap();
-        assert!(!has_tags(&self.read()[RECORDS..]), "{when}: tags are left");
-        self.check(&calls, when);
-        assert_eq!(self.filter.count(&call.1), call.copies(), "{when}");
-        assert!(answer || calls[0].1 == calls[1].1, "{when}");
-        answer
     }
 }
 
 /// True if one process may trace another here. Says so if not.
 fn can_trace(table: &Table) -> bool {
-    // The worker and this thread take turns, which is faster on one core.
-    let cores = sched::sched_getaffinity(Pid::from_raw(0)).unwrap();
-    let mut cores = (0..CpuSet::count()).filter(|&core| cores.is_set(core).unwrap());
-    let mut core = CpuSet::new();
-    core.set(cores.next().unwrap()).unwrap();
-    sched::sched_setaffinity(Pid::from_raw(0), &core).unwrap();
-    match Traced::start(table.test, &table.file.0, Call(Kind::TakeOverAll, u64::MAX)) {
+    match Traced::start(&table.file.0, TAKE_OVER_ALL) {
         Ok(_) => true,
         Err(error @ (Errno::EPERM | Errno::EACCES | Errno::ENOSYS)) => {
-            // Not `eprintln`, which is shown of failed tests alone.
-            writeln!(io::stderr(), "NOT TESTED: ptrace is refused: {error}").unwrap();
+            // Not by `eprintln`, which is shown of failed tests alone.
+            let line = format!("NOT TESTED, since ptrace is refused: {error}\n");
+            io::stderr().write_all(line.as_bytes()).unwrap();
             false
         }
         Err(error) => panic!("{error}"),
     }
-}
-
-fn stride() -> Option<usize> {
-    let stride = env::var("KILL_STRIDE").ok()?;
-    Some(stride.parse().unwrap())
 }
 
 #[test]
@@ -459,46 +356,22 @@ fn call_killed_at_each_instruction_is_whole_or_nothing() {
     if let Some(task) = worker::task() {
         return work(&task);
     }
-    let test = "single::call_killed_at_each_instruction_is_whole_or_nothing";
-    let half = Table::new(test, 2 * BUCKETS);
+    let stride = env::var("KILL_STRIDE").ok();
+    let stride = stride.map(|stride| stride.parse().unwrap());
+    let half = Table::new(2 * BUCKETS);
     if !can_trace(&half) {
         return;
     }
-    half.kill_at_each(half.call(Kind::Insert, 1), stride());
-    half.kill_at_each(half.call(Kind::InsertIfAbsent, 1), stride());
-    half.kill_at_each(Call(Kind::Remove, half.keys[3]), stride());
+    half.kill(half.call(Kind::Insert, 1), stride);
+    half.kill(half.call(Kind::InsertIfAbsent, 1), stride);
+    half.kill(Call(Kind::Remove, half.keys[3]), stride);
     drop(half);
-    let full = Table::new(test, 4 * BUCKETS * 93 / 100);
+    let full = Table::new(4 * BUCKETS * 93 / 100);
     for chain in [2, 3] {
-        full.kill_at_each(full.call(Kind::Insert, chain), stride());
-        full.kill_at_each(full.call(Kind::InsertIfAbsent, chain), stride());
+        full.kill(full.call(Kind::Insert, chain), stride);
+        full.kill(full.call(Kind::InsertIfAbsent, chain), stride);
     }
-}
-
-#[test]
-fn calls_that_meet_are_whole_or_nothing_when_killed() {
-    if let Some(task) = worker::task() {
-        return work(&task);
-    }
-    let test = "single::calls_that_meet_are_whole_or_nothing_when_killed";
-    let table = Table::new(test, 4 * BUCKETS * 93 / 100);
-    if !can_trace(&table) {
-        return;
-    }
-    let every = if stride().is_some() { 1 } else { 16 };
-    let first = table.call(Kind::InsertIfAbsent, 3);
-    let changed = table.changed(first);
-    let meets = |call: &Call| {
-        table
-            .changed(*call)
-            .iter()
-            .any(|word| changed.contains(word))
-    };
-    let mut removes = table.keys[1..table.present]
-        .iter()
-        .map(|&key| Call(Kind::Remove, key));
-    let remove = removes.find(meets).unwrap();
-    for second in [first, remove, Call(Kind::TakeOverAll, u64::MAX)] {
-        table.kill_pairs([first, second], every);
-    }
+    let first = full.call(Kind::InsertIfAbsent, 3);
+    full.kill_both([first, TAKE_OVER_ALL]);
+    full.kill_both([first, first]);
 }
