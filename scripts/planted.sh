@@ -124,6 +124,9 @@ check() {
             ;;
         # All crates, whichever it is, so that their dependencies are built only once.
         lib) cargo test --locked -p lfcf-kcas -p lfcf-filter --all-features --lib "$@" ;;
+        # With hooks before each access, no words are in files.
+        shared) STORM_SECONDS=30 cargo test --locked -p lfcf-kcas -p lfcf-filter --features shared --test shared "$@" ;;
+        locks) cargo test --locked -p lfcf-shared-memory --test locks "$@" ;;
         *) cargo test --locked -p lfcf-kcas -p kcas-testing -p lfcf-filter --all-features --test "$suite" "$@" ;;
     esac
 }

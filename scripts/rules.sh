@@ -44,7 +44,7 @@ fi
 for patch in {kcas,filter}/tests/planted/*.patch; do
     git apply --check "$patch" || fail "$patch no longer fits the code: update it (scripts/planted.sh --refit PATCH)"
     check=$(sed -n 's/^Caught by: \([^ ]*\).*/\1/p' "$patch")
-    grep -rqE "fn ${check##*::}\(" {kcas,filter}/{src,tests} kcas/testing --include='*.rs' ||
+    grep -rqE "fn ${check##*::}\(" {kcas,filter}/{src,tests} kcas/{shared-memory,testing} --include='*.rs' ||
         fail "$patch is caught by \"$check\", but there is no such test"
 done
 

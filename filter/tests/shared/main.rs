@@ -3,4 +3,8 @@
 
 mod file;
 mod opening;
+// Elsewhere, an exclusive load and store may never succeed when a debugger steps from one to the other.
+#[cfg(target_arch = "x86_64")]
+mod single;
 mod storm;
+mod worker;

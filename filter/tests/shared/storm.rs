@@ -1,14 +1,14 @@
-//! Workers that are killed at random moments. Each worker is this program again, as this one test.
+//! Workers that are stopped and killed at random moments.
 //!
-//! A second shared array says of each key what its worker knows: absent, being inserted, present or being removed. No two keys
-//! have the same class, so the filter must be exact about each.
+//! A second shared array says of each key what its owner, a thread of a worker, knows: absent, being inserted, present or being
+//! removed. No two keys have the same class, so the filter must be exact about each.
 
 use std::collections::HashSet;
-use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use std::{env, thread};
+use std::{array, env, fs, panic, process, thread};
 
 use filter::shared::SharedCuckooFilter;
 use filter::{CuckooFilter, InsertError};
@@ -18,24 +18,32 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::file::File;
+use crate::worker::{self, Worker};
+
+const TEST: &str = "storm::no_key_is_lost_when_workers_are_killed";
 
 const BUCKETS: usize = 64;
 const WORKERS: usize = 4;
-/// Keys of one worker alone, more than it can insert.
-const OWN: usize = 4 * BUCKETS * 12 / 10 / WORKERS;
-/// Keys that all workers try to insert once.
+const THREADS: usize = 2;
+const OWNERS: usize = WORKERS * THREADS;
+/// Keys of one owner alone, more than it can insert.
+const OWN: usize = 4 * BUCKETS * 12 / 10 / OWNERS;
+/// Keys that all owners try to insert once.
 const CONTESTED: usize = 8;
+const KEYS: usize = OWNERS * OWN + CONTESTED;
 /// Load 0.95.
-const LOAD: usize = (4 * BUCKETS * 95 / 100 - CONTESTED) / WORKERS;
+const LOAD: usize = (4 * BUCKETS * 95 / 100 - CONTESTED) / OWNERS;
 
 const ABSENT: u64 = 0;
 const INSERTING: u64 = 1;
 const PRESENT: u64 = 2;
 const REMOVING: u64 = 3;
 
-const VARIABLE: &str = "FILTER_SHARED_WORKER";
+/// Where the table begins in a file.
+pub(crate) const TABLE: u64 = 2 << 20;
 
-/// What the workers know. A contested key has the number of the worker that has inserted it, plus 1.
+/// What the owners know. A contested key has the number of the owner that has inserted it, plus 1. Then come the keys, and of each
+/// owner whether it has begun.
 type Known = WordArray<Shared>;
 
 fn set(known: &Known, key: usize, old: u64, new: u64) {
@@ -45,161 +53,244 @@ fn set(known: &Known, key: usize, old: u64, new: u64) {
     );
 }
 
+fn begun(owner: usize) -> usize {
+    2 * KEYS + owner
+}
+
+fn keys_of(owners: Range<usize>) -> Range<usize> {
+    owners.start * OWN..owners.end * OWN
+}
+
+fn owners_of(worker: usize) -> Range<usize> {
+    worker * THREADS..(worker + 1) * THREADS
+}
+
 /// Returns keys of different classes.
-fn keys() -> Vec<u64> {
-    let filter = CuckooFilter::builder().buckets(BUCKETS).build().unwrap();
+pub(crate) fn keys(buckets: usize) -> impl Iterator<Item = u64> {
+    let filter = CuckooFilter::builder().buckets(buckets).build().unwrap();
     let mut classes = HashSet::new();
-    let is_new = |key: &u64| classes.insert(format!("{:?}", filter.class(key)));
-    (0..)
-        .filter(is_new)
-        .take(WORKERS * OWN + CONTESTED)
-        .collect()
+    (0..).filter(move |key| classes.insert(format!("{:?}", filter.class(key))))
 }
 
-fn open(path: &Path) -> SharedCuckooFilter {
-    CuckooFilter::builder().open_shared(path).unwrap()
+/// True if a bucket of this table, as it is in the file, holds a tag of an operation.
+pub(crate) fn has_tags(table: &[u8]) -> bool {
+    let mut words = table.chunks(8);
+    words.any(|word| u64::from_ne_bytes(word.try_into().unwrap()) >> 63 == 1)
 }
 
-/// Changes keys until it is killed.
 fn work(path: &Path, worker: usize) {
-    let (filter, keys) = (open(path), keys());
+    let report = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        process::exit(1);
+    }));
+    let filter = CuckooFilter::builder().open_shared(path).unwrap();
     let known: Known = WordArray::open(&path.with_extension("known")).unwrap();
-    let look = CuckooFilter::builder().open_shared_to_read(path).unwrap();
-    let own = worker * OWN..(worker + 1) * OWN;
-    for key in own.clone() {
-        // What the last worker was doing has happened or never will, since its ids were taken over.
-        let (state, count) = (known.load(key), filter.count(&keys[key]));
-        match state {
-            INSERTING | REMOVING => set(&known, key, state, [ABSENT, PRESENT][count]),
-            _ => assert_eq!(count as u64 * PRESENT, state, "key {key}"),
+    thread::scope(|threads| {
+        for owner in owners_of(worker) {
+            let (filter, known) = (&filter, &known);
+            threads.spawn(move || change(filter, known, owner));
         }
-    }
-    let mut present = own
-        .clone()
-        .filter(|&key| known.load(key) == PRESENT)
-        .count();
+    });
+}
+
+/// Changes keys until the process is killed.
+fn change(filter: &SharedCuckooFilter, known: &Known, owner: usize) {
+    let keys: [u64; KEYS] = array::from_fn(|key| known.load(KEYS + key));
+    let own = keys_of(owner..owner + 1);
+    // Keys of calls that were killed, of which nobody knows yet what they have done, stay as they are.
+    let may_be_present = |key: &usize| known.load(*key) != ABSENT;
+    let mut present = own.clone().filter(may_be_present).count();
     let mut rng = StdRng::seed_from_u64(rand::random());
+    assert_eq!(filter.remove("none"), Ok(false));
+    set(known, begun(owner), 0, 1);
     loop {
+        if rng.random_ratio(1, 100) {
+            // Leaves a core to workers that start.
+            thread::sleep(Duration::from_micros(50));
+        }
         let key = rng.random_range(own.clone());
-        let is_present = known.load(key) == PRESENT;
-        assert_eq!(look.contains(&keys[key]), is_present, "key {key}");
-        if !is_present && present < LOAD {
-            set(&known, key, ABSENT, INSERTING);
+        let state = known.load(key);
+        if state == ABSENT || state == PRESENT {
+            let is_present = filter.contains(&keys[key]);
+            assert_eq!(is_present, state == PRESENT, "key {key}");
+        }
+        if state == ABSENT && present < LOAD {
+            set(known, key, ABSENT, INSERTING);
             let result = if rng.random() {
                 filter.insert(&keys[key])
             } else {
                 let is_first = filter.insert_if_absent(&keys[key]);
                 is_first.map(|is_first| assert!(is_first, "key {key}"))
             };
-            assert!(
-                matches!(result, Ok(()) | Err(InsertError::Full)),
-                "{result:?}"
-            );
+            let after = match result {
+                Ok(()) => PRESENT,
+                Err(InsertError::Full) => ABSENT,
+                Err(error) => panic!("{error}"),
+            };
+            set(known, key, INSERTING, after);
             present += usize::from(result.is_ok());
-            set(
-                &known,
-                key,
-                INSERTING,
-                if result.is_ok() { PRESENT } else { ABSENT },
-            );
-        } else if is_present && present >= LOAD {
-            set(&known, key, PRESENT, REMOVING);
+        } else if state == PRESENT && present >= LOAD {
+            set(known, key, PRESENT, REMOVING);
             assert!(filter.remove(&keys[key]).unwrap(), "key {key}");
-            set(&known, key, REMOVING, ABSENT);
+            set(known, key, REMOVING, ABSENT);
             present -= 1;
         }
-        let contested = WORKERS * OWN + rng.random_range(0..CONTESTED);
-        let name = worker as u64 + 1;
+        let contested = rng.random_range(OWNERS * OWN..KEYS);
+        let name = owner as u64 + 1;
         if known.load(contested) == name {
-            set(&known, contested, name, 0);
+            set(known, contested, name, 0);
             assert!(filter.remove(&keys[contested]).unwrap(), "key {contested}");
         } else if filter.insert_if_absent(&keys[contested]) == Ok(true) {
             // Unless there are two winners.
-            set(&known, contested, 0, name);
+            set(known, contested, 0, name);
         }
     }
 }
 
-fn spawn(file: &File, worker: usize) -> Child {
-    let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--exact", "storm::no_key_is_lost_when_workers_are_killed"]);
-    command.env(VARIABLE, format!("{worker} {}", file.0.display()));
-    command.stdout(Stdio::null()).spawn().unwrap()
+struct Storm {
+    path: PathBuf,
+    filter: SharedCuckooFilter,
+    known: Known,
+    keys: Vec<u64>,
+    /// Calls that were killed, and those of them that took effect.
+    under_way: usize,
+    effective: usize,
 }
 
-/// Checks each key when no worker lives. Returns the number of calls that were under way.
-fn check(filter: &SharedCuckooFilter, known: &Known, keys: &[u64]) -> usize {
-    let (mut under_way, mut sum) = (0, 0);
-    for (key, hashed) in keys.iter().enumerate() {
-        let (state, count) = (known.load(key), filter.count(hashed));
-        sum += count;
-        match state {
-            _ if key >= WORKERS * OWN => {
-                // Its winner may have been killed before it could say so, or after.
-                assert!(
-                    count <= 1 && (state == 0 || count == 1),
-                    "{key}: {count}, {state}"
-                );
-                if count == 1 && state == 0 {
-                    sum -= usize::from(filter.remove(hashed).unwrap());
-                }
-            }
-            ABSENT | PRESENT => assert_eq!(count as u64 * PRESENT, state, "key {key}"),
-            _ => {
+impl Storm {
+    fn start(&self, worker: usize) -> Worker {
+        for word in owners_of(worker).map(begun) {
+            self.known.exchange_raw(word, 1, 0);
+        }
+        let task = format!("{worker} {}", self.path.display());
+        Worker::start(TEST, &task)
+    }
+
+    fn has_begun(&self, worker: usize) -> bool {
+        let mut words = owners_of(worker).map(begun);
+        words.all(|word| self.known.load(word) == 1)
+    }
+
+    /// Checks the keys of dead owners, whose calls have taken effect or never will. Returns the number of copies.
+    fn settle(&mut self, owners: Range<usize>) -> usize {
+        let mut sum = 0;
+        for key in keys_of(owners) {
+            let (state, count) = (self.known.load(key), self.filter.count(&self.keys[key]));
+            sum += count;
+            if state == INSERTING || state == REMOVING {
                 assert!(count <= 1, "key {key} is there {count} times");
-                under_way += 1;
+                set(&self.known, key, state, [ABSENT, PRESENT][count]);
+                self.under_way += 1;
+                self.effective += usize::from((count == 1) == (state == INSERTING));
+            } else {
+                assert_eq!(count as u64 * PRESENT, state, "key {key}");
             }
         }
+        sum
     }
-    assert_eq!(filter.recount(), sum);
-    assert_eq!(filter.len(), sum);
-    under_way
+
+    /// Checks everything when no worker lives.
+    fn check(&mut self) {
+        let mut table = [0; 8 * BUCKETS];
+        let file = fs::File::open(&self.path).unwrap();
+        file.read_exact_at(&mut table, TABLE).unwrap();
+        assert!(!has_tags(&table));
+        let mut sum = self.settle(0..OWNERS);
+        for key in OWNERS * OWN..KEYS {
+            let (name, count) = (self.known.load(key), self.filter.count(&self.keys[key]));
+            // Its winner may have been killed before it could say so.
+            assert!(
+                count <= 1 && (name == 0 || count == 1),
+                "contested key {key} of {name} is there {count} times"
+            );
+            sum += count;
+            if count == 1 && name == 0 {
+                assert_eq!(self.filter.remove(&self.keys[key]), Ok(true));
+                sum -= 1;
+            }
+        }
+        assert_eq!([self.filter.recount(), self.filter.len()], [sum; 2]);
+    }
+
+    /// Returns the blocks of the files, and the number of mappings of them in this process.
+    fn used(&self) -> ([u64; 2], usize) {
+        let lock = format!("{}.lock", self.path.display());
+        let blocks = [&self.path, Path::new(&lock)].map(|path| path.metadata().unwrap().blocks());
+        let maps = fs::read_to_string("/proc/self/maps").unwrap();
+        (blocks, maps.matches(self.path.to_str().unwrap()).count())
+    }
 }
 
-/// Four workers change a filter at a load of 0.95, and one or all are killed every few milliseconds.
+/// Four workers change a filter at a load of 0.95. One or all are killed every few milliseconds, some of them while they are
+/// stopped. Kills use up no ids and no memory.
+///
+/// `STORM_SECONDS` and `STORM_KILLS` say how long, at least.
 #[test]
 fn no_key_is_lost_when_workers_are_killed() {
-    if let Ok(variable) = env::var(VARIABLE) {
-        let (worker, path) = variable.split_once(' ').unwrap();
+    if let Some(task) = worker::task() {
+        let (worker, path) = task.split_once(' ').unwrap();
         return work(path.as_ref(), worker.parse().unwrap());
     }
-    let seconds = env::var("STORM_SECONDS").map_or(4, |seconds| seconds.parse().unwrap());
-    let (file, keys) = (File::new("storm"), keys());
+    let number = |name, default| env::var(name).map_or(default, |value| value.parse().unwrap());
+    let (seconds, least) = (number("STORM_SECONDS", 4), number("STORM_KILLS", 0));
+    let file = File::new("storm");
     let second = File(file.0.with_extension("known"));
-    let filter = CuckooFilter::builder()
-        .buckets(BUCKETS)
-        .open_or_create_shared(&file.0)
-        .unwrap();
-    let known: Known = WordArray::create(&second.0, keys.len(), [0; USER]).unwrap();
-    let mut workers: Vec<_> = (0..WORKERS).map(|worker| spawn(&file, worker)).collect();
-    let (start, mut kills, mut under_way) = (Instant::now(), 0, 0);
-    while start.elapsed() < Duration::from_secs(seconds) {
-        thread::sleep(Duration::from_millis(rand::random_range(5..60)));
+    let builder = CuckooFilter::builder().buckets(BUCKETS);
+    let mut storm = Storm {
+        path: file.0.clone(),
+        filter: builder.open_or_create_shared(&file.0).unwrap(),
+        known: WordArray::create(&second.0, begun(OWNERS), [0; USER]).unwrap(),
+        keys: keys(BUCKETS).take(KEYS).collect(),
+        under_way: 0,
+        effective: 0,
+    };
+    for (nth, &key) in storm.keys.iter().enumerate() {
+        set(&storm.known, KEYS + nth, 0, key);
+    }
+    let used = storm.used();
+    let mut workers: [_; WORKERS] = array::from_fn(|worker| storm.start(worker));
+    let (start, mut kills, mut stopped) = (Instant::now(), 0, 0);
+    while start.elapsed() < Duration::from_secs(seconds) || kills < least {
+        if rand::random_ratio(1, 3) {
+            workers[rand::random_range(0..WORKERS)].stop_or_continue();
+        }
+        // Some are killed while they open the filter.
+        let mut waits = rand::random_ratio(3, 4);
+        while waits {
+            thread::sleep(Duration::from_micros(200));
+            workers.iter_mut().for_each(Worker::assert_lives);
+            waits = (0..WORKERS).any(|nth| !workers[nth].is_stopped && !storm.has_begun(nth));
+        }
+        thread::sleep(Duration::from_micros(rand::random_range(0..3_000)));
         let first = rand::random_range(0..WORKERS);
-        let all = rand::random_range(0..3) == 0;
+        let all = rand::random_ratio(1, 2);
         let killed = if all { 0..WORKERS } else { first..first + 1 };
-        kills += killed.len();
         for worker in &mut workers[killed.clone()] {
-            worker.kill().unwrap();
-            let status = worker.wait().unwrap();
-            assert_eq!(
-                status.signal(),
-                Some(9),
-                "a worker has ended before it was killed"
-            );
+            worker.kill();
+            kills += 1;
+            stopped += usize::from(worker.is_stopped);
         }
+        storm.filter.take_over_all().unwrap();
         if all {
-            filter.take_over_all().unwrap();
-            under_way += check(&filter, &known, &keys);
+            storm.check();
+        } else if (0..WORKERS).all(|worker| worker == first || storm.has_begun(worker)) {
+            // No other process is just taking over what this one has left.
+            storm.settle(owners_of(first));
         }
-        killed.for_each(|worker| workers[worker] = spawn(&file, worker));
+        killed.for_each(|worker| workers[worker] = storm.start(worker));
     }
-    for mut worker in workers {
-        worker.kill().unwrap();
-        worker.wait().unwrap();
-    }
-    filter.take_over_all().unwrap();
-    check(&filter, &known, &keys);
-    assert!(!filter.is_damaged());
-    println!("{kills} kills; {under_way} calls were under way in those of all workers");
+    workers.iter_mut().for_each(Worker::kill);
+    storm.filter.take_over_all().unwrap();
+    storm.check();
+    assert!(!storm.filter.is_damaged());
+    let ids = WordArray::open(&file.0).unwrap().ids_used();
+    let (calls, effective, elapsed) = (storm.under_way, storm.effective, start.elapsed());
+    println!(
+        "{kills} kills in {elapsed:.0?}, {stopped} of stopped workers, in {calls} calls, {effective} of which took effect; \
+         {ids} ids; blocks of the files, and mappings: {used:?}"
+    );
+    assert_eq!(storm.used(), used);
+    // A block of this process and of each worker, and as many that are passed over while others take them over.
+    assert!(ids <= 4 * 2 * (WORKERS + 1), "{ids} ids");
 }

@@ -2,7 +2,6 @@
 #![cfg(all(target_os = "linux", not(feature = "__steps")))]
 
 mod damaged;
-mod killed;
 mod opening;
 
 use std::path::PathBuf;
