@@ -33,7 +33,7 @@
 use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use filter::FixedState;
 use filter::internals::length::Length;
 use kcas::thread_id;

@@ -53,12 +53,9 @@ impl Claim {
     /// Makes a claim about the mean of a sample, whose standard deviation gives the allowed range.
     pub fn mean(quantity: String, formula: &'static str, predicted: f64, sample: &[f64]) -> Self {
         let deviation = sample.std_dev() / (sample.len() as f64).sqrt();
-        Self::exact(quantity, formula, predicted, sample.mean()).within(SIGMAS * deviation)
-    }
-
-    pub fn within(self, off: f64) -> Self {
-        let allowed = self.predicted - off..=self.predicted + off;
-        Self { allowed, ..self }
+        let off = SIGMAS * deviation;
+        let claim = Self::exact(quantity, formula, predicted, sample.mean());
+        claim.allowing(predicted - off..=predicted + off)
     }
 
     /// Allows for chance: the measured quantity, never negative, has this standard deviation.
@@ -103,15 +100,11 @@ impl Trial {
     }
 
     /// Inserts the keys with these indices. Fails if one is refused, or not found afterwards.
-    pub fn insert<S: Subject>(self, subject: &S, indices: Range<u64>) -> Result<()> {
+    pub fn insert<S: Subject>(self, subject: &S, mut indices: Range<u64>) -> Result<()> {
         for index in indices.clone() {
             let key = self.key(index);
             ensure!(subject.insert(&key), "refused the key with index {index}");
         }
-        self.find(subject, indices)
-    }
-
-    pub fn find<S: Subject>(self, subject: &S, mut indices: Range<u64>) -> Result<()> {
         let missed = indices.find(|&index| !subject.contains(&self.key(index)));
         ensure!(missed.is_none(), "misses the key with index {missed:?}");
         Ok(())

@@ -87,9 +87,8 @@ mod tests {
             assert!(registry.get(name).is_ok());
             // The fewest keys that suffice.
             let keys = match *name {
-                Bloom::NAME => 20_000,
+                Bloom::NAME | VectorQuotient::NAME => 20_000,
                 ScalableBloom::NAME => 70_000,
-                VectorQuotient::NAME => 200_000,
                 SmartCuckooMutex::NAME | CountMin::NAME => LEAST_KEYS,
                 _ => 100_000,
             };

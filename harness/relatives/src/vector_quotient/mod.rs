@@ -49,7 +49,7 @@ use subject::layout::{Geometry, geometry};
 use subject::spin::Held;
 use subject::{SLOTS_PER_BUCKET, Subject};
 
-use crate::theory::{Claim, Trial};
+use crate::theory::{Claim, SIGMAS, Trial};
 use block::{Block, Wanted};
 use instructions::{Instructions, Processor, with_instructions};
 use mini_filter::{BUCKETS, SLOTS};
@@ -257,10 +257,13 @@ pub fn claims(trial: Trial) -> Result<Vec<Claim>> {
     let load = inserted as f64 / slots;
     let what = "load factor at the first refusal";
     let full = Claim::exact(what, "0.93 to 0.95, Pandey et al. 2021", 0.93, load);
+    // It varies between tables by the order of one over the root of their slots.
+    let full = full.allowing(0.93..=0.96 + SIGMAS / slots.sqrt());
     let formula = "2 (s / b) 2^−r α, Pandey et al. 2021";
     let rate = 2.0 * load * SLOTS as f64 / BUCKETS as f64 / 256.0;
-    let rate = trial.false_positive_rate(&filter, inserted, what, formula, (rate, 0.0));
-    Ok(vec![full.allowing(0.93..=0.96), rate])
+    let at = "at the first refusal";
+    let rate = trial.false_positive_rate(&filter, inserted, at, formula, (rate, 0.0));
+    Ok(vec![full, rate])
 }
 
 #[cfg(test)]
