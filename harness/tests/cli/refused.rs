@@ -59,7 +59,6 @@ const REFUSED: &str = "
 2 | space theory --keys 9999 | 10000..=
 2 | space theory --keys 1000000000 | 10000..=
 2 | window --threads 0 | --threads
-2 | processes --processes 0 | --processes
 1 | worker sweep x balloon | this build is of commit | of balloon
 1 | plot tiny.toml --out few.txt | must end in .svg
 1 | sweep tiny.toml --builds nowhere | --builds: nowhere is not a file
