@@ -1,12 +1,11 @@
 //! Robust mutexes in a file that processes map (Linux), and a [cuckoo filter](RobustCuckooFilter) under them.
 //!
 //! This crate exists for its few lines of `unsafe`, so that the harness needs none. A robust mutex outlives its owner: if a
-//! process is killed while it holds one, the system passes the mutex on.
+//! process is killed while it holds one, the system passes it on.
 #![cfg(target_os = "linux")]
 
 mod cuckoo;
 
-use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,151 +18,95 @@ pub use cuckoo::RobustCuckooFilter;
 const MUTEX_WORDS: usize = size_of::<pthread_mutex_t>().div_ceil(8);
 const _: () = assert!(align_of::<pthread_mutex_t>() <= 8);
 
-/// Words next to each mutex, for what it protects.
-pub const NEXT_TO: usize = 3;
+/// Words of a mutex and of its three own words: whole cache lines.
+const STRIDE: usize = (MUTEX_WORDS + 3).next_multiple_of(8);
 
-/// Words of a mutex with those next to it: whole cache lines.
-const STRIDE: usize = (MUTEX_WORDS + NEXT_TO).next_multiple_of(8);
-
-/// The header: what the file is, the number of mutexes, and the number of further words. It has a cache line.
-const HEADER: usize = 8;
+/// The first cache line says that this is such a file. Mutexes follow, and then words.
 const MAGIC: u64 = u64::from_le_bytes(*b"robust 1");
+const FIRST_MUTEX: usize = 8;
 
-/// A file of words, and of robust mutexes with [`NEXT_TO`] words each. It trusts all who can write it.
-#[derive(Debug)]
-pub struct RobustFile {
-    mapping: Mapping,
-    words: usize,
-    mutexes: usize,
-    /// The place of the first mutex.
-    first: usize,
-}
+/// A file of this many robust mutexes, a power of two, each with three words, and of further words. It trusts whoever can write it.
+struct RobustFile<const MUTEXES: usize>(Mapping);
 
-fn first_mutex(words: usize) -> usize {
-    HEADER + words.next_multiple_of(8)
-}
+impl<const MUTEXES: usize> RobustFile<MUTEXES> {
+    const FIRST_WORD: usize = FIRST_MUTEX + MUTEXES * STRIDE;
 
-impl RobustFile {
     /// Makes a file of this name, whose words are 0.
-    ///
-    /// # Errors
-    /// If there is a file of this name, the system refuses, or lacks memory.
-    pub fn create(path: &Path, mutexes: usize, words: usize) -> io::Result<()> {
+    fn create(path: &Path, words: usize) -> io::Result<()> {
         let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-        let all = first_mutex(words) + mutexes * STRIDE;
+        let all = Self::FIRST_WORD + words;
         let file = shared_memory::create_unnamed(folder, all, 0o600)?;
-        let made = RobustFile::map(&file, words, mutexes)?;
-        for mutex in 0..mutexes {
-            // SAFETY: the memory is zeroed, aligned, inside the mapping, and unknown to all others: the file has no name yet. The
-            // attributes are initialized before they are used.
-            let made = unsafe {
-                let mut attributes: pthread_mutexattr_t = std::mem::zeroed();
-                libc::pthread_mutexattr_init(&mut attributes)
-                    | libc::pthread_mutexattr_setpshared(
-                        &mut attributes,
-                        libc::PTHREAD_PROCESS_SHARED,
-                    )
-                    | libc::pthread_mutexattr_setrobust(&mut attributes, libc::PTHREAD_MUTEX_ROBUST)
-                    | libc::pthread_mutex_init(made.mutex(mutex), &attributes)
+        let made = Self(Mapping::new(&file, all)?);
+        for mutex in 0..MUTEXES {
+            // SAFETY: the memory is zero, aligned, mapped, and unknown to all others, as the file has no name yet. The attributes
+            // are initialized before they are used.
+            let error = unsafe {
+                let mut how: pthread_mutexattr_t = std::mem::zeroed();
+                libc::pthread_mutexattr_init(&mut how)
+                    | libc::pthread_mutexattr_setpshared(&mut how, libc::PTHREAD_PROCESS_SHARED)
+                    | libc::pthread_mutexattr_setrobust(&mut how, libc::PTHREAD_MUTEX_ROBUST)
+                    | libc::pthread_mutex_init(made.mutex(mutex), &how)
             };
-            if made != 0 {
-                return Err(io::Error::from_raw_os_error(made));
+            if error != 0 {
+                return Err(io::Error::from_raw_os_error(error));
             }
         }
-        let header = [MAGIC, words as u64, mutexes as u64];
-        for (word, value) in made.mapping.iter().zip(header) {
-            // Relaxed: the name, which the system gives, publishes all words.
-            word.store(value, Ordering::Relaxed);
-        }
+        // Relaxed: the name, which the system gives, publishes everything.
+        made.0[0].store(MAGIC, Ordering::Relaxed);
         shared_memory::give_name(&file, path)
     }
 
-    /// Maps a file that [`create`](Self::create) has made.
-    ///
-    /// # Errors
-    /// [`InvalidData`](io::ErrorKind::InvalidData) if it is another file; any other if the system refuses.
-    pub fn open(path: &Path) -> io::Result<RobustFile> {
+    /// Maps a file that `create` has made.
+    fn open(path: &Path) -> io::Result<Self> {
         let file = shared_memory::open(path, true)?;
-        let header = Mapping::new(&file, HEADER)?;
-        let [magic, words, mutexes] = [0, 1, 2].map(|at| header[at].load(Ordering::Relaxed));
-        if magic != MAGIC {
-            return Err(io::ErrorKind::InvalidData.into());
+        let words = file.metadata()?.len() as usize / 8;
+        let mapping = Mapping::new(&file, words.max(Self::FIRST_WORD))?;
+        if mapping[0].load(Ordering::Relaxed) != MAGIC {
+            let message = format!("{} has no robust mutexes", path.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
-        RobustFile::map(&file, words as usize, mutexes as usize)
-    }
-
-    fn map(file: &File, words: usize, mutexes: usize) -> io::Result<RobustFile> {
-        let first = first_mutex(words);
-        Ok(RobustFile {
-            mapping: Mapping::new(file, first + mutexes * STRIDE)?,
-            words,
-            mutexes,
-            first,
-        })
-    }
-
-    /// Returns the number of mutexes.
-    #[inline]
-    pub fn mutexes(&self) -> usize {
-        self.mutexes
+        Ok(Self(mapping))
     }
 
     /// Returns the words that belong to no mutex.
-    pub fn words(&self) -> &[AtomicU64] {
-        &self.mapping[HEADER..][..self.words]
-    }
-
-    /// Returns one of these words.
     #[inline(always)]
-    pub fn word(&self, index: usize) -> &AtomicU64 {
-        assert!(index < self.words, "there is no word {index}");
-        &self.mapping[HEADER + index]
+    fn words(&self) -> &[AtomicU64] {
+        &self.0[Self::FIRST_WORD..]
     }
 
-    #[inline]
-    fn line(&self, mutex: usize) -> &[AtomicU64] {
-        assert!(mutex < self.mutexes, "there is no mutex {mutex}");
-        &self.mapping[self.first + mutex * STRIDE..][..STRIDE]
+    /// Returns the three words of a mutex.
+    #[inline(always)]
+    fn own_words(&self, mutex: usize) -> &[AtomicU64; 3] {
+        let words = self.0[FIRST_MUTEX + mutex % MUTEXES * STRIDE + MUTEX_WORDS..].first_chunk();
+        words.expect("each mutex has three")
     }
 
-    /// Returns the words next to a mutex.
-    #[inline]
-    pub fn next_to(&self, mutex: usize) -> &[AtomicU64; NEXT_TO] {
-        let (_, words) = self.line(mutex).split_at(STRIDE - NEXT_TO);
-        words.first_chunk().expect("there are as many")
-    }
-
-    #[inline]
+    #[inline(always)]
     fn mutex(&self, mutex: usize) -> *mut pthread_mutex_t {
-        self.line(mutex).as_ptr().cast_mut().cast()
+        let words = &self.0[FIRST_MUTEX + mutex % MUTEXES * STRIDE..][..MUTEX_WORDS];
+        words.as_ptr().cast_mut().cast()
     }
 
-    /// Runs an action while this thread holds a mutex. If an owner was killed, the next one gets the mutex as it is: the
-    /// action finds out by the words that it protects. Waits for ever if this thread holds the mutex already.
+    /// Runs an action while this thread holds a mutex. If an owner was killed, the next one gets the mutex all the same: the
+    /// action sees by the words what was left. Waits for ever if this thread holds it already.
     #[inline]
-    pub fn locked<R>(&self, mutex: usize, action: impl FnOnce() -> R) -> R {
+    fn locked<R>(&self, mutex: usize, action: impl FnOnce() -> R) -> R {
         struct Held(*mut pthread_mutex_t);
         impl Drop for Held {
             #[inline]
             fn drop(&mut self) {
-                // SAFETY: this thread holds the mutex, in a file that stays mapped longer than `locked` runs.
+                // SAFETY: this thread holds the mutex, which stays mapped longer than `locked` runs.
                 unsafe { libc::pthread_mutex_unlock(self.0) };
             }
         }
         let mutex = self.mutex(mutex);
-        // SAFETY: `create` has made the mutex, in a place that stays mapped longer than it is held. No reference to its words
-        // leaves this crate.
-        let refused = match unsafe { libc::pthread_mutex_lock(mutex) } {
-            0 => 0,
-            // SAFETY: as above; this thread holds the mutex now.
+        // SAFETY: `create` has made the mutex, which stays mapped longer than it is held. Nothing else accesses its words.
+        let error = match unsafe { libc::pthread_mutex_lock(mutex) } {
+            // SAFETY: as above, and this thread holds the mutex now.
             libc::EOWNERDEAD => unsafe { libc::pthread_mutex_consistent(mutex) },
-            error => error,
+            other => other,
         };
-        assert!(
-            refused == 0,
-            "a robust mutex: {}",
-            io::Error::from_raw_os_error(refused)
-        );
+        assert!(error == 0, "a robust mutex cannot be locked: error {error}");
         let _held = Held(mutex);
         action()
     }

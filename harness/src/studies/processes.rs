@@ -1,9 +1,9 @@
 //! The `processes` study: one filter in a file that processes share (the figure of that name).
 //!
-//! Each round starts processes of its own for each subject, pinned like threads. First, all processes of a subject work at
-//! once for some milliseconds, then those of the next subject. Next, a process is killed every 10 ms and another takes its place;
-//! and at last one after another is stopped for 10 ms. Processes report through a second shared file (the *board*), which
-//! outlives them, so it also shows which keys a killed process had for certain.
+//! Each round starts processes of its own for each subject, pinned like threads. First, all processes of one subject work for
+//! some milliseconds, then those of the next. Later, a process is killed every 10 ms and another takes its place; and at last one
+//! after another is stopped for 10 ms. They report through a second shared file, the *board*, which outlives them, so it
+//! shows which keys a killed process had for certain.
 
 use std::env;
 use std::hint::black_box;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use figures::plot::Scale;
 use figures::stats::Summary;
@@ -33,8 +33,6 @@ use shared_memory::Mapping;
 use super::{described, seconds, within};
 use crate::machine::{Cores, Waits};
 use crate::row::Sample;
-use crate::sheet::{Sheet, ascending};
-use crate::show::Stdout;
 use crate::study::{Better, Extras, Quantity, Study, Task, all_places, unchecked};
 use crate::subjects::original;
 use crate::wording::{counted, grouped};
@@ -101,13 +99,13 @@ pub static STUDY: Study<Processes> = Study {
     tabled: all_places,
     how: |study| {
         format!(
-            "Filters of {} slots at load 0.9; each process has keys of its own. Waits are the longest of a surviving process, \
-             without those for its own core.",
-            grouped(4 * study.buckets as u64)
+            "Filters of {} slots at load 0.9; more than {} are oversubscribed. Waits are the longest of a surviving process, without \
+             those for its own core.",
+            grouped(4 * study.buckets as u64),
+            counted(Cores::detect().count(), "process"),
         )
     },
     extras: Extras {
-        complete: label_panels,
         judge: |samples| {
             let is_lost = |sample: &&Sample| sample.quantity == LOST.name && sample.value > 0.0;
             match samples.iter().find(is_lost) {
@@ -118,21 +116,6 @@ pub static STUDY: Study<Processes> = Study {
         ..Extras::NONE
     },
 };
-
-/// Numbers the axes by processes, and shades the panels from more processes than cores on.
-fn label_panels(_: &[Sample], sheet: &mut Sheet) {
-    let cores = Cores::detect().count() as f64;
-    for panel in sheet
-        .figure
-        .iter_mut()
-        .flat_map(|figure| &mut figure.panels)
-    {
-        let points = panel.series.iter().flat_map(|series| &series.points);
-        panel.places = ascending(points.map(|(place, _)| *place));
-        let over = panel.places.iter().find(|place| **place > cores);
-        panel.shade = over.map(|place| (*place, "more processes than cores".into()));
-    }
-}
 
 /// The kind of the processes that share a filter.
 pub const MEMBER: &str = "processes-member";
@@ -154,117 +137,84 @@ const SUBJECTS: [(&str, &str); 2] = [
 
 /// A filter in a file.
 trait InFile {
-    fn insert(&self, key: u64) -> bool;
-    fn contains(&self, key: u64) -> bool;
-    fn remove(&self, key: u64) -> bool;
+    fn call(&self, call: Call, key: u64) -> bool;
+}
+
+enum Call {
+    Contains,
+    Insert,
+    Remove,
 }
 
 impl InFile for SharedCuckooFilter {
     #[inline(always)]
-    fn insert(&self, key: u64) -> bool {
-        SharedCuckooFilter::insert(self, &key).is_ok()
-    }
-
-    #[inline(always)]
-    fn contains(&self, key: u64) -> bool {
-        SharedCuckooFilter::contains(self, &key)
-    }
-
-    #[inline(always)]
-    fn remove(&self, key: u64) -> bool {
-        SharedCuckooFilter::remove(self, &key) == Ok(true)
+    fn call(&self, call: Call, key: u64) -> bool {
+        match call {
+            Call::Contains => self.contains(&key),
+            Call::Insert => self.insert(&key).is_ok(),
+            Call::Remove => self.remove(&key) == Ok(true),
+        }
     }
 }
 
 impl InFile for RobustCuckooFilter {
     #[inline(always)]
-    fn insert(&self, key: u64) -> bool {
-        RobustCuckooFilter::insert(self, &key)
-    }
-
-    #[inline(always)]
-    fn contains(&self, key: u64) -> bool {
-        RobustCuckooFilter::contains(self, &key)
-    }
-
-    #[inline(always)]
-    fn remove(&self, key: u64) -> bool {
-        RobustCuckooFilter::remove(self, &key)
+    fn call(&self, call: Call, key: u64) -> bool {
+        match call {
+            Call::Contains => self.contains(&key),
+            Call::Insert => self.insert(&key),
+            Call::Remove => self.remove(&key),
+        }
     }
 }
 
-/// Makes an empty filter in a new file.
-fn make(subject: &str, path: &Path, buckets: usize) -> Result<Box<dyn InFile>> {
-    Ok(match original(subject) {
-        LOCK_FREE => {
-            let builder = CuckooFilter::builder().buckets(buckets);
-            Box::new(builder.open_or_create_shared(path)?)
-        }
-        ROBUST => {
-            RobustCuckooFilter::create(path, buckets)?;
-            Box::new(RobustCuckooFilter::open(path)?)
-        }
-        other => bail!("no shared filter is called {other}"),
-    })
-}
-
-/// A shared file of words: in the first line what the processes are to do, then a line of each process.
+/// A shared file of words, 16 for each process.
 struct Board(Mapping);
 
-/// Words of a line, two cache lines.
 const LINE: usize = 16;
 
-/// The words of a process. The keys from `LOW` up to `HIGH` are in the filter for certain.
-const LOW: usize = 0;
-const HIGH: usize = 1;
-const OPERATIONS: usize = 2;
-const WRONG_ANSWERS: usize = 3;
+/// What it is to do, and 1 once it has looked and done it.
+const ACTION: usize = 0;
+const DONE: usize = 1;
+/// The keys from `LOW` up to `HIGH` are in the filter for certain.
+const LOW: usize = 2;
+const HIGH: usize = 3;
+const OPERATIONS: usize = 4;
+const WRONG_ANSWERS: usize = 5;
 /// How often it has been stopped.
-const STOPS: usize = 4;
-/// Times in ns: without an operation, at the longest; the same without the time in which it had no core; the time without a core
-/// in the last turn; from opening the file to the first answer.
-const WITHOUT_OPERATION: usize = 5;
-const WAITED: usize = 6;
-const WITHOUT_CORE: usize = 7;
-const FIRST_ANSWER: usize = 8;
+const STOPS: usize = 6;
+/// Times in ns: the longest without an operation, with and without the time in which it had no core; from opening the file to the
+/// first answer.
+const GAP_NS: usize = 7;
+const WAIT_NS: usize = 8;
+const FIRST_ANSWER_NS: usize = 9;
 
-/// What processes are to do: wait for another turn, work, or work and measure gaps.
-const WAIT: u64 = 0;
-const WORK: u64 = 1;
-const WORK_TIMED: u64 = 2;
+/// What processes do: nothing, fill the filter, look up their keys, work, or work and measure gaps.
+const REST: u64 = 1;
+const FILL: u64 = 2;
+const CHECK: u64 = 3;
+const WORK: u64 = 4;
+const WORK_TIMED: u64 = 5;
 
 impl Board {
-    fn create(path: &Path, processes: usize) -> Result<Self> {
-        let folder = path.parent().context("a file is in a folder")?;
-        let file = shared_memory::create_unnamed(folder, LINE * (1 + processes), 0o600)?;
-        shared_memory::give_name(&file, path)?;
-        Self::open(path, processes)
-    }
-
     fn open(path: &Path, processes: usize) -> Result<Self> {
         let file = shared_memory::open(path, true)?;
-        Ok(Self(Mapping::new(&file, LINE * (1 + processes))?))
+        Ok(Self(Mapping::new(&file, LINE * processes)?))
     }
 
-    fn action(&self) -> &AtomicU64 {
-        &self.0[0]
+    fn of(&self, process: usize) -> &[AtomicU64] {
+        &self.0[LINE * process..][..LINE]
     }
 
-    fn of(&self, process: usize) -> &[AtomicU64; LINE] {
-        let line = self.0[LINE * (1 + process)..].first_chunk();
-        line.expect("each process has a line")
-    }
-
-    /// Returns a word of each process.
-    fn all(&self, word: usize) -> impl Iterator<Item = &AtomicU64> {
-        let lines = self.0.chunks_exact(LINE).skip(1);
-        lines.map(move |line| &line[word])
-    }
-
-    /// Returns the values of a word of each process.
-    fn values(&self, word: usize) -> impl Iterator<Item = u64> {
+    fn set(&self, word: usize, value: u64) {
         // Relaxed, as are all accesses to a board: the words are independent numbers.
-        self.all(word).map(|word| word.load(Ordering::Relaxed))
+        let lines = self.0.chunks_exact(LINE);
+        lines.for_each(|line| line[word].store(value, Ordering::Relaxed));
+    }
+
+    fn values(&self, word: usize) -> impl Iterator<Item = u64> {
+        let lines = self.0.chunks_exact(LINE);
+        lines.map(move |line| line[word].load(Ordering::Relaxed))
     }
 }
 
@@ -272,8 +222,8 @@ impl Board {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Member {
     subject: String,
-    filter: PathBuf,
-    board: PathBuf,
+    folder: PathBuf,
+    buckets: usize,
     process: usize,
     processes: usize,
     seed: u64,
@@ -284,206 +234,190 @@ pub fn serve_member(worker: &Worker) -> Result<()> {
     // Whatever happens to the process that leads.
     set_pdeathsig(Signal::SIGKILL)?;
     let member: Member = worker.task()?;
+    let (file, buckets) = (member.folder.join(&member.subject), member.buckets);
     match original(&member.subject) {
-        LOCK_FREE => member.serve(|path| Ok(CuckooFilter::builder().open_shared(path)?)),
-        _ => member.serve(|path| Ok(RobustCuckooFilter::open(path)?)),
+        LOCK_FREE => member.serve(|| {
+            let builder = CuckooFilter::builder().buckets(buckets);
+            Ok(builder.open_or_create_shared(&file)?)
+        }),
+        _ => member.serve(|| Ok(RobustCuckooFilter::open_or_create(&file, buckets)?)),
     }
 }
 
 impl Member {
-    /// Returns a key of a process.
-    fn key(&self, process: usize, number: u64) -> u64 {
-        self.seed + number * self.processes as u64 + process as u64
+    fn board(&self) -> PathBuf {
+        self.folder.join(format!("{} board", self.subject))
     }
 
-    /// Opens the filter, and works whenever it is asked to by a byte, which it answers at the end.
-    fn serve<F: InFile>(&self, open: impl FnOnce(&Path) -> Result<F>) -> Result<()> {
+    fn key(&self, number: u64) -> u64 {
+        self.seed + number * self.processes as u64 + self.process as u64
+    }
+
+    /// Opens the filter, looks a key up, and acts whenever a byte comes.
+    fn serve<F: InFile>(&self, open: impl FnOnce() -> Result<F>) -> Result<()> {
         Cores::detect().pin(self.process);
-        let board = Board::open(&self.board, self.processes)?;
+        let board = Board::open(&self.board(), self.processes)?;
         let own = board.of(self.process);
-        let known = self.key(self.process, own[LOW].load(Ordering::Relaxed));
-        let begun = Instant::now();
-        let filter = open(&self.filter)?;
-        let found = filter.contains(known);
-        own[FIRST_ANSWER].store(begun.elapsed().as_nanos() as u64, Ordering::Relaxed);
-        own[WRONG_ANSWERS].fetch_add(u64::from(!found), Ordering::Relaxed);
+        let known = self.key(own[LOW].load(Ordering::Relaxed));
+        let start = Instant::now();
+        let filter = open()?;
+        black_box(filter.call(Call::Contains, known));
+        own[FIRST_ANSWER_NS].store(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
         let mut random = SmallRng::seed_from_u64(self.seed ^ self.process as u64);
-        let mut byte = [0];
         loop {
-            Stdout.write_all(&byte)?;
-            Stdout.flush()?;
-            if io::stdin().read(&mut byte)? == 0 {
+            let action = own[ACTION].load(Ordering::Relaxed);
+            self.act(&filter, own, action, &mut random);
+            own[DONE].store(1, Ordering::Relaxed);
+            if io::stdin().read(&mut [0])? == 0 {
                 return Ok(());
             }
-            self.work(&filter, &board, &mut random);
         }
     }
 
-    /// Works, ten operations at a time. If it was killed in an insert, its successor inserts that key again.
-    fn work(&self, filter: &(impl InFile + ?Sized), board: &Board, random: &mut SmallRng) {
+    /// Works as long as that is the action. (If it was killed in an insert, its successor inserts that key again.)
+    fn act(&self, filter: &impl InFile, own: &[AtomicU64], action: u64, random: &mut SmallRng) {
         /// The numbers of keys that are never inserted.
         const ABSENT: u64 = 1 << 40;
-        let own = board.of(self.process);
         let get = |word: usize| own[word].load(Ordering::Relaxed);
         let set = |word: usize, value| own[word].store(value, Ordering::Relaxed);
-        let key = |number| self.key(self.process, number);
-        let [mut low, mut high, mut operations] = [LOW, HIGH, OPERATIONS].map(get);
-        let action = board.action().load(Ordering::Relaxed);
-        let (turn, mut stops) = (Waits::now(), get(STOPS));
-        let (mut waits, mut longest) = (Waits::now(), 0);
-        let mut last = Instant::now();
-        while action != WAIT && board.action().load(Ordering::Relaxed) == action {
+        let raise = |word, value: u64| set(word, value.max(get(word)));
+        let is_wrong = |call, number| u64::from(!filter.call(call, self.key(number)));
+        let [mut low, mut high] = [LOW, HIGH].map(get);
+        let wrong = match action {
+            FILL => (low..high)
+                .map(|number| is_wrong(Call::Insert, number))
+                .sum(),
+            CHECK => (low..high)
+                .map(|number| is_wrong(Call::Contains, number))
+                .sum(),
+            _ => 0,
+        };
+        set(WRONG_ANSWERS, get(WRONG_ANSWERS) + wrong);
+        let (mut waits, mut stops, mut last) = (Waits::now(), get(STOPS), Instant::now());
+        while action >= WORK && get(ACTION) == action {
             let mut wrong = 0;
             for _ in 0..4 {
                 let drawn: u64 = random.random();
                 let which = drawn & u64::from(u32::MAX);
-                let present = low + (which * (high - low) >> 32);
-                wrong += u64::from(!filter.contains(key(present)));
-                black_box(filter.contains(key(ABSENT + (drawn >> 32))));
+                wrong += is_wrong(Call::Contains, low + (which * (high - low) >> 32));
+                black_box(is_wrong(Call::Contains, ABSENT + (drawn >> 32)));
             }
-            wrong += u64::from(!filter.insert(key(high)));
+            wrong += is_wrong(Call::Insert, high);
             high += 1;
             set(HIGH, high);
             low += 1;
             set(LOW, low);
-            wrong += u64::from(!filter.remove(key(low - 1)));
-            operations += 10;
-            set(OPERATIONS, operations);
+            wrong += is_wrong(Call::Remove, low - 1);
+            set(OPERATIONS, get(OPERATIONS) + 10);
             if wrong > 0 {
                 set(WRONG_ANSWERS, get(WRONG_ANSWERS) + wrong);
             }
-            if action != WORK_TIMED {
+            if action == WORK {
                 continue;
             }
             let gap = last.elapsed();
-            if gap.as_nanos() as u64 > longest {
-                let waited = gap.saturating_sub(waits.since());
+            if gap.as_nanos() as u64 > get(WAIT_NS) {
                 // A process that was stopped itself does not count.
                 if stops == get(STOPS) {
-                    longest = longest.max(waited.as_nanos() as u64);
-                    set(WAITED, get(WAITED).max(longest));
-                    set(
-                        WITHOUT_OPERATION,
-                        get(WITHOUT_OPERATION).max(gap.as_nanos() as u64),
-                    );
+                    raise(GAP_NS, gap.as_nanos() as u64);
+                    raise(WAIT_NS, gap.saturating_sub(waits.since()).as_nanos() as u64);
                 }
                 (waits, stops) = (Waits::now(), get(STOPS));
             }
             last = Instant::now();
         }
-        set(WITHOUT_CORE, turn.since().as_nanos() as u64);
     }
 }
 
-/// A process that shares a filter; killed when dropped.
-struct Process {
-    child: Child,
-    /// Bytes that it owes: one for its start, and one for each request.
-    owed: usize,
-}
-
-impl Process {
-    fn start(member: &Member) -> Result<Self> {
-        let child = worker::start(None, MEMBER, &toml::to_string(member)?)?;
-        Ok(Self { child, owed: 1 })
-    }
-
-    /// Asks it to work.
-    fn ask(&mut self) -> Result<()> {
-        self.owed += 1;
-        let mut input = self.child.stdin.as_ref().context("it has an input")?;
-        Ok(input.write_all(&[0])?)
-    }
-
-    /// Waits until it has started, and has ended its work.
-    fn wait(&mut self) -> Result<()> {
-        let output = self.child.stdout.as_mut().context("it has an output")?;
-        let answers = output.read_exact(&mut vec![0; self.owed]);
-        self.owed = 0;
-        answers.or_else(|_| {
-            let mut error = String::new();
-            let errors = self.child.stderr.as_mut();
-            errors.map(|errors| errors.read_to_string(&mut error));
-            bail!("a process that shared a filter ended: {error}")
-        })
-    }
-
-    fn signal(&self, signal: Signal) -> Result<()> {
-        Ok(kill(Pid::from_raw(self.child.id() as i32), signal)?)
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The processes that share a filter.
+/// The processes that share a filter; killed when dropped.
 struct Team {
     member: Member,
     board: Board,
-    filter: Box<dyn InFile>,
-    processes: Vec<Process>,
+    processes: Vec<Child>,
 }
 
 /// Time between two kills, and of a stop.
 const PERIOD: Duration = Duration::from_millis(10);
 
+impl Drop for Team {
+    fn drop(&mut self) {
+        self.processes.iter_mut().for_each(end);
+    }
+}
+
+fn end(process: &mut Child) {
+    // It may have ended by itself.
+    let _ = process.kill().and_then(|()| process.wait());
+}
+
 impl Team {
-    /// Makes a filter and fills it to a load of 0.9. Starts the processes one after another.
-    fn start(folder: &Path, buckets: usize, member: Member) -> Result<Self> {
-        let member = Member {
-            filter: folder.join(&member.subject),
-            board: folder.join(format!("{} board", member.subject)),
-            ..member
-        };
-        let filter = make(&member.subject, &member.filter, buckets)?;
-        let board = Board::create(&member.board, member.processes)?;
-        let keys = (buckets * 4 * 9 / 10 / member.processes) as u64;
-        for process in 0..member.processes {
-            board.of(process)[HIGH].store(keys, Ordering::Relaxed);
-            let inserted = (0..keys).all(|number| filter.insert(member.key(process, number)));
-            ensure!(
-                inserted,
-                "{} refused a key at a load below 0.9",
-                member.subject
-            );
-        }
+    /// Makes a filter and fills it to a load of 0.9. Then starts processes anew, one after another.
+    fn start(member: Member) -> Result<Self> {
+        let (path, processes) = (member.board(), member.processes);
+        let board = shared_memory::create_unnamed(&member.folder, LINE * processes, 0o600)?;
+        shared_memory::give_name(&board, &path)?;
+        let board = Board::open(&path, processes)?;
+        board.set(HIGH, (member.buckets * 4 * 9 / 10 / processes) as u64);
         let mut team = Self {
             member,
             board,
-            filter,
             processes: Vec::new(),
         };
-        for process in 0..team.member.processes {
-            team.processes.push(team.start_process(process)?);
-            team.processes[process].wait()?;
+        for action in [FILL, REST] {
+            team.processes
+                .drain(..)
+                .for_each(|mut process| end(&mut process));
+            team.board.set(DONE, 0);
+            team.board.set(ACTION, action);
+            for process in 0..processes {
+                team.processes.push(team.start_process(process)?);
+                team.wait(process)?;
+            }
         }
         Ok(team)
     }
 
-    fn start_process(&self, process: usize) -> Result<Process> {
-        Process::start(&Member {
+    fn start_process(&self, process: usize) -> Result<Child> {
+        let member = Member {
             process,
             ..self.member.clone()
-        })
+        };
+        worker::start(None, MEMBER, &toml::to_string(&member)?)
     }
 
-    fn begin(&mut self, action: u64) -> Result<()> {
-        self.board.action().store(action, Ordering::Relaxed);
-        self.processes.iter_mut().try_for_each(Process::ask)
+    /// Waits until a process is done.
+    fn wait(&mut self, process: usize) -> Result<()> {
+        while self.board.of(process)[DONE].load(Ordering::Relaxed) == 0 {
+            if self.processes[process].try_wait()?.is_some() {
+                let mut error = String::new();
+                let errors = self.processes[process].stderr.as_mut();
+                errors.map(|errors| errors.read_to_string(&mut error));
+                bail!("a process that shared a filter ended: {error}");
+            }
+            sleep(PERIOD / 100);
+        }
+        Ok(())
     }
 
+    /// Asks a process to look at the board.
+    fn wake(&self, process: usize) -> Result<()> {
+        let mut input = self.processes[process].stdin.as_ref().context("an input")?;
+        Ok(input.write_all(&[0])?)
+    }
+
+    fn begin(&self, action: u64) -> Result<()> {
+        self.board.set(DONE, 0);
+        self.board.set(ACTION, action);
+        (0..self.processes.len()).try_for_each(|process| self.wake(process))
+    }
+
+    /// Waits until all are done. One that comes late to work finds that it is over.
     fn end(&mut self) -> Result<()> {
-        self.board.action().store(WAIT, Ordering::Relaxed);
-        self.processes.iter_mut().try_for_each(Process::wait)
+        (0..self.processes.len()).try_for_each(|process| self.wait(process))
     }
 
-    /// Returns million operations per second of a turn, and whether other programs left the processes their cores.
-    fn take_turn(&mut self, length: Duration) -> Result<(f64, bool)> {
+    /// Returns million operations per second of a turn.
+    fn take_turn(&mut self, length: Duration) -> Result<f64> {
         let count = |team: &Self| (Instant::now(), team.board.values(OPERATIONS).sum::<u64>());
         self.begin(WORK)?;
         // The processes wake up, and warm their caches.
@@ -491,88 +425,67 @@ impl Team {
         let (start, before) = count(self);
         sleep(length);
         let (end, after) = count(self);
+        self.board.set(ACTION, REST);
         self.end()?;
-        let took = (end - start).as_nanos() as u64;
-        let is_calm = self.board.values(WITHOUT_CORE).all(|ns| 50 * ns < took);
-        Ok(((after - before) as f64 * 1e3 / took as f64, is_calm))
+        Ok((after - before) as f64 / (end - start).as_secs_f64() / 1e6)
     }
 
-    /// Lets the processes work while `disturb` is called for one after another. Returns the longest gaps in ms, without and with the
-    /// time without a core, and how many processes were disturbed.
-    fn disturb(
-        &mut self,
-        seconds: f64,
-        disturb: impl Fn(&mut Self, usize) -> Result<()>,
-    ) -> Result<[f64; 3]> {
-        let old = [WAITED, WITHOUT_OPERATION].map(|word| self.board.all(word));
-        old.into_iter()
-            .flatten()
-            .for_each(|word| word.store(0, Ordering::Relaxed));
+    /// Lets the processes work while each in turn is killed or stopped. Returns the longest gap in ms with and without the time without
+    /// a core, how many were killed or stopped, and how many keys were lost.
+    fn disturb(&mut self, seconds: f64, how: Signal) -> Result<[f64; 4]> {
+        [GAP_NS, WAIT_NS].map(|word| self.board.set(word, 0));
         self.begin(WORK_TIMED)?;
         let (start, mut disturbed) = (Instant::now(), 0);
         while start.elapsed().as_secs_f64() < seconds {
             sleep(PERIOD);
-            disturb(self, disturbed % self.processes.len())?;
+            let process = disturbed % self.processes.len();
+            let id = Pid::from_raw(self.processes[process].id() as i32);
+            self.board.of(process)[STOPS].fetch_add(1, Ordering::Relaxed);
+            kill(id, how)?;
+            if how == Signal::SIGKILL {
+                // It finds work on the board.
+                let next = self.start_process(process)?;
+                end(&mut std::mem::replace(&mut self.processes[process], next));
+            } else {
+                sleep(PERIOD);
+                kill(id, Signal::SIGCONT)?;
+            }
             disturbed += 1;
         }
+        self.board.set(ACTION, REST);
         self.end()?;
         let longest = |word| self.board.values(word).max().unwrap_or_default() as f64 / 1e6;
-        Ok([
-            longest(WAITED),
-            longest(WITHOUT_OPERATION),
-            disturbed as f64,
-        ])
-    }
-
-    /// Kills a process, and starts another one in its place.
-    fn kill(&mut self, process: usize) -> Result<()> {
-        self.processes[process].signal(Signal::SIGKILL)?;
-        self.processes[process] = self.start_process(process)?;
-        self.processes[process].ask()
-    }
-
-    fn stop(&mut self, process: usize) -> Result<()> {
-        self.board.of(process)[STOPS].fetch_add(1, Ordering::Relaxed);
-        self.processes[process].signal(Signal::SIGSTOP)?;
-        sleep(PERIOD);
-        self.processes[process].signal(Signal::SIGCONT)
-    }
-
-    /// Returns how many keys are missing, and how many answers were wrong.
-    fn lost(&self) -> u64 {
-        let ranges = self.board.values(LOW).zip(self.board.values(HIGH));
-        let keys = ranges.enumerate().flat_map(|(process, (low, high))| {
-            (low..high).map(move |number| self.member.key(process, number))
-        });
-        let missing = keys.filter(|key| !self.filter.contains(*key)).count();
-        missing as u64 + self.board.values(WRONG_ANSWERS).sum::<u64>()
+        let [gap, wait] = [GAP_NS, WAIT_NS].map(longest);
+        self.begin(CHECK)?;
+        self.end()?;
+        let lost = self.board.values(WRONG_ANSWERS).sum::<u64>();
+        Ok([wait, gap, disturbed as f64, lost as f64])
     }
 }
 
 impl Processes {
     fn measure(&self, task: &Task) -> Result<Vec<Sample>> {
         let processes: usize = task.part.split(' ').next().unwrap_or_default().parse()?;
-        let shared = Path::new("/dev/shm");
-        let folder = if shared.is_dir() {
-            shared.to_owned()
+        let memory = Path::new("/dev/shm");
+        let parent = if memory.is_dir() {
+            memory.to_owned()
         } else {
             env::temp_dir()
         };
         let folder = tempfile::Builder::new()
             .prefix("processes-")
-            .tempdir_in(folder)?;
+            .tempdir_in(parent)?;
         let random = &mut SmallRng::seed_from_u64(task.seed);
         let seed = u64::from(random.random::<u32>()) << 8;
         let start = |subject: &String| {
-            let member = Member {
+            Team::start(Member {
                 subject: subject.clone(),
-                filter: PathBuf::new(),
-                board: PathBuf::new(),
+                folder: folder.path().into(),
+                buckets: self.buckets,
                 process: 0,
                 processes,
                 seed,
-            };
-            Team::start(folder.path(), self.buckets, member)
+            })
         };
         let mut teams = task
             .subjects
@@ -589,33 +502,29 @@ impl Processes {
         let length = PERIOD / 2 * if is_oversubscribed { 8 } else { 1 };
         let mut order: Vec<_> = (0..teams.len()).collect();
         let mut rates = vec![Vec::new(); teams.len()];
-        let begun = Instant::now();
-        while begun.elapsed().as_secs_f64() < self.seconds * teams.len() as f64 {
+        let start = Instant::now();
+        while start.elapsed().as_secs_f64() < self.seconds * teams.len() as f64 {
             order.shuffle(random);
             for &at in &order {
                 rates[at].push(teams[at].take_turn(length)?);
             }
         }
         for (team, rates) in teams.iter().zip(rates) {
-            let calm = rates.iter().filter(|(_, is_calm)| *is_calm);
-            let few = 3 * calm.count() < rates.len();
-            let counted = rates.iter().filter(|(_, is_calm)| few || *is_calm);
-            let rate = Summary::new(counted.map(|(rate, _)| *rate)).context("no turns")?;
-            add(team, WORKING, &THROUGHPUT, rate.median);
-            let opening = team.board.values(FIRST_ANSWER).map(|ns| ns as f64 / 1e3);
-            let opening = Summary::new(opening).context("no processes")?;
-            add(team, OPENED, &OPENING, opening.median);
+            let opening = team.board.values(FIRST_ANSWER_NS).map(|ns| ns as f64 / 1e3);
+            for (case, quantity, values) in [
+                (WORKING, &THROUGHPUT, rates),
+                (OPENED, &OPENING, opening.collect()),
+            ] {
+                let values = Summary::new(values).context("there is a process")?;
+                add(team, case, quantity, values.median);
+            }
         }
         for team in teams.iter_mut().filter(|_| processes > 1) {
-            for (case, how) in [
-                (KILLED, Team::kill as fn(&mut Team, usize) -> _),
-                (STOPPED, Team::stop),
-            ] {
-                let [waited, gap, ended] = team.disturb(self.seconds, how)?;
-                add(team, case, &LONGEST, waited);
-                add(team, case, &GAP, gap);
-                add(team, case, &ENDED, ended);
-                add(team, case, &LOST, team.lost() as f64);
+            for (case, how) in [(KILLED, Signal::SIGKILL), (STOPPED, Signal::SIGSTOP)] {
+                let values = team.disturb(self.seconds, how)?;
+                for (quantity, value) in [&LONGEST, &GAP, &ENDED, &LOST].into_iter().zip(values) {
+                    add(team, case, quantity, value);
+                }
             }
         }
         Ok(samples)
@@ -626,62 +535,46 @@ impl Processes {
 mod tests {
     use std::collections::HashSet;
     use std::sync::Mutex;
-    use std::thread;
 
     use super::*;
 
-    /// A set that forgets one of so many keys.
+    /// A set that forgets one of so many keys, and ends the work when it has few left.
     struct Forgetful(u64, Mutex<HashSet<u64>>);
 
     impl InFile for Forgetful {
-        fn insert(&self, key: u64) -> bool {
-            key % self.0 == 0 || self.1.lock().unwrap().insert(key)
-        }
-
-        fn contains(&self, key: u64) -> bool {
-            self.1.lock().unwrap().contains(&key)
-        }
-
-        fn remove(&self, key: u64) -> bool {
-            self.1.lock().unwrap().remove(&key)
+        fn call(&self, call: Call, key: u64) -> bool {
+            let mut keys = self.1.lock().unwrap();
+            match call {
+                Call::Contains => keys.contains(&key),
+                Call::Insert => key % self.0 == 0 || keys.insert(key),
+                Call::Remove => keys.remove(&key),
+            }
         }
     }
 
     #[test]
     fn forgotten_keys_are_counted_and_refused() {
         for (one_of, is_right) in [(u64::MAX, true), (50, false)] {
-            let folder = tempfile::tempdir().unwrap();
-            let team = Team {
-                member: Member {
-                    subject: ROBUST.into(),
-                    filter: PathBuf::new(),
-                    board: PathBuf::new(),
-                    process: 0,
-                    processes: 1,
-                    seed: 1,
-                },
-                board: Board::create(&folder.path().join("board"), 1).unwrap(),
-                filter: Box::new(Forgetful(one_of, Mutex::default())),
-                processes: Vec::new(),
+            let member = Member {
+                subject: ROBUST.into(),
+                folder: PathBuf::new(),
+                buckets: 0,
+                process: 0,
+                processes: 1,
+                seed: 1,
             };
-            let (board, random) = (&team.board, &mut SmallRng::seed_from_u64(1));
-            board.of(0)[HIGH].store(100, Ordering::Relaxed);
-            (0..100).for_each(|number| assert!(team.filter.insert(team.member.key(0, number))));
-            board.action().store(WORK_TIMED, Ordering::Relaxed);
-            thread::scope(|scope| {
-                scope.spawn(|| {
-                    while board.values(OPERATIONS).sum::<u64>() < 10_000 {
-                        thread::yield_now();
-                    }
-                    board.action().store(WAIT, Ordering::Relaxed);
-                });
-                team.member.work(&*team.filter, board, random);
-            });
-            let lost = team.lost();
-            assert_eq!(lost == 0, is_right, "{lost}");
+            let own: [AtomicU64; LINE] = Default::default();
+            own[HIGH].store(100, Ordering::Relaxed);
+            let filter = Forgetful(one_of, Mutex::default());
+            let random = &mut SmallRng::seed_from_u64(1);
+            for action in [FILL, CHECK] {
+                member.act(&filter, &own, action, random);
+            }
+            let lost = own[WRONG_ANSWERS].load(Ordering::Relaxed) as f64;
+            assert_eq!(lost, if is_right { 0.0 } else { 2.0 });
             let sample = Sample {
                 quantity: LOST.name.into(),
-                value: lost as f64,
+                value: lost,
                 ..Sample::default()
             };
             assert_eq!((STUDY.extras.judge)(&[sample]).is_ok(), is_right);
