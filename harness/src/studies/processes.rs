@@ -439,14 +439,14 @@ impl Team {
         while start.elapsed().as_secs_f64() < seconds {
             sleep(PERIOD);
             let process = disturbed % self.processes.len();
-            let id = Pid::from_raw(self.processes[process].id() as i32);
-            self.board.of(process)[STOPS].fetch_add(1, Ordering::Relaxed);
-            kill(id, how)?;
             if how == Signal::SIGKILL {
+                end(&mut self.processes[process]);
                 // It finds work on the board.
-                let next = self.start_process(process)?;
-                end(&mut std::mem::replace(&mut self.processes[process], next));
+                self.processes[process] = self.start_process(process)?;
             } else {
+                let id = Pid::from_raw(self.processes[process].id() as i32);
+                self.board.of(process)[STOPS].fetch_add(1, Ordering::Relaxed);
+                kill(id, how)?;
                 sleep(PERIOD);
                 kill(id, Signal::SIGCONT)?;
             }
