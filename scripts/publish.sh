@@ -64,7 +64,7 @@ if [ "${1:-}" = --placements ]; then
 fi
 [ $# -gt 0 ] || set -- pair
 [ "$*" != all ] || set -- pair 'sweep full' 'sweep load-factor' 'sweep hits' 'sweep skew' 'sweep rivals' \
-    growth window 'space memory' 'space layouts' 'space theory' 'sweep relatives' cuckoo-hashing \
+    growth window processes 'space memory' 'space layouts' 'space theory' 'sweep relatives' cuckoo-hashing \
     'sweep full-large' 'sweep mixes' 'sweep ablations' kcas 'sweep latency' 'sweep oversubscribed' \
     'sweep rivals-large' 'sweep stalls' 'sweep quick' 'sweep same' 'sweep sizes' 'sweep speed' 'sweep native'
 
