@@ -109,9 +109,12 @@ impl RobustCuckooFilter {
     #[inline]
     fn under<R>(&self, buckets: [usize; 2], action: impl FnOnce() -> R) -> R {
         let [one, other] = buckets.map(|bucket| bucket % STRIPES);
-        self.file.locked(one.min(other), || match one == other {
-            true => action(),
-            false => self.file.locked(one.max(other), action),
+        self.file.locked(one.min(other), || {
+            if one == other {
+                action()
+            } else {
+                self.file.locked(one.max(other), action)
+            }
         })
     }
 

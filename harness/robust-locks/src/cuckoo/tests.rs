@@ -87,7 +87,7 @@ fn owner() {
 fn owner_killed_before_any_store_leaves_each_key_once() {
     let (killed, wrong) = kill_owners();
     // Two moves or more, of eight stores each.
-    assert!(killed >= 16 && killed % 8 == 0, "{killed}");
+    assert!(killed >= 16 && killed.is_multiple_of(8), "{killed}");
     assert_eq!(wrong, 0);
 }
 
