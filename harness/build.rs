@@ -7,6 +7,18 @@ use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    // Processes share filters on 64-bit Linux, unless accesses are observed: as in the build script of kcas.
+    println!("cargo::rustc-check-cfg=cfg(processes)");
+    let has = |name: &str| env::var_os(name).is_some();
+    let is = |name: &str, value: &str| env::var(name).is_ok_and(|found| found == value);
+    if is("CARGO_CFG_TARGET_OS", "linux")
+        && is("CARGO_CFG_TARGET_POINTER_WIDTH", "64")
+        && !["STEPS", "SIMULATION"]
+            .iter()
+            .any(|name| has(&format!("CARGO_FEATURE_{name}")))
+    {
+        println!("cargo::rustc-cfg=processes");
+    }
     let of_cargo = |name: &str| env::var(name).expect("cargo sets it");
     let version = Command::new(of_cargo("RUSTC"))
         .arg("--version")

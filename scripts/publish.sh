@@ -64,7 +64,7 @@ if [ "${1:-}" = --placements ]; then
 fi
 [ $# -gt 0 ] || set -- pair
 [ "$*" != all ] || set -- pair 'sweep full' 'sweep load-factor' 'sweep hits' 'sweep skew-cached skew-large' 'sweep rivals' \
-    growth window 'space memory' 'sweep relatives' cuckoo-hashing \
+    growth window processes 'space memory' 'sweep relatives' cuckoo-hashing \
     'sweep full-large' 'sweep mixes' 'sweep ablations' kcas 'sweep latency' 'sweep oversubscribed' \
     'sweep rivals-large latency-large' 'sweep stalls' 'sweep quick' 'sweep same' 'sweep sizes-lookups sizes-changes' \
     'sweep speed-cached speed-updates speed-large speed-large-updates' 'sweep native'

@@ -109,7 +109,8 @@ pub fn measure<R: DeserializeOwned>(
     Ok(())
 }
 
-fn start(build: Option<&Path>, kind: &str, task: &str) -> Result<Child> {
+/// Starts a process of a build of this program, by default this one, for a task.
+pub(crate) fn start(build: Option<&Path>, kind: &str, task: &str) -> Result<Child> {
     // Not looked for in PATH, if it has no directory.
     let program = build.map_or_else(this_program, |build| Ok(path::absolute(build)?))?;
     let mut command = Command::new(&program);

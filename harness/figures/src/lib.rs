@@ -6,7 +6,7 @@
 //! | Figures | Form |
 //! |---|---|
 //! | `full`, `full-large`, `quick`, `native`, `rivals`, `mixes`, `relatives`, `oversubscribed`, `simulated-machines` | [`Form::Line`] over threads on a [`Scale::Log`] axis, with [`Panel::shade`] from more threads than cores on |
-//! | `kcas`, `load-factor`, `sizes-*`, `skew-*`, `hits*` | [`Form::Line`] over words, load factor, slots, skew or hits |
+//! | `kcas`, `processes`, `load-factor`, `sizes-*`, `skew-*`, `hits*` | [`Form::Line`] over words, processes, load factor, slots, skew or hits |
 //! | `pair*`, `ablations`, `same` | [`Form::Dots`] in [`Panel::rows`], with [`Panel::reference`] 1 |
 //! | `latency*` | [`Form::Tail`] over threads |
 //! | `stalls` | [`Form::Line`], and [`Form::Cloud`] for single rounds |

@@ -3,6 +3,8 @@
 pub mod cuckoo_hashing;
 pub mod growth;
 pub mod kcas;
+#[cfg(processes)]
+pub mod processes;
 pub mod space;
 pub mod theory;
 pub mod window;
@@ -41,6 +43,8 @@ pub enum Command {
     CuckooHashing(Options<CuckooHashing>),
     Growth(Options<Growth>),
     Window(Options<Window>),
+    #[cfg(processes)]
+    Processes(Options<processes::Processes>),
 }
 
 impl Command {
@@ -52,6 +56,8 @@ impl Command {
             Self::CuckooHashing(options) => cuckoo_hashing::STUDY.run(options, registry),
             Self::Growth(options) => growth::STUDY.run(options, registry),
             Self::Window(options) => window::STUDY.run(options, registry),
+            #[cfg(processes)]
+            Self::Processes(options) => processes::STUDY.run(options, registry),
         }
     }
 }
@@ -63,6 +69,8 @@ pub fn sheet(samples: &[Sample], sidecar: Option<&Sidecar>) -> Result<Sheet> {
         "growth" => growth::STUDY.shown(samples, sidecar),
         "kcas" => kcas::STUDY.shown(samples, sidecar),
         "memory" => space::STUDY.shown(samples, sidecar),
+        #[cfg(processes)]
+        "processes" => processes::STUDY.shown(samples, sidecar),
         "window" => window::STUDY.shown(samples, sidecar),
         other => bail!("no study is called {other}"),
     }
@@ -70,6 +78,10 @@ pub fn sheet(samples: &[Sample], sidecar: Option<&Sidecar>) -> Result<Sheet> {
 
 /// Measures one task of a study in this process.
 pub fn serve(worker: &Worker, registry: &Registry) -> Result<()> {
+    #[cfg(processes)]
+    if worker.kind == processes::MEMBER {
+        return processes::serve_member(worker);
+    }
     let stop = &*worker.begin()?;
     match &*worker.kind {
         SWEEP => sweep::serve(worker, registry, stop),
@@ -79,6 +91,8 @@ pub fn serve(worker: &Worker, registry: &Registry) -> Result<()> {
         "growth" => growth::STUDY.serve(worker, registry),
         "kcas" => kcas::STUDY.serve(worker, registry),
         "memory" => space::STUDY.serve(worker, registry),
+        #[cfg(processes)]
+        "processes" => processes::STUDY.serve(worker, registry),
         "window" => window::STUDY.serve(worker, registry),
         other => bail!("no study is called {other}"),
     }

@@ -5,6 +5,8 @@ mod check;
 mod interrupted;
 mod outputs;
 mod place;
+#[cfg(processes)]
+mod processes;
 mod refused;
 #[cfg(feature = "simulation")]
 mod simulate;
