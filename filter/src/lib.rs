@@ -120,6 +120,7 @@ mod length;
 #[doc = include_str!("limits.md")]
 pub mod limits {}
 mod lookup;
+mod memory;
 mod methods;
 mod path;
 #[doc = include_str!("recipes.md")]
