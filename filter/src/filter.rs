@@ -90,14 +90,14 @@ impl<S, const SLOTS: usize, const BITS: usize, W: Memory> CuckooFilter<S, SLOTS,
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn snapshots(&self) -> W::Snapshots<'_> {
         let buckets = self.buckets.geometry().buckets();
         W::snapshots(self.buckets.words(), &self.beside, buckets)
     }
 
     /// The table as inserts and removes see it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn table(&self) -> Watched<'_, Buckets<SLOTS, BITS, W>, W::Snapshots<'_>> {
         Watched {
             table: &self.buckets,
@@ -119,7 +119,7 @@ impl<S, const SLOTS: usize, const BITS: usize, W: Memory> CuckooFilter<S, SLOTS,
     }
 
     /// Makes a change and counts it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn count_change<E: From<UpdateError>>(
         &self,
         change: impl FnOnce() -> Result<u64, E>,
@@ -128,7 +128,7 @@ impl<S, const SLOTS: usize, const BITS: usize, W: Memory> CuckooFilter<S, SLOTS,
     }
 
     /// [`count_change`](Self::count_change), if it succeeds at once.
-    #[inline]
+    #[inline(always)]
     fn count_at_once(&self, change: impl FnOnce() -> Option<u64>) -> Option<u64> {
         W::count_at_once(self.buckets.words(), &self.beside, change)
     }
@@ -258,7 +258,6 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, W: Mem
 {
     /// Up to 2 × `SLOTS` copies of a class fit into its two buckets, or `SLOTS` if both are the same
     /// one.
-    #[inline]
     fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
         let insert = || update::insert_at_once(&self.table(), self.locate(hash));
         match self.count_at_once(|| insert().then_some(1)) {
@@ -274,7 +273,7 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, W: Mem
 
     #[inline(always)]
     fn contains_hash(&self, hash: u64) -> bool {
-        lookup::contains(&self.buckets, self.locate(hash)) || self.buckets.is_damaged()
+        lookup::contains(&self.buckets, self.locate(hash)) | self.buckets.is_damaged()
     }
 
     fn count_hash(&self, hash: u64) -> usize {

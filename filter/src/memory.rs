@@ -70,7 +70,7 @@ impl Memory for Block {
     type Beside = Beside;
     type Snapshots<'a> = &'a Snapshots;
 
-    #[inline]
+    #[inline(always)]
     fn count<E: From<UpdateError>>(
         _: &WordArray<Block>,
         beside: &Beside,
@@ -79,7 +79,7 @@ impl Memory for Block {
         beside.length.count(change)
     }
 
-    #[inline]
+    #[inline(always)]
     fn count_at_once(
         _: &WordArray<Block>,
         beside: &Beside,
@@ -96,7 +96,7 @@ impl Memory for Block {
         beside.length.memory_bytes()
     }
 
-    #[inline]
+    #[inline(always)]
     fn snapshots<'a>(_: &'a WordArray<Block>, beside: &'a Beside, _: usize) -> &'a Snapshots {
         &beside.snapshots
     }

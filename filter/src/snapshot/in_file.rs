@@ -9,7 +9,7 @@ use super::{Announced, Kept, SnapshotError, filled, kept_in};
 use crate::buckets::{MAX_WORD, commit, replace};
 
 /// Gets the right to make a snapshot, which one caller has at a time, and makes sure that there is memory for places.
-pub type Hold<W, H> = fn(&WordArray<W>) -> Result<H, SnapshotError>;
+pub(crate) type Hold<W, H> = fn(&WordArray<W>) -> Result<H, SnapshotError>;
 
 /// The one snapshot that may be under way of a table in words that processes share. The array has the table's words, then
 /// from a whole cache line on the word that announces the snapshot, then a place for each bucket, filled as those in memory.
