@@ -316,7 +316,7 @@ fn copy_in_file_of_a_key_that_hops() {
     let (here, there) = (key(0, 1, 0), key(1, 0, 0));
     for (here, there) in [(here, there), (there, here)] {
         let (mine, others) = (copy([here], 1), hop([here, there]));
-        crate::explore_race((2, 1), in_file::holding, &[here], mine, others, |_| ());
+        crate::explore_race((2, 4_500), in_file::holding, &[here], mine, others, |_| ());
     }
 }
 
@@ -327,7 +327,7 @@ fn copies_in_file_in_succession() {
     let (new, another) = (key(0, 1, 0), key(0, 0, 0));
     let mine = calls([TryClone(another), Insert(new), TryClone(new)]);
     crate::explore_race(
-        (2, 1),
+        (2, 2_100),
         in_file::holding,
         &[another],
         mine,
