@@ -24,7 +24,7 @@
 //! of [`insert_if_absent`](CuckooFilter::insert_if_absent), at most one gets `true`; it may be killed before it learns that.
 //!
 //! - [`len`](CuckooFilter::len) may be wrong by one for each thread that was killed, or by the slots of a bucket if it was
-//!   killed in [`clear`](SharedCuckooFilter::clear), until [`recount`](SharedCuckooFilter::recount).
+//!   killed in [`remove_all`](SharedCuckooFilter::remove_all), until [`recount`](SharedCuckooFilter::recount).
 //! - A process that is stopped, not killed, keeps its ids. It blocks no other process, except from saving if it was saving,
 //!   and continues later.
 //!
@@ -366,7 +366,7 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
     ///
     /// # Errors
     /// [`UpdateError`]; some buckets may have been emptied.
-    pub fn clear(&self) -> Result<(), UpdateError> {
+    pub fn remove_all(&self) -> Result<(), UpdateError> {
         for bucket in 0..self.buckets.geometry().buckets() {
             self.count_change::<UpdateError>(|| Ok(self.empty(bucket)))?;
         }
