@@ -44,7 +44,8 @@
 //! [`save`](CuckooFilter::save) and [`try_clone`](CuckooFilter::try_clone) work as for a filter in memory, while all processes
 //! insert and remove: a key that is there throughout is saved. One thread of all processes can save at a time; another one gets
 //! [`Busy`](SnapshotError::Busy). If it is killed, its save ends with the next one, or when a process opens the file.
-//! Until then, each update of a bucket that was not saved yet takes longer, once.
+//! Until then, each update of a bucket that was not saved yet takes longer, once. A process that opened the file under another name
+//! than it has now cannot save it ([`Refused`](SnapshotError::Refused)).
 //!
 //! [`into_shared`](CuckooFilter::into_shared) makes a file of a filter in memory, such as one that was loaded:
 //!
