@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use kcas_testing::killed::killed_before;
 
 use crate::at_step::{add, before_step, hop, pairs, register, stopped, stops};
-use crate::small::in_file::{SmallInFile, begin_copy, holding, take_over};
+use crate::small::in_file::{SmallInFile, begin_copy, forget_last_holder, holding, take_over};
 use crate::small::key;
 
 const HERE_AND_THERE: [(usize, usize); 2] = [(0, 1), (2, 1)];
@@ -16,6 +16,7 @@ const STEPS: u64 = 80;
 /// A key hops to its other bucket at any step of a copy, and is killed at any step of that. The copy has it, and all others.
 #[test]
 fn key_whose_hop_is_killed_is_copied() {
+    forget_last_holder();
     let mut deaths = 0;
     for (here, there) in HERE_AND_THERE {
         let [moved, hopped] = [key(here, there, 0), key(there, here, 0)];
@@ -45,6 +46,7 @@ fn key_whose_hop_is_killed_is_copied() {
 /// A copy is killed at any step; perhaps others have kept buckets for it. The next one has what is there then.
 #[test]
 fn copy_after_killed_copy_has_all_keys() {
+    forget_last_holder();
     for (here, there) in HERE_AND_THERE {
         let [moved, hopped] = [key(here, there, 0), key(there, here, 0)];
         let new = key(here, here, 0);
