@@ -114,8 +114,7 @@ impl Length {
             .flatten()
             .map(|counter| counter.load(Ordering::Relaxed))
             .fold(self.start, u64::wrapping_add);
-        // A remove may be seen before the insert that it undoes.
-        usize::try_from((sum as i64).max(0)).unwrap_or(usize::MAX)
+        as_length(sum)
     }
 
     /// Sets the sum back to zero.
@@ -136,9 +135,14 @@ impl Length {
     }
 }
 
+/// Returns the length for a sum of counters. A remove may be seen before the insert that it undoes.
+pub(crate) fn as_length(sum: u64) -> usize {
+    usize::try_from((sum as i64).max(0)).unwrap_or(usize::MAX)
+}
+
 /// Adds `by` (wrapping) to the counter of this thread. Wait-free.
 #[inline]
-fn add(counter: &AtomicU64, by: u64) {
+pub(crate) fn add(counter: &AtomicU64, by: u64) {
     // Relaxed, both: only this thread writes the counter, and claiming an id synchronises with
     // its former owner.
     let count = counter.load(Ordering::Relaxed).wrapping_add(by);

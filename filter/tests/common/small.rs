@@ -16,6 +16,7 @@ pub(crate) use identity::Identity;
 pub(crate) mod expiring;
 pub(crate) mod growing;
 mod identity;
+pub(crate) mod in_file;
 
 pub(crate) const BUCKETS: usize = 3;
 const SLOTS: usize = 2;
@@ -93,7 +94,9 @@ pub(crate) trait Asked: Filter + Sized + 'static {
     /// Returns its period; 0 if it has none.
     const PERIOD: fn(&Self) -> u64 = |_| 0;
     const CLASS: fn(&Self, &u64) -> Class;
-    const TRY_CLONE: fn(&Self) -> Result<Self, SnapshotError>;
+    /// What a copy is.
+    type Copy: Filter;
+    const TRY_CLONE: fn(&Self) -> Result<Self::Copy, SnapshotError>;
 
     /// Returns how many copies of a class may be left after these calls, if it had `copies` from the beginning
     /// up to this period; or why no order explains the calls.
@@ -102,7 +105,7 @@ pub(crate) trait Asked: Filter + Sized + 'static {
     }
 
     /// What a copy answers about a key.
-    fn ask(copy: &Self, key: u64) -> Event {
+    fn ask(copy: &Self::Copy, key: u64) -> Event {
         Event::Count(copy.count(&key) as u64)
     }
 
@@ -130,6 +133,7 @@ pub(crate) fn described<State: Debug>(failure: Failure<State, Event>) -> String 
 pub(crate) type Recorded = (Option<u64>, Call<Event>);
 
 impl Asked for Small {
+    type Copy = Self;
     const MOST: u64 = 2 * SLOTS as u64;
     const CLASS: fn(&Self, &u64) -> Class = Self::class;
     const TRY_CLONE: fn(&Self) -> Result<Self, SnapshotError> = Self::try_clone;
@@ -182,7 +186,7 @@ impl<F: Asked> Caller<F> {
     }
 
     /// Copies the filter, and records what the copy answers about these keys.
-    pub(crate) fn copy(&mut self, keys: &[u64]) -> F {
+    pub(crate) fn copy(&mut self, keys: &[u64]) -> F::Copy {
         let copy = (F::TRY_CLONE)(&self.filter).expect("there is room and memory");
         for key in keys {
             self.write_down(Some(*key), F::ask(&copy, *key));
@@ -222,7 +226,7 @@ impl<F: Asked> Caller<F> {
 
     /// Copies the filter, which has no other keys; each class in the copy is held as often as a count
     /// at the same time might have answered.
-    pub(crate) fn try_clone(&mut self, keys: &[u64]) -> F {
+    pub(crate) fn try_clone(&mut self, keys: &[u64]) -> F::Copy {
         let copy = self.copy(keys);
         let held: usize = keys.iter().map(|key| copy.count(key)).sum();
         assert_eq!(copy.len(), held, "the copy holds other keys as well");

@@ -3,6 +3,7 @@
 
 mod file;
 mod opening;
+mod saving;
 // Elsewhere, an exclusive load and store may never succeed when a debugger steps from one to the other.
 #[cfg(target_arch = "x86_64")]
 mod single;

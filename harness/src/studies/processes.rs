@@ -113,6 +113,7 @@ pub static STUDY: Study<Processes> = Study {
                 None => Ok(()),
             }
         },
+        ..Extras::NONE
     },
 };
 
