@@ -167,8 +167,8 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
     }
 
     #[inline]
-    fn locate<T: Hash + ?Sized>(&self, key: &T) -> Location {
-        self.buckets.geometry().locate(self.hasher.hash_one(key))
+    fn locate(&self, hash: u64) -> Location {
+        self.buckets.geometry().locate(hash)
     }
 
     /// Makes a change and counts it.
@@ -194,7 +194,15 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
     /// # Errors
     /// [`InsertError`]; nothing was added.
     pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), InsertError> {
-        let location = self.locate(key);
+        self.insert_hash(self.hasher.hash_one(key))
+    }
+
+    /// [`Filter::insert_hash`](crate::Filter::insert_hash).
+    ///
+    /// # Errors
+    /// [`InsertError`]; nothing was added.
+    pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
+        let location = self.locate(hash);
         let insert = || update::insert(&self.buckets, location);
         self.count_change(|| insert().map(|()| 1)).map(drop)
     }
@@ -204,7 +212,15 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
     /// # Errors
     /// [`InsertError`]; nothing was added.
     pub fn insert_if_absent<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
-        let location = self.locate(key);
+        self.insert_if_absent_hash(self.hasher.hash_one(key))
+    }
+
+    /// [`Filter::insert_if_absent_hash`](crate::Filter::insert_if_absent_hash).
+    ///
+    /// # Errors
+    /// [`InsertError`]; nothing was added.
+    pub fn insert_if_absent_hash(&self, hash: u64) -> Result<bool, InsertError> {
+        let location = self.locate(hash);
         let insert = || update::insert_if_absent(&self.buckets, location);
         Ok(self.count_change(|| insert().map(u64::from))? == 1)
     }
@@ -214,7 +230,15 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
     /// # Errors
     /// [`UpdateError`]; nothing has changed.
     pub fn remove<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, UpdateError> {
-        let location = self.locate(key);
+        self.remove_hash(self.hasher.hash_one(key))
+    }
+
+    /// [`Filter::remove_hash`](crate::Filter::remove_hash).
+    ///
+    /// # Errors
+    /// [`UpdateError`]; nothing has changed.
+    pub fn remove_hash(&self, hash: u64) -> Result<bool, UpdateError> {
+        let location = self.locate(hash);
         let remove = || update::remove(&self.buckets, location);
         let by = self.count_change::<UpdateError>(|| Ok(fewer(remove())))?;
         if by == 0 && self.is_damaged() {
@@ -226,7 +250,13 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
     /// [`Filter::contains`](crate::Filter::contains). Writes nothing. True if the file [is damaged](Self::is_damaged).
     #[inline]
     pub fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool {
-        lookup::contains(&self.buckets, self.locate(key)) || self.is_damaged()
+        self.contains_hash(self.hasher.hash_one(key))
+    }
+
+    /// [`Filter::contains_hash`](crate::Filter::contains_hash), as [`contains`](Self::contains).
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        lookup::contains(&self.buckets, self.locate(hash)) || self.is_damaged()
     }
 
     /// [`Filter::contains_batch`](crate::Filter::contains_batch).
@@ -234,7 +264,20 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
     /// # Panics
     /// When there are more or fewer places in `found` than keys.
     pub fn contains_batch<T: Hash>(&self, keys: &[T], found: &mut [bool]) {
-        batch::contains(&self.buckets, keys, found, |key| self.locate(key));
+        let locate = |key: &T| self.locate(self.hasher.hash_one(key));
+        self.contains_each(keys, found, locate);
+    }
+
+    /// [`Filter::contains_hash_batch`](crate::Filter::contains_hash_batch).
+    ///
+    /// # Panics
+    /// When there are more or fewer places in `found` than hashes.
+    pub fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        self.contains_each(hashes, found, |&hash| self.locate(hash));
+    }
+
+    fn contains_each<T>(&self, keys: &[T], found: &mut [bool], locate: impl Fn(&T) -> Location) {
+        batch::contains(&self.buckets, keys, found, locate);
         if self.is_damaged() {
             found.fill(true);
         }
@@ -242,7 +285,12 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
 
     /// [`Filter::count`](crate::Filter::count). Writes nothing.
     pub fn count<T: Hash + ?Sized>(&self, key: &T) -> usize {
-        lookup::count(&self.buckets, self.locate(key))
+        self.count_hash(self.hasher.hash_one(key))
+    }
+
+    /// [`Filter::count_hash`](crate::Filter::count_hash). Writes nothing.
+    pub fn count_hash(&self, hash: u64) -> usize {
+        lookup::count(&self.buckets, self.locate(hash))
     }
 
     /// Removes all copies, bucket by bucket, not all at one moment. Copies that others insert meanwhile may stay.
@@ -345,6 +393,12 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedLookup<S, SLOT
         self.0.contains(key)
     }
 
+    /// [`SharedCuckooFilter::contains_hash`].
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.0.contains_hash(hash)
+    }
+
     /// [`SharedCuckooFilter::contains_batch`].
     ///
     /// # Panics
@@ -353,9 +407,22 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedLookup<S, SLOT
         self.0.contains_batch(keys, found);
     }
 
+    /// [`SharedCuckooFilter::contains_hash_batch`].
+    ///
+    /// # Panics
+    /// When there are more or fewer places in `found` than hashes.
+    pub fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        self.0.contains_hash_batch(hashes, found);
+    }
+
     /// [`SharedCuckooFilter::count`].
     pub fn count<T: Hash + ?Sized>(&self, key: &T) -> usize {
         self.0.count(key)
+    }
+
+    /// [`SharedCuckooFilter::count_hash`].
+    pub fn count_hash(&self, hash: u64) -> usize {
+        self.0.count_hash(hash)
     }
 
     /// [`SharedCuckooFilter::len`].
@@ -366,6 +433,11 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedLookup<S, SLOT
     /// [`SharedCuckooFilter::is_empty`].
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// [`SharedCuckooFilter::slots`].
+    pub fn slots(&self) -> usize {
+        self.0.slots()
     }
 
     /// [`SharedCuckooFilter::is_damaged`].
