@@ -302,20 +302,22 @@ proof() {
     return $status
 }
 
-## python: a wheel, and threads of Python that read saved filters and share files with Rust; 1 min
-# PYTHON names the interpreter.
+## python: a wheel, threads of Python that share files with Rust, and processes that are killed; 2 min
+# PYTHON names the interpreter. With pandas and gunicorn, it tests the use of these, too.
 python() {
     local crate=filter/python shared=$scratch share memory
     export PYO3_PYTHON=$PYTHON
+    cargo build --locked --release --manifest-path filter/c/Cargo.toml --example share
+    share=${CARGO_TARGET_DIR:-filter/c/target}/release/examples/share
+    # Apart from that of C, whose library has the same file name with other features of dependencies.
+    [ -z "${CARGO_TARGET_DIR:-}" ] || export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/python
     cargo fmt --manifest-path $crate/Cargo.toml --check
     cargo clippy --locked --manifest-path $crate/Cargo.toml -- -D warnings
-    cargo build --locked --release --manifest-path filter/c/Cargo.toml --example share
     "$PYTHON" -m maturin build --quiet --locked --release --interpreter "$PYTHON" --manifest-path $crate/Cargo.toml --out "$shared/wheels"
     # (In an environment made from another one, what that has would not be seen.)
     "$PYTHON" -m pip install --quiet --no-index --no-deps --target "$shared/site" "$shared"/wheels/*.whl
     export PYTHONPATH=$shared/site
     ls "$shared/wheels"
-    share=${CARGO_TARGET_DIR:-filter/c/target}/release/examples/share
     memory=$(folder_in_memory)
     "$share" write "$shared" "$memory"
     GOLDEN=filter/tests/golden SHARED=$shared MEMORY=$memory "$PYTHON" -m unittest discover -s $crate/tests
