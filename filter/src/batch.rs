@@ -8,7 +8,7 @@
 
 use kcas::storage::Storage;
 
-use crate::buckets::Buckets;
+use crate::buckets::{BucketTable, Buckets};
 use crate::geometry::Location;
 use crate::lookup;
 use crate::traits::Filter;
@@ -37,6 +37,9 @@ pub(crate) fn contains<T, const SLOTS: usize, const BITS: usize>(
         for (location, found) in locations.iter().zip(found) {
             *found = lookup::contains(buckets, *location);
         }
+    }
+    if buckets.is_damaged() {
+        found.fill(true);
     }
 }
 

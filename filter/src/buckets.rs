@@ -176,11 +176,11 @@ impl<const SLOTS: usize, const BITS: usize> Buckets<SLOTS, BITS> {
 }
 
 impl<const SLOTS: usize, const BITS: usize, W: Storage> Buckets<SLOTS, BITS, W> {
-    /// Makes a table of an array, one word per bucket.
-    #[cfg(shared_words)]
-    pub(crate) fn from_array(words: WordArray<W>) -> Self {
+    /// Makes a table of the first words of an array, one per bucket.
+    #[cfg(any(shared_words, kcas_loom, feature = "__steps"))]
+    pub(crate) fn from_array(words: WordArray<W>, buckets: usize) -> Self {
         Buckets {
-            geometry: Geometry::new(words.len()),
+            geometry: Geometry::new(buckets),
             words,
         }
     }

@@ -4,15 +4,18 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::io::Write;
 
+use kcas::storage::Block;
+
 use crate::buckets::{BucketTable, Buckets};
 use crate::geometry::Location;
 use crate::hashing::{self, FixedState};
 use crate::insert_error::InsertError;
 use crate::layout::Layout;
-use crate::length::{Length, fewer};
+use crate::length::fewer;
+use crate::memory::{Beside, Memory};
 use crate::save::known_keys::digest_of_known_keys;
 use crate::save::{SaveError, fixed};
-use crate::snapshot::{Snapshot, SnapshotError, Snapshots, Watched};
+use crate::snapshot::{Snapshot, SnapshotError, Watched};
 use crate::traits::{Class, Filter, Sealed, rate_at};
 use crate::update_error::UpdateError;
 use crate::{batch, lookup, update};
@@ -42,16 +45,25 @@ use crate::{batch, lookup, update};
 /// assert_eq!(seen.remove("https://example.org/a"), Ok(true));
 /// assert_eq!(seen.len(), 1);
 /// ```
-pub struct CuckooFilter<S = FixedState, const SLOTS: usize = 4, const BITS: usize = 12> {
-    pub(crate) buckets: Buckets<SLOTS, BITS>,
-    length: Length,
-    snapshots: Snapshots,
+///
+/// `W` says where its words are: in the memory of this process, or in a file that processes share, if it is a
+/// `SharedCuckooFilter` (feature `shared`, Linux).
+pub struct CuckooFilter<
+    S = FixedState,
+    const SLOTS: usize = 4,
+    const BITS: usize = 12,
+    W: Memory = Block,
+> {
+    pub(crate) buckets: Buckets<SLOTS, BITS, W>,
+    beside: W::Beside,
     pub(crate) hasher: S,
 }
 
 /// One line with the layout, the size and the memory; it shows neither the table nor the hasher,
 /// whose seeds may be secret.
-impl<S, const SLOTS: usize, const BITS: usize> fmt::Debug for CuckooFilter<S, SLOTS, BITS> {
+impl<S, const SLOTS: usize, const BITS: usize, W: Memory> fmt::Debug
+    for CuckooFilter<S, SLOTS, BITS, W>
+{
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.describe("CuckooFilter", self.occupied_bytes(), f)
     }
@@ -60,31 +72,75 @@ impl<S, const SLOTS: usize, const BITS: usize> fmt::Debug for CuckooFilter<S, SL
 impl<S, const SLOTS: usize, const BITS: usize> CuckooFilter<S, SLOTS, BITS> {
     /// Makes a filter of this table, which holds this many copies.
     pub(crate) fn of(buckets: Buckets<SLOTS, BITS>, copies: usize, hasher: S) -> Self {
+        let beside = Beside::starting_at(copies);
+        CuckooFilter::in_memory(buckets, beside, hasher)
+    }
+}
+
+impl<S, const SLOTS: usize, const BITS: usize, W: Memory> CuckooFilter<S, SLOTS, BITS, W> {
+    pub(crate) fn in_memory(
+        buckets: Buckets<SLOTS, BITS, W>,
+        beside: W::Beside,
+        hasher: S,
+    ) -> Self {
         CuckooFilter {
             buckets,
-            length: Length::starting_at(copies),
-            snapshots: Snapshots::new(),
+            beside,
             hasher,
         }
     }
 
+    #[inline(always)]
+    pub(crate) fn snapshots(&self) -> W::Snapshots<'_> {
+        let buckets = self.buckets.geometry().buckets();
+        W::snapshots(self.buckets.words(), &self.beside, buckets)
+    }
+
     /// The table as inserts and removes see it.
-    #[inline]
-    fn table(&self) -> Watched<'_, Buckets<SLOTS, BITS>> {
+    #[inline(always)]
+    pub(crate) fn table(&self) -> Watched<'_, Buckets<SLOTS, BITS, W>, W::Snapshots<'_>> {
         Watched {
             table: &self.buckets,
-            snapshots: &self.snapshots,
+            snapshots: self.snapshots(),
         }
     }
 
-    fn snapshot(&self) -> Result<Snapshot<'_, Buckets<SLOTS, BITS>>, SnapshotError> {
-        Snapshot::begin(&self.buckets, &self.snapshots)
+    fn snapshot(
+        &self,
+    ) -> Result<Snapshot<'_, Buckets<SLOTS, BITS, W>, W::Snapshots<'_>>, SnapshotError> {
+        Snapshot::begin(&self.buckets, self.snapshots())
+    }
+
+    /// # Errors
+    /// After a snapshot that may have met damage.
+    fn check_undamaged(&self) -> Result<(), SnapshotError> {
+        let damaged = self.buckets.is_damaged();
+        (!damaged).then_some(()).ok_or(SnapshotError::Damaged)
+    }
+
+    /// Makes a change and counts it.
+    #[inline(always)]
+    pub(crate) fn count_change<E: From<UpdateError>>(
+        &self,
+        change: impl FnOnce() -> Result<u64, E>,
+    ) -> Result<u64, E> {
+        W::count(self.buckets.words(), &self.beside, change)
+    }
+
+    /// [`count_change`](Self::count_change), if it succeeds at once.
+    #[inline(always)]
+    fn count_at_once(&self, change: impl FnOnce() -> Option<u64>) -> Option<u64> {
+        W::count_at_once(self.buckets.words(), &self.beside, change)
+    }
+
+    fn sum(&self) -> usize {
+        W::sum(self.buckets.words(), &self.beside)
     }
 
     /// [`Filter::memory_bytes`].
     pub(crate) fn occupied_bytes(&self) -> usize {
         let table = self.buckets.geometry().buckets() * size_of::<u64>();
-        table + self.length.memory_bytes() + size_of::<Self>()
+        table + W::extra_bytes(&self.beside) + size_of::<Self>()
     }
 
     /// Writes what `Debug` shows for a filter of this name that takes this many bytes.
@@ -98,14 +154,14 @@ impl<S, const SLOTS: usize, const BITS: usize> CuckooFilter<S, SLOTS, BITS> {
             .field("slots", &SLOTS)
             .field("bits", &BITS)
             .field("buckets", &self.buckets.geometry().buckets())
-            .field("len", &self.length.sum())
+            .field("len", &self.sum())
             .field("memory_bytes", &memory_bytes)
             .finish_non_exhaustive()
     }
 }
 
-impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize>
-    CuckooFilter<S, SLOTS, BITS>
+impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, W: Memory>
+    CuckooFilter<S, SLOTS, BITS, W>
 {
     /// Returns the class of `key`: this filter cannot tell keys of one class apart.
     pub fn class<T: Hash + ?Sized>(&self, key: &T) -> Class {
@@ -113,8 +169,8 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize>
     }
 }
 
-impl<S, const SLOTS: usize, const BITS: usize> CuckooFilter<S, SLOTS, BITS> {
-    /// Returns a separate filter with the same contents.
+impl<S, const SLOTS: usize, const BITS: usize, W: Memory> CuckooFilter<S, SLOTS, BITS, W> {
+    /// Returns a separate filter with the same contents, in the memory of this process.
     ///
     /// Other threads may insert and remove meanwhile, as quickly as they like. The copy (and so a
     /// saved filter) holds, for each class ([`Class`]), as many copies as the filter held at some
@@ -139,33 +195,31 @@ impl<S, const SLOTS: usize, const BITS: usize> CuckooFilter<S, SLOTS, BITS> {
     /// [`SnapshotError`]: when there is not enough memory, or when all [`max_threads`](crate::max_threads) places of threads
     /// are taken.
     #[doc(alias = "clone")]
-    pub fn try_clone(&self) -> Result<Self, SnapshotError>
+    pub fn try_clone(&self) -> Result<CuckooFilter<S, SLOTS, BITS>, SnapshotError>
     where
         S: Clone,
     {
         let snapshot = self.snapshot()?;
         let (words, copies) = snapshot.words(Layout::<SLOTS, BITS>::occupied)?;
+        self.check_undamaged()?;
         let buckets = Buckets::from_words(words);
         Ok(CuckooFilter::of(buckets, copies, self.hasher.clone()))
-    }
-
-    /// Removes everything; the filter keeps its memory.
-    #[doc(alias = "reset")]
-    pub fn clear(&mut self) {
-        self.buckets.clear();
-        self.length.clear();
     }
 
     #[cold]
     fn insert_slowly(&self, hash: u64) -> Result<(), InsertError> {
         let insert = || update::insert(&self.table(), self.locate(hash));
-        self.length.count(|| insert().map(|()| 1)).map(drop)
+        self.count_change(|| insert().map(|()| 1)).map(drop)
     }
 
     #[cold]
     fn remove_slowly(&self, hash: u64) -> Result<bool, UpdateError> {
         let remove = || update::remove(&self.table(), self.locate(hash));
-        Ok(self.length.count::<UpdateError>(|| Ok(fewer(remove())))? != 0)
+        let removed = self.count_change::<UpdateError>(|| Ok(fewer(remove())))? != 0;
+        if !removed && self.buckets.is_damaged() {
+            return Err(UpdateError::Damaged);
+        }
+        Ok(removed)
     }
 
     #[inline]
@@ -174,8 +228,17 @@ impl<S, const SLOTS: usize, const BITS: usize> CuckooFilter<S, SLOTS, BITS> {
     }
 }
 
-impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize> Sealed
-    for CuckooFilter<S, SLOTS, BITS>
+impl<S, const SLOTS: usize, const BITS: usize> CuckooFilter<S, SLOTS, BITS> {
+    /// Removes everything; the filter keeps its memory.
+    #[doc(alias = "reset")]
+    pub fn clear(&mut self) {
+        self.buckets.clear();
+        self.beside.length.clear();
+    }
+}
+
+impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, W: Memory> Sealed
+    for CuckooFilter<S, SLOTS, BITS, W>
 {
     fn fetch(&self, hashes: &[u64]) {
         for &hash in hashes {
@@ -190,15 +253,14 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize> Sealed
 }
 
 /// Lookups write nothing, and make three loads unless the key's buckets are being changed.
-impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize> Filter
-    for CuckooFilter<S, SLOTS, BITS>
+impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, W: Memory> Filter
+    for CuckooFilter<S, SLOTS, BITS, W>
 {
     /// Up to 2 × `SLOTS` copies of a class fit into its two buckets, or `SLOTS` if both are the same
     /// one.
-    #[inline]
     fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
         let insert = || update::insert_at_once(&self.table(), self.locate(hash));
-        match self.length.count_at_once(|| insert().then_some(1)) {
+        match self.count_at_once(|| insert().then_some(1)) {
             Some(_) => Ok(()),
             None => self.insert_slowly(hash),
         }
@@ -206,12 +268,12 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize> Filter
 
     fn insert_if_absent_hash(&self, hash: u64) -> Result<bool, InsertError> {
         let insert = || update::insert_if_absent(&self.table(), self.locate(hash));
-        Ok(self.length.count(|| insert().map(u64::from))? == 1)
+        Ok(self.count_change(|| insert().map(u64::from))? == 1)
     }
 
     #[inline(always)]
     fn contains_hash(&self, hash: u64) -> bool {
-        lookup::contains(&self.buckets, self.locate(hash))
+        lookup::contains(&self.buckets, self.locate(hash)) | self.buckets.is_damaged()
     }
 
     fn count_hash(&self, hash: u64) -> usize {
@@ -221,7 +283,7 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize> Filter
     #[inline]
     fn remove_hash(&self, hash: u64) -> Result<bool, UpdateError> {
         let remove = || update::remove_at_once(&self.table(), self.locate(hash));
-        match self.length.count_at_once(|| remove().map(fewer)) {
+        match self.count_at_once(|| remove().map(fewer)) {
             Some(by) => Ok(by != 0),
             None => self.remove_slowly(hash),
         }
@@ -246,7 +308,7 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize> Filter
     }
 
     fn len(&self) -> usize {
-        self.length.sum()
+        self.sum()
     }
 
     fn slots(&self) -> usize {
@@ -264,11 +326,14 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize> Filter
     fn write_dyn(&self, writer: &mut dyn Write) -> Result<(), SaveError> {
         let snapshot = self.snapshot()?;
         fixed::write::<Layout<SLOTS, BITS>>(snapshot.buckets, snapshot, &self.hasher, writer)?;
-        Ok(())
+        Ok(self.check_undamaged()?)
     }
 
     fn to_bytes(&self) -> Result<Vec<u8>, SnapshotError> {
         let snapshot = self.snapshot()?;
-        fixed::to_bytes::<Layout<SLOTS, BITS>>(snapshot.buckets, snapshot, &self.hasher)
+        let bytes =
+            fixed::to_bytes::<Layout<SLOTS, BITS>>(snapshot.buckets, snapshot, &self.hasher)?;
+        self.check_undamaged()?;
+        Ok(bytes)
     }
 }

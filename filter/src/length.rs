@@ -94,15 +94,16 @@ impl Length {
     ///
     /// It does not allocate, claim an id or drop anything. An update that does none of these either can keep
     /// everything in registers; its exchange would have to wait for any store.
-    #[inline]
+    #[inline(always)]
     pub fn count_at_once(&self, change: impl FnOnce() -> Option<u64>) -> Option<u64> {
-        thread_id::with_held(|id| {
+        // Not within the closure, which the compiler might not inline.
+        let counter = thread_id::with_held(|id| {
             let (chunk, place) = place_of(id.index());
-            let counter = self.chunks.get(chunk)?.get()?.get(place)?;
-            let by = change()?;
-            add(counter, by);
-            Some(by)
-        })?
+            self.chunks.get(chunk)?.get()?.get(place)
+        })??;
+        let by = change()?;
+        add(counter, by);
+        Some(by)
     }
 
     /// Returns the sum: exact when no operation is under way; otherwise some of those under way
@@ -114,8 +115,7 @@ impl Length {
             .flatten()
             .map(|counter| counter.load(Ordering::Relaxed))
             .fold(self.start, u64::wrapping_add);
-        // A remove may be seen before the insert that it undoes.
-        usize::try_from((sum as i64).max(0)).unwrap_or(usize::MAX)
+        as_length(sum)
     }
 
     /// Sets the sum back to zero.
@@ -136,9 +136,14 @@ impl Length {
     }
 }
 
+/// Returns the length for a sum of counters. A remove may be seen before the insert that it undoes.
+pub(crate) fn as_length(sum: u64) -> usize {
+    usize::try_from((sum as i64).max(0)).unwrap_or(usize::MAX)
+}
+
 /// Adds `by` (wrapping) to the counter of this thread. Wait-free.
 #[inline]
-fn add(counter: &AtomicU64, by: u64) {
+pub(crate) fn add(counter: &AtomicU64, by: u64) {
     // Relaxed, both: only this thread writes the counter, and claiming an id synchronises with
     // its former owner.
     let count = counter.load(Ordering::Relaxed).wrapping_add(by);

@@ -120,6 +120,7 @@ mod length;
 #[doc = include_str!("limits.md")]
 pub mod limits {}
 mod lookup;
+mod memory;
 mod methods;
 mod path;
 #[doc = include_str!("recipes.md")]
@@ -156,6 +157,35 @@ pub mod internals {
     pub use crate::growing::address::apart;
     pub use crate::save::any::{SavedKind, load_by_kind};
     pub use crate::traits::Sealed;
+    /// Filters in words of a test's own, with the snapshots of those in files.
+    #[cfg(any(kcas_loom, feature = "__steps"))]
+    pub mod in_file {
+        use kcas::WordArray;
+
+        pub use crate::memory::Memory;
+        pub use crate::snapshot::in_file::{InFile, words_in_file};
+        pub use crate::snapshot::{Announced, Kept};
+
+        use crate::CuckooFilter;
+        use crate::buckets::Buckets;
+
+        /// Makes a filter in these words.
+        pub fn filter<S, const SLOTS: usize, const BITS: usize, W: Memory>(
+            words: WordArray<W>,
+            buckets: usize,
+            beside: W::Beside,
+            hasher: S,
+        ) -> CuckooFilter<S, SLOTS, BITS, W> {
+            CuckooFilter::in_memory(Buckets::from_array(words, buckets), beside, hasher)
+        }
+
+        /// Returns the words of a filter.
+        pub fn words<S, const SLOTS: usize, const BITS: usize, W: Memory>(
+            filter: &CuckooFilter<S, SLOTS, BITS, W>,
+        ) -> &WordArray<W> {
+            filter.buckets.words()
+        }
+    }
     /// The number of copies held.
     pub mod length {
         pub use crate::length::*;

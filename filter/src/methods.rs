@@ -9,6 +9,7 @@ use crate::expiring::ExpiringCuckooFilter;
 use crate::filter::CuckooFilter;
 use crate::growing::GrowingCuckooFilter;
 use crate::insert_error::InsertError;
+use crate::memory::Memory;
 use crate::save::{LoadError, SaveError};
 use crate::snapshot::SnapshotError;
 use crate::traits::Filter;
@@ -166,7 +167,7 @@ macro_rules! methods {
 }
 
 methods! {
-    (const SLOTS: usize, const BITS: usize,) CuckooFilter<S, SLOTS, BITS>,
+    (const SLOTS: usize, const BITS: usize, W: Memory,) CuckooFilter<S, SLOTS, BITS, W>,
         by default CuckooFilter::builder() => CuckooFilter;
     (const SLOTS: usize, const BITS: usize, const AGE_BITS: usize,) ExpiringCuckooFilter<S, SLOTS, BITS, AGE_BITS>,
         by default ExpiringCuckooFilter::builder() => ExpiringCuckooFilter;

@@ -37,44 +37,102 @@
 //! keeps them while it has the file open. [`register_thread`](crate::register_thread) reserves no id in a file, so the first
 //! update of a thread may return `TooManyThreads`, also when the system refuses a lock (for example, no descriptor is left).
 
-use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::io;
 use std::path::Path;
 
 use kcas::WordArray;
-use kcas::shared::{Shared, USER};
+use kcas::shared::{Contents, Lock, Shared, USER};
 use kcas::sync::{AtomicU64, Ordering};
 
 pub use kcas::shared::OpenError;
 
 use crate::buckets::{BucketTable, Buckets};
 use crate::builder::{Builder, number_of_buckets};
-use crate::geometry::{Location, MAX_BUCKETS};
+use crate::filter::CuckooFilter;
+use crate::geometry::MAX_BUCKETS;
 use crate::hashing::FixedState;
-use crate::insert_error::InsertError;
 use crate::layout::Layout;
-use crate::length::fewer;
+use crate::length::{add, as_length};
+use crate::memory::Memory;
 use crate::save::known_keys::digest_of_known_keys;
+use crate::snapshot::SnapshotError;
+use crate::snapshot::in_file::{InFile, words_in_file};
+use crate::traits::Filter;
 use crate::update_error::UpdateError;
-use crate::{batch, lookup, update};
 
 /// "CUCKOO", and the version of what the words of the table mean.
-const KIND: u64 = 0x4355_434b_4f4f_0001;
+const KIND: u64 = 0x4355_434b_4f4f_0002;
 
-/// A [`CuckooFilter`](crate::CuckooFilter) in a file that processes share: see the [module](self).
-pub struct SharedCuckooFilter<S = FixedState, const SLOTS: usize = 4, const BITS: usize = 12> {
-    buckets: Buckets<SLOTS, BITS, Shared>,
-    hasher: S,
+/// A [`CuckooFilter`] in a file that processes share: see the [module](self).
+pub type SharedCuckooFilter<S = FixedState, const SLOTS: usize = 4, const BITS: usize = 12> =
+    CuckooFilter<S, SLOTS, BITS, Shared>;
+
+impl Memory for Shared {
+    type Beside = ();
+    type Snapshots<'a> = InFile<'a, Shared, Lock>;
+
+    #[inline]
+    fn count<E: From<UpdateError>>(
+        words: &WordArray<Shared>,
+        (): &(),
+        change: impl FnOnce() -> Result<u64, E>,
+    ) -> Result<u64, E> {
+        let counted = |counter: &AtomicU64| {
+            let by = change()?;
+            add(counter, by);
+            Ok(by)
+        };
+        words.with_counter(counted).map_err(UpdateError::no_id)?
+    }
+
+    #[inline]
+    fn count_at_once(
+        words: &WordArray<Shared>,
+        (): &(),
+        change: impl FnOnce() -> Option<u64>,
+    ) -> Option<u64> {
+        words.with_held_counter(|counter| {
+            let by = change()?;
+            add(counter, by);
+            Some(by)
+        })?
+    }
+
+    fn sum(words: &WordArray<Shared>, (): &()) -> usize {
+        as_length(sum(words))
+    }
+
+    fn extra_bytes((): &()) -> usize {
+        kcas::shared::EXTRA_BYTES
+    }
+
+    #[inline]
+    fn snapshots<'a>(
+        words: &'a WordArray<Shared>,
+        (): &'a (),
+        buckets: usize,
+    ) -> InFile<'a, Shared, Lock> {
+        InFile::new(words, buckets, hold)
+    }
 }
 
-impl<S, const SLOTS: usize, const BITS: usize> fmt::Debug for SharedCuckooFilter<S, SLOTS, BITS> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = self.buckets.words();
-        f.debug_struct("SharedCuckooFilter")
-            .field("words", words)
-            .finish_non_exhaustive()
-    }
+/// Returns the sum of what all threads have counted, which calls that were killed may have made wrong, even negative.
+fn sum(words: &WordArray<Shared>) -> u64 {
+    // Relaxed: a thread that has synchronised with a change sees its count.
+    let counts = (words.counters()).map(|count| count.load(Ordering::Relaxed));
+    counts.fold(0, u64::wrapping_add)
+}
+
+/// Gets the right to make a snapshot, and the room for it.
+fn hold(words: &WordArray<Shared>) -> Result<Lock, SnapshotError> {
+    // Advancing a timestamp may require helping.
+    (words.with_counter(|_| ())).map_err(|_| SnapshotError::TooManyThreads)?;
+    let refused = |error: io::Error| SnapshotError::Refused { kind: error.kind() };
+    let lock = words.try_lock().map_err(refused)?;
+    let lock = lock.ok_or(SnapshotError::Busy)?;
+    words.reserve().map_err(refused)?;
+    Ok(lock)
 }
 
 /// A [`SharedCuckooFilter`] for lookups alone. It maps the file read-only and needs no id.
@@ -112,13 +170,13 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> Builder<Layout<SLOTS
             let buckets = number_of_buckets::<SLOTS, BITS>(self.size, dependable);
             let buckets =
                 buckets.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-            match WordArray::create(path, buckets, header::<SLOTS, BITS>(buckets, &self.hasher)) {
+            match create::<SLOTS, BITS>(path, buckets, &self.hasher, Vec::new(), 0) {
                 // Another process was faster.
                 Err(error) if is(&error, io::ErrorKind::AlreadyExists) => {}
                 other => break other?,
             }
         };
-        SharedCuckooFilter::new(array, self.hasher)
+        CuckooFilter::of_file(array, self.hasher)
     }
 
     /// Opens the filter in this file. Its size is that of the file; its layout and hasher must be those of this builder.
@@ -129,7 +187,7 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> Builder<Layout<SLOTS
         self,
         path: impl AsRef<Path>,
     ) -> Result<SharedCuckooFilter<S, SLOTS, BITS>, OpenError> {
-        SharedCuckooFilter::new(WordArray::open(path.as_ref())?, self.hasher)
+        CuckooFilter::of_file(WordArray::open(path.as_ref())?, self.hasher)
     }
 
     /// Opens the filter in this file for lookups alone. Only the right to read the file is needed.
@@ -141,7 +199,7 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> Builder<Layout<SLOTS
         path: impl AsRef<Path>,
     ) -> Result<SharedLookup<S, SLOTS, BITS>, OpenError> {
         let array = WordArray::open_to_read(path.as_ref())?;
-        SharedCuckooFilter::new(array, self.hasher).map(SharedLookup)
+        opened(array, self.hasher).map(SharedLookup)
     }
 }
 
@@ -155,142 +213,88 @@ fn header<const SLOTS: usize, const BITS: usize>(
     [KIND, shape, buckets as u64, digest, 0, 0, 0, 0]
 }
 
+/// Makes a file for a filter of these buckets, the first of which hold these words, with this many copies.
+fn create<const SLOTS: usize, const BITS: usize>(
+    path: &Path,
+    buckets: usize,
+    hasher: &impl BuildHasher,
+    words: Vec<u64>,
+    copies: usize,
+) -> Result<WordArray<Shared>, OpenError> {
+    let (len, reserved) = words_in_file(buckets);
+    let contents = Contents {
+        reserved,
+        words,
+        extra: copies as u64,
+    };
+    WordArray::create_with(path, len, header::<SLOTS, BITS>(buckets, hasher), contents)
+}
+
+/// Returns the filter in these words.
+fn opened<S: BuildHasher, const SLOTS: usize, const BITS: usize>(
+    words: WordArray<Shared>,
+    hasher: S,
+) -> Result<SharedCuckooFilter<S, SLOTS, BITS>, OpenError> {
+    let user = words.user();
+    let buckets = usize::try_from(user[2]).unwrap_or(0);
+    if !(1..=MAX_BUCKETS).contains(&buckets)
+        || words.len() != words_in_file(buckets).0
+        || user != header::<SLOTS, BITS>(buckets, &hasher)
+    {
+        return Err(OpenError::OtherParameters);
+    }
+    let buckets = Buckets::from_array(words, buckets);
+    Ok(CuckooFilter::in_memory(buckets, (), hasher))
+}
+
+impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize>
+    CuckooFilter<S, SLOTS, BITS>
+{
+    /// Makes a file that processes share, with what this filter holds: for example one that was
+    /// [saved](Filter::save) and loaded again.
+    ///
+    /// ```
+    /// use filter::CuckooFilter;
+    ///
+    /// # let path = std::path::PathBuf::from(format!("/dev/shm/filter-moved-{}", std::process::id()));
+    /// let seen = CuckooFilter::with_capacity(1_000);
+    /// seen.insert("key")?;
+    /// let shared = seen.into_shared(&path)?;
+    /// assert!(shared.contains("key"));
+    /// # std::fs::remove_file(format!("{}.lock", path.display()))?;
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`OpenError`]; of the kind `AlreadyExists` if there is a file of this name.
+    #[cfg_attr(docsrs, doc(cfg(feature = "shared")))]
+    pub fn into_shared(
+        self,
+        path: impl AsRef<Path>,
+    ) -> Result<SharedCuckooFilter<S, SLOTS, BITS>, OpenError> {
+        let words = self.buckets.words();
+        let words: Vec<u64> = (0..words.len()).map(|bucket| words.load(bucket)).collect();
+        let (buckets, copies) = (words.len(), self.len());
+        let array = create::<SLOTS, BITS>(path.as_ref(), buckets, &self.hasher, words, copies)?;
+        CuckooFilter::of_file(array, self.hasher)
+    }
+}
+
+/// What only a filter in a file has.
 impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S, SLOTS, BITS> {
-    fn new(words: WordArray<Shared>, hasher: S) -> Result<Self, OpenError> {
-        let len = words.len();
-        if words.user() != header::<SLOTS, BITS>(len, &hasher) || !(1..=MAX_BUCKETS).contains(&len)
-        {
-            return Err(OpenError::OtherParameters);
+    fn of_file(words: WordArray<Shared>, hasher: S) -> Result<Self, OpenError> {
+        let filter = opened(words, hasher)?;
+        filter.end_dead_snapshot()?;
+        Ok(filter)
+    }
+
+    /// Ends a snapshot whose process was killed.
+    fn end_dead_snapshot(&self) -> io::Result<()> {
+        if self.buckets.words().try_lock()?.is_some() {
+            self.snapshots().end_announced();
         }
-        let buckets = Buckets::from_array(words);
-        Ok(SharedCuckooFilter { buckets, hasher })
-    }
-
-    #[inline]
-    fn locate(&self, hash: u64) -> Location {
-        self.buckets.geometry().locate(hash)
-    }
-
-    /// Makes a change and counts it.
-    #[inline]
-    fn count_change<E: From<UpdateError>>(
-        &self,
-        change: impl FnOnce() -> Result<u64, E>,
-    ) -> Result<u64, E> {
-        self.buckets
-            .words()
-            .with_counter(|counter| {
-                let growth = change()?;
-                // Relaxed, both: only the holder of an id writes its counter, and synchronises with the last one.
-                let count = counter.load(Ordering::Relaxed).wrapping_add(growth);
-                counter.store(count, Ordering::Relaxed);
-                Ok(growth)
-            })
-            .map_err(UpdateError::no_id)?
-    }
-
-    /// [`Filter::insert`](crate::Filter::insert).
-    ///
-    /// # Errors
-    /// [`InsertError`]; nothing was added.
-    pub fn insert<T: Hash + ?Sized>(&self, key: &T) -> Result<(), InsertError> {
-        self.insert_hash(self.hasher.hash_one(key))
-    }
-
-    /// [`Filter::insert_hash`](crate::Filter::insert_hash).
-    ///
-    /// # Errors
-    /// [`InsertError`]; nothing was added.
-    pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
-        let location = self.locate(hash);
-        let insert = || update::insert(&self.buckets, location);
-        self.count_change(|| insert().map(|()| 1)).map(drop)
-    }
-
-    /// [`Filter::insert_if_absent`](crate::Filter::insert_if_absent).
-    ///
-    /// # Errors
-    /// [`InsertError`]; nothing was added.
-    pub fn insert_if_absent<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, InsertError> {
-        self.insert_if_absent_hash(self.hasher.hash_one(key))
-    }
-
-    /// [`Filter::insert_if_absent_hash`](crate::Filter::insert_if_absent_hash).
-    ///
-    /// # Errors
-    /// [`InsertError`]; nothing was added.
-    pub fn insert_if_absent_hash(&self, hash: u64) -> Result<bool, InsertError> {
-        let location = self.locate(hash);
-        let insert = || update::insert_if_absent(&self.buckets, location);
-        Ok(self.count_change(|| insert().map(u64::from))? == 1)
-    }
-
-    /// [`Filter::remove`](crate::Filter::remove).
-    ///
-    /// # Errors
-    /// [`UpdateError`]; nothing has changed.
-    pub fn remove<T: Hash + ?Sized>(&self, key: &T) -> Result<bool, UpdateError> {
-        self.remove_hash(self.hasher.hash_one(key))
-    }
-
-    /// [`Filter::remove_hash`](crate::Filter::remove_hash).
-    ///
-    /// # Errors
-    /// [`UpdateError`]; nothing has changed.
-    pub fn remove_hash(&self, hash: u64) -> Result<bool, UpdateError> {
-        let location = self.locate(hash);
-        let remove = || update::remove(&self.buckets, location);
-        let by = self.count_change::<UpdateError>(|| Ok(fewer(remove())))?;
-        if by == 0 && self.is_damaged() {
-            return Err(UpdateError::Damaged);
-        }
-        Ok(by != 0)
-    }
-
-    /// [`Filter::contains`](crate::Filter::contains). Writes nothing. True if the file [is damaged](Self::is_damaged).
-    #[inline]
-    pub fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool {
-        self.contains_hash(self.hasher.hash_one(key))
-    }
-
-    /// [`Filter::contains_hash`](crate::Filter::contains_hash), as [`contains`](Self::contains).
-    #[inline]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        lookup::contains(&self.buckets, self.locate(hash)) || self.is_damaged()
-    }
-
-    /// [`Filter::contains_batch`](crate::Filter::contains_batch).
-    ///
-    /// # Panics
-    /// When there are more or fewer places in `found` than keys.
-    pub fn contains_batch<T: Hash>(&self, keys: &[T], found: &mut [bool]) {
-        let locate = |key: &T| self.locate(self.hasher.hash_one(key));
-        self.contains_each(keys, found, locate);
-    }
-
-    /// [`Filter::contains_hash_batch`](crate::Filter::contains_hash_batch).
-    ///
-    /// # Panics
-    /// When there are more or fewer places in `found` than hashes.
-    pub fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
-        self.contains_each(hashes, found, |&hash| self.locate(hash));
-    }
-
-    fn contains_each<T>(&self, keys: &[T], found: &mut [bool], locate: impl Fn(&T) -> Location) {
-        batch::contains(&self.buckets, keys, found, locate);
-        if self.is_damaged() {
-            found.fill(true);
-        }
-    }
-
-    /// [`Filter::count`](crate::Filter::count). Writes nothing.
-    pub fn count<T: Hash + ?Sized>(&self, key: &T) -> usize {
-        self.count_hash(self.hasher.hash_one(key))
-    }
-
-    /// [`Filter::count_hash`](crate::Filter::count_hash). Writes nothing.
-    pub fn count_hash(&self, hash: u64) -> usize {
-        lookup::count(&self.buckets, self.locate(hash))
+        Ok(())
     }
 
     /// Removes all copies, bucket by bucket, not all at one moment. Copies that others insert meanwhile may stay.
@@ -309,35 +313,17 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
 
     /// Empties a bucket; returns by how much that changes the number of copies.
     fn empty(&self, bucket: usize) -> u64 {
-        while !self.buckets.is_damaged() {
-            let word = self.buckets.read(bucket);
+        let table = self.table();
+        while !table.is_damaged() {
+            let word = table.read(bucket);
             let copies = Layout::<SLOTS, BITS>::occupied(word) as u64;
             // The timestamp stays: nothing is added.
             let empty = word ^ Layout::<SLOTS, BITS>::slots(word);
-            if copies == 0 || self.buckets.replace(bucket, word, empty) {
+            if copies == 0 || table.replace(bucket, word, empty) {
                 return copies.wrapping_neg();
             }
         }
         0
-    }
-
-    /// Returns the number of copies. Each thread that was killed in a call may have made it wrong by one, or in
-    /// [`clear`](Self::clear) by `SLOTS`, until [`recount`](Self::recount).
-    pub fn len(&self) -> usize {
-        usize::try_from((self.sum() as i64).max(0)).unwrap_or(usize::MAX)
-    }
-
-    /// Returns the sum of what all threads have counted, which calls that were killed may have made wrong, even negative.
-    fn sum(&self) -> u64 {
-        // Relaxed: a thread that has synchronised with a change sees its count.
-        let counts = self.buckets.words().counters();
-        let counts = counts.map(|count| count.load(Ordering::Relaxed));
-        counts.fold(0, u64::wrapping_add)
-    }
-
-    /// True if there are no copies, as far as [`len`](Self::len) is right.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Counts the copies, bucket by bucket, and corrects [`len`](Self::len): exactly if no thread changes the filter
@@ -351,9 +337,10 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
         for _ in 0..TRIES {
             // Relaxed, all: as in `sum`.
             let before = extra.load(Ordering::Relaxed);
-            let sum = self.sum();
+            let sum = sum(words);
+            let buckets = 0..self.buckets.geometry().buckets();
             let occupied = |bucket| Layout::<SLOTS, BITS>::occupied(words.load(bucket)) as u64;
-            counted = (0..words.len()).map(occupied).sum();
+            counted = buckets.map(occupied).sum();
             let after = before.wrapping_add(counted).wrapping_sub(sum);
             // It fails if another thread has corrected the same.
             if extra
@@ -366,18 +353,14 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
         counted as usize
     }
 
-    /// Returns the number of slots.
-    pub fn slots(&self) -> usize {
-        self.buckets.geometry().buckets() * SLOTS
-    }
-
     /// Decides all calls of killed processes, except of those whose ids another process is just taking over, or whose memory
     /// something else still holds: afterwards, each has taken effect or never will. Opening a file does this, too.
     ///
     /// # Errors
     /// [`OpenError::TooManyProcesses`] if no id is free; [`OpenError::Io`] if the system refuses.
     pub fn take_over_all(&self) -> Result<(), OpenError> {
-        self.buckets.words().take_over_all()
+        self.buckets.words().take_over_all()?;
+        Ok(self.end_dead_snapshot()?)
     }
 
     /// True once a thread of this process has found that another process has damaged the file.
@@ -386,20 +369,22 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
     }
 }
 
-impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedLookup<S, SLOTS, BITS> {
-    /// [`SharedCuckooFilter::contains`].
+impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize>
+    SharedLookup<S, SLOTS, BITS>
+{
+    /// [`Filter::contains`].
     #[inline]
     pub fn contains<T: Hash + ?Sized>(&self, key: &T) -> bool {
         self.0.contains(key)
     }
 
-    /// [`SharedCuckooFilter::contains_hash`].
+    /// [`Filter::contains_hash`].
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.0.contains_hash(hash)
     }
 
-    /// [`SharedCuckooFilter::contains_batch`].
+    /// [`Filter::contains_batch`].
     ///
     /// # Panics
     /// When there are more or fewer places in `found` than keys.
@@ -407,7 +392,7 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedLookup<S, SLOT
         self.0.contains_batch(keys, found);
     }
 
-    /// [`SharedCuckooFilter::contains_hash_batch`].
+    /// [`Filter::contains_hash_batch`].
     ///
     /// # Panics
     /// When there are more or fewer places in `found` than hashes.
@@ -415,27 +400,27 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedLookup<S, SLOT
         self.0.contains_hash_batch(hashes, found);
     }
 
-    /// [`SharedCuckooFilter::count`].
+    /// [`Filter::count`].
     pub fn count<T: Hash + ?Sized>(&self, key: &T) -> usize {
         self.0.count(key)
     }
 
-    /// [`SharedCuckooFilter::count_hash`].
+    /// [`Filter::count_hash`].
     pub fn count_hash(&self, hash: u64) -> usize {
         self.0.count_hash(hash)
     }
 
-    /// [`SharedCuckooFilter::len`].
+    /// [`Filter::len`].
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// [`SharedCuckooFilter::is_empty`].
+    /// [`Filter::is_empty`].
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// [`SharedCuckooFilter::slots`].
+    /// [`Filter::slots`].
     pub fn slots(&self) -> usize {
         self.0.slots()
     }

@@ -61,12 +61,28 @@
 //! only if another thread has kept the same bucket at that moment, or was unaware; for each
 //! snapshot, each can do so only a few times for a bucket. Other snapshots advance timestamps, too, and a K-CAS that
 //! is under way in the bucket must be helped first; beside an endless row of these it is only lock-free.
+//!
+//! **In a file** (`in_file`), one word of the array announces the only snapshot, and further words are its places. The
+//! argument is the same, with two additions:
+//!
+//! - *A thread that was stopped may come back in a later snapshot.* Therefore each snapshot has a number in the word
+//!   that announces it, and a place is filled by a K-CAS that compares this word. Places are emptied after the number of
+//!   the last snapshot has gone and before the next number comes, so no thread fills one meanwhile.
+//! - *A process may be killed.* If it changes a bucket, another thread keeps the same contents, or finds them kept. If it
+//!   makes the snapshot, the system releases its lock, and whoever gets the lock next ends the snapshot. Until then, updates
+//!   go on keeping buckets for it, each once.
 
+#[cfg(any(shared_words, kcas_loom, feature = "__steps"))]
+pub(crate) mod in_file;
+
+use std::fmt::Debug;
+use std::io;
 use std::sync::Arc;
 
 #[cfg(not(kcas_loom))]
 use arc_swap::ArcSwapOption;
 use kcas::steps::step;
+use kcas::storage::Storage;
 use kcas::sync::{AtomicU64, Ordering};
 use kcas::thread_id;
 use kcas::{Entry, WordArray};
@@ -98,6 +114,21 @@ pub enum SnapshotError {
     /// All [`max_threads`](crate::max_threads) ids are in use.
     #[error("{}", UpdateError::TooManyThreads)]
     TooManyThreads,
+    /// Another thread or process is copying or saving the shared filter. Only shared filters return this.
+    #[error(
+        "another thread or process is copying or saving the shared filter: try again when it has ended"
+    )]
+    Busy,
+    /// The system refuses the lock or the room that a copy of a shared filter needs. Only shared filters return this.
+    #[error("the system refuses to lock or to enlarge the file of the shared filter: {kind}")]
+    #[non_exhaustive]
+    Refused {
+        /// Why; `StorageFull` if the file system has no room for 8 bytes per bucket.
+        kind: io::ErrorKind,
+    },
+    /// Another process has damaged the shared filter. Only shared filters return this.
+    #[error("{}", UpdateError::Damaged)]
+    Damaged,
 }
 
 /// A table as snapshots see it. All its buckets are made from the start, or each is made at one
@@ -125,7 +156,7 @@ pub(crate) trait Table {
     fn each_affected(&self, entry: &Entry, each: impl FnMut(usize));
 }
 
-impl<const SLOTS: usize, const BITS: usize> Table for Buckets<SLOTS, BITS> {
+impl<const SLOTS: usize, const BITS: usize, W: Storage> Table for Buckets<SLOTS, BITS, W> {
     fn made(&self) -> usize {
         self.geometry().buckets()
     }
@@ -133,7 +164,8 @@ impl<const SLOTS: usize, const BITS: usize> Table for Buckets<SLOTS, BITS> {
     fn freeze(&self, bucket: usize) -> Option<u64> {
         let word = self.read(bucket);
         let frozen = self.replace(bucket, word, Layout::<SLOTS, BITS>::advance(word));
-        frozen.then(|| Layout::<SLOTS, BITS>::slots(word))
+        // In a damaged table, the snapshot is worth nothing, but must end.
+        (frozen || self.is_damaged()).then(|| Layout::<SLOTS, BITS>::slots(word))
     }
 
     fn each_affected(&self, entry: &Entry, each: impl FnMut(usize)) {
@@ -141,18 +173,98 @@ impl<const SLOTS: usize, const BITS: usize> Table for Buckets<SLOTS, BITS> {
     }
 }
 
-/// The snapshots under way of one table.
+/// The snapshots under way of one table, as updates see them.
+pub trait Announced: Copy + Debug {
+    /// What updates keep for one snapshot.
+    type Kept: Kept;
+
+    /// True if there is no snapshot of which an update must be aware that has already read its buckets.
+    fn are_none(self) -> bool;
+
+    /// Calls `each` for each snapshot under way.
+    fn each(self, each: impl FnMut(&Self::Kept));
+
+    /// Announces a snapshot of a table with this many buckets.
+    ///
+    /// # Errors
+    /// [`SnapshotError`]; then none is announced.
+    fn announce(self, buckets: usize) -> Result<Self::Kept, SnapshotError>;
+
+    /// Ends a snapshot.
+    fn end(self, kept: &Self::Kept);
+}
+
+/// What one snapshot needs of the buckets that changed before it got there: a place for each.
+pub trait Kept: Debug {
+    /// Returns what was kept of a bucket, if it was.
+    fn get(&self, bucket: usize) -> Option<u64>;
+
+    /// True if the snapshot has a place for this bucket, and does not have the bucket behind it.
+    fn needs(&self, bucket: usize) -> bool;
+
+    /// Fills the place of a bucket, unless it is filled.
+    fn fill(&self, bucket: usize, slots: u64);
+
+    /// Says that the snapshot has this many buckets behind it.
+    fn pass(&self, buckets: usize);
+}
+
+/// Makes sure that a snapshot gets what the bucket holds now, whatever happens to it next.
+fn keep(kept: &impl Kept, table: &impl Table, bucket: usize) {
+    if !kept.needs(bucket) {
+        return;
+    }
+    if let Some(slots) = freeze(kept, table, bucket) {
+        kept.fill(bucket, slots);
+    }
+}
+
+/// Advances the timestamp of a bucket that is not kept, and returns its contents.
+fn freeze(kept: &impl Kept, table: &impl Table, bucket: usize) -> Option<u64> {
+    while kept.get(bucket).is_none() {
+        let frozen = table.freeze(bucket);
+        if frozen.is_some() {
+            return frozen;
+        }
+    }
+    None
+}
+
+/// Keeps what an update is about to change, for every snapshot that it must be aware of; it has
+/// read the buckets before.
+#[inline]
+pub(crate) fn keep_before(snapshots: impl Announced, table: &impl Table, entries: &[Entry]) {
+    if !snapshots.are_none() {
+        keep_all(snapshots, table, entries);
+    }
+}
+
+#[cold]
+fn keep_all(snapshots: impl Announced, table: &impl Table, entries: &[Entry]) {
+    snapshots.each(|kept| {
+        for entry in entries {
+            table.each_affected(entry, |bucket| keep(kept, table, bucket));
+        }
+    });
+}
+
+/// The snapshots under way of a table in memory.
 #[derive(Debug)]
-pub(crate) struct Snapshots {
+pub struct Snapshots {
     /// How many there are.
     announced: AtomicU64,
     /// `None` while there are none, so that it takes no memory then.
-    list: ArcSwapOption<Vec<Arc<Kept>>>,
+    list: ArcSwapOption<Vec<Arc<Places>>>,
 }
 
-/// What one snapshot needs of the buckets that changed before it got there.
+/// Returns what is kept in a place.
+fn kept_in(place: u64) -> Option<u64> {
+    (place != 0).then_some(place >> 1)
+}
+
+/// [`Kept`] in memory.
 #[derive(Debug)]
-struct Kept {
+pub struct Places {
     /// A place for each bucket: 0, or [`filled`] with its contents. Then the number of buckets at
     /// the beginning of the table that the snapshot has behind it, and needs no more.
     places: WordArray,
@@ -163,39 +275,30 @@ fn filled(slots: u64) -> u64 {
     slots << 1 | 1
 }
 
-impl Kept {
+impl Places {
     fn behind(&self) -> usize {
         self.places.load(self.places.len() - 1) as usize
     }
+}
 
-    /// Returns what was kept of a bucket, if it was.
+impl Kept for Arc<Places> {
     fn get(&self, bucket: usize) -> Option<u64> {
-        match self.places.load(bucket) {
-            0 => None,
-            place => Some(place >> 1),
-        }
+        kept_in(self.places.load(bucket))
     }
 
-    /// Makes sure that the snapshot gets what the bucket holds now, whatever happens to it next.
-    fn keep(&self, table: &impl Table, bucket: usize) {
-        if bucket < self.behind() || bucket >= self.places.len() - 1 {
-            return;
-        }
-        if let Some(slots) = self.freeze(table, bucket) {
-            // If it fails, another thread has filled the place.
-            let _ = self.places.compare_exchange(bucket, 0, filled(slots));
-        }
+    fn needs(&self, bucket: usize) -> bool {
+        bucket >= self.behind() && bucket < self.places.len() - 1
     }
 
-    /// Advances the timestamp of a bucket that is not kept, and returns its contents.
-    fn freeze(&self, table: &impl Table, bucket: usize) -> Option<u64> {
-        while self.get(bucket).is_none() {
-            let frozen = table.freeze(bucket);
-            if frozen.is_some() {
-                return frozen;
-            }
-        }
-        None
+    fn fill(&self, bucket: usize, slots: u64) {
+        // If it fails, another thread has filled the place.
+        let _ = self.places.compare_exchange(bucket, 0, filled(slots));
+    }
+
+    fn pass(&self, buckets: usize) {
+        let (last, behind) = (self.places.len() - 1, self.behind() as u64);
+        // Nobody else changes it.
+        let _ = self.places.compare_exchange(last, behind, buckets as u64);
     }
 }
 
@@ -207,41 +310,49 @@ impl Snapshots {
         }
     }
 
-    /// True if there is no snapshot of which an update must be aware that has already read its buckets.
-    #[inline]
-    pub(crate) fn are_none(&self) -> bool {
-        // Relaxed: a thread that has read a bucket after its timestamp was advanced for a snapshot
-        // has synchronised with one that found the snapshot on the list, and finds it announced.
-        self.announced.load(Ordering::Relaxed) == 0
-    }
-
-    /// Keeps what an update is about to change, for every snapshot that it must be aware of; it has
-    /// read the buckets before.
-    #[inline]
-    pub(crate) fn keep_before(&self, table: &impl Table, entries: &[Entry]) {
-        if !self.are_none() {
-            self.keep_all(table, entries);
-        }
-    }
-
-    #[cold]
-    fn keep_all(&self, table: &impl Table, entries: &[Entry]) {
-        // `arc_swap` has no steps of its own.
-        step();
-        for kept in self.list.load().as_deref().into_iter().flatten() {
-            for entry in entries {
-                table.each_affected(entry, |bucket| kept.keep(table, bucket));
-            }
-        }
-    }
-
-    fn change_list(&self, change: impl Fn(&mut Vec<Arc<Kept>>)) {
+    fn change_list(&self, change: impl Fn(&mut Vec<Arc<Places>>)) {
         self.list.rcu(|list| {
             step();
             let mut changed = list.as_deref().cloned().unwrap_or_default();
             change(&mut changed);
             (!changed.is_empty()).then(|| Arc::new(changed))
         });
+    }
+}
+
+impl Announced for &Snapshots {
+    type Kept = Arc<Places>;
+
+    #[inline]
+    fn are_none(self) -> bool {
+        // Relaxed: a thread that has read a bucket after its timestamp was advanced for a snapshot
+        // has synchronised with one that found the snapshot on the list, and finds it announced.
+        self.announced.load(Ordering::Relaxed) == 0
+    }
+
+    fn each(self, each: impl FnMut(&Arc<Places>)) {
+        // `arc_swap` has no steps of its own.
+        step();
+        (self.list.load().as_deref().into_iter().flatten()).for_each(each);
+    }
+
+    fn announce(self, buckets: usize) -> Result<Arc<Places>, SnapshotError> {
+        let places =
+            WordArray::try_new(buckets + 1).map_err(|_| SnapshotError::OutOfMemory { buckets })?;
+        let kept = Arc::new(Places { places });
+        // Relaxed: published with the list. The order of the two matters: a thread that finds a
+        // snapshot on the list, perhaps because it saw an earlier one announced, begins to keep
+        // buckets for it, and from then on no update may be unaware of it.
+        self.announced.fetch_add(1, Ordering::Relaxed);
+        self.change_list(|list| list.push(Arc::clone(&kept)));
+        Ok(kept)
+    }
+
+    fn end(self, kept: &Arc<Places>) {
+        self.change_list(|list| list.retain(|other| !Arc::ptr_eq(other, kept)));
+        // Relaxed: an update that still finds it announced looks at the list in vain. The other
+        // order would do as well: nobody reads any more what is kept for it.
+        self.announced.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -266,14 +377,15 @@ pub(crate) fn each_different<const SLOTS: usize, const BITS: usize, T: BucketTab
 
 /// A table whose updates keep what snapshots need.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Watched<'a, T> {
+pub(crate) struct Watched<'a, T, A = &'a Snapshots> {
     pub(crate) table: &'a T,
-    pub(crate) snapshots: &'a Snapshots,
+    pub(crate) snapshots: A,
 }
 
-impl<const SLOTS: usize, const BITS: usize, T> BucketTable<SLOTS, BITS> for Watched<'_, T>
+impl<const SLOTS: usize, const BITS: usize, T, A> BucketTable<SLOTS, BITS> for Watched<'_, T, A>
 where
     T: BucketTable<SLOTS, BITS> + Table,
+    A: Announced,
 {
     #[inline]
     fn geometry(&self) -> &Geometry<SLOTS, BITS> {
@@ -297,7 +409,7 @@ where
             expected: current,
             new,
         };
-        self.snapshots.keep_before(self.table, &[entry]);
+        keep_before(self.snapshots, self.table, &[entry]);
         self.table.replace(bucket, current, new)
     }
 
@@ -311,8 +423,13 @@ where
         self.snapshots.are_none() && self.table.replace_at_once(bucket, current, new)
     }
 
+    #[inline]
+    fn is_damaged(&self) -> bool {
+        self.table.is_damaged()
+    }
+
     fn commit(&self, entries: &[Entry]) -> bool {
-        self.snapshots.keep_before(self.table, entries);
+        keep_before(self.snapshots, self.table, entries);
         self.table.commit(entries)
     }
 
@@ -327,10 +444,10 @@ where
 
 /// A snapshot under way: an iterator over the contents of each bucket, without timestamps.
 #[derive(Debug)]
-pub(crate) struct Snapshot<'a, T> {
+pub(crate) struct Snapshot<'a, T, A: Announced = &'a Snapshots> {
     pub(crate) table: &'a T,
-    snapshots: &'a Snapshots,
-    kept: Arc<Kept>,
+    snapshots: A,
+    kept: A::Kept,
     /// Number of buckets that were made before it began.
     pub(crate) made: usize,
     /// Number of buckets that it returns.
@@ -338,24 +455,17 @@ pub(crate) struct Snapshot<'a, T> {
     next: usize,
 }
 
-impl<'a, T: Table> Snapshot<'a, T> {
+impl<'a, T: Table, A: Announced> Snapshot<'a, T, A> {
     /// Announces a snapshot.
     ///
     /// Progress: lock-free, apart from the allocator. (It begins again only if a table has grown by an
     /// eighth meanwhile, or begun another round.)
-    pub(crate) fn begin(table: &'a T, snapshots: &'a Snapshots) -> Result<Self, SnapshotError> {
+    pub(crate) fn begin(table: &'a T, snapshots: A) -> Result<Self, SnapshotError> {
         // Advancing a timestamp may require helping.
         thread_id::register().map_err(|_| SnapshotError::TooManyThreads)?;
         loop {
             let (made, buckets) = (table.made(), table.places());
-            let places = WordArray::try_new(buckets + 1)
-                .map_err(|_| SnapshotError::OutOfMemory { buckets })?;
-            let kept = Arc::new(Kept { places });
-            // Relaxed: published with the list. The order of the two matters: a thread that finds a
-            // snapshot on the list, perhaps because it saw an earlier one announced, begins to keep
-            // buckets for it, and from then on no update may be unaware of it.
-            snapshots.announced.fetch_add(1, Ordering::Relaxed);
-            snapshots.change_list(|list| list.push(Arc::clone(&kept)));
+            let kept = snapshots.announce(buckets)?;
             let snapshot = Snapshot {
                 table,
                 snapshots,
@@ -390,7 +500,7 @@ pub(crate) fn with_room<T>(values: usize, buckets: usize) -> Result<Vec<T>, Snap
     Ok(empty)
 }
 
-impl<T: Table> Iterator for Snapshot<'_, T> {
+impl<T: Table, A: Announced> Iterator for Snapshot<'_, T, A> {
     type Item = u64;
 
     /// Progress: lock-free, as the module's docs explain. Linearization point: each class has its
@@ -401,28 +511,19 @@ impl<T: Table> Iterator for Snapshot<'_, T> {
             return None;
         }
         self.next += 1;
-        let found = self.kept.freeze(self.table, bucket);
+        let found = freeze(&self.kept, self.table, bucket);
         // What an update has kept comes first: if it did so before the timestamp was advanced here,
         // what was found here is newer.
         let slots = self.kept.get(bucket).or(found);
         if self.next % STRIDE == 0 {
-            let (last, behind) = (self.kept.places.len() - 1, self.kept.behind() as u64);
-            // Nobody else changes it.
-            let _ = self
-                .kept
-                .places
-                .compare_exchange(last, behind, self.next as u64);
+            self.kept.pass(self.next);
         }
         Some(slots.expect("it was kept, or else found here"))
     }
 }
 
-impl<T> Drop for Snapshot<'_, T> {
+impl<T, A: Announced> Drop for Snapshot<'_, T, A> {
     fn drop(&mut self) {
-        let snapshots = self.snapshots;
-        snapshots.change_list(|list| list.retain(|kept| !Arc::ptr_eq(kept, &self.kept)));
-        // Relaxed: an update that still finds it announced looks at the list in vain. The other
-        // order would do as well: nobody reads any more what is kept for it.
-        snapshots.announced.fetch_sub(1, Ordering::Relaxed);
+        self.snapshots.end(&self.kept);
     }
 }

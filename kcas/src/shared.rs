@@ -22,7 +22,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use once_cell::race::OnceBox;
-use shared_memory::{Lock, Locks, Mapping};
+pub use shared_memory::Lock;
+use shared_memory::{Locks, Mapping};
 
 use crate::commit;
 use crate::descriptor::{KEPT, RECORD_WORDS, Record};
@@ -54,11 +55,15 @@ const EXTRA: usize = 80;
 const RECORDS: usize = 512;
 /// At 2 MiB, where a huge page can begin.
 const TABLE: usize = 1 << 18;
+/// Bytes of a file before its words.
+pub const EXTRA_BYTES: usize = 8 * TABLE;
 const _: () = assert!(RECORDS + MAX_THREADS * RECORD_WORDS <= TABLE);
 
 /// Ids of one lock. A process locks a block for every four threads of it that take part.
 const BLOCK: usize = 4;
 const BLOCKS: usize = MAX_THREADS / BLOCK;
+/// The lock that the user of an array may take.
+const USERS_LOCK: u32 = BLOCKS as u32;
 
 /// Why a file cannot be made or opened, or what dead processes have left in it not be finished.
 #[derive(Debug, thiserror::Error)]
@@ -255,7 +260,7 @@ impl Shared {
             len: words - TABLE,
             process,
             damage: AtomicU64::new(0),
-            path: path.to_owned(),
+            path: std::path::absolute(path)?,
         })
     }
 
@@ -388,6 +393,17 @@ impl Storage for Shared {
     }
 }
 
+/// What a new file holds.
+#[derive(Debug, Default)]
+pub struct Contents {
+    /// Number of words for which memory is reserved. No other may be accessed before [`reserve`](WordArray::reserve).
+    pub reserved: usize,
+    /// The first words, none of them wider than 63 bits.
+    pub words: Vec<u64>,
+    /// The [`extra`](WordArray::extra) word.
+    pub extra: u64,
+}
+
 impl WordArray<Shared> {
     /// Makes a file of this name with an array of `len` words, all zero, and a lock file, `PATH.lock`. The file appears whole or
     /// not at all.
@@ -395,14 +411,32 @@ impl WordArray<Shared> {
     /// # Errors
     /// [`OpenError::Io`], with the kind `AlreadyExists` if there is a file of this name.
     pub fn create(path: &Path, len: usize, user: [u64; USER]) -> Result<Self, OpenError> {
+        let contents = Contents {
+            reserved: len,
+            ..Contents::default()
+        };
+        Self::create_with(path, len, user, contents)
+    }
+
+    /// [`create`](Self::create) with these contents.
+    ///
+    /// # Errors
+    /// Those of [`create`](Self::create).
+    pub fn create_with(
+        path: &Path,
+        len: usize,
+        user: [u64; USER],
+        contents: Contents,
+    ) -> Result<Self, OpenError> {
         let folder = path
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty());
         let too_large = || io::Error::from(io::ErrorKind::InvalidInput);
         let words = whole(len as u64).ok_or_else(too_large)?;
-        let file = shared_memory::create_unnamed(folder.unwrap_or(Path::new(".")), words, 0o600)?;
+        let folder = folder.unwrap_or(Path::new("."));
+        let file = shared_memory::create_unnamed(folder, words, TABLE + contents.reserved, 0o600)?;
         let locks = Locks::open(&lock_path(path), true)?;
-        let header = Mapping::new(&file, RECORDS)?;
+        let header = Mapping::new(&file, words)?;
         let [first, second] = boot()?;
         let metadata = file.metadata()?;
         let fixed = [
@@ -419,6 +453,10 @@ impl WordArray<Shared> {
             word.store(value, Ordering::Relaxed);
         }
         header[CHECKSUM].store(checksum(&header), Ordering::Relaxed);
+        header[EXTRA].store(contents.extra, Ordering::Relaxed);
+        for (word, value) in header[TABLE..].iter().zip(contents.words) {
+            word.store(value, Ordering::Relaxed);
+        }
         shared_memory::give_name(&file, path)?;
         Self::open(path)
     }
@@ -475,6 +513,29 @@ impl WordArray<Shared> {
         self.words.ids_used()
     }
 
+    /// Reserves memory for all words.
+    ///
+    /// # Errors
+    /// When the system refuses or lacks memory, or the file has lost its name.
+    pub fn reserve(&self) -> io::Result<()> {
+        let Shared { path, mapping, .. } = &self.words;
+        let file = shared_memory::open(path, true)?;
+        let metadata = file.metadata()?;
+        let found = [metadata.dev(), metadata.ino()];
+        if found != [0, 1].map(|nth| mapping[IDENTITY + nth].load(Ordering::Relaxed)) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        shared_memory::reserve(&file, mapping.len())
+    }
+
+    /// Takes a lock that at most one thread of all processes has, until it is dropped or its process ends; `None` if one has it.
+    ///
+    /// # Errors
+    /// When the system refuses, or the array is only read.
+    pub fn try_lock(&self) -> io::Result<Option<Lock>> {
+        self.words.process()?.locks.try_lock(USERS_LOCK)
+    }
+
     /// Runs `action` with a word that belongs to the current thread's id. Only the holder of an id writes its word.
     ///
     /// # Errors
@@ -486,6 +547,21 @@ impl WordArray<Shared> {
     ) -> Result<R, TooManyThreads> {
         let words = &self.words;
         words.with_id(|me| action(&words.words_of(me.index())[KEPT]))
+    }
+
+    /// [`with_counter`](Self::with_counter), if this thread has an id already and no damage was found; otherwise returns `None`.
+    #[inline]
+    pub fn with_held_counter<R>(&self, action: impl FnOnce(&AtomicU64) -> R) -> Option<R> {
+        let words = &self.words;
+        if words.is_damaged() {
+            return None;
+        }
+        let id = thread_id::with_held(|me| {
+            let process = words.process.as_ref()?;
+            let is_mine = process.locks.are_mine();
+            is_mine.then(|| Shared::held(process, me)).flatten()
+        })??;
+        Some(action(&words.words_of(id)[KEPT]))
     }
 
     /// Returns these words of all ids that were ever claimed, and one more that any thread may change.

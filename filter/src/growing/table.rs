@@ -17,7 +17,7 @@ use crate::geometry::{MAX_BUCKETS, select_unpredictable};
 use crate::insert_error::InsertError;
 use crate::length::Length;
 use crate::path::{self, Chain, MAX_CHAIN, Moves, Step};
-use crate::snapshot::{self, Snapshots};
+use crate::snapshot::{self, Announced, Snapshots, keep_before};
 
 /// Buckets that one thread splits at a time. (Fewer in models and in tests that stop threads at every step.)
 const RUN: usize = if cfg!(kcas_loom) {
@@ -715,7 +715,7 @@ impl Table {
         }
         let sorted = in_order(&entries);
         let entries = &sorted[..entries.len()];
-        self.snapshots.keep_before(self, entries);
+        keep_before(&self.snapshots, self, entries);
         commit(&self.words, entries)
     }
 
@@ -727,7 +727,7 @@ impl Table {
             expected: current,
             new,
         };
-        self.snapshots.keep_before(self, &[entry]);
+        keep_before(&self.snapshots, self, &[entry]);
         replace(&self.words, bucket, current, new)
     }
 

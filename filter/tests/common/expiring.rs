@@ -28,6 +28,7 @@ impl<const AGE_BITS: usize> Asked for Expiring<AGE_BITS> {
     const MOST: u64 = 1;
     const PERIOD: fn(&Self) -> u64 = Self::period;
     const CLASS: fn(&Self, &u64) -> Class = Self::class;
+    type Copy = Self;
     const TRY_CLONE: fn(&Self) -> Result<Self, SnapshotError> = Self::try_clone;
 
     fn left(copies: u64, period: u64, calls: &[Call<Event>]) -> Result<Vec<u64>, String> {

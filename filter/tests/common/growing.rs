@@ -13,6 +13,7 @@ impl Asked for Growing {
     const MOST: u64 = 1_000;
     const MAY_BE_FULL: bool = false;
     const CLASS: fn(&Self, &u64) -> Class = Self::class;
+    type Copy = Self;
     const TRY_CLONE: fn(&Self) -> Result<Self, SnapshotError> = Self::try_clone;
 }
 

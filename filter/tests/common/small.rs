@@ -16,6 +16,7 @@ pub(crate) use identity::Identity;
 pub(crate) mod expiring;
 pub(crate) mod growing;
 mod identity;
+pub(crate) mod in_file;
 
 pub(crate) const BUCKETS: usize = 3;
 const SLOTS: usize = 2;
@@ -93,7 +94,9 @@ pub(crate) trait Asked: Filter + Sized + 'static {
     /// Returns its period; 0 if it has none.
     const PERIOD: fn(&Self) -> u64 = |_| 0;
     const CLASS: fn(&Self, &u64) -> Class;
-    const TRY_CLONE: fn(&Self) -> Result<Self, SnapshotError>;
+    /// What a copy is.
+    type Copy: Filter;
+    const TRY_CLONE: fn(&Self) -> Result<Self::Copy, SnapshotError>;
 
     /// Returns how many copies of a class may be left after these calls, if it had `copies` from the beginning
     /// up to this period; or why no order explains the calls.
@@ -125,6 +128,7 @@ pub(crate) fn described<State: Debug>(failure: Failure<State, Event>) -> String 
 pub(crate) type Recorded = (Option<u64>, Call<Event>);
 
 impl Asked for Small {
+    type Copy = Self;
     const MOST: u64 = 2 * SLOTS as u64;
     const CLASS: fn(&Self, &u64) -> Class = Self::class;
     const TRY_CLONE: fn(&Self) -> Result<Self, SnapshotError> = Self::try_clone;
@@ -178,12 +182,12 @@ impl<F: Asked> Caller<F> {
 
     /// Copies the filter; each class is in the copy or not as a lookup at the same time might have
     /// answered.
-    pub(crate) fn try_clone_of_generations(&mut self, keys: &[u64]) -> F {
+    pub(crate) fn try_clone_of_generations(&mut self, keys: &[u64]) -> F::Copy {
         self.copy(keys, |copy, key| Event::Contains(copy.contains(&key)))
     }
 
     /// Copies the filter, and records what the copy answers about these keys.
-    fn copy(&mut self, keys: &[u64], ask: fn(&F, u64) -> Event) -> F {
+    fn copy(&mut self, keys: &[u64], ask: fn(&F::Copy, u64) -> Event) -> F::Copy {
         let copy = (F::TRY_CLONE)(&self.filter).expect("there is room and memory");
         for key in keys {
             self.write_down(Some(*key), ask(&copy, *key));
@@ -223,7 +227,7 @@ impl<F: Asked> Caller<F> {
 
     /// Copies the filter, which has no other keys; each class in the copy is held as often as a count
     /// at the same time might have answered.
-    pub(crate) fn try_clone(&mut self, keys: &[u64]) -> F {
+    pub(crate) fn try_clone(&mut self, keys: &[u64]) -> F::Copy {
         let copy = self.copy(keys, counted);
         let held: usize = keys.iter().map(|key| copy.count(key)).sum();
         assert_eq!(copy.len(), held, "the copy holds other keys as well");

@@ -12,5 +12,6 @@ mod growing_copy;
 mod growing_late;
 mod growing_stalls;
 mod growing_wraps;
+mod in_file;
 mod stalls;
 mod timestamp_wrap;

@@ -129,23 +129,37 @@ fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     }
 }
 
-/// Makes a file of this many words, all zero, without a name. Its memory is reserved, so that no later access lacks any
-/// (which would end the process by SIGBUS).
+/// Makes a file of this many words, all zero, without a name. The memory of the first `reserved` words is
+/// [reserved](reserve).
 ///
 /// # Errors
 /// When the system refuses, or lacks memory.
-pub fn create_unnamed(folder: &Path, words: usize, mode: u32) -> io::Result<File> {
-    let bytes = words
-        .checked_mul(8)
-        .and_then(|bytes| i64::try_from(bytes).ok());
-    let bytes = bytes.ok_or(io::ErrorKind::InvalidInput)?;
+pub fn create_unnamed(folder: &Path, words: usize, reserved: usize, mode: u32) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(mode);
     let file = options.custom_flags(libc::O_TMPFILE).open(folder)?;
+    file.set_len(bytes_of(words)? as u64)?;
+    reserve(&file, reserved)?;
+    Ok(file)
+}
+
+fn bytes_of(words: usize) -> io::Result<i64> {
+    let bytes = words.checked_mul(8).map(i64::try_from);
+    Ok(bytes
+        .and_then(Result::ok)
+        .ok_or(io::ErrorKind::InvalidInput)?)
+}
+
+/// Reserves the memory of the first words of a file, so that no later access lacks any (which would end the process by SIGBUS).
+///
+/// # Errors
+/// When the system refuses, or lacks memory.
+pub fn reserve(file: &File, words: usize) -> io::Result<()> {
+    let bytes = bytes_of(words)?;
     loop {
         // SAFETY: the descriptor is open.
         match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes) } {
-            0 => return Ok(file),
+            0 => return Ok(()),
             // A signal came.
             libc::EINTR => {}
             error => return Err(io::Error::from_raw_os_error(error)),

@@ -71,14 +71,24 @@ impl Storage for Mortal {
 /// # Panics
 /// When there is no memory.
 pub fn mortal(len: usize) -> WordArray<Mortal> {
-    array(Mortal(zeros(len).expect("there is memory")))
+    array(Mortal::new(len))
+}
+
+impl Mortal {
+    /// Makes `len` words, all zero.
+    ///
+    /// # Panics
+    /// When there is no memory.
+    pub fn new(len: usize) -> Mortal {
+        Mortal(zeros(len).expect("there is memory"))
+    }
 }
 
 /// Finishes what this thread has left unfinished when it was killed.
 ///
 /// # Panics
 /// When no id is left.
-pub fn take_over(array: &WordArray<Mortal>) {
+pub fn take_over(array: &WordArray<impl Storage<Words = Mortal>>) {
     thread_id::with(|me| kcas::internals::take_over(words(array), me)).expect("an id is left");
 }
 

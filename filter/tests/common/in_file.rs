@@ -1,0 +1,108 @@
+//! The small filter in words whose threads can be killed, with the snapshots of a filter in a file.
+
+use std::sync::Arc;
+
+use filter::internals::in_file::{self, Announced, InFile, Kept, Memory, words_in_file};
+use filter::internals::length::Length;
+use filter::{Class, CuckooFilter, SnapshotError, UpdateError};
+use kcas::storage::Storage;
+use kcas::sync::AtomicU64;
+use kcas::{Entry, WordArray};
+use kcas_testing::killed::{self, Mortal};
+
+use super::{Asked, BITS, BUCKETS, Identity, SLOTS, Small, put_into};
+
+#[derive(Debug)]
+pub(crate) struct Words(Mortal);
+
+impl Storage for Words {
+    type Words = Mortal;
+
+    fn words(&self) -> &Mortal {
+        &self.0
+    }
+
+    fn number(&self) -> usize {
+        self.0.number()
+    }
+
+    fn has(&self, index: usize) -> bool {
+        self.0.has(index)
+    }
+
+    fn has_all(&self, entries: &[Entry]) -> bool {
+        self.0.has_all(entries)
+    }
+
+    fn each_piece(&self, each: impl FnMut(&[AtomicU64])) {
+        self.0.each_piece(each);
+    }
+}
+
+impl Memory for Words {
+    type Beside = Length;
+    type Snapshots<'a> = InFile<'a, Words, ()>;
+
+    fn count<E: From<UpdateError>>(
+        _: &WordArray<Words>,
+        length: &Length,
+        change: impl FnOnce() -> Result<u64, E>,
+    ) -> Result<u64, E> {
+        length.count(change)
+    }
+
+    fn count_at_once(
+        _: &WordArray<Words>,
+        length: &Length,
+        change: impl FnOnce() -> Option<u64>,
+    ) -> Option<u64> {
+        length.count_at_once(change)
+    }
+
+    fn sum(_: &WordArray<Words>, length: &Length) -> usize {
+        length.sum()
+    }
+
+    fn extra_bytes(_: &Length) -> usize {
+        0
+    }
+
+    fn snapshots<'a>(
+        words: &'a WordArray<Words>,
+        _: &'a Length,
+        buckets: usize,
+    ) -> InFile<'a, Words, ()> {
+        // The tests make one at a time.
+        InFile::new(words, buckets, |_| Ok(()))
+    }
+}
+
+/// Begins a copy, and comes as far as the last bucket, for a thread that is killed.
+pub(crate) fn begin_copy(filter: &SmallInFile) {
+    let snapshots = InFile::new(in_file::words(filter), BUCKETS, |_| Ok(()));
+    let kept = snapshots.announce(BUCKETS).unwrap();
+    kept.pass(BUCKETS - 1);
+}
+
+pub(crate) type SmallInFile = CuckooFilter<Identity, SLOTS, BITS, Words>;
+
+impl Asked for SmallInFile {
+    const MOST: u64 = Small::MOST;
+    const CLASS: fn(&Self, &u64) -> Class = Self::class;
+    type Copy = Small;
+    const TRY_CLONE: fn(&Self) -> Result<Small, SnapshotError> = Self::try_clone;
+}
+
+/// Makes a filter that holds these keys, each in its preferred bucket.
+pub(crate) fn holding(keys: &[u64]) -> Arc<SmallInFile> {
+    let (len, _) = words_in_file(BUCKETS);
+    let words = kcas::internals::array(Words(Mortal::new(len)));
+    let filter = in_file::filter(words, BUCKETS, Length::starting_at(0), Identity::default());
+    put_into(&filter, keys);
+    Arc::new(filter)
+}
+
+/// Finishes what this thread has left unfinished when it was killed.
+pub(crate) fn take_over(filter: &SmallInFile) {
+    killed::take_over(in_file::words(filter));
+}
