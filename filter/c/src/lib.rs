@@ -147,11 +147,17 @@ pub fn status_of(error: &(dyn Error + 'static)) -> LfcfStatus {
     }
     if let Some(error) = error.downcast_ref() {
         return match error {
-            SaveError::Snapshot(SnapshotError::OutOfMemory { .. }) => LfcfStatus::Memory,
-            SaveError::Snapshot(SnapshotError::TooManyThreads) => LfcfStatus::Threads,
+            SaveError::Snapshot(error) => status_of(error),
             SaveError::Io { .. } | SaveError::File { .. } | SaveError::NotSynced { .. } => {
                 LfcfStatus::File
             }
+            _ => LfcfStatus::Other,
+        };
+    }
+    if let Some(error) = error.downcast_ref() {
+        return match error {
+            SnapshotError::OutOfMemory { .. } => LfcfStatus::Memory,
+            SnapshotError::TooManyThreads => LfcfStatus::Threads,
             _ => LfcfStatus::Other,
         };
     }
