@@ -36,7 +36,7 @@ fn write(folder: PathBuf) -> Result<(), Box<dyn Error>> {
         ("expiring", &expiring),
     ];
     for (kind, any) in filters {
-        let filter = &any.in_memory()?;
+        let filter = &any.filter()?;
         for number in -500_i64..500 {
             filter.insert(&number)?;
             filter.insert(&number.to_string())?;

@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 
 use filter::growing::GrowingBuilder;
 use filter::internals::{SavedKind, load_by_kind};
-use filter::layout::Layout;
 #[cfg(shared_words)]
 use filter::shared::{OpenError, SharedCuckooFilter, SharedLookup};
 use filter::{
     BuildError, CuckooFilter, DynCuckooFilter, ExpiringCuckooFilter, Filter, GrowingCuckooFilter,
-    InsertError, LoadError, UpdateError,
+    LoadError,
 };
 
 /// The result of a call that some kinds refuse.
@@ -48,8 +47,6 @@ pub enum Refusal {
     NotExpiring,
     /// Only a filter in a file can do this.
     NotShared,
-    /// A filter in a file cannot do this.
-    IsShared,
     /// The file was opened for lookups alone.
     ReadOnly,
 }
@@ -60,7 +57,6 @@ impl fmt::Display for Refusal {
         f.write_str(match self {
             Refusal::NotExpiring => "this filter does not forget",
             Refusal::NotShared => "this filter is not in a file",
-            Refusal::IsShared => "a filter that processes share cannot be saved: it is its file",
             Refusal::ReadOnly => "the filter was opened for lookups alone",
         })
     }
@@ -202,13 +198,13 @@ impl AnyFilter {
 
 /// What only some kinds can do.
 impl AnyFilter {
-    /// A filter in memory, which can be saved.
-    pub fn in_memory(&self) -> Result<&dyn Filter, Refusal> {
+    /// What all kinds can do, except one that was opened for lookups alone.
+    pub fn filter(&self) -> Result<&dyn Filter, Refusal> {
         match self {
             Self::Lasting(filter) => Ok(&**filter),
             Self::Expiring(filter) => Ok(&**filter),
             #[cfg(shared_words)]
-            Self::Shared(_) => Err(Refusal::IsShared),
+            Self::Shared(opened) => Ok(&opened.filter),
             #[cfg(shared_words)]
             Self::Lookup(_) => Err(Refusal::ReadOnly),
         }
@@ -279,81 +275,8 @@ impl AnyFilter {
     }
 }
 
-/// What all kinds can do, except that one for lookups refuses changes; by the hashes of keys.
+/// Lookups, by the hashes of keys.
 impl AnyFilter {
-    /// [`Filter::insert_hash`].
-    pub fn insert_hash(&self, hash: u64) -> Answer<()> {
-        match self {
-            #[cfg(shared_words)]
-            Self::Shared(opened) => Ok(opened.filter.insert_hash(hash)?),
-            _ => Ok(self.in_memory()?.insert_hash(hash)?),
-        }
-    }
-
-    /// [`Filter::insert_if_absent_hash`].
-    pub fn insert_if_absent_hash(&self, hash: u64) -> Answer<bool> {
-        match self {
-            #[cfg(shared_words)]
-            Self::Shared(opened) => Ok(opened.filter.insert_if_absent_hash(hash)?),
-            _ => Ok(self.in_memory()?.insert_if_absent_hash(hash)?),
-        }
-    }
-
-    /// [`Filter::remove_hash`].
-    pub fn remove_hash(&self, hash: u64) -> Answer<bool> {
-        match self {
-            #[cfg(shared_words)]
-            Self::Shared(opened) => Ok(opened.filter.remove_hash(hash)?),
-            _ => Ok(self.in_memory()?.remove_hash(hash)?),
-        }
-    }
-
-    /// [`Filter::insert_hash_batch`].
-    pub fn insert_hash_batch(
-        &self,
-        hashes: &[u64],
-        results: &mut [Result<(), InsertError>],
-    ) -> Answer<()> {
-        match self {
-            #[cfg(shared_words)]
-            Self::Shared(opened) => each(hashes, results, |hash| opened.filter.insert_hash(hash)),
-            _ => self.in_memory()?.insert_hash_batch(hashes, results),
-        }
-        Ok(())
-    }
-
-    /// [`Filter::insert_if_absent_hash_batch`].
-    pub fn insert_if_absent_hash_batch(
-        &self,
-        hashes: &[u64],
-        results: &mut [Result<bool, InsertError>],
-    ) -> Answer<()> {
-        match self {
-            #[cfg(shared_words)]
-            Self::Shared(opened) => each(hashes, results, |hash| {
-                opened.filter.insert_if_absent_hash(hash)
-            }),
-            _ => self
-                .in_memory()?
-                .insert_if_absent_hash_batch(hashes, results),
-        }
-        Ok(())
-    }
-
-    /// [`Filter::remove_hash_batch`].
-    pub fn remove_hash_batch(
-        &self,
-        hashes: &[u64],
-        results: &mut [Result<bool, UpdateError>],
-    ) -> Answer<()> {
-        match self {
-            #[cfg(shared_words)]
-            Self::Shared(opened) => each(hashes, results, |hash| opened.filter.remove_hash(hash)),
-            _ => self.in_memory()?.remove_hash_batch(hashes, results),
-        }
-        Ok(())
-    }
-
     /// [`Filter::contains_hash`].
     pub fn contains_hash(&self, hash: u64) -> bool {
         match self {
@@ -415,29 +338,10 @@ impl AnyFilter {
         }
     }
 
-    /// [`Filter::load_factor`].
-    pub fn load_factor(&self) -> f64 {
-        self.len() as f64 / self.slots() as f64
-    }
-
-    /// [`Filter::false_positive_rate`].
-    pub fn false_positive_rate(&self) -> f64 {
-        let default = Layout::<4, 12>::FALSE_POSITIVE_RATE;
-        (self.in_memory()).map_or(default, |filter| filter.false_positive_rate())
-    }
-
-    /// [`Filter::memory_bytes`], or those of the table in a file.
+    /// [`Filter::memory_bytes`], or those of the table in a file that is only read.
     pub fn memory_bytes(&self) -> usize {
         let table = self.slots() / 4 * size_of::<u64>();
-        (self.in_memory()).map_or(table, |filter| filter.memory_bytes())
-    }
-}
-
-/// Makes a call for each hash. (Nothing is prefetched.)
-#[cfg(shared_words)]
-fn each<R>(hashes: &[u64], results: &mut [R], call: impl Fn(u64) -> R) {
-    for (&hash, result) in hashes.iter().zip(results) {
-        *result = call(hash);
+        (self.filter()).map_or(table, |filter| filter.memory_bytes())
     }
 }
 

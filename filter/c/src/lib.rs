@@ -70,6 +70,8 @@ pub enum LfcfStatus {
     Other = 8,
     /// Another process has damaged the file of a shared filter.
     Damaged = 9,
+    /// Another thread or process is saving the shared filter: try again when it has ended.
+    Busy = 10,
 }
 
 thread_local! {
@@ -158,6 +160,9 @@ pub fn status_of(error: &(dyn Error + 'static)) -> LfcfStatus {
         return match error {
             SnapshotError::OutOfMemory { .. } => LfcfStatus::Memory,
             SnapshotError::TooManyThreads => LfcfStatus::Threads,
+            SnapshotError::Busy => LfcfStatus::Busy,
+            SnapshotError::Damaged => LfcfStatus::Damaged,
+            SnapshotError::Refused { .. } => LfcfStatus::File,
             _ => LfcfStatus::Other,
         };
     }
@@ -377,7 +382,8 @@ pub extern "C" fn lfcf_is_damaged(filter: Option<&LfcfFilter>) -> bool {
 /// Saves the filter as a file, which it replaces at one moment. Other threads may go on, but only one at a time may
 /// save under this name: of two calls that overlap, the file of the one that ends last stays, even if that one read the
 /// filter first. After an error, an older file is as it was, unless lfcf_message says that the filter is saved, but may
-/// be lost when the power fails. A shared filter is its file: LFCF_STATUS_INVALID.
+/// be lost when the power fails. A shared filter
+/// is saved while other processes change it, by one of them at a time: LFCF_STATUS_BUSY.
 ///
 /// # Safety
 /// See lfcf_load.
@@ -385,7 +391,7 @@ pub extern "C" fn lfcf_is_damaged(filter: Option<&LfcfFilter>) -> bool {
 pub unsafe extern "C" fn lfcf_save(filter: Option<&LfcfFilter>, path: *const c_char) -> LfcfStatus {
     // SAFETY: the caller's.
     let path = unsafe { text_at(path) };
-    answer(|| Ok(present(filter)?.in_memory()?.save_dyn(path?.as_ref())?))
+    answer(|| Ok(present(filter)?.filter()?.save_dyn(path?.as_ref())?))
 }
 
 /// # Safety
@@ -449,7 +455,7 @@ unsafe fn bytes_at<'a>(bytes: *const c_void, length: usize) -> &'a [u8] {
 /// filter, it returns LFCF_STATUS_INVALID for one that lfcf_open_lookup has opened.
 #[unsafe(no_mangle)]
 pub extern "C" fn lfcf_insert(filter: Option<&LfcfFilter>, hash: u64) -> LfcfStatus {
-    answer(|| present(filter)?.insert_hash(hash))
+    answer(|| Ok(present(filter)?.filter()?.insert_hash(hash)?))
 }
 
 /// Adds the key with this hash unless it is there (a filter that forgets does not renew it then) and reports whether it
@@ -462,7 +468,12 @@ pub extern "C" fn lfcf_insert_if_absent(
     hash: u64,
     added: Option<&mut MaybeUninit<bool>>,
 ) -> LfcfStatus {
-    answer(|| write_answer(added, present(filter)?.insert_if_absent_hash(hash)?))
+    answer(|| {
+        write_answer(
+            added,
+            present(filter)?.filter()?.insert_if_absent_hash(hash)?,
+        )
+    })
 }
 
 /// Adds the key with this hash to a filter that forgets, or renews it, and reports whether it was added. For other kinds
@@ -490,7 +501,7 @@ pub extern "C" fn lfcf_remove(
     hash: u64,
     removed: Option<&mut MaybeUninit<bool>>,
 ) -> LfcfStatus {
-    answer(|| write_answer(removed, present(filter)?.remove_hash(hash)?))
+    answer(|| write_answer(removed, present(filter)?.filter()?.remove_hash(hash)?))
 }
 
 /// Begins a period of a filter that forgets, and forgets what came, or was renewed, three periods ago; says

@@ -54,7 +54,6 @@ impl Language {
         let advice = match refusal {
             Refusal::NotExpiring => format!("make it with {}", self.new_expiring),
             Refusal::NotShared | Refusal::ReadOnly => format!("open it with {}", self.open_shared),
-            Refusal::IsShared => return None,
         };
         Some(format!("{refusal}: {advice}"))
     }

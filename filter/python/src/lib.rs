@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use ::lfcf::any::AnyFilter;
 use ::lfcf::texts::{Language, system_error};
 use ::lfcf::{LfcfStatus, status_of};
-use filter::{ExpiringCuckooFilter, FixedState, InsertError};
+use filter::{ExpiringCuckooFilter, Filter, FixedState, InsertError};
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyOverflowError, PyRuntimeError};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -166,6 +166,10 @@ fn contains_batch(
 struct CuckooFilter(AnyFilter);
 
 impl CuckooFilter {
+    fn filter(&self) -> PyResult<&dyn Filter> {
+        self.0.filter().map_err(raised)
+    }
+
     fn that_expires(&self) -> PyResult<&ExpiringCuckooFilter> {
         self.0.that_expires().map_err(raised)
     }
@@ -236,15 +240,16 @@ impl CuckooFilter {
     ///
     /// Of two calls that overlap, the file of the one that ends last stays, even if that one read the filter first.
     /// A directory, a device, a pipe or a socket is refused. After an OSError, an older file is as it was, unless the text
-    /// says that the filter is saved, but may be lost when the power fails. ValueError for a shared filter.
+    /// says that the filter is saved, but may be lost when the power fails. A shared filter is saved while other
+    /// processes change it, by one of them at a time: RuntimeError.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let filter = self.0.in_memory().map_err(raised)?;
+        let filter = self.filter()?;
         py.detach(|| filter.save_dyn(&path)).map_err(raised)
     }
 
-    /// The bytes that save would write. ValueError for a shared filter.
+    /// The bytes that save would write.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let filter = self.0.in_memory().map_err(raised)?;
+        let filter = self.filter()?;
         let bytes = py.detach(|| filter.to_bytes()).map_err(raised)?;
         Ok(PyBytes::new(py, &bytes))
     }
@@ -287,7 +292,7 @@ impl CuckooFilter {
 
     /// Adds a copy of the key; in a filter that forgets, adds or renews it. Raises Full.
     fn insert(&self, key: Key) -> PyResult<()> {
-        self.0.insert_hash(key.0).map_err(raised)
+        self.filter()?.insert_hash(key.0).map_err(raised)
     }
 
     /// Adds the key unless it is there (a filter that forgets does not renew it then). Raises Full.
@@ -296,7 +301,7 @@ impl CuckooFilter {
     /// is removed or forgotten in between. None does if the filter has no room or mistakes the key for another. Even if
     /// only keys that got True are removed, a key that was mistaken for a removed one is missing afterwards.
     fn insert_if_absent(&self, key: Key) -> PyResult<bool> {
-        self.0.insert_if_absent_hash(key.0).map_err(raised)
+        self.filter()?.insert_if_absent_hash(key.0).map_err(raised)
     }
 
     /// Adds the key to a filter that forgets, or renews it. Returns whether it was added. Raises Full.
@@ -309,7 +314,7 @@ impl CuckooFilter {
 
     /// Takes a copy of the key and returns True; False if there was none. Remove only what was inserted.
     fn remove(&self, key: Key) -> PyResult<bool> {
-        self.0.remove_hash(key.0).map_err(raised)
+        self.filter()?.remove_hash(key.0).map_err(raised)
     }
 
     /// The number of copies.
@@ -333,7 +338,10 @@ impl CuckooFilter {
         register_thread()?;
         batch(py, &self.0, keys, hashes, |filter, hashes, answers| {
             let mut results = vec![Ok(()); hashes.len()];
-            (filter.insert_hash_batch(hashes, &mut results)).map_err(raised)?;
+            filter
+                .filter()
+                .map_err(raised)?
+                .insert_hash_batch(hashes, &mut results);
             for result in results {
                 answers.push(match result {
                     Ok(()) => 1,
@@ -355,7 +363,10 @@ impl CuckooFilter {
         register_thread()?;
         batch(py, &self.0, keys, hashes, |filter, hashes, answers| {
             let mut results = vec![Ok(true); hashes.len()];
-            (filter.insert_if_absent_hash_batch(hashes, &mut results)).map_err(raised)?;
+            filter
+                .filter()
+                .map_err(raised)?
+                .insert_if_absent_hash_batch(hashes, &mut results);
             for result in results {
                 answers.push(match result {
                     Ok(added) => added.into(),
@@ -378,7 +389,10 @@ impl CuckooFilter {
         register_thread()?;
         batch(py, &self.0, keys, hashes, |filter, hashes, answers| {
             let mut removed = vec![Ok(false); hashes.len()];
-            (filter.remove_hash_batch(hashes, &mut removed)).map_err(raised)?;
+            filter
+                .filter()
+                .map_err(raised)?
+                .remove_hash_batch(hashes, &mut removed);
             for removed in removed {
                 answers.push(removed.map_err(raised)?.into());
             }
@@ -454,14 +468,14 @@ impl CuckooFilter {
 
     /// The fraction of the slots that are taken.
     #[getter]
-    fn load_factor(&self) -> f64 {
-        self.0.load_factor()
+    fn load_factor(&self) -> PyResult<f64> {
+        Ok(self.filter()?.load_factor())
     }
 
     /// The fraction of absent keys about which the filter would be wrong if every slot were taken.
     #[getter]
-    fn false_positive_rate(&self) -> f64 {
-        self.0.false_positive_rate()
+    fn false_positive_rate(&self) -> PyResult<f64> {
+        Ok(self.filter()?.false_positive_rate())
     }
 
     /// The memory that the filter takes, or the bytes of its table in the file.
@@ -666,9 +680,11 @@ fn raised(error: impl Into<Box<dyn Error + Send + Sync>>) -> PyErr {
             None => PyOSError::new_err(text),
         },
         LfcfStatus::Invalid | LfcfStatus::Format => PyValueError::new_err(text),
-        LfcfStatus::Threads | LfcfStatus::Ok | LfcfStatus::Defect | LfcfStatus::Other => {
-            PyRuntimeError::new_err(text)
-        }
+        LfcfStatus::Threads
+        | LfcfStatus::Busy
+        | LfcfStatus::Ok
+        | LfcfStatus::Defect
+        | LfcfStatus::Other => PyRuntimeError::new_err(text),
     }
 }
 

@@ -86,6 +86,17 @@ class Handles(InMemory):
             self.assertIs(type(other), Lookup if other in copies[-2:] else CuckooFilter)
             self.assertEqual((other.path, "key" in other), (str(self.path), True))
 
+    def test_saved_file_is_filter_in_memory(self):
+        filter = CuckooFilter.shared(self.path, 1_000)
+        filter.insert_batch(range(500))
+        saved = self.folder / "saved"
+        filter.save(saved)
+        for copied in (CuckooFilter.load(saved), CuckooFilter.from_bytes(filter.to_bytes())):
+            filter.insert("key")
+            self.assertEqual((copied.path, len(copied), "key" in copied), (None, 500, False))
+            self.assertEqual(copied.contains_batch(range(500)), b"\1" * 500)
+            filter.remove("key")
+
     def test_file_of_rust_is_opened(self):
         filter = CuckooFilter.shared(MEMORY / "rust")
         self.assertEqual(filter.contains_batch(range(1_000)), b"\1" * 1_000)
