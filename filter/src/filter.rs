@@ -258,6 +258,7 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize, W: Mem
 {
     /// Up to 2 × `SLOTS` copies of a class fit into its two buckets, or `SLOTS` if both are the same
     /// one.
+    // (A hint to inline it would make the compiler inline less of it.)
     fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
         let insert = || update::insert_at_once(&self.table(), self.locate(hash));
         match self.count_at_once(|| insert().then_some(1)) {

@@ -28,7 +28,7 @@
 //! | [`DynCuckooFilter`] | you want the smallest layout for an error rate that is chosen at run time |
 //! | `SharedCuckooFilter` (feature `shared`, Linux) | several processes share one set |
 //!
-//! The first four implement [`Filter`], for generic code and `Box<dyn Filter>`.
+//! All of them implement [`Filter`], for generic code and `Box<dyn Filter>`.
 //!
 //! # Guarantees
 //!
@@ -163,7 +163,7 @@ pub mod internals {
         use kcas::WordArray;
 
         pub use crate::memory::Memory;
-        pub use crate::snapshot::in_file::{InFile, words_in_file};
+        pub use crate::snapshot::in_file::InFile;
         pub use crate::snapshot::{Announced, Kept};
 
         use crate::CuckooFilter;

@@ -16,22 +16,86 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What is promised
+//! # After a kill
 //!
 //! A call that was killed took effect wholly or not at all. Until its id is taken over, another thread may still complete it;
 //! opening the file decides all calls of killed processes, except of those whose ids another process is just taking over, or whose
 //! memory something else still holds, as does [`take_over_all`](SharedCuckooFilter::take_over_all). Of all callers
-//! of [`insert_if_absent`](SharedCuckooFilter::insert_if_absent), at most one gets `true`; it may be killed before it learns that.
+//! of [`insert_if_absent`](CuckooFilter::insert_if_absent), at most one gets `true`; it may be killed before it learns that.
 //!
-//! - [`len`](SharedCuckooFilter::len) may be wrong by one for each thread that was killed, or by the slots of a bucket if it was
+//! - [`len`](CuckooFilter::len) may be wrong by one for each thread that was killed, or by the slots of a bucket if it was
 //!   killed in [`clear`](SharedCuckooFilter::clear), until [`recount`](SharedCuckooFilter::recount).
-//! - The file does not survive a restart of the system: [`OpenError::OtherBoot`]. Put it on tmpfs, for example in `/dev/shm`. It does not
-//!   work on NFS, or between virtual machines, and is refused on overlayfs (in a container, outside its volumes).
-//! - A process that truncates the file kills the others (SIGBUS). A process that writes anything else into it can destroy
-//!   answers, but cannot make a call endless: `contains` then answers true, and updates [`Damaged`](InsertError::Damaged).
+//! - A process that is stopped, not killed, keeps its ids. It blocks no other process, except from saving if it was saving,
+//!   and continues later.
 //!
-//! Locks are in a second file, `PATH.lock`. Keep it as long as the file. To delete a filter, remove `PATH.lock` first, then `PATH`,
+//! # What is not promised
+//!
+//! - **Power failure, restart.** The file does not survive a restart of the system: [`OpenError::OtherBoot`]. To keep the keys,
+//!   save the filter elsewhere.
+//! - **File systems.** Put it on tmpfs, for example in `/dev/shm`. It does not work on NFS, or between virtual machines, and is
+//!   refused on overlayfs (in a container, outside its volumes).
+//! - **Truncation.** A process that truncates the file kills the others (SIGBUS).
+//! - **Hostile writers.** A process that writes anything else into it can destroy answers, but cannot make a call endless:
+//!   `contains` then answers true, updates return [`Damaged`](crate::InsertError::Damaged), and so do saves.
+//! - **Growing and expiring** filters cannot be shared.
+//!
+//! # Saving
+//!
+//! [`save`](CuckooFilter::save) and [`try_clone`](CuckooFilter::try_clone) work as for a filter in memory, while all processes
+//! insert and remove: a key that is there throughout is saved. One thread of all processes can save at a time; another one gets
+//! [`Busy`](SnapshotError::Busy). If it is killed, its save ends with the next one, or when a process opens the file.
+//! Until then, each update of a bucket that was not saved yet takes longer, once.
+//!
+//! [`into_shared`](CuckooFilter::into_shared) makes a file of a filter in memory, such as one that was loaded:
+//!
+//! ```no_run
+//! # use filter::CuckooFilter;
+//! let seen = CuckooFilter::load("/var/lib/seen.filter")?.into_shared("/dev/shm/seen")?;
+//! seen.save("/var/lib/seen.filter")?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Size
+//!
+//! The file takes 2 MiB and 8 bytes per bucket: with room for a million keys in the default layout, 4.1 MiB. The first save takes
+//! another 8 bytes per bucket, which the file keeps. All memory is reserved when the file is made, or when the save begins: if there
+//! is too little, the error is `StorageFull`, and no later access lacks memory. The length that `ls` shows includes the room for saves.
+//!
+//! `/dev/shm` is half of the memory on most systems, but 64 MiB in a Docker container: room for 30 million keys, or for 15
+//! million with saves. `docker run --shm-size`, or a volume of the type tmpfs that several containers mount, gives more.
+//!
+//! # Permissions, and the second file
+//!
+//! Locks are in a second file, `PATH.lock`. Both belong to the user whose process made them, and no other user may open them (mode
+//! 0600). Who changes the filter must be allowed to read and write both; for
+//! [`open_shared_to_read`](Builder::open_shared_to_read), the right to read `PATH` is enough. So to let a group read, `chmod g+r PATH`;
+//! to let it write, `chmod g+rw PATH PATH.lock`.
+//!
+//! Keep `PATH.lock` as long as the file. To delete a filter, remove `PATH.lock` first, then `PATH`,
 //! while no process creates it: whoever opens it between the two gets an error.
+//!
+//! # A service with worker processes
+//!
+//! Open the filter in each worker when it starts, or in the parent before it forks: a forked child claims ids of its own with its first
+//! update. A worker that is killed needs no care; the one that replaces it opens the file and continues.
+//!
+//! ```no_run
+//! # use filter::CuckooFilter;
+//! # struct Request { id: u64 }
+//! # fn requests() -> Vec<Request> { Vec::new() }
+//! # fn handle(_: &Request) {}
+//! fn worker() -> Result<(), Box<dyn std::error::Error>> {
+//!     let seen = CuckooFilter::builder().capacity(1_000_000);
+//!     let seen = seen.open_or_create_shared("/dev/shm/seen")?;
+//!     for request in requests() {
+//!         // A worker that is killed here leaves a request that is seen, but not handled.
+//!         if seen.insert_if_absent(&request.id)? {
+//!             handle(&request);
+//!         }
+//!     }
+//!     Ok(())
+//! }
+//! ```
 //!
 //! At most 1,024 processes can change a filter, with up to four updating threads each: a process takes ids four at a time, and
 //! keeps them while it has the file open. [`register_thread`](crate::register_thread) reserves no id in a file, so the first
@@ -57,14 +121,15 @@ use crate::length::{add, as_length};
 use crate::memory::Memory;
 use crate::save::known_keys::digest_of_known_keys;
 use crate::snapshot::SnapshotError;
-use crate::snapshot::in_file::{InFile, words_in_file};
+use crate::snapshot::in_file::InFile;
 use crate::traits::Filter;
 use crate::update_error::UpdateError;
 
 /// "CUCKOO", and the version of what the words of the table mean.
 const KIND: u64 = 0x4355_434b_4f4f_0002;
 
-/// A [`CuckooFilter`] in a file that processes share: see the [module](self).
+/// A [`CuckooFilter`] in a file that processes share: see the [module](self). Its calls are those of any filter in memory, and a
+/// few more.
 pub type SharedCuckooFilter<S = FixedState, const SLOTS: usize = 4, const BITS: usize = 12> =
     CuckooFilter<S, SLOTS, BITS, Shared>;
 
@@ -221,7 +286,7 @@ fn create<const SLOTS: usize, const BITS: usize>(
     words: Vec<u64>,
     copies: usize,
 ) -> Result<WordArray<Shared>, OpenError> {
-    let (len, reserved) = words_in_file(buckets);
+    let (len, reserved) = InFile::<Shared, Lock>::words(buckets);
     let contents = Contents {
         reserved,
         words,
@@ -238,7 +303,7 @@ fn opened<S: BuildHasher, const SLOTS: usize, const BITS: usize>(
     let user = words.user();
     let buckets = usize::try_from(user[2]).unwrap_or(0);
     if !(1..=MAX_BUCKETS).contains(&buckets)
-        || words.len() != words_in_file(buckets).0
+        || words.len() != InFile::<Shared, Lock>::words(buckets).0
         || user != header::<SLOTS, BITS>(buckets, &hasher)
     {
         return Err(OpenError::OtherParameters);
@@ -291,7 +356,7 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
 
     /// Ends a snapshot whose process was killed.
     fn end_dead_snapshot(&self) -> io::Result<()> {
-        if self.buckets.words().try_lock()?.is_some() {
+        if self.snapshots().is_under_way() && self.buckets.words().try_lock()?.is_some() {
             self.snapshots().end_announced();
         }
         Ok(())

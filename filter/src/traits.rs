@@ -1,4 +1,4 @@
-//! The interface of all filters in memory: the trait [`Filter`].
+//! The interface of all filters: the trait [`Filter`].
 
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
@@ -16,7 +16,7 @@ use crate::save::file::save_as;
 use crate::snapshot::SnapshotError;
 use crate::update_error::UpdateError;
 
-/// The interface of all filters in memory, for generic code (`F: Filter`) and for a filter that is chosen at run time
+/// The interface of all filters, for generic code (`F: Filter`) and for a filter that is chosen at run time
 /// (`Box<dyn Filter>`). The most common calls need no import of
 /// this trait; those with hashes and those for many keys do.
 ///
@@ -153,7 +153,8 @@ pub trait Filter: Debug + Send + Sync + Sealed {
 
     /// Returns the number of copies held: successful inserts minus successful removes. Exact when
     /// no insert, remove or `advance` is under way; otherwise some of those under way count and others do not.
-    /// It reads a counter for each thread that has changed the filter.
+    /// It reads a counter for each thread that has changed the filter. (In a file that processes share, killed
+    /// processes may have made it wrong.)
     #[doc(alias("len_approx", "size"))]
     fn len(&self) -> usize;
 

@@ -44,14 +44,14 @@ impl<W, H> Clone for InFile<'_, W, H> {
 
 impl<W, H> Copy for InFile<'_, W, H> {}
 
-/// Returns the number of words of an array for this many buckets, and how many of them are no places.
-pub fn words_in_file(buckets: usize) -> (usize, usize) {
-    let places = buckets.next_multiple_of(8) + 1;
-    (places + buckets, places)
-}
-
 impl<'a, W: Storage, H> InFile<'a, W, H> {
-    /// Makes the snapshots of a table with this many buckets in an array with [these](words_in_file) words.
+    /// Returns the number of words of an array for this many buckets, and how many of them are no places.
+    pub fn words(buckets: usize) -> (usize, usize) {
+        let places = buckets.next_multiple_of(8) + 1;
+        (places + buckets, places)
+    }
+
+    /// Makes the snapshots of a table with this many buckets in an array with [these words](Self::words).
     #[inline]
     pub fn new(words: &'a WordArray<W>, buckets: usize, hold: Hold<W, H>) -> Self {
         InFile {
@@ -59,6 +59,11 @@ impl<'a, W: Storage, H> InFile<'a, W, H> {
             announcement: buckets.next_multiple_of(8),
             hold,
         }
+    }
+
+    /// True if a snapshot is announced.
+    pub fn is_under_way(self) -> bool {
+        self.announced() >> BEHIND_BITS & 1 == 1
     }
 
     fn announced(self) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use filter::internals::in_file::{self, Announced, InFile, Kept, Memory, words_in_file};
+use filter::internals::in_file::{self, Announced, InFile, Kept, Memory};
 use filter::internals::length::Length;
 use filter::{Class, CuckooFilter, SnapshotError, UpdateError};
 use kcas::storage::Storage;
@@ -95,7 +95,7 @@ impl Asked for SmallInFile {
 
 /// Makes a filter that holds these keys, each in its preferred bucket.
 pub(crate) fn holding(keys: &[u64]) -> Arc<SmallInFile> {
-    let (len, _) = words_in_file(BUCKETS);
+    let (len, _) = InFile::<Words, ()>::words(BUCKETS);
     let words = kcas::internals::array(Words(Mortal::new(len)));
     let filter = in_file::filter(words, BUCKETS, Length::starting_at(0), Identity::default());
     put_into(&filter, keys);

@@ -1,9 +1,9 @@
 //! Models of the fixed-size filter, with three buckets of two slots.
 
-use crate::small::{Caller, Operation, Small, holding, key, residents};
+use crate::small::{Caller, Operation, Small, holding, in_file, key, residents};
 use crate::{Calls, all_present, calls, copy, hop, insert, insert_if_absent, look_up, race};
 use crate::{race_of_three, remove};
-use Operation::{Count, Insert, InsertIfAbsent, Remove};
+use Operation::{Count, Insert, InsertIfAbsent, Remove, TryClone};
 use filter::InsertError;
 use kcas_testing::model::explore_test;
 
@@ -308,4 +308,30 @@ fn copy_of_a_key_that_a_chain_moves() {
         let filter = holding(&residents());
         race_of_three(&filter, &residents(), copy, insert(new), remove(another));
     });
+}
+
+/// A copy of a filter in words that processes share, in which the only copy of a class hops to its other bucket.
+#[test]
+fn copy_in_file_of_a_key_that_hops() {
+    let (here, there) = (key(0, 1, 0), key(1, 0, 0));
+    for (here, there) in [(here, there), (there, here)] {
+        let (mine, others) = (copy([here], 1), hop([here, there]));
+        crate::explore_race((2, 4_500), in_file::holding, &[here], mine, others, |_| ());
+    }
+}
+
+/// Two copies there, between which a key is inserted. Another thread may begin to keep a bucket for the first one and go
+/// on during the second one.
+#[test]
+fn copies_in_file_in_succession() {
+    let (new, another) = (key(0, 1, 0), key(0, 0, 0));
+    let mine = calls([TryClone(another), Insert(new), TryClone(new)]);
+    crate::explore_race(
+        (2, 2_100),
+        in_file::holding,
+        &[another],
+        mine,
+        remove(another),
+        |_| (),
+    );
 }

@@ -13,6 +13,7 @@
 use std::sync::Arc;
 
 use Operation::{Contains, Insert, InsertIfAbsent, Remove};
+use filter::Filter;
 use histories::Event;
 use kcas_testing::model::{explore_test, spawn};
 use loom::thread::JoinHandle;
@@ -124,7 +125,7 @@ fn look_up<F: Asked>(key: u64) -> impl Fn(&mut Caller<F>) + Copy {
     calls([Contains(key)])
 }
 
-fn all_present<F: Asked>(filter: &F, keys: &[u64]) {
+fn all_present(filter: &impl Filter, keys: &[u64]) {
     for key in keys {
         assert!(filter.contains(key), "{key:#x} is lost");
     }

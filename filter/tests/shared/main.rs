@@ -3,4 +3,5 @@
 
 mod file;
 mod opening;
+mod saving;
 mod storm;
