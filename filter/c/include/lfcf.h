@@ -47,7 +47,7 @@ typedef enum LfcfStatus {
    */
   LFCF_STATUS_FILE = 5,
   /*
-   A file is not a saved or not a shared filter, is damaged, or has another layout or hasher.
+   A file is neither a saved nor a shared filter, is damaged, or has another layout or hasher.
    */
   LFCF_STATUS_FORMAT = 6,
   /*

@@ -62,7 +62,7 @@ pub enum LfcfStatus {
     Threads = 4,
     /// A file cannot be read or written.
     File = 5,
-    /// A file is not a saved or not a shared filter, is damaged, or has another layout or hasher.
+    /// A file is neither a saved nor a shared filter, is damaged, or has another layout or hasher.
     Format = 6,
     /// A defect of the library.
     Defect = 7,

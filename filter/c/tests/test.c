@@ -388,6 +388,14 @@ static LfcfFilter *open_shared(const char *folder, const char *name, size_t capa
     return filter;
 }
 
+static void remove_shared(const char *folder, const char *name) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s.lock", folder, name);
+    CHECK(remove(path) == 0);
+    path[strlen(path) - 5] = 0;
+    CHECK(remove(path) == 0);
+}
+
 static void shared_filters_of_one_file_have_same_keys(const char *folder) {
     char path[4096], copied[4096], command[16500];
     bool answer = false;
@@ -440,6 +448,8 @@ static void shared_filters_of_one_file_have_same_keys(const char *folder) {
     lfcf_free(first);
     lfcf_free(second);
     lfcf_free(look);
+    remove_shared(folder, "same");
+    remove_shared(folder, "copied");
 }
 
 static void shared_filter_of_rust_is_opened(const char *folder) {
@@ -488,6 +498,7 @@ static void killed_children_lose_no_key(const char *folder) {
     CHECK(copies >= 998 * CHILDREN && copies <= 1001 * CHILDREN && lfcf_length(filter) == copies);
     CHECK(lfcf_contains(filter, lfcf_hash_text("parent", 6)) && !lfcf_is_damaged(filter));
     lfcf_free(filter);
+    remove_shared(folder, "killed");
 }
 
 static LfcfFilter *looked_up;
@@ -523,6 +534,7 @@ static void signal_handler_may_look_up(const char *folder) {
         CHECK(misses == 0);
         lfcf_free(looked_up);
     }
+    remove_shared(folder, "signals");
 }
 
 int main(int count, char **arguments) {
