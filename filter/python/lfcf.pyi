@@ -105,11 +105,12 @@ class CuckooFilter:
 
         Of two calls that overlap, the file of the one that ends last stays, even if that one read the filter first.
         A directory, a device, a pipe or a socket is refused. After an OSError, an older file is as it was, unless the text
-        says that the filter is saved, but may be lost when the power fails. ValueError for a shared filter.
+        says that the filter is saved, but may be lost when the power fails. A shared filter is saved while other
+        processes change it, by one of them at a time: RuntimeError.
         """
 
     def to_bytes(self) -> bytes:
-        """The bytes that save would write. ValueError for a shared filter."""
+        """The bytes that save would write."""
 
     @classmethod
     def from_bytes(cls, data: Buffer, *, reserved_bytes: int | None = None) -> CuckooFilter:

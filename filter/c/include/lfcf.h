@@ -62,6 +62,10 @@ typedef enum LfcfStatus {
    Another process has damaged the file of a shared filter.
    */
   LFCF_STATUS_DAMAGED = 9,
+  /*
+   Another thread or process is saving the shared filter: try again when it has ended.
+   */
+  LFCF_STATUS_BUSY = 10,
 } LfcfStatus;
 
 /*
@@ -189,7 +193,8 @@ bool lfcf_is_damaged(const struct LfcfFilter *filter);
  Saves the filter as a file, which it replaces at one moment. Other threads may go on, but only one at a time may
  save under this name: of two calls that overlap, the file of the one that ends last stays, even if that one read the
  filter first. After an error, an older file is as it was, unless lfcf_message says that the filter is saved, but may
- be lost when the power fails. A shared filter is its file: LFCF_STATUS_INVALID.
+ be lost when the power fails. A shared filter
+ is saved while other processes change it, by one of them at a time: LFCF_STATUS_BUSY.
 
  # Safety
  See lfcf_load.
