@@ -94,16 +94,15 @@ impl Length {
     ///
     /// It does not allocate, claim an id or drop anything. An update that does none of these either can keep
     /// everything in registers; its exchange would have to wait for any store.
-    #[inline(always)]
+    #[inline]
     pub fn count_at_once(&self, change: impl FnOnce() -> Option<u64>) -> Option<u64> {
-        // Not within the closure, which the compiler might not inline.
-        let counter = thread_id::with_held(|id| {
+        thread_id::with_held(|id| {
             let (chunk, place) = place_of(id.index());
-            self.chunks.get(chunk)?.get()?.get(place)
-        })??;
-        let by = change()?;
-        add(counter, by);
-        Some(by)
+            let counter = self.chunks.get(chunk)?.get()?.get(place)?;
+            let by = change()?;
+            add(counter, by);
+            Some(by)
+        })?
     }
 
     /// Returns the sum: exact when no operation is under way; otherwise some of those under way

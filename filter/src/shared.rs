@@ -24,7 +24,7 @@
 //! of [`insert_if_absent`](CuckooFilter::insert_if_absent), at most one gets `true`; it may be killed before it learns that.
 //!
 //! - [`len`](CuckooFilter::len) may be wrong by one for each thread that was killed, or by the slots of a bucket if it was
-//!   killed in [`clear`](SharedCuckooFilter::clear), until [`recount`](SharedCuckooFilter::recount).
+//!   killed in [`remove_all`](SharedCuckooFilter::remove_all), until [`recount`](SharedCuckooFilter::recount).
 //! - A process that is stopped, not killed, keeps its ids. It blocks no other process, except from saving if it was saving,
 //!   and continues later.
 //!
@@ -44,7 +44,8 @@
 //! [`save`](CuckooFilter::save) and [`try_clone`](CuckooFilter::try_clone) work as for a filter in memory, while all processes
 //! insert and remove: a key that is there throughout is saved. One thread of all processes can save at a time; another one gets
 //! [`Busy`](SnapshotError::Busy). If it is killed, its save ends with the next one, or when a process opens the file.
-//! Until then, each update of a bucket that was not saved yet takes longer, once.
+//! Until then, each update of a bucket that was not saved yet takes longer, once. A process that opened the file under another name
+//! than it has now cannot save it ([`Refused`](SnapshotError::Refused)).
 //!
 //! [`into_shared`](CuckooFilter::into_shared) makes a file of a filter in memory, such as one that was loaded:
 //!
@@ -366,7 +367,7 @@ impl<S: BuildHasher, const SLOTS: usize, const BITS: usize> SharedCuckooFilter<S
     ///
     /// # Errors
     /// [`UpdateError`]; some buckets may have been emptied.
-    pub fn clear(&self) -> Result<(), UpdateError> {
+    pub fn remove_all(&self) -> Result<(), UpdateError> {
         for bucket in 0..self.buckets.geometry().buckets() {
             self.count_change::<UpdateError>(|| Ok(self.empty(bucket)))?;
         }

@@ -45,7 +45,7 @@ fn filters_in_one_file_have_same_keys() {
         ],
         [Ok(true), Ok(false)]
     );
-    second.clear().unwrap();
+    second.remove_all().unwrap();
     assert!(!look.contains("key") && look.is_empty());
 }
 
