@@ -258,7 +258,7 @@ impl AnyFilter {
     /// Removes all keys of a filter that processes share.
     pub fn clear(&self) -> Answer<()> {
         #[cfg(shared_words)]
-        return Ok(self.that_is_shared()?.clear()?);
+        return Ok(self.that_is_shared()?.remove_all()?);
         #[cfg(not(shared_words))]
         Err(Refusal::NotShared.into())
     }
