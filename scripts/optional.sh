@@ -9,7 +9,8 @@ cd "$(dirname "$0")/.."
 . scripts/steps.sh
 
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+memory_scratch=/dev/shm/lfcf-$$
+trap 'rm -rf "$scratch" "$memory_scratch"' EXIT
 nightly=${MIRI_TOOLCHAIN:-nightly}
 oldest_version=1.85
 : "${CC:=cc}" "${PYTHON:=python3}"
@@ -60,10 +61,47 @@ missing() { # NAME [ARGUMENT ...]
     esac
 }
 
+# Makes a folder for files that processes share, which is removed in the end.
+folder_in_memory() {
+    mkdir -p "$memory_scratch"
+    echo "$memory_scratch"
+}
+
+# Compiles the header without warnings by all compilers that are here, as each standard that they know.
+compiled_as_each_standard() { # FOLDER
+    local compiler standards standard name source checked
+    for compiler in gcc clang tcc g++ clang++; do
+        if ! is_there command -v $compiler; then
+            echo "missing: $compiler, to compile the header by it, too"
+            continue
+        fi
+        case $compiler in
+            *++) source=$scratch/header.cpp standards="c++11 c++14 c++17 c++20 c++23" ;;
+            # (It takes any name for that of a standard.)
+            tcc) source=$scratch/header.c standards="c99 c11" ;;
+            *) source=$scratch/header.c standards="c99 c11 c17 c23" ;;
+        esac
+        checked=""
+        for standard in $standards; do
+            # Older compilers know the last one by the name of its draft.
+            for name in "$standard" "${standard/23/2x}" "${standard/23/2b}"; do
+                echo "int main(void) { return 0; }" >"$source"
+                is_there $compiler "-std=$name" -Werror -c "$source" -o "$scratch/header.o" || continue
+                printf '#include "lfcf.h"\n#include "lfcf.h"\nint main(void) { return lfcf_length(0) != 0; }\n' >"$source"
+                $compiler "-std=$name" -Wall -Wextra -Wpedantic -Werror -I "$1" -c "$source" -o "$scratch/header.o"
+                checked+=" $name"
+                break
+            done
+        done
+        [ "$checked" ] || { echo "$compiler compiles nothing" >&2; return 1; }
+        echo "The header has no warnings by $compiler $($compiler -dumpversion 2>/dev/null || $compiler -v), as$checked."
+    done
+}
+
 ## c [--header]: the C interface, from a program that reads saved filters and shares files with Rust; 1 min
 # --header writes the header. Without cbindgen, the header is not compared with the code.
 c() {
-    local crate=filter/c built shared=$scratch library
+    local crate=filter/c built shared=$scratch memory library
     header() { cbindgen --quiet --config $crate/cbindgen.toml $crate; }
     if is_there cbindgen --version; then
         [ "${1:-}" != --header ] || header >$crate/include/lfcf.h
@@ -76,8 +114,10 @@ c() {
     cargo clippy --locked --manifest-path $crate/Cargo.toml --all-targets -- -D warnings
     cargo build --locked --release --manifest-path $crate/Cargo.toml --lib --example share
     cargo test --locked --release --manifest-path $crate/Cargo.toml --test status
+    compiled_as_each_standard $crate/include
     built=$(realpath "${CARGO_TARGET_DIR:-$crate/target}/release")
-    "$built/examples/share" write "$shared"
+    memory=$(folder_in_memory)
+    "$built/examples/share" write "$shared" "$memory"
     awk '/^```c$/ { code = 1; next } /^```$/ { code = 0 } code' $crate/README.md >"$shared/readme.c"
     for library in liblfcf.a liblfcf.so; do
         compiled() { # SOURCE
@@ -88,8 +128,8 @@ c() {
         compiled "$shared/readme.c"
         (cd "$shared" && ./program)
         compiled $crate/tests/test.c
-        "$shared/program" filter/tests/golden "$shared"
-        "$built/examples/share" read "$shared" c
+        "$shared/program" filter/tests/golden "$shared" "$memory"
+        "$built/examples/share" read "$shared" "$memory" c
     done
 }
 
@@ -262,23 +302,26 @@ proof() {
     return $status
 }
 
-## python: a wheel, and threads of Python that read saved filters and share files with Rust; 1 min
-# PYTHON names the interpreter.
+## python: a wheel, threads of Python that share files with Rust, and processes that are killed; 2 min
+# PYTHON names the interpreter. With pandas and gunicorn, it tests the use of these, too.
 python() {
-    local crate=filter/python shared=$scratch share
+    local crate=filter/python shared=$scratch share memory
     export PYO3_PYTHON=$PYTHON
+    cargo build --locked --release --manifest-path filter/c/Cargo.toml --example share
+    share=${CARGO_TARGET_DIR:-filter/c/target}/release/examples/share
+    # Apart from that of C, whose library has the same file name with other features of dependencies.
+    [ -z "${CARGO_TARGET_DIR:-}" ] || export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/python
     cargo fmt --manifest-path $crate/Cargo.toml --check
     cargo clippy --locked --manifest-path $crate/Cargo.toml -- -D warnings
-    cargo build --locked --release --manifest-path filter/c/Cargo.toml --example share
     "$PYTHON" -m maturin build --quiet --locked --release --interpreter "$PYTHON" --manifest-path $crate/Cargo.toml --out "$shared/wheels"
     # (In an environment made from another one, what that has would not be seen.)
     "$PYTHON" -m pip install --quiet --no-index --no-deps --target "$shared/site" "$shared"/wheels/*.whl
     export PYTHONPATH=$shared/site
     ls "$shared/wheels"
-    share=${CARGO_TARGET_DIR:-filter/c/target}/release/examples/share
-    "$share" write "$shared"
-    GOLDEN=filter/tests/golden SHARED=$shared "$PYTHON" $crate/tests/test_lfcf.py
-    "$share" read "$shared" python
+    memory=$(folder_in_memory)
+    "$share" write "$shared" "$memory"
+    GOLDEN=filter/tests/golden SHARED=$shared MEMORY=$memory "$PYTHON" -m unittest discover -s $crate/tests
+    "$share" read "$shared" "$memory" python
     awk '/^```python$/ { code = 1; next } /^```$/ { code = 0 } code' $crate/README.md >"$shared/readme.py"
     (cd "$shared" && "$PYTHON" readme.py)
 }

@@ -444,6 +444,12 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize>
         self.0.contains(key)
     }
 
+    /// [`Filter::contains_hash`].
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.0.contains_hash(hash)
+    }
+
     /// [`Filter::contains_batch`].
     ///
     /// # Panics
@@ -452,9 +458,22 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize>
         self.0.contains_batch(keys, found);
     }
 
+    /// [`Filter::contains_hash_batch`].
+    ///
+    /// # Panics
+    /// When there are more or fewer places in `found` than hashes.
+    pub fn contains_hash_batch(&self, hashes: &[u64], found: &mut [bool]) {
+        self.0.contains_hash_batch(hashes, found);
+    }
+
     /// [`Filter::count`].
     pub fn count<T: Hash + ?Sized>(&self, key: &T) -> usize {
         self.0.count(key)
+    }
+
+    /// [`Filter::count_hash`].
+    pub fn count_hash(&self, hash: u64) -> usize {
+        self.0.count_hash(hash)
     }
 
     /// [`Filter::len`].
@@ -465,6 +484,11 @@ impl<S: BuildHasher + Send + Sync, const SLOTS: usize, const BITS: usize>
     /// [`Filter::is_empty`].
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// [`Filter::slots`].
+    pub fn slots(&self) -> usize {
+        self.0.slots()
     }
 
     /// [`SharedCuckooFilter::is_damaged`].

@@ -1,21 +1,27 @@
 //! Writes filters for programs in other languages, and reads theirs: used by the tests of those.
 //!
-//! `share write FOLDER` or `share read FOLDER NAME`
+//! `share write FOLDER MEMORY` or `share read FOLDER MEMORY NAME`. MEMORY is a folder on tmpfs, for filters that processes share.
 
 use std::env::args;
 use std::error::Error;
 use std::path::PathBuf;
 
-use filter::{DynCuckooFilter, ExpiringCuckooFilter, Filter, GrowingCuckooFilter};
+use filter::{CuckooFilter, DynCuckooFilter, ExpiringCuckooFilter, Filter, GrowingCuckooFilter};
 use lfcf::any::AnyFilter;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        ["write", folder] => write(folder.into()),
-        ["read", folder, name] => read(folder.into(), name),
-        _ => Err("usage: share write FOLDER | share read FOLDER NAME".into()),
+        ["write", folder, memory] => {
+            write(folder.into())?;
+            share(memory.into())
+        }
+        ["read", folder, memory, name] => {
+            read(folder.into(), name)?;
+            read_shared(memory.into(), name)
+        }
+        _ => Err("usage: share write FOLDER MEMORY | share read FOLDER MEMORY NAME".into()),
     }
 }
 
@@ -30,7 +36,7 @@ fn write(folder: PathBuf) -> Result<(), Box<dyn Error>> {
         ("expiring", &expiring),
     ];
     for (kind, any) in filters {
-        let filter = &any.filter();
+        let filter = &any.filter()?;
         for number in -500_i64..500 {
             filter.insert(&number)?;
             filter.insert(&number.to_string())?;
@@ -65,5 +71,22 @@ fn read(folder: PathBuf, name: &str) -> Result<(), Box<dyn Error>> {
             assert!(filter.contains(number.to_string().as_bytes()));
         }
     }
+    Ok(())
+}
+
+/// The numbers from 0 to 999.
+fn share(memory: PathBuf) -> Result<(), Box<dyn Error>> {
+    let builder = CuckooFilter::builder().capacity(5_000);
+    let filter = builder.open_or_create_shared(memory.join("rust"))?;
+    (0..1_000).try_for_each(|number| Ok(filter.insert(&number)?))
+}
+
+/// The same, which another program has inserted.
+fn read_shared(memory: PathBuf, name: &str) -> Result<(), Box<dyn Error>> {
+    let filter = CuckooFilter::builder().open_shared(memory.join(name))?;
+    for number in 0..1_000 {
+        assert!(filter.contains(&number), "{number} is missing");
+    }
+    assert_eq!(filter.recount(), 1_000);
     Ok(())
 }

@@ -39,7 +39,7 @@ typedef enum LfcfStatus {
    */
   LFCF_STATUS_MEMORY = 3,
   /*
-   All ids of threads are in use. Nothing has changed.
+   All ids of threads are in use, or too many processes change a shared filter. Nothing has changed.
    */
   LFCF_STATUS_THREADS = 4,
   /*
@@ -47,7 +47,7 @@ typedef enum LfcfStatus {
    */
   LFCF_STATUS_FILE = 5,
   /*
-   A file is not a saved filter, is damaged, or has another layout or hasher.
+   A file is neither a saved nor a shared filter, is damaged, or has another layout or hasher.
    */
   LFCF_STATUS_FORMAT = 6,
   /*
@@ -58,6 +58,14 @@ typedef enum LfcfStatus {
    An error that has no value of its own.
    */
   LFCF_STATUS_OTHER = 8,
+  /*
+   Another process has damaged the file of a shared filter.
+   */
+  LFCF_STATUS_DAMAGED = 9,
+  /*
+   Another thread or process is saving the shared filter: try again when it has ended.
+   */
+  LFCF_STATUS_BUSY = 10,
 } LfcfStatus;
 
 /*
@@ -65,6 +73,13 @@ typedef enum LfcfStatus {
 
  `const LfcfFilter *` means that threads share the filter, not that it stays as it is: lfcf_insert and lfcf_remove
  change it.
+
+ Signal handlers: a handler may call lfcf_contains, lfcf_count and lfcf_hash_*, at any moment and for any kind of filter
+ but one that grows. It must call nothing else of this library: other calls allocate memory, or use what the interrupted
+ thread has of the filter. It must not leave an interrupted call by longjmp, and no thread must be cancelled
+ asynchronously (pthread_setcanceltype) in a call. Any call may be interrupted, and none fails with EINTR.
+
+ After a fork, the child may use all filters: it has a copy of those in memory, and those in files are shared with it.
  */
 typedef struct LfcfFilter LfcfFilter;
 
@@ -92,8 +107,11 @@ enum LfcfStatus lfcf_new_fixed(size_t capacity,
  Makes a filter that grows. It begins to grow at 0.37 to 1.2 times `capacity`; a small one at some 1,900 keys.
 
  `reserved_bytes` sets how many bytes the filter allocates at once for its table, so that the table grows in one piece
- up to that size: NULL sets the default of Rust, and 0 the least memory. reserved_bytes in Rust lists where the
- reserved bytes are real memory.
+ up to that size. NULL sets the default: a table that begins with at least 128 KiB (65,536 slots) reserves four times
+ its first size, but at most 64 MiB, and a smaller one reserves nothing. 0 takes the least memory. Where the system
+ supplies memory when a page is first written, as Linux does, what is reserved is address space and no memory. It is
+ real memory after mlockall, in systems that do not overcommit, and after 65,536 large blocks in a process with glibc.
+ So pass a pointer to 0 if a program has thousands of such filters or calls mlockall.
  */
 enum LfcfStatus lfcf_new_growing(size_t capacity,
                                  const size_t *reserved_bytes,
@@ -119,10 +137,64 @@ enum LfcfStatus lfcf_load(const char *path,
                           struct LfcfFilter **filter);
 
 /*
+ Opens the filter in this file, which processes share (64-bit Linux), or creates the file with room for `capacity` keys.
+ An existing file keeps its size. With a capacity of 0, no file is created: if there is none, it returns
+ LFCF_STATUS_FILE.
+
+ Any process may be killed at any instruction. The others never wait and lose no key; a call that was killed took effect
+ wholly or not at all. Put the file on tmpfs, for example in /dev/shm: it does not survive a restart of the system.
+ Locks are in a second file, `path`.lock. At most 1,024 processes with up to four updating threads each can change it. A
+ process that truncates the file kills the others (SIGBUS). To delete the filter, remove `path`.lock first, then `path`.
+ A forked child may use the filter that its parent opened. Programs in Rust and Python open the same file.
+
+ # Safety
+ See lfcf_load.
+ */
+enum LfcfStatus lfcf_open_shared(const char *path,
+                                 size_t capacity,
+                                 struct LfcfFilter **filter);
+
+/*
+ Opens the filter in this file, which processes share, for lookups alone: it needs only the right to read the file, and
+ does not count among the processes that change it. Calls that change the filter return LFCF_STATUS_INVALID.
+
+ # Safety
+ See lfcf_load.
+ */
+enum LfcfStatus lfcf_open_lookup(const char *path,
+                                 struct LfcfFilter **filter);
+
+/*
+ Decides all calls of killed processes on a shared filter: afterwards, each has taken effect or never will. Opening the
+ file does this, too. Other kinds are LFCF_STATUS_INVALID.
+ */
+enum LfcfStatus lfcf_take_over_all(const struct LfcfFilter *filter);
+
+/*
+ Counts the copies in a shared filter, and corrects lfcf_length, which is wrong by one for each thread that was killed in
+ a call: exactly if no thread changes the filter at the same time. Other kinds are LFCF_STATUS_INVALID.
+ */
+enum LfcfStatus lfcf_recount(const struct LfcfFilter *filter,
+                             size_t *copies);
+
+/*
+ Removes all keys of a shared filter, bucket by bucket: keys that others insert at the same time may stay. Other kinds are
+ LFCF_STATUS_INVALID: make a new one.
+ */
+enum LfcfStatus lfcf_clear(const struct LfcfFilter *filter);
+
+/*
+ True once a call of this process has found that another process has damaged the file of a shared filter. From then on
+ lfcf_contains returns true, and calls that change the filter return LFCF_STATUS_DAMAGED.
+ */
+bool lfcf_is_damaged(const struct LfcfFilter *filter);
+
+/*
  Saves the filter as a file, which it replaces at one moment. Other threads may go on, but only one at a time may
  save under this name: of two calls that overlap, the file of the one that ends last stays, even if that one read the
  filter first. After an error, an older file is as it was, unless lfcf_message says that the filter is saved, but may
- be lost when the power fails.
+ be lost when the power fails. A shared filter
+ is saved while other processes change it, by one of them at a time: LFCF_STATUS_BUSY.
 
  # Safety
  See lfcf_load.
@@ -158,9 +230,11 @@ uint64_t lfcf_hash_bytes(const void *bytes, size_t length);
 uint64_t lfcf_hash_text(const char *text, size_t length);
 
 /*
- Adds a copy of the key with this hash; in a filter that forgets, adds or renews it.
+ Adds a copy of the key with this hash; in a filter that forgets, adds or renews it. Like all calls that change a
+ filter, it returns LFCF_STATUS_INVALID for one that lfcf_open_lookup has opened.
  */
-enum LfcfStatus lfcf_insert(const struct LfcfFilter *filter, uint64_t hash);
+enum LfcfStatus lfcf_insert(const struct LfcfFilter *filter,
+                            uint64_t hash);
 
 /*
  Adds the key with this hash unless it is there (a filter that forgets does not renew it then) and reports whether it

@@ -5,6 +5,7 @@
 //! caller must see to is said in the header.
 
 pub mod any;
+pub mod texts;
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -12,17 +13,19 @@ use std::error::Error;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
-use std::iter;
+use std::io;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice;
 
+#[cfg(shared_words)]
+use filter::shared::OpenError;
 use filter::{
-    AdvanceError, BuildError, ExpiringCuckooFilter, Filter, FixedState, InsertError, LoadError,
-    SaveError, SnapshotError, UpdateError, register_thread,
+    AdvanceError, BuildError, FixedState, InsertError, LoadError, SaveError, SnapshotError,
+    UpdateError, register_thread,
 };
 
-use crate::any::AnyFilter;
+use crate::any::{Answer, AnyFilter, NotOpened, Refusal};
 
 /// The version of this header; lfcf_version returns that of the library.
 pub const LFCF_VERSION_MAJOR: u32 = 0;
@@ -33,6 +36,13 @@ pub const LFCF_VERSION_MINOR: u32 = 1;
 ///
 /// `const LfcfFilter *` means that threads share the filter, not that it stays as it is: lfcf_insert and lfcf_remove
 /// change it.
+///
+/// Signal handlers: a handler may call lfcf_contains, lfcf_count and lfcf_hash_*, at any moment and for any kind of filter
+/// but one that grows. It must call nothing else of this library: other calls allocate memory, or use what the interrupted
+/// thread has of the filter. It must not leave an interrupted call by longjmp, and no thread must be cancelled
+/// asynchronously (pthread_setcanceltype) in a call. Any call may be interrupted, and none fails with EINTR.
+///
+/// After a fork, the child may use all filters: it has a copy of those in memory, and those in files are shared with it.
 pub struct LfcfFilter(AnyFilter);
 
 /// The result of a call; lfcf_message returns a text for each except LFCF_STATUS_OK. Later versions may add values:
@@ -48,16 +58,20 @@ pub enum LfcfStatus {
     Invalid = 2,
     /// There is not enough memory.
     Memory = 3,
-    /// All ids of threads are in use. Nothing has changed.
+    /// All ids of threads are in use, or too many processes change a shared filter. Nothing has changed.
     Threads = 4,
     /// A file cannot be read or written.
     File = 5,
-    /// A file is not a saved filter, is damaged, or has another layout or hasher.
+    /// A file is neither a saved nor a shared filter, is damaged, or has another layout or hasher.
     Format = 6,
     /// A defect of the library.
     Defect = 7,
     /// An error that has no value of its own.
     Other = 8,
+    /// Another process has damaged the file of a shared filter.
+    Damaged = 9,
+    /// Another thread or process is saving the shared filter: try again when it has ended.
+    Busy = 10,
 }
 
 thread_local! {
@@ -65,11 +79,11 @@ thread_local! {
 }
 
 /// Makes a call, and keeps the text of its error.
-fn answer(call: impl FnOnce() -> Result<(), Box<dyn Error>>) -> LfcfStatus {
+fn answer(call: impl FnOnce() -> Answer<()>) -> LfcfStatus {
     // A call may end anywhere: whatever it leaves, others find while it is under way, too.
     let (status, text) = match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(())) => return LfcfStatus::Ok,
-        Ok(Err(error)) => (status_of(&*error), text_of(&*error)),
+        Ok(Err(error)) => (status_of(&*error), texts::C.text_of(&*error)),
         Err(panic) => (LfcfStatus::Defect, panic_text(&*panic)),
     };
     let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
@@ -82,13 +96,6 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or(panic.downcast_ref::<&str>().copied());
     text.unwrap_or("a panic").to_owned()
-}
-
-/// Returns the texts of an error and of its causes.
-pub fn text_of(error: &(dyn Error + 'static)) -> String {
-    let causes = iter::successors(Some(error), |&error| error.source());
-    let texts: Vec<_> = causes.map(ToString::to_string).collect();
-    texts.join(": ")
 }
 
 /// An invalid argument of a function in C.
@@ -118,6 +125,7 @@ pub fn status_of(error: &(dyn Error + 'static)) -> LfcfStatus {
             | InsertError::TooManyFalsePositives { .. } => LfcfStatus::Full,
             InsertError::OutOfMemory { .. } => LfcfStatus::Memory,
             InsertError::TooManyThreads => LfcfStatus::Threads,
+            InsertError::Damaged => LfcfStatus::Damaged,
             _ => LfcfStatus::Other,
         };
     }
@@ -141,11 +149,20 @@ pub fn status_of(error: &(dyn Error + 'static)) -> LfcfStatus {
     }
     if let Some(error) = error.downcast_ref() {
         return match error {
-            SaveError::Snapshot(SnapshotError::OutOfMemory { .. }) => LfcfStatus::Memory,
-            SaveError::Snapshot(SnapshotError::TooManyThreads) => LfcfStatus::Threads,
+            SaveError::Snapshot(error) => status_of(error),
             SaveError::Io { .. } | SaveError::File { .. } | SaveError::NotSynced { .. } => {
                 LfcfStatus::File
             }
+            _ => LfcfStatus::Other,
+        };
+    }
+    if let Some(error) = error.downcast_ref() {
+        return match error {
+            SnapshotError::OutOfMemory { .. } => LfcfStatus::Memory,
+            SnapshotError::TooManyThreads => LfcfStatus::Threads,
+            SnapshotError::Busy => LfcfStatus::Busy,
+            SnapshotError::Damaged => LfcfStatus::Damaged,
+            SnapshotError::Refused { .. } => LfcfStatus::File,
             _ => LfcfStatus::Other,
         };
     }
@@ -169,11 +186,38 @@ pub fn status_of(error: &(dyn Error + 'static)) -> LfcfStatus {
             _ => LfcfStatus::Other,
         };
     }
-    if error.is::<InvalidArgument>() {
+    #[cfg(shared_words)]
+    if let Some(error) = error.downcast_ref() {
+        return match error {
+            OpenError::Io(error) => status_of(error),
+            OpenError::NotShared
+            | OpenError::Version { .. }
+            | OpenError::ByteOrder
+            | OpenError::TooShort { .. }
+            | OpenError::OtherBoot
+            | OpenError::Copy
+            | OpenError::OtherParameters => LfcfStatus::Format,
+            OpenError::TooManyProcesses => LfcfStatus::Threads,
+            _ => LfcfStatus::Other,
+        };
+    }
+    if let Some(error) = error.downcast_ref::<io::Error>() {
+        return match error.kind() {
+            // A size.
+            io::ErrorKind::InvalidInput if error.raw_os_error().is_none() => LfcfStatus::Invalid,
+            io::ErrorKind::OutOfMemory => LfcfStatus::Memory,
+            _ => LfcfStatus::File,
+        };
+    }
+    if let Some(error) = error.downcast_ref::<NotOpened>() {
+        return error.source().map_or(LfcfStatus::Other, status_of);
+    }
+    if error.is::<InvalidArgument>() || error.is::<Refusal>() {
         return LfcfStatus::Invalid;
     }
     match error.downcast_ref() {
         Some(UpdateError::TooManyThreads) => LfcfStatus::Threads,
+        Some(UpdateError::Damaged) => LfcfStatus::Damaged,
         _ => LfcfStatus::Other,
     }
 }
@@ -181,7 +225,7 @@ pub fn status_of(error: &(dyn Error + 'static)) -> LfcfStatus {
 /// Makes a filter, and puts it where the caller wants it.
 fn put(
     place: Option<&mut MaybeUninit<Option<Box<LfcfFilter>>>>,
-    make: impl FnOnce() -> Result<AnyFilter, Box<dyn Error>>,
+    make: impl FnOnce() -> Answer<AnyFilter>,
 ) -> LfcfStatus {
     answer(|| {
         let place = place.ok_or_else(|| invalid("the place for the filter is NULL"))?;
@@ -191,17 +235,10 @@ fn put(
     })
 }
 
-/// Returns the calls that all kinds have.
-fn any_kind(filter: Option<&LfcfFilter>) -> Result<&dyn Filter, InvalidArgument> {
+/// Returns a filter that is not NULL.
+fn present(filter: Option<&LfcfFilter>) -> Result<&AnyFilter, InvalidArgument> {
     let filter = filter.ok_or_else(|| invalid("the filter is NULL"))?;
-    Ok(filter.0.filter())
-}
-
-/// Returns a filter that forgets.
-fn expiring(filter: Option<&LfcfFilter>) -> Result<&ExpiringCuckooFilter, InvalidArgument> {
-    let filter = filter.ok_or_else(|| invalid("the filter is NULL"))?;
-    let not_expiring = "this filter does not forget: make it with lfcf_new_expiring";
-    filter.0.that_expires().ok_or_else(|| invalid(not_expiring))
+    Ok(&filter.0)
 }
 
 /// Returns the version of the library, such as "0.1.0".
@@ -227,8 +264,11 @@ pub extern "C" fn lfcf_new_fixed(
 /// Makes a filter that grows. It begins to grow at 0.37 to 1.2 times `capacity`; a small one at some 1,900 keys.
 ///
 /// `reserved_bytes` sets how many bytes the filter allocates at once for its table, so that the table grows in one piece
-/// up to that size: NULL sets the default of Rust, and 0 the least memory. reserved_bytes in Rust lists where the
-/// reserved bytes are real memory.
+/// up to that size. NULL sets the default: a table that begins with at least 128 KiB (65,536 slots) reserves four times
+/// its first size, but at most 64 MiB, and a smaller one reserves nothing. 0 takes the least memory. Where the system
+/// supplies memory when a page is first written, as Linux does, what is reserved is address space and no memory. It is
+/// real memory after mlockall, in systems that do not overcommit, and after 65,536 large blocks in a process with glibc.
+/// So pass a pointer to 0 if a program has thousands of such filters or calls mlockall.
 #[unsafe(no_mangle)]
 pub extern "C" fn lfcf_new_growing(
     capacity: usize,
@@ -267,10 +307,83 @@ pub unsafe extern "C" fn lfcf_load(
     put(filter, || Ok(AnyFilter::load(path?.as_ref(), reserved)?))
 }
 
+/// Opens the filter in this file, which processes share (64-bit Linux), or creates the file with room for `capacity` keys.
+/// An existing file keeps its size. With a capacity of 0, no file is created: if there is none, it returns
+/// LFCF_STATUS_FILE.
+///
+/// Any process may be killed at any instruction. The others never wait and lose no key; a call that was killed took effect
+/// wholly or not at all. Put the file on tmpfs, for example in /dev/shm: it does not survive a restart of the system.
+/// Locks are in a second file, `path`.lock. At most 1,024 processes with up to four updating threads each can change it. A
+/// process that truncates the file kills the others (SIGBUS). To delete the filter, remove `path`.lock first, then `path`.
+/// A forked child may use the filter that its parent opened. Programs in Rust and Python open the same file.
+///
+/// # Safety
+/// See lfcf_load.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lfcf_open_shared(
+    path: *const c_char,
+    capacity: usize,
+    filter: Option<&mut MaybeUninit<Option<Box<LfcfFilter>>>>,
+) -> LfcfStatus {
+    // SAFETY: the caller's.
+    let path = unsafe { text_at(path) };
+    let capacity = (capacity > 0).then_some(capacity);
+    put(filter, || {
+        Ok(AnyFilter::open_shared(path?.as_ref(), capacity)?)
+    })
+}
+
+/// Opens the filter in this file, which processes share, for lookups alone: it needs only the right to read the file, and
+/// does not count among the processes that change it. Calls that change the filter return LFCF_STATUS_INVALID.
+///
+/// # Safety
+/// See lfcf_load.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lfcf_open_lookup(
+    path: *const c_char,
+    filter: Option<&mut MaybeUninit<Option<Box<LfcfFilter>>>>,
+) -> LfcfStatus {
+    // SAFETY: the caller's.
+    let path = unsafe { text_at(path) };
+    put(filter, || Ok(AnyFilter::open_lookup(path?.as_ref())?))
+}
+
+/// Decides all calls of killed processes on a shared filter: afterwards, each has taken effect or never will. Opening the
+/// file does this, too. Other kinds are LFCF_STATUS_INVALID.
+#[unsafe(no_mangle)]
+pub extern "C" fn lfcf_take_over_all(filter: Option<&LfcfFilter>) -> LfcfStatus {
+    answer(|| present(filter)?.take_over_all())
+}
+
+/// Counts the copies in a shared filter, and corrects lfcf_length, which is wrong by one for each thread that was killed in
+/// a call: exactly if no thread changes the filter at the same time. Other kinds are LFCF_STATUS_INVALID.
+#[unsafe(no_mangle)]
+pub extern "C" fn lfcf_recount(
+    filter: Option<&LfcfFilter>,
+    copies: Option<&mut MaybeUninit<usize>>,
+) -> LfcfStatus {
+    answer(|| write_answer(copies, present(filter)?.recount()?))
+}
+
+/// Removes all keys of a shared filter, bucket by bucket: keys that others insert at the same time may stay. Other kinds are
+/// LFCF_STATUS_INVALID: make a new one.
+#[unsafe(no_mangle)]
+pub extern "C" fn lfcf_clear(filter: Option<&LfcfFilter>) -> LfcfStatus {
+    answer(|| present(filter)?.clear())
+}
+
+/// True once a call of this process has found that another process has damaged the file of a shared filter. From then on
+/// lfcf_contains returns true, and calls that change the filter return LFCF_STATUS_DAMAGED.
+#[unsafe(no_mangle)]
+pub extern "C" fn lfcf_is_damaged(filter: Option<&LfcfFilter>) -> bool {
+    present(filter).is_ok_and(AnyFilter::is_damaged)
+}
+
 /// Saves the filter as a file, which it replaces at one moment. Other threads may go on, but only one at a time may
 /// save under this name: of two calls that overlap, the file of the one that ends last stays, even if that one read the
 /// filter first. After an error, an older file is as it was, unless lfcf_message says that the filter is saved, but may
-/// be lost when the power fails.
+/// be lost when the power fails. A shared filter
+/// is saved while other processes change it, by one of them at a time: LFCF_STATUS_BUSY.
 ///
 /// # Safety
 /// See lfcf_load.
@@ -278,7 +391,7 @@ pub unsafe extern "C" fn lfcf_load(
 pub unsafe extern "C" fn lfcf_save(filter: Option<&LfcfFilter>, path: *const c_char) -> LfcfStatus {
     // SAFETY: the caller's.
     let path = unsafe { text_at(path) };
-    answer(|| Ok(any_kind(filter)?.save_dyn(path?.as_ref())?))
+    answer(|| Ok(present(filter)?.filter()?.save_dyn(path?.as_ref())?))
 }
 
 /// # Safety
@@ -338,10 +451,11 @@ unsafe fn bytes_at<'a>(bytes: *const c_void, length: usize) -> &'a [u8] {
     unsafe { slice::from_raw_parts(bytes.cast(), length) }
 }
 
-/// Adds a copy of the key with this hash; in a filter that forgets, adds or renews it.
+/// Adds a copy of the key with this hash; in a filter that forgets, adds or renews it. Like all calls that change a
+/// filter, it returns LFCF_STATUS_INVALID for one that lfcf_open_lookup has opened.
 #[unsafe(no_mangle)]
 pub extern "C" fn lfcf_insert(filter: Option<&LfcfFilter>, hash: u64) -> LfcfStatus {
-    answer(|| Ok(any_kind(filter)?.insert_hash(hash)?))
+    answer(|| Ok(present(filter)?.filter()?.insert_hash(hash)?))
 }
 
 /// Adds the key with this hash unless it is there (a filter that forgets does not renew it then) and reports whether it
@@ -354,7 +468,12 @@ pub extern "C" fn lfcf_insert_if_absent(
     hash: u64,
     added: Option<&mut MaybeUninit<bool>>,
 ) -> LfcfStatus {
-    answer(|| write_answer(added, any_kind(filter)?.insert_if_absent_hash(hash)?))
+    answer(|| {
+        write_answer(
+            added,
+            present(filter)?.filter()?.insert_if_absent_hash(hash)?,
+        )
+    })
 }
 
 /// Adds the key with this hash to a filter that forgets, or renews it, and reports whether it was added. For other kinds
@@ -365,7 +484,14 @@ pub extern "C" fn lfcf_insert_or_renew(
     hash: u64,
     added: Option<&mut MaybeUninit<bool>>,
 ) -> LfcfStatus {
-    answer(|| write_answer(added, expiring(filter)?.insert_or_renew_hash(hash)?))
+    answer(|| {
+        write_answer(
+            added,
+            present(filter)?
+                .that_expires()?
+                .insert_or_renew_hash(hash)?,
+        )
+    })
 }
 
 /// Takes a copy of the key with this hash; says whether there was one. Remove only what was inserted.
@@ -375,7 +501,7 @@ pub extern "C" fn lfcf_remove(
     hash: u64,
     removed: Option<&mut MaybeUninit<bool>>,
 ) -> LfcfStatus {
-    answer(|| write_answer(removed, any_kind(filter)?.remove_hash(hash)?))
+    answer(|| write_answer(removed, present(filter)?.filter()?.remove_hash(hash)?))
 }
 
 /// Begins a period of a filter that forgets, and forgets what came, or was renewed, three periods ago; says
@@ -387,7 +513,7 @@ pub extern "C" fn lfcf_advance(
     period: Option<&mut MaybeUninit<u64>>,
 ) -> LfcfStatus {
     answer(|| {
-        let filter = expiring(filter)?;
+        let filter = present(filter)?.that_expires()?;
         write_answer(period, filter.advance()?)
     })
 }
@@ -400,7 +526,7 @@ pub extern "C" fn lfcf_advance(
 #[unsafe(no_mangle)]
 pub extern "C" fn lfcf_advance_to(filter: Option<&LfcfFilter>, period: u64) -> LfcfStatus {
     answer(|| {
-        let filter = expiring(filter)?;
+        let filter = present(filter)?.that_expires()?;
         Ok(filter.advance_to(period)?)
     })
 }
@@ -409,11 +535,12 @@ pub extern "C" fn lfcf_advance_to(filter: Option<&LfcfFilter>, period: u64) -> L
 /// lfcf_advance_to. Also 0 if `filter` is NULL or of another kind, for which lfcf_advance returns LFCF_STATUS_INVALID.
 #[unsafe(no_mangle)]
 pub extern "C" fn lfcf_period(filter: Option<&LfcfFilter>) -> u64 {
-    expiring(filter).map_or(0, ExpiringCuckooFilter::period)
+    let filter = filter.and_then(|filter| filter.0.that_expires().ok());
+    filter.map_or(0, |filter| filter.period())
 }
 
 /// Writes an answer to the place that the caller names, if any.
-fn write_answer<T>(place: Option<&mut MaybeUninit<T>>, answer: T) -> Result<(), Box<dyn Error>> {
+fn write_answer<T>(place: Option<&mut MaybeUninit<T>>, answer: T) -> Answer<()> {
     place.map(|place| place.write(answer));
     Ok(())
 }
@@ -421,31 +548,31 @@ fn write_answer<T>(place: Option<&mut MaybeUninit<T>>, answer: T) -> Result<(), 
 /// True if the key with this hash is there, or by chance; false without a filter.
 #[unsafe(no_mangle)]
 pub extern "C" fn lfcf_contains(filter: Option<&LfcfFilter>, hash: u64) -> bool {
-    any_kind(filter).is_ok_and(|filter| filter.contains_hash(hash))
+    present(filter).is_ok_and(|filter| filter.contains_hash(hash))
 }
 
 /// Returns the number of copies of the key with this hash, as far as the filter can tell; 0 if `filter` is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn lfcf_count(filter: Option<&LfcfFilter>, hash: u64) -> usize {
-    any_kind(filter).map_or(0, |filter| filter.count_hash(hash))
+    present(filter).map_or(0, |filter| filter.count_hash(hash))
 }
 
 /// Returns the number of copies of all keys; 0 if `filter` is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn lfcf_length(filter: Option<&LfcfFilter>) -> usize {
-    any_kind(filter).map_or(0, |filter| filter.len())
+    present(filter).map_or(0, |filter| filter.len())
 }
 
 /// Returns the number of slots: a filter of fixed size begins to refuse keys somewhat below it. 0 if `filter` is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn lfcf_slots(filter: Option<&LfcfFilter>) -> usize {
-    any_kind(filter).map_or(0, |filter| filter.slots())
+    present(filter).map_or(0, |filter| filter.slots())
 }
 
 /// Returns the memory that the filter uses, in bytes; 0 if `filter` is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn lfcf_memory_bytes(filter: Option<&LfcfFilter>) -> usize {
-    any_kind(filter).map_or(0, |filter| filter.memory_bytes())
+    present(filter).map_or(0, |filter| filter.memory_bytes())
 }
 
 /// Reserves one of the 4,096 places of threads that change filters for the calling thread, until it ends. Without this

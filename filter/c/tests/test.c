@@ -1,12 +1,16 @@
-/* Tests of the C interface: test GOLDEN_FOLDER SHARED_FOLDER. */
+/* Tests of the C interface: test GOLDEN_FOLDER SHARED_FOLDER MEMORY_FOLDER, which is on tmpfs. */
 #define _DEFAULT_SOURCE /* mknod */
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lfcf.h"
@@ -229,6 +233,7 @@ static void errors_have_a_code_and_a_text(const char *folder) {
 
     DONE(lfcf_new_fixed(10, 0.002, &filter));
     CHECK(lfcf_advance(filter, NULL) == LFCF_STATUS_INVALID);
+    CHECK(strcmp(lfcf_message(), "this filter does not forget: make it with lfcf_new_expiring") == 0);
     CHECK(lfcf_insert_or_renew(filter, 1, NULL) == LFCF_STATUS_INVALID);
     CHECK(lfcf_advance_to(filter, 1) == LFCF_STATUS_INVALID && lfcf_period(filter) == 0);
     CHECK(lfcf_save(filter, "not/there") == LFCF_STATUS_FILE);
@@ -237,7 +242,7 @@ static void errors_have_a_code_and_a_text(const char *folder) {
     CHECK(!answer);
     for (int copy = 0; copy < 8; copy++) DONE(lfcf_insert(filter, 1));
     CHECK(lfcf_insert(filter, 1) == LFCF_STATUS_FULL && lfcf_length(filter) == 8);
-    CHECK(strstr(lfcf_message(), "8 copies"));
+    CHECK(strstr(lfcf_message(), "8 copies") && strstr(lfcf_message(), "once (lfcf_insert_if_absent)"));
 
     /* A file of which one bit is wrong. */
     char path[4096];
@@ -375,8 +380,169 @@ static void threads_with_a_clock_begin_a_period_once(void) {
     lfcf_free(filter);
 }
 
+static LfcfFilter *open_shared(const char *folder, const char *name, size_t capacity) {
+    char path[4096];
+    LfcfFilter *filter;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    DONE(lfcf_open_shared(path, capacity, &filter));
+    return filter;
+}
+
+static void remove_shared(const char *folder, const char *name) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s.lock", folder, name);
+    CHECK(remove(path) == 0);
+    path[strlen(path) - 5] = 0;
+    CHECK(remove(path) == 0);
+}
+
+static void shared_filters_of_one_file_have_same_keys(const char *folder) {
+    char path[4096], copied[4096], command[16500];
+    bool answer = false;
+    size_t copies = 0;
+    LfcfFilter *first = open_shared(folder, "same", 1000), *second = open_shared(folder, "same", 0), *look;
+    snprintf(path, sizeof path, "%s/same", folder);
+    DONE(lfcf_open_lookup(path, &look));
+    for (uint64_t number = 0; number < 500; number++) DONE(lfcf_insert(first, lfcf_hash_number(number)));
+    check_numbers(second, 0, 500);
+    check_numbers(look, 0, 500);
+    DONE(lfcf_insert_if_absent(second, lfcf_hash_number(7), &answer));
+    CHECK(!answer && lfcf_count(look, lfcf_hash_number(7)) == 1);
+    DONE(lfcf_remove(second, lfcf_hash_number(7), &answer));
+    CHECK(answer && lfcf_length(first) == 499 && lfcf_length(look) == 499);
+    DONE(lfcf_take_over_all(first));
+    DONE(lfcf_recount(first, &copies));
+    CHECK(copies == 499 && lfcf_slots(look) == lfcf_slots(first) && lfcf_memory_bytes(look) >= 2 * lfcf_slots(look));
+
+    /* Lookups alone. */
+    CHECK(lfcf_insert(look, 1) == LFCF_STATUS_INVALID && strstr(lfcf_message(), "open it with lfcf_open_shared"));
+    CHECK(lfcf_insert_if_absent(look, 1, &answer) == LFCF_STATUS_INVALID);
+    CHECK(lfcf_remove(look, 1, &answer) == LFCF_STATUS_INVALID && lfcf_clear(look) == LFCF_STATUS_INVALID);
+    CHECK(lfcf_recount(look, &copies) == LFCF_STATUS_INVALID && lfcf_take_over_all(look) == LFCF_STATUS_INVALID);
+    CHECK(lfcf_advance(first, NULL) == LFCF_STATUS_INVALID && strstr(lfcf_message(), "lfcf_new_expiring"));
+
+    DONE(lfcf_clear(first));
+    CHECK(lfcf_length(look) == 0 && !lfcf_is_damaged(look) && !lfcf_is_damaged(NULL));
+
+    /* What is no shared filter, or a copy. */
+    LfcfFilter *none;
+    snprintf(copied, sizeof copied, "%s/copied", folder);
+    CHECK(lfcf_open_shared(copied, 0, &none) == LFCF_STATUS_FILE && none == NULL);
+    CHECK(strstr(lfcf_message(), copied));
+    CHECK(lfcf_open_lookup(copied, &none) == LFCF_STATUS_FILE && none == NULL);
+    CHECK(lfcf_open_shared(copied, SIZE_MAX, &none) == LFCF_STATUS_INVALID && none == NULL);
+    snprintf(command, sizeof command, "cp '%s' '%s' && cp '%s.lock' '%s.lock'", path, copied, path, copied);
+    CHECK(system(command) == 0);
+    CHECK(lfcf_open_shared(copied, 0, &none) == LFCF_STATUS_FORMAT && strstr(lfcf_message(), "is a copy"));
+    CHECK(lfcf_open_shared(NULL, 0, &none) == LFCF_STATUS_INVALID && lfcf_open_lookup(NULL, &none) == LFCF_STATUS_INVALID);
+    DONE(lfcf_new_fixed(10, 0.002, &none));
+    CHECK(lfcf_clear(none) == LFCF_STATUS_INVALID && strstr(lfcf_message(), "open it with lfcf_open_shared"));
+    lfcf_free(none);
+
+    /* Words that no call writes. */
+    FILE *file = fopen(path, "r+b");
+    CHECK(file && fseek(file, 1 << 21, SEEK_SET) == 0);
+    for (size_t byte = 0; byte < lfcf_memory_bytes(look); byte++) CHECK(fputc(0xff, file) != EOF);
+    CHECK(fclose(file) == 0);
+    CHECK(lfcf_insert(first, 1) == LFCF_STATUS_DAMAGED && lfcf_is_damaged(first) && lfcf_contains(first, 1));
+    lfcf_free(first);
+    lfcf_free(second);
+    lfcf_free(look);
+    remove_shared(folder, "same");
+    remove_shared(folder, "copied");
+}
+
+static void shared_filter_of_rust_is_opened(const char *folder) {
+    LfcfFilter *filter = open_shared(folder, "rust", 0);
+    check_numbers(filter, 0, 1000);
+    lfcf_free(filter);
+    filter = open_shared(folder, "c", 5000);
+    DONE(lfcf_clear(filter));
+    for (uint64_t number = 0; number < 1000; number++) DONE(lfcf_insert(filter, lfcf_hash_number(number)));
+    lfcf_free(filter);
+}
+
+/* Children of a process that has opened the filter insert their keys, two at a time, and are killed. No key that was inserted is lost. */
+static void killed_children_lose_no_key(const char *folder) {
+    enum { CHILDREN = 40 };
+    LfcfFilter *filter = open_shared(folder, "killed", 200000);
+    volatile uint64_t *done = mmap(NULL, CHILDREN * sizeof *done, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(done != MAP_FAILED);
+    DONE(lfcf_insert(filter, lfcf_hash_text("parent", 6)));
+    pid_t children[CHILDREN];
+    for (size_t child = 0; child < CHILDREN; child++) {
+        children[child] = fork();
+        CHECK(children[child] >= 0);
+        if (children[child] == 0)
+            for (uint64_t number = 0;; number++) {
+                DONE(lfcf_insert(filter, lfcf_hash_number(1000000 * child + number % 1000)));
+                done[child] = number + 1;
+                bool removed = false;
+                if (number >= 999) DONE(lfcf_remove(filter, lfcf_hash_number(1000000 * child + (number + 1) % 1000), &removed));
+            }
+        while (done[child] < 2000 + 37 * child) CHECK(waitpid(children[child], NULL, WNOHANG) == 0);
+        if (child > 0) CHECK(kill(children[child - 1], SIGKILL) == 0);
+    }
+    CHECK(kill(children[CHILDREN - 1], SIGKILL) == 0);
+    for (size_t child = 0; child < CHILDREN; child++) {
+        int status;
+        CHECK(waitpid(children[child], &status, 0) == children[child] && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    }
+    DONE(lfcf_take_over_all(filter));
+    for (uint64_t child = 0; child < CHILDREN; child++)
+        /* The next two may be about to be removed and inserted. */
+        for (uint64_t number = done[child] + 2; number < done[child] + 1000; number++)
+            CHECK(lfcf_contains(filter, lfcf_hash_number(1000000 * child + number % 1000)));
+    size_t copies;
+    DONE(lfcf_recount(filter, &copies));
+    CHECK(copies >= 998 * CHILDREN && copies <= 1001 * CHILDREN && lfcf_length(filter) == copies);
+    CHECK(lfcf_contains(filter, lfcf_hash_text("parent", 6)) && !lfcf_is_damaged(filter));
+    lfcf_free(filter);
+    remove_shared(folder, "killed");
+}
+
+static LfcfFilter *looked_up;
+static volatile sig_atomic_t lookups, misses;
+
+static void look_up(int signal) {
+    (void)signal;
+    lookups++;
+    if (!lfcf_contains(looked_up, lfcf_hash_number(0)) || lfcf_count(looked_up, lfcf_hash_number(0)) == 0) misses++;
+}
+
+/* The handler interrupts calls that change the same buckets. */
+static void signal_handler_may_look_up(const char *folder) {
+    LfcfFilter *filters[3];
+    DONE(lfcf_new_fixed(300, 0.002, &filters[0]));
+    DONE(lfcf_new_expiring(300, &filters[1]));
+    filters[2] = open_shared(folder, "signals", 300);
+    struct sigaction action = {.sa_handler = look_up, .sa_flags = SA_RESTART};
+    const struct itimerval often = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
+    for (size_t kind = 0; kind < 3; kind++) {
+        looked_up = filters[kind];
+        lookups = misses = 0;
+        DONE(lfcf_insert(looked_up, lfcf_hash_number(0)));
+        CHECK(sigaction(SIGALRM, &action, NULL) == 0 && setitimer(ITIMER_REAL, &often, NULL) == 0);
+        for (uint64_t number = 1; lookups < 2000; number++) {
+            /* Nearly full: chains of shifts are under way. */
+            LfcfStatus status = lfcf_insert(looked_up, lfcf_hash_number(number % 320 + 1));
+            CHECK(status == LFCF_STATUS_OK || status == LFCF_STATUS_FULL);
+            if (status == LFCF_STATUS_FULL)
+                for (uint64_t other = 1; other <= 320; other += 2) DONE(lfcf_remove(looked_up, lfcf_hash_number(other), NULL));
+        }
+        CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0);
+        CHECK(misses == 0);
+        lfcf_free(looked_up);
+    }
+    remove_shared(folder, "signals");
+}
+
 int main(int count, char **arguments) {
-    CHECK(count == 3);
+    CHECK(count == 4);
+    shared_filters_of_one_file_have_same_keys(arguments[3]);
+    shared_filter_of_rust_is_opened(arguments[3]);
+    killed_children_lose_no_key(arguments[3]);
+    signal_handler_may_look_up(arguments[3]);
     golden_files_are_read(arguments[1]);
     a_filter_of_any_kind_is_loaded_from_a_pipe(arguments[1], arguments[2]);
     files_are_shared_with_rust(arguments[2]);

@@ -1,80 +1,177 @@
-//! The filters as a module of Python, which `lfcf.pyi` describes.
+//! The filters as a module of Python. `lfcf.pyi` has its types, and the same docs.
 
 #![forbid(unsafe_code)]
 
 use std::error::Error;
+use std::ffi::OsString;
 use std::hash::BuildHasher;
-use std::io;
-use std::iter;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use ::lfcf::any::AnyFilter;
-use ::lfcf::{LfcfStatus, status_of, text_of};
+use ::lfcf::texts::{Language, system_error};
+use ::lfcf::{LfcfStatus, status_of};
 use filter::{ExpiringCuckooFilter, Filter, FixedState, InsertError};
-use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyOverflowError, PyRuntimeError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::{PyByteArray, PyBytes, PyMemoryView};
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyByteArray, PyBytes, PyInt, PyMemoryView, PyString, PyType};
 
-pyo3::create_exception!(lfcf, Full, PyRuntimeError, "There is no room for the key.");
+pyo3::create_exception!(
+    lfcf,
+    Full,
+    PyRuntimeError,
+    "There is no room for the key, or for another copy of it; the filter holds what it held."
+);
+pyo3::create_exception!(
+    lfcf,
+    Damaged,
+    PyOSError,
+    "Another process has damaged the file of a shared filter: make a new one."
+);
 
-/// A key, which is hashed as it is in Rust by default.
-#[derive(FromPyObject)]
-enum Key {
-    Text(PyBackedStr),
-    Bytes(PyBackedBytes),
-    Signed(i64),
-    Unsigned(u64),
-}
+/// What Python calls the functions that texts of errors advise.
+const PYTHON: Language = Language {
+    new_fixed: "CuckooFilter(capacity, false_positive_rate=...)",
+    new_expiring: "CuckooFilter.expiring",
+    open_shared: "CuckooFilter.shared",
+    insert_if_absent: "insert_if_absent",
+};
 
-impl Key {
-    fn hash(&self) -> u64 {
-        match self {
-            Key::Text(text) => FixedState.hash_one::<&str>(text),
-            Key::Bytes(bytes) => FixedState.hash_one::<&[u8]>(bytes),
-            Key::Signed(number) => FixedState.hash_one(number),
-            Key::Unsigned(number) => FixedState.hash_one(number),
+/// The hash of a key, as Rust hashes it by default.
+struct Key(u64);
+
+impl<'py> FromPyObject<'_, 'py> for Key {
+    type Error = PyErr;
+
+    fn extract(key: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        const EXPECTED: &str = "a key is a str, bytes, or an int from -2**63 to 2**64 - 1";
+        if let Ok(text) = key.cast::<PyString>() {
+            return Ok(Key(FixedState.hash_one(text.to_str()?)));
         }
+        if let Ok(bytes) = key.cast::<PyBytes>() {
+            return Ok(Key(FixedState.hash_one(bytes.as_bytes())));
+        }
+        if let Ok(number) = key.extract::<i64>() {
+            return Ok(Key(FixedState.hash_one(number)));
+        }
+        if let Ok(number) = key.extract::<u64>() {
+            return Ok(Key(FixedState.hash_one(number)));
+        }
+        if let Ok(bytes) = key.cast::<PyByteArray>() {
+            return Ok(Key(FixedState.hash_one(&bytes.to_vec()[..])));
+        }
+        if key.is_instance_of::<PyInt>() {
+            let text = format!("{EXPECTED}: this int is out of range");
+            return Err(PyOverflowError::new_err(text));
+        }
+        let found = key.get_type().name()?;
+        Err(PyTypeError::new_err(format!("{EXPECTED}, not {found}")))
     }
 }
 
-/// What a call for many keys is given: the keys, or an array of their hashes.
+/// What a call for many keys is given: an iterable of keys, or an array of their hashes.
 type Keys<'py> = Option<Bound<'py, PyAny>>;
 type Hashes<'py> = Option<Bound<'py, PyAny>>;
 
 /// A byte for each of them.
 type Answers = PyResult<Py<PyBytes>>;
 
-/// A call for many hashes, with a byte for each as the answer.
-type Many = fn(&dyn Filter, &[u64]) -> PyResult<Vec<u8>>;
+/// A call for some hashes, which adds a byte for each.
+type Many = fn(&AnyFilter, &[u64], &mut Vec<u8>) -> PyResult<()>;
 
-/// A filter of any kind, which all threads may use at once.
+/// Makes a call for many keys, or for hashes, while other threads of Python go on.
+fn batch(
+    py: Python<'_>,
+    filter: &AnyFilter,
+    keys: Keys<'_>,
+    hashes: Hashes<'_>,
+    call: Many,
+) -> Answers {
+    /// Hashes of one call: so few that the clock is read often, and so many that this costs nothing.
+    const GROUP: usize = 4_096;
+    /// The time after which a batch looks for Ctrl-C. To come back from other threads may take as long as they like.
+    const PATIENCE: Duration = Duration::from_millis(50);
+    let hashes = match (keys, hashes) {
+        (Some(keys), None) => HashArray::of_keys(&keys)?,
+        (None, Some(hashes)) => HashArray::copied(&hashes)?,
+        _ => return Err(PyValueError::new_err("pass either keys or hashes")),
+    };
+    let mut answers = Vec::with_capacity(hashes.len());
+    let mut group = Vec::with_capacity(GROUP);
+    while answers.len() < hashes.len() {
+        py.detach(|| {
+            let begin = Instant::now();
+            while answers.len() < hashes.len() && begin.elapsed() < PATIENCE {
+                hashes.read(answers.len(), GROUP, &mut group);
+                call(filter, &group, &mut answers)?;
+            }
+            PyResult::Ok(())
+        })?;
+        py.check_signals()?;
+    }
+    Ok(PyBytes::new(py, &answers).unbind())
+}
+
+fn contains_batch(
+    py: Python<'_>,
+    filter: &AnyFilter,
+    keys: Keys<'_>,
+    hashes: Hashes<'_>,
+) -> Answers {
+    batch(py, filter, keys, hashes, |filter, hashes, answers| {
+        let mut found = vec![false; hashes.len()];
+        filter.contains_hash_batch(hashes, &mut found);
+        answers.extend(found.into_iter().map(u8::from));
+        Ok(())
+    })
+}
+
+/// A set of keys that never misses a key that is in it, and is wrong about few others.
+///
+/// It takes about two bytes per key, and stores no keys: so it cannot list, compare or unite them.
+///
+///     from lfcf import CuckooFilter
+///
+///     seen = CuckooFilter(1_000_000)        # room for a million keys, wrong about one absent key in 500
+///     seen.insert("https://example.org/a")  # adds a copy, or raises Full
+///     "https://example.org/a" in seen       # True
+///     seen.insert_if_absent(b"b")           # True: it was added. Then False
+///     seen.remove(b"b")                     # remove only what was inserted
+///     seen.insert_batch(range(1_000))       # many keys at once
+///
+/// The kinds:
+///
+///     CuckooFilter(capacity)                # a fixed size, for capacity keys
+///     CuckooFilter.growing()                # grows; wrong more often, the more it has grown
+///     CuckooFilter.expiring(capacity)       # forgets keys two to three periods after they last came
+///     CuckooFilter.shared(path, capacity)   # in a file that processes share
+///
+/// Keys are str, bytes, and int from -2**63 to 2**64 - 1. They have the hashes that they have in Rust by default (but an int
+/// of 255 not that of a u8). A negative int and that int plus 2**64 are one key: -1 and 2**64 - 1, for example.
+///
+/// Threads: all may use a filter at once. Batches and files let other threads of Python go on. Of several threads that
+/// insert a key if it is absent, at most one gets True.
+///
+/// Batches take any iterable of keys, or an array of hashes as hashes=, and return a byte for each. The array has
+/// unsigned 64-bit integers of either byte order: array.array("Q"), numpy.uint64, ctypes.c_uint64 or a memoryview cast
+/// to "Q". Any other array raises a TypeError. Without hashes=, the numbers of an array are keys. bytes and str are one
+/// key: a TypeError here. If a key is not of these types, no call of the batch is made. A batch is many calls, not one:
+/// Ctrl-C ends it after some of them, as does a MemoryError.
+///
+/// Files: save and load, from any language. Filters can be pickled and copied; a copy of a shared filter is another
+/// handle of its file.
 #[pyclass(frozen, module = "lfcf")]
 struct CuckooFilter(AnyFilter);
 
 impl CuckooFilter {
-    fn that_expires(&self) -> PyResult<&ExpiringCuckooFilter> {
-        let why = "this filter does not forget: make it with CuckooFilter.expiring";
-        let filter = self.0.that_expires();
-        filter.ok_or_else(|| PyValueError::new_err(why))
+    fn filter(&self) -> PyResult<&dyn Filter> {
+        self.0.filter().map_err(raised)
     }
 
-    /// Makes a call for many keys, or for hashes, while other threads of Python go on.
-    fn batch(&self, py: Python<'_>, keys: Keys<'_>, hashes: Hashes<'_>, call: Many) -> Answers {
-        let keys = keys.map(|keys| listed(&keys)).transpose()?;
-        // Copied, since other threads may write to the array meanwhile.
-        let hashes = hashes
-            .map(|hashes| HashArray::copied(&hashes))
-            .transpose()?;
-        let answers = py.detach(|| {
-            let hashes = match (&keys, hashes) {
-                (Some(keys), None) => keys.iter().map(Key::hash).collect(),
-                (None, Some(hashes)) => hashes.hashes(),
-                _ => return Err(PyValueError::new_err("pass either keys or hashes")),
-            };
-            call(self.0.filter(), &hashes)
-        })?;
-        Ok(PyBytes::new(py, &answers).unbind())
+    fn that_expires(&self) -> PyResult<&ExpiringCuckooFilter> {
+        self.0.that_expires().map_err(raised)
     }
 }
 
@@ -87,6 +184,12 @@ impl CuckooFilter {
         made.map(Self).map_err(raised)
     }
 
+    /// A filter that grows. It begins to grow at 0.37 to 1.2 times capacity; a small one at some 1,900 keys.
+    ///
+    /// reserved_bytes sets how many bytes the filter allocates at once for its table, so that the table grows in one piece
+    /// up to that size: 0 takes the least memory. None reserves four times the first size, but at most 64 MiB, and nothing
+    /// for a table of less than 128 KiB. On Linux, what is reserved is address space and no memory, unless the process
+    /// calls mlockall, the system does not overcommit, or the process has 65,536 large blocks.
     #[staticmethod]
     #[pyo3(signature = (capacity=0, *, reserved_bytes=None))]
     fn growing(capacity: usize, reserved_bytes: Option<usize>) -> PyResult<Self> {
@@ -94,11 +197,38 @@ impl CuckooFilter {
         made.map(Self).map_err(raised)
     }
 
+    /// A filter that forgets keys two to three periods after they last came, with room for the keys of three.
+    ///
+    /// Make room for the keys of one more period if keys are inserted while the oldest ones are forgotten.
     #[staticmethod]
     fn expiring(capacity: usize) -> PyResult<Self> {
         AnyFilter::expiring(capacity).map(Self).map_err(raised)
     }
 
+    /// Opens the filter in a file that processes share (64-bit Linux), or creates the file with room for capacity keys.
+    ///
+    /// An existing file keeps its size; without a capacity, there must be one. Any process may be killed at any moment: the
+    /// others never wait and lose no key, and a process that opens the file again continues at once. Put the file on tmpfs,
+    /// such as /dev/shm, since it does not survive a restart of the system. Locks are in a second file, PATH.lock: to delete
+    /// the filter, remove that one first. At most 1,024 processes with up to four updating threads each can change it.
+    ///
+    /// The handle works after a fork, and pickles as its path. A filter that is opened in the parent, before a server such as
+    /// gunicorn with preload_app forks its workers, is one filter in all of them.
+    #[classmethod]
+    #[pyo3(signature = (path, capacity=None))]
+    fn shared(
+        _class: &Bound<'_, PyType>,
+        py: Python<'_>,
+        path: PathBuf,
+        capacity: Option<usize>,
+    ) -> PyResult<Self> {
+        let opened = py.detach(|| AnyFilter::open_shared(&path, capacity));
+        opened.map(Self).map_err(raised)
+    }
+
+    /// Loads a filter of any kind, saved from any language. A filter that grows gets these reserved_bytes.
+    ///
+    /// ValueError if the file is not a filter, or is damaged.
     #[staticmethod]
     #[pyo3(signature = (path, *, reserved_bytes=None))]
     fn load(py: Python<'_>, path: PathBuf, reserved_bytes: Option<usize>) -> PyResult<Self> {
@@ -106,62 +236,123 @@ impl CuckooFilter {
         loaded.map(Self).map_err(raised)
     }
 
+    /// Replaces a file at one moment. Other threads may go on, but only one at a time may save under this name.
+    ///
+    /// Of two calls that overlap, the file of the one that ends last stays, even if that one read the filter first.
+    /// A directory, a device, a pipe or a socket is refused. After an OSError, an older file is as it was, unless the text
+    /// says that the filter is saved, but may be lost when the power fails. A shared filter is saved while other
+    /// processes change it, by one of them at a time: RuntimeError.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| self.0.filter().save_dyn(&path))
-            .map_err(raised)
+        let filter = self.filter()?;
+        py.detach(|| filter.save_dyn(&path)).map_err(raised)
     }
 
+    /// The bytes that save would write.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let filter = self.filter()?;
+        let bytes = py.detach(|| filter.to_bytes()).map_err(raised)?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// Loads a filter from the bytes of to_bytes or of a file, as load does.
+    #[classmethod]
+    #[pyo3(signature = (data, *, reserved_bytes=None))]
+    fn from_bytes(
+        _class: &Bound<'_, PyType>,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        reserved_bytes: Option<usize>,
+    ) -> PyResult<Self> {
+        let bytes: PyBackedBytes = match data.extract() {
+            Ok(bytes) => bytes,
+            Err(_) => PyMemoryView::from(data)?
+                .call_method0("tobytes")?
+                .extract()?,
+        };
+        let loaded = py.detach(|| AnyFilter::from_bytes(&bytes, reserved_bytes));
+        loaded.map(Self).map_err(raised)
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>,))> {
+        let (make, from) = match path_of(&self.0) {
+            Some(path) => ("shared", path.into_pyobject(py)?.into_any()),
+            None => ("from_bytes", self.to_bytes(py)?.into_any()),
+        };
+        Ok((py.get_type::<Self>().getattr(make)?, (from,)))
+    }
+
+    /// The hash of a key, for the batches that take hashes.
     #[staticmethod]
     fn hash(key: Key) -> u64 {
-        key.hash()
+        key.0
     }
 
+    /// Adds a copy of the key; in a filter that forgets, adds or renews it. Raises Full.
     fn insert(&self, key: Key) -> PyResult<()> {
-        let inserted = self.0.filter().insert_hash(key.hash());
-        inserted.map_err(raised)
+        self.filter()?.insert_hash(key.0).map_err(raised)
     }
 
+    /// Adds the key unless it is there (a filter that forgets does not renew it then). Raises Full.
+    ///
+    /// Returns whether it was added. Of several threads or processes that add one key, at most one gets True, unless the key
+    /// is removed or forgotten in between. None does if the filter has no room or mistakes the key for another. Even if
+    /// only keys that got True are removed, a key that was mistaken for a removed one is missing afterwards.
     fn insert_if_absent(&self, key: Key) -> PyResult<bool> {
-        let inserted = self.0.filter().insert_if_absent_hash(key.hash());
-        inserted.map_err(raised)
+        self.filter()?.insert_if_absent_hash(key.0).map_err(raised)
     }
 
+    /// Adds the key to a filter that forgets, or renews it. Returns whether it was added. Raises Full.
+    ///
+    /// ValueError for other kinds.
     fn insert_or_renew(&self, key: Key) -> PyResult<bool> {
-        let inserted = self.that_expires()?.insert_or_renew_hash(key.hash());
+        let inserted = self.that_expires()?.insert_or_renew_hash(key.0);
         inserted.map_err(raised)
     }
 
+    /// Takes a copy of the key and returns True; False if there was none. Remove only what was inserted.
     fn remove(&self, key: Key) -> PyResult<bool> {
-        let removed = self.0.filter().remove_hash(key.hash());
-        removed.map_err(raised)
+        self.filter()?.remove_hash(key.0).map_err(raised)
     }
 
+    /// The number of copies.
     fn count(&self, key: Key) -> usize {
-        self.0.filter().count_hash(key.hash())
+        self.0.count_hash(key.0)
     }
 
     fn __contains__(&self, key: Key) -> bool {
-        self.0.filter().contains_hash(key.hash())
+        self.0.contains_hash(key.0)
     }
 
     fn __len__(&self) -> usize {
-        self.0.filter().len()
+        self.0.len()
     }
 
+    /// 1 if a copy was added, 0 if there was no room.
+    ///
+    /// MemoryError if there was no memory for a key; keys before it are inserted.
     #[pyo3(signature = (keys=None, *, hashes=None))]
     fn insert_batch(&self, py: Python<'_>, keys: Keys<'_>, hashes: Hashes<'_>) -> Answers {
-        self.batch(py, keys, hashes, |filter, hashes| {
-            filter::register_thread().map_err(raised)?;
+        register_thread()?;
+        batch(py, &self.0, keys, hashes, |filter, hashes, answers| {
             let mut results = vec![Ok(()); hashes.len()];
-            filter.insert_hash_batch(hashes, &mut results);
-            let answers = results.into_iter().map(|result| match result {
-                Ok(()) => Ok(1),
-                Err(error) => full_as(0, error),
-            });
-            answers.collect()
+            filter
+                .filter()
+                .map_err(raised)?
+                .insert_hash_batch(hashes, &mut results);
+            for result in results {
+                answers.push(match result {
+                    Ok(()) => 1,
+                    Err(error) => full_as(0, error)?,
+                });
+            }
+            Ok(())
         })
     }
 
+    /// 1 if the key was added, 0 if it was there, 2 if there was no room. MemoryError as in insert_batch.
     #[pyo3(signature = (keys=None, *, hashes=None))]
     fn insert_if_absent_batch(
         &self,
@@ -169,80 +360,206 @@ impl CuckooFilter {
         keys: Keys<'_>,
         hashes: Hashes<'_>,
     ) -> Answers {
-        self.batch(py, keys, hashes, |filter, hashes| {
-            filter::register_thread().map_err(raised)?;
+        register_thread()?;
+        batch(py, &self.0, keys, hashes, |filter, hashes, answers| {
             let mut results = vec![Ok(true); hashes.len()];
-            filter.insert_if_absent_hash_batch(hashes, &mut results);
-            let answers = results.into_iter().map(|result| match result {
-                Ok(added) => Ok(added.into()),
-                Err(error) => full_as(2, error),
-            });
-            answers.collect()
+            filter
+                .filter()
+                .map_err(raised)?
+                .insert_if_absent_hash_batch(hashes, &mut results);
+            for result in results {
+                answers.push(match result {
+                    Ok(added) => added.into(),
+                    Err(error) => full_as(2, error)?,
+                });
+            }
+            Ok(())
         })
     }
 
+    /// 1 if the key is there, 0 if not.
     #[pyo3(signature = (keys=None, *, hashes=None))]
     fn contains_batch(&self, py: Python<'_>, keys: Keys<'_>, hashes: Hashes<'_>) -> Answers {
-        self.batch(py, keys, hashes, |filter, hashes| {
-            let mut found = vec![false; hashes.len()];
-            filter.contains_hash_batch(hashes, &mut found);
-            Ok(found.into_iter().map(u8::from).collect())
-        })
+        contains_batch(py, &self.0, keys, hashes)
     }
 
+    /// 1 if a copy was taken, 0 if there was none.
     #[pyo3(signature = (keys=None, *, hashes=None))]
     fn remove_batch(&self, py: Python<'_>, keys: Keys<'_>, hashes: Hashes<'_>) -> Answers {
-        self.batch(py, keys, hashes, |filter, hashes| {
-            filter::register_thread().map_err(raised)?;
+        register_thread()?;
+        batch(py, &self.0, keys, hashes, |filter, hashes, answers| {
             let mut removed = vec![Ok(false); hashes.len()];
-            filter.remove_hash_batch(hashes, &mut removed);
-            let answers = removed
-                .into_iter()
-                .map(|removed| Ok(removed.map_err(raised)?.into()));
-            answers.collect()
+            filter
+                .filter()
+                .map_err(raised)?
+                .remove_hash_batch(hashes, &mut removed);
+            for removed in removed {
+                answers.push(removed.map_err(raised)?.into());
+            }
+            Ok(())
         })
     }
 
+    /// Begins a period of a filter that forgets, and returns its number; ValueError for other kinds.
+    ///
+    /// Each call begins one: threads that read a clock call advance_to.
     fn advance(&self, py: Python<'_>) -> PyResult<u64> {
         let filter = self.that_expires()?;
         py.detach(|| filter.advance()).map_err(raised)
     }
 
+    /// Begins periods until the present one has this number; ValueError if the filter does not forget.
+    ///
+    /// Begins none if it has this number or a greater one. So any number of threads may call this before each
+    /// call, with the time divided by the length of a period. The number must be below 2**42.
+    ///
+    /// A number that is too great cannot be taken back: until the clock reaches it, nothing is forgotten. If a clock
+    /// may be wrong, compare with period first.
     fn advance_to(&self, py: Python<'_>, period: u64) -> PyResult<()> {
         let filter = self.that_expires()?;
         py.detach(|| filter.advance_to(period)).map_err(raised)
     }
 
+    /// Decides all calls of killed processes on a shared filter: each has then taken effect or never will.
+    ///
+    /// Opening the file does this, too. ValueError for other kinds.
+    fn take_over_all(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.0.take_over_all()).map_err(raised)
+    }
+
+    /// Counts the copies in a shared filter, corrects len and returns it; ValueError for other kinds.
+    ///
+    /// Each thread that was killed in a call may have made len wrong by one. It is exact if no other thread changes the
+    /// filter during the call.
+    fn recount(&self, py: Python<'_>) -> PyResult<usize> {
+        py.detach(|| self.0.recount()).map_err(raised)
+    }
+
+    /// Removes all keys of a shared filter, one after another; ValueError for other kinds: make a new one.
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.0.clear()).map_err(raised)
+    }
+
+    /// The absolute path of a shared filter; None for other kinds.
+    #[getter]
+    fn path(&self) -> Option<OsString> {
+        path_of(&self.0)
+    }
+
+    /// True once a call of this process has found that another process has damaged the file of a shared filter.
+    ///
+    /// From then on every key seems to be there, and calls that change the filter raise Damaged.
+    #[getter]
+    fn is_damaged(&self) -> bool {
+        self.0.is_damaged()
+    }
+
+    /// The present period of a filter that forgets, 0 at first; ValueError for other kinds.
     #[getter]
     fn period(&self) -> PyResult<u64> {
         self.that_expires().map(ExpiringCuckooFilter::period)
     }
 
+    /// The number of slots: a filter of fixed size begins to refuse keys somewhat below it.
     #[getter]
     fn slots(&self) -> usize {
-        self.0.filter().slots()
+        self.0.slots()
     }
 
+    /// The fraction of the slots that are taken.
     #[getter]
-    fn load_factor(&self) -> f64 {
-        self.0.filter().load_factor()
+    fn load_factor(&self) -> PyResult<f64> {
+        Ok(self.filter()?.load_factor())
     }
 
+    /// The fraction of absent keys about which the filter would be wrong if every slot were taken.
     #[getter]
-    fn false_positive_rate(&self) -> f64 {
-        self.0.filter().false_positive_rate()
+    fn false_positive_rate(&self) -> PyResult<f64> {
+        Ok(self.filter()?.false_positive_rate())
     }
 
+    /// The memory that the filter takes, or the bytes of its table in the file.
     #[getter]
     fn memory_bytes(&self) -> usize {
-        self.0.filter().memory_bytes()
+        self.0.memory_bytes()
     }
 
     fn __repr__(&self) -> String {
-        format!("<lfcf.CuckooFilter {:?}>", self.0.filter())
+        format!("<lfcf.CuckooFilter {:?}>", self.0)
     }
 }
 
+/// A shared filter for lookups alone, in any number of processes.
+///
+/// It maps the file of CuckooFilter.shared read-only: the right to read the file is enough, and it does not count among the
+/// processes that change the filter. It pickles as its path.
+///
+///     look = Lookup("/dev/shm/seen")
+///     "key" in look
+///     look.contains_batch(keys)
+#[pyclass(frozen, module = "lfcf")]
+struct Lookup(AnyFilter);
+
+#[pymethods]
+impl Lookup {
+    #[new]
+    fn open(path: PathBuf) -> PyResult<Self> {
+        AnyFilter::open_lookup(&path).map(Self).map_err(raised)
+    }
+
+    /// The number of copies.
+    fn count(&self, key: Key) -> usize {
+        self.0.count_hash(key.0)
+    }
+
+    fn __contains__(&self, key: Key) -> bool {
+        self.0.contains_hash(key.0)
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    /// 1 if the key is there, 0 if not, as CuckooFilter.contains_batch.
+    #[pyo3(signature = (keys=None, *, hashes=None))]
+    fn contains_batch(&self, py: Python<'_>, keys: Keys<'_>, hashes: Hashes<'_>) -> Answers {
+        contains_batch(py, &self.0, keys, hashes)
+    }
+
+    /// The number of slots.
+    #[getter]
+    fn slots(&self) -> usize {
+        self.0.slots()
+    }
+
+    /// True once a call of this process has found that the file is damaged: then every key seems to be there.
+    #[getter]
+    fn is_damaged(&self) -> bool {
+        self.0.is_damaged()
+    }
+
+    /// The absolute path of the file.
+    #[getter]
+    fn path(&self) -> Option<OsString> {
+        path_of(&self.0)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, (Option<OsString>,)) {
+        (py.get_type::<Self>(), (path_of(&self.0),))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<lfcf.Lookup {:?}>", self.0)
+    }
+}
+
+fn path_of(filter: &AnyFilter) -> Option<OsString> {
+    filter.path().map(|path| path.as_os_str().to_owned())
+}
+
+/// Reserves one of the 4,096 places of threads that change filters for this thread, until it ends.
+///
+/// Without this call, a thread gets its place when it first changes or saves a filter. RuntimeError if all are taken.
 #[pyfunction]
 fn register_thread() -> PyResult<()> {
     filter::register_thread().map_err(raised)
@@ -256,24 +573,52 @@ fn full_as(answer: u8, error: InsertError) -> PyResult<u8> {
     }
 }
 
-/// A sequence of keys. Bytes are one key, though Python takes them for a sequence of numbers. (So is a str, which is
-/// never taken for a sequence here.)
-fn listed(keys: &Bound<'_, PyAny>) -> PyResult<Vec<Key>> {
-    if keys.is_instance_of::<PyBytes>() || keys.is_instance_of::<PyByteArray>() {
-        let why = "bytes are one key: pass a list of keys, or an array of hashes as hashes=";
-        return Err(PyTypeError::new_err(why));
-    }
-    keys.extract()
-}
-
-/// An array of hashes: the bytes of its items in order, and how to read an item.
-struct HashArray {
-    bytes: PyBackedBytes,
-    read: fn([u8; 8]) -> u64,
+/// The hashes of a batch.
+enum HashArray {
+    OfKeys(Vec<u64>),
+    /// The bytes of the items of an array in order, and how to read an item.
+    Items {
+        bytes: PyBackedBytes,
+        read: fn([u8; 8]) -> u64,
+    },
 }
 
 impl HashArray {
-    /// Copies an array. `PyBuffer<u64>` would read the bytes of big-endian items in the machine's order.
+    /// Hashes the keys of any iterable. Bytes and texts are one key, though Python iterates over them.
+    fn of_keys(keys: &Bound<'_, PyAny>) -> PyResult<HashArray> {
+        let is_one = keys.is_instance_of::<PyBytes>()
+            || keys.is_instance_of::<PyByteArray>()
+            || keys.is_instance_of::<PyString>();
+        let advice = "pass an iterable of keys, such as a list, or an array of hashes as hashes=";
+        if is_one {
+            let found = keys.get_type().name()?;
+            return Err(PyTypeError::new_err(format!(
+                "{found} is one key: {advice}"
+            )));
+        }
+        let keys = keys.try_iter().map_err(|error| {
+            PyTypeError::new_err(format!("keys cannot be iterated ({error}): {advice}"))
+        })?;
+        let py = keys.py();
+        let mut hashes = Vec::with_capacity(keys.size_hint().0.min(1 << 20));
+        for key in keys {
+            let hash = key?.extract::<Key>().map_err(|error| {
+                if !error.is_instance_of::<PyTypeError>(py) {
+                    return error;
+                }
+                let (nth, text) = (hashes.len(), error.value(py));
+                PyTypeError::new_err(format!("item {nth} of keys: {text}"))
+            })?;
+            hashes.push(hash.0);
+            if hashes.len() % 4_096 == 0 {
+                py.check_signals()?;
+            }
+        }
+        Ok(HashArray::OfKeys(hashes))
+    }
+
+    /// Copies an array, since other threads may write to it during the call. `PyBuffer<u64>` would read the bytes of
+    /// big-endian items in the machine's order.
     fn copied(array: &Bound<'_, PyAny>) -> PyResult<HashArray> {
         let refused = |found: String| {
             PyTypeError::new_err(format!(
@@ -297,43 +642,57 @@ impl HashArray {
         let read =
             read.ok_or_else(|| refused(format!("has items of format {format:?}, {size} bytes")))?;
         let bytes = view.call_method0("tobytes")?.extract()?;
-        Ok(HashArray { bytes, read })
+        Ok(HashArray::Items { bytes, read })
     }
 
-    fn hashes(&self) -> Vec<u64> {
-        let (items, _) = self.bytes.as_chunks();
-        items.iter().map(|&item| (self.read)(item)).collect()
+    fn len(&self) -> usize {
+        match self {
+            HashArray::OfKeys(hashes) => hashes.len(),
+            HashArray::Items { bytes, .. } => bytes.len() / size_of::<u64>(),
+        }
+    }
+
+    /// Reads the next hashes from this one on.
+    fn read(&self, from: usize, most: usize, group: &mut Vec<u64>) {
+        let end = self.len().min(from + most);
+        group.clear();
+        match self {
+            HashArray::OfKeys(hashes) => group.extend(&hashes[from..end]),
+            HashArray::Items { bytes, read } => {
+                let (items, _) = bytes.as_chunks();
+                group.extend(items[from..end].iter().map(|&item| read(item)));
+            }
+        }
     }
 }
 
 /// The exception for an error of the filters.
-fn raised(error: impl Error + 'static) -> PyErr {
-    let text = text_of(&error);
-    match status_of(&error) {
+fn raised(error: impl Into<Box<dyn Error + Send + Sync>>) -> PyErr {
+    let error = &*error.into();
+    let text = PYTHON.text_of(error);
+    match status_of(error) {
         LfcfStatus::Full => Full::new_err(text),
+        LfcfStatus::Damaged => Damaged::new_err(text),
         LfcfStatus::Memory => PyMemoryError::new_err(text),
-        LfcfStatus::File => match code_of(&error) {
+        LfcfStatus::File => match system_error(error).and_then(std::io::Error::raw_os_error) {
             // Python chooses the exception by the code: the first argument, on Windows the fourth.
             Some(code) => PyOSError::new_err((code, text, None::<()>, code)),
             None => PyOSError::new_err(text),
         },
         LfcfStatus::Invalid | LfcfStatus::Format => PyValueError::new_err(text),
-        LfcfStatus::Threads | LfcfStatus::Ok | LfcfStatus::Defect | LfcfStatus::Other => {
-            PyRuntimeError::new_err(text)
-        }
+        LfcfStatus::Threads
+        | LfcfStatus::Busy
+        | LfcfStatus::Ok
+        | LfcfStatus::Defect
+        | LfcfStatus::Other => PyRuntimeError::new_err(text),
     }
 }
 
-/// The system's code for an error of a file.
-fn code_of(error: &(dyn Error + 'static)) -> Option<i32> {
-    let mut causes = iter::successors(Some(error), |&error| error.source());
-    let error = causes.find_map(|error| error.downcast_ref::<io::Error>());
-    error?.raw_os_error()
-}
-
-/// Lock-free cuckoo filters.
+/// Lock-free cuckoo filters: shared approximate sets with deletion, for any number of threads and processes.
+///
+/// help(lfcf.CuckooFilter) explains them.
 #[pymodule(gil_used = false)]
 mod lfcf {
     #[pymodule_export]
-    use super::{CuckooFilter, Full, register_thread};
+    use super::{CuckooFilter, Damaged, Full, Lookup, register_thread};
 }

@@ -1,10 +1,16 @@
 """Tests of the module lfcf: GOLDEN=folder SHARED=folder python -m unittest."""
 
+import ast
+import collections
 import contextlib
+import copy
 import ctypes
 import errno
+import inspect
 import mmap
 import os
+import pickle
+import signal
 import socket
 import stat
 import subprocess
@@ -24,6 +30,10 @@ try:
     import _testbuffer as testbuffer
 except ImportError:
     testbuffer = None
+try:
+    import pandas
+except ImportError:
+    pandas = None
 
 GOLDEN = Path(os.environ["GOLDEN"])
 SHARED = Path(os.environ["SHARED"])
@@ -152,6 +162,41 @@ class Files(unittest.TestCase):
             CuckooFilter.growing(reserved_bytes=2**62)
 
 
+class Copies(unittest.TestCase):
+    def test_copies_of_each_kind_are_separate(self):
+        for kind, make in KINDS.items():
+            filter = make()
+            if kind == "expiring":
+                filter.advance_to(7)
+            filter.insert_batch(range(1_000))
+            path = SHARED / f"bytes-of-{kind}"
+            filter.save(path)
+            self.assertEqual(filter.to_bytes(), path.read_bytes())
+            copies = [copy.copy(filter), copy.deepcopy(filter), copy.deepcopy([filter, filter])[1]]
+            copies += [pickle.loads(pickle.dumps(filter, protocol)) for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1)]
+            copies += [CuckooFilter.from_bytes(form(filter.to_bytes())) for form in (bytes, bytearray, memoryview)]
+            for other in copies:
+                with self.subTest(kind):
+                    self.assertEqual((len(other), other.slots), (len(filter), filter.slots))
+                    self.assertEqual(other.contains_batch(range(1_000)), b"\1" * 1_000)
+                    other.insert("key")
+                    self.assertNotIn("key", filter)
+                    if kind == "expiring":
+                        self.assertEqual(other.period, 7)
+
+    def test_what_is_no_filter_is_refused_as_bytes(self):
+        bytes = CuckooFilter(10).to_bytes()
+        damaged = bytes[:41] + b"?" + bytes[42:]
+        for wrong, text in ((b"", "cut off"), (bytes + b"more", "4 bytes follow"), (damaged, "damaged")):
+            with self.subTest(text), self.assertRaisesRegex(ValueError, text):
+                CuckooFilter.from_bytes(wrong)
+        with self.assertRaises(TypeError):
+            CuckooFilter.from_bytes("a text")
+        # A layout that another program may have saved.
+        layout = CuckooFilter(10, false_positive_rate=1e-6).to_bytes()
+        self.assertEqual(len(CuckooFilter.from_bytes(layout)), 0)
+
+
 class Keys(unittest.TestCase):
     def test_keys_hash_as_in_rust(self):
         # Those of the tests of FixedState.
@@ -160,9 +205,30 @@ class Keys(unittest.TestCase):
         self.assertEqual(CuckooFilter.hash("key"), 0x40BD_59FF_2470_12E7)
         self.assertEqual(CuckooFilter.hash(b"key"), 0xB8DD_036B_5A72_0F29)
         self.assertEqual(CuckooFilter.hash(2**64 - 1), CuckooFilter.hash(-1))
-        for wrong in (2**64, -(2**63) - 1, 1.5, None, ("a", 1), "\udc00"):
-            with self.assertRaises((TypeError, ValueError, OverflowError)):
-                CuckooFilter.hash(wrong)
+        self.assertEqual(CuckooFilter.hash(bytearray(b"key")), CuckooFilter.hash(b"key"))
+        self.assertEqual(CuckooFilter.hash(numpy.int32(-7)), CuckooFilter.hash(-7))
+        self.assertEqual(CuckooFilter.hash(numpy.uint64(2**64 - 7)), CuckooFilter.hash(-7))
+
+    def test_wrong_keys_raise_one_line_that_names_right_ones(self):
+        expected = "a key is a str, bytes, or an int from -2**63 to 2**64 - 1"
+        filter = CuckooFilter(10)
+        calls = (CuckooFilter.hash, filter.insert, filter.count, filter.__contains__, lambda key: filter.insert_batch([1, key]))
+        for call in calls:
+            for wrong in (1.5, None, ("a", 1), numpy.float64(1), object()):
+                with self.assertRaises(TypeError) as raised:
+                    call(wrong)
+                self.assertRegex(str(raised.exception), f"^.*{expected.replace('*', '.')}, not {type(wrong).__name__}$")
+            for wrong in (2**64, -(2**63) - 1, 10**100):
+                with self.assertRaises(OverflowError) as raised:
+                    call(wrong)
+                self.assertEqual(str(raised.exception), f"{expected}: this int is out of range")
+            with self.assertRaises(UnicodeEncodeError):
+                call("\udc00")
+        with self.assertRaisesRegex(TypeError, "^item 2 of keys: a key is"):
+            filter.insert_batch(["a", "b", None])
+        with self.assertRaisesRegex(TypeError, "'int' object is not iterable"):
+            filter.insert_batch(7)
+        self.assertEqual(len(filter), 0)
 
     def test_a_key_comes_and_goes(self):
         for make in KINDS.values():
@@ -198,7 +264,7 @@ class Keys(unittest.TestCase):
         filter = CuckooFilter(10)
         for _ in range(8):
             filter.insert("key")
-        with self.assertRaisesRegex(lfcf.Full, "8 copies"):
+        with self.assertRaisesRegex(lfcf.Full, "8 copies.*: insert each key once .insert_if_absent."):
             filter.insert("key")
         self.assertEqual(filter.insert_batch(["key", "other"]), b"\0\1")
         for make in (lambda: CuckooFilter(10, false_positive_rate=1.5), lambda: CuckooFilter(2**63)):
@@ -208,7 +274,7 @@ class Keys(unittest.TestCase):
             CuckooFilter(-1)
         renew = lambda: filter.insert_or_renew("key")
         for wrong in (filter.advance, lambda: filter.advance_to(1), lambda: filter.period, renew):
-            with self.assertRaisesRegex(ValueError, "does not forget"):
+            with self.assertRaisesRegex(ValueError, "does not forget: make it with CuckooFilter.expiring$"):
                 wrong()
         for wrong in ({}, {"keys": [1], "hashes": array("Q")}):
             with self.assertRaisesRegex(ValueError, "either keys or hashes"):
@@ -242,6 +308,54 @@ class Batches(unittest.TestCase):
             if make is not KINDS["expiring"]:
                 removed = filter.remove_batch([key for key, one in zip(keys, added) if one])
                 self.assertEqual((len(filter), sum(removed)), (0, sum(added)))
+
+    def test_keys_can_be_any_iterable(self):
+        keys = [f"key {number}" for number in range(100)]
+        iterables = [tuple(keys), set(keys), frozenset(keys), dict.fromkeys(keys), dict.fromkeys(keys).keys(), iter(keys)]
+        iterables += [(key for key in keys), map(str, keys), collections.deque(keys), numpy.array(keys), numpy.array(keys, "O")]
+        if pandas:
+            iterables += [pandas.Series(keys), pandas.Index(keys), pandas.DataFrame({"key": keys})["key"]]
+        for iterable in iterables:
+            with self.subTest(type(iterable)):
+                filter = CuckooFilter(1_000)
+                self.assertEqual(filter.insert_batch(iterable), b"\1" * 100)
+                self.assertEqual(filter.contains_batch(keys), b"\1" * 100)
+        if pandas:
+            self.assertEqual(filter.insert_batch(pandas.Series([1, 2], dtype="int32")), b"\1\1")
+            self.assertEqual(filter.contains_batch(pandas.Series([2, 1])), b"\1\1")
+            with self.assertRaisesRegex(TypeError, "^item 1 of keys: .* not float$"):
+                filter.insert_batch(pandas.Series(["key", None], dtype="str"))
+
+    def test_iterable_that_raises_inserts_nothing(self):
+        def keys():
+            yield from range(10_000)
+            raise ZeroDivisionError
+
+        filter = CuckooFilter(20_000)
+        with self.assertRaises(ZeroDivisionError):
+            filter.insert_batch(keys())
+        self.assertEqual(len(filter), 0)
+
+    def test_batch_ends_soon_after_signal(self):
+        class Alarm(Exception):
+            pass
+
+        def ring(number, frame):
+            raise Alarm
+
+        before = signal.signal(signal.SIGALRM, ring)
+        self.addCleanup(signal.signal, signal.SIGALRM, before)
+        total = 10_000_000
+        hashes = numpy.random.default_rng(1).integers(2**64, size=total, dtype=numpy.uint64)
+        for batch in (CuckooFilter.insert_batch, CuckooFilter.insert_if_absent_batch):
+            for keys in ({"hashes": hashes}, {"keys": range(total)}):
+                filter = CuckooFilter(total)
+                signal.setitimer(signal.ITIMER_REAL, 0.02)
+                with self.subTest(batch), self.assertRaises(Alarm):
+                    batch(filter, **keys)
+                self.assertLess(len(filter), total // 2)
+                filter.insert("key")
+                self.assertIn("key", filter)
 
     def test_batch_without_memory_raises_memory_error(self):
         # In a process of its own, since it limits the address space.
@@ -355,6 +469,49 @@ class HashBuffers(unittest.TestCase):
                 with self.subTest(buffer), self.assertRaisesRegex(TypeError, "array.'Q'., numpy.uint64"):
                     batch(hashes=buffer)
         self.assertEqual(len(filter), 0)
+
+
+class Stub(unittest.TestCase):
+    """lfcf.pyi and the module say the same."""
+
+    def check(self, name, of_stub, of_module):
+        """Compares a function, a property or a class."""
+        stub = ast.get_docstring(of_stub) or ""
+        if not name.rpartition(".")[2].startswith("__"):
+            self.assertEqual(stub.split(), (of_module.__doc__ or "").split(), f"the docs of {name}")
+        if isinstance(of_stub, ast.ClassDef):
+            public = {each for each in vars(of_module) if not each.startswith("_")}
+            self.assertEqual(public, {each.name for each in of_stub.body if getattr(each, "name", "_")[0] != "_"}, name)
+            for each in of_stub.body:
+                if isinstance(each, ast.FunctionDef):
+                    self.check(f"{name}.{each.name}", each, getattr(of_module, each.name))
+            return
+        kinds = {decorator.id for decorator in of_stub.decorator_list}
+        self.assertEqual("property" in kinds, inspect.isgetsetdescriptor(of_module), name)
+        if "property" in kinds or "__" in name and "__new__" not in name:
+            return
+        if "__new__" in name:
+            of_module = getattr(lfcf, name.partition(".")[0])
+        arguments, parameters = of_stub.args, inspect.signature(of_module).parameters.values()
+        named = [each.arg for each in arguments.args if each.arg not in ("self", "cls")]
+        parameters = [each for each in parameters if each.name != "self"]
+        self.assertEqual(named, [each.name for each in parameters if each.kind == each.POSITIONAL_OR_KEYWORD], name)
+        only = [each.arg for each in arguments.kwonlyargs]
+        self.assertEqual(only, [each.name for each in parameters if each.kind == each.KEYWORD_ONLY], name)
+        defaults = [ast.literal_eval(each) for each in (*arguments.defaults, *filter(None, arguments.kw_defaults))]
+        self.assertEqual(defaults, [each.default for each in parameters if each.default is not each.empty], name)
+
+    def test_stub_agrees_with_module(self):
+        stub = ast.parse((Path(__file__).parent.parent / "lfcf.pyi").read_text())
+        self.assertEqual(ast.get_docstring(stub).split(), lfcf.lfcf.__doc__.split())
+        defined = {each.name: each for each in stub.body if isinstance(each, ast.ClassDef | ast.FunctionDef)}
+        self.assertEqual(sorted(defined), sorted(lfcf.__all__))
+        for name, each in defined.items():
+            self.check(name, each, getattr(lfcf, name))
+
+    def test_example_of_docs_runs(self):
+        lines = inspect.getdoc(CuckooFilter).split("The kinds:")[0].splitlines()
+        exec("\n".join(line.strip() for line in lines if line.startswith("    ")), {})
 
 
 class Threads(unittest.TestCase):
