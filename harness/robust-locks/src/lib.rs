@@ -35,7 +35,7 @@ impl<const MUTEXES: usize> RobustFile<MUTEXES> {
     fn create(path: &Path, words: usize) -> io::Result<()> {
         let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
         let all = Self::FIRST_WORD + words;
-        let file = shared_memory::create_unnamed(folder, all, 0o600)?;
+        let file = shared_memory::create_unnamed(folder, all, all, 0o600)?;
         let made = Self(Mapping::new(&file, all)?);
         for mutex in 0..MUTEXES {
             // SAFETY: the memory is zero, aligned, mapped, and unknown to all others, as the file has no name yet. The attributes

@@ -354,7 +354,8 @@ impl Team {
     /// Makes a filter and fills it to a load of 0.9. Then starts processes anew, one after another.
     fn start(member: Member) -> Result<Self> {
         let (path, processes) = (member.board(), member.processes);
-        let board = shared_memory::create_unnamed(&member.folder, LINE * processes, 0o600)?;
+        let words = LINE * processes;
+        let board = shared_memory::create_unnamed(&member.folder, words, words, 0o600)?;
         shared_memory::give_name(&board, &path)?;
         let board = Board::open(&path, processes)?;
         board.set(HIGH, (member.buckets * 4 * 9 / 10 / processes) as u64);
