@@ -29,6 +29,8 @@ pub(crate) struct Answers<'a> {
     pub(crate) threads: usize,
     pub(crate) subject: &'a dyn Measured,
     pub(crate) keys: &'a KeySource,
+    /// The keys that all threads looked up, if they were drawn before.
+    pub(crate) drawn: &'a [usize],
     pub(crate) tally: Tally,
     pub(crate) stop: &'a AtomicBool,
 }
@@ -52,9 +54,10 @@ impl Answers<'_> {
         let found = || subject.count_found(keys, self.keys.resident()) as u64;
         // A thread that works alone knows every answer, unless keys were refused.
         let is_foreseen = self.threads == 1 && refused + tally.refused == 0;
-        // Only refused keys may be missing.
+        // Only refused keys may be missing: once, or once in every lap of a lookup over the keys.
         let (missing, excused) = match workload {
             Workload::LookupHit { .. } | Workload::Lookup { .. } if refused > 0 => {
+                self.check_laps()?;
                 (residents - found(), refused)
             }
             Workload::Insert { .. } => (residents - found(), tally.refused),
@@ -100,6 +103,29 @@ impl Answers<'_> {
         };
         ensure_rare(false_positives, absent)
     }
+
+    /// Checks that threads that only looked keys up missed no more than refused keys. The table has not changed, so each of
+    /// their laps over the keys misses as many as a lap that is made now.
+    fn check_laps(&self) -> Result<()> {
+        let (keys, residents) = (self.keys.keys(), self.keys.resident());
+        let is_missed = |&&key: &&usize| {
+            residents.contains(&key) && self.subject.count_found(keys, key..key + 1) == 0
+        };
+        let all: Vec<usize> = residents.clone().collect();
+        let lap = match self.drawn {
+            [] => &all[..],
+            drawn => drawn,
+        };
+        let missed = lap.iter().filter(is_missed).count() as u64;
+        let excused = max_missed((missed, lap.len() as u64), &self.tally, self.threads);
+        ensure!(
+            self.tally.missing <= excused,
+            "it lost a key for a while: {} lookups missed a key; as one lap over the keys misses {missed} refused keys, at most \
+             {excused} can have done so",
+            self.tally.missing
+        );
+        Ok(())
+    }
 }
 
 /// Fails if so many absent keys were found, of so many that were looked up, that this is no sensible filter.
@@ -110,4 +136,32 @@ pub(crate) fn ensure_rare(found: u64, absent: u64) -> Result<()> {
         MAX_FALSE_POSITIVE_RATE * 100.0
     );
     Ok(())
+}
+
+/// Returns the most lookups of these threads that can have missed a key if each lap over `length` keys misses `missed` of
+/// them.
+fn max_missed((missed, length): (u64, u64), made: &Tally, threads: usize) -> u64 {
+    let visited = made.operations + made.untimed;
+    // Each thread may be in the middle of a lap.
+    missed * (visited / length + threads as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn laps_bound_missed_lookups() {
+        let max = |operations, untimed| {
+            let made = Tally {
+                operations,
+                untimed,
+                ..Tally::default()
+            };
+            max_missed((500, 1_000), &made, 2)
+        };
+        assert_eq!(max(0, 0), 2 * 500);
+        assert_eq!(max(5_000, 4_000), (5 + 4 + 2) * 500);
+        assert_eq!(max(999, 0), 2 * 500);
+    }
 }

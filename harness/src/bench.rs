@@ -176,6 +176,7 @@ impl<'a> Bench<'a> {
             threads,
             subject: &*table.subject,
             keys,
+            drawn: &self.drawn,
             tally,
             stop: self.stop,
         };

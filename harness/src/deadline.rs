@@ -159,7 +159,9 @@ impl Bench<'_> {
         together.tally.refused_before += table.refused;
         if let Some((operations, start, end)) = seen? {
             // Operations after the time are not counted.
-            together.tally.operations = operations;
+            let tally = &mut together.tally;
+            tally.untimed += tally.operations.saturating_sub(operations);
+            tally.operations = operations;
             (together.start, together.end) = (start, end);
         }
         Ok(together)

@@ -73,6 +73,8 @@ pub struct Watch<'a> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     pub operations: u64,
+    /// Further operations, such as those of the warm-up, that do not count, but whose answers do.
+    pub untimed: u64,
     pub refused: u64,
     /// Keys that were refused beforehand: while the table was filled, or by untimed operations.
     pub refused_before: u64,
@@ -147,6 +149,7 @@ impl Tally {
     /// Adds what another thread did, or the same thread did later.
     pub fn add(&mut self, other: &Self) {
         self.operations += other.operations;
+        self.untimed += other.untimed;
         self.refused += other.refused;
         self.refused_before += other.refused_before;
         self.missing += other.missing;
@@ -158,6 +161,7 @@ impl Tally {
     pub fn add_untimed(&mut self, other: &Self) {
         self.add(&Self {
             operations: 0,
+            untimed: other.operations,
             refused: 0,
             refused_before: other.refused_before + other.refused,
             ..*other
